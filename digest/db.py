@@ -1,0 +1,180 @@
+"""The database as everything above sees it: engines, transactions, column types, migrations."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+from alembic import command
+from alembic.config import Config
+from alembic.migration import MigrationContext
+from alembic.script import ScriptDirectory
+from sqlalchemy import BigInteger, Dialect, Engine, Integer, MetaData, create_engine, event, make_url
+from sqlalchemy.exc import DBAPIError, OperationalError
+from sqlalchemy.orm import DeclarativeBase, Session
+from sqlalchemy.types import DateTime, TypeDecorator
+
+from digest.errors import Misfit, Unreachable
+
+#: An integer key: 64 bits on PostgreSQL, the rowid on SQLite.
+BigKey = BigInteger().with_variant(Integer, "sqlite")
+
+
+class UtcDateTime(TypeDecorator[datetime]):
+    """A moment: stored in UTC, refused when naive, aware when read back, on SQLite too."""
+
+    impl = DateTime(timezone=True)
+    cache_ok = True
+
+    def process_bind_param(self, value: datetime | None, dialect: Dialect) -> datetime | None:
+        """Refuse a naive datetime; the database gets UTC."""
+        if value is None:
+            return None
+        if value.tzinfo is None:
+            raise ValueError(f"a stored moment needs an offset, and {value!r} has none")
+        return value.astimezone(UTC)
+
+    def process_result_value(self, value: datetime | None, dialect: Dialect) -> datetime | None:
+        """Give back an aware datetime in UTC."""
+        if value is None:
+            return None
+        return value.replace(tzinfo=UTC) if value.tzinfo is None else value.astimezone(UTC)
+
+
+class Base(DeclarativeBase):
+    """What every mapped row stands on; constraint names are fixed, so that migrations can name them."""
+
+    metadata = MetaData(
+        naming_convention={
+            "ix": "ix_%(table_name)s_%(column_0_N_name)s",
+            "uq": "uq_%(table_name)s_%(column_0_N_name)s",
+            "ck": "ck_%(table_name)s_%(constraint_name)s",
+            "fk": "fk_%(table_name)s_%(column_0_name)s_%(referred_table_name)s",
+            "pk": "pk_%(table_name)s",
+        }
+    )
+
+
+def connect(url: str) -> Engine:
+    """Return an engine for `url` (SQLite or PostgreSQL); nothing is opened yet.
+
+    SQLite runs in WAL with `synchronous=FULL`, since with NORMAL a power cut can take back a
+    committed acknowledgement and so cause a second mail (sqlite.org/pragma.html#pragma_synchronous).
+    """
+    parsed = make_url(normalised(url))
+    if parsed.get_backend_name() == "sqlite":
+        if parsed.database and parsed.database != ":memory:":
+            Path(parsed.database).parent.mkdir(parents=True, exist_ok=True)
+        engine = create_engine(parsed, connect_args={"timeout": 30, "check_same_thread": False})
+        event.listen(engine, "connect", set_up_sqlite)
+        event.listen(engine, "begin", begin_sqlite)
+        return engine
+    return create_engine(
+        parsed, pool_pre_ping=True, connect_args={"connect_timeout": 5, "application_name": "digest"}
+    )
+
+
+def normalised(url: str) -> str:
+    """Return `url` with the driver we ship: hosts hand out `postgres://` and `postgresql://`."""
+    for prefix in ("postgres://", "postgresql://"):
+        if url.startswith(prefix):
+            return "postgresql+psycopg://" + url.removeprefix(prefix)
+    return url
+
+
+def set_up_sqlite(connection: Any, _record: Any) -> None:
+    """Prepare a fresh SQLite connection; transactions are begun by `begin_sqlite`, not by the driver."""
+    connection.isolation_level = None
+    cursor = connection.cursor()
+    for pragma in (
+        "journal_mode=WAL", "synchronous=FULL", "foreign_keys=ON", "busy_timeout=30000", "secure_delete=ON",
+    ):  # fmt: skip
+        cursor.execute(f"PRAGMA {pragma}")
+    cursor.close()
+
+
+def begin_sqlite(connection: Any) -> None:
+    """Begin: a writer takes the lock at once, or two readers that turn writers would deadlock."""
+    writing = connection.get_execution_options().get("writing", False)
+    connection.exec_driver_sql("BEGIN IMMEDIATE" if writing else "BEGIN")
+
+
+@contextmanager
+def reading(engine: Engine) -> Iterator[Session]:
+    """Open a session that only reads; whatever it changed is rolled back."""
+    with answering(engine), Session(engine, autoflush=False) as session:
+        yield session
+
+
+@contextmanager
+def writing(engine: Engine) -> Iterator[Session]:
+    """Open a session for a story, which commits; what is left uncommitted is rolled back.
+
+    On SQLite every transaction of it begins with the write lock.
+    """
+    bound = engine.execution_options(writing=True)
+    with answering(engine), Session(bound, expire_on_commit=False) as session:
+        yield session
+
+
+@contextmanager
+def answering(engine: Engine) -> Iterator[None]:
+    """Turn a database that does not answer into one clear sentence."""
+    try:
+        yield
+    except OperationalError as error:
+        if not (error.connection_invalidated or is_refusal(error)):
+            raise
+        where = engine.url.render_as_string(hide_password=True)
+        reason = str(error.orig).strip().splitlines()[0]
+        raise Unreachable(
+            f"The database {where} does not answer ({reason}). Start it, or set DIGEST_DATABASE_URL."
+        ) from error
+
+
+def is_refusal(error: DBAPIError) -> bool:
+    """Return whether `error` is about reaching the database, not about what was asked of it."""
+    text = str(error.orig).lower()
+    return any(
+        hint in text for hint in ("connection", "could not translate", "unable to open", "timeout expired")
+    )
+
+
+def migrations(engine: Engine) -> Config:
+    """Return Alembic's configuration for our migrations, which travel inside the package."""
+    config = Config()
+    config.set_main_option("script_location", str(files("digest") / "migrations"))
+    config.attributes["engine"] = engine
+    return config
+
+
+def upgrade(engine: Engine) -> None:
+    """Create the schema, or bring it to the newest revision; a second call changes nothing."""
+    with answering(engine):
+        command.upgrade(migrations(engine), "head")
+
+
+def revision(engine: Engine) -> str | None:
+    """Return the revision the database is at; None for an empty one."""
+    with answering(engine), engine.connect() as connection:
+        return MigrationContext.configure(connection).get_current_revision()
+
+
+def newest_revision(engine: Engine) -> str | None:
+    """Return the revision this code was written for."""
+    return ScriptDirectory.from_config(migrations(engine)).get_current_head()
+
+
+def ensure(engine: Engine) -> None:
+    """Create the schema in an empty database; raise Misfit where it is another than ours."""
+    found, wanted = revision(engine), newest_revision(engine)
+    if found is None:
+        upgrade(engine)
+    elif found != wanted:
+        raise Misfit(
+            f"The database schema is at {found} and this code needs {wanted}. Run: digest db upgrade"
+        )

@@ -1,0 +1,130 @@
+"""Who we are in every letter, and the links only we can make.
+
+A token is `KEY.SUBJECT.MAC`: the MAC is HMAC-SHA256 over purpose and subject, so a token for one
+purpose opens no other door. The first key of the ring signs, all of them verify, and a link
+outlives a rotation as long as its key stays in the ring.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+from base64 import urlsafe_b64encode
+from dataclasses import dataclass, field
+from functools import cached_property
+from urllib.parse import urlsplit
+
+MAC_BYTES = 18  #: 144 bits: 24 characters in a link
+
+
+@dataclass(frozen=True, kw_only=True)
+class Site:
+    """Who we are: what stands in every letter and signs every link."""
+
+    name: str = "Digest"
+    url: str = "http://127.0.0.1:8000"  #: without a final slash
+    sender_name: str = "Digest"
+    sender_address: str = "digest@localhost"
+    postal_address: str = ""
+    keys: tuple[bytes, ...] = field(default=(), repr=False)  #: the first signs, all verify
+    pepper: bytes = field(default=b"", repr=False)  #: never rotates: guards suppressions
+
+    @property
+    def domain(self) -> str:
+        """Return the domain our letters come from."""
+        return self.sender_address.rpartition("@")[2]
+
+    @property
+    def is_https(self) -> bool:
+        """Return whether one-click headers may be sent (RFC 8058 wants https)."""
+        return self.url.startswith("https://")
+
+    @property
+    def is_local(self) -> bool:
+        """Return whether our address means nothing on other machines."""
+        host = urlsplit(self.url).hostname or ""
+        return host == "localhost" or host == "::1" or host.startswith("127.")
+
+    @cached_property
+    def ring(self) -> dict[str, bytes]:
+        """Return the keys by their ids, the signing one first."""
+        return {key_id(key): key for key in self.keys}
+
+    @property
+    def signing_key_id(self) -> str:
+        """Return the id of the key that signs what is made now."""
+        return key_id(self.keys[0])
+
+
+def key_id(key: bytes) -> str:
+    """Return the short public name of a key."""
+    return hashlib.sha256(b"key-id:" + key).hexdigest()[:6]
+
+
+def fingerprint(secret: bytes) -> str:
+    """Return what may be stored to recognise a secret without knowing it."""
+    return hashlib.sha256(b"fingerprint:" + secret).hexdigest()
+
+
+def seal(site: Site, purpose: str, subject: str, *, key: str | None = None) -> str:
+    """Return the token that proves `subject` for `purpose`, signed by `key` or the newest."""
+    name = key or site.signing_key_id
+    return f"{name}.{subject}.{mac(site.ring[name], purpose, subject)}"
+
+
+def unseal(site: Site, purpose: str, token: str) -> str | None:
+    """Return the subject of a token made for `purpose`, or None if we did not make it."""
+    name, _, rest = token.partition(".")
+    subject, _, given = rest.rpartition(".")
+    key = site.ring.get(name)
+    if key is None or not subject or not given.isascii():
+        return None
+    return subject if hmac.compare_digest(mac(key, purpose, subject), given) else None
+
+
+def mac(key: bytes, purpose: str, subject: str) -> str:
+    """Return the URL-safe MAC over purpose and subject."""
+    digest = hmac.digest(key, f"{purpose}\0{subject}".encode(), "sha256")
+    return urlsafe_b64encode(digest[:MAC_BYTES]).decode()
+
+
+def unsubscribe_url(site: Site, subscriber_id: int, epoch: int, *, key: str | None = None) -> str:
+    """Return the link that lets one subscriber leave; it can do nothing else."""
+    return f"{site.url}/u/{seal(site, 'unsubscribe', f'{subscriber_id}-{epoch}', key=key)}"
+
+
+def manage_url(site: Site, subscriber_id: int, epoch: int, *, key: str | None = None) -> str:
+    """Return the link to one subscriber's topics, pause and hour."""
+    return f"{site.url}/m/{seal(site, 'manage', f'{subscriber_id}-{epoch}', key=key)}"
+
+
+def confirm_url(site: Site, confirmation_id: int, *, key: str | None = None) -> str:
+    """Return the link to the page with the one button that confirms."""
+    return f"{site.url}/c/{seal(site, 'confirm', str(confirmation_id), key=key)}"
+
+
+def paper_url(site: Site, paper_id: int) -> str:
+    """Return the address of a paper's own page."""
+    return f"{site.url}/papers/{paper_id}"
+
+
+def subscriber_in(site: Site, purpose: str, token: str) -> tuple[int, int] | None:
+    """Return (subscriber id, epoch) of an unsubscribe or manage token, or None if it is not ours."""
+    subject = unseal(site, purpose, token)
+    if subject is None:
+        return None
+    number, _, epoch = subject.partition("-")
+    return int(number), int(epoch)
+
+
+def message_id(site: Site, identity: str) -> str:
+    """Return the Message-ID of a delivery: the same on every attempt, and it tells nothing."""
+    key = site.keys[-1]  # the oldest: rotating the signing key does not change it
+    return (
+        f"<{hmac.digest(key, f'message-id{chr(0)}{identity}'.encode(), 'sha256').hex()[:40]}@{site.domain}>"
+    )
+
+
+def address_hash(site: Site, email_key: str) -> str:
+    """Return the keyed hash under which a suppressed address is remembered."""
+    return hmac.digest(site.pepper, email_key.encode(), "sha256").hex()

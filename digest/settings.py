@@ -1,0 +1,199 @@
+"""The settings: read once at a door, checked, and handed down as a value.
+
+Precedence: command line, environment (`DIGEST_X`, or `DIGEST_X_FILE` naming a file that holds the
+value), `digest.toml` in the working directory or the data directory, default.
+"""
+
+from __future__ import annotations
+
+import os
+import secrets
+from collections.abc import Mapping
+from email.utils import parseaddr
+from pathlib import Path
+from typing import Any, Literal
+from urllib.parse import urlsplit
+
+from pydantic import Field, SecretStr, ValidationError, field_validator
+from pydantic_settings import (
+    BaseSettings,
+    EnvSettingsSource,
+    PydanticBaseSettingsSource,
+    SettingsConfigDict,
+    TomlConfigSettingsSource,
+)
+
+from digest.errors import BadField
+from digest.links import Site
+
+PREFIX = "DIGEST_"
+LOCAL_URL = "http://127.0.0.1:8000"
+LOCAL_SENDER = "Digest <digest@localhost>"
+
+
+class Settings(BaseSettings):
+    """Every knob there is. Secrets are masked in `repr` and never logged."""
+
+    model_config = SettingsConfigDict(env_prefix=PREFIX, frozen=True, extra="forbid", toml_file=None)
+
+    data_dir: Path = Field(default=Path("digest-data"), description="Where everything local lives.")
+    dumps_dir: Path | None = Field(default=None, description="The folder watched for dumps.")
+    database_url: SecretStr | None = Field(default=None, description="SQLite or PostgreSQL.")
+    broker_url: SecretStr | None = Field(default=None, description="Redis for the Celery workers.")
+    mail_url: SecretStr | None = Field(default=None, description="Where mail goes.")
+    base_url: str = Field(default=LOCAL_URL, description="Our address on the web.")
+    sender: str = Field(default=LOCAL_SENDER, description="The From of every letter.")
+    site_name: str = Field(default="Digest", description="The name on pages and letters.")
+    postal_address: str = Field(default="", description="Shown in the footer of every letter.")
+    secret_key: SecretStr | None = Field(default=None, description="Ring of keys that sign links.")
+    pepper: SecretStr | None = Field(default=None, description="Guards suppressions; never rotate it.")
+    signup: str = Field(default="open", description="Who may subscribe: open, closed, or domains.")
+    log_format: Literal["text", "json"] = Field(default="text", description="How logs are written.")
+    host: str = Field(default="127.0.0.1", description="Where the web door listens.")
+    port: int = Field(default=8000, description="And on which port.", ge=0, le=65535)
+
+    @field_validator("base_url")
+    @classmethod
+    def check_base_url(cls, value: str) -> str:
+        """Refuse what no link could start with."""
+        parts = urlsplit(value)
+        if parts.scheme not in {"http", "https"} or not parts.hostname:
+            raise ValueError("write an address such as https://digest.example.org")
+        return value.rstrip("/")
+
+    @field_validator("sender")
+    @classmethod
+    def check_sender(cls, value: str) -> str:
+        """Refuse a sender no mail server would take."""
+        name, address = parseaddr(value)
+        if "@" not in address or any(char in value for char in "\r\n"):
+            raise ValueError("write it as: Name <address@example.org>")
+        return f"{name} <{address}>" if name else address
+
+    @field_validator("mail_url")
+    @classmethod
+    def check_mail_url(cls, value: SecretStr | None) -> SecretStr | None:
+        """Refuse a scheme no transport answers to."""
+        schemes = {"smtp", "smtps", "lmtp", "maildir", "memory"}
+        if value is not None and urlsplit(value.get_secret_value()).scheme not in schemes:
+            raise ValueError("write smtp://host:587?starttls=true, lmtp://host:24 or maildir:///path")
+        return value
+
+    @classmethod
+    def settings_customise_sources(
+        cls,
+        settings_cls: type[BaseSettings],
+        init_settings: PydanticBaseSettingsSource,
+        env_settings: PydanticBaseSettingsSource,
+        dotenv_settings: PydanticBaseSettingsSource,
+        file_secret_settings: PydanticBaseSettingsSource,
+    ) -> tuple[PydanticBaseSettingsSource, ...]:
+        """Put the sources in their order of precedence."""
+        del dotenv_settings, file_secret_settings
+        return (init_settings, env_settings, EnvFileSource(settings_cls), toml_source(settings_cls))
+
+    # ── what follows from them ──────────────────────────────────────────────────────────────────
+
+    @property
+    def database(self) -> str:
+        """Return the database URL in use."""
+        if self.database_url is not None:
+            return self.database_url.get_secret_value()
+        return f"sqlite:///{self.data_dir.absolute() / 'digest.sqlite3'}"
+
+    @property
+    def mail(self) -> str:
+        """Return the mail URL in use."""
+        if self.mail_url is not None:
+            return self.mail_url.get_secret_value()
+        return f"maildir://{self.data_dir.absolute() / 'outbox'}"
+
+    @property
+    def broker(self) -> str:
+        """Return the broker URL in use; by default the embedded broker's socket."""
+        if self.broker_url is not None:
+            return self.broker_url.get_secret_value()
+        return f"redis+socket://{self.broker_socket}"
+
+    @property
+    def broker_socket(self) -> Path:
+        """Return where the embedded broker listens."""
+        return self.data_dir.absolute() / "broker" / "broker.sock"
+
+    @property
+    def dumps(self) -> Path:
+        """Return the folder watched for dumps."""
+        return self.dumps_dir or self.data_dir / "dumps"
+
+    @property
+    def is_sample_allowed(self) -> bool:
+        """Return whether sample content may exist: only while all mail stays in the local Maildir."""
+        return self.mail_url is None and self.database_url is None and Site(url=self.base_url).is_local
+
+    @property
+    def may_sign_up(self) -> frozenset[str] | None:
+        """Return the domains that may subscribe by themselves; None for everybody, empty for nobody."""
+        if self.signup == "open":
+            return None
+        return frozenset(part.strip().lower() for part in self.signup.split(",") if part.strip() != "closed")
+
+    def site(self) -> Site:
+        """Return who we are, with the keys: from the settings, or generated into the data directory."""
+        name, address = parseaddr(self.sender)
+        ring = self.secret_key.get_secret_value() if self.secret_key else self.kept_secret("secret_key")
+        pepper = self.pepper.get_secret_value() if self.pepper else self.kept_secret("pepper")
+        return Site(
+            name=self.site_name,
+            url=self.base_url,
+            sender_name=name,
+            sender_address=address,
+            postal_address=self.postal_address,
+            keys=tuple(key.strip().encode() for key in ring.split(",") if key.strip()),
+            pepper=pepper.encode(),
+        )
+
+    def kept_secret(self, name: str) -> str:
+        """Return the secret kept in the data directory, made on first use with mode 600."""
+        path = self.data_dir / name
+        self.data_dir.mkdir(parents=True, exist_ok=True)
+        try:
+            descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+        except FileExistsError:
+            return path.read_text().strip()
+        with os.fdopen(descriptor, "w") as file:
+            file.write(secrets.token_urlsafe(32))
+        return path.read_text().strip()
+
+
+class EnvFileSource(EnvSettingsSource):
+    """Reads `DIGEST_X_FILE`: the path of a file that holds the value, as container secrets are given."""
+
+    def get_field_value(self, field: Any, field_name: str) -> tuple[Any, str, bool]:
+        """Return the content of the named file, or nothing."""
+        path = self.env_vars.get(f"{PREFIX}{field_name}_file".lower())
+        return (Path(path).read_text().strip() if path else None), field_name, False
+
+    def __call__(self) -> dict[str, Any]:
+        """Return every field given by a file."""
+        found = {name: self.get_field_value(None, name)[0] for name in self.settings_cls.model_fields}
+        return {name: value for name, value in found.items() if value is not None}
+
+
+def toml_source(settings_cls: type[BaseSettings]) -> PydanticBaseSettingsSource:
+    """Return the settings file of the working directory, else that of the data directory."""
+    data_dir = Path(os.environ.get(f"{PREFIX}DATA_DIR", "digest-data"))
+    candidates = [Path("digest.toml"), data_dir / "digest.toml"]
+    found = next((path for path in candidates if path.is_file()), None)
+    return TomlConfigSettingsSource(settings_cls, toml_file=found)
+
+
+def load(overrides: Mapping[str, Any] | None = None) -> Settings:
+    """Read the settings, or raise BadField naming the first that does not fit and where it came from."""
+    try:
+        return Settings(**{name: value for name, value in (overrides or {}).items() if value is not None})
+    except ValidationError as error:
+        first = error.errors()[0]
+        name = str(first["loc"][0]) if first["loc"] else "settings"
+        raise BadField(f"{PREFIX}{name.upper()}", str(first["msg"]).removeprefix("Value error, ")) from None
+    except OSError as error:
+        raise BadField(f"{PREFIX}*_FILE", f"{error.filename}: {error.strerror}") from None

@@ -1,0 +1,51 @@
+"""What takes a message: SMTP, a Maildir, or memory. All of them tell how each message fared."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Protocol
+
+
+class Verdict(StrEnum):
+    """What became of one message in one attempt."""
+
+    ACCEPTED = "accepted"  #: the server took responsibility (250 after the dot)
+    DEFERRED = "deferred"  #: later (4xx)
+    REFUSED = "refused"  #: never (5xx)
+    IN_DOUBT = "in doubt"  #: body bytes went out and no reply came: nobody can know (RFC 1047)
+    UNTRIED = "untried"  #: no connection, or it broke before this message's body: nothing was sent
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Message:
+    """A rendered mail and its envelope. `content` is RFC 5322 with CRLF, not dot-stuffed."""
+
+    delivery_id: int
+    sender: str  #: the envelope sender
+    recipient: str
+    content: bytes
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Outcome:
+    """How one message fared, and the server's own words."""
+
+    delivery_id: int
+    verdict: Verdict
+    phase: str = ""  #: connect, mail, rcpt, data, dot
+    code: int | None = None
+    reply: str = ""
+
+
+class Transport(Protocol):
+    """Takes windows of messages. Safe to use again after any failure; never raises for one message."""
+
+    def send(self, window: Sequence[Message]) -> Iterator[Outcome]:
+        """Try every message once and yield exactly one outcome for each, as soon as it is known."""
+        ...
+
+    def close(self) -> None:
+        """Let go of connections; nothing it meets on the way is raised."""
+        ...
