@@ -187,6 +187,13 @@ def toml_source(settings_cls: type[BaseSettings]) -> PydanticBaseSettingsSource:
     return TomlConfigSettingsSource(settings_cls, toml_file=found)
 
 
+def templates_dir() -> Path:
+    """Return the folder of templates: inside an installed wheel, or at the top of a checkout."""
+    package = Path(__file__).parent
+    packed = package / "_templates"
+    return packed if packed.is_dir() else package.parent / "templates"
+
+
 def load(overrides: Mapping[str, Any] | None = None) -> Settings:
     """Read the settings, or raise BadField naming the first that does not fit and where it came from."""
     try:
