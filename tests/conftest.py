@@ -1,0 +1,229 @@
+"""What every test may ask for: real servers, fresh databases, a site, templates, and a small cast.
+
+`DIGEST_TEST_POSTGRES_URL` and `DIGEST_TEST_REDIS_URL` name servers to use instead of our own; the
+databases made there are dropped again.
+"""
+
+from __future__ import annotations
+
+import itertools
+import os
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+from sqlalchemy import Engine, create_engine, make_url
+from sqlalchemy.orm import Session
+
+from digest import db, links, settings
+from tests import servers
+
+if TYPE_CHECKING:
+    from digest.rendering import Templates
+
+ROOT = Path(__file__).parent.parent
+NOW = datetime(2026, 11, 20, 8, 0, tzinfo=UTC)
+
+
+# ── servers, once per run ───────────────────────────────────────────────────────────────────────
+
+
+@pytest.fixture(scope="session")
+def postgres_server() -> Iterator[str]:
+    """The URL of a PostgreSQL on which databases may be made."""
+    named = os.environ.get("DIGEST_TEST_POSTGRES_URL")
+    if named:
+        yield db.normalised(named)
+        return
+    with servers.postgres() as url:
+        yield url
+
+
+@pytest.fixture(scope="session")
+def redis_server() -> Iterator[str]:
+    named = os.environ.get("DIGEST_TEST_REDIS_URL")
+    if named:
+        yield named
+        return
+    with servers.redis() as url:
+        yield url
+
+
+@pytest.fixture(scope="session")
+def valkey_server() -> Iterator[str]:
+    with servers.valkey() as url:
+        yield url
+
+
+@pytest.fixture
+def redis_url(redis_server: str) -> str:
+    """A genuine Redis, emptied."""
+    return emptied(redis_server)
+
+
+@pytest.fixture
+def valkey_url(valkey_server: str) -> str:
+    """A Valkey, emptied: the server that `digest up` embeds."""
+    return emptied(valkey_server)
+
+
+def emptied(url: str) -> str:
+    """Forget everything in the Redis database of that URL, and return the URL."""
+    import redis
+
+    with redis.Redis.from_url(url) as client:
+        client.flushdb()
+    return url
+
+
+# ── databases, a fresh one per test ─────────────────────────────────────────────────────────────
+
+
+@pytest.fixture(scope="session")
+def migrated_sqlite(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A SQLite file with the whole schema, to copy from."""
+    path = tmp_path_factory.mktemp("sqlite") / "migrated.sqlite3"
+    engine = db.connect(f"sqlite:///{path}")
+    db.upgrade(engine)
+    engine.dispose()  # folds the write-ahead log into the file
+    return path
+
+
+@pytest.fixture(scope="session")
+def migrated_postgres(postgres_server: str) -> Iterator[str]:
+    """The name of a PostgreSQL database with the whole schema, to copy from."""
+    with fresh_database(postgres_server, template="template0") as url:
+        engine = db.connect(url)
+        db.upgrade(engine)
+        engine.dispose()  # a template must have no connections
+        yield str(make_url(url).database)
+
+
+@pytest.fixture
+def sqlite_url(migrated_sqlite: Path, tmp_path: Path) -> str:
+    """A fresh SQLite database with the schema."""
+    path = tmp_path / "digest.sqlite3"
+    shutil.copyfile(migrated_sqlite, path)
+    return f"sqlite:///{path}"
+
+
+@pytest.fixture
+def postgres_url(postgres_server: str, migrated_postgres: str) -> Iterator[str]:
+    """A fresh PostgreSQL database with the schema."""
+    with fresh_database(postgres_server, template=migrated_postgres) as url:
+        yield url
+
+
+@pytest.fixture
+def empty_postgres_url(postgres_server: str) -> Iterator[str]:
+    """A fresh PostgreSQL database with nothing in it."""
+    with fresh_database(postgres_server, template="template0") as url:
+        yield url
+
+
+@pytest.fixture
+def sqlite_engine(sqlite_url: str) -> Iterator[Engine]:
+    with connected(sqlite_url) as engine:
+        yield engine
+
+
+@pytest.fixture
+def postgres_engine(postgres_url: str) -> Iterator[Engine]:
+    with connected(postgres_url) as engine:
+        yield engine
+
+
+@pytest.fixture(params=["sqlite", "postgresql"])
+def database_url(request: pytest.FixtureRequest) -> str:
+    """A fresh database with the schema; the test runs once on each kind."""
+    fixture = "sqlite_url" if request.param == "sqlite" else "postgres_url"
+    return str(request.getfixturevalue(fixture))
+
+
+@pytest.fixture
+def engine(database_url: str) -> Iterator[Engine]:
+    """An engine on a fresh database with the schema; the test runs once on each kind."""
+    with connected(database_url) as engine:
+        yield engine
+
+
+@pytest.fixture
+def session(engine: Engine) -> Iterator[Session]:
+    """A writing session on `engine`."""
+    with db.writing(engine) as session:
+        yield session
+
+
+@contextmanager
+def connected(url: str) -> Iterator[Engine]:
+    """Yield an engine and close its connections afterwards."""
+    engine = db.connect(url)
+    try:
+        yield engine
+    finally:
+        engine.dispose()
+
+
+numbers = itertools.count(1)
+
+
+@contextmanager
+def fresh_database(server: str, *, template: str) -> Iterator[str]:
+    """Make a PostgreSQL database from `template`, yield its URL, and drop it with whoever is still in it."""
+    name = f"digest_test_{os.getpid()}_{next(numbers)}"
+    maker = create_engine(server, isolation_level="AUTOCOMMIT")
+    try:
+        with maker.connect() as connection:
+            connection.exec_driver_sql(f'CREATE DATABASE "{name}" TEMPLATE "{template}"')
+        yield make_url(server).set(database=name).render_as_string(hide_password=False)
+        with maker.connect() as connection:
+            connection.exec_driver_sql(f'DROP DATABASE "{name}" WITH (FORCE)')
+    finally:
+        maker.dispose()
+
+
+# ── the site ────────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.fixture
+def now() -> datetime:
+    """A Friday morning."""
+    return NOW
+
+
+@pytest.fixture
+def site() -> links.Site:
+    """Who we are in the tests: keys fixed, so that the same letters have the same bytes."""
+    return links.Site(
+        name="Example Digest",
+        url="https://digest.example.org",
+        sender_name="Example Digest",
+        sender_address="digest@example.org",
+        postal_address="Example Lab, 1 Example Street, 0150 Oslo, Norway",
+        keys=(b"the newest key of the tests", b"an older key of the tests"),
+        pepper=b"the pepper of the tests",
+    )
+
+
+@pytest.fixture(scope="session")
+def templates() -> Templates:
+    """The templates of this checkout."""
+    from digest.rendering import Templates
+
+    return Templates(settings.templates_dir())
+
+
+# ── material beside the checkout ────────────────────────────────────────────────────────────────
+
+
+@pytest.fixture(scope="session")
+def shared() -> Path:
+    """The folder of real dumps and samples beside the checkout."""
+    folder = ROOT.parent / "shared"
+    if not folder.is_dir():
+        pytest.skip("needs the real dumps in ../shared, which is absent")
+    return folder

