@@ -6,8 +6,10 @@ autumn cannot make a second one and the hour it skips in spring cannot lose one.
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, time, timedelta
+from difflib import get_close_matches
 from enum import StrEnum
 from functools import lru_cache
 from zoneinfo import ZoneInfo, available_timezones
@@ -15,6 +17,10 @@ from zoneinfo import ZoneInfo, available_timezones
 from digest.errors import BadField
 
 WEEKDAYS = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday")
+CLOCK = re.compile(r"(\d{1,2}):(\d{2})")
+CONTINENTS = frozenset(
+    {"Africa", "America", "Antarctica", "Asia", "Atlantic", "Australia", "Europe", "Pacific"}
+)
 
 
 class Cadence(StrEnum):
@@ -112,12 +118,79 @@ def instant(day: date, at: time, zone: ZoneInfo) -> datetime:
     return datetime.combine(day, at, tzinfo=zone).astimezone(UTC)
 
 
+# ── as people write them ────────────────────────────────────────────────────────────────────────
+
+
+def schedule_in(
+    *, cadence: str = "daily", at: str = "08:00", timezone: str = "UTC", not_after: str | None = None
+) -> Schedule:
+    """Return the schedule of those words, or raise BadField naming the one that does not fit."""
+    how_often, weekday = cadence_in(cadence)
+    return Schedule(
+        cadence=how_often,
+        at=time_in(at),
+        timezone=zone_in(timezone),
+        weekday=weekday,
+        not_after=time_in(not_after, field="not_after") if not_after else None,
+    )
+
+
+def cadence_in(text: str) -> tuple[Cadence, int]:
+    """Return the cadence of `daily`, `weekdays`, `weekly`, `weekly-fri` or `monthly`, and the weekday."""
+    word, _, day = text.strip().lower().partition("-")
+    days = [number for number, name in enumerate(WEEKDAYS) if len(day) >= 3 and name.startswith(day)]
+    if word == Cadence.WEEKLY and (days or not day):
+        return Cadence.WEEKLY, days[0] if days else 0
+    if word in set(Cadence) and not day:
+        return Cadence(word), 0
+    spellings = [*Cadence, *(f"weekly-{name[:3]}" for name in WEEKDAYS)]
+    close = get_close_matches(text.strip().lower(), spellings, n=1)
+    hint = f"Did you mean {close[0]}?" if close else f"Write one of {', '.join(Cadence)} or weekly-fri."
+    raise BadField("cadence", f"{text!r} is not a cadence. {hint}")
+
+
+def cadence_spelling(schedule: Schedule) -> str:
+    """Return the word that `cadence_in` reads back."""
+    if schedule.cadence is Cadence.WEEKLY and schedule.weekday:
+        return f"weekly-{WEEKDAYS[schedule.weekday][:3]}"
+    return schedule.cadence
+
+
+def time_in(text: str, *, field: str = "at") -> time:
+    """Return the time of day of `8:00` or `08:00`."""
+    found = CLOCK.fullmatch(text.strip())
+    if not found or int(found[1]) > 23 or int(found[2]) > 59:
+        raise BadField(field, f"{text!r} is not a time of day. Write it as 08:00.")
+    return time(int(found[1]), int(found[2]))
+
+
+def zone_in(text: str) -> str:
+    """Return the name of the time zone, or raise BadField with the one that was probably meant."""
+    name = text.strip()
+    if name in zone_names():
+        return name
+    meant = zone_like(name)
+    hint = f"Did you mean {meant}?" if meant else "Write one such as Europe/Oslo or UTC."
+    raise BadField("timezone", f"{text!r} is not a time zone. {hint}")
+
+
+@lru_cache(maxsize=1024)
+def zone_like(text: str) -> str | None:
+    """Return the zone whose name or city is closest to `text`, or None."""
+    wanted = text.casefold().replace(" ", "_")
+    names = sorted(zone_names(), key=lambda name: (name.split("/")[0] not in CONTINENTS, name))
+    cities = {name.rpartition("/")[2].casefold(): name for name in reversed(names)}
+    whole = {name.casefold(): name for name in reversed(names)}
+    if found := whole.get(wanted) or cities.get(wanted):
+        return found
+    close = get_close_matches(wanted, [*whole, *cities], n=1, cutoff=0.75)
+    return (whole.get(close[0]) or cities[close[0]]) if close else None
+
+
 @lru_cache(maxsize=1024)
 def zone_of(name: str) -> ZoneInfo:
     """Return the zone of that name, or raise BadField naming a close one."""
-    if name not in zone_names():
-        raise BadField("timezone", f"{name!r} is not a time zone; write one such as Europe/Oslo or UTC.")
-    return ZoneInfo(name)
+    return ZoneInfo(zone_in(name))
 
 
 @lru_cache(maxsize=1)
