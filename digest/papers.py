@@ -37,7 +37,9 @@ class Record:
 
     title: str
     abstract: str = ""
-    ids: Mapping[str, str] = NOTHING  #: scheme ("arxiv", "doi", "pmid", ...) to normalised id
+    ids: Mapping[str, str] = field(
+        default_factory=lambda: NOTHING
+    )  #: scheme ("arxiv", "doi", "pmid", ...) to normalised id
     authors: tuple[str, ...] = ()
     n_authors: int | None = None
     organization: Organization | None = None
@@ -45,7 +47,9 @@ class Record:
     published_inferred: bool = False  #: the year was not printed in the dump
     categories: tuple[str, ...] = ()
     urls: tuple[str, ...] = ()
-    signals: Mapping[str, float] = NO_SIGNALS  #: "upvotes", "comments", "stars", ...
+    signals: Mapping[str, float] = field(
+        default_factory=lambda: NO_SIGNALS
+    )  #: "upvotes", "comments", "stars", ...
     announcement: Announcement = Announcement.NEW
     is_summary: bool = False  #: `abstract` is a short summary, never put over a real abstract
     comment: str = ""  #: the authors' remark ("12 pages, accepted at ...")
@@ -61,7 +65,7 @@ class Paper:
     id: int
     title: str
     abstract: str = ""
-    ids: Mapping[str, str] = NOTHING
+    ids: Mapping[str, str] = field(default_factory=lambda: NOTHING)
     authors: tuple[str, ...] = ()
     n_authors: int | None = None
     organization: Organization | None = None
