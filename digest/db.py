@@ -7,13 +7,14 @@ from contextlib import contextmanager
 from datetime import UTC, datetime
 from importlib.resources import files
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from alembic import command
 from alembic.config import Config
 from alembic.migration import MigrationContext
 from alembic.script import ScriptDirectory
 from sqlalchemy import BigInteger, Dialect, Engine, Integer, MetaData, create_engine, event, make_url
+from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.exc import DBAPIError, OperationalError
 from sqlalchemy.orm import DeclarativeBase, Session
 from sqlalchemy.types import DateTime, TypeDecorator
@@ -119,6 +120,15 @@ def writing(engine: Engine) -> Iterator[Session]:
     bound = engine.execution_options(writing=True)
     with answering(engine), Session(bound, expire_on_commit=False) as session:
         yield session
+
+
+def upsert(session: Session, table: type[Base]) -> sqlite.Insert:
+    """Return an INSERT that knows ON CONFLICT, in the dialect of the session's database.
+
+    Both dialects spell the clause alike, so the one type stands for the two.
+    """
+    insert = postgresql.insert if session.get_bind().dialect.name == "postgresql" else sqlite.insert
+    return cast("sqlite.Insert", insert(table))
 
 
 @contextmanager
