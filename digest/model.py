@@ -189,6 +189,7 @@ class Subscriber(Base):
     cut_paper_id: Mapped[int | None] = mapped_column(BigKey)  #: and, for late dumps, up to this paper
     created_at: Mapped[datetime] = mapped_column(UtcDateTime)
     confirmed_at: Mapped[datetime | None] = mapped_column(UtcDateTime)
+    left_at: Mapped[datetime | None] = mapped_column(UtcDateTime)  #: an unsubscribe can be undone for a while
     is_sample: Mapped[bool] = mapped_column(default=False)
 
     # An id is never used again: an old link must not open a newcomer's door.
@@ -241,6 +242,7 @@ class Confirmation(Base):
     made_at: Mapped[datetime] = mapped_column(UtcDateTime)
     expires_at: Mapped[datetime] = mapped_column(UtcDateTime)
     used_at: Mapped[datetime | None] = mapped_column(UtcDateTime)
+    wishes: Mapped[str] = mapped_column(default="{}")  #: JSON: what was asked for; applied when confirmed
 
     __table_args__ = ({"sqlite_autoincrement": True},)
 

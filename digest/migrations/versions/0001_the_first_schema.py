@@ -144,6 +144,7 @@ def upgrade() -> None:
         sa.Column("cut_paper_id", sa.BigInteger().with_variant(sa.Integer(), "sqlite"), nullable=True),
         sa.Column("created_at", digest.db.UtcDateTime(timezone=True), nullable=False),
         sa.Column("confirmed_at", digest.db.UtcDateTime(timezone=True), nullable=True),
+        sa.Column("left_at", digest.db.UtcDateTime(timezone=True), nullable=True),
         sa.Column("is_sample", sa.Boolean(), nullable=False),
         sa.PrimaryKeyConstraint("id", name=op.f("pk_subscriber")),
         sa.UniqueConstraint("email_key", name=op.f("uq_subscriber_email_key")),
@@ -197,6 +198,7 @@ def upgrade() -> None:
         sa.Column("made_at", digest.db.UtcDateTime(timezone=True), nullable=False),
         sa.Column("expires_at", digest.db.UtcDateTime(timezone=True), nullable=False),
         sa.Column("used_at", digest.db.UtcDateTime(timezone=True), nullable=True),
+        sa.Column("wishes", sa.String(), nullable=False),
         sa.ForeignKeyConstraint(
             ["subscriber_id"],
             ["subscriber.id"],
