@@ -6,6 +6,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Protocol
+from urllib.parse import urlsplit
+
+from digest.errors import BadField, Misfit
+from digest.links import Site
 
 
 class Verdict(StrEnum):
@@ -49,3 +53,39 @@ class Transport(Protocol):
     def close(self) -> None:
         """Let go of connections; nothing it meets on the way is raised."""
         ...
+
+
+def open(url: str, *, site: Site) -> Transport:
+    """Return the transport that a mail URL names; nothing is connected yet.
+
+    Raise Misfit where mail would leave this machine with links that work only on it.
+    """
+    parts = urlsplit(url)
+    match parts.scheme:
+        case "memory":
+            from digest.transport.memory import Memory
+
+            return Memory()
+        case "maildir":
+            from digest.transport.maildir import Maildir
+
+            return Maildir.from_url(url)
+        case "smtp" | "smtps" | "lmtp":
+            from digest.transport.smtp import Server, Smtp
+
+            server = Server.from_url(url)
+            if not server.is_local:
+                check_links(site, server.host)
+            return Smtp(server, helo=site.domain)
+    raise BadField(
+        "DIGEST_MAIL_URL", f"{parts.scheme or url!r} is no transport; write smtp, lmtp or maildir."
+    )
+
+
+def check_links(site: Site, host: str) -> None:
+    """Refuse to write to the world while our own links would not work there."""
+    if site.is_local or not site.is_https:
+        raise Misfit(
+            f"Mail would leave through {host}, but its links would start with {site.url}, which readers cannot"
+            " open safely. Set DIGEST_BASE_URL to your public https address."
+        )
