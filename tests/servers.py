@@ -23,6 +23,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
+LIBC = ctypes.CDLL(None)
 PR_SET_PDEATHSIG = 1
 WAIT_SECONDS = 30.0
 
@@ -181,7 +182,12 @@ def running(
     """Run a program until the block ends, or until we die: the kernel sees to that."""
     with log.open("wb") as output:
         process = subprocess.Popen(
-            command, stdout=output, stderr=subprocess.STDOUT, cwd="/", preexec_fn=die_with_parent, **options
+            command,
+            stdout=output,
+            stderr=subprocess.STDOUT,
+            cwd="/",
+            preexec_fn=die_with_parent,  # noqa: PLW1509  (one system call, looked up before the fork)
+            **options,
         )
     try:
         yield process
@@ -197,7 +203,7 @@ def running(
 def die_with_parent() -> None:
     """Ask the kernel, in the child, to interrupt it when its parent is gone (Linux only)."""
     if sys.platform == "linux":
-        ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGINT)
+        LIBC.prctl(PR_SET_PDEATHSIG, signal.SIGINT)
 
 
 def await_true(server: subprocess.Popen[bytes], log: Path, condition: Any) -> None:
