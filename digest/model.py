@@ -99,6 +99,7 @@ class PaperRow(Base):
     organization_name: Mapped[str | None]
     published: Mapped[date | None]
     published_inferred: Mapped[bool] = mapped_column(default=False)
+    posted: Mapped[date | None]  #: the day a page featured it
     categories: Mapped[list[str]] = mapped_column(JSON, default=list)
     urls: Mapped[list[str]] = mapped_column(JSON, default=list)
     announcement: Mapped[str] = mapped_column(String(10), default="new")

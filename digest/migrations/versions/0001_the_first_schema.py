@@ -70,6 +70,7 @@ def upgrade() -> None:
         sa.Column("organization_name", sa.String(), nullable=True),
         sa.Column("published", sa.Date(), nullable=True),
         sa.Column("published_inferred", sa.Boolean(), nullable=False),
+        sa.Column("posted", sa.Date(), nullable=True),
         sa.Column("categories", sa.JSON(), nullable=False),
         sa.Column("urls", sa.JSON(), nullable=False),
         sa.Column("announcement", sa.String(length=10), nullable=False),

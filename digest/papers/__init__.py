@@ -9,6 +9,15 @@ from dataclasses import dataclass, field
 from datetime import date, datetime
 from enum import StrEnum
 from types import MappingProxyType
+from urllib.parse import urlsplit
+
+from digest.papers.identity import STRENGTH, id_in, ids_in, normalised_id
+from digest.papers.readable import display
+
+__all__ = [
+    "NOTHING", "NO_SIGNALS", "STRENGTH", "Announcement", "Links", "Organization", "Paper", "Record",
+    "byline", "display", "fold", "id_in", "ids_in", "links_of", "normalised_id", "title_key",
+]  # fmt: skip
 
 NOTHING: Mapping[str, str] = MappingProxyType({})
 NO_SIGNALS: Mapping[str, float] = MappingProxyType({})
@@ -45,6 +54,7 @@ class Record:
     organization: Organization | None = None
     published: date | None = None
     published_inferred: bool = False  #: the year was not printed in the dump
+    posted: date | None = None  #: the day a page featured it
     categories: tuple[str, ...] = ()
     urls: tuple[str, ...] = ()
     signals: Mapping[str, float] = field(
@@ -106,3 +116,85 @@ def title_key(title: str) -> str:
     if ascii_key:
         return ascii_key
     return " ".join("".join(char if char.isalnum() else " " for char in folded).split())
+
+
+# ── what is shown of a paper besides its text ───────────────────────────────────────────────────
+
+CODE_HOSTS = ("github.com", "gitlab.com", "bitbucket.org", "codeberg.org", "sr.ht")
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Links:
+    """Where a paper can be read; None where nobody told us."""
+
+    abstract: str | None = None
+    pdf: str | None = None
+    code: str | None = None
+
+
+def links_of(paper: Paper) -> Links:
+    """Return the paper's links: built from its ids, else the first address it brought along."""
+    urls = [url for url in paper.urls if is_safe(url)]
+    code = next((url for url in urls if is_code(url)), None)
+    pdf = next((url for url in urls if urlsplit(url).path.endswith(".pdf")), None)
+    if arxiv := paper.ids.get("arxiv"):
+        return Links(
+            abstract=f"https://arxiv.org/abs/{arxiv}", pdf=f"https://arxiv.org/pdf/{arxiv}", code=code
+        )
+    abstract = address_of(paper.ids) or next((url for url in urls if url not in (code, pdf)), None)
+    return Links(abstract=abstract, pdf=pdf, code=code)
+
+
+def address_of(ids: Mapping[str, str]) -> str | None:
+    """Return the address of the first id that has one."""
+    if doi := ids.get("doi"):
+        return f"https://doi.org/{doi}"
+    if pmid := ids.get("pmid"):
+        return f"https://pubmed.ncbi.nlm.nih.gov/{pmid}/"
+    if openalex := ids.get("openalex"):
+        return f"https://openalex.org/{openalex}"
+    if s2 := ids.get("s2"):
+        return f"https://www.semanticscholar.org/paper/{s2}"
+    return None
+
+
+def is_safe(url: str) -> bool:
+    """Return whether `url` may become a link in a letter: http or https, with a host, nothing odd in it."""
+    if not url.isprintable() or any(char in url for char in " <>\"'\\`"):
+        return False
+    try:
+        parts = urlsplit(url)
+    except ValueError:
+        return False
+    return parts.scheme in ("http", "https") and bool(parts.hostname) and parts.username is None
+
+
+def is_code(url: str) -> bool:
+    """Return whether `url` leads to a repository of code."""
+    host = (urlsplit(url).hostname or "").removeprefix("www.")
+    return host in CODE_HOSTS or any(host.endswith("." + known) for known in CODE_HOSTS)
+
+
+def byline(paper: Paper) -> str:
+    """Return who wrote the paper in a few words: "Ito, Okafor, Lind + 4", "7 authors", or "" if unknown."""
+    if paper.authors:
+        named = [family_name(author) for author in paper.authors[:3]]
+        others = max(paper.n_authors or 0, len(paper.authors)) - len(named)
+        return ", ".join(named) + (f" + {others}" if others > 0 else "")
+    if paper.organization is not None:
+        return display(paper.organization.name or paper.organization.handle)
+    if paper.n_authors:
+        return "1 author" if paper.n_authors == 1 else f"{paper.n_authors} authors"
+    return ""
+
+
+def family_name(author: str) -> str:
+    """Return the family name of `author`, written "Given Family" or "Family, Given"."""
+    name = display(author)
+    if "," in name:
+        return name.partition(",")[0].strip()
+    words = [
+        word for word in name.split() if word.rstrip(".").casefold() not in ("jr", "sr", "ii", "iii", "iv")
+    ]
+    particles = [i for i, word in enumerate(words[1:-1], start=1) if word.islower()]
+    return " ".join(words[particles[0] :] if particles else words[-1:])

@@ -1,0 +1,203 @@
+"""Text as people read it: TeX, entities and hidden characters turned into plain Unicode.
+
+The raw text is what we keep; this is what we show. Nothing here ever blanks a text: what cannot
+be read stays as it was written.
+"""
+
+from __future__ import annotations
+
+import html
+import re
+import unicodedata
+from functools import lru_cache
+
+# ── tables ──────────────────────────────────────────────────────────────────────────────────────
+
+GREEK = (
+    "alpha α beta β gamma γ delta δ epsilon ε varepsilon ε zeta ζ eta η theta θ vartheta ϑ iota ι "
+    "kappa κ lambda λ mu μ nu ν xi ξ pi π varpi ϖ rho ρ varrho ϱ sigma σ varsigma ς tau τ upsilon υ "
+    "phi φ varphi φ chi χ psi ψ omega ω Gamma Γ Delta Δ Theta Θ Lambda Λ Xi Ξ Pi Π Sigma Σ Upsilon Υ "
+    "Phi Φ Psi Ψ Omega Ω"
+)
+SIGNS = (
+    "leq ≤ le ≤ leqslant ≤ geq ≥ ge ≥ geqslant ≥ neq ≠ ne ≠ ll ≪ gg ≫ sim ∼ simeq ≃ approx ≈ cong ≅ "
+    "equiv ≡ propto ∝ times × cdot · pm ± mp ∓ div ÷ ast ∗ star ⋆ circ ∘ bullet • oplus ⊕ otimes ⊗ "
+    "odot ⊙ infty ∞ partial ∂ nabla ∇ forall ∀ exists ∃ in ∈ notin ∉ ni ∋ subset ⊂ subseteq ⊆ supset ⊃ "
+    "supseteq ⊇ cup ∪ cap ∩ setminus ∖ emptyset ∅ varnothing ∅ to → rightarrow → leftarrow ← "
+    "Rightarrow ⇒ Leftarrow ⇐ leftrightarrow ↔ Leftrightarrow ⇔ mapsto ↦ longrightarrow ⟶ uparrow ↑ "
+    "downarrow ↓ iff ⇔ implies ⇒ top ⊤ bot ⊥ perp ⊥ parallel ∥ mid ∣ land ∧ wedge ∧ lor ∨ vee ∨ neg ¬ "
+    "lnot ¬ sum ∑ prod ∏ int ∫ oint ∮ sqrt √ langle ⟨ rangle ⟩ lceil ⌈ rceil ⌉ lfloor ⌊ rfloor ⌋ ell ℓ "
+    "hbar ℏ Re ℜ Im ℑ aleph ℵ wp ℘ dagger † ddagger ‡ prime ′ angle ∠ triangle △ square □ Box □ "
+    "diamond ⋄ checkmark ✓ ldots … dots … cdots ⋯ vdots ⋮ lesssim ≲ gtrsim ≳ prec ≺ succ ≻ models ⊨ "
+    "vdash ⊢ S § P ¶ copyright © pounds £ euro € degree ° textdegree ° celsius ℃ AA Å aa å AE Æ ae æ "
+    "OE Œ oe œ O Ø o ø L Ł l ł ss ß i ı j ȷ DH Ð dh ð TH Þ th þ DJ Đ dj đ "
+    "textendash – textemdash — textquoteleft ‘ textquoteright ’ textquotedblleft “ textquotedblright ” "
+    "textbackslash \\ textasciitilde ~ textbar | textless < textgreater > textregistered ® "
+    "texttrademark ™ lbrace { rbrace } vert | Vert ‖ slash / colon : backslash \\ "
+    "log log ln ln exp exp sin sin cos cos tan tan min min max max arg arg argmin argmin argmax argmax "
+    "lim lim sup sup inf inf det det dim dim ker ker deg deg gcd gcd Pr Pr tanh tanh LaTeX LaTeX TeX TeX"
+)
+
+
+def pairs(table: str) -> dict[str, str]:
+    """Return the words of `table` by twos: command to character."""
+    words = table.split()
+    return dict(zip(words[::2], words[1::2], strict=True))
+
+
+COMMANDS = pairs(GREEK) | pairs(SIGNS) | dict.fromkeys(("quad", "qquad", "newline", "par", "space"), " ")
+ACCENTS = {
+    "`": "\u0300", "'": "\u0301", "^": "\u0302", "~": "\u0303", "=": "\u0304", "u": "\u0306", ".": "\u0307",
+    '"': "\u0308", "r": "\u030a", "H": "\u030b", "v": "\u030c", "d": "\u0323", "c": "\u0327", "k": "\u0328",
+    "b": "\u0331", "t": "\u0361",
+    "hat": "\u0302", "widehat": "\u0302", "tilde": "\u0303", "widetilde": "\u0303", "bar": "\u0304",
+    "overline": "\u0304", "dot": "\u0307", "ddot": "\u0308", "vec": "\u20d7", "check": "\u030c",
+    "breve": "\u0306", "acute": "\u0301", "grave": "\u0300", "mathring": "\u030a",
+}  # fmt: skip
+RAISED = dict(
+    zip(
+        "0123456789+-=()abcdefghijklmnoprstuvwxyzABDEGHIJKLMNOPRTUVW*",
+        "⁰¹²³⁴⁵⁶⁷⁸⁹⁺⁻⁼⁽⁾ᵃᵇᶜᵈᵉᶠᵍʰⁱʲᵏˡᵐⁿᵒᵖʳˢᵗᵘᵛʷˣʸᶻᴬᴮᴰᴱᴳᴴᴵᴶᴷᴸᴹᴺᴼᴾᴿᵀᵁⱽᵂ*",
+        strict=True,
+    )
+)
+RAISED |= {"∘": "°", "′": "′", "⋆": "*", "∗": "*", "†": "†", "−": "⁻"}
+LOWERED = dict(zip("0123456789+-=()aehijklmnoprstuvx", "₀₁₂₃₄₅₆₇₈₉₊₋₌₍₎ₐₑₕᵢⱼₖₗₘₙₒₚᵣₛₜᵤᵥₓ", strict=True))
+LOWERED |= {"⊙": "⊙", "⊕": "⊕", "β": "ᵦ", "γ": "ᵧ", "ρ": "ᵨ", "φ": "ᵩ", "χ": "ᵪ"}
+BLACKBOARD = {"R": "ℝ", "N": "ℕ", "Z": "ℤ", "Q": "ℚ", "C": "ℂ", "P": "ℙ", "E": "𝔼", "H": "ℍ", "F": "𝔽"}
+
+FONT_NAMES = (
+    "textbf|textit|textsc|texttt|textrm|textsf|textsl|textmd|textup|textnormal|emph|underline|uline|"
+    "mathbf|mathit|mathrm|mathsf|mathtt|mathcal|mathscr|mathfrak|mathnormal|boldsymbol|bm|mbox|hbox|"
+    "text|operatorname\\*?|pmb|hspace\\*?|vspace\\*?|url|href|ensuremath|footnotesize|scalebox|phantom"
+)
+
+# ── patterns ────────────────────────────────────────────────────────────────────────────────────
+
+HIDDEN = re.compile("[\u200b-\u200f\u202a-\u202e\u2060-\u2069\ufeff\u00ad\ud800-\udfff]")
+CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]+")
+MARKS = re.compile("([\u0300-\u036f\u0483-\u0489\u1ab0-\u1aff\u1dc0-\u1dff\u20d0-\u20ff]{3})[\u0300-\u036f\u0483-\u0489\u1ab0-\u1aff\u1dc0-\u1dff\u20d0-\u20ff]+")  # fmt: skip
+
+ESCAPED = re.compile(r"\\([%&_#$])")
+ACCENT_SIGN = re.compile(r"\\([`'^~=.\"])\s*(?:\{\s*(\\?[A-Za-zıȷ])\s*\}|(\\[ij](?![A-Za-z])|[A-Za-zıȷ]))")
+ACCENT_LETTER = re.compile(r"\\([uvHcdbkrt])(?:\s*\{\s*(\\?[A-Za-zıȷ]{1,2})\s*\}|\s+([A-Za-z])(?![A-Za-z]))")
+ACCENT_WORD = re.compile(
+    r"\\(hat|widehat|tilde|widetilde|bar|overline|dot|ddot|vec|check|breve|acute|grave|mathring)"
+    r"\s*(?:\{\s*(\\?[A-Za-z]+)\s*\}|(\\?[A-Za-z])(?![A-Za-z]))"
+)
+BLACKBOARD_FONT = re.compile(r"\\mathbb\s*(?:\{\s*([A-Z])\s*\}|([A-Z]))|\\mathds\s*\{\s*([A-Z])\s*\}")
+FONT = re.compile(rf"\\(?:{FONT_NAMES})\s*\{{([^{{}}]*)\}}")
+STRIPPED_FONT = re.compile(r"(?<![A-Za-z\\])(?:textbf|textit|texttt|textsc|emph|mathbf|mathcal|mathrm)\{([^{}]*)\}")  # fmt: skip
+SWITCH = re.compile(
+    r"\{\s*\\?(?:em|it|bf|sc|tt|rm|sl|sf|bfseries|itshape|cal|scshape)(?![A-Za-z])\s*([^{}]*)\}"
+)
+FRACTION = re.compile(r"\\[dt]?frac\s*\{([^{}]*)\}\s*\{([^{}]*)\}")
+COMMAND = re.compile(r"\\([A-Za-z]+)(\s*)")
+ONE_LETTER = re.compile(r"\{([^\W\d_])\}")
+SPACING = re.compile(r"\\[,;:! ]|\\\\")
+MATHS = re.compile(  # a dollar before a blank, or followed by a digit, is money
+    r"(?<!\\)\$\$(.{1,400}?)(?<!\\)\$\$|(?<!\\)\$(?!\s)([^$]{1,400}?)(?<![\\\s])\$(?!\d)"
+    r"|\\\((.{1,400}?)\\\)|\\\[(.{1,400}?)\\\]"
+)
+BRACED = re.compile(r"\{([^{}]*)\}")
+SCRIPT = re.compile(r"\s*([\^_])\s*(?:\{([^{}]{1,40})\}|([^\s({\\]))")
+POWER = re.compile(r"(?<=[A-Za-z0-9)])\^(\d{1,3})(?![\w.])")
+TIE = re.compile(r"(?<=[\w.,)\]])~(?=[\w(\[\\$])")
+QUOTED = re.compile(r"``(.{1,300}?)''")
+QUOTED_ONCE = re.compile(r"(?<![\w`])`([^`']{1,120})'(?!\w)")
+STRIPPED_SIGN = re.compile(
+    r"(?<![A-Za-z\\])(leq|geq|neq|approx|cdot|infty|lesssim|gtrsim)(?=[\s\d(A-Z])"
+    r"|(?<=[\d)])\s?(sim)\s?(?=\d)|(?<=[\d)] )(ll|gg|ge|le)(?= [\dA-Za-z])|(?<![A-Za-z\\])(ge|le)(?= ?\d)"
+    r"|(?<=\^)(top)(?![A-Za-z])"
+)
+STRIPPED_GREEK = re.compile(r"(?<![A-Za-z\\])(Omega|Theta|xi)(?=\(| ·| cdot)|\{(Delta|Gamma|Sigma|Lambda)\}")
+DASH_RESIDUE = re.compile(r"(?<=\w)\s?x(201[0-9a-f])(?=\s?\w)|(?<=\s)x(201[34])(?=\s)")
+
+
+@lru_cache(maxsize=8192)
+def display(text: str) -> str:
+    """Return `text` readable: TeX as Unicode, entities resolved, hidden characters gone, on one line."""
+    shown = CONTROL.sub(" ", text)
+    if "&" in shown:
+        shown = html.unescape(shown)
+    shown = HIDDEN.sub("", CONTROL.sub(" ", shown))
+    if any(sign in shown for sign in "\\${}~`^_"):
+        shown = without_tex(shown)
+    shown = unstripped(shown)
+    shown = MARKS.sub(r"\1", unicodedata.normalize("NFC", shown))
+    return " ".join(shown.split()) or " ".join(HIDDEN.sub("", CONTROL.sub(" ", text)).split())
+
+
+def without_tex(text: str) -> str:
+    """Return `text` with its TeX written as Unicode; unknown commands keep their spelling."""
+    text = MATHS.sub(lambda found: formula(next(filter(None, found.groups()))), text)
+    text = letters(text)
+    text = QUOTED.sub(r"“\1”", text).replace("``", "“")
+    text = re.sub(r"(?<=\S)''", "”", text)
+    text = QUOTED_ONCE.sub(r"‘\1’", text)
+    text = POWER.sub(lambda found: "".join(RAISED[digit] for digit in found[1]), text)
+    return ESCAPED.sub(r"\1", TIE.sub(" ", text))
+
+
+def letters(text: str) -> str:
+    """Return `text` with accents, fonts and named characters resolved, innermost braces first."""
+    for pattern in (ACCENT_SIGN, ACCENT_LETTER, ACCENT_WORD):
+        text = pattern.sub(accented, text)
+    text = BLACKBOARD_FONT.sub(lambda found: blackboard(next(filter(None, found.groups()))), text)
+    for _ in range(4):  # nested fonts, each pass one level
+        before = text
+        text = STRIPPED_FONT.sub(r"\1", SWITCH.sub(r"\1", FONT.sub(r"\1", text)))
+        text = FRACTION.sub(r"\1/\2", text)
+        if text == before:
+            break
+    return ONE_LETTER.sub(r"\1", COMMAND.sub(named, text))
+
+
+def formula(tex: str) -> str:
+    """Return a formula on one line; what Unicode cannot raise or lower keeps its ^ or _."""
+    text = re.sub(r"\\(?:left|right|big|Big|bigg|Bigg|displaystyle|limits|nolimits)(?![A-Za-z])", "", tex)
+    text = SPACING.sub(" ", letters(text))
+    for _ in range(3):
+        text = SCRIPT.sub(script, text)
+        text = BRACED.sub(r"\1", text)
+    text = text.replace("\\{", "{").replace("\\}", "}").replace("\\|", "‖")
+    return text.strip() or tex
+
+
+def script(found: re.Match[str]) -> str:
+    """Return a raised or lowered group in Unicode where every character of it has one."""
+    sign, group = found[1], (found[2] if found[2] is not None else found[3]).strip()
+    table = RAISED if sign == "^" else LOWERED
+    if group and all(char in table for char in group):
+        return "".join(table[char] for char in group)
+    return f"{sign}{group}" if len(group) == 1 else f"{sign}({group})"
+
+
+def accented(found: re.Match[str]) -> str:
+    """Return the letter with its accent as one character."""
+    letter = next(filter(None, found.groups()[1:])).removeprefix("\\")
+    base = {"i": "i", "j": "j", "ı": "i", "ȷ": "j"}.get(letter, letter)
+    if len(base) > 1 and found[1] != "t":
+        base = COMMANDS.get(base, base)
+    return unicodedata.normalize("NFC", base[:1] + ACCENTS[found[1]] + base[1:])
+
+
+def blackboard(letter: str) -> str:
+    """Return a double-struck letter."""
+    return BLACKBOARD.get(letter, letter)
+
+
+def named(found: re.Match[str]) -> str:
+    """Return the character a command names; the space after a letter's command was TeX's own."""
+    character = COMMANDS.get(found[1])
+    if character is None:
+        return found[0]
+    return character + ("" if character in "øØłŁåÅæÆœŒßıȷđĐðÐþÞ" else found[2])
+
+
+def unstripped(text: str) -> str:
+    """Return `text` with the TeX that lost its backslashes on the way, where no English word is meant."""
+    if "x201" in text:
+        text = DASH_RESIDUE.sub(lambda found: chr(int(found[1] or found[2], 16)), text)
+    text = STRIPPED_SIGN.sub(lambda found: COMMANDS[next(filter(None, found.groups()))], text)
+    return STRIPPED_GREEK.sub(lambda found: COMMANDS[next(filter(None, found.groups()))], text)
