@@ -1,0 +1,47 @@
+"""Subscribers: who asked for digests, of what, and when; how they come, change and leave.
+
+The web form, the mail command and the CLI call the same functions here. Nothing here commits.
+"""
+
+from digest.addresses import key as email_key
+from digest.subscriptions.asking import Answer, Asked, ask, confirm, confirmation_in
+from digest.subscriptions.changing import edit, pause, resume, schedule_with, wake
+from digest.subscriptions.leaving import erase, remove, undo, unsubscribe
+from digest.subscriptions.people import (
+    Topic,
+    add,
+    filter_id,
+    filter_ids,
+    find,
+    get,
+    listing,
+    schedule_of,
+    topics_of,
+)
+
+__all__ = [
+    "Answer",
+    "Asked",
+    "Topic",
+    "add",
+    "ask",
+    "confirm",
+    "confirmation_in",
+    "edit",
+    "email_key",
+    "erase",
+    "filter_id",
+    "filter_ids",
+    "find",
+    "get",
+    "listing",
+    "pause",
+    "remove",
+    "resume",
+    "schedule_of",
+    "schedule_with",
+    "topics_of",
+    "undo",
+    "unsubscribe",
+    "wake",
+]
