@@ -86,7 +86,8 @@ def with_the_system_package() -> bool:
     as_root = [] if os.geteuid() == 0 else ["sudo", "-n"]
     quietly = [*as_root, "env", "DEBIAN_FRONTEND=noninteractive", "apt-get", "-qq"]
     run([*quietly, "update"])
-    return run([*quietly, "install", "-y", "--no-install-recommends", package]) and venv()
+    installing = [*quietly, "install", "-y", "--no-install-recommends", package]
+    return subprocess.run(installing, stdout=subprocess.DEVNULL, check=False).returncode == 0 and venv()
 
 
 def venv(*options: str) -> bool:
@@ -103,7 +104,8 @@ def install(name: str) -> bool:
     """
     say(f"Installing what requirements/{name}.txt names ...")
     command = [PYTHON, "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
-    command += ["--require-hashes", "--only-binary", ":all:", "--no-binary", "dkimpy"]
+    command += ["--require-hashes", "--only-binary", ":all:"]
+    command += ["--no-binary", "dkimpy"] if name == "dev" else []
     command += ["--requirement", HERE / f"{name}.txt"]
     return any(run(command) for _ in range(TRIES))
 
