@@ -1,0 +1,219 @@
+"""Pages copied as plain text, a blank line between title, abstract and meta lines ("blocks")."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from datetime import date
+
+from digest.dumps import page
+from digest.dumps.page import Kind, Mark, Page
+from digest.dumps.reading import Header, Items, Problem, Source, excerpt
+from digest.papers import Organization, Record
+
+NAME = "blocks"
+
+LONGEST_TITLE = 350  #: a longer text is an abstract
+LONGEST_ORGANIZATION = 120
+BARE_URL = re.compile(r"\s*(?:https?://\S+)\s*")
+
+
+def recognises(head: str) -> bool:
+    """Return whether this is a page with blank lines in it."""
+    return page.is_page(head) and "\n\n" in head.replace("\r", "")
+
+
+def read(source: Source) -> tuple[Header, Items]:
+    """Read the page: a run of lines between blank ones is one text."""
+    found = page.survey(source)
+    return found.header, papers(paragraphs(page.numbered(source)), found)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Text:
+    """A run of prose lines."""
+
+    line: int
+    lines: tuple[str, ...]
+
+    @property
+    def joined(self) -> str:
+        """Return the run as one line."""
+        return " ".join(line.strip() for line in self.lines)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Fault:
+    """A line that could not be read."""
+
+    line: int
+    reason: str
+
+
+Unit = Text | Mark | Fault
+
+
+def paragraphs(lines: Iterable[tuple[int, str, str]]) -> Iterator[Unit]:
+    """Yield the marks, and the prose between blank lines and marks as one text each."""
+    run: list[tuple[int, str]] = []
+    for number, line, fault in lines:
+        found = None if fault else page.mark(line)
+        if line.strip() and found is None and not BARE_URL.fullmatch(line):
+            run.append((number, line.strip()))
+            continue
+        yield from texts(run)
+        run = []
+        if fault:
+            yield Fault(line=number, reason=fault)
+        elif found is not None:
+            yield found
+    yield from texts(run)
+
+
+def texts(run: list[tuple[int, str]]) -> Iterator[Text]:
+    """Yield a run as one text, or as two where a title stands right above its abstract."""
+    if not run:
+        return
+    lines = tuple(line for _, line in run)
+    if len(run) > 1 and len(lines[0]) <= LONGEST_TITLE < len(" ".join(lines[1:])) and is_title(lines[0]):
+        yield Text(line=run[0][0], lines=lines[:1])
+        yield Text(line=run[1][0], lines=lines[1:])
+    else:
+        yield Text(line=run[0][0], lines=lines)
+
+
+def is_title(line: str) -> bool:
+    """Return whether a line that opens a long run could be a title and not the abstract's first line."""
+    return not line.endswith((",", ";", "-")) and len(line.split()) <= 30 and not line[-1:].islower()
+
+
+@dataclass(kw_only=True, slots=True)
+class Draft:
+    """A paper being put together from its units."""
+
+    line: int
+    title: str
+    abstract: str | None = None
+    n_authors: int | None = None
+    organization: Organization | None = None
+    published: date | None = None
+    inferred: bool = False
+    signals: dict[str, float] = field(default_factory=dict)
+    has_meta: bool = False
+    fault: str = ""
+
+    def record(self, position: int) -> Record | Problem:
+        """Return the finished paper, or what was wrong with it."""
+        if self.fault:
+            return Problem(line=self.line, reason=self.fault, excerpt=excerpt(self.title))
+        urls = page.urls_in(self.abstract or "")
+        return Record(
+            title=self.title,
+            abstract=self.abstract or "",
+            n_authors=self.n_authors,
+            organization=self.organization,
+            published=self.published,
+            published_inferred=self.inferred,
+            urls=urls,
+            signals=self.signals,
+            position=position,
+            line=self.line,
+        )
+
+
+def papers(units: Iterable[Unit], found: Page) -> Items:
+    """Put papers together: title, abstract, then meta lines, of which any may be missing."""
+    position = 0
+    for draft in drafts(units, found):
+        record = draft.record(position + 1)
+        position += isinstance(record, Record)
+        yield record
+
+
+def drafts(units: Iterable[Unit], found: Page) -> Iterator[Draft]:
+    """Yield the drafts in order; a text that cannot belong to the draft at hand begins the next."""
+    draft: Draft | None = None
+    for unit, following in with_following(units):
+        match unit:
+            case Mark():
+                if draft is not None:
+                    apply(draft, unit, found)
+            case Fault():
+                if draft is None or draft.abstract is not None:
+                    if draft is not None:
+                        yield draft
+                    draft = Draft(line=unit.line, title="")
+                draft.fault = f"line {unit.line}: {unit.reason}"
+                draft.abstract = draft.abstract or ""
+            case Text() if draft is None:
+                draft = Draft(line=unit.line, title=unit.joined)
+            case Text() if takes(draft, unit, following):
+                pass
+            case Text():
+                finished, draft = next_draft(draft, unit)
+                yield finished
+    if draft is not None:
+        if draft.abstract is None and not draft.has_meta:
+            draft.fault = "the file ends before this paper's abstract"
+        yield draft
+
+
+def with_following(units: Iterable[Unit]) -> Iterator[tuple[Unit, Unit | None]]:
+    """Yield every unit with the one after it."""
+    iterator = iter(units)
+    unit = next(iterator, None)
+    while unit is not None:
+        following = next(iterator, None)
+        yield unit, following
+        unit = following
+
+
+def apply(draft: Draft, mark: Mark, found: Page) -> None:
+    """Write what a mark says into the draft."""
+    match mark.kind:
+        case Kind.AUTHORS if mark.number is not None:
+            draft.n_authors, draft.has_meta = int(mark.number), True
+        case Kind.DATE:
+            draft.published, draft.inferred = page.paper_date(mark, found)
+            if mark.number is not None:
+                draft.signals["comments"] = mark.number
+            draft.has_meta = True
+        case Kind.DOT:
+            draft.has_meta = True
+        case _:
+            pass
+
+
+def takes(draft: Draft, text: Text, following: Unit | None) -> bool:
+    """Give the text to the draft as its abstract or organisation; return whether it belonged there."""
+    before_dot = isinstance(following, Mark) and following.kind is Kind.DOT
+    if before_dot and not draft.has_meta and is_organization(text.joined):
+        draft.organization = page.organization(text.joined)
+        return True
+    if draft.abstract is None and not draft.has_meta:
+        draft.abstract = text.joined
+        return True
+    if not draft.has_meta and draft.abstract and min(len(draft.abstract), len(text.joined)) > LONGEST_TITLE:
+        draft.abstract += "\n" + text.joined  # an abstract of several paragraphs
+        return True
+    return False
+
+
+def is_organization(text: str) -> bool:
+    """Return whether a text before a lone dot is a name rather than a short abstract."""
+    return len(text) <= LONGEST_ORGANIZATION and not (text.endswith(".") and text.count(" ") > 8)
+
+
+def next_draft(draft: Draft, text: Text) -> tuple[Draft, Draft]:
+    """Return the finished draft and the one this text begins.
+
+    Where a long text comes when a title is due and the draft's abstract is as short as a title,
+    the draft had none: that short text was already the next title.
+    """
+    short = draft.abstract is not None and len(draft.abstract) <= LONGEST_TITLE and not draft.has_meta
+    if short and len(text.joined) > LONGEST_TITLE:
+        begun = Draft(line=text.line, title=draft.abstract or "", abstract=text.joined)
+        draft.abstract = None
+        return draft, begun
+    return draft, Draft(line=text.line, title=text.joined)

@@ -1,0 +1,250 @@
+"""What the text copies of Hugging Face paper pages have in common: their marks, dates and header.
+
+The same page reaches us flattened in many ways. What stays is the wording: `5 authors`, a lone
+middle dot, `Mar 11, 2023`, a line of navigation. These are the marks; the rest is papers.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import date
+from enum import Enum, auto
+
+from digest.dumps.reading import Header, Order, Source
+from digest.papers import Organization
+
+MONTHS = {
+    name: number
+    for number, names in enumerate(
+        [
+            "Jan January",
+            "Feb February",
+            "Mar March",
+            "Apr April",
+            "May May",
+            "Jun June",
+            "Jul July",
+            "Aug August",
+            "Sep September Sept",
+            "Oct October",
+            "Nov November",
+            "Dec December",
+        ],
+        start=1,
+    )
+    for name in names.split()
+}
+
+NAVIGATION = frozenset(
+    "new|Get trending papers in your email inbox once a day!|Get trending papers in your email inbox!|"
+    "Subscribe|Daily Papers|Trending Papers|Daily|Weekly|Monthly|Log In|Sign Up|Submitted by|"
+    "Previous|Next|Company|TOS|Privacy|About|Careers|Website|Models|Datasets|Spaces|Pricing|Docs|"
+    "System theme|Back to top|arXiv Page|PDF|View all".casefold().split("|")
+)
+BYLINE = re.compile(r"by\s*(?:\[.*\]\s*)?AK\b.*\band the research community")
+AUTHORS = re.compile(r"[\[\s\-•*·\\]*([\d,]{1,9}) authors?(?:\](?:\(\S*\)|\[\d+\]))?[\\\s]*", re.IGNORECASE)
+DATE = re.compile(
+    r"(?:·\s*)?(?:Published on\s+)?(?P<month>[A-Z][a-z]{2,8})\.? (?P<day>\d{1,2})(?:, (?P<year>\d{4}))?"
+    r"(?:\s*\[\s*(?P<linked>[\d.,]+k?)\s*\](?:\(\S*\)|\[\d+\])|\s+(?P<comments>[\d.,]+k?))?"
+)
+COUNT = re.compile(r"(?:\[-\]\s*)?(?P<number>\d[\d,]*(?:\.\d+)?[kKmM]?|-)")
+CAPTURED = re.compile(
+    r"^\W*(?:retrieved|captured|fetched|accessed|crawled|scraped)\b[^\n]{0,40}?(\d{4})-(\d\d)-(\d\d)",
+    re.IGNORECASE | re.MULTILINE,
+)
+URL = re.compile(r"https?://[^\s<>\"{}]+")
+AFTER_URL = ".,;:!?)]}'\""
+PREAMBLE = 200  #: lines within which a page's header stands
+
+
+class Kind(Enum):
+    """What a line says when it is no prose."""
+
+    DOT = auto()
+    AUTHORS = auto()
+    DATE = auto()
+    COUNT = auto()
+    NAVIGATION = auto()
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Mark:
+    """A line that is no prose: what it says, and its figures."""
+
+    kind: Kind
+    number: float | None = None  #: authors; or the comments behind a date; or a lone count
+    month: int = 0
+    day: int = 0
+    year: int | None = None
+
+
+def mark(line: str) -> Mark | None:
+    """Return what a line says if it is no prose."""
+    text = line.strip()
+    if len(text) > 200:
+        return None
+    if text == "·":
+        return Mark(kind=Kind.DOT)
+    if text.casefold() in NAVIGATION or BYLINE.search(text):
+        return Mark(kind=Kind.NAVIGATION)
+    if found := AUTHORS.fullmatch(text):
+        return Mark(kind=Kind.AUTHORS, number=float(found[1].replace(",", "")))
+    if (found := DATE.fullmatch(text)) and found["month"] in MONTHS:
+        return Mark(
+            kind=Kind.DATE,
+            number=figure(found["linked"] or found["comments"]),
+            month=MONTHS[found["month"]],
+            day=int(found["day"]),
+            year=int(found["year"]) if found["year"] else None,
+        )
+    if found := COUNT.fullmatch(text):
+        return Mark(kind=Kind.COUNT, number=figure(found["number"]))
+    return None
+
+
+def figure(text: str | None) -> float | None:
+    """Return the number in `3.29k`, `110k`, `1,204`; `-` is none at all, which is 0."""
+    if not text:
+        return None
+    if text == "-":
+        return 0.0
+    text = text.replace(",", "")
+    scale = {"k": 1e3, "m": 1e6}.get(text[-1].casefold(), 1.0)
+    try:
+        return round(float(text.rstrip("kKmM")) * scale)
+    except ValueError:
+        return None
+
+
+def urls_in(text: str) -> tuple[str, ...]:
+    """Return the addresses in `text`, in order, without what follows them in a sentence."""
+    found = (url.rstrip(AFTER_URL) for url in URL.findall(text))
+    return tuple(dict.fromkeys(url for url in found if url.partition("://")[2]))
+
+
+def organization(text: str) -> Organization:
+    """Return who stands behind a paper: an image's text (the handle), then the name."""
+    handle, _, name = text.strip().partition(" ")
+    return Organization(handle=handle, name=name.strip() or handle)
+
+
+# ── dates without a year ────────────────────────────────────────────────────────────────────────
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Page:
+    """What holds for a whole page."""
+
+    header: Header
+    day: date  #: the day against which dates without a year are read
+    is_trending: bool = False  #: its texts may be summaries
+
+
+def survey(source: Source) -> Page:
+    """Read through the page once for its date.
+
+    A page leaves the year out only for dates of its own year, so a paper dated `Dec 27, 2025`
+    tells that the page is of 2026 or later, wherever in the file it stands.
+    """
+    dateline, newest = None, 0
+    before = None
+    for number, line, fault in source.lines():
+        if fault or len(line) > 200 or not (found := mark(line)):
+            before = None if line.strip() else before
+            continue
+        if found.kind is Kind.DATE:
+            newest = max(newest, found.year or 0)
+            is_header = before is not Kind.DOT and number <= PREAMBLE and not line.lstrip().startswith("·")
+            if dateline is None and is_header and before is not Kind.AUTHORS:
+                dateline = found
+        before = found.kind
+    return page_of(source, dateline, newest)
+
+
+def page_of(source: Source, dateline: Mark | None, newest: int) -> Page:
+    """Return what holds for the page, from its header, its dates and the day it was fetched."""
+    order = order_of(source.head)
+    trending = order == "ranked"
+    if (captured := captured_on(source.head)) is not None:
+        return Page(header=Header(date=captured, order=order), day=captured, is_trending=trending)
+    if dateline is None:
+        return Page(header=Header(order=order), day=source.observed_on, is_trending=trending)
+    if dateline.year is not None:
+        day = day_of(dateline.year, dateline.month, dateline.day)
+        return Page(header=Header(date=day, order=order), day=day, is_trending=trending)
+    day = last_before(source.observed_on, dateline.month, dateline.day)
+    if day.year <= newest:
+        day = day_of(newest + 1, dateline.month, dateline.day)
+    return Page(header=Header(date=day, date_inferred=True, order=order), day=day, is_trending=trending)
+
+
+def captured_on(head: str) -> date | None:
+    """Return the day the tool that made the copy says it was made."""
+    found = CAPTURED.search(head)
+    if found is None:
+        return None
+    try:
+        return date(int(found[1]), int(found[2]), int(found[3]))
+    except ValueError:
+        return None
+
+
+def order_of(head: str) -> Order:
+    """Return what a page's order means: a search is by relevance, the trending page is ranked."""
+    if re.search(r"huggingface\.co/papers\?\S*\bq=", head):
+        return "relevance"
+    if re.search(
+        r"^.{0,40}\burl\b.{0,10}huggingface\.co/papers/trending", head, re.IGNORECASE | re.MULTILINE
+    ):
+        return "ranked"
+    return "ranked" if re.search(r"^# Trending Papers\s*$", head, re.MULTILINE) else "none"
+
+
+def paper_date(found: Mark, page: Page) -> tuple[date, bool]:
+    """Return a paper's date, and whether its year is ours: the page's own, or the one before."""
+    if found.year is not None:
+        return day_of(found.year, found.month, found.day), False
+    return last_before(page.day, found.month, found.day), True
+
+
+def last_before(limit: date, month: int, day: int) -> date:
+    """Return the latest such day that is not after `limit`."""
+    candidate = day_of(limit.year, month, day)
+    return candidate if candidate <= limit else day_of(limit.year - 1, month, day)
+
+
+def day_of(year: int, month: int, day: int) -> date:
+    """Return the date; a day that the month has not (Feb 29 of a guessed year) becomes its last."""
+    for last in (day, 30, 29, 28):
+        try:
+            return date(max(1, year), month, min(day, last) or 1)
+        except ValueError:
+            continue
+    raise AssertionError("every month has a 28th")
+
+
+def is_page(head: str) -> bool:
+    """Return whether a text begins like a page of Hugging Face papers."""
+    return bool(
+        "Get trending papers in your email inbox" in head
+        or "and the research community" in head
+        or re.search(r"^(?:#* *)?(?:Daily|Trending) Papers *$", head, re.MULTILINE)
+        or len(re.findall(r"^\s*[•*-] \d+ authors$", head, re.MULTILINE)) > 1
+    )
+
+
+def title_line(line: str) -> str:
+    """Return a first title without the button's caption that some copies glue to it."""
+    return line.removeprefix("Subscribe") if re.match(r"Subscribe[^\sr]", line) else line
+
+
+def numbered(source: Source) -> Iterator[tuple[int, str, str]]:
+    """Yield the lines of a page; a lone button caption is taken off the first title."""
+    after_caption = False
+    for number, line, fault in source.lines():
+        text = title_line(line) if after_caption else line
+        if line.strip():
+            after_caption = number < PREAMBLE and line.startswith("Get trending papers")
+        yield number, text, fault

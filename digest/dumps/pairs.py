@@ -1,0 +1,40 @@
+"""Pages copied as plain text without blank lines: a title, its abstract, a title, ... ("pairs")."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from digest.dumps import page
+from digest.dumps.blocks import LONGEST_TITLE, Fault, Text, Unit, papers
+from digest.dumps.reading import Header, Items, Source
+
+NAME = "pairs"
+
+
+def recognises(head: str) -> bool:
+    """Return whether this is a page without blank lines, or lines short and long by turns."""
+    return "\n\n" not in head.replace("\r", "").strip() and (page.is_page(head) or alternates(head))
+
+
+def alternates(head: str) -> bool:
+    """Return whether at least four titles and abstracts follow one another, line by line."""
+    lines = head.splitlines()[:-1]  # the last may be cut off
+    pairs = list(zip(lines[::2], lines[1::2], strict=False))[:20]
+    return len(pairs) >= 4 and all(0 < len(a) <= LONGEST_TITLE < len(b) for a, b in pairs)
+
+
+def read(source: Source) -> tuple[Header, Items]:
+    """Read the page: every line is one text."""
+    found = page.survey(source)
+    return found.header, papers(units(page.numbered(source)), found)
+
+
+def units(lines: Iterable[tuple[int, str, str]]) -> Iterator[Unit]:
+    """Yield every line as what it is."""
+    for number, line, fault in lines:
+        if fault:
+            yield Fault(line=number, reason=fault)
+        elif found := page.mark(line):
+            yield found
+        elif text := line.strip():
+            yield Text(line=number, lines=(text,))
