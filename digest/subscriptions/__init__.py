@@ -6,7 +6,8 @@ The web form, the mail command and the CLI call the same functions here. Nothing
 from digest.addresses import key as email_key
 from digest.subscriptions.asking import Answer, Asked, ask, confirm, confirmation_in
 from digest.subscriptions.changing import edit, pause, resume, schedule_with, wake
-from digest.subscriptions.leaving import erase, remove, undo, unsubscribe
+from digest.subscriptions.importing import Imported, Problem, import_rows, rows_in
+from digest.subscriptions.leaving import can_undo, erase, remove, undo, unsubscribe
 from digest.subscriptions.people import (
     Topic,
     add,
@@ -22,9 +23,12 @@ from digest.subscriptions.people import (
 __all__ = [
     "Answer",
     "Asked",
+    "Imported",
+    "Problem",
     "Topic",
     "add",
     "ask",
+    "can_undo",
     "confirm",
     "confirmation_in",
     "edit",
@@ -34,10 +38,12 @@ __all__ = [
     "filter_ids",
     "find",
     "get",
+    "import_rows",
     "listing",
     "pause",
     "remove",
     "resume",
+    "rows_in",
     "schedule_of",
     "schedule_with",
     "topics_of",
