@@ -1,0 +1,102 @@
+"""`digest deliveries` and `digest why`: what was sent to whom, and the reasons."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from digest.cli import rooms, screen
+from digest.cli.options import AsJson, Limit, Now, clock
+
+if TYPE_CHECKING:
+    from sqlalchemy.orm import Session
+
+    from digest.model import Delivery
+
+STATES = "queued, claimed, sending, sent, failed, expired, suppressed, stuck or empty"
+
+
+def deliveries(
+    state: Annotated[
+        str | None,
+        typer.Option("--state", metavar="STATE", help=f"Only those: {STATES}.", show_default=False),
+    ] = None,
+    email: Annotated[
+        str | None, typer.Option("--email", metavar="EMAIL", help="Only to this address.", show_default=False)
+    ] = None,
+    limit: Limit = None,
+    as_json: AsJson = False,
+) -> None:
+    """List the deliveries, the newest first: every letter, its state, and the reason for it."""
+    wanted = limit if limit or as_json else screen.LIMIT
+    with rooms.opened() as house, house.reading() as session:
+        rows = ledger(session, state, email, wanted)
+    if as_json:
+        screen.lines(as_report(row) for row in rows)
+        return
+    screen.table(
+        ("id#", "letter", "edition", "to", "state", "tries#", "due", "reason"),
+        ((str(r.id), r.letter, r.edition, r.email, r.state, r.attempts, r.due_at, r.reason) for r in rows),
+        stretch="reason",
+        empty="No deliveries.",
+    )
+
+
+def ledger(session: Session, state: str | None, email: str | None, limit: int | None) -> list[Delivery]:
+    """Return the deliveries asked for, the newest first."""
+    from sqlalchemy import func, select
+
+    from digest import addresses
+    from digest.errors import BadField
+    from digest.model import Delivery, DeliveryState, Subscriber
+
+    query = select(Delivery).order_by(Delivery.id.desc()).limit(limit)
+    if state is not None:
+        if state not in set(DeliveryState):
+            raise BadField("--state", f"{state!r} is none of {STATES}.")
+        query = query.where(Delivery.state == DeliveryState(state))
+    if email is not None:
+        theirs = select(Subscriber.id).where(Subscriber.email_key == addresses.key(email))
+        query = query.where(
+            Delivery.subscriber_id.in_(theirs) | (func.lower(Delivery.email) == email.strip().lower())
+        )
+    return list(session.scalars(query))
+
+
+def as_report(row: Delivery) -> dict[str, Any]:
+    """Return what there is to say about a delivery."""
+    names = (
+        "id", "letter", "edition", "email", "state", "reason", "lane", "attempts", "in_doubt", "dated_at", "due_at",
+        "expires_at", "settled_at", "message_id",
+    )  # fmt: skip
+    return {name: getattr(row, name) for name in names}
+
+
+def why(
+    email: Annotated[str, typer.Argument(metavar="EMAIL", help="A subscriber's address.")],
+    paper: Annotated[
+        str,
+        typer.Argument(metavar="PAPER", help="Our id, an arXiv id, a DOI, an address, or the exact title."),
+    ],
+    now: Now = None,
+    as_json: AsJson = False,
+) -> None:
+    """Say why this subscriber did or did not get this paper."""
+    from digest import why as story
+
+    with rooms.opened() as house, house.reading() as session:
+        answer = story.why(
+            session,
+            site=house.site,
+            templates=house.templates,
+            email=email,
+            reference=paper,
+            now=clock(now),
+        )
+    if as_json:
+        screen.document(answer.json)
+        return
+    screen.tell(answer.verdict)
+    for line in answer.lines:
+        screen.tell(f"  {line}")

@@ -1,0 +1,265 @@
+"""`digest doctor`: what is wrong, and how to mend it."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import socket
+from collections.abc import Callable, Iterator
+from dataclasses import asdict, dataclass
+from datetime import datetime
+from enum import StrEnum
+from typing import TYPE_CHECKING
+from urllib.parse import unquote, urlsplit
+
+import typer
+
+from digest.cli import rooms, screen, status
+from digest.cli.options import AsJson, Now, clock
+from digest.errors import DigestError
+
+if TYPE_CHECKING:
+    from digest.settings import Settings
+
+PATIENCE = 5.0  #: seconds that a server may take to answer
+ROOM = 500_000_000  #: free bytes below which a disk is called nearly full
+SILENCE = 180  #: seconds without a sign of life after which a role is called silent
+
+
+class Health(StrEnum):
+    """How a thing is."""
+
+    FINE = "fine"  #: nothing to do
+    HINT = "hint"  #: works, and could be better
+    WRONG = "wrong"  #: does not work
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Finding:
+    """One thing that was looked at."""
+
+    thing: str
+    health: Health
+    says: str
+    mend: str = ""
+
+
+def doctor(now: Now = None, as_json: AsJson = False) -> None:
+    """Check every part of the house and say how to mend what is wrong. Exits with 1 if something is."""
+    findings = list(examine(rooms.read_settings(), clock(now)))
+    if as_json:
+        screen.lines(asdict(finding) for finding in findings)
+    else:
+        for finding in findings:
+            show(finding)
+    if any(finding.health is Health.WRONG for finding in findings):
+        raise typer.Exit(1)
+
+
+def show(finding: Finding) -> None:
+    """Show one finding to a person."""
+    mark = {Health.FINE: "ok", Health.HINT: "--", Health.WRONG: "!!"}[finding.health]
+    screen.tell(f"{mark}  {finding.thing.ljust(10)} {finding.says}")
+    if finding.mend:
+        print(f"{' ' * 15}{finding.mend}")
+
+
+def examine(settings: Settings, now: datetime) -> Iterator[Finding]:
+    """Look at one thing after the other; a thing that cannot be looked at is itself a finding."""
+    checks: tuple[tuple[str, Callable[[], Iterator[Finding]]], ...] = (
+        ("data", lambda: check_data(settings)),
+        ("secrets", lambda: check_secrets(settings)),
+        ("dumps", lambda: check_dumps(settings)),
+        ("templates", check_templates),
+        ("database", lambda: check_database(settings, now)),
+        ("broker", lambda: check_broker(settings)),
+        ("mail", lambda: check_mail(settings)),
+        ("address", lambda: check_address(settings)),
+    )
+    for thing, check in checks:
+        try:
+            yield from check()
+        except DigestError as error:
+            yield Finding(thing=thing, health=Health.WRONG, says=str(error))
+        except OSError as error:
+            yield Finding(
+                thing=thing, health=Health.WRONG, says=f"{error.filename or thing}: {error.strerror}"
+            )
+
+
+# ── this machine ────────────────────────────────────────────────────────────────────────────────
+
+
+def check_data(settings: Settings) -> Iterator[Finding]:
+    """Look at the data directory and the room left beside it."""
+    folder = settings.data_dir.absolute()
+    if not os.access(folder, os.W_OK | os.X_OK):
+        mend = "Give it to the user who runs digest, or set DIGEST_DATA_DIR to another folder."
+        yield Finding(thing="data", health=Health.WRONG, says=f"{folder} cannot be written to.", mend=mend)
+        return
+    free = shutil.disk_usage(folder).free
+    if free < ROOM:
+        mend = "Make room: a full disk stops the database in mid-sentence."
+        yield Finding(thing="data", health=Health.HINT, says=f"{folder}: {free // 10**6} MB free.", mend=mend)
+        return
+    yield Finding(thing="data", health=Health.FINE, says=f"{folder}, {free / 10**9:.1f} GB free")
+
+
+def check_secrets(settings: Settings) -> Iterator[Finding]:
+    """Look at who may read the keys."""
+    settings.site()
+    for name in ("secret_key", "pepper", "digest.toml"):
+        path = settings.data_dir / name
+        if path.exists() and path.stat().st_mode & 0o077:
+            yield Finding(
+                thing="secrets",
+                health=Health.WRONG,
+                says=f"Others on this machine may read {path}.",
+                mend=f"chmod 600 {path}",
+            )
+            return
+    yield Finding(thing="secrets", health=Health.FINE, says="readable by us alone")
+
+
+def check_dumps(settings: Settings) -> Iterator[Finding]:
+    """Look at the folder where dumps are dropped."""
+    folder = settings.dumps
+    if not folder.is_dir():
+        says, mend = f"{folder} is not there yet.", f"mkdir -p {folder}; digest up makes it, too."
+        yield Finding(thing="dumps", health=Health.HINT, says=says, mend=mend)
+    elif not os.access(folder, os.R_OK | os.W_OK | os.X_OK):
+        mend = "We move dumps that were read to done/ beside them: give us the right to write there."
+        yield Finding(thing="dumps", health=Health.WRONG, says=f"{folder} cannot be written to.", mend=mend)
+    else:
+        yield Finding(thing="dumps", health=Health.FINE, says=str(folder))
+
+
+def check_templates() -> Iterator[Finding]:
+    """Look at the templates of the letters."""
+    from digest.rendering import Templates
+    from digest.settings import templates_dir
+
+    templates = Templates(templates_dir())
+    yield Finding(
+        thing="templates", health=Health.FINE, says=f"{templates_dir()} ({templates.fingerprint[:12]})"
+    )
+
+
+# ── what we stand on ────────────────────────────────────────────────────────────────────────────
+
+
+def check_database(settings: Settings, now: datetime) -> Iterator[Finding]:
+    """Look at the database, its schema, and what it tells of the other roles."""
+    with rooms.opened() as house, house.reading() as session:
+        where = status.masked(settings.database)
+        yield Finding(thing="database", health=Health.FINE, says=f"{where}, schema up to date")
+        silent = [beat for beat in status.heartbeats(session, now) if beat["seconds_ago"] > SILENCE]
+        for beat in silent:
+            says = f"{beat['role']} has been silent for {status.ago(beat['seconds_ago'])}."
+            yield Finding(
+                thing="roles", health=Health.HINT, says=says, mend="Start it: digest up, or its own line."
+            )
+        stuck = status.outbox(session)["stuck"]
+        if stuck:
+            says = f"{screen.count(stuck, 'delivery', 'deliveries')} stuck: nobody can know whether they arrived."
+            yield Finding(
+                thing="outbox", health=Health.HINT, says=says, mend="Look: digest deliveries --state stuck"
+            )
+
+
+def check_broker(settings: Settings) -> Iterator[Finding]:
+    """Ask the broker whether it is there; the embedded one runs only while `digest up` does."""
+    where = status.masked(settings.broker)
+    try:
+        answer = ask_broker(settings.broker)
+    except OSError as error:
+        if settings.broker_url is None:
+            says = "the embedded one is not running; digest up starts it"
+            yield Finding(thing="broker", health=Health.FINE, says=says)
+            return
+        says = f"{where} does not answer ({error.strerror or error})."
+        yield Finding(
+            thing="broker", health=Health.WRONG, says=says, mend="Start Redis, or set DIGEST_BROKER_URL."
+        )
+        return
+    if answer.startswith("+PONG"):
+        yield Finding(thing="broker", health=Health.FINE, says=where)
+    else:
+        mend = "Set user and password in DIGEST_BROKER_URL: redis://user:password@host:6379/0"
+        yield Finding(thing="broker", health=Health.WRONG, says=f"{where} says: {answer}", mend=mend)
+
+
+def ask_broker(url: str) -> str:
+    """Return what the broker at `url` answers to a PING, in its own protocol (RESP)."""
+    parts = urlsplit(url)
+    lines = ["PING"]
+    if parts.password:
+        who = f"{unquote(parts.username)} " if parts.username else ""
+        lines.insert(0, f"AUTH {who}{unquote(parts.password)}")
+    with connected(url) as connection:
+        connection.sendall("".join(f"{line}\r\n" for line in lines).encode())
+        with connection.makefile("r", encoding="utf-8", errors="replace") as answers:
+            replies = [answers.readline().strip() for _ in lines]
+    return replies[-1]
+
+
+def connected(url: str) -> socket.socket:
+    """Return a connection to where a broker URL points: a socket file, a port, a port behind TLS."""
+    parts = urlsplit(url)
+    if parts.scheme in {"redis+socket", "unix"}:
+        connection = socket.socket(socket.AF_UNIX)
+        connection.settimeout(PATIENCE)
+        connection.connect(parts.path)
+        return connection
+    address = (parts.hostname or "localhost", parts.port or 6379)
+    connection = socket.create_connection(address, timeout=PATIENCE)
+    if parts.scheme == "rediss":
+        import ssl
+
+        return ssl.create_default_context().wrap_socket(connection, server_hostname=parts.hostname)
+    return connection
+
+
+def check_mail(settings: Settings) -> Iterator[Finding]:
+    """Greet the mail server; nothing is sent."""
+    import smtplib
+
+    from digest import transport
+
+    transport.open(settings.mail, site=settings.site()).close()
+    parts = urlsplit(settings.mail)
+    where = status.masked(settings.mail)
+    if parts.scheme == "maildir":
+        yield Finding(
+            thing="mail", health=Health.FINE, says=f"kept in {unquote(parts.path)}; nobody is written to"
+        )
+        return
+    kinds = {"smtp": smtplib.SMTP, "smtps": smtplib.SMTP_SSL, "lmtp": smtplib.LMTP}
+    try:
+        with kinds[parts.scheme](parts.hostname or "localhost", parts.port or 0, timeout=PATIENCE) as server:
+            server.ehlo_or_helo_if_needed()
+            offers = ", ".join(sorted(server.esmtp_features)) or "nothing special"
+    except (OSError, smtplib.SMTPException) as error:
+        says = f"{where} does not answer ({error})."
+        mend = "Start the mail server, or set DIGEST_MAIL_URL."
+        yield Finding(thing="mail", health=Health.WRONG, says=says, mend=mend)
+        return
+    yield Finding(thing="mail", health=Health.FINE, says=f"{where} offers {offers}")
+
+
+def check_address(settings: Settings) -> Iterator[Finding]:
+    """Look at what readers will see of us."""
+    site = settings.site()
+    if site.is_local:
+        says = f"{site.url} works on this machine only; fine while mail stays here."
+        mend = "For real readers: set DIGEST_BASE_URL to your public https address."
+        yield Finding(thing="address", health=Health.HINT, says=says, mend=mend)
+    elif not site.is_https:
+        says, mend = f"{site.url} is not https.", "Mail programs want https behind the unsubscribe button."
+        yield Finding(thing="address", health=Health.WRONG, says=says, mend=mend)
+    else:
+        yield Finding(thing="address", health=Health.FINE, says=site.url)
+    if settings.mail_url is not None and not site.postal_address:
+        says = "No postal address stands in the letters."
+        mend = "Many countries want one: set DIGEST_POSTAL_ADDRESS."
+        yield Finding(thing="address", health=Health.HINT, says=says, mend=mend)

@@ -1,0 +1,129 @@
+"""`digest preview`, `publish`, `deliver`, `run`: from what is due to what is sent."""
+
+from __future__ import annotations
+
+import json
+from contextlib import ExitStack
+from dataclasses import asdict
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from digest.cli import rooms, screen
+from digest.cli.options import AsJson, Limit, Now, OutDir, clock
+
+if TYPE_CHECKING:
+    from digest.cli.rooms import House
+
+Email = Annotated[str, typer.Argument(metavar="EMAIL", help="A subscriber's address.")]
+
+
+def preview(email: Email, out: OutDir, now: Now = None, as_json: AsJson = False) -> None:
+    """Write the digest a subscriber would get: digest.html, digest.txt, digest.eml, digest.json.
+
+    They are exactly what would be sent. Nothing is sent, nothing is remembered.
+    """
+    from digest import publishing
+
+    with rooms.opened() as house, house.reading() as session:
+        made = publishing.preview(
+            session, site=house.site, templates=house.templates, email=email, now=clock(now)
+        )
+    out.mkdir(parents=True, exist_ok=True)
+    (out / "digest.html").write_text(made.letter.html, encoding="utf-8")
+    (out / "digest.txt").write_text(made.letter.text, encoding="utf-8")
+    (out / "digest.eml").write_bytes(made.message)
+    told = json.dumps(made.json, ensure_ascii=False, indent=2, default=screen.plain)
+    (out / "digest.json").write_text(told + "\n", encoding="utf-8")
+    if as_json:
+        screen.document(made.json)
+        return
+    screen.tell(f"{made.letter.subject}")
+    screen.tell(f"Look at it: {out / 'digest.html'}")
+
+
+def publish(now: Now = None, as_json: AsJson = False) -> None:
+    """Compose every digest that is due into the outbox. Nothing is sent yet."""
+    with rooms.opened() as house:
+        report = published(house, clock(now))
+    show(report, as_json)
+
+
+def deliver(now: Now = None, limit: Limit = None, as_json: AsJson = False) -> None:
+    """Deliver what is in the outbox, in this process."""
+    with rooms.opened() as house:
+        report = delivered(house, now, limit)
+    show(report, as_json)
+
+
+def run(now: Now = None, as_json: AsJson = False) -> None:
+    """Do one round in this process: read the dumps folder, publish, deliver. For cron, and the impatient."""
+    with rooms.opened() as house:
+        loads = collected(house, clock(now))
+        made = published(house, clock(now))
+        sent = delivered(house, now, None)
+    if as_json:
+        screen.document({"dumps": loads, "published": made, "delivered": sent})
+        return
+    for loaded in loads:
+        counted = screen.count(loaded["papers"], "paper")
+        screen.tell(f"read       {loaded['path']}: {counted}, {loaded['new']} new")
+    screen.tell(f"published  {in_words(made)}")
+    screen.tell(f"delivered  {in_words(sent)}")
+
+
+def collected(house: House, now: datetime) -> list[dict[str, Any]]:
+    """Read what lies in the dumps folder."""
+    from digest import intake
+
+    with house.writing() as session:
+        loads = intake.collect(session, house.settings.dumps, now=now)
+    return [loaded.to_json() for loaded in loads]
+
+
+def published(house: House, now: datetime) -> dict[str, int]:
+    """Publish, and return the figures."""
+    from digest import publishing
+
+    with house.writing() as session, screen.progress("Publishing") as done:
+        report = publishing.publish(
+            session, site=house.site, templates=house.templates, now=now, progress=done
+        )
+    return asdict(report)
+
+
+def delivered(house: House, now: datetime | None, limit: int | None) -> dict[str, int]:
+    """Deliver, and return the figures. Without --now the clock goes on while we do."""
+    from digest import delivery
+
+    with ExitStack() as stack:
+        session = stack.enter_context(house.writing())
+        transport = stack.enter_context(house.transport())
+        done = stack.enter_context(screen.progress("Delivering"))
+        report = delivery.deliver(
+            session,
+            site=house.site,
+            templates=house.templates,
+            transport=transport,
+            clock=lambda: now or datetime.now(UTC),
+            limit=limit,
+            progress=done,
+        )
+    return asdict(report)
+
+
+def show(report: dict[str, int], as_json: bool) -> None:
+    """Show the figures of a story."""
+    if as_json:
+        screen.document(report)
+    else:
+        screen.tell(in_words(report))
+
+
+def in_words(report: dict[str, int]) -> str:
+    """Return `3 due, 2 queued`: what is nought goes unsaid, except the first."""
+    first = next(iter(report))
+    return ", ".join(
+        f"{number:,} {name.replace('_', ' ')}" for name, number in report.items() if number or name == first
+    )

@@ -1,0 +1,54 @@
+"""`digest up` and its parts: `web`, `worker`, `scheduler`, one role each."""
+
+from __future__ import annotations
+
+import os
+import sys
+from typing import Annotated
+
+import typer
+
+from digest.cli import rooms
+
+Host = Annotated[
+    str | None, typer.Option("--host", metavar="ADDRESS", help="Where the web door listens (DIGEST_HOST).")
+]
+Port = Annotated[int | None, typer.Option("--port", metavar="PORT", help="And on which port (DIGEST_PORT).")]
+
+
+def up(host: Host = None, port: Port = None) -> None:
+    """Start the whole house on this machine: web, worker, scheduler, and a broker if none is set.
+
+    Ctrl-C stops everything cleanly.
+    """
+    from digest.cli import up as house
+
+    raise typer.Exit(house.run(rooms.read_settings(host=host, port=port)))
+
+
+def web(host: Host = None, port: Port = None) -> None:
+    """Serve the pages: subscribe, confirm, unsubscribe, papers."""
+    import uvicorn
+
+    from digest.web import create_app
+
+    settings = rooms.read_settings(host=host, port=port)
+    uvicorn.run(create_app(settings), host=settings.host, port=settings.port)
+
+
+def worker() -> None:
+    """Run the Celery workers, which compose, render and deliver."""
+    become("worker")
+
+
+def scheduler() -> None:
+    """Run the clock, which notices dumps, due digests and deliveries left behind. One is enough."""
+    become("scheduler")
+
+
+def become(role: str) -> None:
+    """Turn this very process into the role, so that a supervisor's signals reach it directly."""
+    rooms.read_settings()  # a wrong setting is told here, in one line
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os.execv(sys.executable, [sys.executable, "-m", "workers", role])  # noqa: S606  (no shell is wanted)

@@ -1,0 +1,208 @@
+"""`digest status`: how the house is."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from digest.cli import rooms, screen
+from digest.cli.options import AsJson, Now, clock
+
+if TYPE_CHECKING:
+    from sqlalchemy.orm import Session
+
+    from digest.settings import Settings
+
+DUMPS_SHOWN = 5
+
+
+def status(now: Now = None, as_json: AsJson = False) -> None:
+    """Say how it is: people, catalog, dumps, outbox, what is due next, signs of life, settings."""
+    moment = clock(now)
+    with rooms.opened() as house, house.reading() as session:
+        report = {
+            "now": moment,
+            "subscribers": people(session),
+            "catalog": catalog(session),
+            "dumps": last_dumps(session),
+            "outbox": outbox(session),
+            "next_due_at": next_due(session),
+            "due_now": due_now(session, moment),
+            "heartbeats": heartbeats(session, moment),
+            "settings": known(house.settings),
+        }
+    if as_json:
+        screen.document(report)
+    else:
+        show(report)
+
+
+# ── what there is to know ───────────────────────────────────────────────────────────────────────
+
+
+def people(session: Session) -> dict[str, int]:
+    """Return how many subscribers are in each state."""
+    from sqlalchemy import func, select
+
+    from digest.model import Subscriber, SubscriberState
+
+    rows = session.execute(select(Subscriber.state, func.count()).group_by(Subscriber.state))
+    found = dict(rows.tuples().all())
+    return {state.value: found.get(state, 0) for state in SubscriberState}
+
+
+def catalog(session: Session) -> dict[str, Any]:
+    """Return how much the catalog holds."""
+    from sqlalchemy import func, select
+
+    from digest.model import DumpRow, PaperRow
+
+    here = PaperRow.merged_into.is_(None)
+    return {
+        "papers": session.scalar(select(func.count()).where(here)),
+        "dumps": session.scalar(select(func.count()).select_from(DumpRow)),
+        "last_seen_at": session.scalar(select(func.max(PaperRow.first_seen_at)).where(here)),
+    }
+
+
+def last_dumps(session: Session) -> list[dict[str, Any]]:
+    """Return the dumps read last."""
+    from sqlalchemy import select
+
+    from digest.model import DumpRow
+
+    names = ("id", "path", "date", "state", "reason", "papers", "new", "rejected", "read_at")
+    rows = session.scalars(select(DumpRow).order_by(DumpRow.id.desc()).limit(DUMPS_SHOWN))
+    return [{name: getattr(row, name) for name in names} for row in rows]
+
+
+def outbox(session: Session) -> dict[str, int]:
+    """Return how many deliveries are in each state."""
+    from sqlalchemy import func, select
+
+    from digest.model import Delivery, DeliveryState
+
+    rows = session.execute(select(Delivery.state, func.count()).group_by(Delivery.state))
+    found = dict(rows.tuples().all())
+    return {state.value: found.get(state, 0) for state in DeliveryState}
+
+
+def next_due(session: Session) -> datetime | None:
+    """Return when the next digest falls due; None where nobody has been looked at yet."""
+    from sqlalchemy import func, select
+
+    from digest.model import Subscriber, SubscriberState
+
+    return session.scalar(
+        select(func.min(Subscriber.next_due_at)).where(Subscriber.state == SubscriberState.ACTIVE)
+    )
+
+
+def due_now(session: Session, now: datetime) -> int:
+    """Return how many active subscribers are to be looked at by the next publication."""
+    from sqlalchemy import func, select
+
+    from digest.model import Subscriber, SubscriberState
+
+    due = Subscriber.next_due_at.is_(None) | (Subscriber.next_due_at <= now)
+    return session.scalar(select(func.count()).where(Subscriber.state == SubscriberState.ACTIVE, due)) or 0
+
+
+def heartbeats(session: Session, now: datetime) -> list[dict[str, Any]]:
+    """Return when each role last showed a sign of life."""
+    from sqlalchemy import select
+
+    from digest.model import Heartbeat
+
+    return [
+        {"role": row.role, "at": row.at, "seconds_ago": max(0, round((now - row.at).total_seconds()))}
+        for row in session.scalars(select(Heartbeat).order_by(Heartbeat.role))
+    ]
+
+
+def known(settings: Settings) -> dict[str, Any]:
+    """Return every setting in use, with nothing in it that is secret."""
+    return settings.model_dump(mode="json", exclude={"secret_key", "pepper"}) | {
+        "data_dir": str(settings.data_dir.absolute()),
+        "dumps_dir": str(settings.dumps.absolute()),
+        "database_url": masked(settings.database),
+        "broker_url": masked(settings.broker),
+        "mail_url": masked(settings.mail),
+        "secret_key": "set" if settings.secret_key else "kept in the data directory",
+        "pepper": "set" if settings.pepper else "kept in the data directory",
+    }
+
+
+def masked(url: str) -> str:
+    """Return a URL without its password, and without what a query might hold."""
+    from urllib.parse import urlsplit, urlunsplit
+
+    parts = urlsplit(url)
+    address = parts.netloc.rpartition("@")[2]
+    user = f"{parts.username or ''}:***@" if parts.password is not None else ""
+    if parts.username and parts.password is None:
+        user = f"{parts.username}@"
+    return urlunsplit((parts.scheme, user + address, parts.path, "", "")) if parts.netloc else url
+
+
+# ── shown ───────────────────────────────────────────────────────────────────────────────────────
+
+
+def show(report: dict[str, Any]) -> None:
+    """Show a report to a person."""
+    catalog, settings = report["catalog"], report["settings"]
+    screen.facts(
+        [
+            ("Subscribers", named(report["subscribers"])),
+            (
+                "Catalog",
+                f"{screen.count(catalog['papers'], 'paper')} from {screen.count(catalog['dumps'], 'dump')}",
+            ),
+            ("Outbox", named(report["outbox"])),
+            ("Due now", screen.count(report["due_now"], "subscriber")),
+            ("Next due", report["next_due_at"]),
+            ("Roles", [alive(beat) for beat in report["heartbeats"]] or "none has shown a sign of life"),
+            ("Page", settings["base_url"]),
+            ("Database", settings["database_url"]),
+            ("Broker", settings["broker_url"]),
+            ("Mail", settings["mail_url"]),
+            ("Dumps", settings["dumps_dir"]),
+        ]
+    )
+    if report["dumps"]:
+        screen.tell()
+        screen.table(
+            ("dump#", "read", "file", "state", "papers#", "new#", "rejected#"),
+            (
+                (
+                    d["id"],
+                    d["read_at"],
+                    Path(d["path"]).name,
+                    d["state"],
+                    d["papers"],
+                    d["new"],
+                    d["rejected"],
+                )
+                for d in report["dumps"]
+            ),
+            stretch="file",
+        )
+
+
+def named(figures: dict[str, int]) -> str:
+    """Return `3 active, 1 pending`."""
+    return ", ".join(f"{number:,} {name}" for name, number in figures.items() if number) or "none"
+
+
+def alive(beat: dict[str, Any]) -> str:
+    """Return how long ago a role showed a sign of life."""
+    return f"{beat['role']} {ago(beat['seconds_ago'])} ago"
+
+
+def ago(seconds: int) -> str:
+    """Return a time span in its largest unit."""
+    for unit, length in (("d", 86400), ("h", 3600), ("min", 60)):
+        if seconds >= length:
+            return f"{seconds // length} {unit}"
+    return f"{seconds} s"

@@ -1,0 +1,104 @@
+"""`digest topics`: try a filter before anybody lives with it."""
+
+from __future__ import annotations
+
+from datetime import UTC, date
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from digest.cli import rooms, screen
+from digest.cli.options import AsJson, Limit, Now, clock
+
+if TYPE_CHECKING:
+    from digest.papers import Paper
+    from digest.topics import Filter, Index
+
+app = typer.Typer(help="Filters: check one, try one on the catalog.", no_args_is_help=True)
+
+FilterText = Annotated[
+    str, typer.Argument(metavar="FILTER", help="For example: title:diffusion AND (video OR image)")
+]
+
+
+@app.command()
+def check(text: FilterText, as_json: AsJson = False) -> None:
+    """Read a filter; print its canonical form, or point at the mistake."""
+    from digest import topics
+
+    parsed = topics.parse(text)
+    if as_json:
+        screen.document({"canonical": parsed.canonical, "warnings": list(parsed.warnings)})
+        return
+    screen.tell(parsed.canonical)
+    for warning in parsed.warnings:
+        screen.say(f"note: {warning}")
+
+
+@app.command("test")
+def try_out(text: FilterText, limit: Limit = None, now: Now = None, as_json: AsJson = False) -> None:
+    """Try a filter on the whole catalog: what it would have found, why, and how much of it a day."""
+    from digest import catalog, topics
+
+    parsed = topics.parse(text)
+    with rooms.opened() as house, house.reading() as session:
+        papers = catalog.papers(session, until=clock(now))
+    index = topics.Index(papers)
+    report = tried(parsed, index, papers)
+    if as_json:
+        screen.document(report | {"matches": report["matches"][:limit]})
+    else:
+        show(report, limit or screen.LIMIT)
+
+
+def tried(parsed: Filter, index: Index, papers: list[Paper]) -> dict[str, Any]:
+    """Return what the filter finds in the catalog, most relevant first."""
+    from digest import papers as words
+    from digest import topics
+
+    fitting = index.relevance(parsed, index.matches(parsed))
+    best = sorted(fitting, key=lambda number: (-fitting[number], number))
+    tested = topics.backtest(parsed, index, days_of(papers))
+    return {
+        "canonical": parsed.canonical,
+        "matches": [
+            {
+                "id": papers[number].id,
+                "title": words.display(papers[number].title),
+                "score": fitting[number],
+                "why": list(topics.explain(parsed, papers[number]).why),
+            }
+            for number in best
+        ],
+        "per_day": {name: getattr(tested.per_day, name) for name in ("median", "p90", "max", "days")},
+        "warnings": list(dict.fromkeys((*parsed.warnings, *tested.warnings))),
+    }
+
+
+def days_of(papers: list[Paper]) -> list[date]:
+    """Return the day each paper was first seen, in UTC."""
+    return [paper.first_seen_at.astimezone(UTC).date() for paper in papers]
+
+
+def show(report: dict[str, Any], limit: int) -> None:
+    """Show a tried filter to a person."""
+    matches, per_day = report["matches"], report["per_day"]
+    screen.tell(report["canonical"])
+    screen.tell(
+        f"{screen.count(len(matches), 'match', 'matches')} in {screen.count(per_day['days'], 'day')}:"
+        f" {per_day['median']:g} on most days, {per_day['p90']:g} on busy ones, {per_day['max']:g} at most."
+    )
+    for warning in report["warnings"]:
+        screen.say(f"note: {warning}")
+    if matches:
+        screen.tell()
+        screen.table(
+            ("id#", "fit#", "title", "why"),
+            (
+                (str(one["id"]), one["score"], one["title"], "; ".join(one["why"][:2]))
+                for one in matches[:limit]
+            ),
+            stretch="title",
+        )
+    if len(matches) > limit:
+        screen.say(f"{len(matches) - limit:,} more; --limit {len(matches)} shows them all.")
