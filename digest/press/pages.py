@@ -1,0 +1,163 @@
+"""A digest's page as a value: every word and card of it, before it is set in HTML or text."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import TYPE_CHECKING
+
+from digest import topics
+from digest.composition import TRENDING, Digest, Section
+from digest.links import Site, paper_url
+from digest.rendering import Copy, words
+from digest.rendering.cards import Card, Form, card, excerpt, title
+from digest.rendering.headers import one_line
+
+if TYPE_CHECKING:
+    from digest.press.presses import Press
+
+
+@dataclass(frozen=True, slots=True)
+class Numbered:
+    """A card in its place; the number is what a reader replies with."""
+
+    number: str
+    card: Card
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Anchor:
+    """A way from the top of the letter to one of its sections."""
+
+    name: str
+    topic: str
+    count: str
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class PageSection:
+    """The cards under one topic."""
+
+    name: str
+    topic: str
+    underline: str
+    cards: tuple[Numbered, ...]
+    more: str
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Page:
+    """Everything a digest letter says."""
+
+    subject: str
+    preheader: str
+    headline: str
+    checked: str
+    day: str
+    next_due: str
+    reason: str
+    manage_url: str
+    unsubscribe_url: str
+    browser_url: str
+    anchors: tuple[Anchor, ...]
+    sections: tuple[PageSection, ...]
+
+
+def page(press: Press, site: Site, digest: Digest, copy: Copy) -> Page:
+    """Return the page of this digest for this copy."""
+    shown = [press.papers[press.number[paper]] for paper in digest.papers]
+    titles = [title(paper) for paper in shown]
+    line = words.checked(digest.checked, sum(len(excerpt(paper).split()) for paper in shown))
+    sections = tuple(sections_of(press, site, digest, copy.filters))
+    return Page(
+        subject=words.subject(copy.edition, titles),
+        preheader=words.preheader(titles, line),
+        headline=words.headline(len(titles)),
+        checked=line,
+        day=words.day_in_words(copy.day),
+        next_due=next_due(copy),
+        reason=reason(digest, copy),
+        manage_url=copy.manage_url,
+        unsubscribe_url=copy.unsubscribe_url,
+        browser_url=copy.browser_url,
+        anchors=anchors(sections),
+        sections=sections,
+    )
+
+
+def sections_of(press: Press, site: Site, digest: Digest, filters: Mapping[int, str]) -> list[PageSection]:
+    """Return the sections, their cards numbered through the whole letter."""
+    made: list[PageSection] = []
+    number = 0
+    for place, section in enumerate(digest.sections, start=1):
+        canonical = filters.get(section.filter_id) if section.filter_id is not None else None
+        cards = []
+        for paper_id in section.papers:
+            number += 1
+            shown = card_of(press, site, paper_id, canonical, Form.FULL)
+            cards.append(Numbered(str(number), shown))
+        made.append(page_section(place, section, tuple(cards)))
+    return made
+
+
+def page_section(place: int, section: Section, cards: tuple[Numbered, ...]) -> PageSection:
+    """Return one section with its heading."""
+    topic = heading(section.topic)
+    return PageSection(
+        name=f"t{place}",
+        topic=topic,
+        underline="-" * min(len(topic), words.MEASURE),
+        cards=cards,
+        more=words.more(section.more) if section.more else "",
+    )
+
+
+def card_of(press: Press, site: Site, paper_id: int, canonical: str | None, form: Form) -> Card:
+    """Return the card of one paper as the filter found it, with the figure that speaks loudest for it."""
+    number = press.number[paper_id]
+    paper = press.papers[number]
+    matched = explained(press, canonical, number) if canonical else ((), ())
+    why = (*matched[0], *press.reasons[number][:1]) or (words.FIRST_SEEN,)
+    return card(paper, page=paper_url(site, paper_id), why=why, words=matched[1], form=form)
+
+
+def explained(
+    press: Press, canonical: str, number: int
+) -> tuple[tuple[str, ...], tuple[tuple[str, int, int], ...]]:
+    """Return why the filter wanted the paper, and the words to mark."""
+    found = topics.explain(parsed(canonical), press.papers[number])
+    return found.why, tuple((word.field, word.start, word.end) for word in found.words)
+
+
+@lru_cache(maxsize=4096)
+def parsed(canonical: str):
+    """Return the filter of that canonical text."""
+    return topics.parse(canonical)
+
+
+def heading(topic: str) -> str:
+    """Return a topic's name as the letter shows it."""
+    return one_line(topic)
+
+
+def anchors(sections: tuple[PageSection, ...]) -> tuple[Anchor, ...]:
+    """Return the ways to the sections; one section needs none."""
+    if len(sections) < 2:
+        return ()
+    return tuple(
+        Anchor(name=section.name, topic=section.topic, count=str(len(section.cards))) for section in sections
+    )
+
+
+def next_due(copy: Copy) -> str:
+    """Return when the next digest comes, in the reader's own days and hours."""
+    if copy.next_due_at is None:
+        return ""
+    return words.moment_in_words(copy.next_due_at, copy.timezone, seen_from=copy.dated_at)
+
+
+def reason(digest: Digest, copy: Copy) -> str:
+    """Return why this reader gets this letter."""
+    asked = [heading(section.topic) for section in digest.sections if section.topic != TRENDING]
+    return words.reason(copy.recipient, asked)

@@ -1,0 +1,167 @@
+"""Cards: what a reader is shown of one paper, as a value that every template can set."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from enum import StrEnum
+from typing import Any
+from urllib.parse import quote, urlsplit
+
+from digest.papers import Paper, byline, display, links_of
+from digest.rendering import words
+from digest.rendering.runs import Run
+
+LONGEST_ABSTRACT = 360
+LONGEST_TITLE = 300
+SENTENCE_END = re.compile(r"[.!?][\"'”’)\]]?(?=\s|$)|[。！？]")
+#: What may stand before a full stop without ending a sentence.
+ABBREVIATION = re.compile(
+    r"(?:\b(?:[A-Za-z]|e\.g|i\.e|et al|vs|cf|Fig|Eq|Sec|resp|approx|etc|w\.r\.t|a\.k\.a))\.$"
+)
+URL_SAFE = "!#$&'()*+,/:;=?@[]~%"
+
+
+class Form(StrEnum):
+    """How much of a paper a card shows; a long digest must fit its budget."""
+
+    FULL = "full"  #: the abstract to a sentence end
+    BRIEF = "brief"  #: its first two sentences
+    LINE = "line"  #: the title and why
+
+
+@dataclass(frozen=True, slots=True)
+class Link:
+    """A labelled way to somewhere else."""
+
+    label: str
+    href: str
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Card:
+    """One paper, ready to be set: every field may be empty but the title and its link."""
+
+    meta: str
+    href: str
+    title: tuple[Run, ...]
+    byline: str
+    abstract: tuple[Run, ...]
+    why: str
+    links: tuple[Link, ...]
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the card as a decision can keep it."""
+        return asdict(self)
+
+    @classmethod
+    def from_json(cls, kept: Mapping[str, Any]) -> Card:
+        """Return the card that `to_json` wrote."""
+        runs_of = {name: tuple(Run(**run) for run in kept[name]) for name in ("title", "abstract")}
+        return cls(**{**kept, **runs_of, "links": tuple(Link(**link) for link in kept["links"])})
+
+
+def card(
+    paper: Paper,
+    *,
+    page: str,
+    why: Sequence[str] = (),
+    words: Iterable[tuple[str, int, int]] = (),
+    form: Form = Form.FULL,
+) -> Card:
+    """Return the card of `paper`, whose own page on our site is `page`.
+
+    `words` are (field, start, end) in the displayed title and abstract. A paper without a link of
+    its own is read on our page, which says where to find it.
+    """
+    marks = list(words)
+    found = links_of(paper)
+    abstract, pdf, code = (safe_url(url) for url in (found.abstract, found.pdf, found.code))
+    short = form is Form.LINE
+    return Card(
+        meta="" if short else meta(paper),
+        href=abstract or pdf or page,
+        title=runs(title(paper), [mark[1:] for mark in marks if mark[0] == "title"]),
+        byline="" if short else byline(paper),
+        abstract=runs(excerpt(paper, form), [mark[1:] for mark in marks if mark[0] == "abstract"]),
+        why=" · ".join(why),
+        links=() if short else labelled(abstract=abstract, pdf=pdf, code=code, page=page),
+    )
+
+
+def meta(paper: Paper) -> str:
+    """Return `cs.LG · 19 Nov 2026`, as far as it is known."""
+    known = [*paper.categories[:1], *([words.short_day(paper.published)] if paper.published else [])]
+    return " · ".join(known)
+
+
+def title(paper: Paper) -> str:
+    """Return the title as readers see it."""
+    return words.cut(display(paper.title), LONGEST_TITLE)
+
+
+def excerpt(paper: Paper, form: Form = Form.FULL) -> str:
+    """Return the beginning of the abstract that the card shows."""
+    if form is Form.LINE:
+        return ""
+    shown = to_sentence_end(display(paper.abstract), LONGEST_ABSTRACT)
+    return shown if form is Form.FULL else first_sentences(shown, 2)
+
+
+def to_sentence_end(text: str, room: int) -> str:
+    """Return as many whole sentences as fit; one that does not fit is cut at a word."""
+    if len(text) <= room:
+        return text
+    ends = [end for end in sentence_ends(text[: room + 1]) if room // 4 < end <= room]
+    return text[: ends[-1]] if ends else words.cut(text, room)
+
+
+def first_sentences(text: str, count: int) -> str:
+    """Return the first `count` sentences, if there are more."""
+    ends = sentence_ends(text)
+    return text[: ends[count - 1]] if len(ends) > count else text
+
+
+def sentence_ends(text: str) -> list[int]:
+    """Return where sentences end; a full stop after an initial or `et al` ends none."""
+    found = (match.end() for match in SENTENCE_END.finditer(text))
+    return [end for end in found if not ABBREVIATION.search(text[max(0, end - 12) : end])]
+
+
+def runs(text: str, spans: Iterable[tuple[int, int]]) -> tuple[Run, ...]:
+    """Return `text` as marked and unmarked runs; what lies behind its end is left out."""
+    made: list[Run] = []
+    reached = 0
+    for first, last in sorted(spans):
+        start, end = max(first, reached), min(last, len(text))
+        if start < end:
+            if reached < start:
+                made.append(Run(text[reached:start]))
+            made.append(Run(text[start:end], is_marked=True))
+            reached = end
+    if reached < len(text):
+        made.append(Run(text[reached:]))
+    return tuple(made)
+
+
+def safe_url(url: str | None) -> str | None:
+    """Return an http(s) address in the characters a link may have, or None for anything else."""
+    if not url:
+        return None
+    try:
+        parts = urlsplit(url.strip())
+    except ValueError:
+        return None
+    if parts.scheme not in {"http", "https"} or not parts.hostname:
+        return None
+    return quote(url.strip(), safe=URL_SAFE)
+
+
+def labelled(*, abstract: str | None, pdf: str | None, code: str | None, page: str) -> tuple[Link, ...]:
+    """Return the links line: what is missing vanishes."""
+    _ = words.SPEECH.gettext
+    if not (abstract or pdf or code):
+        return (Link(_("Find it"), page),)
+    offered = ((_("Read"), abstract), (_("PDF"), pdf), (_("Code"), code), (_("Cite"), f"{page}#cite"))
+    return tuple(Link(label, href) for label, href in offered if href)

@@ -1,0 +1,144 @@
+"""The header lines of a message: text from outside made harmless, encoded and folded."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import unicodedata
+from base64 import b64encode
+from collections.abc import Iterable
+from datetime import datetime
+from email.utils import format_datetime
+
+from digest.links import Site
+
+LONGEST = 200  #: characters of outside text that one header may carry
+ENCODED_WORD = 45  #: bytes per encoded word: 60 of base64 and 12 of frame stay within RFC 2047's 75
+STACKED = 3  #: combining marks that may sit on one letter; more is zalgo
+
+#: Marks, overrides and isolates that turn the reading order around.
+BIDI = dict.fromkeys((0x061C, 0x200E, 0x200F, *range(0x202A, 0x202F), *range(0x2066, 0x206A)))
+ATOMS = re.compile(r"[A-Za-z0-9!#$%&'*+/=?^_`{|}~ -]*\Z")
+
+Header = tuple[str, str]
+
+
+def header_text(text: str) -> str:
+    """Return `text` as one harmless line for a header, at most 200 characters long.
+
+    Python before 3.13 turns an encoded word into the line break it stands for (CVE-2024-6923), so
+    no `=?` is left; nor is a control character, a bidi override, or a tower of combining marks.
+    """
+    line = one_line(text[: LONGEST * 8]).replace("=?", "= ?")
+    return line if len(line) <= LONGEST else line[: LONGEST - 1].rstrip() + "…"
+
+
+def one_line(text: str) -> str:
+    """Return `text` as one line of readable characters; what it says stays, what it does not."""
+    composed = unicodedata.normalize("NFC", text)
+    if composed.isascii() and composed.isprintable():
+        return " ".join(composed.split())
+    kept: list[str] = []
+    stacked = 0
+    for char in composed.translate(BIDI):
+        category = unicodedata.category(char)
+        stacked = stacked + 1 if category in {"Mn", "Me"} else 0
+        if category in {"Cc", "Zl", "Zp"}:
+            kept.append(" ")
+        elif category not in {"Cs", "Cn", "Co"} and stacked <= STACKED:
+            kept.append(char)
+    return " ".join("".join(kept).split())
+
+
+def list_headers(site: Site, unsubscribe_url: str, *, campaign: str = "digest") -> tuple[Header, ...]:
+    """Return what tells a mail program that this is a list, and how to leave it in one click."""
+    one_click = (("List-Unsubscribe-Post", "List-Unsubscribe=One-Click"),) if site.is_https else ()
+    return (
+        ("List-Id", f"{phrase(site.name)} <digest.{site.domain}>"),
+        ("List-Unsubscribe", f"<{unsubscribe_url}>"),
+        *one_click,
+        ("List-Help", f"<{site.url}/>"),
+        ("Auto-Submitted", "auto-generated"),
+        ("Precedence", "bulk"),
+        ("Feedback-ID", feedback_id(site, campaign)),
+    )
+
+
+def reply_headers() -> tuple[Header, ...]:
+    """Return what stands on a letter that answers somebody: no list, no bulk (RFC 3834)."""
+    return (("Auto-Submitted", "auto-replied"),)
+
+
+def feedback_id(site: Site, campaign: str) -> str:
+    """Return Gmail's four fields; the last names the sender for ever and says nothing of a reader."""
+    sender = "digest" + hashlib.sha256(site.domain.encode()).hexdigest()[:8]
+    return f"{campaign}:digest:{site.domain}:{sender}"
+
+
+def head(
+    *,
+    site: Site,
+    recipient: str,
+    subject: str,
+    message_id: str,
+    dated_at: datetime,
+    headers: Iterable[Header] = (),
+) -> bytes:
+    """Return the header block of a message without the lines that describe its body."""
+    lines = (
+        ("From", address(site.sender_name, site.sender_address)),
+        ("To", one_line(recipient)),
+        ("Subject", encoded(header_text(subject), room=68)),
+        ("Date", format_datetime(dated_at)),
+        ("Message-ID", message_id),
+        *headers,
+        ("MIME-Version", "1.0"),
+    )
+    return "".join(f"{name}: {value}\r\n" for name, value in lines).encode()
+
+
+def address(name: str, email: str) -> str:
+    """Return `Name <email>` as a From header has it."""
+    shown = header_text(name)
+    return f"{phrase(shown)} <{email}>" if shown else email
+
+
+def phrase(text: str) -> str:
+    """Return a display name: bare, quoted, or as encoded words."""
+    shown = header_text(text)
+    if ATOMS.match(shown) and "=?" not in shown:
+        return shown
+    if shown.isascii():
+        return '"' + shown.replace("\\", "\\\\").replace('"', '\\"') + '"'
+    return encoded(shown, room=60)
+
+
+def encoded(text: str, *, room: int = 66) -> str:
+    """Return header text folded into lines, as encoded words where it is not ASCII (RFC 2047)."""
+    if text.isascii():
+        return folded(text, room=room)
+    words = (f"=?utf-8?B?{b64encode(chunk).decode()}?=" for chunk in chunks(text))
+    return "\r\n ".join(words)
+
+
+def folded(text: str, *, room: int) -> str:
+    """Return ASCII text on lines of at most `room` characters, where it has spaces to fold at."""
+    lines, line = [], ""
+    for word in text.split(" "):
+        if line and len(line) + 1 + len(word) > room:
+            lines.append(line)
+            line = word
+        else:
+            line = f"{line} {word}" if line else word
+    return "\r\n ".join([*lines, line])
+
+
+def chunks(text: str) -> list[bytes]:
+    """Return UTF-8 pieces small enough for one encoded word each, never cut inside a character."""
+    pieces = [b""]
+    for char in text:
+        octets = char.encode()
+        if len(pieces[-1]) + len(octets) > ENCODED_WORD:
+            pieces.append(b"")
+        pieces[-1] += octets
+    return pieces

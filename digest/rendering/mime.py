@@ -1,0 +1,68 @@
+"""Messages on the wire: quoted-printable fragments that may be joined in any order.
+
+Two encoded texts joined are the encoding of the two joined, if the first ends at a line's end or
+at a soft break. So what stands in many messages is encoded once (and in no other way may a body
+be assembled: base64 would only join at every 57th byte).
+"""
+
+from __future__ import annotations
+
+import hashlib
+from binascii import b2a_qp
+from collections.abc import Iterable
+from datetime import datetime
+
+from digest.links import Site
+from digest.rendering.headers import Header, head
+from digest.rendering.letters import Letter
+
+
+def wire(text: str) -> bytes:
+    """Return `text` in quoted-printable with CRLF, ready to be followed by more of it."""
+    if not text:
+        return b""
+    lines = b2a_qp(text.replace("\n", "\r\n").encode(), istext=True)
+    return lines if lines.endswith(b"\r\n") else lines + b"=\r\n"
+
+
+def boundary(message_id: str) -> bytes:
+    """Return the line between the parts: the same on every attempt, and impossible in a body.
+
+    Quoted-printable never writes `=_`, since an equals sign is followed by two digits or a line end.
+    """
+    return b"=_" + hashlib.sha256(message_id.encode()).hexdigest()[:24].encode()
+
+
+def message(
+    letter: Letter,
+    *,
+    site: Site,
+    recipient: str,
+    message_id: str,
+    dated_at: datetime,
+    headers: Iterable[Header] = (),
+) -> bytes:
+    """Return the whole message (RFC 5322, CRLF): text first, then HTML; the same bytes every time."""
+    top = head(
+        site=site,
+        recipient=recipient,
+        subject=letter.subject,
+        message_id=message_id,
+        dated_at=dated_at,
+        headers=headers,
+    )
+    return b"".join(enveloped(top, boundary(message_id), [wire(letter.text)], [wire(letter.html)]))
+
+
+def enveloped(top: bytes, line: bytes, text: list[bytes], html: list[bytes]) -> list[bytes]:
+    """Return the pieces of a multipart/alternative message around two encoded bodies."""
+    return [
+        top,
+        b'Content-Type: multipart/alternative; boundary="', line, b'"\r\n\r\n--', line,
+        b'\r\nContent-Type: text/plain; charset="utf-8"\r\nContent-Transfer-Encoding: quoted-printable\r\n\r\n',
+        *text,
+        b"\r\n--", line,
+        b'\r\nContent-Type: text/html; charset="utf-8"\r\nContent-Transfer-Encoding: quoted-printable\r\n\r\n',
+        *html,
+        b"\r\n--", line, b"--\r\n",
+    ]  # fmt: skip

@@ -1,0 +1,122 @@
+"""The words that depend on figures and dates; all others stand in the templates."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from datetime import date, datetime, timedelta
+from gettext import NullTranslations
+from math import ceil
+from textwrap import TextWrapper
+
+from digest.editions import zone_of
+from digest.rendering.runs import Run
+
+SPEECH = NullTranslations()
+_ = SPEECH.gettext
+ngettext = SPEECH.ngettext
+
+LONGEST_SUBJECT = 60
+LONGEST_PREHEADER = 90
+WORDS_PER_MINUTE = 200
+MEASURE = 72  #: columns of the text part
+FIRST_SEEN = _("First seen today")
+WRAPPER = TextWrapper(width=MEASURE, break_long_words=False, break_on_hyphens=False)
+MONTHS = (
+    _("January"), _("February"), _("March"), _("April"), _("May"), _("June"), _("July"), _("August"),
+    _("September"), _("October"), _("November"), _("December"),
+)  # fmt: skip
+DAYS = (
+    _("Monday"), _("Tuesday"), _("Wednesday"), _("Thursday"), _("Friday"), _("Saturday"), _("Sunday"),
+)  # fmt: skip
+
+
+def day_in_words(day: date) -> str:
+    """Return `20 November 2026`."""
+    return f"{day.day} {MONTHS[day.month - 1]} {day.year}"
+
+
+def short_day(day: date) -> str:
+    """Return `20 Nov 2026`."""
+    return f"{day.day} {MONTHS[day.month - 1][:3]} {day.year}"
+
+
+def moment_in_words(moment: datetime, timezone: str, *, seen_from: datetime) -> str:
+    """Return `Monday 08:00, Oslo`, with the date where the weekday alone could mislead."""
+    local = moment.astimezone(zone_of(timezone))
+    place = timezone.rpartition("/")[2].replace("_", " ")
+    weekday = DAYS[local.weekday()]
+    if local.date() - seen_from.astimezone(zone_of(timezone)).date() < timedelta(days=7):
+        return f"{weekday} {local:%H:%M}, {place}"
+    return f"{weekday} {local.day} {MONTHS[local.month - 1]}, {local:%H:%M}, {place}"
+
+
+def headline(papers: int) -> str:
+    """Return `5 papers for you`."""
+    return ngettext("%d paper for you", "%d papers for you", papers) % papers
+
+
+def checked(papers: int, words: int) -> str:
+    """Return `412 checked · 4-minute read`."""
+    minutes = max(1, ceil(words / WORDS_PER_MINUTE))
+    return _("%d checked") % papers + " · " + _("%d-minute read") % minutes
+
+
+def cut(text: str, room: int) -> str:
+    """Return `text` cut at a word to at most `room` characters, with an ellipsis if something went."""
+    if len(text) <= room:
+        return text
+    kept = text[: room - 1]
+    at_word = kept.rpartition(" ")[0] if text[room - 1] != " " else kept
+    return (at_word if len(at_word) > room // 2 else kept).rstrip(" ,;:.-–—(") + "…"
+
+
+def subject(edition: str, titles: Sequence[str]) -> str:
+    """Return what the inbox shows first: the best paper, and how many stand behind it."""
+    count = len(titles)
+    if edition.startswith("weekly"):
+        lead = ngettext("Your week: %d paper, ", "Your week: %d papers, led by ", count) % count
+        return lead + cut(titles[0], LONGEST_SUBJECT - len(lead))
+    if edition.startswith("monthly"):
+        lead = ngettext("Your month: %d paper, ", "Your month: %d papers, led by ", count) % count
+        return lead + cut(titles[0], LONGEST_SUBJECT - len(lead))
+    rest = ngettext(", and %d more", ", and %d more", count - 1) % (count - 1) if count > 1 else ""
+    return cut(titles[0], LONGEST_SUBJECT - len(rest)) + rest
+
+
+def preheader(titles: Sequence[str], line: str) -> str:
+    """Return what the inbox shows after the subject: the next titles, never the first again."""
+    if len(titles) < 2:
+        return line
+    lead = _("Also: ")
+    second = cut(titles[1], LONGEST_PREHEADER - len(lead))
+    if len(titles) > 2 and len(second) <= 42:
+        return lead + second + " · " + cut(titles[2], LONGEST_PREHEADER - len(lead) - len(second) - 3)
+    return lead + second
+
+
+def reason(recipient: str, asked: Sequence[str]) -> str:
+    """Return why somebody gets a digest."""
+    if not asked:
+        return _("You get this because {email} asked for the day's trending papers.").format(email=recipient)
+    topics = ", ".join(asked)
+    return _("You get this because {email} asked for papers on {topics}.").format(
+        email=recipient, topics=topics
+    )
+
+
+def more(papers: int) -> str:
+    """Return `+37 more matched`."""
+    return ngettext("+%d more matched", "+%d more matched", papers) % papers
+
+
+# ── the text part ───────────────────────────────────────────────────────────────────────────────
+
+
+def wrapped(text: str) -> str:
+    """Return `text` on lines of at most 72 columns; a longer word keeps a line of its own."""
+    return WRAPPER.fill(text)
+
+
+def plain(runs: Iterable[Run]) -> str:
+    """Return marked text without its marks."""
+    return "".join(run.text for run in runs)
