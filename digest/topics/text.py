@@ -1,0 +1,135 @@
+"""How a text becomes words: folding, the parts of compounds, plurals.
+
+A text is read as a row of *parts*. A part is a run of letters and digits ("model", "3.5", "gpt4"); what
+stands between two parts is their *glue*: `-` for a lone hyphen, ` ` for blanks, `,` for anything else.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from functools import lru_cache
+from itertools import accumulate
+
+from digest import papers
+
+#: Chinese and Japanese are written without blanks: each sign is a part of its own.
+_SIGNS = "\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff\U00020000-\U0003134f"
+#: Accents that follow their letter, and the invisible marks that may stand inside a word.
+_MARKS = "\u0300-\u036f\u00ad\u200b-\u200d"
+_PART = re.compile(
+    rf"([{_SIGNS}]|[^\W_{_SIGNS}][^\W_{_SIGNS}]*(?:[{_MARKS}]+[^\W_{_SIGNS}]*)*"
+    r"(?:['’][A-Za-z]+)*(?:(?<=\d)\.\d+)*)"
+)
+_ASCII_PART = re.compile(r"([A-Za-z0-9]+(?:'[A-Za-z]+)*(?:(?<=[0-9])\.[0-9]+)*)")
+_POSSESSIVE = re.compile(r"['’][sS]$")
+
+HYPHENS = "-‐‑⁃−–_"
+
+_GREEK = str.maketrans(
+    dict(
+        zip(
+            "αβγδεζηθικλμνξοπρστυφχψω",
+            "alpha beta gamma delta epsilon zeta eta theta iota kappa lambda mu nu xi omicron pi rho sigma tau "
+            "upsilon phi chi psi omega".split(),
+            strict=True,
+        )
+    )
+)
+
+#: Words that never make a compound with a neighbour they are merely beside: "in form" is not "inform".
+FUNCTION_WORDS = frozenset(
+    "a an and any are as at be but by can do for from get has have he her his how if in into is it its may "
+    "me my no nor not now of off on one or our out over so such than that the their them then there these "
+    "they this to too up us use was we were what when which who will with you".split()
+) - {"over", "off", "on", "out", "up"}
+
+ACRONYM = re.compile(r"[A-Z]{2,5}s?")
+
+_IRREGULAR = {
+    "analyses": "analysis", "hypotheses": "hypothesis", "theses": "thesis", "bases": "base", "axes": "axis",
+    "matrices": "matrix", "indices": "index", "vertices": "vertex", "appendices": "appendix",
+    "criteria": "criterion", "phenomena": "phenomenon", "minima": "minimum", "maxima": "maximum",
+    "optima": "optimum", "extrema": "extremum", "spectra": "spectrum", "corpora": "corpus",
+    "stimuli": "stimulus", "nuclei": "nucleus", "formulae": "formula", "biases": "bias", "lenses": "lens",
+    "viruses": "virus", "focuses": "focus", "statuses": "status", "gases": "gas", "atlases": "atlas",
+    "aliases": "alias", "canvases": "canvas", "corpuses": "corpus", "leaves": "leaf", "lives": "life",
+    "children": "child", "people": "person", "mice": "mouse", "quizzes": "quiz",
+}  # fmt: skip
+_WHOLE = frozenset("bias lens gas atlas alias canvas chaos series species always perhaps towards".split())
+
+
+@dataclass(frozen=True, slots=True)
+class Words:
+    """A text as a row of parts; `glue[i]` stands between part `i` and the next one."""
+
+    surfaces: tuple[str, ...]  #: as written
+    folded: tuple[str, ...]  #: without case, accents, possessives
+    glue: str
+    starts: tuple[int, ...]  #: where each part begins in the text
+    ends: tuple[int, ...]
+
+
+def split(text: str) -> list[str]:
+    """Return gap, part, gap, part, ..., gap: the pieces of `text` in order, nothing lost."""
+    return (_ASCII_PART if text.isascii() else _PART).split(text)
+
+
+@lru_cache(maxsize=4096)
+def glue_of(gap: str) -> str:
+    """Return the glue that the characters between two parts amount to; Chinese signs touch each other."""
+    if not gap or (len(gap) == 1 and gap in HYPHENS):
+        return "-"
+    return " " if gap.isspace() else ","
+
+
+def read(text: str) -> Words:
+    """Return the parts of `text` with their places in it."""
+    pieces = split(text)
+    ends = tuple(accumulate(map(len, pieces)))
+    surfaces = tuple(pieces[1::2])
+    return Words(
+        surfaces=surfaces,
+        folded=tuple(map(fold, surfaces)),
+        glue="".join(map(glue_of, pieces[2:-1:2])),
+        starts=ends[0:-1:2],
+        ends=ends[1::2],
+    )
+
+
+def fold(part: str) -> str:
+    """Return `part` as comparisons are made on it: é is e, α is alpha, model's is model."""
+    if part.isascii():
+        return part.lower() if part.isalnum() else _plain(part.lower())
+    return _plain(papers.fold(_POSSESSIVE.sub("", part)).translate(_GREEK))
+
+
+def _plain(folded: str) -> str:
+    folded = _POSSESSIVE.sub("", folded)
+    return "".join(char for char in folded if char.isalnum() or char == ".")
+
+
+@lru_cache(maxsize=65536)
+def stem(folded: str) -> str:
+    """Return what a word and its plural share: `models` and `model`, `batches` and `batch`.
+
+    Light on purpose: nothing but plurals is folded, so `generalise` never meets `general`.
+    """
+    if folded in _WHOLE or len(folded) < 3:
+        return folded
+    single = _IRREGULAR.get(folded) or _singular(folded)
+    # "caches" may come from "cach" or "cache"; without its e each meets the other.
+    return single[:-1] if single.endswith(("che", "she", "sse", "xe", "ze")) else single
+
+
+def _singular(folded: str) -> str:
+    if not folded.endswith("s") or folded.endswith(("us", "ss", "is")) or len(folded) < 4:
+        return folded
+    if folded.endswith("ies") and len(folded) > 4 and not folded.endswith(("eies", "aies")):
+        return folded[:-3] + "y"
+    return folded[:-1]
+
+
+def is_acronym(surface: str) -> bool:
+    """Return whether `surface` is short and all capitals, so that it means itself as typed: SAM, LLMs."""
+    return ACRONYM.fullmatch(surface) is not None
