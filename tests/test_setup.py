@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import json
 import re
 import subprocess
 import sys
 import tomllib
+from datetime import date
 from pathlib import Path
 
 import pytest
+
+from digest import dumps
+from digest.papers import Record
 
 ROOT = Path(__file__).parent.parent
 LOCKS = sorted((ROOT / "requirements").glob("*.txt"))
@@ -85,3 +90,28 @@ def test_ci_runs_lint_and_tests_and_judges() -> None:
 
     assert re.findall(r"(?m)^make (\w+)$", script) == ["lint", "test", "judge"]
     assert "set -euo pipefail" in script
+
+
+def test_the_sample_is_a_whole_dump_of_papers_in_many_fields() -> None:
+    path = ROOT / "digest" / "sample" / "invented-papers.txt"
+
+    with path.open("rb") as stream:
+        reading = dumps.read(stream, name=path.name, observed_on=date(2026, 11, 20))
+        records = list(reading.records)
+
+    assert reading.format == "blocks"
+    assert reading.header.date is None, "a sample with a date of its own would be old news one day"
+    assert [record for record in records if not isinstance(record, Record)] == []
+    assert len({record.title for record in records}) == len(records) == 30
+    assert min(len(record.abstract) for record in records) > 500
+
+
+def test_the_sample_papers_are_invented(shared: Path) -> None:
+    sample = (ROOT / "digest" / "sample" / "invented-papers.txt").read_text()
+    truths = [
+        line for path in (shared / "seeds").glob("*.truth.jsonl") for line in path.read_text().splitlines()
+    ]
+    real = {json.loads(line)["title"] for line in truths}
+
+    assert real
+    assert [title for title in real if title in sample] == []
