@@ -56,7 +56,7 @@ def html_of(stencil: Stencil, shown: Page) -> str:
         )
         for section in shown.sections
     )
-    values["section"] = "".join(sections)
+    values["section"] = joined(parts, sections, "gap")
     if shown.anchors:
         ways = joined(parts, (html_anchor(parts, anchor) for anchor in shown.anchors), "between")
         values["anchors"] = parts["anchors"].fill({"anchor": ways})

@@ -7,6 +7,9 @@ from dataclasses import dataclass, field
 from datetime import date, datetime
 from typing import Any
 
+from digest import links
+from digest.links import Site
+from digest.rendering import words
 from digest.rendering.cards import Card
 from digest.rendering.headers import one_line
 from digest.rendering.inlining import inline
@@ -43,23 +46,26 @@ class Copy:
     filters: Mapping[int, str] = field(default_factory=dict)  #: canonical filters by the ids in the digest
 
 
-#: The letters besides the digest, and what each says of its own. `site` is in all of them; times are
-#: in words (`words.moment_in_words`), so that the decision kept with a delivery is plain JSON.
+#: The letters besides the digest, and what each must be able to say beside the site's own words.
 KINDS: Mapping[str, tuple[str, ...]] = {
     "confirm": ("confirm_url",),
-    "welcome": ("next_due", "manage_url", "unsubscribe_url"),  #: and `cards`: up to three (Card.to_json)
+    "welcome": ("manage_url", "unsubscribe_url"),
+    "settings": ("manage_url", "unsubscribe_url"),
     "goodbye": ("undo_url",),
 }
-UNSAID: Mapping[str, Any] = {"preheader": "", "filler": FILLER, "cards": (), "email": ""}
+#: What a letter says nothing about unless it is told.
+UNSAID: Mapping[str, Any] = {"preheader": "", "filler": FILLER, "cards": (), "email": "", "next_due": ""}
 
 
 def letter(templates: Templates, kind: str, context: Mapping[str, Any]) -> Letter:
     """Return the letter of that kind: templates/letters/KIND/{subject.txt,body.txt,body.html}.
 
-    `context` has the Site as `site`, and what KINDS names. The digest letter is made by the press.
+    `context` has the `site` and the decision kept with the delivery. Links and moments may be given
+    as they are said (`manage_url`, `next_due`) or as what they are made from: `subscriber_id`,
+    `epoch` and `key`; `confirmation_id`; `next_due_at`, `timezone` and `dated_at`.
     """
     folder = f"letters/{kind}"
-    said = {**UNSAID, **context}
+    said = {**UNSAID, **derived(context), **context}
     said["cards"] = [Card.from_json(kept) for kept in said["cards"]]
     said["subject"] = one_line(templates.text.get_template(f"{folder}/subject.txt").render(said))
     return Letter(
@@ -67,3 +73,26 @@ def letter(templates: Templates, kind: str, context: Mapping[str, Any]) -> Lette
         text=templates.text.get_template(f"{folder}/body.txt").render(said),
         html=inline(templates.html.get_template(f"{folder}/body.html").render(said)),
     )
+
+
+def derived(context: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the links and words that follow from the ids and moments in `context`."""
+    site: Site = context["site"]
+    key = context.get("key")
+    made: dict[str, Any] = {}
+    if "confirmation_id" in context:
+        made["confirm_url"] = links.confirm_url(site, context["confirmation_id"], key=key)
+    if context.get("subscriber_id") is not None:
+        subscriber, epoch = context["subscriber_id"], context.get("epoch", 0)
+        made["manage_url"] = links.manage_url(site, subscriber, epoch, key=key)
+        made["unsubscribe_url"] = links.unsubscribe_url(site, subscriber, epoch, key=key)
+        made["undo_url"] = made["unsubscribe_url"]  # the page of somebody who left offers the way back
+    if context.get("next_due_at"):
+        due, now = (moment(context[name]) for name in ("next_due_at", "dated_at"))
+        made["next_due"] = words.moment_in_words(due, context.get("timezone", "UTC"), seen_from=now)
+    return made
+
+
+def moment(kept: datetime | str) -> datetime:
+    """Return a moment, which a decision keeps as text."""
+    return datetime.fromisoformat(kept) if isinstance(kept, str) else kept
