@@ -1,24 +1,54 @@
 """The outbox: deliveries, written in the same transaction as the decision to send.
 
-Every change of state is a compare-and-set on (id, state, lease). Nothing here commits.
+ queued ──claim──▶ claimed ──intend──▶ sending ──settle──▶ sent, failed, or queued again
+   ▲                  │                   │
+   └── give_back ─────┘                   └── no reply: stays until the lease is over, then in doubt
+
+Every change of state is a compare-and-set on (id, state, lease): who has lost the lease changes
+nothing. `due_at` is the next moment at which somebody must look at an open delivery; under a lease it
+is the lease's end, so one index finds both new work and work whose holder has died. Nothing here
+commits: the caller does, and an intent must be committed before the first byte goes out.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
-from datetime import datetime, timedelta
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, time, timedelta
+from secrets import token_hex
 from typing import Any
+from zlib import crc32
 
-from sqlalchemy.dialects import postgresql, sqlite
+from sqlalchemy import (
+    ColumnElement,
+    Select,
+    Update,
+    and_,
+    bindparam,
+    case,
+    func,
+    insert,
+    literal,
+    select,
+    text,
+    update,
+)
 from sqlalchemy.orm import Session
 
+from digest import db
+from digest.editions import Cadence, Schedule
 from digest.links import Site
-from digest.model import Delivery, DeliveryState, Lane
-
-DELIVERY: Any = Delivery.__table__
+from digest.model import Attempt, Delivery, DeliveryState, Lane, Subscriber, SubscriberState
 
 LETTER_LIFE = timedelta(days=2)  #: how long a letter other than a digest is tried
+LEASE = timedelta(seconds=900)  #: longer than any task may run, and than a server may think
+MAX_IN_DOUBT = 3  #: attempts in doubt after which a person must look
+FIRST_BACKOFF = timedelta(minutes=5)
+LONGEST_BACKOFF = timedelta(hours=1)
+
+#: The open deliveries, spelled as the partial index spells them: with bound values no planner uses it.
+IS_OPEN = text("delivery.state IN ('queued', 'claimed', 'sending')")
 
 #: What a row of `put_digests` carries unless it says otherwise.
 DIGEST_ROW: dict[str, Any] = {
@@ -66,8 +96,8 @@ def put_letter(
         "due_at": now,
         "expires_at": expires_at or now + LETTER_LIFE,
     }
-    adding = insert(session).on_conflict_do_nothing(index_elements=["dedupe_key"]).values(row)
-    return session.execute(adding.returning(DELIVERY.c.id)).scalar_one_or_none()
+    adding = db.upsert(session, Delivery).on_conflict_do_nothing(index_elements=["dedupe_key"])
+    return session.execute(adding.values(row).returning(Delivery.id)).scalar_one_or_none()
 
 
 def put_digests(session: Session, rows: Sequence[Mapping[str, Any]]) -> dict[int, int]:
@@ -78,14 +108,371 @@ def put_digests(session: Session, rows: Sequence[Mapping[str, Any]]) -> dict[int
     """
     if not rows:
         return {}
-    adding = insert(session).on_conflict_do_nothing(index_elements=["subscriber_id", "edition"])
+    adding = db.upsert(session, Delivery).on_conflict_do_nothing(index_elements=["subscriber_id", "edition"])
     found = session.execute(
-        adding.returning(DELIVERY.c.subscriber_id, DELIVERY.c.id), [{**DIGEST_ROW, **row} for row in rows]
+        adding.returning(Delivery.subscriber_id, Delivery.id), [{**DIGEST_ROW, **row} for row in rows]
     )
     return {row.subscriber_id: row.id for row in found}
 
 
-def insert(session: Session) -> Any:
-    """Return the INSERT of this session's database, which knows ON CONFLICT."""
-    dialect = postgresql if session.get_bind().dialect.name == "postgresql" else sqlite
-    return dialect.insert(DELIVERY)
+# ── claiming ────────────────────────────────────────────────────────────────────────────────────
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Claimed:
+    """A delivery that we hold under a lease: what is needed to render it and to give it back."""
+
+    id: int
+    subscriber_id: int | None
+    email: str | None
+    letter: str
+    edition: str | None
+    dedupe_key: str | None
+    decision: str
+    press: str | None
+    key_id: str
+    dated_at: datetime
+    expires_at: datetime
+    attempts: int
+    in_doubt: int
+    message_id: str | None
+    content_hash: str | None
+    lease: str
+
+    @property
+    def identity(self) -> str:
+        """Return what makes this letter itself: its Message-ID is derived from it."""
+        return self.dedupe_key or f"{self.subscriber_id}|{self.edition}"
+
+
+FIELDS = tuple(getattr(Delivery, name) for name in Claimed.__dataclass_fields__ if name != "lease")
+
+
+def claim(session: Session, *, lane: Lane, now: datetime, limit: int) -> list[Claimed]:
+    """Take up to `limit` due deliveries under one new lease.
+
+    One whose lease is over is taken up again: clean if nothing had been sent, else with one more doubt.
+    """
+    found = session.execute(due(lane, now, limit)).all()
+    lease = token_hex(16)
+    ours = take(session, [row.id for row in found], lease=lease, now=now)
+    lapsed = [row for row in found if row.state == DeliveryState.SENDING and row.id in ours]
+    for row in lapsed:
+        keep_vanished(session, row, now=now)
+    return [claimed(row, lease) for row in found if row.id in ours]
+
+
+def due(lane: Lane, now: datetime, limit: int) -> Select[Any]:
+    """Return the query for due deliveries; on PostgreSQL it passes over those that others look at.
+
+    It orders by `due_at` alone: a morning's million digests share that moment, and a second column would
+    make PostgreSQL sort them all for every claim.
+    """
+    return (
+        select(*FIELDS, Delivery.state, Delivery.lease, Delivery.leased_until)
+        .where(IS_OPEN, Delivery.lane == lane, Delivery.due_at <= now)
+        .order_by(Delivery.due_at)
+        .limit(limit)
+        .with_for_update(skip_locked=True)
+    )
+
+
+def take(session: Session, ids: Collection[int], *, lease: str, now: datetime) -> set[int]:
+    """Put these deliveries under our lease and return those whose `due_at` nobody else had moved."""
+    if not ids:
+        return set()
+    doubt = case((Delivery.state == DeliveryState.SENDING, 1), else_=0)
+    taking = (
+        update(Delivery)
+        .where(IS_OPEN, Delivery.id.in_(ids), Delivery.due_at <= now)
+        .values(
+            state=DeliveryState.CLAIMED,
+            lease=lease,
+            leased_until=now + LEASE,
+            due_at=now + LEASE,
+            in_doubt=Delivery.in_doubt + doubt,
+        )
+    )
+    return changed(session, taking)
+
+
+def claimed(row: Any, lease: str) -> Claimed:
+    """Return a row as it is once it is claimed."""
+    fields = {column.key: getattr(row, column.key) for column in FIELDS}
+    fields["in_doubt"] += row.state == DeliveryState.SENDING
+    return Claimed(**fields, lease=lease)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Reader:
+    """What a subscriber wants, as of now: asked again right before their letter goes out."""
+
+    state: SubscriberState
+    epoch: int
+    language: str
+    schedule: Schedule
+
+
+def readers(session: Session, ids: Iterable[int | None]) -> dict[int, Reader]:
+    """Return these subscribers by id; who was removed is left out."""
+    wanted = {number for number in ids if number is not None}
+    table = Subscriber
+    found = session.execute(
+        select(
+            table.id, table.state, table.epoch, table.language,
+            table.cadence, table.at, table.timezone, table.weekday, table.not_after,
+        ).where(table.id.in_(wanted))
+    )  # fmt: skip
+    return {row.id: reader(*row[1:]) for row in found} if wanted else {}
+
+
+def reader(
+    state: str,
+    epoch: int,
+    language: str,
+    cadence: str,
+    at: time,
+    timezone: str,
+    weekday: int,
+    not_after: time | None,
+) -> Reader:
+    """Return a subscriber's row as a value."""
+    schedule = Schedule(
+        cadence=Cadence(cadence), at=at, timezone=timezone, weekday=weekday, not_after=not_after
+    )
+    return Reader(state=SubscriberState(state), epoch=epoch, language=language, schedule=schedule)
+
+
+def refusal(
+    delivery: Claimed, reader: Reader | None, *, is_suppressed: bool, now: datetime
+) -> tuple[DeliveryState, str] | None:
+    """Return the state and reason in which this delivery ends unsent, or None if it may go out."""
+    if delivery.in_doubt >= MAX_IN_DOUBT:
+        return DeliveryState.STUCK, f"in doubt {delivery.in_doubt} times: nobody can know whether it arrived"
+    if delivery.email is None:
+        return DeliveryState.SUPPRESSED, "the address was erased"
+    if is_suppressed:
+        return DeliveryState.SUPPRESSED, "the address is suppressed"
+    if not is_wanted(delivery, reader):
+        return DeliveryState.SUPPRESSED, f"the subscriber is {reader.state if reader else 'removed'}"
+    if delivery.expires_at <= now:
+        return DeliveryState.EXPIRED, f"too late: it expired at {delivery.expires_at:%Y-%m-%d %H:%M} UTC"
+    return None
+
+
+def is_wanted(delivery: Claimed, reader: Reader | None) -> bool:
+    """Return whether its subscriber, as they are now, may be sent this letter."""
+    match reader.state if reader else None:
+        case None:  # a stranger's question is answered; the digest of somebody removed is not sent
+            return delivery.edition is None
+        case SubscriberState.ACTIVE:
+            return True
+        case SubscriberState.PAUSED:
+            return delivery.edition is None
+        case SubscriberState.PENDING:
+            return delivery.letter == "confirm"
+        case SubscriberState.UNSUBSCRIBED:
+            return delivery.letter not in {"digest", "welcome"}
+
+
+# ── sending ─────────────────────────────────────────────────────────────────────────────────────
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Intent:
+    """What is about to be sent: kept before the first byte, compared on every later attempt."""
+
+    id: int
+    message_id: str
+    content_hash: str
+
+
+def intend(session: Session, intents: Sequence[Intent], *, lease: str, now: datetime) -> set[int]:
+    """Say that these are about to be sent, and return the ids that are still ours to send."""
+    if not intents:
+        return set()
+    until = now + LEASE
+    rows = [
+        {
+            "key": intent.id,
+            "hash": intent.content_hash,
+            "name": intent.message_id,
+            "ours": lease,
+            "until": until,
+        }
+        for intent in intents
+    ]
+    result = session.connection().execute(INTENDING, rows)
+    ids = {intent.id for intent in intents}
+    if result.rowcount == len(ids):
+        return ids
+    return set(session.scalars(select(Delivery.id).where(holding(DeliveryState.SENDING, ids, lease))))
+
+
+DELIVERY: Any = Delivery.__table__
+INTENDING = (
+    update(DELIVERY)
+    .where(
+        DELIVERY.c.id == bindparam("key"),
+        DELIVERY.c.state == DeliveryState.CLAIMED,
+        DELIVERY.c.lease == bindparam("ours"),
+    )
+    .values(
+        state=DeliveryState.SENDING,
+        attempts=DELIVERY.c.attempts + 1,
+        leased_until=bindparam("until"),
+        due_at=bindparam("until"),
+        content_hash=bindparam("hash"),
+        message_id=bindparam("name"),
+    )
+)
+
+
+def end(
+    session: Session,
+    ids: Collection[int],
+    state: DeliveryState,
+    reason: str = "",
+    *,
+    was: DeliveryState,
+    lease: str,
+    now: datetime,
+) -> set[int]:
+    """Bring deliveries that we hold to a terminal state; return those that were still ours."""
+    if not ids:
+        return set()
+    ending = update(Delivery).where(holding(was, ids, lease))
+    values = {"state": state, "reason": reason[:500], "settled_at": now, "lease": None, "leased_until": None}
+    return changed(session, ending.values(**values))
+
+
+def put_back(
+    session: Session,
+    ids: Collection[int],
+    reason: str = "",
+    *,
+    was: DeliveryState,
+    lease: str,
+    due_at: datetime,
+    is_tried: bool,
+) -> set[int]:
+    """Queue deliveries that we hold again; return those that were still ours.
+
+    What no server was there to hear burns no attempt. Nothing waits beyond its expiry.
+    """
+    if not ids:
+        return set()
+    burnt = 0 if is_tried or was != DeliveryState.SENDING else 1
+    moment = literal(due_at, db.UtcDateTime)
+    putting = update(Delivery).where(holding(was, ids, lease))
+    values = {
+        "state": DeliveryState.QUEUED,
+        "reason": reason[:500],
+        "due_at": case((Delivery.expires_at < due_at, Delivery.expires_at), else_=moment),
+        "attempts": Delivery.attempts - burnt,
+        "lease": None,
+        "leased_until": None,
+    }
+    return changed(session, putting.values(**values))
+
+
+def holding(state: DeliveryState, ids: Collection[int], lease: str) -> ColumnElement[bool]:
+    """Return the condition of every compare-and-set: in that state, and still under our lease."""
+    return and_(Delivery.id.in_(ids), Delivery.state == state, Delivery.lease == lease)
+
+
+def changed(session: Session, updating: Update) -> set[int]:
+    """Carry out a compare-and-set and return the ids it changed."""
+    returning = updating.returning(Delivery.id).execution_options(synchronize_session=False)
+    return set(session.execute(returning).scalars())
+
+
+def next_try(delivery_id: int, attempts: int, now: datetime) -> datetime:
+    """Return when to try again after so many attempts: after 5, 10, 20, ... minutes, up to an hour.
+
+    Each delivery is up to a quarter early or late, so that a morning's refusals do not return as one.
+    """
+    backoff = min(FIRST_BACKOFF * 2 ** min(attempts - 1, 10), LONGEST_BACKOFF)
+    spread = crc32(f"{delivery_id} {attempts}".encode()) / 2**32
+    return now + timedelta(seconds=backoff.total_seconds() * (0.75 + spread / 2))
+
+
+# ── evidence ────────────────────────────────────────────────────────────────────────────────────
+
+
+@dataclass(frozen=True, slots=True)
+class Tried:
+    """One try at a delivery and what came of it."""
+
+    delivery_id: int
+    began_at: datetime
+    verdict: str
+    phase: str = ""
+    code: int | None = None
+    reply: str = ""
+
+
+def keep_attempts(session: Session, attempts: Iterable[Tried], *, lease: str, now: datetime) -> None:
+    """Append these attempts to the evidence."""
+    rows = [
+        {
+            "delivery_id": tried.delivery_id,
+            "lease": lease,
+            "began_at": tried.began_at,
+            "ended_at": now,
+            "verdict": tried.verdict,
+            "phase": tried.phase,
+            "code": tried.code,
+            "reply": tried.reply[:500],
+        }
+        for tried in attempts
+    ]
+    if rows:
+        session.execute(insert(Attempt), rows)
+
+
+def keep_vanished(session: Session, row: Any, *, now: datetime) -> None:
+    """Keep an attempt in doubt for a delivery whose holder died without telling of it."""
+    told = select(Attempt.id).where(Attempt.delivery_id == row.id, Attempt.lease == row.lease)
+    if session.execute(told).first() is None:
+        lost = Tried(row.id, row.leased_until - LEASE, "in doubt", reply="the worker died while sending")
+        keep_attempts(session, [lost], lease=row.lease, now=now)
+
+
+# ── looking ─────────────────────────────────────────────────────────────────────────────────────
+
+
+def waiting(session: Session, *, lane: Lane, now: datetime, at_most: int = 1) -> int:
+    """Return how many deliveries of a lane are due, counting no further than `at_most`."""
+    some = select(Delivery.id).where(IS_OPEN, Delivery.lane == lane, Delivery.due_at <= now).limit(at_most)
+    return session.execute(select(func.count()).select_from(some.subquery())).scalar_one()
+
+
+def counts(session: Session) -> dict[DeliveryState, int]:
+    """Return how many deliveries are in each state; every state is named."""
+    found = session.execute(select(Delivery.state, func.count()).group_by(Delivery.state))
+    numbers = {DeliveryState(state): number for state, number in found}
+    return {state: numbers.get(state, 0) for state in DeliveryState}
+
+
+def listing(
+    session: Session,
+    *,
+    state: DeliveryState | None = None,
+    email: str | None = None,
+    limit: int | None = None,
+) -> list[Delivery]:
+    """Return deliveries, newest first."""
+    query = select(Delivery).order_by(Delivery.id.desc()).limit(limit)
+    if state is not None:
+        query = query.where(Delivery.state == state)
+    if email is not None:
+        query = query.where(func.lower(Delivery.email) == email.lower())
+    return list(session.scalars(query))
+
+
+def trace(session: Session, delivery_id: int) -> list[Attempt]:
+    """Return every attempt at a delivery, oldest first."""
+    return list(
+        session.scalars(select(Attempt).where(Attempt.delivery_id == delivery_id).order_by(Attempt.id))
+    )
