@@ -1,0 +1,425 @@
+"""Putting records into the catalog: one paper whatever its source, a few statements a batch.
+
+A record belongs to the paper that shares an id with it; failing that, to the paper with the same
+strict title key, unless their ids contradict each other. A record that ties two papers together
+makes them one: the elder stays, the other points to it for ever, and nobody is shown it twice.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any, cast
+
+from sqlalchemy import Connection, Table, bindparam, delete, insert, literal, select, text, update
+from sqlalchemy.orm import Session
+
+from digest import db
+from digest.catalog.enriching import Row, enriched, row_of
+from digest.model import Alias, Appearance, DumpRow, PaperRow, Shown, SignalRow
+from digest.papers import STRENGTH, Record, fold, title_key
+
+PAPER, ALIAS = cast(Table, PaperRow.__table__), cast(Table, Alias.__table__)
+APPEARANCE, SIGNAL = cast(Table, Appearance.__table__), cast(Table, SignalRow.__table__)
+SHOWN = cast(Table, Shown.__table__)
+
+TITLE = "title"  #: the alias scheme of strict title keys
+LONGEST_KEY = 400
+CHUNK = 500  #: values in one IN (...)
+LOCK = 0xD16E57  #: one writer of the catalog at a time: the advisory lock's number
+
+#: Titles that many papers bear; they say nothing about which paper it is.
+GENERIC = frozenset(
+    [
+        "abstract",
+        "author correction",
+        "book review",
+        "comment",
+        "commentary",
+        "conclusion",
+        "contents",
+        "correction",
+        "corrections",
+        "corrigendum",
+        "discussion",
+        "editorial",
+        "errata",
+        "erratum",
+        "foreword",
+        "highlights",
+        "in memoriam",
+        "introduction",
+        "letter to the editor",
+        "news",
+        "notes",
+        "obituary",
+        "preface",
+        "publisher correction",
+        "reply",
+        "response",
+        "retraction",
+        "review",
+        "reviews",
+        "summary",
+        "title",
+        "untitled",
+    ]
+)
+
+Key = tuple[str, str]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Tally:
+    """What became of the records of a batch; a paper twice in one dump counts once."""
+
+    new: int = 0
+    updated: int = 0
+    unchanged: int = 0
+
+    def __add__(self, other: Tally) -> Tally:
+        return Tally(
+            new=self.new + other.new,
+            updated=self.updated + other.updated,
+            unchanged=self.unchanged + other.unchanged,
+        )
+
+
+def add(session: Session, records: Sequence[Record], *, dump: DumpRow) -> Tally:
+    """Store a batch of records (hundreds at a time), and that they stood in `dump`.
+
+    Storing the same batch again changes nothing.
+    """
+    if not records:
+        return Tally()
+    session.flush()
+    one_at_a_time(session)
+    batch = Batch(session, dump)
+    batch.gather(records)
+    for record in records:
+        batch.place(record)
+    batch.write()
+    return batch.tally()
+
+
+def one_at_a_time(session: Session) -> None:
+    """Wait until no other transaction writes papers: on SQLite the transaction itself sees to it."""
+    if session.get_bind().dialect.name == "postgresql":
+        session.execute(text("SELECT pg_advisory_xact_lock(:lock)"), {"lock": LOCK})
+
+
+def keys_of(record: Record) -> list[Key]:
+    """Return the ids of a record, the strongest first."""
+    return sorted(record.ids.items(), key=lambda item: strength(item[0]))
+
+
+def strength(scheme: str) -> int:
+    """Return how much an id of this scheme decides; less is stronger."""
+    return STRENGTH.index(scheme) if scheme in STRENGTH else len(STRENGTH)
+
+
+def title_alias(record: Record) -> Key | None:
+    """Return the strict title key as an alias; None for a title that tells nothing."""
+    key = title_key(record.title)
+    if key in GENERIC:
+        if record.ids or not record.abstract:
+            return None
+        key = f"{key} {hashed(fold(record.abstract))}"
+    if len(key) > LONGEST_KEY:
+        key = f"{key[:LONGEST_KEY]} {hashed(key)}"
+    return (TITLE, key) if key else None
+
+
+def hashed(value: str) -> str:
+    """Return a short fingerprint of `value`."""
+    return hashlib.sha256(value.encode()).hexdigest()[:16]
+
+
+@dataclass(slots=True)
+class Known:
+    """A paper as the batch knows it: its row, its ids, and what will have to be written of it."""
+
+    id: int  #: negative until the paper has a row
+    row: Row
+    ids: dict[str, set[str]] = field(default_factory=dict)
+    is_changed: bool = False  #: its row
+    is_richer: bool = False  #: its row, its ids or its figures
+    is_told: bool = False  #: it already stood in this dump before this batch
+
+    def contradicts(self, ids: Iterable[Key]) -> bool:
+        """Return whether one of the ids is another than this paper's of the same scheme."""
+        return any(scheme in self.ids and value not in self.ids[scheme] for scheme, value in ids)
+
+    def keys(self) -> Iterator[Key]:
+        """Yield all its ids."""
+        return ((scheme, value) for scheme, values in self.ids.items() for value in values)
+
+
+class Batch:
+    """One batch: gathered in a few queries, decided in memory, written in a few statements."""
+
+    def __init__(self, session: Session, dump: DumpRow):
+        self.session = session
+        self.connection: Connection = session.connection()
+        self.dump = dump
+        self.papers: dict[int, Known] = {}
+        self.owners: dict[Key, int] = {}  #: alias to paper
+        self.aliases: dict[Key, int] = {}  #: those to be written
+        self.appearances: dict[int, tuple[int, int]] = {}  #: paper to (position, line), in order
+        self.signals: dict[tuple[int, str], float] = {}
+        self.latest: dict[tuple[int, str], float] = {}
+        self.merged: dict[int, int] = {}
+        self.begun = 0  #: papers begun in this batch
+
+    # ── gather ──────────────────────────────────────────────────────────────────────────────────
+
+    def gather(self, records: Sequence[Record]) -> None:
+        """Fetch every paper that a record of the batch might belong to."""
+        wanted: dict[str, set[str]] = {}
+        for record in records:
+            for scheme, value in (*record.ids.items(), title_alias(record) or ("", "")):
+                wanted.setdefault(scheme, set()).add(value)
+        wanted.pop("", None)
+        for scheme, values in wanted.items():
+            for chunk in chunks(values):
+                query = select(ALIAS.c.value, ALIAS.c.paper_id).where(
+                    ALIAS.c.scheme == scheme, ALIAS.c.value.in_(chunk)
+                )
+                self.owners |= {(scheme, value): paper for value, paper in self.connection.execute(query)}
+        for ids in chunks(set(self.owners.values())):
+            self.gather_papers(ids)
+            if any(record.signals for record in records):
+                self.gather_signals(ids)
+
+    def gather_papers(self, ids: Sequence[int]) -> None:
+        """Fetch rows, ids and appearances in this dump."""
+        for row in self.connection.execute(select(PAPER).where(PAPER.c.id.in_(ids))).mappings():
+            columns = dict(row)
+            self.papers[row["id"]] = Known(columns.pop("id"), columns)
+        query = select(ALIAS.c.paper_id, ALIAS.c.scheme, ALIAS.c.value)
+        for paper, scheme, value in self.connection.execute(query.where(ALIAS.c.paper_id.in_(ids))):
+            self.owners[scheme, value] = paper
+            if scheme != TITLE:
+                self.papers[paper].ids.setdefault(scheme, set()).add(value)
+        here = select(APPEARANCE.c.paper_id).where(
+            APPEARANCE.c.dump_id == self.dump.id, APPEARANCE.c.paper_id.in_(ids)
+        )
+        for paper in self.connection.scalars(here):
+            self.papers[paper].is_told = True
+
+    def gather_signals(self, ids: Sequence[int]) -> None:
+        """Fetch the latest figure of each signal, to tell a change from a repetition."""
+        query = (
+            select(SIGNAL.c.paper_id, SIGNAL.c.name, SIGNAL.c.value)
+            .where(SIGNAL.c.paper_id.in_(ids), SIGNAL.c.source == self.dump.source)
+            .order_by(SIGNAL.c.observed_at)
+        )
+        self.latest |= {(paper, name): value for paper, name, value in self.connection.execute(query)}
+
+    # ── decide ──────────────────────────────────────────────────────────────────────────────────
+
+    def place(self, record: Record) -> None:
+        """Find the paper a record belongs to, or begin one, and note what it adds."""
+        row = row_of(
+            record,
+            first_seen_at=self.dump.observed_at,
+            is_history=self.dump.is_history,
+            is_sample=self.dump.is_sample,
+        )
+        title = title_alias(record)
+        paper = self.paper_of(record, title)
+        if paper is None:
+            self.begun += 1
+            paper = Known(-self.begun, row, is_richer=True)
+            self.papers[paper.id] = paper
+        else:
+            self.enrich(paper, row)
+        for key in (*record.ids.items(), *([title] if title else [])):
+            self.claim(paper, key)
+        self.observe(paper, record)
+
+    def paper_of(self, record: Record, title: Key | None) -> Known | None:
+        """Return the paper a record belongs to, made one where the record ties several together."""
+        keys = keys_of(record)
+        found = [self.owners[key] for key in keys if key in self.owners]
+        if title in self.owners and not self.papers[self.owners[title]].contradicts(keys):
+            found.append(self.owners[title])
+        if not found:
+            return None
+        paper = self.papers[found[0]]
+        for other in dict.fromkeys(found[1:]):
+            if other != paper.id and not paper.contradicts(self.papers[other].keys()):
+                paper = self.merge(paper, self.papers[other])
+        return paper
+
+    def merge(self, one: Known, other: Known) -> Known:
+        """Make two papers one; the elder stays."""
+        elder, younger = sorted((one, other), key=seniority)
+        self.enrich(elder, younger.row)
+        for scheme, values in younger.ids.items():
+            elder.ids.setdefault(scheme, set()).update(values)
+        elder.is_told = elder.is_told or younger.is_told
+        elder.is_richer = True
+        for owned in (self.owners, self.aliases):
+            owned.update({key: elder.id for key, owner in owned.items() if owner == younger.id})
+        if younger.id in self.appearances:
+            self.appearances.setdefault(elder.id, self.appearances.pop(younger.id))
+        for paper, name in [key for key in self.signals if key[0] == younger.id]:
+            self.signals.setdefault((elder.id, name), self.signals.pop((paper, name)))
+        del self.papers[younger.id]
+        if younger.id > 0:
+            self.merged[younger.id] = elder.id
+        return elder
+
+    def enrich(self, paper: Known, row: Row) -> None:
+        """Add what another row knows better."""
+        better = enriched(paper.row, row)
+        if better != paper.row:
+            paper.row = better
+            paper.is_changed = paper.is_richer = True
+
+    def claim(self, paper: Known, key: Key) -> None:
+        """Note that an id belongs to the paper, unless it belongs to another."""
+        if key in self.owners:
+            return
+        self.owners[key] = self.aliases[key] = paper.id
+        paper.is_richer = True
+        if key[0] != TITLE:
+            paper.ids.setdefault(key[0], set()).add(key[1])
+
+    def observe(self, paper: Known, record: Record) -> None:
+        """Note where the paper stands in the dump, the first time, and its figures."""
+        self.appearances.setdefault(paper.id, (record.position, record.line))
+        for name, value in record.signals.items():
+            self.signals.setdefault((paper.id, name), value)
+            if self.latest.get((paper.id, name)) != value:
+                paper.is_richer = True
+
+    # ── write ───────────────────────────────────────────────────────────────────────────────────
+
+    def write(self) -> None:
+        """Write everything decided: new rows, changed rows, merges, aliases, appearances, signals."""
+        fresh = [paper for paper in self.papers.values() if paper.id < 0]
+        ids = dict(zip((paper.id for paper in fresh), take_ids(self.connection, len(fresh)), strict=True))
+        self.insert(PAPER, [{"id": ids[paper.id], **paper.row} for paper in fresh])
+        self.update([paper for paper in self.papers.values() if paper.id > 0 and paper.is_changed])
+        for younger, elder in self.merged.items():
+            repoint(self.session, younger, self.survivor(elder))
+        self.insert(
+            ALIAS,
+            [
+                {"scheme": scheme, "value": value, "paper_id": ids.get(paper, paper)}
+                for (scheme, value), paper in self.aliases.items()
+            ],
+        )
+        self.write_appearances(ids)
+        self.write_signals(ids)
+
+    def survivor(self, paper: int) -> int:
+        """Return the paper that remains of one that may itself have been merged further."""
+        while paper in self.merged:
+            paper = self.merged[paper]
+        return paper
+
+    def insert(self, table: Table, rows: list[Row]) -> None:
+        """Insert rows, if there are any."""
+        if rows:
+            self.connection.execute(insert(table), rows)
+
+    def update(self, papers: Sequence[Known]) -> None:
+        """Update the rows that became richer."""
+        if papers:
+            statement = update(PAPER).where(PAPER.c.id == bindparam("which"))
+            self.connection.execute(statement, [{"which": paper.id, **paper.row} for paper in papers])
+
+    def write_appearances(self, ids: dict[int, int]) -> None:
+        """Remember where the papers stood in the dump."""
+        self.insert(
+            APPEARANCE,
+            [
+                {"dump_id": self.dump.id, "paper_id": ids.get(paper, paper), "position": place, "line": line}
+                for paper, (place, line) in self.appearances.items()
+                if not self.papers[paper].is_told
+            ],
+        )
+
+    def write_signals(self, ids: dict[int, int]) -> None:
+        """Remember the figures at the dump's moment; a later reading of the same moment corrects it."""
+        if not self.signals:
+            return
+        statement = db.upsert(self.session, SignalRow)
+        rows = [
+            {
+                "paper_id": ids.get(paper, paper),
+                "source": self.dump.source,
+                "name": name,
+                "observed_at": self.dump.observed_at,
+                "value": value,
+            }
+            for (paper, name), value in self.signals.items()
+        ]
+        self.connection.execute(
+            statement.on_conflict_do_update(
+                index_elements=["paper_id", "source", "name", "observed_at"],
+                set_={"value": statement.excluded.value},
+            ),
+            rows,
+        )
+
+    def tally(self) -> Tally:
+        """Count the papers of the batch by what happened to them."""
+        told = [self.papers[paper] for paper in self.appearances if not self.papers[paper].is_told]
+        new = sum(paper.id < 0 for paper in told)
+        updated = sum(paper.id > 0 and paper.is_richer for paper in told)
+        return Tally(new=new, updated=updated, unchanged=len(told) - new - updated)
+
+
+def seniority(paper: Known) -> tuple[bool, Any, int]:
+    """Return what orders papers by age: those stored, by when they were first seen, then the others."""
+    return paper.id < 0, paper.row["first_seen_at"], abs(paper.id)
+
+
+def take_ids(connection: Connection, count: int) -> list[int]:
+    """Return that many ids that no paper has or had."""
+    if not count:
+        return []
+    if connection.dialect.name == "postgresql":
+        query = text("SELECT nextval(pg_get_serial_sequence('paper', 'id')) FROM generate_series(1, :count)")
+        return sorted(connection.scalars(query, {"count": count}))
+    last = connection.scalar(text("SELECT seq FROM sqlite_sequence WHERE name = 'paper'")) or 0
+    return list(range(last + 1, last + 1 + count))
+
+
+def repoint(session: Session, younger: int, elder: int) -> None:
+    """Make everything that was the younger paper's the elder's: ids, showings, figures, places."""
+    connection = session.connection()
+    connection.execute(update(ALIAS).where(ALIAS.c.paper_id == younger).values(paper_id=elder))
+    move(session, Shown, SHOWN, ["subscriber_id", "paper_id"], younger, elder)
+    move(session, Appearance, APPEARANCE, ["dump_id", "paper_id"], younger, elder)
+    move(session, SignalRow, SIGNAL, ["paper_id", "source", "name", "observed_at"], younger, elder)
+    both = PAPER.c.id == younger, PAPER.c.merged_into == younger
+    connection.execute(update(PAPER).where(both[0] | both[1]).values(merged_into=elder))
+
+
+def move(
+    session: Session, row: type[db.Base], table: Table, key: list[str], younger: int, elder: int
+) -> None:
+    """Give the younger paper's rows of a table to the elder, which keeps its own where both have one."""
+    connection = session.connection()
+    columns = [column.name for column in table.columns]
+    theirs = select(*(literal(elder) if name == "paper_id" else table.c[name] for name in columns)).where(
+        table.c.paper_id == younger
+    )
+    statement = (
+        db.upsert(session, row).from_select(columns, theirs).on_conflict_do_nothing(index_elements=key)
+    )
+    connection.execute(statement)
+    connection.execute(delete(table).where(table.c.paper_id == younger))
+
+
+def chunks(values: Collection[Any]) -> Iterator[Sequence[Any]]:
+    """Yield the values by hundreds, in a fixed order."""
+    ordered = sorted(values)
+    for start in range(0, len(ordered), CHUNK):
+        yield ordered[start : start + CHUNK]

@@ -1,0 +1,459 @@
+"""Intake: from a file to the catalog, once, and with a reason for whatever did not get there.
+
+A dump is opened without following links, surveyed from end to end before anything is stored, and
+remembered by the hash of its bytes. Whatever is wrong with a file costs that file, never the
+service, and no file is ever deleted.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import logging
+import os
+import stat
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, date, datetime
+from datetime import time as time_of_day
+from io import BufferedReader
+from itertools import chain
+from pathlib import Path
+from typing import Any
+
+from sqlalchemy import delete, func, insert, or_, select
+from sqlalchemy.orm import Session
+
+from digest import catalog, dumps
+from digest.catalog import Tally
+from digest.dumps import Header, Problem
+from digest.errors import Unreadable
+from digest.model import Appearance, Delivery, DumpRow, DumpState, PaperRow, ProblemRow, Shown, Subscriber
+from digest.papers import Record
+
+log = logging.getLogger(__name__)
+
+BATCH = 500  #: records stored together
+MOST_PROBLEMS = 1_000  #: bad records kept of one dump
+MOST_BAD = 0.5  #: a dump with a greater share of bad records is rejected whole
+UNFINISHED = (".part", ".partial", ".tmp", ".crdownload", ".swp", "~")
+
+Progress = Callable[[int], None]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Loaded:
+    """What became of one dump."""
+
+    path: Path
+    state: DumpState
+    id: int | None = None
+    reason: str = ""
+    format: str | None = None
+    date: date | None = None
+    papers: int = 0
+    new: int = 0
+    updated: int = 0
+    unchanged: int = 0
+    rejected: int = 0  #: bad records
+    problems: tuple[Problem, ...] = ()
+    is_known: bool = False  #: the same bytes had been loaded before
+
+    @property
+    def is_loaded(self) -> bool:
+        """Return whether its papers are in the catalog."""
+        return self.state is DumpState.LOADED
+
+    def to_json(self) -> dict[str, Any]:
+        """Return it as the command line prints it."""
+        return {
+            "id": self.id,
+            "path": str(self.path),
+            "format": self.format,
+            "date": self.date.isoformat() if self.date else None,
+            "state": self.state.value,
+            "reason": self.reason,
+            "papers": self.papers,
+            "new": self.new,
+            "updated": self.updated,
+            "unchanged": self.unchanged,
+            "rejected": self.rejected,
+            "problems": [{"line": problem.line, "reason": problem.reason} for problem in self.problems],
+        }
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Wishes:
+    """What the operator says of a dump."""
+
+    date: date | None = None
+    format: str | None = None
+    order: str | None = None
+    as_history: bool = False
+    is_sample: bool = False
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Survey:
+    """What a first reading from end to end found: enough to decide, nothing stored."""
+
+    format: str
+    header: Header
+    papers: int
+    rejected: int
+    problems: tuple[Problem, ...]
+    reason: str = ""  #: why it cannot be loaded
+
+
+class Changed(Exception):
+    """A file that was written to while it was read."""
+
+
+# ── one dump ────────────────────────────────────────────────────────────────────────────────────
+
+
+def load(
+    session: Session,
+    path: Path,
+    *,
+    now: datetime,
+    date: date | None = None,
+    format: str | None = None,
+    order: str | None = None,
+    as_history: bool = False,
+    is_sample: bool = False,
+    dry_run: bool = False,
+    progress: Progress | None = None,
+) -> Loaded:
+    """Load one dump and commit; the file stays where it is.
+
+    A dump whose bytes were loaded before changes nothing. With `dry_run` everything is done and
+    then taken back. What is wrong with the file is told in the answer, never raised.
+    """
+    wishes = Wishes(date=date, format=format, order=order, as_history=as_history, is_sample=is_sample)
+    try:
+        with opened(path) as file:
+            loaded = load_open(session, path, file, wishes, now, progress)
+    except (Unreadable, Changed) as error:
+        session.rollback()
+        return Loaded(path=path, state=DumpState.REJECTED, reason=str(error), problems=whole(str(error)))
+    if dry_run:
+        session.rollback()
+        return replace(loaded, id=None)
+    session.commit()
+    return loaded
+
+
+def load_open(
+    session: Session,
+    path: Path,
+    file: BufferedReader,
+    wishes: Wishes,
+    now: datetime,
+    progress: Progress | None,
+) -> Loaded:
+    """Load an open file: known, or surveyed, then stored or refused. Does not commit."""
+    before = os.fstat(file.fileno())
+    sha256 = hashlib.file_digest(file, "sha256").hexdigest()
+    known = session.scalar(select(DumpRow).where(DumpRow.sha256 == sha256))
+    if known is not None and known.state == DumpState.LOADED:
+        return remembered(session, known, path)
+    modified = datetime.fromtimestamp(before.st_mtime, UTC)
+    survey = surveyed(file, path, wishes, observed_on=wishes.date or min(modified, now).date())
+    row = known or DumpRow(sha256=sha256)
+    describe(row, path, survey, wishes, modified, now)
+    session.add(row)
+    session.flush()
+    tally = Tally()
+    if not survey.reason:
+        tally = store(session, row, file, path, wishes, progress)
+    after = os.fstat(file.fileno())
+    if (before.st_size, before.st_mtime_ns) != (after.st_size, after.st_mtime_ns):
+        raise Changed("It was written to while it was read; it will be read again.")
+    return concluded(session, row, path, survey, tally, wishes)
+
+
+def opened(path: Path) -> BufferedReader:
+    """Open a regular file for reading; never follow a link, never wait for a pipe."""
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    except OSError as error:
+        raise Unreadable(refusal_of(path) or f"It cannot be opened: {error.strerror}.") from error
+    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+        os.close(descriptor)
+        raise Unreadable(refusal_of(path) or "It is not a regular file.")
+    return os.fdopen(descriptor, "rb")
+
+
+def refusal_of(path: Path) -> str:
+    """Return why something that is no regular file is not read, or nothing."""
+    try:
+        mode = path.lstat().st_mode
+    except OSError:
+        return ""
+    kinds = {
+        stat.S_IFLNK: "a symbolic link, and links are not followed",
+        stat.S_IFIFO: "a named pipe",
+        stat.S_IFDIR: "a folder",
+        stat.S_IFSOCK: "a socket",
+    }
+    kind = stat.S_IFMT(mode)
+    return "" if kind == stat.S_IFREG else f"It is {kinds.get(kind, 'a device')}, not a regular file."
+
+
+def whole(reason: str) -> tuple[Problem, ...]:
+    """Return a reason that concerns the whole dump as a problem."""
+    return (Problem(line=0, reason=reason),)
+
+
+# ── survey ──────────────────────────────────────────────────────────────────────────────────────
+
+
+def surveyed(file: BufferedReader, path: Path, wishes: Wishes, *, observed_on: date) -> Survey:
+    """Read the dump from end to end and decide whether it can be loaded; nothing is kept but problems."""
+    papers, rejected = 0, 0
+    problems: list[Problem] = []
+    try:
+        reading = dumps.read(file, name=path.name, observed_on=observed_on, format=wishes.format)
+        for record in reading.records:
+            if isinstance(record, Record):
+                papers += 1
+                continue
+            rejected += 1
+            if len(problems) < MOST_PROBLEMS:
+                problems.append(record)
+    except Unreadable as error:
+        return refused(str(error))
+    except Exception as error:  # a reader's mistake costs one dump, never the service
+        log.exception("a reader failed")
+        return refused(f"It could not be read: {type(error).__name__}: {error}")
+    return Survey(
+        format=reading.format,
+        header=reading.header,
+        papers=papers,
+        rejected=rejected,
+        problems=tuple(problems),
+        reason=verdict(reading.header, papers, rejected, problems),
+    )
+
+
+def refused(reason: str) -> Survey:
+    """Return the survey of a dump that cannot be read at all."""
+    return Survey(format="", header=Header(), papers=0, rejected=0, problems=(), reason=reason)
+
+
+def verdict(header: Header, papers: int, rejected: int, problems: Sequence[Problem]) -> str:
+    """Return why a dump is refused whole, or nothing."""
+    if rejected > MOST_BAD * (papers + rejected):
+        first = problems[0]
+        return (
+            f"{rejected:,} of its {papers + rejected:,} records are bad; "
+            f"the first: line {first.line}: {first.reason}."
+        )
+    if not papers and header.announced != 0:
+        return "There is no paper in it."
+    return ""
+
+
+# ── store ───────────────────────────────────────────────────────────────────────────────────────
+
+
+def describe(
+    row: DumpRow, path: Path, survey: Survey, wishes: Wishes, modified: datetime, now: datetime
+) -> None:
+    """Write into the row what is known before any paper is stored."""
+    explicit = None if survey.header.date_inferred else survey.header.date
+    day = explicit or wishes.date
+    row.path = str(path)
+    row.format = survey.format or None
+    row.source = row.source or "folder"
+    row.date = day or survey.header.date or min(modified, now).date()
+    row.order = wishes.order or survey.header.order
+    row.is_history, row.is_sample = wishes.as_history, wishes.is_sample
+    row.observed_at = datetime.combine(day, time_of_day(), UTC) if day else now
+    row.read_at = now
+    row.state = DumpState.REJECTED if survey.reason else DumpState.LOADED
+    row.reason = survey.reason or None
+
+
+def store(
+    session: Session,
+    row: DumpRow,
+    file: BufferedReader,
+    path: Path,
+    wishes: Wishes,
+    progress: Progress | None,
+) -> Tally:
+    """Put the dump's good records into the catalog, batch by batch."""
+    tally, read = Tally(), 0
+    observed_on = wishes.date or row.date or row.read_at.date()
+    reading = dumps.read(file, name=path.name, observed_on=observed_on, format=row.format)
+    for batch in batches(record for record in reading.records if isinstance(record, Record)):
+        tally += catalog.add(session, batch, dump=row)
+        read += len(batch)
+        if progress is not None:
+            progress(read)
+    return tally
+
+
+def batches(records: Iterator[Record]) -> Iterator[list[Record]]:
+    """Yield the records by hundreds."""
+    batch: list[Record] = []
+    for record in records:
+        batch.append(record)
+        if len(batch) == BATCH:
+            yield batch
+            batch = []
+    if batch:
+        yield batch
+
+
+def concluded(
+    session: Session, row: DumpRow, path: Path, survey: Survey, tally: Tally, wishes: Wishes
+) -> Loaded:
+    """Write the counts and the problems of a dump, and return what became of it."""
+    row.new, row.updated, row.unchanged = tally.new, tally.updated, tally.unchanged
+    row.rejected = survey.rejected
+    row.papers = (
+        session.scalar(select(func.count()).select_from(Appearance).where(Appearance.dump_id == row.id)) or 0
+    )
+    remarks = list(contradiction(survey.header, wishes))
+    if survey.reason:
+        remarks += whole(survey.reason)
+    problems = (*remarks, *survey.problems)
+    keep_problems(session, row, problems)
+    session.flush()
+    return loaded_of(row, path, problems)
+
+
+def contradiction(header: Header, wishes: Wishes) -> Iterator[Problem]:
+    """Yield a remark where the dump names another day than the operator."""
+    if header.date and not header.date_inferred and wishes.date and wishes.date != header.date:
+        yield Problem(
+            line=0, reason=f"the dump says it is of {header.date}, not {wishes.date}; its own date was taken"
+        )
+
+
+def keep_problems(session: Session, row: DumpRow, problems: Sequence[Problem]) -> None:
+    """Keep the bad records of a dump for inspection, in place of those of an earlier try."""
+    session.execute(delete(ProblemRow).where(ProblemRow.dump_id == row.id))
+    if problems:
+        kept = [
+            {"dump_id": row.id, "line": problem.line, "reason": problem.reason, "excerpt": problem.excerpt}
+            for problem in problems
+        ]
+        session.execute(insert(ProblemRow), kept)
+
+
+def remembered(session: Session, row: DumpRow, path: Path) -> Loaded:
+    """Return what a dump that was loaded before would change: nothing."""
+    kept = session.scalars(select(ProblemRow).where(ProblemRow.dump_id == row.id).order_by(ProblemRow.id))
+    problems = tuple(Problem(line=one.line, reason=one.reason, excerpt=one.excerpt) for one in kept)
+    return replace(loaded_of(row, path, problems), new=0, updated=0, unchanged=row.papers, is_known=True)
+
+
+def loaded_of(row: DumpRow, path: Path, problems: tuple[Problem, ...]) -> Loaded:
+    """Return a dump's row as a value."""
+    return Loaded(
+        path=path,
+        id=row.id,
+        state=DumpState(row.state),
+        reason=row.reason or "",
+        format=row.format,
+        date=row.date,
+        papers=row.papers,
+        new=row.new,
+        updated=row.updated,
+        unchanged=row.unchanged,
+        rejected=row.rejected,
+        problems=problems,
+    )
+
+
+# ── the folder ──────────────────────────────────────────────────────────────────────────────────
+
+
+def collect(session: Session, folder: Path, *, now: datetime, settle_seconds: float = 2.0) -> list[Loaded]:
+    """Load every complete file in the folder, oldest first, and move it to `done/` or `rejected/`.
+
+    A file is complete once its size and time have stood still for `settle_seconds`; hidden files and
+    those with the names of unfinished downloads wait until they are renamed. Folders are left alone.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    loaded = []
+    for path in complete(folder, now, settle_seconds):
+        found = load(session, path, now=now)
+        if not found.reason.startswith("It was written to"):
+            put_aside(folder, found)
+            loaded.append(found)
+    return loaded
+
+
+def complete(folder: Path, now: datetime, settle_seconds: float) -> list[Path]:
+    """Return the files that nobody is writing to any more, oldest first."""
+    seen = candidates(folder)
+    young = [
+        path for path, (_, modified) in seen.items() if now.timestamp() - modified / 1e9 < settle_seconds
+    ]
+    if young and settle_seconds > 0:
+        time.sleep(settle_seconds)
+        later = candidates(folder)
+        seen = {path: state for path, state in seen.items() if later.get(path) == state}
+    return sorted(seen, key=lambda path: (seen[path][1], path.name))
+
+
+def candidates(folder: Path) -> dict[Path, tuple[int, int]]:
+    """Return what might be a dump, with its size and time; folders are none."""
+    found = {}
+    with os.scandir(folder) as entries:
+        for entry in entries:
+            if entry.name.startswith(".") or entry.name.endswith(UNFINISHED):
+                continue
+            if not entry.is_dir(follow_symlinks=False):
+                try:
+                    state = entry.stat(follow_symlinks=False)
+                except FileNotFoundError:
+                    continue  # another worker was faster
+                found[folder / entry.name] = (state.st_size, state.st_mtime_ns)
+    return found
+
+
+def put_aside(folder: Path, loaded: Loaded) -> None:
+    """Move a file that was dealt with, and put the reason beside one that was refused."""
+    target = folder / ("done" if loaded.is_loaded else "rejected")
+    target.mkdir(exist_ok=True)
+    moved = free_name(target, loaded.path.name)
+    try:
+        loaded.path.rename(moved)
+    except FileNotFoundError:
+        return  # another worker was faster
+    if not loaded.is_loaded:
+        lines = (f"line {problem.line}: {problem.reason}" for problem in loaded.problems if problem.line)
+        text = "\n".join(chain([loaded.reason], lines)) + "\n"
+        (target / f"{moved.name}.reason.txt").write_text(text, encoding="utf-8", errors="replace")
+
+
+def free_name(folder: Path, name: str) -> Path:
+    """Return a path in the folder that nothing stands at."""
+    path, number = folder / name, 1
+    while os.path.lexists(path) or os.path.lexists(folder / f"{path.name}.reason.txt"):
+        number += 1
+        path = folder / f"{Path(name).stem}.{number}{Path(name).suffix}"
+    return path
+
+
+# ── samples ─────────────────────────────────────────────────────────────────────────────────────
+
+
+def remove_samples(session: Session) -> None:
+    """Delete every sample paper, dump and subscriber, with what hangs on them, and commit."""
+    papers = select(PaperRow.id).where(PaperRow.is_sample)
+    subscribers = select(Subscriber.id).where(Subscriber.is_sample)
+    session.execute(
+        delete(Shown).where(or_(Shown.paper_id.in_(papers), Shown.subscriber_id.in_(subscribers)))
+    )
+    session.execute(delete(Delivery).where(Delivery.subscriber_id.in_(subscribers)))
+    session.execute(delete(Subscriber).where(Subscriber.is_sample))
+    session.execute(delete(PaperRow).where(PaperRow.is_sample))
+    session.execute(delete(DumpRow).where(DumpRow.is_sample))
+    session.commit()
