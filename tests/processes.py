@@ -27,6 +27,7 @@ class Installation:
     command: Sequence[str] = (sys.executable, "-m", "digest")
     cwd: Path = ROOT
     python_path: Path | None = None
+    roles: Sequence[Sequence[str]] = (("up",),)  #: what makes the whole house
     started: list[subprocess.Popen[bytes]] = field(default_factory=list)
 
     @property
@@ -59,6 +60,11 @@ class Installation:
     def lines(self, *arguments: str) -> list[Any]:
         """Run one command with --json and return its JSON Lines."""
         return [json.loads(line) for line in self.run(*arguments, "--json").stdout.splitlines()]
+
+    def open(self) -> None:
+        """Start the whole house."""
+        for role in self.roles:
+            self.start(*role)
 
     def start(self, *arguments: str) -> subprocess.Popen[bytes]:
         """Start a role that stays, with a process group of its own, as a terminal gives it."""
