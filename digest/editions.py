@@ -85,6 +85,15 @@ def edition_after(schedule: Schedule, moment: datetime) -> Edition:
     raise AssertionError(f"no edition of {schedule} within two months of {moment}")
 
 
+def editions_missed(schedule: Schedule, since: datetime, now: datetime) -> tuple[Edition, ...]:
+    """Return the editions due from `since` on whose window has closed by `now`; a month back at most."""
+    zone = zone_of(schedule.timezone)
+    since = max(since, now - timedelta(days=31))
+    first, last = since.astimezone(zone).date(), now.astimezone(zone).date()
+    slots = (edition_on(schedule, first + timedelta(days=ahead)) for ahead in range((last - first).days + 1))
+    return tuple(slot for slot in slots if slot and slot.due_at >= since and slot.closes_at <= now)
+
+
 def falls_on(schedule: Schedule, day: date) -> bool:
     """Return whether the cadence has an edition on the local `day`."""
     match schedule.cadence:

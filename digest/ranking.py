@@ -22,6 +22,7 @@ FIRST_DAY_WEIGHT = 0.5  #: k0: how many days of observation that expectation is 
 WINDOW_WEIGHT = 0.3  #: k1: the same, for the votes since the last snapshot
 WINDOW = 0.75  #: days: the last snapshot at least so much older is the one "about a day ago"
 USUAL_OVERLAP = 0.2  #: p0: how often a source shows a paper again
+NEWCOMER = log2(FIRST_DAY_VOTES)  #: the score of a new paper about which nothing is known
 TELLING = 0.3  #: bits below which a figure is no reason
 
 Observations = Sequence[tuple[datetime, float]]
@@ -114,7 +115,7 @@ def score(evidence: Evidence, as_of: datetime, *, overlap: float = USUAL_OVERLAP
         terms += [position_term(evidence, as_of), return_term(evidence, as_of, overlap)]
         bits = sum(term.bits for term in terms)
         return Score(
-            value=log2(FIRST_DAY_VOTES) - age / HALF_LIFE + bits, reasons=reasons(terms, evidence, as_of)
+            value=NEWCOMER - age / HALF_LIFE + bits, reasons=reasons(terms, evidence, as_of)
         )
     tilt = sum(term.bits for term in terms)
     value, votes_term = voted(votes, age, as_of, tilt)

@@ -1,0 +1,107 @@
+"""Presses kept where every machine can read them, until no delivery made with them can be retried."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from datetime import UTC, datetime, time, timedelta
+
+from sqlalchemy import delete, func, select, text
+from sqlalchemy.orm import Session
+
+from digest import catalog, db, press, ranking
+from digest.errors import NotFound
+from digest.links import Site
+from digest.model import Delivery, DumpRow, PaperRow, PressRow
+from digest.press import Press
+from digest.rendering import Templates
+
+#: How far back a press reaches, in days: what a daily reader needs, and what a monthly one does.
+#: Two sizes only, so that the first run of an hour makes the press and all others find it made.
+REACHES = (8, 36)
+
+
+def since(now: datetime, earliest: datetime | None) -> datetime:
+    """Return where a press begins that has news for somebody who last looked at `earliest`."""
+    today = datetime.combine(now.astimezone(UTC).date(), time(), UTC)
+    starts = [today - timedelta(days=reach) for reach in REACHES]
+    return next((start for start in starts if earliest is None or earliest >= start), starts[-1])
+
+
+def current(session: Session, *, site: Site, templates: Templates, now: datetime, since: datetime) -> Press:
+    """Return the press of the news after `since` as known at `now`, stored for every machine."""
+    found, key = fitting(session, site=site, templates=templates, now=now, since=since)
+    if session.scalar(select(PressRow.key).where(PressRow.name == found.name)) != key:
+        keep(session, found, key=key, now=now)
+    remember(found)
+    return found
+
+
+def fitting(
+    session: Session, *, site: Site, templates: Templates, now: datetime, since: datetime
+) -> tuple[Press, str]:
+    """Return the press that `current` would, and its key, without storing anything."""
+    as_of = catalog.observed_at(session, until=now) or since
+    key = key_of(session, site, templates, now=now, since=since, as_of=as_of)
+    name = session.scalar(select(PressRow.name).where(PressRow.key == key).limit(1))
+    if name is not None:
+        return load(session, name), key
+    papers = catalog.papers(session, since=since, until=now, news_only=True)
+    ranked = ranking.rank(papers, catalog.evidence(session, papers, as_of=as_of), as_of)
+    return press.make(ranked, site=site, templates=templates, as_of=as_of), key
+
+
+def keep(session: Session, made: Press, *, key: str, now: datetime) -> None:
+    """Store a press under its name; the same content is stored once."""
+    row = {"name": made.name, "key": key, "made_at": now, "content": press.to_bytes(made)}
+    adding = db.upsert(session, PressRow).values(row)
+    session.execute(adding.on_conflict_do_update(index_elements=["name"], set_={"key": key, "made_at": now}))
+
+
+def key_of(
+    session: Session, site: Site, templates: Templates, *, now: datetime, since: datetime, as_of: datetime
+) -> str:
+    """Return the hash of everything a press is made from, without making it."""
+    state = session.execute(
+        select(
+            select(func.max(DumpRow.id)).scalar_subquery(),
+            func.count(PaperRow.id),
+            func.max(PaperRow.id),
+            func.count(PaperRow.merged_into),
+        ).where(PaperRow.first_seen_at > since, PaperRow.first_seen_at <= now)
+    ).one()
+    words = [site.name, site.url, site.sender_name, site.sender_address, site.postal_address]
+    made_from = [templates.fingerprint, words, since.isoformat(), as_of.isoformat(), list(state)]
+    return hashlib.sha256(json.dumps(made_from).encode()).hexdigest()
+
+
+def load(session: Session, name: str) -> Press:
+    """Return the press of that name, from this process's memory if it was read before."""
+    if name not in RECENT:
+        content = session.scalar(select(PressRow.content).where(PressRow.name == name))
+        if content is None:
+            raise NotFound(f"The press {name[:12]} is not in the database any more.")
+        remember(press.from_bytes(content, name=name))
+    return RECENT[name]
+
+
+RECENT: dict[str, Press] = {}  # immutable and named by content, so any process may keep them
+AT_ONCE = 4  # this morning's, the one before it, and those being retried
+
+
+def remember(made: Press) -> None:
+    """Keep a press in this process's memory; the one read longest ago makes room."""
+    RECENT[made.name] = made
+    while len(RECENT) > AT_ONCE:
+        del RECENT[next(iter(RECENT))]
+
+
+def prune(session: Session, *, before: datetime) -> int:
+    """Forget presses made before that moment that no open delivery needs, and return how many."""
+    needed = select(Delivery.press).where(OPEN, Delivery.press.is_not(None))
+    forgetting = delete(PressRow).where(PressRow.made_at < before, PressRow.name.not_in(needed))
+    return session.connection().execute(forgetting).rowcount
+
+
+#: Spelled as the partial index spells it, or no planner would use that.
+OPEN = text("delivery.state IN ('queued', 'claimed', 'sending')")

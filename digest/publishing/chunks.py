@@ -1,0 +1,363 @@
+"""One chunk of subscribers: who is due is gathered, decided on and written, in one transaction.
+
+ rows due ─▶ topics, showings ─▶ decisions ─▶ deliveries ─▶ showings of the new ones ─▶ cuts ─▶ commit
+
+A dozen statements for hundreds of subscribers, plain rows and tuples. Dying anywhere leaves nothing
+of the chunk; running it twice, or two at once, finds the editions taken and writes nothing again.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, fields
+from datetime import datetime, time
+from functools import lru_cache
+from typing import Any
+
+from sqlalchemy import ColumnElement, Row, and_, func, or_, select, update
+from sqlalchemy.orm import Session
+
+from digest import editions, outbox, showings
+from digest.composition import TRENDING, Caps, Choice, Digest, Wish, compose
+from digest.editions import Cadence, Edition, Schedule
+from digest.links import Site
+from digest.model import DeliveryState, FilterRow, Subscriber, SubscriberState, Subscription
+from digest.press import Press
+from digest.publishing.desk import FIRST_LOOK, SECOND_CHANCE, Desk, start_of_day
+
+#: What deciding needs to know of a subscriber.
+COLUMNS = tuple(
+    getattr(Subscriber, name)
+    for name in (
+        "id", "email", "cadence", "at", "timezone", "weekday", "not_after", "max_papers", "max_per_topic",
+        "min_papers", "max_age_days", "wants_trending", "next_due_at", "cut_at", "cut_paper_id", "created_at",
+    )
+)  # fmt: skip
+
+Reader = Row[Any]  #: of `COLUMNS`
+Topic = tuple[str, int]  #: its name and the id of its filter
+
+NOTHING = Choice(matches=0, order=(), place={}, worth={}, fit={})
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Published:
+    """What publishing came to, in editions."""
+
+    due: int = 0  #: all of the below
+    queued: int = 0  #: digests now in the outbox
+    empty: int = 0  #: nothing to say: recorded, nothing will be sent
+    already: int = 0  #: still open, and decided before
+    expired: int = 0  #: missed: their day was over before anybody published them
+
+    def __add__(self, other: Published) -> Published:
+        return Published(
+            **{field.name: getattr(self, field.name) + getattr(other, field.name) for field in fields(self)}
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Slot:
+    """What a schedule says at a moment."""
+
+    open: Edition | None
+    missed: tuple[Edition, ...]
+    next_due_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """What one subscriber is shown in one edition."""
+
+    reader: Reader
+    edition: Edition
+    digest: Digest
+    covers_from: datetime
+    is_held: bool  #: fewer papers than wanted: they stay news for the next edition
+
+
+@dataclass(frozen=True, slots=True)
+class Gathered:
+    """All that deciding on a chunk needs."""
+
+    readers: Sequence[Reader]
+    topics: Mapping[int, Sequence[Topic]]
+    shown: Mapping[int, set[int]]  #: subscriber to the numbers of papers
+
+
+def publish_chunk(
+    session: Session, press: Press, *, site: Site, after_id: int, limit: int = 500, now: datetime
+) -> tuple[Published, int | None]:
+    """Publish the next due subscribers after `after_id`; return what came of it and the last one's id.
+
+    None for the id says that nobody is left. Commits.
+    """
+    desk = desk_of(press)
+    while True:
+        gathered = gather(session, desk, readers(session, after_id=after_id, limit=limit, now=now))
+        if not gathered.readers:
+            session.commit()
+            return Published(), None
+        published = apply(session, desk, gathered, site=site, now=now)
+        if published is not None:
+            session.commit()
+            return published, gathered.readers[-1].id
+        session.rollback()  # a letter showed one of them a paper meanwhile: look again
+
+
+# ── gathering ───────────────────────────────────────────────────────────────────────────────────
+
+
+def is_due(now: datetime) -> ColumnElement[bool]:
+    """Return the condition for being due: active, and the promised moment has come or none was promised."""
+    promised = or_(Subscriber.next_due_at.is_(None), Subscriber.next_due_at <= now)
+    return and_(Subscriber.state == SubscriberState.ACTIVE, promised)
+
+
+def reach(session: Session, now: datetime, *, and_for: int | None = None) -> tuple[int, datetime | None]:
+    """Return how many are due, and the moment from which on papers may matter to them (and to one more)."""
+    wanted = is_due(now) if and_for is None else or_(is_due(now), Subscriber.id == and_for)
+    due, earliest = session.execute(select(func.count(), func.min(Subscriber.cut_at)).where(wanted)).one()
+    return due, earliest - SECOND_CHANCE if earliest else None
+
+
+def readers(session: Session, *, after_id: int, limit: int, now: datetime) -> Sequence[Reader]:
+    """Return the next due subscribers, locked: a second publisher waits here, and finds them not due."""
+    wanted = select(*COLUMNS).where(is_due(now), Subscriber.id > after_id).order_by(Subscriber.id)
+    return session.execute(wanted.limit(limit).with_for_update(key_share=True)).all()
+
+
+def gather(session: Session, desk: Desk, found: Sequence[Reader]) -> Gathered:
+    """Return these subscribers with their topics and what they were shown of this press."""
+    ids = [reader.id for reader in found]
+    topics = topics_of(session, ids) if ids else {}
+    learn(session, desk, {number for some in topics.values() for _, number in some})
+    shown: dict[int, set[int]] = defaultdict(set)
+    if ids and desk.ids:
+        for subscriber_id, paper_id in showings.of(session, ids, since_id=min(desk.ids)):
+            number = desk.press.number.get(paper_id)
+            if number is not None:
+                shown[subscriber_id].add(number)
+    return Gathered(found, topics, shown)
+
+
+def topics_of(session: Session, ids: Sequence[int]) -> Mapping[int, Sequence[Topic]]:
+    """Return the topics of each of these subscribers, in their order."""
+    topics: dict[int, list[Topic]] = defaultdict(list)
+    wanted = select(Subscription.subscriber_id, Subscription.name, Subscription.filter_id)
+    for subscriber_id, name, number in session.execute(
+        wanted.where(Subscription.subscriber_id.in_(ids)).order_by(
+            Subscription.subscriber_id, Subscription.position, Subscription.id
+        )
+    ):
+        topics[subscriber_id].append((name, number))
+    return topics
+
+
+def learn(session: Session, desk: Desk, numbers: Iterable[int]) -> None:
+    """Let the desk evaluate those of these filters that it does not know."""
+    new = [number for number in numbers if number not in desk.choices]
+    if new:
+        found = session.execute(select(FilterRow.id, FilterRow.canonical).where(FilterRow.id.in_(new)))
+        desk.learn({row[0]: row[1] for row in found})
+
+
+def desk_of(press: Press) -> Desk:
+    """Return the desk of that press; this process keeps the last two."""
+    if press.name not in DESKS:
+        DESKS[press.name] = Desk(press)
+        while len(DESKS) > 2:
+            del DESKS[next(iter(DESKS))]
+    return DESKS[press.name]
+
+
+DESKS: dict[str, Desk] = {}
+
+
+# ── deciding ────────────────────────────────────────────────────────────────────────────────────
+
+
+@lru_cache(maxsize=4096)
+def slot_of(
+    cadence: str,
+    at: time,
+    timezone: str,
+    weekday: int,
+    not_after: time | None,
+    promised: datetime | None,
+    now: datetime,
+) -> Slot:
+    """Return what a schedule says at `now` to somebody who was promised a digest at `promised`."""
+    schedule = Schedule(
+        cadence=Cadence(cadence), at=at, timezone=timezone, weekday=weekday, not_after=not_after
+    )
+    return Slot(
+        open=editions.edition_open(schedule, now),
+        missed=editions.editions_missed(schedule, promised, now) if promised else (),
+        next_due_at=editions.edition_after(schedule, now).due_at,
+    )
+
+
+def slot_for(reader: Reader, now: datetime) -> Slot:
+    """Return what the reader's schedule says at `now`."""
+    return slot_of(
+        reader.cadence, reader.at, reader.timezone, reader.weekday, reader.not_after, reader.next_due_at, now
+    )
+
+
+def decide(desk: Desk, gathered: Gathered, reader: Reader, edition: Edition, now: datetime) -> Decision:
+    """Return what this reader is shown in this edition. The one place where that is decided."""
+    cut = (reader.cut_at or now - FIRST_LOOK, reader.cut_paper_id)
+    eligible = desk.eligible(cut, start_of_day(reader.created_at), now)
+    if reader.max_age_days is not None:
+        eligible &= desk.aged(reader.max_age_days, edition.day)
+    caps = Caps(papers=reader.max_papers, per_topic=reader.max_per_topic, at_least=reader.min_papers)
+    wishes = wishes_of(desk, reader, gathered.topics.get(reader.id, ()))
+    sections = compose(
+        wishes, eligible=eligible, ids=desk.ids, shown=gathered.shown.get(reader.id, ()), caps=caps
+    )
+    return Decision(
+        reader=reader,
+        edition=edition,
+        digest=Digest(sections=sections, checked=eligible.bit_count()),
+        covers_from=cut[0],
+        is_held=not sections and caps.at_least > 1,
+    )
+
+
+def wishes_of(desk: Desk, reader: Reader, topics: Sequence[Topic]) -> list[Wish]:
+    """Return what the reader asked for: their topics, and what trends if they want it or named none."""
+    wishes = [Wish(name, number, desk.choices.get(number, NOTHING)) for name, number in topics]
+    if reader.wants_trending or not wishes:
+        wishes.append(Wish(TRENDING, None, desk.trending))
+    return wishes
+
+
+# ── applying ────────────────────────────────────────────────────────────────────────────────────
+
+
+def apply(session: Session, desk: Desk, gathered: Gathered, *, site: Site, now: datetime) -> Published | None:
+    """Decide on everybody and write it; None if a paper was shown by somebody else meanwhile."""
+    slots = [(reader, slot_for(reader, now)) for reader in gathered.readers]
+    decisions = [
+        decide(desk, gathered, reader, slot.open, now) for reader, slot in slots if slot.open is not None
+    ]
+    waiting = {one.reader.id for one in decisions if waits(one)}
+    decided = [one for one in decisions if one.reader.id not in waiting]
+    written = outbox.put_digests(session, [row_of(one, desk.press, site, now) for one in decided])
+    new = [one for one in decided if one.reader.id in written]
+    if not put_showings(session, new, written):
+        return None
+    expired = put_missed(session, slots, now)
+    move_cuts(session, [one.reader.id for one in new if not one.is_held], desk, now)
+    promise(session, [pair for pair in slots if pair[0].id not in waiting])
+    queued = sum(bool(one.digest.sections) for one in new)
+    return Published(
+        due=len(decided) + expired,
+        queued=queued,
+        empty=len(new) - queued,
+        already=len(decided) - len(new),
+        expired=expired,
+    )
+
+
+def waits(decision: Decision) -> bool:
+    """Return whether an edition without papers may wait for today's dump: its reader gave it an hour."""
+    return not decision.digest.sections and decision.reader.not_after is not None
+
+
+def row_of(decision: Decision, press: Press, site: Site, now: datetime) -> dict[str, Any]:
+    """Return the delivery that keeps the decision."""
+    reader, edition = decision.reader, decision.edition
+    is_empty = not decision.digest.sections
+    return {
+        "subscriber_id": reader.id,
+        "email": reader.email,
+        "edition": edition.name,
+        "decision": decision.digest.to_json(),
+        "press": None if is_empty else press.name,
+        "key_id": site.signing_key_id,
+        "dated_at": now,
+        "covers_from": decision.covers_from,
+        "covers_to": now,
+        "covers_paper_id": reader.cut_paper_id,
+        "state": DeliveryState.EMPTY if is_empty else DeliveryState.QUEUED,
+        "reason": empty_because(decision) if is_empty else "",
+        "due_at": edition.due_at,
+        "expires_at": edition.closes_at,
+        "settled_at": now if is_empty else None,
+    }
+
+
+def empty_because(decision: Decision) -> str:
+    """Return why there was nothing to say."""
+    checked = decision.digest.checked
+    if decision.is_held:
+        return f"{checked} papers checked, fewer than {decision.reader.min_papers} matched"
+    return f"{checked} papers checked, none matched" if checked else "no new papers"
+
+
+def put_showings(session: Session, decisions: Iterable[Decision], written: Mapping[int, int]) -> bool:
+    """Write what is shown by these new deliveries; False if some of it had been shown already."""
+    by_day: dict[Any, list[showings.Showing]] = defaultdict(list)
+    for one in decisions:
+        subscriber_id = one.reader.id
+        delivery_id = written[subscriber_id]
+        by_day[one.edition.day].extend(
+            [(subscriber_id, paper_id, delivery_id) for paper_id in one.digest.papers]
+        )
+    return all(showings.put(session, some, shown_on=day) == len(some) for day, some in by_day.items())
+
+
+def put_missed(session: Session, slots: Iterable[tuple[Reader, Slot]], now: datetime) -> int:
+    """Record the editions whose day was over before anybody published them, and return how many."""
+    by_edition: dict[str, list[dict[str, Any]]] = defaultdict(list)
+    for reader, slot in slots:
+        for edition in slot.missed:
+            by_edition[edition.name].append(missed_row(reader, edition, now))
+    return sum(len(outbox.put_digests(session, rows)) for rows in by_edition.values())
+
+
+def missed_row(reader: Reader, edition: Edition, now: datetime) -> dict[str, Any]:
+    """Return the record of an edition that was missed. It covers nothing: its papers are news still."""
+    return {
+        "subscriber_id": reader.id,
+        "email": reader.email,
+        "edition": edition.name,
+        "decision": Digest(sections=(), checked=0).to_json(),
+        "dated_at": now,
+        "state": DeliveryState.EXPIRED,
+        "reason": "nothing was published before it closed; its papers go into the next edition",
+        "due_at": edition.due_at,
+        "expires_at": edition.closes_at,
+        "settled_at": now,
+    }
+
+
+def move_cuts(session: Session, ids: Sequence[int], desk: Desk, now: datetime) -> None:
+    """Let the next digests of these begin where this one ended."""
+    values: dict[str, Any] = {"cut_at": now}
+    if desk.ids:
+        values["cut_paper_id"] = max(desk.ids)
+    change(session, ids, values)
+
+
+def promise(session: Session, slots: Iterable[tuple[Reader, Slot]]) -> None:
+    """Write down when everybody is due next."""
+    by_moment: dict[datetime, list[int]] = defaultdict(list)
+    for reader, slot in slots:
+        by_moment[slot.next_due_at].append(reader.id)
+    for moment, ids in by_moment.items():
+        change(session, ids, {"next_due_at": moment})
+
+
+def change(session: Session, ids: Sequence[int], values: Mapping[str, Any]) -> None:
+    """Write the same values to all of these subscribers."""
+    if ids:
+        session.connection().execute(update(SUBSCRIBER).where(SUBSCRIBER.c.id.in_(ids)).values(**values))
+
+
+SUBSCRIBER: Any = (
+    Subscriber.__table__
+)  # the table itself: an update through the mapping looks at every object

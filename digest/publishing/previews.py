@@ -1,0 +1,140 @@
+"""A preview: the very digest that a run at that moment would make, by the same code; nothing is kept."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from sqlalchemy import select
+from sqlalchemy.orm import Session
+
+from digest import editions, links, press, presses, subscriptions
+from digest.composition import Digest
+from digest.editions import Edition, Schedule
+from digest.links import Site
+from digest.model import Delivery, FilterRow, Subscriber
+from digest.press import Press
+from digest.publishing.chunks import COLUMNS, Decision, Reader, decide, desk_of, gather, reach
+from digest.rendering import Copy, Letter, Templates
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Preview:
+    """What one subscriber would be sent."""
+
+    edition: Edition
+    digest: Digest
+    letter: Letter
+    message: bytes
+    json: dict[str, Any]
+
+
+def preview(session: Session, *, site: Site, templates: Templates, email: str, now: datetime) -> Preview:
+    """Return the digest this subscriber would get at `now`: the open edition's, else the next one's.
+
+    Raises NotFound for an address nobody subscribed with. Changes nothing.
+    """
+    subscriber = subscriptions.get(session, email)
+    schedule = subscriptions.schedule_of(subscriber)
+    made, decision = decided(session, site, templates, subscriber, edition_for(session, subscriber, now), now)
+    copy = copy_of(session, site, subscriber, schedule, decision, now)
+    return Preview(
+        edition=decision.edition,
+        digest=decision.digest,
+        letter=press.digest_letter(made, site, decision.digest, copy),
+        message=press.digest_message(made, site, decision.digest, copy),
+        json=in_words(made, decision, copy.filters),
+    )
+
+
+def decided(
+    session: Session,
+    site: Site,
+    templates: Templates,
+    subscriber: Subscriber,
+    edition: Edition,
+    now: datetime,
+) -> tuple[Press, Decision]:
+    """Return what a run would decide for one subscriber, and the press it would do that on."""
+    since = presses.since(now, reach(session, now, and_for=subscriber.id)[1])
+    made, _ = presses.fitting(session, site=site, templates=templates, now=now, since=since)
+    reader: Reader = session.execute(select(*COLUMNS).where(Subscriber.id == subscriber.id)).one()
+    desk = desk_of(made)
+    return made, decide(desk, gather(session, desk, [reader]), reader, edition, now)
+
+
+def edition_for(session: Session, subscriber: Subscriber, now: datetime) -> Edition:
+    """Return the edition that is open and not decided yet, else the next one."""
+    schedule = subscriptions.schedule_of(subscriber)
+    found = editions.edition_open(schedule, now)
+    if found is None or is_decided(session, subscriber.id, found.name):
+        return editions.edition_after(schedule, now)
+    return found
+
+
+def is_decided(session: Session, subscriber_id: int, edition: str) -> bool:
+    """Return whether the subscriber's digest of that edition was published before."""
+    decision = select(Delivery.id).where(Delivery.subscriber_id == subscriber_id, Delivery.edition == edition)
+    return session.execute(decision).first() is not None
+
+
+def copy_of(
+    session: Session,
+    site: Site,
+    subscriber: Subscriber,
+    schedule: Schedule,
+    decision: Decision,
+    now: datetime,
+) -> Copy:
+    """Return the one copy of this digest, as the delivery would make it."""
+    numbers = {section.filter_id for section in decision.digest.sections}
+    found = session.execute(
+        select(FilterRow.id, FilterRow.canonical).where(FilterRow.id.in_(numbers - {None}))
+    )
+    return Copy(
+        recipient=subscriber.email,
+        edition=decision.edition.name,
+        day=decision.edition.day,
+        dated_at=now,
+        message_id=links.message_id(site, f"{subscriber.id}|{decision.edition.name}"),
+        next_due_at=editions.edition_after(schedule, max(now, decision.edition.due_at)).due_at,
+        timezone=schedule.timezone,
+        unsubscribe_url=links.unsubscribe_url(site, subscriber.id, subscriber.epoch),
+        manage_url=links.manage_url(site, subscriber.id, subscriber.epoch),
+        filters={row[0]: row[1] for row in found},
+    )
+
+
+def in_words(made: Press, decision: Decision, filters: Mapping[int, str]) -> dict[str, Any]:
+    """Return the decision as `digest.json` has it."""
+    return {
+        "email": decision.reader.email,
+        "edition": decision.edition.name,
+        "due_at": decision.edition.due_at.isoformat(),
+        "checked": decision.digest.checked,
+        "sections": [
+            {
+                "topic": section.topic,
+                "filter": filters.get(section.filter_id) if section.filter_id is not None else None,
+                "more": section.more,
+                "papers": [paper_in_words(made, number) for number in section.papers],
+            }
+            for section in decision.digest.sections
+        ],
+    }
+
+
+def paper_in_words(made: Press, paper_id: int) -> dict[str, Any]:
+    """Return one chosen paper as `digest.json` has it."""
+    number = made.number[paper_id]
+    paper = made.papers[number]
+    return {
+        "id": paper.id,
+        "title": paper.title,
+        "ids": dict(paper.ids),
+        "score": round(made.scores[number], 4),
+        "trending": number + 1,
+        "reasons": list(made.reasons[number]),
+    }
