@@ -5,10 +5,10 @@ from __future__ import annotations
 import csv
 import json
 import sys
-from collections.abc import Iterable, Iterator
-from contextlib import nullcontext
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, TextIO, cast
 
 import typer
 
@@ -21,52 +21,80 @@ if TYPE_CHECKING:
 
     from digest.model import Subscriber
 
+STANDARD = Path("-")  #: stdin or stdout
 COLUMNS = ("email", "name", "cadence", "at", "timezone", "state", "topics", "packs")
 PROBLEMS_SHOWN = 20
 FORMULA = ("=", "+", "-", "@", "\t", "\r")  #: a spreadsheet would run what begins so
 
 
+# ── in ──────────────────────────────────────────────────────────────────────────────────────────
+
+
 def read(
     path: Annotated[
-        Path, typer.Argument(metavar="FILE.csv", help=f"With the columns {', '.join(COLUMNS)}; - is stdin.")
+        Path, typer.Argument(metavar="FILE.csv", help=f"Columns: {', '.join(COLUMNS)}. - is stdin.")
     ],
     consent: Annotated[
         str | None,
-        typer.Option(
-            "--consent", metavar="TEXT", help="How those with state active agreed.", show_default=False
-        ),
+        typer.Option("--consent", metavar="TEXT", help="How the active ones agreed.", show_default=False),
     ] = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Read and report; change nothing.")] = False,
     now: Now = None,
     as_json: AsJson = False,
 ) -> None:
-    """Import subscribers. A bad row is reported with its line and does not stop the good ones.
+    """Import subscribers. A bad row is told with its line and does not stop the good ones.
 
-    Rows with state active need --consent, else they come in as pending.
+    Rows with state active need --consent, else they come in as pending. Whoever has left stays away.
     """
     from digest import subscriptions
 
-    with rooms.opened() as house, house.writing() as session, screen.progress("Importing") as done:
-        imported = subscriptions.import_rows(
-            session, house.site, counted(rows_of(path), done), consent=consent, now=clock(now)
-        )
+    with (
+        rooms.opened() as house,
+        house.writing() as session,
+        opened(path) as file,
+        screen.progress("Importing") as done,
+    ):
+        rows = subscriptions.rows_in(cast(TextIO, counted(file, done)))
+        imported = subscriptions.import_rows(session, house.site, rows, consent=consent, now=clock(now))
         if dry_run:
             session.rollback()
         else:
             session.commit()
-    report = {
-        "added": imported.added,
-        "updated": imported.updated,
-        "unchanged": imported.unchanged,
-        "rejected": imported.rejected,
-        "problems": [{"line": problem.line, "reason": problem.reason} for problem in imported.problems],
-    }
+    report = {name: getattr(imported, name) for name in ("added", "updated", "unchanged", "rejected")}
+    report["problems"] = [{"line": one.line, "reason": one.reason} for one in imported.problems]
     if as_json:
         screen.document(report)
     else:
         show(report, dry_run=dry_run)
     if imported.rejected and not (imported.added or imported.updated or imported.unchanged):
         raise typer.Exit(1)
+
+
+@contextmanager
+def opened(path: Path) -> Iterator[TextIO]:
+    """Open a file of rows; what cannot be read as text is refused in one sentence."""
+    try:
+        with standard_or(path, sys.stdin, "r", "utf-8-sig") as file:
+            yield file
+    except UnicodeDecodeError as error:
+        raise UsageError(f"{path} is not UTF-8 ({error.reason}). Save it as UTF-8.") from None
+
+
+def standard_or(path: Path, standard: TextIO, mode: str, encoding: str) -> AbstractContextManager[TextIO]:
+    """Return the file of that name, or for - the standard stream."""
+    if path == STANDARD:
+        return nullcontext(standard)
+    try:
+        return cast(TextIO, path.open(mode, encoding=encoding, newline=""))
+    except OSError as error:
+        raise UsageError(f"{path}: {error.strerror}.") from None
+
+
+def counted(lines: TextIO, done: Callable[[int], None]) -> Iterator[str]:
+    """Yield the lines and tell how many went by."""
+    for number, line in enumerate(lines, start=1):
+        yield line
+        done(number)
 
 
 def show(report: dict[str, Any], *, dry_run: bool) -> None:
@@ -79,66 +107,27 @@ def show(report: dict[str, Any], *, dry_run: bool) -> None:
         screen.say(f"  and {len(report['problems']) - PROBLEMS_SHOWN} more; --json lists them all.")
 
 
-def rows_of(path: Path) -> Iterator[dict[str, Any]]:
-    """Yield the rows of a CSV file, each with its line; what is no such file is refused in one sentence."""
-    try:
-        with (
-            nullcontext(sys.stdin)
-            if str(path) == "-"
-            else path.open(encoding="utf-8-sig", newline="") as lines
-        ):
-            yield from rows_in(lines)
-    except UnicodeDecodeError as error:
-        raise UsageError(f"{path} is not UTF-8 ({error.reason}). Save it as UTF-8.") from None
-    except OSError as error:
-        raise UsageError(f"{path}: {error.strerror}.") from None
-
-
-def rows_in(lines: Iterable[str]) -> Iterator[dict[str, Any]]:
-    """Yield the rows of CSV text."""
-    rows = csv.DictReader(lines, restkey="", strict=True)
-    try:
-        check_columns(rows.fieldnames or ())
-        for row in rows:
-            cells = {name: unguarded(text or "") for name, text in row.items() if name}
-            yield cells | {"line": rows.line_num}
-    except csv.Error as error:
-        raise UsageError(f"Line {rows.line_num} is not CSV: {error}.") from None
-
-
-def check_columns(names: Iterable[str]) -> None:
-    """Refuse a header without addresses, or with a column we would pass over in silence."""
-    known = ", ".join(COLUMNS)
-    if "email" not in names:
-        raise UsageError(f"The first line must name the columns, email among them: {known}.")
-    for name in names:
-        if name not in COLUMNS:
-            raise UsageError(f"{name!r} is no column we know. The columns are {known}.")
-
-
-def counted(rows: Iterable[dict[str, Any]], done: Any) -> Iterator[dict[str, Any]]:
-    """Yield the rows and tell how many went by."""
-    for number, row in enumerate(rows, start=1):
-        yield row
-        done(number)
+# ── out ─────────────────────────────────────────────────────────────────────────────────────────
 
 
 def write(
     path: Annotated[
         Path,
         typer.Argument(metavar="[FILE.csv]", help="Where to write; default: stdout.", show_default=False),
-    ] = Path("-"),
+    ] = STANDARD,
 ) -> None:
     """Export the subscribers as CSV, in the columns that import reads."""
     from digest import subscriptions
 
-    with rooms.opened() as house, house.reading() as session:
-        target = nullcontext(sys.stdout) if str(path) == "-" else path.open("w", encoding="utf-8", newline="")
-        with target as file:
-            rows = csv.writer(file, lineterminator="\n")
-            rows.writerow(COLUMNS)
-            for subscriber in list(subscriptions.listing(session)):
-                rows.writerow(guarded(text) for text in row_of(session, subscriber))
+    with (
+        rooms.opened() as house,
+        house.reading() as session,
+        standard_or(path, sys.stdout, "w", "utf-8") as file,
+    ):
+        rows = csv.writer(file, lineterminator="\n")
+        rows.writerow(COLUMNS)
+        for subscriber in list(subscriptions.listing(session)):
+            rows.writerow(guarded(text) for text in row_of(session, subscriber))
 
 
 def row_of(session: Session, subscriber: Subscriber) -> tuple[str, ...]:
@@ -159,10 +148,5 @@ def row_of(session: Session, subscriber: Subscriber) -> tuple[str, ...]:
 
 
 def guarded(text: str) -> str:
-    """Return a cell that no spreadsheet takes for a formula."""
+    """Return a cell that no spreadsheet takes for a formula; import takes the apostrophe off again."""
     return f"'{text}" if text.startswith(FORMULA) else text
-
-
-def unguarded(text: str) -> str:
-    """Return what `guarded` was given."""
-    return text[1:] if text.startswith("'") and text[1:].startswith(FORMULA) else text

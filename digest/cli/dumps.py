@@ -87,18 +87,17 @@ def intake(
 def load(session: Session, path: Path, **choices: Any) -> tuple[dict[str, Any], bool]:
     """Load one dump; return its report and whether it is in the catalog."""
     from digest import intake as story
-    from digest.model import DumpState
 
     with screen.progress(path.name) as done:
         loaded = story.load(session, path, progress=done, **choices)
-    return loaded.to_json(), loaded.state == DumpState.LOADED
+    return loaded.to_json(), loaded.is_loaded
 
 
 def show_loaded(loaded: dict[str, Any], *, dry_run: bool) -> None:
     """Tell a person what came of one dump."""
     name = Path(loaded["path"]).name
-    if loaded.get("state") != "loaded":
-        screen.say(f"{name}: not loaded. {loaded.get('reason') or ''}".rstrip())
+    if loaded["state"] != "loaded":
+        screen.say(f"{name}: not loaded. {screen.visible(loaded['reason'])}")
     else:
         dated = f" of {loaded['date']}" if loaded["date"] else ""
         verb = "would load" if dry_run else "loaded"
@@ -107,10 +106,12 @@ def show_loaded(loaded: dict[str, Any], *, dry_run: bool) -> None:
             f" {loaded['new']} new, {loaded['updated']} updated, {loaded['unchanged']} unchanged,"
             f" {loaded['rejected']} rejected."
         )
-    for problem in loaded["problems"][:PROBLEMS_SHOWN]:
-        screen.say(f"  line {problem['line']}: {screen.visible(problem['reason'])}")
-    if len(loaded["problems"]) > PROBLEMS_SHOWN:
-        screen.say(f"  and {len(loaded['problems']) - PROBLEMS_SHOWN} more: digest dumps show {loaded['id']}")
+    problems = [problem for problem in loaded["problems"] if problem["reason"] != loaded["reason"]]
+    for problem in problems[:PROBLEMS_SHOWN]:
+        where = f"line {problem['line']}: " if problem["line"] else ""
+        screen.say(f"  {where}{screen.visible(problem['reason'])}")
+    if len(problems) > PROBLEMS_SHOWN:
+        screen.say(f"  and {len(problems) - PROBLEMS_SHOWN} more: digest dumps show {loaded['id']}")
 
 
 @app.command("list")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, datetime
 from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from sqlalchemy.orm import Session
 
     from digest.papers import Paper
+
+ALWAYS = datetime.max.replace(tzinfo=UTC)
 
 
 class Order(StrEnum):
@@ -59,7 +61,7 @@ def papers(
     order = order or (Order.TRENDING if dump_id is None else Order.POSITION)
     check(order, filter_text, dump_id)
     with rooms.opened() as house, house.reading() as session:
-        found = listed(session, filter_text, dump_id, order, clock(now))
+        found = listed(session, filter_text, dump_id, order, now)
     if as_json:
         screen.lines(as_json_line(one) for one in found[:limit])
     else:
@@ -69,7 +71,7 @@ def papers(
 def trending(limit: Limit = None, now: Now = None, as_json: AsJson = False) -> None:
     """List what trends now, and why."""
     with rooms.opened() as house, house.reading() as session:
-        found = ranked(session, None, clock(now))
+        found = ranked(session, None, now)
     if as_json:
         screen.lines(as_json_line(one) | {"reasons": one.reasons} for one in found[:limit])
         return
@@ -95,7 +97,7 @@ def check(order: Order, filter_text: str, dump_id: int | None) -> None:
 
 
 def listed(
-    session: Session, filter_text: str, dump_id: int | None, order: Order, now: datetime
+    session: Session, filter_text: str, dump_id: int | None, order: Order, now: datetime | None
 ) -> list[Listed]:
     """Return the papers asked for, in the order asked for."""
     from digest import topics
@@ -118,15 +120,12 @@ def listed(
     return found
 
 
-def ranked(session: Session, places: Mapping[int, int] | None, now: datetime) -> list[Listed]:
-    """Return papers by how much they trend: those in `places`, or all seen by `now`."""
+def ranked(session: Session, places: Mapping[int, int] | None, now: datetime | None) -> list[Listed]:
+    """Return papers by how much they trend: those in `places`, or all; with `now`, those seen by then."""
     from digest import catalog, ranking
 
-    if places is None:
-        chosen: Sequence[Paper] = catalog.papers(session, until=now)
-    else:
-        chosen = catalog.papers(session, ids=places.keys())
-    as_of = catalog.observed_at(session, until=now) or now
+    chosen = catalog.papers(session, ids=None if places is None else places.keys(), until=now)
+    as_of = catalog.observed_at(session, until=now or ALWAYS) or clock(now)
     evidence = catalog.evidence(session, chosen, as_of=as_of)
     return [
         Listed(paper=one.paper, score=one.score, reasons=one.reasons)

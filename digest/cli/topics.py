@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from digest.cli import rooms, screen
-from digest.cli.options import AsJson, Limit, Now, clock
+from digest.cli.options import AsJson, Limit, Now
 
 if TYPE_CHECKING:
     from digest.papers import Paper
@@ -42,7 +42,7 @@ def try_out(text: FilterText, limit: Limit = None, now: Now = None, as_json: AsJ
 
     parsed = topics.parse(text)
     with rooms.opened() as house, house.reading() as session:
-        papers = catalog.papers(session, until=clock(now))
+        papers = catalog.papers(session, until=now)
     index = topics.Index(papers)
     report = tried(parsed, index, papers)
     if as_json:
