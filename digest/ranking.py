@@ -21,6 +21,7 @@ FIRST_DAY_VOTES = 4.0  #: m0: what a paper nobody has voted on yet is expected t
 FIRST_DAY_WEIGHT = 0.5  #: k0: how many days of observation that expectation is worth
 WINDOW_WEIGHT = 0.3  #: k1: the same, for the votes since the last snapshot
 WINDOW = 0.75  #: days: the last snapshot at least so much older is the one "about a day ago"
+OLDEST = 100.0  #: days: beyond so many, age says nothing more (and 2 ** -age must not become zero)
 USUAL_OVERLAP = 0.2  #: p0: how often a source shows a paper again
 NEWCOMER = log2(FIRST_DAY_VOTES)  #: the score of a new paper about which nothing is known
 TELLING = 0.3  #: bits below which a figure is no reason
@@ -279,7 +280,7 @@ def age_in_days(evidence: Evidence, as_of: datetime, *, has_votes: bool) -> floa
     """
     born = evidence.posted or (evidence.published if has_votes else None)
     start = datetime.combine(born, time(), UTC) if born else evidence.first_seen_at
-    return max(0.0, days(start, as_of))
+    return min(max(0.0, days(start, as_of)), OLDEST)
 
 
 def days(start: datetime, end: datetime) -> float:
