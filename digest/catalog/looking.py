@@ -174,7 +174,7 @@ def resolve(session: Session, ids: Collection[int]) -> dict[int, int]:
         query = select(PAPER.c.id, PAPER.c.merged_into).where(
             PAPER.c.id.in_(chunk), PAPER.c.merged_into.is_not(None)
         )
-        found |= dict(session.execute(query).tuples().all())
+        found |= dict(session.execute(query).all())
     return found
 
 
@@ -205,9 +205,7 @@ def evidence(session: Session, papers: Sequence[Paper], *, as_of: datetime) -> d
         posted |= dict(
             session.execute(
                 select(PAPER.c.id, PAPER.c.posted).where(PAPER.c.id.in_(chunk), PAPER.c.posted.is_not(None))
-            )
-            .tuples()
-            .all()
+            ).all()
         )
     moments = dump_moments(session, as_of)
     return {

@@ -1,0 +1,241 @@
+"""Intake: whatever lies in the folder, the service goes on, and every file has an answer."""
+
+from __future__ import annotations
+
+import os
+import socket
+from datetime import UTC, date, datetime, timedelta
+from pathlib import Path
+
+import pytest
+from sqlalchemy import func, select
+from sqlalchemy.orm import Session
+
+from digest import catalog, intake
+from digest.model import Alias, Appearance, DumpRow, DumpState, PaperRow, ProblemRow, SignalRow
+from tests.dumps import abstract, blocks, meta, pairs
+
+NOW = datetime(2026, 11, 20, 8, 30, tzinfo=UTC)
+TIDES = ("Tidal Sorting of Loose Gravel", abstract("gravel"))
+KITES = ("Kites That Steer Themselves", abstract("kites"))
+OWLS = ("What Owls Hear in the Rain", abstract("owls"))
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    path = tmp_path / "dumps"
+    path.mkdir()
+    return path
+
+
+def put(folder: Path, name: str, content: str | bytes) -> Path:
+    path = folder / name
+    path.write_bytes(content.encode() if isinstance(content, str) else content)
+    return path
+
+
+def collect(session: Session, folder: Path) -> list[intake.Loaded]:
+    return intake.collect(session, folder, now=NOW, settle_seconds=0)
+
+
+def counts(session: Session) -> list[int]:
+    tables = (PaperRow, Alias, Appearance, SignalRow, DumpRow, ProblemRow)
+    return [session.scalar(select(func.count()).select_from(table)) or 0 for table in tables]
+
+
+# ── one dump ────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_a_dump_is_loaded_once_however_often_it_is_named(session: Session, folder: Path) -> None:
+    path = put(folder, "monday.txt", pairs(TIDES, KITES))
+
+    first = intake.load(session, path, now=NOW)
+    before = counts(session)
+    second = intake.load(session, path, now=NOW + timedelta(days=1))
+
+    assert (first.papers, first.new, first.updated, first.unchanged, first.rejected) == (2, 2, 0, 0, 0)
+    assert (second.papers, second.new, second.updated, second.unchanged) == (2, 0, 0, 2)
+    assert (second.id, second.is_known, counts(session)) == (first.id, True, before)
+    assert path.exists()
+
+
+def test_a_paper_in_two_dumps_is_one_paper(session: Session, folder: Path) -> None:
+    intake.load(session, put(folder, "a.txt", pairs(TIDES, KITES)), now=NOW)
+    second = intake.load(session, put(folder, "b.txt", blocks((*KITES, meta(4, "Nov 3 7")), OWLS)), now=NOW)
+
+    assert (second.new, second.updated) == (1, 1)
+    kites = catalog.find(session, KITES[0])
+    assert (kites.n_authors, kites.published, kites.signals) == (4, date(2026, 11, 3), {"comments": 7.0})
+
+
+def test_the_day_given_is_when_the_papers_were_first_seen(session: Session, folder: Path) -> None:
+    loaded = intake.load(session, put(folder, "a.txt", pairs(TIDES, KITES)), now=NOW, date=date(2026, 11, 18))
+
+    assert (loaded.date, loaded.problems) == (date(2026, 11, 18), ())
+    assert {paper.first_seen_at for paper in catalog.papers(session)} == {datetime(2026, 11, 18, tzinfo=UTC)}
+
+
+def test_without_a_day_the_papers_are_seen_now_and_the_dump_has_its_file_s_day(
+    session: Session, folder: Path
+) -> None:
+    path = put(folder, "a.txt", pairs(TIDES, KITES))
+    os.utime(path, (NOW.timestamp() - 86_400 * 3,) * 2)
+
+    loaded = intake.load(session, path, now=NOW)
+
+    assert loaded.date == date(2026, 11, 17)
+    assert {paper.first_seen_at for paper in catalog.papers(session)} == {NOW}
+
+
+def test_a_dry_run_tells_what_would_happen_and_leaves_nothing(session: Session, folder: Path) -> None:
+    path = put(folder, "a.txt", pairs(TIDES, KITES))
+
+    loaded = intake.load(session, path, now=NOW, dry_run=True)
+
+    assert (loaded.id, loaded.new) == (None, 2)
+    assert counts(session) == [0] * 6
+
+
+def test_a_bad_record_is_kept_with_its_place_and_the_rest_loads(session: Session, folder: Path) -> None:
+    raw = pairs(TIDES, KITES, OWLS).encode().replace(b"We study kites", b"We study k\xeftes")
+
+    loaded = intake.load(session, put(folder, "a.txt", raw), now=NOW)
+
+    assert (loaded.state, loaded.papers, loaded.rejected) == (DumpState.LOADED, 2, 1)
+    assert [(p.line, p.excerpt) for p in session.scalars(select(ProblemRow))] == [(5, KITES[0])]
+
+
+def test_a_dump_of_mostly_bad_records_is_rejected_whole(session: Session, folder: Path) -> None:
+    raw = pairs(TIDES, KITES, OWLS).encode().replace(b"We study ", b"We \xe9 ", 2)
+
+    loaded = intake.load(session, put(folder, "a.txt", raw), now=NOW)
+
+    assert (loaded.state, loaded.rejected) == (DumpState.REJECTED, 2)
+    assert loaded.reason.startswith("2 of its 3 records are bad; the first: line 3:")
+    assert catalog.papers(session) == []
+    assert len(session.scalars(select(ProblemRow)).all()) == 3
+
+
+def test_a_rejected_dump_is_looked_at_again_when_it_comes_again(session: Session, folder: Path) -> None:
+    path = put(folder, "a.txt", "\n".join(pairs(TIDES, KITES).splitlines()[3:]))
+
+    assert not intake.load(session, path, now=NOW).is_loaded
+    assert intake.load(session, path, now=NOW, format="pairs").is_loaded
+    assert counts(session)[4:] == [1, 0]
+
+
+def test_progress_is_told_batch_by_batch(session: Session, folder: Path) -> None:
+    told: list[int] = []
+    many = [(f"{TIDES[0]}, Part {number}", TIDES[1]) for number in range(1, 1201)]
+
+    intake.load(session, put(folder, "a.txt", pairs(*many)), now=NOW, progress=told.append)
+
+    assert told == [500, 1000, 1200]
+
+
+# ── the folder ──────────────────────────────────────────────────────────────────────────────────
+
+
+def test_what_is_loaded_moves_to_done(session: Session, folder: Path) -> None:
+    put(folder, "a.txt", pairs(TIDES, KITES))
+
+    (loaded,) = collect(session, folder)
+
+    assert loaded.is_loaded
+    assert sorted(path.name for path in folder.rglob("*")) == ["a.txt", "done"]
+    assert collect(session, folder) == []
+
+
+@pytest.mark.parametrize(
+    ("content", "reason"),
+    [
+        (b"", "It is empty."),
+        (b"\x89PNG\r\n\x1a\n\0\0", "It is binary, not text."),
+        (b"\xff\xfeG\0e\0t\0", "It is UTF-16, not UTF-8. Save it as UTF-8."),
+        (b"lunch is at noon\n", "It is in no format known here; it begins with: lunch is at noon"),
+        (b"new\n\nGet trending papers in your email inbox!\n\nSubscribe\n\n", "There is no paper in it."),
+    ],
+    ids=["empty", "binary", "UTF-16", "unknown", "only a header"],
+)
+def test_what_cannot_be_read_moves_to_rejected_with_the_reason_beside_it(
+    session: Session, folder: Path, content: bytes, reason: str
+) -> None:
+    put(folder, "bad.txt", content)
+
+    (loaded,) = collect(session, folder)
+
+    assert (loaded.state, loaded.reason) == (DumpState.REJECTED, reason)
+    assert (folder / "rejected" / "bad.txt").read_bytes() == content
+    assert (folder / "rejected" / "bad.txt.reason.txt").read_text().splitlines()[0] == reason
+    assert session.scalar(select(DumpRow.reason)) == reason
+
+
+def test_links_pipes_and_sockets_are_never_opened(
+    session: Session, folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    secret = put(tmp_path, "secret.txt", pairs(TIDES, KITES))
+    (folder / "link.txt").symlink_to(secret)
+    os.mkfifo(folder / "pipe.txt")
+    monkeypatch.chdir(folder)
+    with socket.socket(socket.AF_UNIX) as server:
+        server.bind("socket.txt")
+    put(folder, "good.txt", pairs(OWLS, KITES))
+
+    found = {loaded.path.name: loaded.reason for loaded in collect(session, folder)}
+
+    assert found == {
+        "link.txt": "It is a symbolic link, and links are not followed, not a regular file.",
+        "pipe.txt": "It is a named pipe, not a regular file.",
+        "socket.txt": "It is a socket, not a regular file.",
+        "good.txt": "",
+    }
+    assert (folder / "rejected" / "link.txt").is_symlink()
+    assert secret.exists()
+    assert len(catalog.papers(session)) == 2
+
+
+def test_a_file_still_being_written_waits(session: Session, folder: Path) -> None:
+    put(folder, ".hidden.txt", pairs(TIDES, KITES))
+    put(folder, "download.txt.part", pairs(TIDES, KITES))
+    (folder / "subfolder").mkdir()
+
+    assert collect(session, folder) == []
+
+
+def test_equal_names_do_not_push_each_other_out(session: Session, folder: Path) -> None:
+    for content in (pairs(TIDES, KITES), pairs(KITES, OWLS)):
+        put(folder, "today.txt", content)
+        collect(session, folder)
+
+    assert sorted(path.name for path in (folder / "done").iterdir()) == ["today.2.txt", "today.txt"]
+
+
+def test_one_endless_line_is_refused_in_bounded_memory(session: Session, folder: Path) -> None:
+    import tracemalloc
+
+    path = folder / "endless.txt"
+    with path.open("wb") as file:
+        file.write(b"Get trending papers in your email inbox!\nSubscribe")
+        for _ in range(64):
+            file.write(b"x" * 2**20)
+
+    tracemalloc.start()
+    (loaded,) = collect(session, folder)
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+
+    assert "longer than 8 MiB" in loaded.reason
+    assert peak < 40 * 2**20
+
+
+# ── samples ─────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_samples_go_without_a_trace_and_real_papers_stay(session: Session, folder: Path) -> None:
+    intake.load(session, put(folder, "sample.txt", pairs(TIDES, KITES)), now=NOW, is_sample=True)
+    intake.load(session, put(folder, "real.txt", pairs(KITES, OWLS)), now=NOW)
+
+    intake.remove_samples(session)
+
+    assert [paper.title for paper in catalog.papers(session)] == [KITES[0], OWLS[0]]
+    assert session.scalars(select(DumpRow.is_sample)).all() == [False]
