@@ -376,6 +376,12 @@ def put_back(
     return changed(session, putting.values(**values))
 
 
+def remark(session: Session, delivery_id: int, reason: str, *, lease: str) -> None:
+    """Note why a delivery stays in doubt."""
+    remarking = update(Delivery).where(holding(DeliveryState.SENDING, [delivery_id], lease))
+    changed(session, remarking.values(reason=reason[:500]))
+
+
 def holding(state: DeliveryState, ids: Collection[int], lease: str) -> ColumnElement[bool]:
     """Return the condition of every compare-and-set: in that state, and still under our lease."""
     return and_(Delivery.id.in_(ids), Delivery.state == state, Delivery.lease == lease)

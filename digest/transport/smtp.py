@@ -472,18 +472,31 @@ class Smtp:
         self.connection: Connection | None = None
 
     def send(self, window: Sequence[Message]) -> Iterator[Outcome]:
-        """Try every message once; after a break go on over a new connection while that gets us further."""
-        waiting, until = deque(window), monotonic() + self.patience.window
+        """Try every message once; after a break go on over a new connection.
+
+        A message that breaks two fresh connections' conversations in a row with another ends the window:
+        the server is in trouble. One alone is deferred, or it would stand in the way of all others.
+        """
+        waiting, until, strikes = deque(window), monotonic() + self.patience.window, 0
         while waiting:
             if monotonic() >= until:
                 yield from untried(waiting, Broken("time was up before its turn"), self.server)
                 return
-            before, was_open = len(waiting), self.connection is not None
+            was_open, before = self.connection is not None, len(waiting)
             try:
-                yield from self.connected().converse(waiting, until)
+                connection = self.connected()
+            except Broken as broken:
+                yield from untried(waiting, broken, self.server)
+                return
+            try:
+                yield from connection.converse(waiting, until)
             except Broken as broken:
                 self.drop()
-                if not was_open and len(waiting) == before:
+                if was_open or len(waiting) < before:
+                    continue
+                yield outcome(waiting.popleft(), Verdict.DEFERRED, "mail", broken.reason, broken.code)
+                strikes += 1
+                if strikes == 2:
                     yield from untried(waiting, broken, self.server)
                     return
             finally:

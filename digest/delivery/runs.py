@@ -1,0 +1,292 @@
+"""A run over the outbox: the story of delivery, window by window."""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+
+from sqlalchemy import select
+from sqlalchemy.orm import Session
+
+from digest import bounces, failpoints, outbox, presses, showings
+from digest.delivery.writing import Desk, Written, write
+from digest.errors import NotFound
+from digest.links import Site
+from digest.model import DeliveryState, FilterRow, Lane
+from digest.outbox import Claimed, Tried
+from digest.press import Press
+from digest.rendering import Templates
+from digest.transport import Outcome, Transport, Verdict
+
+log = logging.getLogger(__name__)
+
+WINDOWS_AT_ONCE = 10  #: claimed together, so that a window costs a tenth of a claim
+PAUSE = timedelta(seconds=60)  #: before a server that did not answer is asked again
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Report:
+    """What became of the deliveries that were due."""
+
+    sent: int = 0
+    deferred: int = 0  #: queued again: the server said later, or none answered
+    failed: int = 0
+    suppressed: int = 0
+    expired: int = 0
+    stuck: int = 0
+    in_doubt: int = 0  #: accepted or not, nobody can know; tried again when the lease is over
+
+
+def deliver(
+    session: Session,
+    *,
+    site: Site,
+    templates: Templates,
+    transport: Transport,
+    clock: Callable[[], datetime],
+    lane: Lane | None = None,
+    window: int = 50,
+    limit: int | None = None,
+    patience: timedelta | None = None,
+    is_stopping: Callable[[], bool] = lambda: False,
+    progress: Callable[[int], None] = lambda _done: None,
+) -> Report:
+    """Deliver what is due, prompt letters first, until nothing is left or no server answers.
+
+    At most one window of messages can be in doubt after a crash, and only the message that was on its
+    way if the transport sends one after the other. `limit` bounds how many are taken up; after
+    `patience`, or when `is_stopping`, no further window is begun.
+    """
+    run = Run(session=session, site=site, templates=templates, transport=transport, clock=clock)
+    ends_at = clock() + patience if patience else None
+    done = 0
+
+    def is_over() -> bool:
+        return run.is_cut_off or is_stopping() or (ends_at is not None and clock() >= ends_at)
+
+    while left := run.claim(lane, min(window * WINDOWS_AT_ONCE, limit - done if limit else 10**9)):
+        try:
+            while left and not is_over():
+                run.send(left[:window])
+                done += len(left[:window])
+                del left[:window]
+                progress(done)
+        finally:
+            run.give_back(left)
+        if is_over() or (limit and done >= limit):
+            break
+    return run.report()
+
+
+@dataclass(kw_only=True)
+class Run:
+    """What one run works with, and what it has counted."""
+
+    session: Session
+    site: Site
+    templates: Templates
+    transport: Transport
+    clock: Callable[[], datetime]
+    tally: Counter[str] = field(default_factory=Counter)
+    is_cut_off: bool = False  #: no server answered: all the rest waits
+
+    def report(self) -> Report:
+        """Return what was counted."""
+        return Report(**self.tally)
+
+    def claim(self, lane: Lane | None, limit: int) -> list[Claimed]:
+        """Take what is due under one lease: of a lane, or of the first lane that has something."""
+        for each in [lane] if lane else [Lane.PROMPT, Lane.BULK]:
+            batch = outbox.claim(self.session, lane=each, now=self.clock(), limit=limit)
+            self.session.commit()
+            if batch:
+                failpoints.reach("claimed")
+                return batch
+        return []
+
+    def give_back(self, left: Sequence[Claimed]) -> None:
+        """Queue again what we hold and shall not send."""
+        self.session.rollback()  # what an error left half done
+        if not left:
+            return
+        reason = "no server answered" if self.is_cut_off else ""
+        back = outbox.put_back(
+            self.session,
+            [delivery.id for delivery in left],
+            reason,
+            was=DeliveryState.CLAIMED,
+            lease=left[0].lease,
+            due_at=self.clock() + (PAUSE if self.is_cut_off else timedelta()),
+            is_tried=False,
+        )
+        self.session.commit()
+        self.tally["deferred"] += len(back) if self.is_cut_off else 0
+
+    def send(self, window: Sequence[Claimed]) -> None:
+        """Take one window from the decision to its outcome."""
+        desk = self.desk(window)
+        written = [write(desk, delivery) if delivery.email else None for delivery in window]
+        failpoints.reach("written")
+        going = self.intend(window, written)
+        began_at, outcomes = self.clock(), list[Outcome]()
+        try:
+            for outcome in self.transport.send([each.message for each in going.values()]):
+                outcomes.append(outcome)
+                failpoints.reach("answered")
+        finally:
+            self.settle(window[0].lease, going, outcomes, began_at)
+
+    # ── gather ──────────────────────────────────────────────────────────────────────────────────
+
+    def desk(self, window: Sequence[Claimed]) -> Desk:
+        """Lay out what is needed to write these letters."""
+        digests = [delivery for delivery in window if delivery.edition]
+        desk = Desk(
+            site=self.site,
+            templates=self.templates,
+            readers=outbox.readers(self.session, (delivery.subscriber_id for delivery in window)),
+            filters=self.filters(digests),
+            presses=self.presses(digests),
+        )
+        self.session.commit()
+        return desk
+
+    def filters(self, digests: Sequence[Claimed]) -> dict[int, str]:
+        """Return the canonical filters that these digests name, by id."""
+        decisions = (json.loads(delivery.decision) for delivery in digests)
+        wanted = {section[1] for decision in decisions for section in decision["sections"]}
+        if not wanted:
+            return {}
+        query = select(FilterRow.id, FilterRow.canonical).where(FilterRow.id.in_(wanted))
+        return {row.id: row.canonical for row in self.session.execute(query)}
+
+    def presses(self, digests: Sequence[Claimed]) -> dict[str, Press]:
+        """Return the presses of these digests by name; one that is gone is left out."""
+        found = {}
+        for name in {delivery.press for delivery in digests if delivery.press}:
+            try:
+                found[name] = presses.load(self.session, name)
+            except NotFound as error:
+                log.warning("%s", error)
+        return found
+
+    # ── intend ──────────────────────────────────────────────────────────────────────────────────
+
+    def intend(self, window: Sequence[Claimed], written: Sequence[Written | None]) -> dict[int, Written]:
+        """Ask once more who may be written to, keep the intent to do so, and return what is to be sent.
+
+        An unsubscribe or a suppression that was committed before this is obeyed.
+        """
+        now, lease = self.clock(), window[0].lease
+        readers = outbox.readers(self.session, (delivery.subscriber_id for delivery in window))
+        addresses = [delivery.email for delivery in window if delivery.email]
+        suppressed = bounces.suppressed(self.session, self.site, addresses)
+        going = {}
+        for delivery, each in zip(window, written, strict=True):
+            reader = readers.get(delivery.subscriber_id or 0)
+            ending = outbox.refusal(
+                delivery, reader, is_suppressed=delivery.email in suppressed, now=now
+            ) or spoilt(delivery, each)
+            if ending:
+                self.end(delivery, *ending, was=DeliveryState.CLAIMED, now=now)
+            elif each and each.reader != reader:  # what the letter says of them has changed meanwhile
+                self.put_back(delivery, "", was=DeliveryState.CLAIMED, due_at=now, is_tried=False)
+            elif each:
+                going[delivery.id] = each
+        ours = outbox.intend(self.session, [each.intent for each in going.values()], lease=lease, now=now)
+        failpoints.reach("intending")
+        self.session.commit()
+        failpoints.reach("intended")
+        return {number: each for number, each in going.items() if number in ours}
+
+    def end(
+        self, delivery: Claimed, state: DeliveryState, reason: str, *, was: DeliveryState, now: datetime
+    ) -> None:
+        """Bring a delivery to its end unsent, and release its papers if certainly nobody saw them."""
+        ids = outbox.end(self.session, [delivery.id], state, reason, was=was, lease=delivery.lease, now=now)
+        if state is not DeliveryState.STUCK:
+            showings.release(self.session, ids)
+        self.tally[state] += len(ids)
+
+    def put_back(
+        self, delivery: Claimed, reason: str, *, was: DeliveryState, due_at: datetime, is_tried: bool
+    ) -> None:
+        """Queue one delivery again."""
+        outbox.put_back(
+            self.session,
+            [delivery.id],
+            reason,
+            was=was,
+            lease=delivery.lease,
+            due_at=due_at,
+            is_tried=is_tried,
+        )
+
+    # ── settle ──────────────────────────────────────────────────────────────────────────────────
+
+    def settle(
+        self, lease: str, going: Mapping[int, Written], outcomes: Sequence[Outcome], began_at: datetime
+    ) -> None:
+        """Keep what became of a window; what is in doubt stays as it is until its lease is over."""
+        now = self.clock()
+        self.is_cut_off = bool(outcomes) and all(each.verdict is Verdict.UNTRIED for each in outcomes)
+        accepted = [each.delivery_id for each in outcomes if each.verdict is Verdict.ACCEPTED]
+        sent = outbox.end(
+            self.session, accepted, DeliveryState.SENT, was=DeliveryState.SENDING, lease=lease, now=now
+        )
+        self.tally["sent"] += len(sent)
+        for outcome in outcomes:
+            if outcome.verdict is not Verdict.ACCEPTED:
+                self.settle_unsent(going[outcome.delivery_id].delivery, outcome, now)
+        tried = [evidence(each, began_at) for each in outcomes if each.verdict is not Verdict.UNTRIED]
+        outbox.keep_attempts(self.session, tried, lease=lease, now=now)
+        failpoints.reach("settling")
+        self.session.commit()
+        failpoints.reach("settled")
+        if self.is_cut_off:
+            log.warning("No letter could be handed over; all of them wait. %s", outcomes[0].reply)
+        if len(sent) < len(accepted):
+            log.warning("%d letters were accepted after their lease was over", len(accepted) - len(sent))
+
+    def settle_unsent(self, delivery: Claimed, outcome: Outcome, now: datetime) -> None:
+        """Keep what became of one letter that was not accepted."""
+        reason, was = in_words(outcome), DeliveryState.SENDING
+        match outcome.verdict:
+            case Verdict.REFUSED:
+                self.end(delivery, DeliveryState.FAILED, reason, was=was, now=now)
+            case Verdict.DEFERRED:
+                due_at = outbox.next_try(delivery.id, delivery.attempts + 1, now)
+                self.put_back(delivery, reason, was=was, due_at=due_at, is_tried=True)
+                self.tally["deferred"] += 1
+            case Verdict.UNTRIED if self.is_cut_off:
+                self.put_back(delivery, reason, was=was, due_at=now + PAUSE, is_tried=False)
+                self.tally["deferred"] += 1
+            case Verdict.UNTRIED:  # the server answers, but not all of the window got its turn
+                self.put_back(delivery, reason, was=was, due_at=now, is_tried=False)
+            case Verdict.IN_DOUBT:
+                outbox.remark(self.session, delivery.id, f"in doubt: {reason}", lease=delivery.lease)
+                self.tally["in_doubt"] += 1
+
+
+def spoilt(delivery: Claimed, written: Written | None) -> tuple[DeliveryState, str] | None:
+    """Return why a person must look at a letter before it goes out, or None."""
+    if written is None:
+        return DeliveryState.STUCK, "it cannot be written; the log of the worker says why"
+    if delivery.in_doubt and delivery.content_hash != written.intent.content_hash:
+        return DeliveryState.STUCK, "it is in doubt, and would no longer be the same bytes"
+    return None
+
+
+def evidence(outcome: Outcome, began_at: datetime) -> Tried:
+    """Return what is kept of an attempt."""
+    return Tried(outcome.delivery_id, began_at, outcome.verdict, outcome.phase, outcome.code, outcome.reply)
+
+
+def in_words(outcome: Outcome) -> str:
+    """Return `550 5.1.1 no such user (rcpt)`."""
+    said = " ".join(str(part) for part in (outcome.code, outcome.reply) if part)
+    return f"{said} ({outcome.phase})" if outcome.phase else said

@@ -1,0 +1,111 @@
+"""Writing: from the decision kept with a delivery to the bytes of its message. Pure."""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections.abc import Mapping
+from dataclasses import dataclass
+from hashlib import sha256
+from typing import Any
+
+from digest import copies, links, press, rendering
+from digest.composition import Digest
+from digest.links import Site
+from digest.outbox import Claimed, Intent, Reader
+from digest.press import Press
+from digest.rendering import Templates
+from digest.transport import Message
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Desk:
+    """What lies ready for writing a window of letters."""
+
+    site: Site
+    templates: Templates
+    readers: Mapping[int, Reader]
+    filters: Mapping[int, str]  #: canonical filters by id
+    presses: Mapping[str, Press]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Written:
+    """A delivery, the message that is to be sent, and the reader it was written for."""
+
+    delivery: Claimed
+    reader: Reader | None
+    message: Message
+    intent: Intent
+
+
+def write(desk: Desk, delivery: Claimed) -> Written | None:
+    """Return the message of a delivery, or None if it cannot be made; the log then says why."""
+    reader = desk.readers.get(delivery.subscriber_id or 0)
+    message_id = delivery.message_id or links.message_id(desk.site, delivery.identity)
+    try:
+        content = content_of(desk, delivery, reader, message_id)
+    except Exception:  # whatever is wrong with one letter, the others must go out
+        log.exception("delivery %d cannot be written", delivery.id)
+        return None
+    return Written(
+        delivery=delivery,
+        reader=reader,
+        message=Message(
+            delivery_id=delivery.id,
+            sender=desk.site.sender_address,
+            recipient=delivery.email or "",
+            content=content,
+        ),
+        intent=Intent(id=delivery.id, message_id=message_id, content_hash=sha256(content).hexdigest()),
+    )
+
+
+def content_of(desk: Desk, delivery: Claimed, reader: Reader | None, message_id: str) -> bytes:
+    """Return the bytes of a letter: the same on every attempt."""
+    if delivery.edition and reader:
+        return digest_content(desk, delivery, reader, message_id)
+    letter = rendering.letter(desk.templates, delivery.letter, context_of(desk, delivery, reader))
+    return rendering.message(
+        letter,
+        site=desk.site,
+        recipient=delivery.email or "",
+        message_id=message_id,
+        dated_at=delivery.dated_at,
+        headers=rendering.reply_headers(),
+    )
+
+
+def digest_content(desk: Desk, delivery: Claimed, reader: Reader, message_id: str) -> bytes:
+    """Return the bytes of a digest, set with the press that it was composed with."""
+    copy = copies.digest_copy(
+        desk.site,
+        delivery_id=delivery.id,
+        subscriber_id=delivery.subscriber_id or 0,
+        epoch=reader.epoch,
+        email=delivery.email or "",
+        edition=delivery.edition or "",
+        dated_at=delivery.dated_at,
+        schedule=reader.schedule,
+        key_id=delivery.key_id,
+        filters=desk.filters,
+        message_id=message_id,
+    )
+    made_with = desk.presses[delivery.press or ""]
+    return press.digest_message(made_with, desk.site, Digest.from_json(delivery.decision), copy)
+
+
+def context_of(desk: Desk, delivery: Claimed, reader: Reader | None) -> dict[str, Any]:
+    """Return what a letter may speak of: the decision kept with it, and whom it goes to."""
+    return {
+        "site": desk.site,
+        "email": delivery.email,
+        "subscriber_id": delivery.subscriber_id,
+        "epoch": reader.epoch if reader else 0,
+        "timezone": reader.schedule.timezone if reader else "UTC",
+        "key": delivery.key_id if delivery.key_id in desk.site.ring else None,
+        "dated_at": delivery.dated_at,
+        **json.loads(delivery.decision),
+    }
