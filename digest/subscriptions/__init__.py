@@ -11,6 +11,7 @@ from digest.subscriptions.leaving import can_undo, erase, remove, undo, unsubscr
 from digest.subscriptions.people import (
     Topic,
     add,
+    checked_topics,
     filter_id,
     filter_ids,
     find,
@@ -29,6 +30,7 @@ __all__ = [
     "add",
     "ask",
     "can_undo",
+    "checked_topics",
     "confirm",
     "confirmation_in",
     "edit",

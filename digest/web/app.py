@@ -1,0 +1,60 @@
+"""The web application: which page answers where."""
+
+from __future__ import annotations
+
+from starlette.applications import Starlette
+from starlette.middleware import Middleware
+from starlette.routing import BaseRoute, Mount, Route
+from starlette.staticfiles import StaticFiles
+
+from digest.settings import Settings
+from digest.web import confirming, front, health, house, leaving, managing, outbox, pages, papers
+from digest.web.shell import Shell
+
+ROUTES: list[BaseRoute] = [
+    Route("/", front.show),
+    Route("/", front.subscribe, methods=["POST"]),
+    Route("/c/{token}", confirming.show),
+    Route("/c/{token}", confirming.confirm, methods=["POST"]),
+    Route("/u/{token}", leaving.show),
+    Route("/u/{token}", leaving.unsubscribe, methods=["POST"]),
+    Route("/m/{token}", managing.show),
+    Route("/m/{token}", managing.change, methods=["POST"]),
+    Route("/papers/{number:int}", papers.show),
+    Route("/papers/{number:int}.bib", papers.bibtex),
+    Route("/outbox/", outbox.show),
+    Route("/outbox/{key}", outbox.message),
+    Route("/outbox/{key}/html", outbox.html),
+    Route("/outbox/{key}/source", outbox.source),
+    Route("/privacy", front.privacy),
+    Route("/healthz", health.healthz),
+    Route("/readyz", health.readyz),
+]
+
+
+def create_app(settings: Settings, *, clock: house.Clock = house.wall_clock) -> Starlette:
+    """Return the site, its database opened and checked; `clock` is where time comes in."""
+    opened = house.opened(settings, clock)
+    app = Starlette(
+        routes=[*ROUTES, Mount("/static", StaticFiles(directory=pages.static_dir()))],
+        middleware=[Middleware(Shell, is_https=opened.site.is_https)],
+        exception_handlers=pages.HANDLERS,
+    )
+    app.state.house = opened
+    return app
+
+
+def serve(settings: Settings) -> None:
+    """Serve the site until told to stop. Its own log masks the links of letters; the server's would not."""
+    import uvicorn
+
+    uvicorn.run(
+        create_app(settings),
+        host=settings.host,
+        port=settings.port,
+        access_log=False,
+        server_header=False,
+        proxy_headers=False,  # X-Forwarded-For is believed only as far as we have proxies: see limits
+        timeout_keep_alive=15,
+        h11_max_incomplete_event_size=32 * 1024,
+    )
