@@ -11,8 +11,9 @@ from digest import topics
 from digest.composition import TRENDING, Digest, Section
 from digest.links import Site, paper_url
 from digest.rendering import Copy, words
-from digest.rendering.cards import Card, Form, card, excerpt, title
+from digest.rendering.cards import Card, Form, card, title
 from digest.rendering.headers import one_line
+from digest.rendering.runs import Run
 
 if TYPE_CHECKING:
     from digest.press.presses import Press
@@ -56,7 +57,8 @@ class Page:
     checked: str
     day: str
     next_due: str
-    reason: str
+    recipient: str
+    asked: str
     manage_url: str
     unsubscribe_url: str
     browser_url: str
@@ -66,18 +68,20 @@ class Page:
 
 def page(press: Press, site: Site, digest: Digest, copy: Copy) -> Page:
     """Return the page of this digest for this copy."""
-    shown = [press.papers[press.number[paper]] for paper in digest.papers]
-    titles = [title(paper) for paper in shown]
-    line = words.checked(digest.checked, sum(len(excerpt(paper).split()) for paper in shown))
     sections = tuple(sections_of(press, site, digest, copy.filters))
+    titles = [title_of(press, paper) for paper in digest.papers]
+    cards = [one.card for section in sections for one in section.cards]
+    reading = sum(len(words.plain((*one.title, Run(" "), *one.abstract)).split()) for one in cards)
+    line = words.checked(digest.checked, reading)
     return Page(
-        subject=words.subject(copy.edition, titles),
-        preheader=words.preheader(titles, line),
+        subject=words.subject(copy.edition.partition("-")[0], titles[:3], len(titles)),
+        preheader=words.preheader(titles[:3], line),
         headline=words.headline(len(titles)),
         checked=line,
         day=words.day_in_words(copy.day),
         next_due=next_due(copy),
-        reason=reason(digest, copy),
+        recipient=copy.recipient,
+        asked=asked(tuple(section.topic for section in digest.sections)),
         manage_url=copy.manage_url,
         unsubscribe_url=copy.unsubscribe_url,
         browser_url=copy.browser_url,
@@ -105,12 +109,27 @@ def page_section(place: int, section: Section, cards: tuple[Numbered, ...]) -> P
     """Return one section with its heading."""
     topic = heading(section.topic)
     return PageSection(
-        name=f"t{place}",
+        name=anchor_name(place),
         topic=topic,
-        underline="-" * min(len(topic), words.MEASURE),
+        underline=underline(topic),
         cards=cards,
         more=words.more(section.more) if section.more else "",
     )
+
+
+def anchor_name(place: int) -> str:
+    """Return the name under which a section can be reached within the letter."""
+    return f"t{place}"
+
+
+def underline(topic: str) -> str:
+    """Return the line that makes a heading of a topic in plain text."""
+    return "-" * min(len(topic), words.MEASURE)
+
+
+def title_of(press: Press, paper_id: int) -> str:
+    """Return a paper's title as readers see it."""
+    return title(press.papers[press.number[paper_id]])
 
 
 def card_of(press: Press, site: Site, paper_id: int, canonical: str | None, form: Form) -> Card:
@@ -157,7 +176,6 @@ def next_due(copy: Copy) -> str:
     return words.moment_in_words(copy.next_due_at, copy.timezone, seen_from=copy.dated_at)
 
 
-def reason(digest: Digest, copy: Copy) -> str:
-    """Return why this reader gets this letter."""
-    asked = [heading(section.topic) for section in digest.sections if section.topic != TRENDING]
-    return words.reason(copy.recipient, asked)
+def asked(topics: tuple[str, ...]) -> str:
+    """Return what the reader asked for."""
+    return words.asked([heading(topic) for topic in topics if topic != TRENDING])

@@ -1,101 +1,309 @@
-"""Setting a letter: the parts of the stencils filled, joined, and put on the wire.
+"""Setting letters: whatever stands in many of them is filled, escaped and encoded once.
 
-Plain and right: every part is filled anew.
+A letter is joined from pieces of quoted-printable, which may be put one after the other in any
+order (rendering.mime). What differs from copy to copy are a few slots; cards are kept by paper
+and filter, since many readers hold the same filter.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
+from datetime import datetime
+from functools import lru_cache
+from typing import Literal, NamedTuple
 
+from digest import links
 from digest.composition import Digest
-from digest.links import Site, message_id
-from digest.press.pages import Anchor, Numbered, Page, page
+from digest.links import Site
+from digest.press import pages
 from digest.press.presses import Press
-from digest.rendering import Copy, Letter, list_headers, message
-from digest.rendering.cards import Card
+from digest.rendering import Copy, Letter, list_headers, words
+from digest.rendering.cards import Card, Form
+from digest.rendering.headers import head
+from digest.rendering.mime import boundary, enveloped, unwired, wire
 from digest.rendering.runs import Run
 from digest.rendering.stencils import Stencil
-from digest.rendering.words import plain, wrapped
+from digest.rendering.words import barred, plain, wrapped
 
-Parts = dict[str, Stencil]
+CARDS_KEPT = 4096  #: some 15 MB in a process
+WORDS_KEPT = 4096
+GAP = "\0"  #: stands where a filled part will be parted again; no text has it
+
+
+class Pair(NamedTuple):
+    """One piece of a letter, encoded for both of its bodies."""
+
+    html: bytes
+    text: bytes
+
+
+class SetCard(NamedTuple):
+    """A card from behind its number to its end."""
+
+    html: bytes
+    text: bytes
+    size: int  #: bytes of HTML, decoded
+    words: int  #: to read
+
+
+class Told(NamedTuple):
+    """What stands around the sections."""
+
+    subject: str
+    values: dict[str, Pair]
+    html: list[bytes]  #: the sections
+    text: list[bytes]
 
 
 def digest_letter(press: Press, site: Site, digest: Digest, copy: Copy) -> Letter:
     """Return the digest as its reader sees it."""
-    shown = page(press, site, digest, copy)
-    return Letter(subject=shown.subject, html=html_of(press.html, shown), text=text_of(press.text, shown))
+    made = setter(press, site)
+    told = made.tell(digest, copy)
+    return Letter(
+        subject=told.subject,
+        html=unwired(b"".join(made.html.joined(told, 0))),
+        text=unwired(b"".join(made.text.joined(told, 1))),
+    )
 
 
 def digest_message(press: Press, site: Site, digest: Digest, copy: Copy) -> bytes:
     """Return the whole message (RFC 5322, CRLF); the same press, digest and copy give the same bytes."""
-    return message(
-        digest_letter(press, site, digest, copy),
+    made = setter(press, site)
+    told = made.tell(digest, copy)
+    message_id = copy.message_id or links.message_id(site, f"delivery-{copy.delivery_id}")
+    top = head(
         site=site,
         recipient=copy.recipient,
-        message_id=copy.message_id or message_id(site, f"delivery-{copy.delivery_id}"),
+        subject=told.subject,
+        message_id=message_id,
         dated_at=copy.dated_at,
         headers=list_headers(site, copy.unsubscribe_url, campaign=copy.edition),
     )
+    text, html = made.text.joined(told, 1), made.html.joined(told, 0)
+    return b"".join(enveloped(top, boundary(message_id), text, html))
 
 
-# ── HTML ────────────────────────────────────────────────────────────────────────────────────────
+def setter(press: Press, site: Site) -> Setter:
+    """Return the setter of this press, kept with it as long as the site is the same."""
+    kept: Setter | None = press.__dict__.get("setter")
+    if kept is None or (kept.site is not site and kept.site != site):
+        kept = press.__dict__["setter"] = Setter(press, site)
+    return kept
 
 
-def html_of(stencil: Stencil, shown: Page) -> str:
-    """Return the page in HTML."""
-    parts = stencil.parts()
-    values = {name: escaped(value) for name, value in words_of(shown).items()}
-    sections = (
-        parts["section"].fill(
-            {
-                "name": section.name,
-                "topic": escaped(section.topic),
-                "card": joined(parts, (html_card(parts, one) for one in section.cards), "rule"),
-                **({"more": parts["more"].fill({"more": escaped(section.more)})} if section.more else {}),
-            }
+class Shell:
+    """What stands around the sections in one body: literals, encoded, and the names of what goes between."""
+
+    def __init__(self, stencil: Stencil):
+        self.pieces: tuple[bytes | str, ...] = tuple(
+            wire(piece) if isinstance(piece, str) else piece.name for piece in stencil.pieces
         )
-        for section in shown.sections
-    )
-    values["section"] = joined(parts, sections, "gap")
-    if shown.anchors:
-        ways = joined(parts, (html_anchor(parts, anchor) for anchor in shown.anchors), "between")
-        values["anchors"] = parts["anchors"].fill({"anchor": ways})
-    if shown.next_due:
-        values["next"] = parts["next"].fill(values)
-    return stencil.fill(values)
+
+    def joined(self, told: Told, side: Literal[0, 1]) -> list[bytes]:
+        """Return the pieces of a whole body; `side` picks HTML or text from every pair."""
+        made: list[bytes] = []
+        for piece in self.pieces:
+            if isinstance(piece, bytes):
+                made.append(piece)
+            elif piece == "section":
+                made += told.text if side else told.html
+            elif piece in told.values:
+                made.append(told.values[piece][side])
+        return made
 
 
-def words_of(shown: Page) -> dict[str, str]:
-    """Return the values that stand outside the sections."""
-    return {
-        name: getattr(shown, name)
-        for name in (
-            "subject", "preheader", "headline", "checked", "day", "next_due", "reason",
-            "manage_url", "unsubscribe_url", "browser_url",
+class Setter:
+    """Sets the letters of one press for one site, and keeps what it has set."""
+
+    def __init__(self, press: Press, site: Site):
+        self.press = press
+        self.site = site
+        self.html = Shell(press.html)
+        self.text = Shell(press.text)
+        self.html_parts = press.html.parts()
+        self.text_parts = press.text.parts()
+        self.card = lru_cache(CARDS_KEPT)(self.set_card)
+        self.number = lru_cache(WORDS_KEPT)(self.set_number)
+        self.opening = lru_cache(WORDS_KEPT)(self.set_opening)
+        self.ending = lru_cache(WORDS_KEPT)(self.set_ending)
+        self.anchors = lru_cache(WORDS_KEPT)(self.set_anchors)
+        self.next_due = lru_cache(WORDS_KEPT)(self.set_next_due)
+        self.subject = lru_cache(WORDS_KEPT)(self.set_subject)
+
+    # ── one letter ──────────────────────────────────────────────────────────────────────────────
+
+    def tell(self, digest: Digest, copy: Copy) -> Told:
+        """Return every piece of one letter."""
+        html, text, reading = self.sections(digest, copy)
+        ids = digest.papers
+        line = words.checked(digest.checked, reading)
+        subject, titled, preheader = self.subject(copy.edition.partition("-")[0], ids[:3], len(ids), line)
+        values = {
+            "subject": titled,
+            "preheader": preheader,
+            "headline": same(words.headline(len(ids))),
+            "checked": same(line),
+            "day": same(words.day_in_words(copy.day)),
+            "recipient": spelled(copy.recipient),
+            "asked": asked(tuple(section.topic for section in digest.sections)),
+            "manage_url": address(copy.manage_url),
+            "unsubscribe_url": address(copy.unsubscribe_url),
+            "browser_url": address(copy.browser_url),
+        }
+        if copy.next_due_at is not None:
+            values["next"] = self.next_due(copy.next_due_at, copy.timezone, copy.dated_at)
+        if len(digest.sections) > 1:
+            values["anchors"] = self.anchors(tuple((one.topic, len(one.papers)) for one in digest.sections))
+        return Told(subject, values, html, text)
+
+    def sections(self, digest: Digest, copy: Copy) -> tuple[list[bytes], list[bytes], int]:
+        """Return the pieces of all sections, HTML and text, and the words there are to read."""
+        html: list[bytes] = []
+        text: list[bytes] = []
+        number = reading = 0
+        for place, section in enumerate(digest.sections, start=1):
+            canonical = copy.filters.get(section.filter_id) if section.filter_id is not None else None
+            opening, ending = self.opening(place, section.topic), self.ending(section.more)
+            html.append(opening.html)
+            text.append(opening.text)
+            for row, paper in enumerate(section.papers):
+                number += 1
+                beginning, card = self.number(number, row == 0), self.card(paper, canonical, Form.FULL)
+                html += (beginning.html, card.html)
+                text += (beginning.text, card.text)
+                reading += card.words
+            html.append(ending.html)
+            text.append(ending.text)
+        return html, text, reading
+
+    # ── pieces that many letters share ──────────────────────────────────────────────────────────
+
+    def set_card(self, paper_id: int, canonical: str | None, form: Form) -> SetCard:
+        """Return a card from behind its number."""
+        card = pages.card_of(self.press, self.site, paper_id, canonical, form)
+        html = html_card(self.html_parts, card).partition(GAP)[2]
+        text = text_card(self.text_parts, card).partition(GAP)[2]
+        reading = len(plain(card.title).split()) + len(plain(card.abstract).split())
+        return SetCard(wire(html), wire(text), len(html.encode()), reading)
+
+    def set_number(self, number: int, is_first: bool) -> Pair:  # noqa: FBT001 - a key of the cache
+        """Return the beginning of a card, and before it the rule that parts it from the last."""
+        html = html_card(self.html_parts, BLANK).partition(GAP)[0]
+        text = text_card(self.text_parts, BLANK).partition(GAP)[0]
+        if not is_first:
+            html, text = between(self.html_parts, "rule") + html, between(self.text_parts, "rule") + text
+        return Pair(wire(f"{html}{number}"), wire(f"{text}{number}"))
+
+    def set_opening(self, place: int, topic: str) -> Pair:
+        """Return the beginning of a section, and before it the gap that parts it from the last."""
+        shown = pages.heading(topic)
+        values = {"name": pages.anchor_name(place), "underline": pages.underline(shown), "card": GAP}
+        html = self.html_parts["section"].fill({**values, "topic": escaped(shown)}).partition(GAP)[0]
+        text = self.text_parts["section"].fill({**values, "topic": shown}).partition(GAP)[0]
+        if place > 1:
+            html, text = between(self.html_parts, "gap") + html, between(self.text_parts, "gap") + text
+        return Pair(wire(html), wire(text))
+
+    def set_ending(self, more: int) -> Pair:
+        """Return the end of a section, which says how many papers were left out."""
+        values = {"name": "", "topic": "", "underline": "", "card": GAP}
+        said = words.more(more) if more else ""
+        html = values | ({"more": self.html_parts["more"].fill({"more": escaped(said)})} if said else {})
+        text = values | ({"more": self.text_parts["more"].fill({"more": said})} if said else {})
+        return Pair(
+            wire(self.html_parts["section"].fill(html).partition(GAP)[2]),
+            wire(self.text_parts["section"].fill(text).partition(GAP)[2]),
         )
-    }  # fmt: skip
+
+    def set_anchors(self, topics: tuple[tuple[str, int], ...]) -> Pair:
+        """Return the line of ways to the sections; the text part has none."""
+        ways = [
+            self.html_parts["anchor"].fill(
+                {
+                    "name": pages.anchor_name(place),
+                    "topic": escaped(pages.heading(topic)),
+                    "count": str(count),
+                }
+            )
+            for place, (topic, count) in enumerate(topics, start=1)
+        ]
+        line = between(self.html_parts, "between").join(ways)
+        return Pair(wire(self.html_parts["anchors"].fill({"anchor": line})), b"")
+
+    def set_next_due(self, due_at: datetime, timezone: str, dated_at: datetime) -> Pair:
+        """Return the line that promises the next digest."""
+        said = words.moment_in_words(due_at, timezone, seen_from=dated_at)
+        return Pair(
+            wire(self.html_parts["next"].fill({"next_due": escaped(said)})),
+            wire(self.text_parts["next"].fill({"next_due": said})),
+        )
+
+    def set_subject(
+        self, cadence: str, leading: tuple[int, ...], count: int, line: str
+    ) -> tuple[str, Pair, Pair]:
+        """Return the subject, and as pieces the page's title and the preheader."""
+        titles = [pages.title_of(self.press, paper) for paper in leading]
+        subject = words.subject(cadence, titles, count)
+        return subject, spelled(subject), spelled(words.preheader(titles, line))
 
 
-def html_anchor(parts: Parts, anchor: Anchor) -> str:
-    """Return one way to a section."""
-    return parts["anchor"].fill({"name": anchor.name, "topic": escaped(anchor.topic), "count": anchor.count})
+# ── words as pieces ─────────────────────────────────────────────────────────────────────────────
 
 
-def html_card(parts: Parts, one: Numbered) -> str:
-    """Return one card; what the paper lacks leaves no trace."""
-    card = one.card
-    said = parts["said"].fill({"meta": escaped(card.meta)}) if card.meta else ""
+def spelled(text: str) -> Pair:
+    """Return a few words for both bodies."""
+    return Pair(wire(escaped(text)), wire(text))
+
+
+same = lru_cache(WORDS_KEPT)(spelled)
+
+
+def address(url: str) -> Pair:
+    """Return a link of ours; there is rarely anything in it to escape."""
+    if "&" in url:
+        return spelled(url)
+    encoded = wire(url)
+    return Pair(encoded, encoded)
+
+
+@lru_cache(WORDS_KEPT)
+def asked(topics: tuple[str, ...]) -> Pair:
+    """Return why the reader gets this letter."""
+    said = pages.asked(topics)
+    return Pair(wire(escaped(said)), wire(wrapped(said)))
+
+
+# ── cards ───────────────────────────────────────────────────────────────────────────────────────
+
+Parts = dict[str, Stencil]
+BLANK = Card(meta="", href="", title=(), byline="", abstract=(), why="", links=())
+
+
+def html_card(parts: Parts, card: Card) -> str:
+    """Return one card, with a gap for its number; what the paper lacks leaves no trace."""
     values = {
+        "meta": parts["meta"].fill({"number": GAP, "said": filled(parts, "said", meta=card.meta)}),
         "href": escaped(card.href),
         "title": html_runs(parts, card.title),
-        "meta": parts["meta"].fill({"number": one.number, "said": said}),
-        "byline": parts["byline"].fill({"byline": escaped(card.byline)}) if card.byline else "",
-        "why": parts["why"].fill({"why": escaped(card.why)}) if card.why else "",
-        "links": html_links(parts, card) if card.links else "",
+        "byline": filled(parts, "byline", byline=card.byline),
+        "why": filled(parts, "why", why=card.why),
     }
     if card.abstract:
         values["abstract"] = parts["abstract"].fill({"abstract": html_runs(parts, card.abstract)})
+    if card.links:
+        ways = (
+            parts["link"].fill({"label": escaped(link.label), "href": escaped(link.href)})
+            for link in card.links
+        )
+        values["links"] = parts["links"].fill({"link": between(parts, "dot").join(ways)})
     return parts["card"].fill(values)
+
+
+def filled(parts: Parts, name: str, **value: str) -> str:
+    """Return a part that shows one value, or nothing if there is none."""
+    return (
+        parts[name].fill({slot: escaped(said) for slot, said in value.items()}) if any(value.values()) else ""
+    )
 
 
 def html_runs(parts: Parts, runs: Iterable[Run]) -> str:
@@ -106,17 +314,9 @@ def html_runs(parts: Parts, runs: Iterable[Run]) -> str:
     )
 
 
-def html_links(parts: Parts, card: Card) -> str:
-    """Return the links line of a card."""
-    ways = (
-        parts["link"].fill({"label": escaped(link.label), "href": escaped(link.href)}) for link in card.links
-    )
-    return parts["links"].fill({"link": joined(parts, ways, "dot")})
-
-
-def joined(parts: Parts, filled: Iterable[str], between: str) -> str:
-    """Return filled parts with the part that stands between two of them."""
-    return parts[between].fill({}).join(filled)
+def between(parts: Parts, name: str) -> str:
+    """Return the part that stands between two others."""
+    return parts[name].fill({}) if name in parts else ""
 
 
 def escaped(text: str) -> str:
@@ -124,43 +324,19 @@ def escaped(text: str) -> str:
     return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
 
 
-# ── text ────────────────────────────────────────────────────────────────────────────────────────
-
-
-def text_of(stencil: Stencil, shown: Page) -> str:
-    """Return the page as text."""
-    parts = stencil.parts()
-    values = {**words_of(shown), "reason": wrapped(shown.reason)}
-    sections = (
-        parts["section"].fill(
-            {
-                "topic": section.topic,
-                "underline": section.underline,
-                "card": "".join(text_card(parts, one) for one in section.cards),
-                **({"more": parts["more"].fill({"more": section.more})} if section.more else {}),
-            }
-        )
-        for section in shown.sections
-    )
-    values["section"] = "".join(sections)
-    if shown.next_due:
-        values["next"] = parts["next"].fill(values)
-    return stencil.fill(values)
-
-
-def text_card(parts: Parts, one: Numbered) -> str:
-    """Return one card as text."""
-    card = one.card
+def text_card(parts: Parts, card: Card) -> str:
+    """Return one card as text, with a gap for its number."""
     said = parts["said"].fill({"meta": card.meta}) if card.meta else ""
     values = {
+        "meta": parts["meta"].fill({"number": GAP, "said": said}),
         "title": wrapped(plain(card.title)),
         "marked": "",
-        "meta": parts["meta"].fill({"number": one.number, "said": said}),
         "byline": parts["byline"].fill({"byline": wrapped(card.byline)}) if card.byline else "",
-        "why": parts["why"].fill({"why": wrapped(card.why)}) if card.why else "",
+        "why": parts["why"].fill({"why": barred(card.why)}) if card.why else "",
     }
     if card.abstract:
-        values["abstract"] = parts["abstract"].fill({"abstract": wrapped(plain(card.abstract)), "marked": ""})
+        abstract = {"abstract": wrapped(plain(card.abstract)), "marked": ""}
+        values["abstract"] = parts["abstract"].fill(abstract)
     if card.links:
         ways = (parts["link"].fill({"label": link.label, "href": link.href}) for link in card.links)
         values["links"] = parts["links"].fill({"link": "".join(ways)})

@@ -15,6 +15,7 @@ from digest.rendering.runs import Run
 
 LONGEST_ABSTRACT = 360
 LONGEST_TITLE = 300
+ELLIPSIS = " … "
 SENTENCE_END = re.compile(r"[.!?][\"'”’)\]]?(?=\s|$)|[。！？]")
 #: What may stand before a full stop without ending a sentence.
 ABBREVIATION = re.compile(
@@ -84,7 +85,7 @@ def card(
         href=abstract or pdf or page,
         title=runs(title(paper), [mark[1:] for mark in marks if mark[0] == "title"]),
         byline="" if short else byline(paper),
-        abstract=runs(excerpt(paper, form), [mark[1:] for mark in marks if mark[0] == "abstract"]),
+        abstract=abstract_runs(paper, [mark[1:] for mark in marks if mark[0] == "abstract"], form),
         why=" · ".join(why),
         links=() if short else labelled(abstract=abstract, pdf=pdf, code=code, page=page),
     )
@@ -101,12 +102,37 @@ def title(paper: Paper) -> str:
     return words.cut(display(paper.title), LONGEST_TITLE)
 
 
-def excerpt(paper: Paper, form: Form = Form.FULL) -> str:
-    """Return the beginning of the abstract that the card shows."""
+def abstract_runs(paper: Paper, marks: Sequence[tuple[int, int]], form: Form) -> tuple[Run, ...]:
+    """Return the beginning of the abstract, to a sentence end.
+
+    If what matched comes only later, the sentence that has it follows, as far as there is room: a
+    reader sees why the paper is here.
+    """
     if form is Form.LINE:
-        return ""
-    shown = to_sentence_end(display(paper.abstract), LONGEST_ABSTRACT)
-    return shown if form is Form.FULL else first_sentences(shown, 2)
+        return ()
+    text = display(paper.abstract)
+    shown = to_sentence_end(text, LONGEST_ABSTRACT)
+    if form is Form.BRIEF:
+        shown = first_sentences(shown, 2)
+    first = min((start for start, _end in marks), default=0)
+    if first < len(shown):
+        return runs(shown, marks)
+    opening = first_sentences(shown, 1)
+    start, end = sentence_around(text, first, LONGEST_ABSTRACT - len(opening) - len(ELLIPSIS))
+    there = [(max(one, start) - start, other - start) for one, other in marks if other > start]
+    return (Run(opening + ELLIPSIS), *runs(text[start:end], there))
+
+
+def sentence_around(text: str, place: int, room: int) -> tuple[int, int]:
+    """Return where the sentence at `place` begins and ends; of a long one, what stands around `place`."""
+    ends = [0, *sentence_ends(text), len(text)]
+    start = max(end for end in ends if end <= place)
+    end = min(end for end in ends if end > place)
+    start += len(text[start:end]) - len(text[start:end].lstrip())
+    if end - start > room:
+        start = max(start, text.rfind(" ", 0, max(start + 1, place - room // 3)) + 1)
+        end = text.rfind(" ", 0, min(end, start + room) + 1) if start + room < end else end
+    return start, max(end, start)
 
 
 def to_sentence_end(text: str, room: int) -> str:

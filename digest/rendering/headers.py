@@ -7,8 +7,9 @@ import re
 import unicodedata
 from base64 import b64encode
 from collections.abc import Iterable
-from datetime import datetime
+from datetime import UTC, datetime
 from email.utils import format_datetime
+from functools import lru_cache
 
 from digest.links import Site
 
@@ -35,9 +36,9 @@ def header_text(text: str) -> str:
 
 def one_line(text: str) -> str:
     """Return `text` as one line of readable characters; what it says stays, what it does not."""
+    if text.isascii() and text.isprintable():
+        return " ".join(text.split())
     composed = unicodedata.normalize("NFC", text)
-    if composed.isascii() and composed.isprintable():
-        return " ".join(composed.split())
     kept: list[str] = []
     stacked = 0
     for char in composed.translate(BIDI):
@@ -60,7 +61,7 @@ def list_headers(site: Site, unsubscribe_url: str, *, campaign: str = "digest") 
         ("List-Help", f"<{site.url}/>"),
         ("Auto-Submitted", "auto-generated"),
         ("Precedence", "bulk"),
-        ("Feedback-ID", feedback_id(site, campaign)),
+        ("Feedback-ID", feedback_id(site.domain, campaign)),
     )
 
 
@@ -69,10 +70,11 @@ def reply_headers() -> tuple[Header, ...]:
     return (("Auto-Submitted", "auto-replied"),)
 
 
-def feedback_id(site: Site, campaign: str) -> str:
+@lru_cache(maxsize=256)
+def feedback_id(domain: str, campaign: str) -> str:
     """Return Gmail's four fields; the last names the sender for ever and says nothing of a reader."""
-    sender = "digest" + hashlib.sha256(site.domain.encode()).hexdigest()[:8]
-    return f"{campaign}:digest:{site.domain}:{sender}"
+    sender = "digest" + hashlib.sha256(domain.encode()).hexdigest()[:8]
+    return f"{campaign}:digest:{domain}:{sender}"
 
 
 def head(
@@ -88,8 +90,8 @@ def head(
     lines = (
         ("From", address(site.sender_name, site.sender_address)),
         ("To", one_line(recipient)),
-        ("Subject", encoded(header_text(subject), room=68)),
-        ("Date", format_datetime(dated_at)),
+        ("Subject", subject_line(subject)),
+        ("Date", date_line(dated_at)),
         ("Message-ID", message_id),
         *headers,
         ("MIME-Version", "1.0"),
@@ -97,12 +99,26 @@ def head(
     return "".join(f"{name}: {value}\r\n" for name, value in lines).encode()
 
 
+@lru_cache(maxsize=4096)
+def subject_line(text: str) -> str:
+    """Return a subject as its header has it."""
+    return encoded(header_text(text), room=68)
+
+
+@lru_cache(maxsize=256)
+def date_line(moment: datetime) -> str:
+    """Return a moment as the Date header has it."""
+    return format_datetime(moment.astimezone(UTC))
+
+
+@lru_cache(maxsize=256)
 def address(name: str, email: str) -> str:
     """Return `Name <email>` as a From header has it."""
     shown = header_text(name)
     return f"{phrase(shown)} <{email}>" if shown else email
 
 
+@lru_cache(maxsize=256)
 def phrase(text: str) -> str:
     """Return a display name: bare, quoted, or as encoded words."""
     shown = header_text(text)

@@ -8,7 +8,7 @@ be assembled: base64 would only join at every 57th byte).
 from __future__ import annotations
 
 import hashlib
-from binascii import b2a_qp
+from binascii import a2b_qp, b2a_qp
 from collections.abc import Iterable
 from datetime import datetime
 
@@ -23,6 +23,11 @@ def wire(text: str) -> bytes:
         return b""
     lines = b2a_qp(text.replace("\n", "\r\n").encode(), istext=True)
     return lines if lines.endswith(b"\r\n") else lines + b"=\r\n"
+
+
+def unwired(encoded: bytes) -> str:
+    """Return the text that `wire` encoded."""
+    return a2b_qp(encoded).decode().replace("\r\n", "\n")
 
 
 def boundary(message_id: str) -> bytes:
@@ -54,7 +59,7 @@ def message(
     return b"".join(enveloped(top, boundary(message_id), [wire(letter.text)], [wire(letter.html)]))
 
 
-def enveloped(top: bytes, line: bytes, text: list[bytes], html: list[bytes]) -> list[bytes]:
+def enveloped(top: bytes, line: bytes, text: Iterable[bytes], html: Iterable[bytes]) -> list[bytes]:
     """Return the pieces of a multipart/alternative message around two encoded bodies."""
     return [
         top,

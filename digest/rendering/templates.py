@@ -95,7 +95,11 @@ def environment(folders: list[Path], *, escapes: bool, is_cutting: bool = False)
     )
     made.install_null_translations(newstyle=True)  # type: ignore[attr-defined]
     made.extend(is_cutting=is_cutting)
-    made.filters.update(plain=words.plain, wrapped=words.wrapped)
+    made.filters.update(
+        plain=words.plain,
+        wrapped=str if is_cutting else words.wrapped,  # a slot is filled with lines wrapped before
+        barred=str if is_cutting else words.barred,
+    )
     return made
 
 

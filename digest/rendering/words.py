@@ -18,7 +18,11 @@ ngettext = SPEECH.ngettext
 LONGEST_SUBJECT = 60
 LONGEST_PREHEADER = 90
 WORDS_PER_MINUTE = 200
+NAMED = 8  #: topics that the footer names
 MEASURE = 72  #: columns of the text part
+BARRED = TextWrapper(
+    width=MEASURE, initial_indent="| ", subsequent_indent="| ", break_long_words=False, break_on_hyphens=False
+)
 FIRST_SEEN = _("First seen today")
 WRAPPER = TextWrapper(width=MEASURE, break_long_words=False, break_on_hyphens=False)
 MONTHS = (
@@ -70,17 +74,20 @@ def cut(text: str, room: int) -> str:
     return (at_word if len(at_word) > room // 2 else kept).rstrip(" ,;:.-–—(") + "…"
 
 
-def subject(edition: str, titles: Sequence[str]) -> str:
+def subject(cadence: str, leading: Sequence[str], count: int) -> str:
     """Return what the inbox shows first: the best paper, and how many stand behind it."""
-    count = len(titles)
-    if edition.startswith("weekly"):
-        lead = ngettext("Your week: %d paper, ", "Your week: %d papers, led by ", count) % count
-        return lead + cut(titles[0], LONGEST_SUBJECT - len(lead))
-    if edition.startswith("monthly"):
-        lead = ngettext("Your month: %d paper, ", "Your month: %d papers, led by ", count) % count
-        return lead + cut(titles[0], LONGEST_SUBJECT - len(lead))
-    rest = ngettext(", and %d more", ", and %d more", count - 1) % (count - 1) if count > 1 else ""
-    return cut(titles[0], LONGEST_SUBJECT - len(rest)) + rest
+    title = leading[0]
+    if cadence in ("weekly", "monthly"):
+        span = _("Your month") if cadence == "monthly" else _("Your week")
+        lead = ngettext("%s: %d paper, ", "%s: %d papers, led by ", count) % (span, count)
+        return lead + cut(title, LONGEST_SUBJECT - len(lead))
+    rest = _("and %d more") % (count - 1) if count > 1 else ""
+    whole = f"{title}, {rest}" if rest else title
+    return (
+        whole
+        if len(whole) <= LONGEST_SUBJECT
+        else f"{cut(title, LONGEST_SUBJECT - len(rest) - 1)} {rest}".rstrip()
+    )
 
 
 def preheader(titles: Sequence[str], line: str) -> str:
@@ -94,14 +101,15 @@ def preheader(titles: Sequence[str], line: str) -> str:
     return lead + second
 
 
-def reason(recipient: str, asked: Sequence[str]) -> str:
+def asked(topics: Sequence[str]) -> str:
     """Return why somebody gets a digest."""
-    if not asked:
-        return _("You get this because {email} asked for the day's trending papers.").format(email=recipient)
-    topics = ", ".join(asked)
-    return _("You get this because {email} asked for papers on {topics}.").format(
-        email=recipient, topics=topics
-    )
+    if not topics:
+        return _("You asked for the day's trending papers.")
+    named = ", ".join(topics[:NAMED])
+    if len(topics) > NAMED:
+        others = len(topics) - NAMED
+        named += " " + ngettext("and %d more topic", "and %d more topics", others) % others
+    return _("You asked for papers on %s.") % named
 
 
 def more(papers: int) -> str:
@@ -115,6 +123,11 @@ def more(papers: int) -> str:
 def wrapped(text: str) -> str:
     """Return `text` on lines of at most 72 columns; a longer word keeps a line of its own."""
     return WRAPPER.fill(text)
+
+
+def barred(text: str) -> str:
+    """Return `text` wrapped, behind the bar that a why line has."""
+    return BARRED.fill(text)
 
 
 def plain(runs: Iterable[Run]) -> str:
