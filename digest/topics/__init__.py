@@ -1,5 +1,20 @@
-"""Topics: which papers belong to a filter, and why."""
+"""Topics: which papers belong to a filter, how well, and why."""
 
+from digest.topics.backtest import Backtest, PerDay, backtest
+from digest.topics.explanation import Explanation, Word, explain
+from digest.topics.index import Index
 from digest.topics.language import Filter, parse
+from digest.topics.plan import Plan
 
-__all__ = ["Filter", "parse"]
+__all__ = [
+    "Backtest",
+    "Explanation",
+    "Filter",
+    "Index",
+    "PerDay",
+    "Plan",
+    "Word",
+    "backtest",
+    "explain",
+    "parse",
+]

@@ -91,7 +91,7 @@ def clause(field: str, value: str, *, quoted: bool, near: int | None) -> Leaf:
 
 # ── words ───────────────────────────────────────────────────────────────────────────────────────
 
-_STAR_INSIDE = re.compile(r"\*(?!\s*$)")
+_STAR = re.compile(r"\*+")
 _MARK_INSIDE = re.compile(r"\w(\?)\w")
 _FUZZY = re.compile(r"\w(~)\d*$")
 _PUBMED_TAG = re.compile(r"(?s)(.+)\[(ti|tiab|ab|au|1au|dp|mh|tw|title|abstract|author)\]", re.IGNORECASE)
@@ -102,21 +102,35 @@ _REGEX = re.compile(r"/.+/")
 def _text(field: str, value: str, *, quoted: bool, near: int | None) -> Text:
     if not quoted:
         _refuse_foreign(value)
-    stripped = value.rstrip()
-    starred = stripped.endswith("*")
-    star = _STAR_INSIDE.search(stripped)
-    if star:
-        raise Mistake("A * may only end the last word", offset=star.start(), length=1)
-    row = text.read(_plain(stripped.rstrip("*")))
-    tokens = _tokens(row)
+    tokens, gaps = _phrase(value)
     if not tokens:
         raise Mistake("There is no letter or digit to look for here")
-    if starred and sum(map(str.isalnum, tokens[-1])) < SHORTEST_PREFIX:
-        raise Mistake(f"At least {SHORTEST_PREFIX} letters must stand before a *", suggestion=f"{tokens[-1]}")
-    gaps = "".join("-" if glue == "-" else " " for glue in row.glue) if quoted else "-" * (len(tokens) - 1)
+    if not quoted:
+        gaps = "-" * len(gaps)
     if near is not None:
         gaps = " " * len(gaps)
-    return _spelled(field, tokens, gaps, exact=quoted, starred=starred, near=near)
+    return _spelled(field, tokens, gaps, exact=quoted, near=near)
+
+
+def _phrase(value: str) -> tuple[tuple[str, ...], str]:
+    """Return the words of a value, "flat*" where a star follows, and the gaps between them."""
+    plain = _plain(value)
+    stars = {found.start() for found in _STAR.finditer(plain)}
+    row = text.read(plain)
+    # A part that is nothing once folded (a lone accent) is no word.
+    kept = [i for i, folded in enumerate(row.folded) if folded]
+    tokens = []
+    for i in kept:
+        token = _token(row, i)
+        if row.ends[i] in stars:
+            stars.remove(row.ends[i])
+            if sum(map(str.isalpha, token)) < SHORTEST_PREFIX:
+                raise Mistake(f"At least {SHORTEST_PREFIX} letters must stand before a *", suggestion=token)
+            token += "*"
+        tokens.append(token)
+    if stars:
+        raise Mistake("A * may only end a word", offset=min(stars) if plain == value else 0, length=1)
+    return tuple(tokens), "".join("-" if row.glue[i] == "-" else " " for i in kept[:-1])
 
 
 def _plain(value: str) -> str:
@@ -124,33 +138,27 @@ def _plain(value: str) -> str:
     return papers.display(value) if _TEX.search(value) else value
 
 
-def _tokens(row: text.Words) -> tuple[str, ...]:
-    """Return the parts to look for: folded, but short acronyms as typed.
+def _token(row: text.Words, i: int) -> str:
+    """Return part `i` to look for: folded, but a short acronym as typed.
 
     Whoever shouts a whole phrase ("SHARPNESS AWARE") means no acronym.
     """
     shouted = any(len(surface) > 5 and surface.isupper() for surface in row.surfaces)
-    return tuple(
-        surface if text.is_acronym(surface) and not shouted else folded
-        for surface, folded in zip(row.surfaces, row.folded, strict=True)
-        if folded
-    )
+    return row.surfaces[i] if text.is_acronym(row.surfaces[i]) and not shouted else row.folded[i]
 
 
-def _spelled(
-    field: str, tokens: tuple[str, ...], gaps: str, *, exact: bool, starred: bool, near: int | None
-) -> Text:
+def _spelled(field: str, tokens: tuple[str, ...], gaps: str, *, exact: bool, near: int | None) -> Text:
     if len(tokens) == 1:
         near = None
-        exact = exact and not starred
-    joined = tokens[0] + "".join(f"{gap}{token}" for gap, token in zip(gaps, tokens[1:], strict=True))
-    star = "*" if starred else ""
-    shown = f'"{joined}{star}"' if exact else f"{joined}{star}"
+        exact = exact and tokens[0][-1] != "*"
+    shown = tokens[0] + "".join(f"{gap}{token}" for gap, token in zip(gaps, tokens[1:], strict=True))
+    if exact:
+        shown = f'"{shown}"'
     if near is not None:
         shown += f"~{near}"
     if field != "tiab" or shown in OPERATORS:
         shown = f"{field}:{shown}"
-    return Text(field, tokens, gaps, exact, starred, near, shown)
+    return Text(field, tokens, gaps, exact, near, shown)
 
 
 def _refuse_foreign(value: str) -> None:
@@ -242,8 +250,8 @@ def _category_of(value: str, *, primary: bool) -> Category:
             suggestion=_after(field, taxonomy.suggestion(wanted)),
         )
     if code in taxonomy.ARCHIVES:
-        return Category(primary, (code.lower(),), True, f"{field}:{code}")
-    return Category(primary, taxonomy.names_of(code), False, f"{field}:{code}")
+        return Category(primary, (code.lower(),), is_archive=True, canonical=f"{field}:{code}")
+    return Category(primary, taxonomy.names_of(code), is_archive=False, canonical=f"{field}:{code}")
 
 
 def _after(field: str, value: str | None) -> str | None:
@@ -408,8 +416,9 @@ def _shown(figure: float) -> str:
 def _anywhere(value: str, *, quoted: bool) -> Anywhere:
     texts = [_text(field, value, quoted=quoted, near=None) for field in ("tiab", "co", "jr", "org")]
     parts: list[Text | Person] = [*texts]
-    person = _person(" ".join(texts[0].tokens).lower() + ("*" if texts[0].starred else ""), first=False)
-    parts.append(person)
+    words = texts[0].tokens
+    if "*" not in "".join(words)[:-1]:  # no star but at the end: a name, perhaps
+        parts.append(_person(" ".join(words).lower(), first=False))
     shown = texts[0].canonical.removeprefix("tiab:")
     return Anywhere(tuple(parts), f"all:{shown}")
 

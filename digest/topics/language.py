@@ -200,7 +200,7 @@ class _Parser:
         if near is not None and (len(near) > 2 or int(near) > clauses.WIDEST):
             self.fail(f"At most {clauses.WIDEST} words may stand between", *found.span("near"))
         return self.leaf(
-            default, found["quoted"], found.start("quoted"), quoted=True, near=near and int(near)
+            default, found["quoted"], found.start("quoted"), quoted=True, near=int(near) if near else None
         )
 
     def group(self, default: str) -> Node:

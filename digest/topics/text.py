@@ -30,8 +30,32 @@ _GREEK = str.maketrans(
     dict(
         zip(
             "αβγδεζηθικλμνξοπρστυφχψω",
-            "alpha beta gamma delta epsilon zeta eta theta iota kappa lambda mu nu xi omicron pi rho sigma tau "
-            "upsilon phi chi psi omega".split(),
+            [
+                "alpha",
+                "beta",
+                "gamma",
+                "delta",
+                "epsilon",
+                "zeta",
+                "eta",
+                "theta",
+                "iota",
+                "kappa",
+                "lambda",
+                "mu",
+                "nu",
+                "xi",
+                "omicron",
+                "pi",
+                "rho",
+                "sigma",
+                "tau",
+                "upsilon",
+                "phi",
+                "chi",
+                "psi",
+                "omega",
+            ],
             strict=True,
         )
     )
@@ -39,9 +63,77 @@ _GREEK = str.maketrans(
 
 #: Words that never make a compound with a neighbour they are merely beside: "in form" is not "inform".
 FUNCTION_WORDS = frozenset(
-    "a an and any are as at be but by can do for from get has have he her his how if in into is it its may "
-    "me my no nor not now of off on one or our out over so such than that the their them then there these "
-    "they this to too up us use was we were what when which who will with you".split()
+    [
+        "a",
+        "an",
+        "and",
+        "any",
+        "are",
+        "as",
+        "at",
+        "be",
+        "but",
+        "by",
+        "can",
+        "do",
+        "for",
+        "from",
+        "get",
+        "has",
+        "have",
+        "he",
+        "her",
+        "his",
+        "how",
+        "if",
+        "in",
+        "into",
+        "is",
+        "it",
+        "its",
+        "may",
+        "me",
+        "my",
+        "no",
+        "nor",
+        "not",
+        "now",
+        "of",
+        "off",
+        "on",
+        "one",
+        "or",
+        "our",
+        "out",
+        "over",
+        "so",
+        "such",
+        "than",
+        "that",
+        "the",
+        "their",
+        "them",
+        "then",
+        "there",
+        "these",
+        "they",
+        "this",
+        "to",
+        "too",
+        "up",
+        "us",
+        "use",
+        "was",
+        "we",
+        "were",
+        "what",
+        "when",
+        "which",
+        "who",
+        "will",
+        "with",
+        "you",
+    ]
 ) - {"over", "off", "on", "out", "up"}
 
 ACRONYM = re.compile(r"[A-Z]{2,5}s?")
@@ -56,7 +148,22 @@ _IRREGULAR = {
     "aliases": "alias", "canvases": "canvas", "corpuses": "corpus", "leaves": "leaf", "lives": "life",
     "children": "child", "people": "person", "mice": "mouse", "quizzes": "quiz",
 }  # fmt: skip
-_WHOLE = frozenset("bias lens gas atlas alias canvas chaos series species always perhaps towards".split())
+_WHOLE = frozenset(
+    [
+        "bias",
+        "lens",
+        "gas",
+        "atlas",
+        "alias",
+        "canvas",
+        "chaos",
+        "series",
+        "species",
+        "always",
+        "perhaps",
+        "towards",
+    ]
+)
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,10 +13,9 @@ class Text:
     """Words that stand beside one another in a field."""
 
     field: str  #: ti, abs, tiab (title or abstract), co, jr, org
-    tokens: tuple[str, ...]  #: folded, but acronyms as typed
+    tokens: tuple[str, ...]  #: folded, but acronyms as typed; "flat*" is the beginning of a word
     gaps: str  #: between two tokens: "-" for a compound, " " for neighbours
     exact: bool  #: written in quotes: plurals are not folded
-    starred: bool  #: the last token is the beginning of a word
     near: int | None  #: so many further words may stand between; any order
     canonical: str
 
@@ -139,10 +138,10 @@ def conjunction(children: list[Node]) -> Node:
     flat = [inner for child in children for inner in (child.children if type(child) is And else (child,))]
     flat.sort(key=_is_negation)
     first, *others = flat
-    words = [_within(first, Or)]
-    for child in others:
-        words.append(f"AND{child.canonical}" if type(child) is Not else f"AND {_within(child, Or)}")
-    return And(tuple(flat), " ".join(words), 1 + max(map(depth_of, flat)))
+    words = [
+        f"AND{child.canonical}" if type(child) is Not else f"AND {_within(child, Or)}" for child in others
+    ]
+    return And(tuple(flat), " ".join([_within(first, Or), *words]), 1 + max(map(depth_of, flat)))
 
 
 def disjunction(children: list[Node]) -> Node:

@@ -1,0 +1,214 @@
+"""Why a filter matches a paper, or why not: the clauses and the words, with their places."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import lru_cache
+
+from digest.papers import Paper
+from digest.topics import names, phrases, text, tree
+from digest.topics.index import FIELDS, Index, fields_of, texts_of
+from digest.topics.language import Filter
+from digest.topics.tree import (
+    And,
+    Anywhere,
+    Category,
+    Leaf,
+    Node,
+    Not,
+    Or,
+    Person,
+    Published,
+    Signal,
+    Source,
+    State,
+    Text,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Word:
+    """Words of a paper that made it match: `text` is `display(field)[start:end]`."""
+
+    field: str  #: title, abstract, comment, journal or organization
+    start: int
+    end: int
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Explanation:
+    """Why a paper belongs to a topic, or does not."""
+
+    matched: bool
+    why: tuple[str, ...]  #: the clauses that made it, strongest first: "score-based in the title"
+    words: tuple[Word, ...]  #: in reading order, none inside another
+    failed: tuple[str, ...]  #: what kept it out
+
+
+def explain(filter_: Filter, paper: Paper) -> Explanation:
+    """Return why `paper` belongs to a filter, or what keeps it out."""
+    page = _page(_Same(paper))
+    if not page.holds(filter_.tree):
+        return Explanation(matched=False, why=(), words=(), failed=tuple(page.failures(filter_.tree)))
+    leaves = [leaf for leaf in _parts(filter_.tree) if page.holds(leaf)]
+    found = {leaf.canonical: page.words(leaf) for leaf in leaves}
+    lines = sorted(
+        ((_strength(found[leaf.canonical]), page.reason(leaf, found[leaf.canonical])) for leaf in leaves),
+        key=lambda line: line[0],
+    )
+    words = [word for words in found.values() for word in words]
+    return Explanation(
+        matched=True, why=tuple(dict.fromkeys(line for _, line in lines)), words=_outermost(words), failed=()
+    )
+
+
+def _parts(node: Node) -> Iterator[Leaf]:
+    for leaf in tree.wanted(node):
+        if isinstance(leaf, Anywhere):
+            yield from leaf.parts
+        else:
+            yield leaf
+
+
+def _strength(words: list[Word]) -> int:
+    """Return how early a reason is told: words in the title, in the abstract, and then all else."""
+    return min((FIELDS.index(word.field) for word in words), default=len(FIELDS))
+
+
+def _outermost(words: list[Word]) -> tuple[Word, ...]:
+    """Return `words` in reading order, without those that stand inside or across another."""
+    kept: list[Word] = []
+    for word in sorted(words, key=lambda word: (FIELDS.index(word.field), word.start, -word.end)):
+        if not kept or kept[-1].field != word.field or word.start >= kept[-1].end:
+            kept.append(word)
+    return tuple(kept)
+
+
+class _Page:
+    """One paper, as a batch of its own: the same code answers, so the answer is the same."""
+
+    def __init__(self, paper: Paper):
+        self.paper = paper
+        self.texts = texts_of(paper)
+        self.index = Index((paper,))
+        self.rows = {place: text.read(written) for place, written in enumerate(self.texts) if written}
+
+    def holds(self, node: Node) -> bool:
+        """Return whether the paper is what `node` asks for."""
+        if isinstance(node, Not):
+            return not self.holds(node.child)
+        if isinstance(node, And):
+            return all(map(self.holds, node.children))
+        if isinstance(node, Or):
+            return any(map(self.holds, node.children))
+        return bool(self.index.leaf(node))
+
+    def words(self, leaf: Leaf) -> list[Word]:
+        """Return the words of the paper that a clause found."""
+        if not isinstance(leaf, Text):
+            return []
+        return [
+            self._word(place, first, last)
+            for place in fields_of(leaf)
+            if place in self.rows
+            for first, last in self._stretches(leaf, place)
+        ]
+
+    def _stretches(self, leaf: Text, place: int) -> Iterator[tuple[int, int]]:
+        """Yield the first and last part of every stretch of a text where a clause holds."""
+        forms = self.index.forms(leaf.tokens, exact=leaf.exact)
+        postings = self.index.postings
+        if leaf.near is not None:
+            window = phrases.near_window(postings.all_places(place, forms), len(forms) + leaf.near)
+            yield from [window] if window else []
+            return
+        base = phrases.Spelling(leaf.tokens, leaf.gaps)
+        for spelling, spelled in [(base, forms), *self.index.spellings(leaf, forms)]:
+            if all(spelled):
+                for at in postings.places(place, spelled, spelling.gaps):
+                    yield at, at + len(spelled) - 1
+
+    def _word(self, place: int, first: int, last: int) -> Word:
+        row = self.rows[place]
+        start, end = row.starts[first], row.ends[last]
+        return Word(FIELDS[place], start, end, self.texts[place][start:end])
+
+    def reason(self, leaf: Leaf, words: list[Word]) -> str:
+        """Return in a few words what a clause found in the paper."""
+        if words:
+            fields = dict.fromkeys(word.field for word in words)
+            return f"{_shown(leaf)} in the {' and '.join(fields)}"
+        if isinstance(leaf, Person):
+            return f"by {self._author(leaf)}"
+        if isinstance(leaf, Category):
+            return f"in {leaf.canonical.partition(':')[2]}"
+        if isinstance(leaf, Published):
+            return f"published {self.paper.published}"
+        if isinstance(leaf, Signal):
+            return f"{self.paper.signals[leaf.name]:g} {leaf.name}"
+        if isinstance(leaf, State):
+            return f"announced as {leaf.value}"
+        return f"from {leaf.value}" if isinstance(leaf, Source) else leaf.canonical
+
+    def _author(self, leaf: Person) -> str:
+        authors = self.paper.authors[:1] if leaf.first else self.paper.authors
+        return next(
+            author
+            for author in authors
+            if names.agree(
+                leaf.given,
+                leaf.family,
+                is_sorted=leaf.is_sorted,
+                starred=leaf.starred,
+                parts=names.parts_of(author),
+            )
+        )
+
+    def failures(self, node: Node) -> Iterator[str]:
+        """Yield what keeps the paper out, clause by clause."""
+        if isinstance(node, And):
+            for child in node.children:
+                if not self.holds(child):
+                    yield from self.failures(child)
+        elif isinstance(node, Or):
+            yield f"none of {', '.join(_shown(child) for child in node.children)}"
+        elif isinstance(node, Not):
+            found = [self.reason(leaf, self.words(leaf)) for leaf in _parts(node.child) if self.holds(leaf)]
+            yield f"excluded: {', '.join(found) or node.child.canonical}"
+        else:
+            yield f"no {_shown(node)}{_where(node)}"
+
+
+def _shown(node: Node) -> str:
+    """Return a clause as it is told: without its field where the sentence names it, without quotes."""
+    if isinstance(node, Text):
+        return node.canonical.removeprefix(f"{node.field}:").replace('"', "")
+    return f"({node.canonical})" if isinstance(node, And) else node.canonical
+
+
+def _where(node: Node) -> str:
+    if not isinstance(node, Text):
+        return ""
+    return f" in the {' or '.join(FIELDS[place] for place in fields_of(node))}"
+
+
+class _Same:
+    """A paper as a key: two are the same only if they are one and the same value in memory."""
+
+    __slots__ = ("paper",)
+
+    def __init__(self, paper: Paper):
+        self.paper = paper
+
+    def __hash__(self) -> int:
+        return id(self.paper)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Same) and other.paper is self.paper
+
+
+@lru_cache(maxsize=512)
+def _page(same: _Same) -> _Page:
+    return _Page(same.paper)

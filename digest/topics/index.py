@@ -1,0 +1,284 @@
+"""The papers of one batch, indexed once, and the filters evaluated on them.
+
+Papers are numbered by their place in the batch, best first, so a set of papers is an integer and
+its lowest bits are the best. Every distinct clause is looked up once and every distinct combination
+of clauses is computed once, whoever holds it: a batch remembers what it has found.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import cached_property
+from typing import Any
+
+from digest import papers
+from digest.papers import Paper
+from digest.topics import names, phrases, relevance
+from digest.topics.language import Filter
+from digest.topics.plan import Plan
+from digest.topics.postings import Postings, Spelled
+from digest.topics.tree import (
+    Anywhere,
+    Category,
+    Identifier,
+    Leaf,
+    Node,
+    Person,
+    Published,
+    Signal,
+    Source,
+    State,
+    Text,
+)
+
+#: Documents are numbered field by field: title 0..n-1, abstract n..2n-1, and so on.
+FIELDS = ("title", "abstract", "comment", "journal", "organization")
+_PLACES = {"ti": (0,), "abs": (1,), "tiab": (0, 1), "co": (2,), "jr": (3,), "org": (4,)}
+
+
+class Index:
+    """A batch of papers that filters are matched against."""
+
+    def __init__(self, batch: Sequence[Paper]):
+        self.papers = tuple(batch)
+        self.size = len(self.papers)
+        self.full = (1 << self.size) - 1
+        self.postings = Postings(self._documents())
+        self._plan = Plan()
+        self._values: list[int] = []
+        self._halves: dict[tuple[str, bool], list[Spelled]] = {}
+        self._found: dict[tuple[object, ...], int] = {}
+        self._lookup: Mapping[type, Callable[[Any], int]] = {
+            Text: self._text,
+            Person: self._person,
+            Category: self._category,
+            Identifier: lambda leaf: self._by_id.get(leaf.value.lower(), 0),
+            State: lambda leaf: self._where(lambda paper: paper.announcement == leaf.value),
+            Source: self._source,
+            Published: self._published,
+            Signal: self._signal,
+            Anywhere: self._anywhere,
+        }
+
+    def _documents(self) -> Iterator[tuple[int, str]]:
+        for number, paper in enumerate(self.papers):
+            for place, written in enumerate(texts_of(paper)):
+                if written:
+                    yield place * self.size + number, written
+
+    # ── what a batch is asked ───────────────────────────────────────────────────────────────────
+
+    def matches(self, filter_: Filter) -> int:
+        """Return the set of papers that belong to a filter: bit n is paper number n."""
+        return self.value(filter_.tree)
+
+    def value(self, node: Node) -> int:
+        """Return the set of papers that a part of a filter matches."""
+        slot = self._plan.add(node)
+        return self._plan.run(self.leaf, self.full, self._values)[slot]
+
+    def evaluate(self, filters: Mapping[int, Filter] | Plan) -> dict[int, int]:
+        """Return the set of papers for each of many filters.
+
+        What was evaluated before, in this call or an earlier one, costs a lookup. Give a `Plan` to
+        use again what was compiled for another batch.
+        """
+        if isinstance(filters, Plan):
+            values = filters.run(self.leaf, self.full, [])
+            return {key: values[slot] for key, slot in filters.slots.items()}
+        slots = {key: self._plan.add(filter_.tree) for key, filter_ in filters.items()}
+        values = self._plan.run(self.leaf, self.full, self._values)
+        return {key: values[slot] for key, slot in slots.items()}
+
+    def leaf(self, leaf: Leaf) -> int:
+        """Return the set of papers that one clause matches."""
+        return self._lookup[type(leaf)](leaf)
+
+    # ── words ───────────────────────────────────────────────────────────────────────────────────
+
+    def _text(self, leaf: Text) -> int:
+        return self._in_field(leaf.field, self.documents(leaf))
+
+    def _in_field(self, field: str, documents: int) -> int:
+        """Return the papers that have one of `documents` in a field."""
+        if field == "tiab":
+            return (documents | documents >> self.size) & self.full
+        return documents >> (_PLACES[field][0] * self.size) & self.full
+
+    def documents(self, leaf: Text) -> int:
+        """Return the documents, of whatever field, in which the words of a clause stand."""
+        key = (leaf.tokens, leaf.gaps, leaf.exact, leaf.near)
+        found = self._found.get(key)
+        if found is None:
+            found = self._found[key] = self._look_up(leaf)
+        return found
+
+    def _look_up(self, leaf: Text) -> int:
+        forms = self.forms(leaf.tokens, exact=leaf.exact)
+        if leaf.near is not None:
+            return self.postings.together(forms, leaf.near)
+        bits = self.postings.side_by_side(forms, leaf.gaps)
+        for spelling, spelled in self.spellings(leaf, forms):
+            bits |= self.postings.side_by_side(spelled, spelling.gaps)
+        return bits
+
+    def count(self, leaf: Text, document: int) -> int:
+        """Return how often the words of a clause stand in a document."""
+        if not self.documents(leaf) >> document & 1:
+            return 0
+        forms = self.forms(leaf.tokens, exact=leaf.exact)
+        if leaf.near is not None:
+            return 1
+        found = len([*self.postings.places(document, forms, leaf.gaps)]) if all(forms) else 0
+        return found + sum(
+            len([*self.postings.places(document, spelled, spelling.gaps)])
+            for spelling, spelled in self.spellings(leaf, forms)
+        )
+
+    def forms(self, tokens: Sequence[str], *, exact: bool) -> list[tuple[int, ...]]:
+        """Return the words that each of `tokens` stands for."""
+        return [self.postings.forms(token, exact=exact) for token in tokens]
+
+    def spellings(
+        self, leaf: Text, forms: list[tuple[int, ...]]
+    ) -> Iterator[tuple[phrases.Spelling, list[tuple[int, ...]]]]:
+        """Yield the further spellings of a clause that this batch has words for."""
+        for spelling in phrases.closed(leaf):
+            spelled = self.forms(spelling.tokens, exact=leaf.exact)
+            if all(spelled):
+                yield spelling, spelled
+        for k, token in enumerate(leaf.tokens):
+            for two, words in self._in_two(token, exact=leaf.exact):
+                if all(forms[:k]) and all(forms[k + 1 :]):
+                    tokens = (*leaf.tokens[:k], *two.tokens, *leaf.tokens[k + 1 :])
+                    yield (
+                        phrases.Spelling(tokens, leaf.gaps[:k] + two.gaps + leaf.gaps[k:]),
+                        [*forms[:k], *words, *forms[k + 1 :]],
+                    )
+
+    def _in_two(self, token: str, *, exact: bool) -> list[Spelled]:
+        found = self._halves.get((token, exact))
+        if found is None:
+            found = self._halves[token, exact] = self.postings.written_in_two(token, exact=exact)
+        return found
+
+    # ── people ──────────────────────────────────────────────────────────────────────────────────
+
+    @cached_property
+    def _people(self) -> dict[tuple[str, ...], list[int]]:
+        """Every author's name in parts, with the papers: those they are first author of, and all."""
+        people: dict[tuple[str, ...], list[int]] = {}
+        for number, paper in enumerate(self.papers):
+            for place, author in enumerate(paper.authors):
+                sets = people.setdefault(names.parts_of(author), [0, 0])
+                sets[0] |= 1 << number
+                if not place:
+                    sets[1] |= 1 << number
+        return people
+
+    @cached_property
+    def _people_by_part(self) -> dict[str, list[tuple[str, ...]]]:
+        by_part: defaultdict[str, list[tuple[str, ...]]] = defaultdict(list)
+        for parts in self._people:
+            for part in dict.fromkeys(parts):
+                by_part[part].append(parts)
+        return dict(sorted(by_part.items()))
+
+    @cached_property
+    def _name_parts(self) -> list[str]:
+        return list(self._people_by_part)
+
+    def _person(self, leaf: Person) -> int:
+        bits = 0
+        for part in self._candidates(leaf):
+            for parts in self._people_by_part.get(part, ()):
+                if names.agree(
+                    leaf.given, leaf.family, is_sorted=leaf.is_sorted, starred=leaf.starred, parts=parts
+                ):
+                    bits |= self._people[parts][leaf.first]
+        return bits
+
+    def _candidates(self, leaf: Person) -> list[str]:
+        """Return the parts of names that whoever was asked for must have one of."""
+        family = leaf.family[-1]
+        if not leaf.starred:
+            return [family]
+        start = bisect_left(self._name_parts, family)
+        end = bisect_left(self._name_parts, family + "\U0010ffff", start)
+        return self._name_parts[start:end]
+
+    # ── everything else ─────────────────────────────────────────────────────────────────────────
+
+    def _where(self, holds: Callable[[Paper], bool]) -> int:
+        return sum(1 << number for number, paper in enumerate(self.papers) if holds(paper))
+
+    @cached_property
+    def _categories(self) -> tuple[dict[str, int], dict[str, int]]:
+        """The papers of each category and archive: listed anywhere, listed first."""
+        anywhere: defaultdict[str, int] = defaultdict(int)
+        first: defaultdict[str, int] = defaultdict(int)
+        for number, paper in enumerate(self.papers):
+            for place, category in enumerate(paper.categories):
+                code = category.lower()
+                for name in {code, code.partition(".")[0] + ".*"}:
+                    anywhere[name] |= 1 << number
+                    if not place:
+                        first[name] |= 1 << number
+        return dict(anywhere), dict(first)
+
+    def _category(self, leaf: Category) -> int:
+        table = self._categories[leaf.primary]
+        bits = 0
+        for code in leaf.codes:
+            bits |= table.get(f"{code}.*" if leaf.is_archive else code, 0)
+        return bits
+
+    @cached_property
+    def _by_id(self) -> dict[str, int]:
+        found: defaultdict[str, int] = defaultdict(int)
+        for number, paper in enumerate(self.papers):
+            for value in paper.ids.values():
+                found[value.lower()] |= 1 << number
+        return dict(found)
+
+    def _source(self, leaf: Source) -> int:
+        return self._where(
+            lambda paper: any(" ".join(papers.fold(name).split()) == leaf.value for name in paper.sources)
+        )
+
+    def _published(self, leaf: Published) -> int:
+        return self._where(
+            lambda paper: paper.published is not None and leaf.since <= paper.published <= leaf.until
+        )
+
+    def _signal(self, leaf: Signal) -> int:
+        return self._where(lambda paper: leaf.low <= paper.signals.get(leaf.name, -1) <= leaf.high)
+
+    def _anywhere(self, leaf: Anywhere) -> int:
+        bits = 0
+        for part in leaf.parts:
+            bits |= self.leaf(part)
+        return bits
+
+    def relevance(self, filter_: Filter, matches: int) -> dict[int, float]:
+        """Return how well each of the papers `matches` fits a filter, 0 to 1; the best of them has 1."""
+        return relevance.of(self, filter_, matches)
+
+
+def fields_of(leaf: Text) -> tuple[int, ...]:
+    """Return the places in `FIELDS` where the words of a clause may stand."""
+    return _PLACES[leaf.field]
+
+
+def texts_of(paper: Paper) -> tuple[str, ...]:
+    """Return what can be read of a paper, in the order of `FIELDS`."""
+    organization = paper.organization
+    return (
+        papers.display(paper.title),
+        papers.display(paper.abstract),
+        papers.display(paper.comment),
+        papers.display(paper.journal),
+        papers.display(f"{organization.name} {organization.handle}") if organization else "",
+    )

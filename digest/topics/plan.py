@@ -1,0 +1,81 @@
+"""Filters compiled: every distinct clause and every distinct combination once, in the order to compute them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from digest.topics.language import Filter
+from digest.topics.tree import And, Leaf, Node, Not, Or
+
+
+class Plan:
+    """A program for a set machine: step n computes set n from clauses or from earlier sets.
+
+    It belongs to no batch of papers: compile once, when topics change, and run it on every batch.
+    Steps are only ever added, so a batch that has run some of them runs the rest later.
+    """
+
+    def __init__(self, filters: Mapping[int, Filter] | None = None):
+        #: Which step answers each of the filters given at the start.
+        self.slots: dict[int, int] = {}
+        self._steps: list[Leaf | tuple[int, ...]] = []
+        self._known: dict[object, int] = {}
+        for key, filter_ in (filters or {}).items():
+            self.slots[key] = self.add(filter_.tree)
+
+    def __len__(self) -> int:
+        return len(self._steps)
+
+    def add(self, node: Node) -> int:
+        """Return the number of the step that answers `node`, adding what steps are missing."""
+        slot = self._known.get(node.canonical)
+        if slot is None:
+            slot = self._known[node.canonical] = self._new(node)
+        return slot
+
+    def _new(self, node: Node) -> int:
+        if isinstance(node, Not):
+            return self._step((_NOT, self.add(node.child)))
+        if isinstance(node, Or):
+            return self._chain(_OR, sorted({self.add(child) for child in node.children}))
+        if isinstance(node, And):
+            wanted = sorted({self.add(child) for child in node.children if not isinstance(child, Not)})
+            unwanted = sorted({self.add(child.child) for child in node.children if isinstance(child, Not)})
+            if not wanted:
+                return self._step((_NOT, self._chain(_OR, unwanted)))
+            slot = self._chain(_AND, wanted)
+            return self._step((_WITHOUT, slot, self._chain(_OR, unwanted))) if unwanted else slot
+        self._steps.append(node)
+        return len(self._steps) - 1
+
+    def _chain(self, operation: int, slots: list[int]) -> int:
+        first, *others = slots
+        for other in others:
+            first = self._step((operation, first, other))
+        return first
+
+    def _step(self, step: tuple[int, ...]) -> int:
+        slot = self._known.get(step)
+        if slot is None:
+            self._steps.append(step)
+            slot = self._known[step] = len(self._steps) - 1
+        return slot
+
+    def run(self, leaf: Callable[[Leaf], int], full: int, values: list[int]) -> list[int]:
+        """Return the set of every step, given those of the first steps in `values`, which grows."""
+        add = values.append
+        for step in self._steps[len(values) :]:
+            if type(step) is not tuple:
+                add(leaf(step))  # type: ignore[arg-type]
+            elif step[0] == _AND:
+                add(values[step[1]] & values[step[2]])
+            elif step[0] == _OR:
+                add(values[step[1]] | values[step[2]])
+            elif step[0] == _WITHOUT:
+                add(values[step[1]] & ~values[step[2]])
+            else:
+                add(full & ~values[step[1]])
+        return values
+
+
+_AND, _OR, _WITHOUT, _NOT = range(4)
