@@ -54,7 +54,7 @@ def read(
         opened(path) as file,
         screen.progress("Importing") as done,
     ):
-        rows = subscriptions.rows_in(cast(TextIO, counted(file, done)))
+        rows = subscriptions.rows_in(cast(TextIO, counted(file, done.to)))
         imported = subscriptions.import_rows(session, house.site, rows, consent=consent, now=clock(now))
         if dry_run:
             session.rollback()

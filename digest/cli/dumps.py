@@ -89,7 +89,7 @@ def load(session: Session, path: Path, **choices: Any) -> tuple[dict[str, Any], 
     from digest import intake as story
 
     with screen.progress(path.name) as done:
-        loaded = story.load(session, path, progress=done, **choices)
+        loaded = story.load(session, path, progress=done.to, **choices)
     return loaded.to_json(), loaded.is_loaded
 
 

@@ -88,7 +88,7 @@ def published(house: House, now: datetime) -> dict[str, int]:
 
     with house.writing() as session, screen.progress("Publishing") as done:
         report = publishing.publish(
-            session, site=house.site, templates=house.templates, now=now, progress=done
+            session, site=house.site, templates=house.templates, now=now, progress=done.by
         )
     return asdict(report)
 
@@ -108,7 +108,7 @@ def delivered(house: House, now: datetime | None, limit: int | None) -> dict[str
             transport=transport,
             clock=lambda: now or datetime.now(UTC),
             limit=limit,
-            progress=done,
+            progress=done.by,
         )
     return asdict(report)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from enum import StrEnum
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from digest.papers import Paper
 
 ALWAYS = datetime.max.replace(tzinfo=UTC)
+NOWHERE = (1, 0)  #: sorts behind every place in a dump
 
 
 class Order(StrEnum):
@@ -59,7 +60,8 @@ def papers(
     The score says how much a paper trends; with --order relevance, how well it fits the filter.
     """
     order = order or (Order.TRENDING if dump_id is None else Order.POSITION)
-    check(order, filter_text, dump_id)
+    if order is Order.RELEVANCE and not filter_text:
+        raise typer.BadParameter("--order relevance needs a FILTER to be relevant to.")
     with rooms.opened() as house, house.reading() as session:
         found = listed(session, filter_text, dump_id, order, now)
     if as_json:
@@ -88,14 +90,6 @@ def trending(limit: Limit = None, now: Now = None, as_json: AsJson = False) -> N
     )
 
 
-def check(order: Order, filter_text: str, dump_id: int | None) -> None:
-    """Refuse an order that has nothing to go by."""
-    if order is Order.RELEVANCE and not filter_text:
-        raise typer.BadParameter("--order relevance needs a FILTER to be relevant to.")
-    if order is Order.POSITION and dump_id is None:
-        raise typer.BadParameter("--order position needs --dump ID: a place in which dump?")
-
-
 def listed(
     session: Session, filter_text: str, dump_id: int | None, order: Order, now: datetime | None
 ) -> list[Listed]:
@@ -103,8 +97,8 @@ def listed(
     from digest import topics
 
     wanted = topics.parse(filter_text) if filter_text else None
-    places = None if dump_id is None else places_in(session, dump_id)
-    found = ranked(session, places, now)
+    places = places_in(session, dump_id) if dump_id is not None or order is Order.POSITION else {}
+    found = ranked(session, None if dump_id is None else places.keys(), now)
     if wanted is not None:
         index = topics.Index([one.paper for one in found])
         matches = index.matches(wanted)
@@ -115,16 +109,16 @@ def listed(
         found = [one for number, one in enumerate(found) if matches >> number & 1]
     if order is Order.NEWEST:
         found.sort(key=lambda one: (one.paper.first_seen_at, one.paper.id), reverse=True)
-    if order is Order.POSITION and places is not None:
-        found.sort(key=lambda one: places[one.paper.id])
+    if order is Order.POSITION:
+        found.sort(key=lambda one: places.get(one.paper.id, NOWHERE))
     return found
 
 
-def ranked(session: Session, places: Mapping[int, int] | None, now: datetime | None) -> list[Listed]:
-    """Return papers by how much they trend: those in `places`, or all; with `now`, those seen by then."""
+def ranked(session: Session, ids: Collection[int] | None, now: datetime | None) -> list[Listed]:
+    """Return papers by how much they trend: those with `ids`, or all; with `now`, those seen by then."""
     from digest import catalog, ranking
 
-    chosen = catalog.papers(session, ids=None if places is None else places.keys(), until=now)
+    chosen = catalog.papers(session, ids=ids, until=now)
     as_of = catalog.observed_at(session, until=now or ALWAYS) or clock(now)
     evidence = catalog.evidence(session, chosen, as_of=as_of)
     return [
@@ -133,20 +127,25 @@ def ranked(session: Session, places: Mapping[int, int] | None, now: datetime | N
     ]
 
 
-def places_in(session: Session, dump_id: int) -> dict[int, int]:
-    """Return the papers of a dump and their places in it; a paper merged since goes by its new id."""
+def places_in(session: Session, dump_id: int | None) -> dict[int, tuple[int, int]]:
+    """Return where papers stood: in that dump, else in the newest dump each was in, newest dumps first.
+
+    A paper that turned out to be another goes by the other's id.
+    """
     from sqlalchemy import select
 
     from digest import catalog
     from digest.errors import NotFound
     from digest.model import Appearance, DumpRow
 
-    if session.get(DumpRow, dump_id) is None:
-        raise NotFound(f"There is no dump {dump_id}; see digest dumps list.")
-    query = select(Appearance.paper_id, Appearance.position).where(Appearance.dump_id == dump_id)
-    stood = dict(session.execute(query).tuples().all())
+    query = select(Appearance.paper_id, Appearance.dump_id, Appearance.position).order_by(Appearance.dump_id)
+    if dump_id is not None:
+        if session.get(DumpRow, dump_id) is None:
+            raise NotFound(f"There is no dump {dump_id}; see digest dumps list.")
+        query = query.where(Appearance.dump_id == dump_id)
+    stood = {row.paper_id: (-row.dump_id, row.position) for row in session.execute(query)}
     renamed = catalog.resolve(session, stood.keys())
-    return {renamed.get(paper_id, paper_id): position for paper_id, position in stood.items()}
+    return {renamed.get(paper_id, paper_id): place for paper_id, place in stood.items()}
 
 
 def show(found: Sequence[Listed], limit: int) -> None:

@@ -12,8 +12,10 @@ import sys
 import unicodedata
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from datetime import date, datetime, time, timedelta
 from enum import Enum
+from functools import partial
 from typing import IO, TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -162,22 +164,38 @@ def count(number: int, one: str, many: str = "") -> str:
     return f"{number:,} {one if number == 1 else many or one + 's'}"
 
 
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Progress:
+    """What a long work tells how far it is; where nobody looks, nothing comes of it."""
+
+    update: Callable[..., object] = lambda **_: None
+
+    def to(self, done: int) -> None:
+        """So much is done."""
+        self.update(completed=done)
+
+    def by(self, more: int) -> None:
+        """So much more is done."""
+        self.update(advance=more)
+
+
 @contextmanager
-def progress(what: str, *, total: int | None = None) -> Iterator[Callable[[int], None]]:
-    """Show how far a long work is, on stderr, if a terminal is there; yield what to tell it: so many done."""
+def progress(what: str, *, total: int | None = None) -> Iterator[Progress]:
+    """Show how far a long work is, on stderr, if a terminal is there."""
     if not sys.stderr.isatty():
-        yield ignored
+        yield Progress()
         return
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+    from rich import progress as rich
 
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
-    with Progress(*columns, console=console(sys.stderr), transient=True) as bars:
+    columns = (
+        rich.TextColumn("{task.description}"),
+        rich.BarColumn(),
+        rich.MofNCompleteColumn(),
+        rich.TimeElapsedColumn(),
+    )
+    with rich.Progress(*columns, console=console(sys.stderr), transient=True) as bars:
         task = bars.add_task(visible(what), total=total)
-        yield lambda done: bars.update(task, completed=done)
-
-
-def ignored(_done: int) -> None:
-    """Take no notice of progress: nobody is looking."""
+        yield Progress(update=partial(bars.update, task))
 
 
 def console(stream: IO[str]) -> Console:

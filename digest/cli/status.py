@@ -47,8 +47,8 @@ def people(session: Session) -> dict[str, int]:
 
     from digest.model import Subscriber, SubscriberState
 
-    rows = session.execute(select(Subscriber.state, func.count()).group_by(Subscriber.state))
-    found = dict(rows.tuples().all())
+    rows = session.execute(select(Subscriber.state, func.count().label("number")).group_by(Subscriber.state))
+    found = {row.state: row.number for row in rows}
     return {state.value: found.get(state, 0) for state in SubscriberState}
 
 
@@ -83,8 +83,8 @@ def outbox(session: Session) -> dict[str, int]:
 
     from digest.model import Delivery, DeliveryState
 
-    rows = session.execute(select(Delivery.state, func.count()).group_by(Delivery.state))
-    found = dict(rows.tuples().all())
+    rows = session.execute(select(Delivery.state, func.count().label("number")).group_by(Delivery.state))
+    found = {row.state: row.number for row in rows}
     return {state.value: found.get(state, 0) for state in DeliveryState}
 
 

@@ -1,0 +1,85 @@
+"""The command line, run in this process against a fresh data directory and a real SQLite file."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from digest.cli import main
+
+FRIDAY = "2026-11-20T08:30:00+00:00"
+EXAMPLE = Path(__file__).parent.parent.parent / "docs" / "examples" / "today.txt"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Ran:
+    """What a command did."""
+
+    code: int
+    out: str
+    err: str
+
+    @property
+    def document(self) -> Any:
+        return json.loads(self.out)
+
+    @property
+    def lines(self) -> list[Any]:
+        return [json.loads(line) for line in self.out.splitlines()]
+
+
+Digest = Callable[..., Ran]
+
+
+@pytest.fixture(autouse=True)
+def alone(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """No settings of this machine, and a working directory of our own."""
+    for name in os.environ:
+        if name.startswith("DIGEST_"):
+            monkeypatch.delenv(name)
+    monkeypatch.setenv("DIGEST_DATA_DIR", str(tmp_path / "data"))
+    monkeypatch.setenv("COLUMNS", "120")
+    monkeypatch.chdir(tmp_path)
+
+
+@pytest.fixture
+def digest(capsys: pytest.CaptureFixture[str]) -> Digest:
+    """Run a command as a shell would, and see what came of it."""
+
+    def run(*arguments: str | Path) -> Ran:
+        capsys.readouterr()
+        code = main([str(argument) for argument in arguments])
+        captured = capsys.readouterr()
+        return Ran(code=code, out=captured.out, err=captured.err)
+
+    return run
+
+
+@pytest.fixture
+def dump(tmp_path: Path) -> Path:
+    """Three invented papers."""
+    return Path(shutil.copy(EXAMPLE, tmp_path / "today.txt"))
+
+
+@pytest.fixture
+def catalog(digest: Digest, dump: Path) -> None:
+    """Three papers, read on a Friday morning."""
+    assert digest("intake", dump, "--date", "2026-11-20", "--now", FRIDAY).code == 0
+
+
+@pytest.fixture
+def ada(digest: Digest) -> str:
+    """Somebody who agreed, with one topic."""
+    added = digest(
+        "subscribers", "add", "ada@example.org", "--topic", "Pictures=diffusion OR image*",
+        "--confirmed", "--consent", "asked in the seminar", "--now", "2026-11-20T07:00:00Z",
+    )  # fmt: skip
+    assert added.code == 0
+    return "ada@example.org"

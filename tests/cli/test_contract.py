@@ -1,0 +1,190 @@
+"""What holds for every command: exit codes, streams, and no traceback for a user's mistake."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from digest import __version__
+from tests.cli.conftest import Digest
+from tests.conftest import ROOT
+
+MISTAKES = [
+    pytest.param(["frobnicate"], 2, "No such command 'frobnicate'", id="an unknown command"),
+    pytest.param(["papers", "--frobnicate"], 2, "No such option", id="an unknown option"),
+    pytest.param(["papers", "--now", "2026-11-20T08:00"], 2, "has no offset", id="a naive moment"),
+    pytest.param(["papers", "--now", "soon"], 2, "'soon' is not a moment", id="no moment"),
+    pytest.param(["papers", "--dump", "7"], 1, "no dump 7", id="a dump that is not there"),
+    pytest.param(["papers", "--order", "relevance"], 2, "needs a FILTER", id="relevant to nothing"),
+    pytest.param(["papers", "--limit", "0"], 2, "--limit", id="a limit of none"),
+    pytest.param(["intake", "--date", "20 Nov", "x"], 2, "'20 Nov' is not a day", id="no day"),
+    pytest.param(["intake", "absent.txt"], 1, "absent.txt: not loaded", id="a file that is not there"),
+    pytest.param(["dumps", "show", "7"], 1, "no dump 7", id="showing a dump that is not there"),
+    pytest.param(["subscribers", "add", "ada"], 2, "'ada' is not an address", id="no address"),
+    pytest.param(["subscribers", "add", "a@example.org", "--at", "25:00"], 2, "at:", id="no time of day"),
+    pytest.param(
+        ["subscribers", "add", "a@example.org", "--timezone", "Oslo"], 2, "Europe/Oslo", id="a city"
+    ),
+    pytest.param(["subscribers", "add", "a@example.org", "--cadence", "dayly"], 2, "daily", id="a cadence"),
+    pytest.param(
+        ["subscribers", "add", "a@example.org", "--topic", "Vision"], 2, "NAME=FILTER", id="no filter"
+    ),
+    pytest.param(["subscribers", "add", "a@example.org", "--confirmed"], 2, "--consent", id="no consent"),
+    pytest.param(["subscribers", "show", "a@example.org"], 1, "Nobody subscribed", id="nobody"),
+    pytest.param(["subscribers", "list", "--state", "asleep"], 2, "'asleep' is none of", id="no state"),
+    pytest.param(["subscribers", "import", "absent.csv"], 2, "No such file", id="no file of rows"),
+    pytest.param(["suppressions", "remove", "a@example.org"], 1, "not suppressed", id="not suppressed"),
+    pytest.param(["deliveries", "--state", "lost"], 2, "'lost' is none of", id="no such state"),
+    pytest.param(["preview", "a@example.org", "--out", "x"], 1, "Nobody subscribed", id="nobody's preview"),
+    pytest.param(["topics", "check", "(diffusion"], 2, "^", id="an open parenthesis"),
+]
+
+
+@pytest.mark.parametrize(("arguments", "code", "says"), MISTAKES)
+def test_a_mistake_is_told_in_a_line_on_stderr_and_in_the_exit_code(
+    digest: Digest, arguments: list[str], code: int, says: str
+) -> None:
+    ran = digest(*arguments)
+
+    assert (ran.code, ran.out) == (code, "")
+    assert says in ran.err
+    assert "Traceback" not in ran.err
+
+
+def test_mail_kept_in_memory_is_for_tests_and_refused(
+    digest: Digest, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("DIGEST_MAIL_URL", "memory:")
+
+    ran = digest("status")
+
+    assert ran.code == 2
+    assert "DIGEST_MAIL_URL: memory:" in ran.err
+
+
+def test_a_setting_that_does_not_fit_is_named(digest: Digest, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("DIGEST_PORT", "eighty")
+
+    ran = digest("status")
+
+    assert ran.code == 2
+    assert ran.err.startswith("digest: DIGEST_PORT: ")
+
+
+def test_a_database_that_does_not_answer_is_named_without_its_password(
+    digest: Digest, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("DIGEST_DATABASE_URL", "postgresql://digest:hidden@127.0.0.1:1/digest")
+
+    ran = digest("papers")
+
+    assert (ran.code, ran.out) == (1, "")
+    assert "127.0.0.1:1" in ran.err
+    assert "DIGEST_DATABASE_URL" in ran.err
+    assert "hidden" not in ran.err
+
+
+def test_a_file_that_is_no_database_is_told(digest: Digest, tmp_path: Path) -> None:
+    (tmp_path / "data").mkdir()
+    (tmp_path / "data" / "digest.sqlite3").write_bytes(b"this is no database, whatever its name says" * 50)
+
+    ran = digest("papers")
+
+    assert ran.code == 1
+    assert "not a database" in ran.err
+    assert "Traceback" not in ran.err
+
+
+def test_a_data_directory_that_cannot_be_made_is_told(
+    digest: Digest, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    (tmp_path / "file").write_text("in the way")
+    monkeypatch.setenv("DIGEST_DATA_DIR", str(tmp_path / "file" / "data"))
+
+    ran = digest("papers")
+
+    assert ran.code == 2
+    assert ran.err.startswith("digest: DIGEST_DATA_DIR: ")
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["papers", "--json"],
+        ["trending", "--json"],
+        ["dumps", "list", "--json"],
+        ["subscribers", "list", "--json"],
+        ["suppressions", "list", "--json"],
+        ["deliveries", "--json"],
+    ],
+    ids=lambda arguments: " ".join(arguments[:-1]),
+)
+def test_a_list_with_nothing_in_it_is_no_lines_at_all(digest: Digest, arguments: list[str]) -> None:
+    ran = digest(*arguments)
+
+    assert (ran.code, ran.out, ran.err) == (0, "", "")
+
+
+def test_an_empty_data_directory_is_furnished_by_whatever_comes_first(digest: Digest, tmp_path: Path) -> None:
+    ran = digest("status")
+
+    made = {path.name: path.stat().st_mode & 0o777 for path in (tmp_path / "data").iterdir()}
+    assert ran.code == 0
+    assert {"digest.sqlite3", "secret_key", "pepper"} <= made.keys()
+    assert (made["secret_key"], made["pepper"]) == (0o600, 0o600)
+    assert (tmp_path / "data").stat().st_mode & 0o777 == 0o700
+
+
+def test_the_data_directory_can_be_named_before_the_command(
+    digest: Digest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("DIGEST_DATA_DIR", "put back afterwards")
+
+    ran = digest("--data-dir", tmp_path / "elsewhere", "status", "--json")
+
+    assert ran.document["settings"]["data_dir"] == str(tmp_path / "elsewhere")
+    assert (tmp_path / "elsewhere" / "digest.sqlite3").exists()
+
+
+def test_the_version_is_told(digest: Digest) -> None:
+    assert digest("--version").out == f"digest {__version__}\n"
+
+
+def test_help_answers_at_once() -> None:
+    command = [sys.executable, "-m", "digest", "--help"]
+
+    began = time.perf_counter()
+    helped = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
+    first = time.perf_counter() - began
+    loaded = subprocess.run(
+        [sys.executable, "-X", "importtime", *command[1:]],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+
+    assert "subscribers" in helped.stdout
+    assert first < 1.0  # 0.15 s on two quiet cores; a busy machine gets some grace
+    assert not {"sqlalchemy", "celery", "pydantic_settings", "jinja2"} & {
+        line.rsplit("|", 1)[-1].strip() for line in loaded.stderr.splitlines()
+    }
+
+
+def test_a_reader_that_goes_away_is_no_crash(digest: Digest, dump: Path) -> None:
+    assert digest("intake", dump).code == 0
+
+    piped = subprocess.run(
+        ["sh", "-c", '"$0" -m digest papers --json | head -c 10', sys.executable],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+
+    assert piped.stdout == '{"id": 2, '
+    assert "Traceback" not in piped.stderr

@@ -1,0 +1,185 @@
+"""Dumps go in, papers can be looked at."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.cli.conftest import FRIDAY, Digest
+
+TITLES = [
+    "Borrowed Light: Relighting Indoor Scenes From a Single Photograph of the Window",
+    "The Cheapest Second Opinion: When Should a Language Model Ask Itself Again?",
+    "Tide Tables for Gradient Descent",
+]
+
+
+def test_intake_tells_what_became_of_each_dump(digest: Digest, dump: Path) -> None:
+    first = digest("intake", dump, "--date", "2026-11-20", "--json")
+    second = digest("intake", dump, "--json")
+
+    loaded = {"id": 1, "path": str(dump), "format": "blocks", "date": "2026-11-20", "state": "loaded"}
+    figures = {"papers": 3, "rejected": 0, "problems": [], "reason": ""}
+    assert first.document == {"dumps": [loaded | figures | {"new": 3, "updated": 0, "unchanged": 0}]}
+    assert second.document == {"dumps": [loaded | figures | {"new": 0, "updated": 0, "unchanged": 3}]}
+    assert (first.err, second.code) == ("", 0)
+
+
+def test_intake_leaves_the_file_where_it_is(digest: Digest, dump: Path) -> None:
+    before = dump.read_bytes()
+
+    digest("intake", dump)
+
+    assert dump.read_bytes() == before
+
+
+def test_one_good_dump_among_bad_ones_is_enough(digest: Digest, dump: Path, tmp_path: Path) -> None:
+    (tmp_path / "empty.txt").touch()
+
+    mixed = digest("intake", tmp_path / "empty.txt", tmp_path / "absent.txt", dump, "--json")
+    none = digest("intake", tmp_path / "empty.txt", tmp_path, "--json")
+
+    states = [[loaded["state"] for loaded in ran.document["dumps"]] for ran in (mixed, none)]
+    assert states == [["rejected", "rejected", "loaded"], ["rejected", "rejected"]]
+    assert (mixed.code, none.code) == (0, 1)
+    assert all(loaded["problems"] for loaded in none.document["dumps"])
+
+
+def test_a_dry_run_keeps_nothing(digest: Digest, dump: Path) -> None:
+    tried = digest("intake", dump, "--dry-run", "--json")
+
+    assert tried.document["dumps"][0]["new"] == 3
+    assert digest("papers", "--json").out == ""
+    assert digest("dumps", "list", "--json").out == ""
+
+
+@pytest.mark.usefixtures("catalog")
+def test_papers_has_every_field_scripts_rely_on(digest: Digest) -> None:
+    papers = digest("papers", "--dump", "1", "--order", "position", "--json").lines
+
+    assert [paper["title"] for paper in papers] == TITLES
+    assert list(papers[0]) == [
+        "id", "ids", "title", "abstract", "display_title", "display_abstract", "authors", "n_authors",
+        "organization", "published", "published_inferred", "categories", "urls", "signals", "first_seen_at", "score",
+    ]  # fmt: skip
+    assert {
+        name: papers[0][name] for name in ("n_authors", "published", "urls", "signals", "first_seen_at")
+    } == {
+        "n_authors": 5,
+        "published": "2026-11-19",
+        "urls": ["https://code.example.org/borrowed-light"],
+        "signals": {"comments": 7},
+        "first_seen_at": "2026-11-20T00:00:00Z",
+    }
+    assert papers[2]["signals"] == {}
+
+
+@pytest.mark.usefixtures("catalog")
+def test_papers_come_in_the_order_asked_for(digest: Digest, tmp_path: Path) -> None:
+    newer = tmp_path / "newer.txt"
+    newer.write_text(
+        "Get trending papers in your email inbox once a day!\nGet trending papers in your email inbox!\n"
+        "SubscribeOn the Gradient of Old Maps\nWe study how contour lines were drawn before anybody had measured them.\n"
+        "A Second Paper Nobody Asked For\nIt has an abstract, though, and the abstract is long enough to be one.\n"
+    )
+    assert digest("intake", newer, "--date", "2026-11-21").code == 0
+
+    def ids(*options: str) -> list[int]:
+        return [paper["id"] for paper in digest("papers", *options, "--json").lines]
+
+    scores = [paper["score"] for paper in digest("papers", "--json").lines]
+    assert scores == sorted(scores, reverse=True)
+    assert ids("--order", "newest") == [5, 4, 3, 2, 1]
+    assert ids("--order", "position") == [4, 5, 1, 2, 3]
+    assert ids("--dump", "1") == [1, 2, 3]
+    assert ids("--order", "newest", "--limit", "2") == [5, 4]
+    assert set(ids("gradient")) == {3, 4}
+    assert ids("gradient", "--order", "relevance")[0] in {3, 4}
+    assert set(ids("--now", FRIDAY)) == {1, 2, 3}
+
+
+@pytest.mark.usefixtures("catalog")
+def test_a_table_for_people_says_how_much_more_there_is(digest: Digest) -> None:
+    shown = digest("papers", "--limit", "1")
+
+    assert "Cheapest Second Opinion" in shown.out
+    assert shown.err == "2 more; --limit 3 shows them all.\n"
+
+
+@pytest.mark.usefixtures("catalog")
+def test_trending_says_because_of_what(digest: Digest) -> None:
+    first = digest("trending", "--json").lines[0]
+
+    assert first["title"] == TITLES[1]
+    assert "12 comments" in first["reasons"]
+
+
+def test_bad_records_can_be_looked_at(digest: Digest, dump: Path) -> None:
+    text = dump.read_text()
+    dump.write_text(
+        text + "\n" + "T" * 2_000 + "\n\nAn abstract under a title that is far too long to be one.\n"
+    )
+
+    digest("intake", dump)
+
+    shown = digest("dumps", "show", "1", "--json").document
+    listed = digest("dumps", "list", "--json").lines[0]
+    assert (shown["papers"], shown["rejected"], listed["rejected"]) == (3, 1, 1)
+    assert "characters" in shown["problems"][0]["reason"]
+    assert shown["problems"][0]["line"] > 30
+
+
+def test_a_title_cannot_command_a_terminal(digest: Digest, tmp_path: Path) -> None:
+    path = tmp_path / "sly.txt"
+    path.write_text(
+        "Get trending papers in your email inbox once a day!\nGet trending papers in your email inbox!\n"
+        "SubscribeRed \x1b[31mAlert\u202e\x9b2J: a Title\nAn abstract of some length, so that it is taken for one.\n"
+    )
+
+    digest("intake", path)
+
+    shown = digest("papers").out + digest("trending").out + digest("dumps", "show", "1").out
+    assert "Alert" in shown
+    assert not {"\x1b", "\x9b", "\u202e"} & set(shown)
+
+
+def test_a_filter_is_echoed_in_its_canonical_form(digest: Digest) -> None:
+    checked = digest("topics", "check", "title:diffusion (video|image)")
+    parsed = digest("topics", "check", "title:diffusion AND (video OR image)", "--json").document
+
+    assert checked.code == 0 or "^" in checked.err
+    assert (
+        digest("topics", "check", parsed["canonical"], "--json").document["canonical"] == parsed["canonical"]
+    )
+
+
+@pytest.mark.usefixtures("catalog")
+def test_a_filter_is_tried_on_the_whole_catalog(digest: Digest) -> None:
+    tried = digest("topics", "test", "gradient OR diffusion", "--json").document
+
+    assert list(tried) == ["canonical", "matches", "per_day", "warnings"]
+    assert {match["title"] for match in tried["matches"]} == {TITLES[0], TITLES[2]}
+    assert [list(match) for match in tried["matches"]] == [["id", "title", "score", "why"]] * 2
+    assert all(match["why"] for match in tried["matches"])
+    scores = [match["score"] for match in tried["matches"]]
+    assert scores == sorted(scores, reverse=True)
+    assert tried["per_day"]["days"] >= 1
+    assert tried["per_day"]["max"] == 2
+
+
+@pytest.mark.usefixtures("catalog")
+def test_json_keeps_letters_as_they_are(digest: Digest, tmp_path: Path) -> None:
+    path = tmp_path / "umlaut.txt"
+    path.write_text(
+        "Get trending papers in your email inbox once a day!\nGet trending papers in your email inbox!\n"
+        "SubscribeÜber die Łukasiewicz-Logik\nEine Zusammenfassung, die lang genug ist, um eine zu sein: τ und π.\n",
+        encoding="utf-8",
+    )
+    digest("intake", path)
+
+    line = digest("papers", "--order", "newest", "--limit", "1", "--json").out
+
+    assert "Über die Łukasiewicz-Logik" in line
+    assert json.loads(line)["display_abstract"].endswith("τ und π.")
