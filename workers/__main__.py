@@ -1,0 +1,66 @@
+"""`python -m workers worker|scheduler`: one role in this process."""
+
+from __future__ import annotations
+
+import logging
+import os
+import sys
+
+from billiard import Semaphore
+
+from digest.errors import DigestError
+
+
+def main(arguments: list[str]) -> int:
+    """Run a role until it is told to stop, or say in one line why it cannot."""
+    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname).1s %(name)s: %(message)s")
+    for chatty in ("apscheduler", "kombu", "celery.worker.strategy", "celery.app.trace"):
+        logging.getLogger(chatty).setLevel(logging.WARNING)
+    try:
+        match arguments:
+            case ["worker"]:
+                return work()
+            case ["scheduler"]:
+                return keep_time()
+    except DigestError as error:
+        print(f"digest: {error}", file=sys.stderr)  # noqa: T201  (this is a door)
+        return 1
+    print("usage: python -m workers worker|scheduler", file=sys.stderr)  # noqa: T201
+    return 2
+
+
+def work() -> int:
+    """Run the Celery worker."""
+    from workers.app import BULK, PROMPT, app
+    from workers.house import house
+
+    house().check()
+    house().engine.dispose()  # the pool's processes connect for themselves
+    house.cache_clear()
+    options = ["--loglevel=INFO", f"--concurrency={max(2, os.cpu_count() or 2)}", f"--pool={pool()}"]
+    options += [f"--queues={PROMPT},{BULK}", "--without-gossip", "--without-mingle", "--without-heartbeat"]
+    app.worker_main(["worker", *options])
+    return 0
+
+
+def pool() -> str:
+    """Return the kind of pool: processes, or threads where there is no shared memory for semaphores."""
+    try:
+        Semaphore()
+    except OSError:
+        return "threads"
+    return "prefork"
+
+
+def keep_time() -> int:
+    """Run the clock."""
+    from workers import scheduler
+    from workers.house import house
+
+    house().check()
+    scheduler.run()
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

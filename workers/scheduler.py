@@ -1,0 +1,101 @@
+"""The clock: one idempotent tick per concern. A tick looks into the database and says "there is work".
+
+Whose digest is due is decided by our own code in each subscriber's own zone; this clock runs in UTC at
+plain intervals and knows no schedule. Two of them do no harm, and nothing is lost while none runs.
+"""
+
+from __future__ import annotations
+
+import logging
+import signal
+from collections.abc import Callable
+from datetime import timedelta
+from typing import Any
+
+from apscheduler.schedulers.blocking import BlockingScheduler
+from celery import Task
+from kombu.exceptions import OperationalError
+from sqlalchemy.exc import DBAPIError
+
+from digest import outbox
+from digest.errors import DigestError
+from digest.model import Lane
+from workers import tasks
+from workers.app import BULK, PROMPT, app
+from workers.house import clock, house
+
+log = logging.getLogger(__name__)
+
+PER_TASK = 1_000  #: deliveries for which another delivery task is worth its while
+MOST_TASKS = 8
+
+Tick = Callable[[], None]
+
+
+def collect() -> None:
+    """Have the dumps folder looked at."""
+    enqueue(tasks.collect_dumps, queue=BULK)
+
+
+def publish() -> None:
+    """Have due digests composed."""
+    enqueue(tasks.publish, queue=BULK)
+
+
+def sweep() -> None:
+    """Have due deliveries of each lane delivered: new ones, deferred ones, those whose worker died."""
+    for lane, queue in ((Lane.PROMPT, PROMPT), (Lane.BULK, BULK)):
+        with house().reading() as session:
+            due = outbox.waiting(session, lane=lane, now=clock(), at_most=PER_TASK * MOST_TASKS)
+        wanted = min(-(-due // PER_TASK), MOST_TASKS)
+        enqueue(tasks.deliver, lane.value, queue=queue, times=wanted)
+
+
+def beat() -> None:
+    """Leave a sign of life, and ask a worker for one."""
+    with house().writing() as session:
+        tasks.beat(session, "scheduler", clock())
+    enqueue(tasks.heartbeat, queue=PROMPT)
+
+
+TICKS: dict[Tick, float] = {collect: 5, publish: 15, sweep: 5, beat: 30}  #: with their seconds
+
+
+def enqueue(task: Task[Any, Any], *arguments: Any, queue: str, times: int = 1) -> None:
+    """Say that there is work, unless that is being said already and nobody has listened yet."""
+    if times and waiting(queue) == 0:
+        for _ in range(times):
+            task.apply_async(arguments, queue=queue)
+
+
+def waiting(queue: str) -> int:
+    """Return how many messages wait in a queue."""
+    with app.pool.acquire(block=True) as connection:
+        return int(connection.default_channel.queue_declare(queue, durable=True).message_count)
+
+
+def ticking(tick: Tick) -> Tick:
+    """Return the tick as the clock runs it: what it needs may be away for a while."""
+
+    def tried() -> None:
+        try:
+            tick()
+        except (DigestError, DBAPIError, OperationalError, OSError) as error:
+            log.warning("%s has to wait: %s", tick.__name__, str(error).splitlines()[0])
+
+    return tried
+
+
+def run() -> None:
+    """Tick until told to stop."""
+    clockwork = BlockingScheduler(
+        timezone="UTC",
+        job_defaults={"misfire_grace_time": None, "coalesce": True, "max_instances": 1},
+    )
+    now = clock()
+    for place, (tick, seconds) in enumerate(TICKS.items()):
+        first = now + timedelta(seconds=place * 0.2)
+        clockwork.add_job(ticking(tick), "interval", seconds=seconds, id=tick.__name__, next_run_time=first)
+    for stop in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(stop, lambda *_: clockwork.shutdown(wait=False))
+    clockwork.start()
