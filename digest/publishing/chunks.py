@@ -250,7 +250,7 @@ def apply(session: Session, desk: Desk, gathered: Gathered, *, site: Site, now: 
     if not put_showings(session, new, written):
         return None
     expired = put_missed(session, slots, now)
-    move_cuts(session, [one.reader.id for one in new if not one.is_held], desk, now)
+    move_cuts(session, new, desk, now)
     promise(session, [pair for pair in slots if pair[0].id not in waiting])
     queued = sum(bool(one.digest.sections) for one in new)
     return Published(
@@ -335,12 +335,13 @@ def missed_row(reader: Reader, edition: Edition, now: datetime) -> dict[str, Any
     }
 
 
-def move_cuts(session: Session, ids: Sequence[int], desk: Desk, now: datetime) -> None:
-    """Let the next digests of these begin where this one ended."""
-    values: dict[str, Any] = {"cut_at": now}
-    if desk.ids:
-        values["cut_paper_id"] = max(desk.ids)
-    change(session, ids, values)
+def move_cuts(session: Session, new: Sequence[Decision], desk: Desk, now: datetime) -> None:
+    """Let the next digests of these begin where this one ended, or where a held one began."""
+    done = {"cut_at": now, **({"cut_paper_id": max(desk.ids)} if desk.ids else {})}
+    change(session, [one.reader.id for one in new if not one.is_held], done)
+    for one in new:
+        if one.is_held and one.reader.cut_at is None:
+            change(session, [one.reader.id], {"cut_at": one.covers_from})
 
 
 def promise(session: Session, slots: Iterable[tuple[Reader, Slot]]) -> None:

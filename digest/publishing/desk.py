@@ -112,7 +112,7 @@ class Desk:
         moment, _ = cut
         if self.press.as_of <= moment:
             return 0
-        return self.trends & self.by_age.after(max(moment - SECOND_CHANCE, came))
+        return self.trends & self.by_age.from_(max(moment - SECOND_CHANCE, came))
 
     def seen_by(self, now: datetime) -> int:
         """Return what had been seen by `now`."""

@@ -10,7 +10,7 @@ from typing import Any
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
-from digest import editions, links, press, presses, subscriptions
+from digest import copies, editions, press, presses, subscriptions
 from digest.composition import Digest
 from digest.editions import Edition, Schedule
 from digest.links import Site
@@ -88,21 +88,19 @@ def copy_of(
     decision: Decision,
     now: datetime,
 ) -> Copy:
-    """Return the one copy of this digest, as the delivery would make it."""
-    numbers = {section.filter_id for section in decision.digest.sections}
-    found = session.execute(
-        select(FilterRow.id, FilterRow.canonical).where(FilterRow.id.in_(numbers - {None}))
-    )
-    return Copy(
-        recipient=subscriber.email,
+    """Return the one copy of this digest; of an edition still to come as it will be when that is due."""
+    chosen_by = {section.filter_id for section in decision.digest.sections} - {None}
+    found = session.execute(select(FilterRow.id, FilterRow.canonical).where(FilterRow.id.in_(chosen_by)))
+    return copies.digest_copy(
+        site,
+        delivery_id=0,
+        subscriber_id=subscriber.id,
+        epoch=subscriber.epoch,
+        email=subscriber.email,
         edition=decision.edition.name,
-        day=decision.edition.day,
-        dated_at=now,
-        message_id=links.message_id(site, f"{subscriber.id}|{decision.edition.name}"),
-        next_due_at=editions.edition_after(schedule, max(now, decision.edition.due_at)).due_at,
-        timezone=schedule.timezone,
-        unsubscribe_url=links.unsubscribe_url(site, subscriber.id, subscriber.epoch),
-        manage_url=links.manage_url(site, subscriber.id, subscriber.epoch),
+        dated_at=max(now, decision.edition.due_at),
+        schedule=schedule,
+        key_id=site.signing_key_id,
         filters={row[0]: row[1] for row in found},
     )
 

@@ -1,0 +1,161 @@
+"""A small house for tests of publishing: dumps arrive, people subscribe, editions are published.
+
+Everything goes through the functions that the doors call; nothing is stood in for.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from datetime import UTC, date, datetime, time, timedelta
+
+from sqlalchemy import Engine, select
+
+from digest import catalog, db, publishing, subscriptions
+from digest.composition import Digest
+from digest.editions import Cadence, Schedule
+from digest.links import Site
+from digest.model import Delivery, DumpRow, DumpState, PaperRow, Shown, Subscriber, SubscriberState
+from digest.papers import Record
+from digest.publishing import Published
+from digest.rendering import Templates
+
+
+def at(text: str) -> datetime:
+    """A moment in UTC: "20T08:00" is the 20th of November 2026, "11-27T08:00" and "2027-01-02T08:00" too."""
+    day, _, clock = text.partition("T")
+    year, month, number = (
+        "2026-11-" + day if "-" not in day else "2026-" + day if len(day) == 5 else day
+    ).split("-")
+    return datetime.combine(
+        date(int(year), int(month), int(number)), time.fromisoformat(clock or "00:00"), UTC
+    )
+
+
+@dataclass(kw_only=True)
+class Newsroom:
+    """A database with its site, and short ways to do what happens to it."""
+
+    engine: Engine
+    site: Site
+    templates: Templates
+    dumps: int = 0
+
+    def dump(
+        self,
+        day: str,
+        records: Iterable[Record | str],
+        *,
+        order: str = "none",
+        is_history: bool = False,
+        first_seen_at: datetime | None = None,
+    ) -> list[int]:
+        """Load a dump observed at that moment; a title alone makes a record. Returns the papers' ids."""
+        self.dumps += 1
+        seen = first_seen_at or at(day)
+        with db.writing(self.engine) as session:
+            dump = DumpRow(
+                sha256=hashlib.sha256(str(self.dumps).encode()).hexdigest(), path=f"dump-{self.dumps}", order=order,
+                state=DumpState.LOADED, is_history=is_history, observed_at=seen, read_at=seen, date=seen.date(),
+            )  # fmt: skip
+            session.add(dump)
+            made = [
+                Record(title=one, abstract=f"All about {one}.", position=place)
+                if isinstance(one, str)
+                else one
+                for place, one in enumerate(records, start=1)
+            ]
+            catalog.add(session, made, dump=dump)
+            session.commit()
+        return [self.paper(record.title) for record in made]
+
+    def paper(self, title: str) -> int:
+        """The id of the paper of that title."""
+        with db.reading(self.engine) as session:
+            return catalog.find(session, title).id
+
+    def titles(self, ids: Iterable[int]) -> list[str]:
+        """The titles of these papers, in their order."""
+        with db.reading(self.engine) as session:
+            known = {row.id: row.title for row in session.execute(select(PaperRow.id, PaperRow.title))}
+        return [known[number] for number in ids]
+
+    def subscribe(
+        self,
+        email: str,
+        topics: Mapping[str, str] | None = None,
+        *,
+        now: str = "20T00:00",
+        cadence: Cadence = Cadence.DAILY,
+        hour: str = "08:00",
+        timezone: str = "UTC",
+        weekday: int = 0,
+        not_after: str | None = None,
+        state: SubscriberState = SubscriberState.ACTIVE,
+        **columns: object,
+    ) -> int:
+        """Add a subscriber as the operator does, and return their id."""
+        schedule = Schedule(
+            cadence=cadence, at=time.fromisoformat(hour), timezone=timezone, weekday=weekday,
+            not_after=time.fromisoformat(not_after) if not_after else None,
+        )  # fmt: skip
+        with db.writing(self.engine) as session:
+            subscriber = subscriptions.add(
+                session, email, topics=topics or {}, schedule=schedule, state=state, consent="asked in person",
+                now=at(now),
+            )  # fmt: skip
+            for name, value in columns.items():
+                setattr(subscriber, name, value)
+            session.commit()
+            return subscriber.id
+
+    def change(self, email: str, **columns: object) -> None:
+        """Write columns of a subscriber."""
+        with db.writing(self.engine) as session:
+            subscriber = subscriptions.get(session, email)
+            for name, value in columns.items():
+                setattr(subscriber, name, value)
+            session.commit()
+
+    def publish(self, now: str) -> Published:
+        """Publish whoever is due."""
+        with db.writing(self.engine) as session:
+            return publishing.publish(session, site=self.site, templates=self.templates, now=at(now))
+
+    def preview(self, email: str, now: str) -> publishing.Preview:
+        """Preview one subscriber's digest."""
+        with db.reading(self.engine) as session:
+            return publishing.preview(
+                session, site=self.site, templates=self.templates, email=email, now=at(now)
+            )
+
+    def deliveries(self, email: str | None = None) -> list[Delivery]:
+        """Every digest's delivery, in the order they were decided; of one address, if given."""
+        with db.reading(self.engine) as session:
+            wanted = select(Delivery).where(Delivery.edition.is_not(None)).order_by(Delivery.id)
+            if email is not None:
+                wanted = wanted.where(Delivery.email == email)
+            return list(session.scalars(wanted))
+
+    def digest(self, email: str, edition: str | None = None) -> dict[str, list[str]]:
+        """What a subscriber was shown in an edition (else the latest), as {topic: titles}."""
+        theirs = [one for one in self.deliveries(email) if edition in {None, one.edition}]
+        decided = Digest.from_json(theirs[-1].decision)
+        return {section.topic: self.titles(section.papers) for section in decided.sections}
+
+    def subscriber(self, email: str) -> Subscriber:
+        """The row of a subscriber."""
+        with db.reading(self.engine) as session:
+            return subscriptions.get(session, email)
+
+    def shown(self) -> list[tuple[int, int, int]]:
+        """Every showing, as (subscriber, paper, delivery)."""
+        with db.reading(self.engine) as session:
+            found = session.execute(select(Shown.subscriber_id, Shown.paper_id, Shown.delivery_id))
+            return sorted((row[0], row[1], row[2]) for row in found)
+
+
+def later(moment: str, **delta: float) -> str:
+    """The moment so much later, as `at` reads it."""
+    return (at(moment) + timedelta(**delta)).strftime("%Y-%m-%dT%H:%M")

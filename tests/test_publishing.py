@@ -1,0 +1,579 @@
+"""Publishing: who is due gets the right papers, once, whatever happens."""
+
+from __future__ import annotations
+
+from datetime import date, time
+from threading import Barrier, Thread
+
+import pytest
+from sqlalchemy import Engine, event, select, update
+from sqlalchemy.orm import Session
+
+from digest import db, presses, publishing, showings, subscriptions
+from digest.editions import Cadence
+from digest.links import Site
+from digest.model import Delivery, DeliveryState, FilterRow, PressRow, Shown, Subscriber, SubscriberState
+from digest.papers import Record
+from digest.press import Press
+from digest.publishing import Published
+from digest.rendering import Templates
+from tests.newsroom import Newsroom, at
+
+GRAPHS = {"Graphs": "graph*"}
+
+
+@pytest.fixture
+def newsroom(engine: Engine, site: Site, templates: Templates) -> Newsroom:
+    return Newsroom(engine=engine, site=site, templates=templates)
+
+
+# ── who is due, and when ────────────────────────────────────────────────────────────────────────
+
+
+def test_everybody_is_due_at_their_own_hour(newsroom: Newsroom):
+    newsroom.dump("20T00:00", ["Graph one"])
+    newsroom.subscribe("tokyo@example.org", hour="08:00", timezone="Asia/Tokyo", now="19T20:00")
+    newsroom.subscribe("oslo@example.org", hour="08:00", timezone="Europe/Oslo")
+    newsroom.subscribe("york@example.org", hour="08:00", timezone="America/New_York")
+
+    assert newsroom.publish("20T06:59") == Published(due=1, queued=1)
+    assert newsroom.publish("20T07:00") == Published(due=2, queued=1, already=1)
+    assert newsroom.publish("20T12:59") == Published(due=2, already=2)
+    assert newsroom.publish("20T13:00") == Published(due=3, queued=1, already=2)
+    assert [one.email for one in newsroom.deliveries()] == [
+        "tokyo@example.org", "oslo@example.org", "york@example.org",
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "state", [SubscriberState.PENDING, SubscriberState.PAUSED, SubscriberState.UNSUBSCRIBED]
+)
+def test_nobody_but_the_active_is_written_to(newsroom: Newsroom, state: SubscriberState):
+    newsroom.dump("20T00:00", ["Graph one"])
+    newsroom.subscribe("bob@example.org", state=state)
+
+    assert newsroom.publish("20T08:00") == Published()
+
+
+def test_the_promised_moment_is_kept_after_every_edition(newsroom: Newsroom):
+    newsroom.dump("20T00:00", ["Graph one"])
+    newsroom.subscribe("alice@example.org", cadence=Cadence.WEEKDAYS, hour="07:30", timezone="Europe/Oslo")
+
+    newsroom.publish("20T06:30")  # a Friday
+
+    assert newsroom.subscriber("alice@example.org").next_due_at == at("23T06:30")
+
+
+def test_before_its_hour_an_operators_new_subscriber_is_only_promised_the_next_one(newsroom: Newsroom):
+    newsroom.dump("20T00:00", ["Graph one"])
+    newsroom.subscribe("alice@example.org", hour="08:00")
+
+    assert newsroom.publish("20T07:00") == Published()
+    assert newsroom.subscriber("alice@example.org").next_due_at == at("20T08:00")
+
+
+def test_a_leave_that_is_over_ends_at_the_next_publication(newsroom: Newsroom):
+    newsroom.dump("20T00:00", ["Graph one"])
+    newsroom.subscribe(
+        "alice@example.org", now="18T00:00", state=SubscriberState.PAUSED, paused_until=date(2026, 11, 20)
+    )
+
+    assert newsroom.publish("19T23:00") == Published()
+    assert newsroom.publish("20T08:00") == Published(due=1, queued=1)
+    assert newsroom.subscriber("alice@example.org").state == SubscriberState.ACTIVE
+
+
+def test_missed_editions_are_recorded_and_their_papers_come_with_the_next(newsroom: Newsroom):
+    newsroom.subscribe("alice@example.org", GRAPHS, now="16T00:00")
+    newsroom.dump("17T00:00", ["Graph one"])
+    newsroom.publish("17T08:00")
+    newsroom.dump("18T00:00", ["Graph two"])
+    newsroom.dump("20T00:00", ["Graph three"])
+
+    assert newsroom.publish("20T09:00") == Published(due=3, queued=1, expired=2)
+    assert [(one.edition, one.state) for one in newsroom.deliveries()] == [
+        ("daily-2026-11-17", DeliveryState.QUEUED),
+        ("daily-2026-11-20", DeliveryState.QUEUED),
+        ("daily-2026-11-18", DeliveryState.EXPIRED),
+        ("daily-2026-11-19", DeliveryState.EXPIRED),
+    ]
+    assert newsroom.digest("alice@example.org", "daily-2026-11-20") == {
+        "Graphs": ["Graph three", "Graph two"]
+    }
+
+
+# ── what they get ───────────────────────────────────────────────────────────────────────────────
+
+
+def test_a_subscriber_without_topics_gets_what_trends(newsroom: Newsroom):
+    newsroom.subscribe("alice@example.org", max_papers=2)
+    newsroom.dump(
+        "20T00:00",
+        [Record(title=f"Paper {n}", signals={"upvotes": n}, position=n) for n in (3, 40, 1, 7)],
+    )
+
+    newsroom.publish("20T08:00")
+
+    assert newsroom.digest("alice@example.org") == {"Trending": ["Paper 40", "Paper 7"]}
+
+
+def test_topics_choose_and_stand_in_their_order(newsroom: Newsroom):
+    newsroom.dump("20T00:00", ["Proof search", "A graph of proofs", "Graph cuts", "Robots"])
+    newsroom.subscribe("alice@example.org", {"Proofs": 'ti:"proof search"', "Graphs": "graph*"})
+
+    newsroom.publish("20T08:00")
+
+    made = newsroom.digest("alice@example.org")
+    assert list(made) == ["Proofs", "Graphs"]
+    assert made["Proofs"] == ["Proof search"]
+    assert sorted(made["Graphs"]) == ["A graph of proofs", "Graph cuts"]
+
+
+def test_what_trends_comes_beside_the_topics_if_wanted(newsroom: Newsroom):
+    newsroom.dump("20T00:00", ["Graph one", "Robots"])
+    newsroom.subscribe("alice@example.org", GRAPHS, wants_trending=True)
+
+    newsroom.publish("20T08:00")
+
+    assert newsroom.digest("alice@example.org") == {"Graphs": ["Graph one"], "Trending": ["Robots"]}
+
+
+def test_a_new_subscriber_gets_the_last_24_hours(newsroom: Newsroom):
+    newsroom.dump("19T07:59", ["Graph of the day before"])
+    newsroom.dump("19T08:01", ["Graph of yesterday"])
+    newsroom.subscribe("alice@example.org", GRAPHS)
+
+    newsroom.publish("20T08:00")
+
+    assert newsroom.digest("alice@example.org") == {"Graphs": ["Graph of yesterday"]}
+
+
+def test_the_next_digest_begins_where_the_last_one_ended(newsroom: Newsroom):
+    newsroom.subscribe("alice@example.org", GRAPHS)
+    newsroom.dump("20T00:00", ["Graph one"])
+    newsroom.publish("20T08:00")
+    newsroom.dump("20T12:00", ["Graph two"])
+    newsroom.dump("21T00:00", ["Graph three", "Graph one"])
+
+    newsroom.publish("21T08:00")
+
+    assert newsroom.digest("alice@example.org") == {"Graphs": ["Graph three", "Graph two"]}
+
+
+def test_a_second_dump_of_the_same_day_is_news_although_it_came_late(newsroom: Newsroom):
+    newsroom.subscribe("alice@example.org", GRAPHS)
+    newsroom.dump("20T00:00", ["Graph one"])
+    newsroom.publish("20T08:00")
+    newsroom.dump("20T00:00", ["Graph two"])  # arrives in the afternoon, dated to the day
+
+    newsroom.publish("21T08:00")
+
+    assert newsroom.digest("alice@example.org") == {"Graphs": ["Graph two"]}
+
+
+def test_history_is_never_news(newsroom: Newsroom):
+    newsroom.subscribe("alice@example.org", GRAPHS)
+    newsroom.dump("20T00:00", ["Graph of old"], is_history=True)
+
+    assert newsroom.publish("20T08:00") == Published(due=1, empty=1)
+
+
+def test_nothing_to_say_is_recorded_and_nothing_is_sent(newsroom: Newsroom):
+    newsroom.subscribe("alice@example.org", GRAPHS)
+    newsroom.dump("20T00:00", ["Robots", "More robots"])
+
+    assert newsroom.publish("20T08:00") == Published(due=1, empty=1)
+    assert [(one.state, one.reason, one.press) for one in newsroom.deliveries()] == [
+        (DeliveryState.EMPTY, "2 papers checked, none matched", None)
+    ]
+
+
+def test_an_empty_house_publishes_empty_editions(newsroom: Newsroom):
+    newsroom.subscribe("alice@example.org")
+
+    assert newsroom.publish("20T08:00") == Published(due=1, empty=1)
+    assert newsroom.deliveries()[0].reason == "no new papers"
+
+
+def test_papers_too_few_for_a_digest_wait_for_the_next_one(newsroom: Newsroom):
+    newsroom.subscribe("alice@example.org", GRAPHS, min_papers=2)
+    newsroom.dump("20T00:00", ["Graph one"])
+
+    assert newsroom.publish("20T08:00") == Published(due=1, empty=1)
+    newsroom.dump("21T00:00", ["Graph two"])
+    assert newsroom.publish("21T08:00") == Published(due=1, queued=1)
+    assert newsroom.digest("alice@example.org") == {"Graphs": ["Graph two", "Graph one"]}
+
+
+def test_only_papers_published_lately_if_that_is_wanted(newsroom: Newsroom):
+    newsroom.subscribe("alice@example.org", GRAPHS, max_age_days=30)
+    newsroom.dump(
+        "20T00:00",
+        [
+            Record(title="Graph of 2019", published=date(2019, 3, 1)),
+            Record(title="Graph of last week", published=date(2026, 11, 12)),
+            Record(title="Graph of an unknown day"),
+        ],
+    )
+
+    newsroom.publish("20T08:00")
+
+    assert sorted(newsroom.digest("alice@example.org")["Graphs"]) == [
+        "Graph of an unknown day", "Graph of last week",
+    ]  # fmt: skip
+
+
+def test_what_the_cap_left_out_returns_once_if_it_trends_by_newer_figures(newsroom: Newsroom):
+    newsroom.subscribe("alice@example.org", GRAPHS, max_papers=1)
+    newsroom.dump("20T00:00", [Record(title="Graph one", signals={"upvotes": 9}), "Graph two", "Graph three"])
+    newsroom.publish("20T08:00")
+    newsroom.dump("21T00:00", [Record(title="Graph three", signals={"upvotes": 80})])
+
+    newsroom.publish("21T08:00")
+    newsroom.publish("22T08:00")
+
+    assert newsroom.digest("alice@example.org", "daily-2026-11-20") == {"Graphs": ["Graph one"]}
+    assert newsroom.digest("alice@example.org", "daily-2026-11-21") == {"Graphs": ["Graph three"]}
+    assert newsroom.digest("alice@example.org", "daily-2026-11-22") == {}
+
+
+def test_what_the_cap_left_out_a_week_ago_is_over(newsroom: Newsroom):
+    newsroom.subscribe("alice@example.org", GRAPHS, max_papers=1)
+    newsroom.dump("20T00:00", [Record(title="Graph one", signals={"upvotes": 9}), "Graph two"])
+    newsroom.publish("20T08:00")
+    for day in range(21, 28):
+        newsroom.publish(f"{day}T08:00")
+    newsroom.dump("28T00:00", [Record(title="Graph two", signals={"upvotes": 80})])
+
+    assert newsroom.publish("28T08:00") == Published(due=1, empty=1)
+
+
+def test_one_catch_up_after_a_leave_holds_no_more_than_any_digest(newsroom: Newsroom):
+    newsroom.subscribe("alice@example.org", now="01T00:00", max_papers=3, hour="08:00")
+    newsroom.dump("01T00:00", ["Paper 0"])
+    newsroom.publish("01T08:00")
+    newsroom.change("alice@example.org", state=SubscriberState.PAUSED, paused_until=date(2026, 11, 20))
+    for day in range(2, 20):
+        newsroom.dump(f"{day:02}T00:00", [f"Paper {day}"])
+
+    assert newsroom.publish("20T08:00") == Published(due=1, queued=1)
+    assert newsroom.digest("alice@example.org") == {"Trending": ["Paper 19", "Paper 18", "Paper 17"]}
+
+
+# ── when today's dump is late ───────────────────────────────────────────────────────────────────
+
+
+def test_an_edition_with_a_latest_hour_waits_for_the_dump(newsroom: Newsroom):
+    newsroom.subscribe("alice@example.org", GRAPHS, not_after="11:00")
+
+    assert newsroom.publish("20T08:00") == Published()
+    newsroom.dump("20T00:00", ["Graph one"])
+    assert newsroom.publish("20T10:59") == Published(due=1, queued=1)
+
+
+def test_after_the_latest_hour_it_is_folded_into_the_next_one(newsroom: Newsroom):
+    newsroom.subscribe("alice@example.org", GRAPHS, not_after="11:00")
+    newsroom.publish("20T08:00")
+    newsroom.dump("20T11:30", ["Graph one"])
+
+    assert newsroom.publish("20T11:30") == Published()
+    newsroom.publish("21T08:00")
+
+    assert newsroom.digest("alice@example.org", "daily-2026-11-21") == {"Graphs": ["Graph one"]}
+
+
+# ── never twice ─────────────────────────────────────────────────────────────────────────────────
+
+
+def test_publishing_twice_writes_nothing_twice(newsroom: Newsroom):
+    newsroom.subscribe("alice@example.org", GRAPHS)
+    newsroom.subscribe("carol@example.org", {"Robots": "robot*"})
+    newsroom.dump("20T00:00", ["Graph one"])
+
+    assert newsroom.publish("20T08:00") == Published(due=2, queued=1, empty=1)
+    shown = newsroom.shown()
+    assert newsroom.publish("20T08:00") == Published(due=2, already=2)
+    assert newsroom.publish("20T20:00") == Published(due=2, already=2)
+    assert newsroom.shown() == shown
+    assert len(newsroom.deliveries()) == 2
+
+
+def test_a_changed_hour_zone_or_cadence_sends_no_edition_twice(newsroom: Newsroom):
+    newsroom.subscribe("alice@example.org", GRAPHS)
+    newsroom.dump("20T00:00", ["Graph one"])
+    newsroom.publish("20T08:00")
+    newsroom.dump("20T12:00", ["Graph two"])
+    newsroom.change(
+        "alice@example.org", at=time(18), cadence="weekdays", timezone="Europe/Oslo", next_due_at=None
+    )
+
+    assert newsroom.publish("20T18:00") == Published(due=1, already=1)
+    newsroom.publish("23T17:00")
+
+    assert newsroom.digest("alice@example.org", "daily-2026-11-23") == {"Graphs": ["Graph two"]}
+
+
+def test_a_paper_that_turned_out_to_be_another_is_not_shown_again(newsroom: Newsroom):
+    newsroom.subscribe("alice@example.org")
+    newsroom.dump("20T00:00", [Record(title="On graphs", ids={"arxiv": "2611.00001"})])
+    newsroom.publish("20T08:00")
+    newsroom.dump("21T00:00", [Record(title="Graphs, at last", ids={"doi": "10.5555/1"})])
+    newsroom.dump("21T01:00", [Record(title="On graphs", ids={"arxiv": "2611.00001", "doi": "10.5555/1"})])
+
+    assert newsroom.publish("21T08:00") == Published(due=1, empty=1)
+
+
+class Killed(BaseException):
+    """The process dies."""
+
+
+def test_dying_before_a_commit_leaves_nothing_and_the_next_run_does_it_all(newsroom: Newsroom):
+    for n in range(7):
+        newsroom.subscribe(f"reader{n}@example.org", GRAPHS)
+    newsroom.dump("20T00:00", ["Graph one"])
+    press = prepared(newsroom)
+
+    def die(connection, cursor, statement, parameters, context, executemany):
+        if statement.startswith("UPDATE subscriber"):  # deliveries and showings are written
+            raise Killed
+
+    with db.writing(newsroom.engine) as session:
+        chunk(session, newsroom, press, after_id=0, limit=3)
+        event.listen(newsroom.engine, "before_cursor_execute", die)
+        with pytest.raises(Killed):
+            chunk(session, newsroom, press, after_id=0, limit=3)
+    event.remove(newsroom.engine, "before_cursor_execute", die)
+
+    assert len(newsroom.deliveries()) == len(newsroom.shown()) == 3
+    assert newsroom.publish("20T08:01") == Published(due=7, queued=4, already=3)
+    assert len(newsroom.deliveries()) == len(newsroom.shown()) == 7
+
+
+def prepared(newsroom: Newsroom) -> Press:
+    """The press of the morning."""
+    with db.writing(newsroom.engine) as session:
+        press = publishing.prepare(
+            session, site=newsroom.site, templates=newsroom.templates, now=at("20T08:00")
+        )
+    assert press is not None
+    return press
+
+
+def chunk(
+    session: Session, newsroom: Newsroom, press: Press, *, after_id: int, limit: int
+) -> tuple[Published, int | None]:
+    """Publish one chunk of the morning."""
+    return publishing.publish_chunk(
+        session, press, site=newsroom.site, after_id=after_id, limit=limit, now=at("20T08:00")
+    )
+
+
+def test_two_publishers_at_once_write_everything_once(newsroom: Newsroom):
+    for n in range(60):
+        newsroom.subscribe(f"reader{n}@example.org", GRAPHS)
+    newsroom.dump("20T00:00", ["Graph one", "Graph two"])
+    press = prepared(newsroom)
+    start = Barrier(2)
+    queued: list[int] = []
+
+    def run() -> None:
+        last_id: int | None = 0
+        with db.writing(newsroom.engine) as session:
+            start.wait()
+            while last_id is not None:
+                published, last_id = chunk(session, newsroom, press, after_id=last_id, limit=7)
+                queued.append(published.queued)
+
+    threads = [Thread(target=run) for _ in range(2)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+
+    assert sum(queued) == len(newsroom.deliveries()) == 60
+    assert len(newsroom.shown()) == 120
+
+
+def test_a_paper_that_a_letter_shows_meanwhile_is_not_shown_again(
+    postgres_engine: Engine, postgres_url: str, site: Site, templates: Templates
+):
+    newsroom = Newsroom(engine=postgres_engine, site=site, templates=templates)
+    alice = newsroom.subscribe("alice@example.org")
+    one, _ = newsroom.dump("20T00:00", ["Graph one", "Graph two"])
+    press = prepared(newsroom)
+    elsewhere = db.connect(postgres_url)
+
+    def show_meanwhile(connection, cursor, statement, parameters, context, executemany):
+        if statement.startswith("INSERT INTO delivery"):  # after we looked, before we wrote
+            with db.writing(elsewhere) as session:
+                showings.put(session, [(alice, one, 0)], shown_on=date(2026, 11, 20))
+                session.commit()
+
+    event.listen(postgres_engine, "before_cursor_execute", show_meanwhile)
+    with db.writing(postgres_engine) as session:
+        published, _ = chunk(session, newsroom, press, after_id=0, limit=500)
+    elsewhere.dispose()
+
+    assert published == Published(due=1, queued=1)
+    assert newsroom.digest("alice@example.org") == {"Trending": ["Graph two"]}
+
+
+# ── taken back ──────────────────────────────────────────────────────────────────────────────────
+
+
+def ended(newsroom: Newsroom, state: DeliveryState, *, in_doubt: int = 0) -> int:
+    """Let the last delivery end like that and release what may be released; return how many were."""
+    number = newsroom.deliveries()[-1].id
+    with db.writing(newsroom.engine) as session:
+        session.execute(update(Delivery).where(Delivery.id == number).values(state=state, in_doubt=in_doubt))
+        released = showings.release(session, [number])
+        session.commit()
+    return released
+
+
+@pytest.mark.parametrize(
+    "state", [DeliveryState.FAILED, DeliveryState.EXPIRED, DeliveryState.SUPPRESSED, DeliveryState.STUCK]
+)
+def test_what_certainly_nobody_saw_is_news_again(newsroom: Newsroom, state: DeliveryState):
+    newsroom.subscribe("alice@example.org", GRAPHS)
+    newsroom.dump("20T00:00", ["Graph one"])
+    newsroom.publish("20T08:00")
+
+    assert ended(newsroom, state) == 1
+    assert newsroom.shown() == []
+    assert newsroom.publish("21T08:00") == Published(due=1, queued=1)
+    assert newsroom.digest("alice@example.org") == {"Graphs": ["Graph one"]}
+
+
+@pytest.mark.parametrize(
+    ("state", "in_doubt"),
+    [
+        (DeliveryState.STUCK, 1),
+        (DeliveryState.FAILED, 2),
+        (DeliveryState.SENT, 0),
+        (DeliveryState.SENDING, 0),
+    ],
+)
+def test_what_somebody_may_have_seen_is_never_shown_again(
+    newsroom: Newsroom, state: DeliveryState, in_doubt: int
+):
+    newsroom.subscribe("alice@example.org", GRAPHS)
+    newsroom.dump("20T00:00", ["Graph one"])
+    newsroom.publish("20T08:00")
+
+    assert ended(newsroom, state, in_doubt=in_doubt) == 0
+    assert newsroom.publish("21T08:00") == Published(due=1, empty=1)
+
+
+def test_old_showings_are_forgotten_in_the_end(newsroom: Newsroom):
+    newsroom.subscribe("alice@example.org", GRAPHS)
+    newsroom.dump("20T00:00", ["Graph one"])
+    newsroom.publish("20T08:00")
+
+    with db.writing(newsroom.engine) as session:
+        assert showings.prune(session, before=date(2026, 11, 20)) == 0
+        assert showings.prune(session, before=date(2026, 11, 21)) == 1
+
+
+# ── preview ─────────────────────────────────────────────────────────────────────────────────────
+
+
+def everything(engine: Engine) -> list[object]:
+    """Every row that publishing writes."""
+    with db.reading(engine) as session:
+        return [
+            session.execute(select(table).order_by(*table.primary_key.columns)).all()
+            for table in (Delivery.__table__, Shown.__table__, Subscriber.__table__, PressRow.__table__)
+        ]
+
+
+def test_a_preview_is_what_the_run_decides_and_changes_nothing(newsroom: Newsroom):
+    newsroom.subscribe("alice@example.org", {"Proofs": "proof*", "Graphs": "graph*"}, timezone="Europe/Oslo")
+    newsroom.subscribe("carol@example.org")
+    newsroom.dump("20T00:00", ["Graph one", "Proof one", "A graph of proofs", "Robots"])
+    before = everything(newsroom.engine)
+
+    previews = {
+        email: newsroom.preview(email, "20T08:00") for email in ("alice@example.org", "carol@example.org")
+    }
+
+    assert everything(newsroom.engine) == before
+    newsroom.publish("20T08:00")
+    assert {one.email: one.decision for one in newsroom.deliveries()} == {
+        email: made.digest.to_json() for email, made in previews.items()
+    }
+
+
+def test_a_preview_out_of_turn_shows_the_next_edition(newsroom: Newsroom):
+    newsroom.subscribe("alice@example.org", GRAPHS)
+    newsroom.dump("20T00:00", ["Graph one"])
+    newsroom.publish("20T08:00")
+    newsroom.dump("20T12:00", ["Graph two"])
+
+    made = newsroom.preview("alice@example.org", "20T13:00")
+
+    assert made.edition.name == "daily-2026-11-21"
+    assert [section["papers"][0]["title"] for section in made.json["sections"]] == ["Graph two"]
+
+
+def test_a_preview_for_somebody_pending_shows_what_they_would_get(newsroom: Newsroom):
+    newsroom.subscribe("bob@example.org", GRAPHS, state=SubscriberState.PENDING)
+    newsroom.dump("20T00:00", ["Graph one"])
+
+    made = newsroom.preview("bob@example.org", "20T08:00")
+
+    assert "Graph one" in made.letter.html
+    assert "Graph one" in made.letter.text
+    assert b"bob@example.org" in made.message
+
+
+# ── presses ─────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_one_press_serves_a_day_and_a_new_dump_makes_a_new_one(newsroom: Newsroom):
+    for hour in range(8, 12):
+        newsroom.subscribe(f"reader{hour}@example.org", hour=f"{hour:02}:00")
+    newsroom.dump("20T00:00", ["Graph one"])
+    for hour in (8, 9, 10):
+        newsroom.publish(f"20T{hour:02}:00")
+    newsroom.dump("20T10:30", ["Graph two"])
+    newsroom.publish("20T11:00")
+
+    used = [one.press for one in newsroom.deliveries()]
+    assert used[0] == used[1] == used[2] != used[3]
+
+
+def test_a_press_is_kept_while_a_delivery_needs_it(newsroom: Newsroom):
+    newsroom.subscribe("alice@example.org")
+    newsroom.dump("20T00:00", ["Graph one"])
+    newsroom.publish("20T08:00")
+
+    with db.writing(newsroom.engine) as session:
+        assert presses.prune(session, before=at("25T00:00")) == 0
+        session.execute(update(Delivery).values(state=DeliveryState.SENT))
+        assert presses.prune(session, before=at("25T00:00")) == 1
+
+
+def test_years_of_showings_cost_a_reader_nothing(newsroom: Newsroom):
+    alice = newsroom.subscribe("alice@example.org", GRAPHS)
+    newsroom.dump("20T00:00", ["Graph one"])
+    read = []
+    with db.writing(newsroom.engine) as session:
+        showings.put(session, [(alice, -n, 1) for n in range(1, 2000)], shown_on=date(2026, 1, 1))
+        session.commit()
+        read = showings.of(session, [alice], since_id=1)
+
+    assert read == []
+    assert newsroom.publish("20T08:00") == Published(due=1, queued=1)
+
+
+def test_a_stored_filter_that_cannot_be_read_matches_nothing_and_stops_nobody(newsroom: Newsroom):
+    newsroom.subscribe("alice@example.org", GRAPHS)
+    newsroom.subscribe("carol@example.org", {"Robots": "robot*"})
+    newsroom.dump("20T00:00", ["Graph one", "Robots"])
+    with db.writing(newsroom.engine) as session:
+        broken = subscriptions.topics_of(session, subscriptions.get(session, "alice@example.org"))[0]
+        session.execute(update(FilterRow).where(FilterRow.id == broken.filter_id).values(canonical="((("))
+        session.commit()
+
+    assert newsroom.publish("20T08:00") == Published(due=2, queued=1, empty=1)
