@@ -78,14 +78,14 @@ def field_suggestion(written: str) -> str | None:
 @lru_cache(maxsize=65536)
 def clause(field: str, value: str, *, quoted: bool, near: int | None) -> Leaf:
     """Return the clause that `field:value` means; raises `Mistake`."""
-    if near is not None and not (quoted and field in TEXT_FIELDS):
+    if near is not None and not (quoted and (field in TEXT_FIELDS or field == "all")):
         raise Mistake("Only words in quotes can be near one another", suggestion='"two words"~5')
     if field in TEXT_FIELDS:
         return _text(field, value, quoted=quoted, near=near)
     if field in SIGNALS:
         return _signal(field, value)
     if field == "all":
-        return _anywhere(value, quoted=quoted)
+        return _anywhere(value, quoted=quoted, near=near)
     return _READERS[field](value)
 
 
@@ -413,11 +413,11 @@ def _shown(figure: float) -> str:
     return f"{figure:.3f}".rstrip("0").rstrip(".")
 
 
-def _anywhere(value: str, *, quoted: bool) -> Anywhere:
-    texts = [_text(field, value, quoted=quoted, near=None) for field in ("tiab", "co", "jr", "org")]
+def _anywhere(value: str, *, quoted: bool, near: int | None) -> Anywhere:
+    texts = [_text(field, value, quoted=quoted, near=near) for field in ("tiab", "co", "jr", "org")]
     parts: list[Text | Person] = [*texts]
     words = texts[0].tokens
-    if "*" not in "".join(words)[:-1]:  # no star but at the end: a name, perhaps
+    if near is None and "*" not in "".join(words)[:-1]:  # no star but at the end: a name, perhaps
         parts.append(_person(" ".join(words).lower(), first=False))
     shown = texts[0].canonical.removeprefix("tiab:")
     return Anywhere(tuple(parts), f"all:{shown}")

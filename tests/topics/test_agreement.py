@@ -1,0 +1,76 @@
+"""The index gives the answer of a slow and obvious evaluator, whatever is asked."""
+
+from __future__ import annotations
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from digest import errors, topics
+from digest.topics.tree import conjunction, disjunction, negation
+from tests.topics import evaluator, strategies
+
+
+def read(written):
+    """A random filter may have too many levels; such a one is no example."""
+    try:
+        return topics.parse(written)
+    except errors.BadFilter as mistake:
+        assert "deep" in mistake.message or "characters" in mistake.message or "clauses" in mistake.message
+        return topics.parse("model")
+
+
+def numbers(bits):
+    return [number for number in range(bits.bit_length()) if bits >> number & 1]
+
+
+@settings(max_examples=400)
+@given(strategies.batches, st.lists(strategies.filters, min_size=1, max_size=4))
+def test_the_index_agrees_with_the_slow_evaluator(batch, written):
+    filters = {key: read(text) for key, text in enumerate(written)}
+
+    found = topics.Index(batch).evaluate(filters)
+
+    slow = {
+        key: [n for n, paper in enumerate(batch) if evaluator.holds(filter_.tree, paper)]
+        for key, filter_ in filters.items()
+    }
+    assert {key: numbers(bits) for key, bits in found.items()} == slow
+
+
+@settings(max_examples=100)
+@given(strategies.batches, strategies.filters, strategies.filters)
+def test_de_morgan_holds(batch, one, other):
+    index = topics.Index(batch)
+    a, b = read(one).tree, read(other).tree
+
+    assert index.value(negation(disjunction([a, b]))) == index.value(conjunction([negation(a), negation(b)]))
+    assert index.value(negation(conjunction([a, b]))) == index.value(disjunction([negation(a), negation(b)]))
+
+
+@settings(max_examples=100)
+@given(strategies.batches, st.lists(strategies.filters, min_size=1, max_size=4))
+def test_a_plan_compiled_once_gives_the_same_on_every_batch(batch, written):
+    filters = {key: read(text) for key, text in enumerate(written)}
+    plan = topics.Plan(filters)
+
+    assert topics.Index(batch).evaluate(plan) == topics.Index(batch).evaluate(filters)
+    assert topics.Index(batch[:1]).evaluate(plan) == topics.Index(batch[:1]).evaluate(filters)
+
+
+@settings(max_examples=100)
+@given(strategies.papers, strategies.filters)
+def test_explanations_match_when_the_filter_does_and_point_at_the_words(paper, written):
+    filter_ = read(written)
+
+    explained = topics.explain(filter_, paper)
+
+    assert explained.matched == evaluator.holds(filter_.tree, paper)
+    assert bool(explained.failed) != explained.matched
+    assert bool(explained.why) <= explained.matched
+    for word in explained.words:
+        shown = evaluator.papers.display(
+            f"{paper.organization.name} {paper.organization.handle}"
+            if word.field == "organization"
+            else getattr(paper, word.field)
+        )
+        assert shown[word.start : word.end] == word.text != ""
