@@ -150,7 +150,7 @@ def explained(
 
 
 @lru_cache(maxsize=4096)
-def parsed(canonical: str):
+def parsed(canonical: str) -> topics.Filter:
     """Return the filter of that canonical text."""
     return topics.parse(canonical)
 

@@ -67,13 +67,22 @@ def from_bytes(content: bytes, *, name: str | None = None) -> Press:
     """Return the stored Press, or raise Misfit if it is damaged, another than `name`, or not ours to read."""
     try:
         text = zlib.decompress(content)
-    except zlib.error as error:
+        kept = json.loads(text)
+    except (zlib.error, ValueError) as error:
         raise Misfit(f"The stored press is damaged ({error}).") from error
     if name is not None and hashlib.sha256(text).hexdigest() != name:
         raise Misfit(f"The stored press is not the one named {name}.")
-    kept = json.loads(text)
-    if kept.get("layout") != LAYOUT:
-        raise Misfit(f"The stored press has layout {kept.get('layout')}, and this release reads {LAYOUT}.")
+    layout = kept.get("layout") if isinstance(kept, dict) else None
+    if layout is not None and layout != LAYOUT:
+        raise Misfit(f"The stored press has layout {layout}, and this release reads {LAYOUT}.")
+    try:
+        return read_press(kept)
+    except (KeyError, IndexError, TypeError, ValueError) as error:
+        raise Misfit(f"The stored press is damaged ({error!r}).") from error
+
+
+def read_press(kept: Any) -> Press:
+    """Return the Press that `stored` wrote."""
     return Press(
         as_of=datetime.fromisoformat(kept["as_of"]),
         papers=tuple(read_paper(one) for one in kept["papers"]),

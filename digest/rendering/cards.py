@@ -11,6 +11,7 @@ from urllib.parse import quote, urlsplit
 
 from digest.papers import Paper, byline, display, links_of
 from digest.rendering import words
+from digest.rendering.headers import one_line
 from digest.rendering.runs import Run
 
 LONGEST_ABSTRACT = 360
@@ -84,17 +85,20 @@ def card(
         meta="" if short else meta(paper),
         href=abstract or pdf or page,
         title=runs(title(paper), [mark[1:] for mark in marks if mark[0] == "title"]),
-        byline="" if short else byline(paper),
+        byline="" if short else one_line(byline(paper)),
         abstract=abstract_runs(paper, [mark[1:] for mark in marks if mark[0] == "abstract"], form),
-        why=" · ".join(why),
+        why=one_line(" · ".join(why)),
         links=() if short else labelled(abstract=abstract, pdf=pdf, code=code, page=page),
     )
 
 
 def meta(paper: Paper) -> str:
     """Return `cs.LG · 19 Nov 2026`, as far as it is known."""
-    known = [*paper.categories[:1], *([words.short_day(paper.published)] if paper.published else [])]
-    return " · ".join(known)
+    known = [
+        *(one_line(category) for category in paper.categories[:1]),
+        *([words.short_day(paper.published)] if paper.published else []),
+    ]
+    return " · ".join(filter(None, known))
 
 
 def title(paper: Paper) -> str:
@@ -115,7 +119,7 @@ def abstract_runs(paper: Paper, marks: Sequence[tuple[int, int]], form: Form) ->
     if form is Form.BRIEF:
         shown = first_sentences(shown, 2)
     first = min((start for start, _end in marks), default=0)
-    if first < len(shown):
+    if first < len(shown) or not marks:
         return runs(shown, marks)
     opening = first_sentences(shown, 1)
     start, end = sentence_around(text, first, LONGEST_ABSTRACT - len(opening) - len(ELLIPSIS))
@@ -127,7 +131,7 @@ def sentence_around(text: str, place: int, room: int) -> tuple[int, int]:
     """Return where the sentence at `place` begins and ends; of a long one, what stands around `place`."""
     ends = [0, *sentence_ends(text), len(text)]
     start = max(end for end in ends if end <= place)
-    end = min(end for end in ends if end > place)
+    end = min((end for end in ends if end > place), default=len(text))
     start += len(text[start:end]) - len(text[start:end].lstrip())
     if end - start > room:
         start = max(start, text.rfind(" ", 0, max(start + 1, place - room // 3)) + 1)

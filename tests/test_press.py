@@ -1,0 +1,255 @@
+"""The press makes what the slow way would have made, the same bytes every time."""
+
+from __future__ import annotations
+
+import zlib
+from dataclasses import fields, replace
+from datetime import UTC, date, datetime
+from email import message_from_bytes, policy
+from email.message import EmailMessage
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from digest import press
+from digest.composition import Digest, Section
+from digest.errors import Misfit
+from digest.links import Site
+from digest.papers import Organization, Paper
+from digest.press import Press, page
+from digest.rendering import Copy, Letter, Templates, list_headers, message
+from digest.rendering.inlining import inline
+from digest.rendering.letters import FILLER
+from tests.rendering.cast import (
+    ATTENTION,
+    BARE,
+    FLOW,
+    NOW,
+    PAPERS,
+    ROBOTS,
+    by_topic,
+    copy_for,
+    pressed,
+    trending,
+)
+
+
+def the_slow_way(templates: Templates, made: Press, site: Site, digest: Digest, copy: Copy) -> Letter:
+    """Return the letter as Jinja and premailer make it of the whole page."""
+    shown = page(made, site, digest, copy)
+    context = {field.name: getattr(shown, field.name) for field in fields(shown)}
+    context |= {"site": site, "filler": FILLER}
+    return Letter(
+        subject=shown.subject,
+        text=templates.text.get_template("letters/digest/body.txt").render(context),
+        html=inline(templates.html.get_template("letters/digest/body.html").render(context)),
+    )
+
+
+# ── as premailer would have it ──────────────────────────────────────────────────────────────────
+
+NASTY = st.sampled_from(
+    [
+        "<script>alert(1)</script>", "</style><b>", "&lt;b&gt;", "a & b < c > d", "\"quotes\" and 'quotes'",
+        "{{ 7*7 }} {% raw %}", "=3D =?utf-8?q?x?=", ".", "..leading dots", "From here", "\u00a0", "\u2028", "\x85",
+        "emoji 🦜🧑🏽‍🔬", "中文标题。第二句。", "עברית \u202e reversed", "e\u0301\u0301\u0301\u0301\u0301\u0301", "<cup, on, table>",
+        "$\\alpha_{i}^2$ \\'e", "javascript:alert(1)", "trailing ", "\ttab", "\x00\x01", "ﬁ", "word", "Dr. A. B. et al. said so.",
+    ]
+)  # fmt: skip
+TEXTS = st.lists(NASTY | st.text(max_size=40), min_size=1, max_size=8).map(" ".join)
+NAMES = TEXTS.map(lambda text: text[:80]).filter(str.strip)
+URLS = st.sampled_from(
+    [
+        "https://github.com/example/flow", "javascript:alert(1)", "https://example.org/a?b=1&c=<d>\"'{e}",
+        "http://[broken", "https://exämple.org/päper#ä", "ftp://example.org/x", "https://example.org/x y.pdf", "",
+    ]
+)  # fmt: skip
+
+
+@st.composite
+def papers(draw: st.DrawFn, number: int) -> Paper:
+    return Paper(
+        id=number,
+        title=draw(TEXTS),
+        abstract=draw(TEXTS | st.just("")),
+        authors=tuple(draw(st.lists(NAMES, max_size=5))),
+        n_authors=draw(st.none() | st.integers(0, 300)),
+        organization=draw(st.none() | st.builds(Organization, handle=NAMES, name=NAMES)),
+        published=draw(st.none() | st.dates(date(1990, 1, 1), date(2026, 11, 20))),
+        categories=tuple(draw(st.lists(NAMES, max_size=2))),
+        urls=tuple(draw(st.lists(URLS, max_size=3))),
+        ids=draw(st.dictionaries(st.sampled_from(["arxiv", "doi"]), st.just("10.5555/a<b>&c"), max_size=2)),
+        first_seen_at=NOW,
+    )
+
+
+FILTERS = {1: "flow OR robot*", 2: "a", 3: "title:word OR abstract:script"}
+
+
+@st.composite
+def digests(draw: st.DrawFn) -> tuple[list[Paper], Digest]:
+    batch = [draw(papers(number)) for number in range(1, draw(st.integers(1, 6)) + 1)]
+    ids = draw(st.permutations([paper.id for paper in batch]))
+    cuts = draw(st.integers(1, len(ids)))
+    sections = tuple(
+        Section(
+            topic=draw(NAMES),
+            filter_id=draw(st.sampled_from([None, 1, 2, 3])),
+            papers=tuple(part),
+            more=draw(st.integers(0, 3)),
+        )
+        for part in (ids[:cuts], ids[cuts:])
+        if part
+    )
+    return batch, Digest(sections=sections, checked=draw(st.integers(0, 5000)))
+
+
+@settings(
+    max_examples=100,
+    deadline=None,
+    suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture],
+)
+@given(made=digests())
+def test_the_joined_letter_is_byte_for_byte_what_premailer_makes_of_the_whole_page(
+    made: tuple[list[Paper], Digest], site: Site, templates: Templates
+) -> None:
+    batch, digest = made
+    of_batch = pressed(site, templates, batch, p1="+42 votes <since> yesterday & more")
+    copy = copy_for(filters=FILTERS)
+
+    letter = press.digest_letter(of_batch, site, digest, copy)
+
+    assert letter == the_slow_way(templates, of_batch, site, digest, copy)
+
+
+def test_a_letter_of_real_dumps_is_what_premailer_makes_of_it(
+    site: Site, templates: Templates, shared
+) -> None:
+    import json
+
+    rows = [
+        json.loads(line)
+        for path in sorted((shared / "seeds").glob("*.truth.jsonl"))
+        for line in path.read_text().splitlines()
+    ]
+    batch = [
+        Paper(
+            id=n, title=row["title"], abstract=row["abstract"], n_authors=row["n_authors"], first_seen_at=NOW
+        )
+        for n, row in enumerate(rows, start=1)
+    ]
+    made = pressed(site, templates, batch)
+    for start in range(1, len(batch) - 10, 20):
+        digest = by_topic(("Everything", 1, tuple(range(start, start + 10))))
+        copy = copy_for(filters={1: "model* OR data OR learn*"})
+
+        assert press.digest_letter(made, site, digest, copy) == the_slow_way(
+            templates, made, site, digest, copy
+        )
+
+
+# ── as `email` would have it ────────────────────────────────────────────────────────────────────
+
+
+def test_the_message_reads_as_one_that_the_standard_library_builds(site: Site, templates: Templates) -> None:
+    made = pressed(site, templates, p11="+42 votes since yesterday")
+    digest = by_topic(("Flows & more", 1, (11, 14)), ("Other things", None, (12, 13)))
+    copy = copy_for(filters={1: "flow OR paper"})
+    letter = press.digest_letter(made, site, digest, copy)
+    built = EmailMessage()
+    built.set_content(letter.text, cte="quoted-printable")
+    built.add_alternative(letter.html, subtype="html", cte="quoted-printable")
+
+    built = message_from_bytes(built.as_bytes(policy=policy.SMTP), policy=policy.default)
+    parsed = message_from_bytes(press.digest_message(made, site, digest, copy), policy=policy.default)
+
+    assert [part.get_content_type() for part in parsed.walk()] == [
+        part.get_content_type() for part in built.walk()
+    ]
+    assert [part.get_content() for part in parsed.iter_parts()] == [
+        part.get_content() for part in built.iter_parts()
+    ]
+    assert [part.defects for part in parsed.walk()] == [[], [], []]
+
+
+def test_the_joined_message_says_what_the_plain_one_says(site: Site, templates: Templates) -> None:
+    made = pressed(site, templates)
+    digest, copy = trending(11, 12), copy_for(message_id="<7@example.org>")
+    joined = message_from_bytes(press.digest_message(made, site, digest, copy), policy=policy.default)
+    plain = message_from_bytes(
+        message(
+            press.digest_letter(made, site, digest, copy),
+            site=site,
+            recipient=copy.recipient,
+            message_id="<7@example.org>",
+            dated_at=copy.dated_at,
+            headers=list_headers(site, copy.unsubscribe_url, campaign=copy.edition),
+        ),
+        policy=policy.default,
+    )
+
+    assert joined.items() == plain.items()
+    assert [p.get_content() for p in joined.iter_parts()] == [p.get_content() for p in plain.iter_parts()]
+
+
+# ── the same everywhere ─────────────────────────────────────────────────────────────────────────
+
+
+def test_another_machine_makes_the_same_bytes_from_the_stored_press(site: Site, templates: Templates) -> None:
+    made = pressed(site, templates)
+    digest, copy = trending(11, 12, 13, 14), copy_for()
+
+    elsewhere = press.from_bytes(press.to_bytes(made), name=made.name)
+
+    assert elsewhere == made
+    assert press.digest_message(elsewhere, site, digest, copy) == press.digest_message(
+        made, site, digest, copy
+    )
+
+
+def test_the_same_moment_in_another_zone_makes_the_same_bytes(site: Site, templates: Templates) -> None:
+    from zoneinfo import ZoneInfo
+
+    made = pressed(site, templates)
+    elsewhere = copy_for(dated_at=NOW.astimezone(ZoneInfo("Asia/Tokyo")))
+
+    assert press.digest_message(made, site, trending(11), elsewhere) == press.digest_message(
+        made, site, trending(11), copy_for()
+    )
+
+
+def test_a_press_is_named_by_its_content(site: Site, templates: Templates) -> None:
+    made = pressed(site, templates)
+
+    assert made.name == pressed(site, templates).name
+    assert made.name != replace(made, as_of=datetime(2026, 11, 21, tzinfo=UTC)).name
+    assert made.name != pressed(replace(site, postal_address="Elsewhere"), templates).name
+
+
+def test_a_paper_comes_back_from_the_stored_press_as_it_went(site: Site, templates: Templates) -> None:
+    back = press.from_bytes(press.to_bytes(pressed(site, templates)))
+
+    assert back.papers == PAPERS
+    assert dict(back.number) == {FLOW.id: 0, ROBOTS.id: 1, ATTENTION.id: 2, BARE.id: 3}
+
+
+@pytest.mark.parametrize(
+    ("content", "complaint"),
+    [
+        (b"no press", "damaged"),
+        (zlib.compress(b"[1, 2"), "damaged"),
+        (zlib.compress(b"[1, 2]"), "damaged"),
+        (zlib.compress(b'{"layout":0}'), "layout 0"),
+        (zlib.compress(b'{"layout":1}'), "damaged"),
+    ],
+    ids=["not compressed", "not JSON", "not an object", "of another release", "half of it missing"],
+)
+def test_a_press_that_cannot_be_read_is_told_in_a_sentence(content: bytes, complaint: str) -> None:
+    with pytest.raises(Misfit, match=complaint):
+        press.from_bytes(content)
+
+
+def test_a_press_under_the_name_of_another_is_refused(site: Site, templates: Templates) -> None:
+    with pytest.raises(Misfit, match="is not the one named"):
+        press.from_bytes(press.to_bytes(pressed(site, templates)), name="0" * 64)
