@@ -36,7 +36,7 @@ def checked(text: str) -> Address:
     local, _, domain = typed.rpartition("@")
     probe = f"{local}@home.example.org" if AT_HOME.fullmatch(domain) else typed
     try:
-        found = validate_email(probe, check_deliverability=False)
+        found = validate_email(probe, check_deliverability=False, strict=True)
     except EmailNotValidError as error:
         raise BadField("email", f"{typed[:80]!r} is not an address we can write to. {error}") from None
     host = domain.lower() if probe != typed else found.ascii_domain

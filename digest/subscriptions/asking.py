@@ -22,6 +22,7 @@ from digest.editions import Schedule
 from digest.errors import BadField
 from digest.links import Site, unseal
 from digest.model import Confirmation, Consent, Subscriber, SubscriberState
+from digest.rendering import words
 from digest.subscriptions import people
 
 LIFETIME = timedelta(hours=48)
@@ -243,13 +244,13 @@ def welcome(
     session: Session, site: Site, subscriber: Subscriber, confirmation_id: int, now: datetime
 ) -> None:
     """Write the welcome letter, which says when the first digest comes."""
-    due = subscriber.next_due_at
+    due = subscriber.next_due_at or now
     outbox.put_letter(
         session,
         letter="welcome",
         subscriber_id=subscriber.id,
         email=subscriber.email,
-        decision={"next_due_at": due.isoformat() if due else None},
+        decision={"next_due": words.moment_in_words(due, subscriber.timezone, seen_from=now)},
         dedupe_key=f"welcome-{confirmation_id}",
         site=site,
         now=now,

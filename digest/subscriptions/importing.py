@@ -20,7 +20,7 @@ from sqlalchemy.orm import Session
 
 from digest import addresses, bounces, db, editions
 from digest.editions import Schedule
-from digest.errors import BadField, UsageError
+from digest.errors import BadField, BadFilter, UsageError
 from digest.links import Site
 from digest.model import Consent, FilterRow, Subscriber, SubscriberState, Subscription
 from digest.subscriptions import people
@@ -195,7 +195,10 @@ def topics_in(text: str) -> Checked:
         topics = None
     if not isinstance(topics, dict) or not all(isinstance(value, str) for value in topics.values()):
         raise BadField("topics", 'write them as JSON: {"name": "filter"}')
-    return tuple(people.checked_topics(topics))
+    try:
+        return tuple(people.checked_topics(topics))
+    except BadFilter as error:
+        raise BadField("topics", f"in {error.text!r}: {error}") from error
 
 
 # ── writing ─────────────────────────────────────────────────────────────────────────────────────

@@ -31,7 +31,7 @@ def unsubscribe(session: Session, site: Site, subscriber: Subscriber, *, now: da
         letter="goodbye",
         subscriber_id=subscriber.id,
         email=subscriber.email,
-        decision={"undo_until": (now + UNDO_FOR).date().isoformat()},
+        decision={},
         dedupe_key=f"goodbye-{subscriber.id}-{now.date()}",
         site=site,
         now=now,

@@ -1,0 +1,46 @@
+"""Addresses: what is one, and when two spellings are the same person."""
+
+import pytest
+
+from digest import addresses
+from digest.errors import BadField
+
+
+@pytest.mark.parametrize(
+    ("typed", "email", "key"),
+    [
+        pytest.param("Ada@Uni.EDU", "Ada@uni.edu", "ada@uni.edu", id="case"),
+        pytest.param("  ada@uni.edu\n", "ada@uni.edu", "ada@uni.edu", id="space around"),
+        pytest.param(
+            "ada@bücher.example", "ada@xn--bcher-kva.example", "ada@xn--bcher-kva.example", id="idn"
+        ),
+        pytest.param("ju\u0308rgen@uni.edu", "jürgen@uni.edu", "jürgen@uni.edu", id="composed"),
+        pytest.param("root@localhost", "root@localhost", "root@localhost", id="at home"),
+    ],
+)
+def test_an_address_is_kept_for_the_envelope_and_folded_for_comparison(typed, email, key):
+    assert addresses.checked(typed) == addresses.Address(email=email, key=key)
+
+
+@pytest.mark.parametrize(
+    "typed",
+    ["", "@", "ada", "ada@", "ada@uni", "a@b@uni.edu", "Ada <ada@uni.edu>", "ada@uni.edu,eve@uni.edu",
+     "ada\r\nBcc: eve@uni.edu@uni.edu", "ada@uni.edu\0", "a" * 65 + "@uni.edu", "ada@" + "u" * 300 + ".edu"],
+)  # fmt: skip
+def test_what_is_no_address_is_refused_naming_the_field(typed):
+    with pytest.raises(BadField, match="is not an address we can write to") as caught:
+        addresses.checked(typed)
+
+    assert caught.value.field == "email"
+    assert "\n" not in str(caught.value)
+
+
+def test_folding_an_address_twice_changes_nothing():
+    for email in ("ADA@BÜCHER.example", "Straße@straße.de", "x@\ud800.de", "no at sign", ""):
+        assert addresses.key(addresses.key(email)) == addresses.key(email)
+
+
+def test_a_slip_of_the_finger_is_noticed_and_an_honest_domain_is_not():
+    assert addresses.probably_meant("ada@gmial.com") == "ada@gmail.com"
+    assert addresses.probably_meant("ada@gmail.com") is None
+    assert addresses.probably_meant("ada@uni.edu") is None

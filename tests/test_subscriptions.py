@@ -1,0 +1,411 @@
+"""Subscribers: how they come, change and leave. Alice is confirmed, Bob pending, Charlie suppressed."""
+
+import json
+from datetime import UTC, date, datetime, time, timedelta
+
+import pytest
+from sqlalchemy import func, select, text
+
+from digest import bounces, editions, links, subscriptions
+from digest.bounces import Reason
+from digest.editions import Cadence, Schedule
+from digest.errors import BadField, BadFilter, NotFound
+from digest.model import (
+    Attempt,
+    Confirmation,
+    Consent,
+    Delivery,
+    DeliveryState,
+    FilterRow,
+    Lane,
+    Shown,
+    Subscriber,
+    SubscriberState,
+    Subscription,
+)
+from digest.subscriptions import Answer
+
+OSLO = Schedule(timezone="Europe/Oslo")
+
+
+@pytest.fixture
+def alice(session, now):
+    return subscriptions.add(
+        session, "Alice@Uni.edu", schedule=OSLO, topics={"Vision": "title:image*"},
+        state=SubscriberState.ACTIVE, consent="asked at the group meeting", now=now,
+    )  # fmt: skip
+
+
+@pytest.fixture
+def bob(session, site, now):
+    """Bob's confirmation: its id and the token of its link."""
+    asked = subscriptions.ask(
+        session, site, "bob@uni.edu", schedule=OSLO, topics={"Robots": "robot*"}, now=now
+    )
+    return asked.confirmation_id, links.confirm_url(site, asked.confirmation_id).rpartition("/")[2]
+
+
+@pytest.fixture
+def charlie(session, site, now):
+    bounces.suppress(session, site, "charlie@uni.edu", Reason.COMPLAINT, "", now)
+    return "charlie@uni.edu"
+
+
+def letters(session):
+    rows = select(Delivery.letter, Delivery.email).order_by(Delivery.id)
+    return [tuple(row) for row in session.execute(rows)]
+
+
+# ── adding ──────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_whoever_is_added_is_found_however_the_address_is_spelled(session, alice):
+    assert subscriptions.get(session, "ALICE@uni.EDU") is alice
+    assert (alice.email, alice.email_key) == ("Alice@uni.edu", "alice@uni.edu")
+    assert subscriptions.schedule_of(alice) == OSLO
+    assert alice.next_due_at is None  # look at the schedule now
+
+
+def test_nobody_is_made_active_without_a_word_on_how_they_agreed(session, now):
+    with pytest.raises(BadField, match="consent"):
+        subscriptions.add(session, "dora@uni.edu", state=SubscriberState.ACTIVE, now=now)
+
+
+def test_the_proof_of_consent_is_kept(session, alice, now):
+    [proof] = session.scalars(select(Consent))
+
+    assert (proof.subscriber_id, proof.given_at, proof.how) == (alice.id, now, "asked at the group meeting")
+
+
+def test_an_address_subscribes_once(session, alice, now):
+    with pytest.raises(BadField, match="is subscribed already"):
+        subscriptions.add(session, "alice@UNI.edu", now=now)
+
+
+def test_a_suppressed_address_is_not_added(session, site, charlie, now):
+    with pytest.raises(BadField, match="is suppressed"):
+        subscriptions.add(session, charlie, site=site, now=now)
+
+
+def test_an_unknown_address_gets_the_nearest_one_as_a_hint(session, alice):
+    with pytest.raises(NotFound, match=r"Did you mean alice@uni\.edu"):
+        subscriptions.get(session, "alise@uni.edu")
+
+
+def test_two_spellings_of_a_filter_are_one_filter(session, alice, now):
+    dora = subscriptions.add(session, "dora@uni.edu", topics={"Pictures": "ti:image*"}, now=now)
+
+    [hers], [hers_too] = subscriptions.topics_of(session, alice), subscriptions.topics_of(session, dora)
+    assert hers.filter_id == hers_too.filter_id
+    assert (hers.typed, hers_too.typed) == ("title:image*", "ti:image*")
+    assert session.scalar(select(func.count(FilterRow.id))) == 1
+
+
+def test_a_wrong_filter_adds_nobody(session, now):
+    with pytest.raises(BadFilter):
+        subscriptions.add(session, "dora@uni.edu", topics={"Broken": "a AND (b"}, now=now)
+    session.rollback()
+
+    assert subscriptions.find(session, "dora@uni.edu") is None
+
+
+# ── asking and confirming ───────────────────────────────────────────────────────────────────────
+
+
+def test_asking_makes_one_pending_row_and_one_letter(session, bob):
+    subscriber = subscriptions.get(session, "bob@uni.edu")
+
+    assert subscriber.state == SubscriberState.PENDING
+    assert letters(session) == [("confirm", "bob@uni.edu")]
+
+
+def test_the_letter_is_kept_without_its_token(session, bob):
+    number, token = bob
+
+    [kept] = session.execute(text("SELECT decision FROM delivery")).scalars()
+    assert json.loads(kept) == {"confirmation_id": number}
+    assert token.rpartition(".")[2] not in kept
+
+
+@pytest.mark.parametrize(
+    ("hours", "letters_by_then"),
+    [(0, 1), (23, 1), (24, 2), (48, 3), (72, 3), (24 * 29, 3), (24 * 30, 4)],
+    ids=["at once", "a day less", "a day", "two days", "three days", "29 days", "30 days"],
+)
+def test_an_address_is_asked_at_most_once_a_day_and_three_times_a_month(
+    session, site, now, hours, letters_by_then
+):
+    for hour in range(0, hours + 1, 1 if hours < 100 else 24):
+        subscriptions.ask(session, site, "bob@uni.edu", now=now + timedelta(hours=hour))
+    subscriptions.ask(session, site, "BOB@uni.edu", now=now + timedelta(hours=hours))
+
+    assert len(letters(session)) == letters_by_then
+
+
+def test_confirming_begins_with_what_was_asked_for_and_promises_the_next_edition(session, site, bob, now):
+    at_ten = now.replace(hour=10)
+
+    subscriber = subscriptions.confirm(session, site, bob[1], at_ten, network="192.0.2.0/24")
+
+    assert subscriber.state == SubscriberState.ACTIVE
+    assert subscriptions.schedule_of(subscriber) == OSLO
+    assert [topic.name for topic in subscriptions.topics_of(session, subscriber)] == ["Robots"]
+    assert subscriber.next_due_at == datetime(2026, 11, 21, 7, tzinfo=UTC)
+    assert letters(session) == [("confirm", "bob@uni.edu"), ("welcome", "bob@uni.edu")]
+    [proof] = session.scalars(select(Consent))
+    assert (proof.how, proof.address) == ("confirmed by link", "192.0.2.0/24")
+
+
+def test_a_second_press_changes_nothing(session, site, bob, now):
+    first = subscriptions.confirm(session, site, bob[1], now)
+    again = subscriptions.confirm(session, site, bob[1], now + timedelta(days=9))
+
+    assert again is first
+    assert len(letters(session)) == 2
+
+
+def test_a_used_link_does_not_bring_back_who_has_left(session, site, bob, now):
+    subscriber = subscriptions.confirm(session, site, bob[1], now)
+    subscriptions.unsubscribe(session, site, subscriber, now=now)
+
+    assert subscriptions.confirm(session, site, bob[1], now).state == SubscriberState.UNSUBSCRIBED
+
+
+def test_a_confirmation_lapses_in_48_hours(session, site, bob, now):
+    assert subscriptions.confirm(session, site, bob[1], now + timedelta(hours=48)) is None
+    assert subscriptions.confirm(session, site, bob[1], now + timedelta(hours=47)) is not None
+
+
+@pytest.mark.parametrize("token", ["", "x", "a.b.c", "..", "é.1.é", "0.1.0", "0.99999999999999999999.0"])
+def test_a_link_that_is_not_ours_confirms_nothing(session, site, bob, now, token):
+    assert subscriptions.confirm(session, site, token, now) is None
+
+
+def test_an_unsubscribe_link_does_not_confirm(session, site, bob, now):
+    other = links.seal(site, "unsubscribe", str(bob[0]))
+
+    assert subscriptions.confirm(session, site, other, now) is None
+
+
+def test_nothing_is_sent_to_a_suppressed_address(session, site, charlie, now):
+    assert subscriptions.ask(session, site, charlie, now=now).answer is Answer.SUPPRESSED
+    assert letters(session) == []
+    assert session.scalar(select(func.count(Subscriber.id))) == 0
+
+
+def test_a_suppression_that_came_after_the_letter_still_wins(session, site, bob, now):
+    bounces.suppress(session, site, "bob@uni.edu", Reason.COMPLAINT, "", now)
+
+    assert subscriptions.confirm(session, site, bob[1], now) is None
+
+
+def test_asking_for_somebody_who_gets_digests_changes_nothing_of_theirs(session, site, alice, now):
+    for _ in range(3):
+        asked = subscriptions.ask(session, site, "alice@uni.edu", topics={"Evil": "spam"}, now=now)
+
+    assert asked.answer is Answer.KNOWN
+    assert alice.state == SubscriberState.ACTIVE
+    assert [topic.name for topic in subscriptions.topics_of(session, alice)] == ["Vision"]
+    assert letters(session) == [("settings", "Alice@uni.edu")]
+
+
+def test_who_has_left_comes_back_only_by_confirming(session, site, alice, now):
+    subscriptions.remove(session, "alice@uni.edu", now=now)
+
+    asked = subscriptions.ask(session, site, "alice@uni.edu", now=now)
+    assert (asked.answer, alice.state) == (Answer.ASKED, SubscriberState.UNSUBSCRIBED)
+    token = links.confirm_url(site, asked.confirmation_id).rpartition("/")[2]
+    assert subscriptions.confirm(session, site, token, now).state == SubscriberState.ACTIVE
+    assert alice.cut_at is None
+
+
+@pytest.mark.parametrize(
+    ("domains", "refused"),
+    [
+        pytest.param(None, False, id="open"),
+        pytest.param(frozenset({"uni.edu"}), False, id="our domain"),
+        pytest.param(frozenset({"lab.org"}), True, id="another domain"),
+        pytest.param(frozenset(), True, id="closed"),
+    ],
+)
+def test_the_site_says_who_may_sign_up(session, site, now, domains, refused):
+    if not refused:
+        subscriptions.ask(session, site, "bob@uni.edu", may_sign_up=domains, now=now)
+        return
+    with pytest.raises(BadField, match="This site is"):
+        subscriptions.ask(session, site, "bob@uni.edu", may_sign_up=domains, now=now)
+
+
+# ── changing ────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_a_new_hour_counts_from_the_next_edition(session, alice, now):
+    alice.next_due_at = datetime(2026, 11, 21, 7, tzinfo=UTC)  # today's was had at 08:00
+
+    subscriptions.edit(session, alice, now=now, schedule=subscriptions.schedule_with(alice, at="18:00"))
+
+    assert alice.next_due_at == datetime(2026, 11, 20, 17, tzinfo=UTC)  # today's name is taken: nothing comes
+    assert alice.at == time(18)
+
+
+def test_moving_the_hour_back_past_now_does_not_lose_todays_edition(session, alice):
+    early = datetime(2026, 11, 20, 6, tzinfo=UTC)
+    alice.next_due_at = datetime(2026, 11, 20, 7, tzinfo=UTC)
+
+    subscriptions.edit(session, alice, now=early, schedule=subscriptions.schedule_with(alice, at="06:30"))
+
+    assert alice.next_due_at is None
+    assert editions.edition_open(subscriptions.schedule_of(alice), early) is not None
+
+
+def test_an_edit_says_whether_anything_changed(session, alice, now):
+    same = subscriptions.schedule_with(alice)
+
+    assert not subscriptions.edit(session, alice, now=now, schedule=same, topics={"Vision": "title:image*"})
+    assert subscriptions.edit(session, alice, now=now, name="Alice")
+    assert subscriptions.edit(session, alice, now=now, topics={})
+    assert subscriptions.topics_of(session, alice) == []
+
+
+@pytest.mark.parametrize(
+    ("change", "field", "hint"),
+    [
+        ({"cadence": "dayly"}, "cadence", "Did you mean daily"),
+        ({"cadence": "weekly-f"}, "cadence", "Did you mean weekly-fri"),
+        ({"at": "25:00"}, "at", "Write it as 08:00"),
+        ({"timezone": "Oslo"}, "timezone", "Did you mean Europe/Oslo"),
+        ({"timezone": "New York"}, "timezone", "Did you mean America/New_York"),
+    ],
+    ids=str,
+)
+def test_a_wrong_word_names_its_field_and_the_one_that_was_meant(session, alice, change, field, hint):
+    with pytest.raises(BadField, match=hint) as caught:
+        subscriptions.schedule_with(alice, **change)
+
+    assert caught.value.field == field
+
+
+@pytest.mark.parametrize(
+    "word", ["daily", "weekdays", "weekly", "weekly-tue", "weekly-fri", "weekly-sun", "monthly"]
+)
+def test_a_cadence_reads_back_as_it_is_spelled(word):
+    cadence, weekday = editions.cadence_in(word)
+
+    assert editions.cadence_spelling(Schedule(cadence=cadence, weekday=weekday)) == word
+
+
+def test_monday_is_the_weekly_day_unless_another_is_named():
+    assert editions.cadence_in("weekly-mon") == editions.cadence_in("weekly") == (Cadence.WEEKLY, 0)
+
+
+def test_a_leave_ends_on_its_day_where_the_subscriber_lives(session, alice, now):
+    alice.timezone = "Pacific/Kiritimati"  # 14 hours ahead
+    assert subscriptions.pause(session, alice, date(2026, 11, 25), now)
+
+    assert subscriptions.wake(session, datetime(2026, 11, 24, 9, 59, tzinfo=UTC)) == 0
+    assert subscriptions.wake(session, datetime(2026, 11, 24, 10, 0, tzinfo=UTC)) == 1
+    assert (alice.state, alice.next_due_at) == (SubscriberState.ACTIVE, None)
+
+
+def test_a_leave_without_an_end_waits_for_its_owner(session, alice, now):
+    subscriptions.pause(session, alice, None, now)
+
+    assert subscriptions.wake(session, now + timedelta(days=4000)) == 0
+    assert subscriptions.resume(session, alice)
+    assert not subscriptions.resume(session, alice)
+
+
+def test_a_leave_cannot_end_in_the_past(session, alice, now):
+    with pytest.raises(BadField, match="is not ahead"):
+        subscriptions.pause(session, alice, now.date(), now)
+
+
+# ── leaving ─────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_leaving_works_at_once_and_once(session, site, alice, now):
+    assert subscriptions.unsubscribe(session, site, alice, now=now)
+    assert not subscriptions.unsubscribe(session, site, alice, now=now)
+
+    assert (alice.state, alice.left_at) == (SubscriberState.UNSUBSCRIBED, now)
+    assert letters(session) == [("goodbye", "Alice@uni.edu")]
+
+
+def test_a_mistaken_press_can_be_taken_back_for_30_days(session, site, alice, now):
+    subscriptions.unsubscribe(session, site, alice, now=now)
+
+    assert not subscriptions.undo(session, alice, now=now + timedelta(days=30))
+    assert subscriptions.undo(session, alice, now=now + timedelta(days=29))
+    assert (alice.state, alice.left_at) == (SubscriberState.ACTIVE, None)
+
+
+def test_who_never_confirmed_cannot_come_in_by_undoing(session, site, bob, now):
+    subscriber = subscriptions.get(session, "bob@uni.edu")
+    subscriptions.unsubscribe(session, site, subscriber, now=now)
+
+    assert not subscriptions.undo(session, subscriber, now=now)
+
+
+def test_an_erased_person_is_in_no_table(session, site, alice, now):
+    subscriptions.unsubscribe(session, site, alice, now=now)
+    [delivery] = session.scalars(select(Delivery))
+    session.add(
+        Attempt(delivery_id=delivery.id, lease="x", began_at=now, reply="550 no such user Alice@uni.edu")
+    )
+    session.add(Shown(subscriber_id=alice.id, paper_id=1, delivery_id=delivery.id, shown_on=now.date()))
+    session.flush()
+
+    subscriptions.erase(session, site, "alice@uni.edu", now=now)
+    session.expire_all()
+
+    everything = ""
+    for table in Subscriber.metadata.sorted_tables:
+        everything += str(session.execute(select(table)).all())
+    assert "alice" not in everything.lower()
+    assert (delivery.state, delivery.reason) == (DeliveryState.SUPPRESSED, "erased")
+    assert session.scalar(select(func.count()).select_from(Shown)) == 0
+    assert not bounces.is_suppressed(session, site, "alice@uni.edu")
+
+
+def test_what_was_sent_to_an_erased_person_still_counts(session, site, alice, now):
+    session.add(
+        Delivery(
+            subscriber_id=alice.id,
+            email=alice.email,
+            letter="digest",
+            lane=Lane.BULK,
+            edition="daily-2026-11-20",
+            dated_at=now,
+            due_at=now,
+            expires_at=now,
+            state=DeliveryState.SENT,
+        )
+    )
+    session.flush()
+
+    subscriptions.erase(session, site, "alice@uni.edu", now=now)
+    session.expire_all()
+
+    [kept] = session.scalars(select(Delivery))
+    assert (kept.state, kept.email, kept.subscriber_id) == (DeliveryState.SENT, None, None)
+
+
+def test_who_asked_never_to_hear_from_us_again_does_not(session, site, alice, now):
+    subscriptions.erase(session, site, "alice@uni.edu", now=now, keep_out=True)
+
+    assert subscriptions.ask(session, site, "alice@uni.edu", now=now).answer is Answer.SUPPRESSED
+
+
+def test_an_old_link_does_not_open_a_newcomers_door(session, site, alice, now):
+    old = alice.id
+    subscriptions.erase(session, site, "alice@uni.edu", now=now)
+
+    assert subscriptions.add(session, "dora@uni.edu", now=now).id != old
+
+
+def test_a_subscribers_rows_go_with_them(session, site, alice, bob, now):
+    subscriptions.erase(session, site, "alice@uni.edu", now=now)
+    subscriptions.erase(session, site, "bob@uni.edu", now=now)
+
+    for row in (Subscriber, Subscription, Consent, Confirmation):
+        assert session.scalar(select(func.count()).select_from(row)) == 0
