@@ -99,7 +99,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         return app(args=arguments, prog_name="digest", standalone_mode=False) or 0
     except BadFilter as error:
-        return complain(f"filter\n{error.pointed()}", 2)
+        return complain(pointed(error), 2)
     except UsageError as error:
         return complain(str(error), 2)
     except DigestError as error:
@@ -108,6 +108,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return complain(error.format_message(), error.exit_code)
     except typer.Abort:
         return complain("stopped", 1)
+
+
+def pointed(error: BadFilter) -> str:
+    """Return what is wrong with a filter, and below it the filter with carets under the mistake."""
+    text, carets, *_ = error.pointed().splitlines()
+    return f"{error}\n  {text}\n  {carets}"
 
 
 def complain(message: str, code: int) -> int:

@@ -36,8 +36,11 @@ def deliveries(
         screen.lines(as_report(row) for row in rows)
         return
     screen.table(
-        ("id#", "letter", "edition", "to", "state", "tries#", "due", "reason"),
-        ((str(r.id), r.letter, r.edition, r.email, r.state, r.attempts, r.due_at, r.reason) for r in rows),
+        ("id#", "letter", "edition", "to", "state", "tries#", "when", "reason"),
+        (
+            (str(r.id), r.letter, r.edition, r.email, r.state, r.attempts, r.settled_at or r.due_at, r.reason)
+            for r in rows
+        ),
         stretch="reason",
         empty="No deliveries.",
     )

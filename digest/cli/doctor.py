@@ -207,16 +207,25 @@ def connected(url: str) -> socket.socket:
     """Return a connection to where a broker URL points: a socket file, a port, a port behind TLS."""
     parts = urlsplit(url)
     if parts.scheme in {"redis+socket", "unix"}:
-        connection = socket.socket(socket.AF_UNIX)
-        connection.settimeout(PATIENCE)
-        connection.connect(parts.path)
-        return connection
+        return connected_to_file(parts.path)
     address = (parts.hostname or "localhost", parts.port or 6379)
     connection = socket.create_connection(address, timeout=PATIENCE)
     if parts.scheme == "rediss":
         import ssl
 
         return ssl.create_default_context().wrap_socket(connection, server_hostname=parts.hostname)
+    return connection
+
+
+def connected_to_file(path: str) -> socket.socket:
+    """Return a connection to a socket file."""
+    connection = socket.socket(socket.AF_UNIX)
+    connection.settimeout(PATIENCE)
+    try:
+        connection.connect(path)
+    except OSError:
+        connection.close()
+        raise
     return connection
 
 

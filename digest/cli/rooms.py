@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
 
+from digest.cli.options import clock
 from digest.errors import BadField, DigestError, UsageError
 
 if TYPE_CHECKING:
@@ -48,11 +49,15 @@ class House:
 
         return db.reading(self.engine)
 
-    def writing(self) -> AbstractContextManager[Session]:
-        """Open a session for a story."""
-        from digest import db
+    @contextmanager
+    def writing(self) -> Iterator[Session]:
+        """Open a session for a story, if this machine fits to what others wrote into this database."""
+        from digest import db, fingerprints
 
-        return db.writing(self.engine)
+        with db.writing(self.engine) as session:
+            fingerprints.check(session, self.site, self.templates.fingerprint, now=clock(None))
+            session.commit()
+            yield session
 
     @contextmanager
     def transport(self) -> Iterator[Transport]:

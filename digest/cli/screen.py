@@ -42,10 +42,8 @@ def lines(values: Iterable[Any]) -> None:
 
 
 def plain(value: Any) -> Any:
-    """Return what JSON has for a value it does not know: moments in ISO 8601, UTC with a Z."""
+    """Return what JSON has for a value it does not know: moments in ISO 8601."""
     match value:
-        case datetime():
-            return value.isoformat().replace("+00:00", "Z")
         case date() | time():
             return value.isoformat()
         case Enum():

@@ -71,7 +71,7 @@ def test_papers_has_every_field_scripts_rely_on(digest: Digest) -> None:
         "published": "2026-11-19",
         "urls": ["https://code.example.org/borrowed-light"],
         "signals": {"comments": 7},
-        "first_seen_at": "2026-11-20T00:00:00Z",
+        "first_seen_at": "2026-11-20T00:00:00+00:00",
     }
     assert papers[2]["signals"] == {}
 

@@ -1,0 +1,200 @@
+"""How the house is, what is wrong with it, and how it is set up."""
+
+from __future__ import annotations
+
+import os
+import pty
+import socket
+import subprocess
+import sys
+import tomllib
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from tests.cli.conftest import FRIDAY, Digest
+from tests.conftest import ROOT
+
+
+@pytest.mark.usefixtures("catalog", "ada")
+def test_status_counts_people_papers_and_mail(digest: Digest) -> None:
+    digest("publish", "--now", FRIDAY)
+
+    status = digest("status", "--now", FRIDAY, "--json").document
+
+    assert status["subscribers"] == {"pending": 0, "active": 1, "paused": 0, "unsubscribed": 0}
+    assert (status["catalog"]["papers"], status["catalog"]["dumps"]) == (3, 1)
+    assert status["outbox"]["queued"] == 1
+    assert status["next_due_at"] == "2026-11-21T08:00:00+00:00"
+    assert (status["due_now"], status["heartbeats"]) == (0, [])
+    assert [dump["new"] for dump in status["dumps"]] == [3]
+
+
+def test_status_tells_no_secret(digest: Digest, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("DIGEST_SECRET_KEY", "hidden-key")
+    monkeypatch.setenv("DIGEST_PEPPER", "hidden-pepper")
+    monkeypatch.setenv("DIGEST_BROKER_URL", "redis://user:hidden-word@127.0.0.1:6379/0")
+    monkeypatch.setenv("DIGEST_MAIL_URL", "smtp://me:hidden-pass@127.0.0.1:587?starttls=true")
+
+    shown = [digest("status", *options) for options in ([], ["--json"])]
+
+    for ran in shown:
+        assert ran.code == 0
+        assert "hidden" not in ran.out + ran.err
+        assert "redis://user:***@127.0.0.1:6379/0" in ran.out
+
+
+def test_a_new_house_is_healthy(digest: Digest) -> None:
+    findings = {line["thing"]: line for line in digest("doctor", "--json").lines}
+
+    assert digest("doctor").code == 0
+    assert {"data", "secrets", "dumps", "templates", "database", "broker", "mail", "address"} == set(findings)
+    assert not [thing for thing, finding in findings.items() if finding["health"] == "wrong"]
+
+
+def test_the_doctor_names_what_does_not_answer_and_what_to_do(
+    digest: Digest, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("DIGEST_DATABASE_URL", "postgresql://digest:hidden@127.0.0.1:1/digest")
+    monkeypatch.setenv("DIGEST_BROKER_URL", "redis://:hidden@127.0.0.1:1/0")
+    monkeypatch.setenv("DIGEST_MAIL_URL", "smtp://127.0.0.1:1")
+
+    ran = digest("doctor", "--json")
+
+    wrong = {line["thing"]: line for line in ran.lines if line["health"] == "wrong"}
+    assert (ran.code, sorted(wrong)) == (1, ["broker", "database", "mail"])
+    assert all("127.0.0.1:1" in line["says"] for line in wrong.values())
+    assert all("DIGEST_" in line["says"] + line["mend"] for line in wrong.values())
+    assert "hidden" not in ran.out
+
+
+def test_the_doctor_notices_keys_that_others_can_read(digest: Digest, tmp_path: Path) -> None:
+    digest("status")
+    (tmp_path / "data" / "secret_key").chmod(0o644)
+
+    ran = digest("doctor", "--json")
+
+    assert [line["mend"] for line in ran.lines if line["health"] == "wrong"] == [
+        f"chmod 600 {tmp_path / 'data' / 'secret_key'}"
+    ]
+
+
+def test_the_doctor_hears_a_real_broker(
+    digest: Digest, redis_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("DIGEST_BROKER_URL", redis_url)
+
+    broker = next(line for line in digest("doctor", "--json").lines if line["thing"] == "broker")
+
+    assert broker["health"] == "fine"
+
+
+def test_a_setting_up_with_options_asks_nothing(digest: Digest, tmp_path: Path) -> None:
+    first = digest("init", "--site-name", 'Papers & "More"', "--sender", "Papers <papers@localhost>")
+    digest("init", "--signup", "uni.example")
+
+    path = tmp_path / "data" / "digest.toml"
+    assert first.code == 0
+    assert path.stat().st_mode & 0o777 == 0o600
+    assert tomllib.loads(path.read_text()) == {
+        "site_name": 'Papers & "More"',
+        "sender": "Papers <papers@localhost>",
+        "signup": "uni.example",
+    }
+    assert digest("status", "--json").document["settings"]["site_name"] == 'Papers & "More"'
+
+
+def test_a_setting_that_does_not_fit_is_not_written(digest: Digest, tmp_path: Path) -> None:
+    ran = digest("init", "--base-url", "digest.example.org")
+
+    assert (ran.code, "DIGEST_BASE_URL" in ran.err) == (2, True)
+    assert not (tmp_path / "data" / "digest.toml").exists()
+
+
+def test_a_test_mail_arrives(digest: Digest, tmp_path: Path) -> None:
+    ran = digest("init", "--test-to", "me@localhost")
+
+    (mail,) = (tmp_path / "data" / "outbox" / "new").iterdir()
+    assert ran.code == 0
+    assert b"To: me@localhost" in mail.read_bytes()
+
+
+def test_a_test_mail_that_cannot_be_sent_says_so(digest: Digest) -> None:
+    with closing(socket.socket()) as taken:
+        taken.bind(("127.0.0.1", 0))
+        port = taken.getsockname()[1]
+
+        ran = digest("init", "--mail-url", f"smtp://127.0.0.1:{port}", "--test-to", "me@localhost")
+
+    assert ran.code == 1
+    assert "was not taken" in ran.err
+
+
+def test_seven_questions_are_asked_at_a_terminal(tmp_path: Path) -> None:
+    answers = ["Papers", "", "nonsense", "", "", "1 Main Street", "closed", "me@localhost"]
+    master, slave = pty.openpty()
+    with os.fdopen(master, "wb", buffering=0) as typing, os.fdopen(slave):
+        typing.write("".join(f"{answer}\n" for answer in answers).encode())
+        asked = subprocess.run(
+            [sys.executable, "-m", "digest", "init"],
+            stdin=slave,
+            capture_output=True,
+            text=True,
+            cwd=ROOT,
+            check=True,
+            timeout=60,
+        )
+
+    assert tomllib.loads((tmp_path / "data" / "digest.toml").read_text()) == {
+        "site_name": "Papers",
+        "base_url": "http://127.0.0.1:8000",
+        "sender": "Digest <digest@localhost>",
+        "postal_address": "1 Main Street",
+        "signup": "closed",
+    }
+    assert "DIGEST_MAIL_URL: write smtp" in asked.stderr
+    assert "A test mail to me@localhost is on its way." in asked.stdout
+
+
+def test_the_schema_is_made_once(digest: Digest) -> None:
+    made = digest("db", "upgrade", "--json").document
+    again = digest("db", "upgrade", "--json").document
+
+    assert (made["from"], made["changed"]) == (None, True)
+    assert again == {"from": made["to"], "to": made["to"], "changed": False}
+
+
+@pytest.mark.usefixtures("catalog")
+def test_the_same_commands_stand_on_postgresql(
+    digest: Digest, dump: Path, empty_postgres_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("DIGEST_DATABASE_URL", empty_postgres_url)
+
+    assert digest("intake", dump, "--date", "2026-11-20").code == 0
+    digest("subscribers", "add", "ada@example.org", "--confirmed", "--consent", "x", "--now", FRIDAY)
+    ran = digest("run", "--now", FRIDAY, "--json").document
+
+    assert len(digest("papers", "--json").lines) == 3
+    assert (ran["published"]["queued"], ran["delivered"]["sent"]) == (1, 1)
+
+
+@pytest.mark.parametrize("name", ["DIGEST_SECRET_KEY", "DIGEST_PEPPER"])
+def test_a_machine_with_other_keys_may_not_write(
+    digest: Digest, ada: str, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    monkeypatch.setenv(name, "a key of another house")
+
+    ran = digest("subscribers", "edit", ada, "--name", "Eve")
+
+    assert (ran.code, name in ran.err) == (1, True)
+    assert digest("subscribers", "show", ada, "--json").document["name"] == ""
+
+
+def test_a_new_key_in_front_of_the_old_one_is_welcome(
+    digest: Digest, ada: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    old = (tmp_path / "data" / "secret_key").read_text()
+    monkeypatch.setenv("DIGEST_SECRET_KEY", f"a-new-key,{old}")
+
+    assert digest("subscribers", "edit", ada, "--name", "Ada").code == 0

@@ -1,0 +1,128 @@
+"""From what is due to what is sent, one command at a time."""
+
+from __future__ import annotations
+
+import email
+import email.policy
+import shutil
+from pathlib import Path
+
+import pytest
+
+from tests.cli.conftest import FRIDAY, Digest
+
+NOTHING_PUBLISHED = {"due": 0, "queued": 0, "empty": 0, "already": 0, "expired": 0}
+NOTHING_DELIVERED = {
+    "sent": 0, "deferred": 0, "failed": 0, "suppressed": 0, "expired": 0, "stuck": 0, "in_doubt": 0,
+}  # fmt: skip
+
+
+def outbox(tmp_path: Path) -> list[Path]:
+    """The mails in the local Maildir."""
+    return sorted((tmp_path / "data" / "outbox" / "new").glob("*"))
+
+
+@pytest.mark.usefixtures("catalog")
+def test_what_is_due_is_published_once_and_delivered_once(digest: Digest, ada: str, tmp_path: Path) -> None:
+    published = [digest("publish", "--now", FRIDAY, "--json").document for _ in range(2)]
+    delivered = [digest("deliver", "--now", FRIDAY, "--json").document for _ in range(2)]
+
+    assert published == [
+        NOTHING_PUBLISHED | {"due": 1, "queued": 1},
+        NOTHING_PUBLISHED | {"due": 1, "already": 1},
+    ]
+    assert delivered == [NOTHING_DELIVERED | {"sent": 1}, NOTHING_DELIVERED]
+    assert len(outbox(tmp_path)) == 1
+    mail = email.message_from_bytes(outbox(tmp_path)[0].read_bytes(), policy=email.policy.default)
+    assert ada in str(mail["To"])
+    assert "Borrowed Light" in str(mail["Subject"])
+
+
+@pytest.mark.usefixtures("catalog")
+def test_a_preview_is_what_will_be_sent_and_changes_nothing(digest: Digest, ada: str, tmp_path: Path) -> None:
+    before = [digest("subscribers", "show", ada).out, digest("status", "--now", FRIDAY).out]
+    told = digest("preview", ada, "--now", FRIDAY, "--out", tmp_path / "preview", "--json").document
+    after = [digest("subscribers", "show", ada).out, digest("status", "--now", FRIDAY).out]
+    digest("publish", "--now", FRIDAY)
+    digest("deliver", "--now", FRIDAY)
+
+    written = {path.name: path.read_bytes() for path in (tmp_path / "preview").iterdir()}
+    assert sorted(written) == ["digest.eml", "digest.html", "digest.json", "digest.txt"]
+    assert before == after
+    sent = email.message_from_bytes(outbox(tmp_path)[0].read_bytes(), policy=email.policy.default)
+    seen = email.message_from_bytes(written["digest.eml"], policy=email.policy.default)
+    for kind, name in (("plain", "digest.txt"), ("html", "digest.html")):
+        bodies = [mail.get_body((kind,)) for mail in (sent, seen)]
+        texts = [body.get_content().replace("\r\n", "\n") for body in bodies if body is not None]
+        assert texts == [written[name].decode()] * 2
+    assert sent["Subject"] == seen["Subject"]
+    assert [paper["title"][:14] for section in told["sections"] for paper in section["papers"]] == [
+        "Borrowed Light"
+    ]
+
+
+@pytest.mark.usefixtures("ada")
+def test_one_round_reads_the_folder_publishes_and_delivers(
+    digest: Digest, dump: Path, tmp_path: Path
+) -> None:
+    folder = tmp_path / "data" / "dumps"
+    folder.mkdir(parents=True)
+    shutil.move(dump, folder / "today.txt")
+    (folder / "empty.txt").touch()
+
+    ran = digest("run", "--now", FRIDAY, "--json").document
+    again = digest("run", "--now", FRIDAY, "--json").document
+
+    assert {(Path(one["path"]).name, one["state"], one["new"]) for one in ran["dumps"]} == {
+        ("today.txt", "loaded", 3),
+        ("empty.txt", "rejected", 0),
+    }
+    assert (ran["published"]["queued"], ran["delivered"]["sent"]) == (1, 1)
+    assert (again["dumps"], again["published"]["already"], again["delivered"]["sent"]) == ([], 1, 0)
+    assert (folder / "done" / "today.txt").exists()
+    assert (folder / "rejected" / "empty.txt.reason.txt").exists()
+
+
+@pytest.mark.usefixtures("catalog")
+def test_the_ledger_says_what_became_of_every_letter(digest: Digest, ada: str) -> None:
+    digest("subscribers", "add", "bob@example.org", "--now", FRIDAY)
+    digest("publish", "--now", FRIDAY)
+
+    lines = digest("deliveries", "--json").lines
+    assert [(line["letter"], line["email"], line["state"]) for line in lines] == [
+        ("digest", ada, "queued"),
+        ("confirm", "bob@example.org", "queued"),
+    ]
+    assert [line["email"] for line in digest("deliveries", "--email", ada.upper(), "--json").lines] == [ada]
+    assert digest("deliveries", "--state", "sent", "--json").out == ""
+    assert "daily-2026-11-20" in digest("deliveries").out
+
+
+@pytest.mark.usefixtures("catalog")
+def test_a_mail_server_that_does_not_answer_defers_and_loses_nothing(
+    digest: Digest, ada: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    digest("publish", "--now", FRIDAY)
+    monkeypatch.setenv("DIGEST_MAIL_URL", "smtp://127.0.0.1:1")
+
+    ran = digest("deliver", "--now", FRIDAY, "--json")
+    states = [line["state"] for line in digest("deliveries", "--json").lines]
+
+    assert "Traceback" not in ran.err
+    assert ran.document["sent"] == 0
+    assert states == ["queued"]
+    monkeypatch.delenv("DIGEST_MAIL_URL")
+    assert digest("deliver", "--now", "2026-11-20T12:00:00Z", "--json").document["sent"] == 1
+
+
+@pytest.mark.usefixtures("catalog", "ada")
+def test_mail_does_not_leave_while_its_links_work_only_here(
+    digest: Digest, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    digest("publish", "--now", FRIDAY)
+    monkeypatch.setenv("DIGEST_MAIL_URL", "smtp://mail.example.org:25")
+
+    ran = digest("deliver", "--now", FRIDAY)
+
+    assert ran.code == 1
+    assert "DIGEST_BASE_URL" in ran.err
