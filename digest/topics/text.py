@@ -26,115 +26,20 @@ _POSSESSIVE = re.compile(r"['’][sS]$")
 
 HYPHENS = "-‐‑⁃−–_"
 
-_GREEK = str.maketrans(
-    dict(
-        zip(
-            "αβγδεζηθικλμνξοπρστυφχψω",
-            [
-                "alpha",
-                "beta",
-                "gamma",
-                "delta",
-                "epsilon",
-                "zeta",
-                "eta",
-                "theta",
-                "iota",
-                "kappa",
-                "lambda",
-                "mu",
-                "nu",
-                "xi",
-                "omicron",
-                "pi",
-                "rho",
-                "sigma",
-                "tau",
-                "upsilon",
-                "phi",
-                "chi",
-                "psi",
-                "omega",
-            ],
-            strict=True,
-        )
-    )
+_GREEK_LETTERS = "αβγδεζηθικλμνξοπρστυφχψω"
+_GREEK_NAMES = (
+    "alpha beta gamma delta epsilon zeta eta theta iota kappa lambda mu nu xi omicron pi rho sigma "
+    "tau upsilon phi chi psi omega"
 )
+_GREEK = str.maketrans(dict(zip(_GREEK_LETTERS, _GREEK_NAMES.split(), strict=True)))
 
 #: Words that never make a compound with a neighbour they are merely beside: "in form" is not "inform".
-FUNCTION_WORDS = frozenset(
-    [
-        "a",
-        "an",
-        "and",
-        "any",
-        "are",
-        "as",
-        "at",
-        "be",
-        "but",
-        "by",
-        "can",
-        "do",
-        "for",
-        "from",
-        "get",
-        "has",
-        "have",
-        "he",
-        "her",
-        "his",
-        "how",
-        "if",
-        "in",
-        "into",
-        "is",
-        "it",
-        "its",
-        "may",
-        "me",
-        "my",
-        "no",
-        "nor",
-        "not",
-        "now",
-        "of",
-        "off",
-        "on",
-        "one",
-        "or",
-        "our",
-        "out",
-        "over",
-        "so",
-        "such",
-        "than",
-        "that",
-        "the",
-        "their",
-        "them",
-        "then",
-        "there",
-        "these",
-        "they",
-        "this",
-        "to",
-        "too",
-        "up",
-        "us",
-        "use",
-        "was",
-        "we",
-        "were",
-        "what",
-        "when",
-        "which",
-        "who",
-        "will",
-        "with",
-        "you",
-    ]
-) - {"over", "off", "on", "out", "up"}
+_FUNCTION_WORDS = (
+    "a an and any are as at be but by can do for from get has have he her his how if in into is it "
+    "its may me my no nor not now of one or our so such than that the their them then there these "
+    "they this to too us use was we were what when which who will with you"
+)
+FUNCTION_WORDS = frozenset(_FUNCTION_WORDS.split())
 
 ACRONYM = re.compile(r"[A-Z]{2,5}s?")
 
@@ -148,22 +53,8 @@ _IRREGULAR = {
     "aliases": "alias", "canvases": "canvas", "corpuses": "corpus", "leaves": "leaf", "lives": "life",
     "children": "child", "people": "person", "mice": "mouse", "quizzes": "quiz",
 }  # fmt: skip
-_WHOLE = frozenset(
-    [
-        "bias",
-        "lens",
-        "gas",
-        "atlas",
-        "alias",
-        "canvas",
-        "chaos",
-        "series",
-        "species",
-        "always",
-        "perhaps",
-        "towards",
-    ]
-)
+_SINGULARS = "bias lens gas atlas alias canvas chaos series species always perhaps towards"
+_WHOLE = frozenset(_SINGULARS.split())
 
 
 @dataclass(frozen=True, slots=True)

