@@ -9,7 +9,7 @@ from __future__ import annotations
 from datetime import date
 from typing import BinaryIO
 
-from digest.dumps import blocks, pairs
+from digest.dumps import blocks, marked, pairs
 from digest.dumps.reading import Format, Header, Items, Problem, Reading, Source, excerpt
 from digest.errors import BadField, Unreadable
 from digest.papers import Record
@@ -17,7 +17,7 @@ from digest.papers import Record
 __all__ = ["FORMATS", "Format", "Header", "Problem", "Reading", "Source", "read"]
 
 #: Every format, in the order in which they are tried.
-FORMATS: tuple[Format, ...] = (pairs, blocks)
+FORMATS: tuple[Format, ...] = (marked, pairs, blocks)
 
 MAX_TITLE = 1_000
 MAX_ABSTRACT = 50_000

@@ -100,6 +100,9 @@ class Draft:
     published: date | None = None
     inferred: bool = False
     signals: dict[str, float] = field(default_factory=dict)
+    ids: dict[str, str] = field(default_factory=dict)
+    urls: list[str] = field(default_factory=list)  #: beside those in the abstract
+    is_summary: bool = False
     has_meta: bool = False
     fault: str = ""
 
@@ -107,16 +110,18 @@ class Draft:
         """Return the finished paper, or what was wrong with it."""
         if self.fault:
             return Problem(line=self.line, reason=self.fault, excerpt=excerpt(self.title))
-        urls = page.urls_in(self.abstract or "")
+        urls = dict.fromkeys((*self.urls, *page.urls_in(self.abstract or "")))
         return Record(
             title=self.title,
             abstract=self.abstract or "",
+            ids=self.ids,
             n_authors=self.n_authors,
             organization=self.organization,
             published=self.published,
             published_inferred=self.inferred,
-            urls=urls,
+            urls=tuple(urls),
             signals=self.signals,
+            is_summary=self.is_summary,
             position=position,
             line=self.line,
         )

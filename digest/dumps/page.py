@@ -43,7 +43,7 @@ NAVIGATION = frozenset(
     "Previous|Next|Company|TOS|Privacy|About|Careers|Website|Models|Datasets|Spaces|Pricing|Docs|"
     "System theme|Back to top|arXiv Page|PDF|View all".casefold().split("|")
 )
-BYLINE = re.compile(r"by\s*(?:\[.*\]\s*)?AK\b.*\band the research community")
+BYLINE = re.compile(r"by.{0,200}\band the research community")
 AUTHORS = re.compile(r"[\[\s\-•*·\\]*([\d,]{1,9}) authors?(?:\](?:\(\S*\)|\[\d+\]))?[\\\s]*", re.IGNORECASE)
 DATE = re.compile(
     r"(?:·\s*)?(?:Published on\s+)?(?P<month>[A-Z][a-z]{2,8})\.? (?P<day>\d{1,2})(?:, (?P<year>\d{4}))?"
@@ -87,7 +87,7 @@ def mark(line: str) -> Mark | None:
         return None
     if text == "·":
         return Mark(kind=Kind.DOT)
-    if text.casefold() in NAVIGATION or BYLINE.search(text):
+    if text.casefold() in NAVIGATION or BYLINE.fullmatch(text):
         return Mark(kind=Kind.NAVIGATION)
     if found := AUTHORS.fullmatch(text):
         return Mark(kind=Kind.AUTHORS, number=float(found[1].replace(",", "")))

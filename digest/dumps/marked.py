@@ -1,0 +1,316 @@
+"""Pages copied as Markdown or as text with link references: every paper under a heading ("markdown").
+
+Around the heading stand figures, in front of it (upvotes) or behind the text (authors, date,
+comments, stars). Links come inline, as numbered references, or as bare addresses on their own
+lines; texts come whole or wrapped.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from urllib.parse import unquote, urlsplit
+
+from digest.dumps import page
+from digest.dumps.blocks import Draft
+from digest.dumps.page import Kind, Mark, Page
+from digest.dumps.reading import Header, Items, Source
+from digest.papers import Organization, Record, id_in
+
+NAME = "markdown"
+
+HEADING = re.compile(r"\s{0,3}(#{2,6})\s+(\S.*)")
+IMAGE = re.compile(r"!\[([^\]\[]*)\](?:\([^)\s]*\)|\[\d+\])?|\[(?:图片：|[Ii]mage:?\s*)([^\]\[]*)\](?![(\[])")
+LINK = re.compile(r"\[([^\[\]]*(?:\[[^\[\]]*\][^\[\]]*)?)\](?:\((\S*?)\)|\[(\d+)\])")
+LEFT_OPEN = re.compile(r"(?P<text>.*)\](?:\((?P<url>\S*?)\)|\[(?P<reference>\d+)\])[\\\s]*")
+REFERENCE = re.compile(r"\s*\[?(\d{1,5})[\].:]{1,2}\s+(https?://\S+)\s*")
+INNER_IMAGE = re.compile(r"^\[([^\]\[]*)\]\s*")
+WRAP = re.compile(r"\\+\s+|\\+$")
+STARS = re.compile(r"GitHub\s+(\d[\d.,]*[kKmM]?)\b")
+BARE_URL = re.compile(r"\s*<?(https?://[^\s<>]+)>?\s*")
+ALT = "\N{OBJECT REPLACEMENT CHARACTER}"  #: where an image stood
+NO_TEXT = ("无替代文本", "no alt text", "alt text")
+SHORT = 400  #: on a trending page, a shorter text is a summary
+
+
+def recognises(head: str) -> bool:
+    """Return whether papers stand under headings on what is otherwise such a page."""
+    headings = re.findall(r"^ {0,3}#{2,6} +\S.*$", head, re.MULTILINE)
+    titles = [line for line in headings if not is_navigation(line.lstrip("# "))]
+    if not titles:
+        return False
+    linked = sum("huggingface.co/papers/" in line for line in titles)
+    return linked > 0 or page.is_page(head)
+
+
+def read(source: Source) -> tuple[Header, Items]:
+    """Read the page: a heading begins a paper."""
+    found = page.survey(source)
+    references = {
+        numbered[1]: numbered[2]
+        for _, line, _ in source.lines()
+        if len(line) < 500 and (numbered := REFERENCE.fullmatch(line))
+    }
+    return found.header, papers(source, found, references)
+
+
+def papers(source: Source, found: Page, references: dict[str, str]) -> Items:
+    """Yield the papers; one that is told twice in the very same words is told once."""
+    position = 0
+    told: set[tuple[str, str]] = set()
+    for draft in Reader(found, references).drafts(source.lines()):
+        record = draft.record(position + 1)
+        if isinstance(record, Record):
+            if (key := (record.title, record.abstract)) in told:
+                continue
+            told.add(key)
+            position += 1
+        yield record
+
+
+@dataclass(kw_only=True, slots=True)
+class Line:
+    """A line without its markup."""
+
+    text: str
+    urls: list[str] = field(default_factory=list)
+    handle: str = ""  #: the text of an image in front of a name
+    had_image: bool = False
+    parts: list[tuple[str, str]] = field(default_factory=list)  #: (text, address) of its links
+
+
+class Reader:
+    """Reads one page, line by line, holding one paper at a time."""
+
+    def __init__(self, found: Page, references: dict[str, str]):
+        self.page = found
+        self.references = references
+        self.draft: Draft | None = None
+        self.text: list[str] = []  #: the lines of the paragraph at hand
+        self.count: float | None = None  #: a figure whose meaning comes later
+        self.after_upvote = False
+        self.heading: list[str] = []  #: a heading whose link is not closed yet
+        self.begun_at = 0
+
+    def drafts(self, lines: Iterator[tuple[int, str, str]]) -> Iterator[Draft]:
+        """Yield the papers of the page in order."""
+        for number, raw, fault in lines:
+            if fault:
+                if self.draft is not None:
+                    self.draft.fault = f"line {number}: {fault}"
+            elif self.heading or (HEADING.fullmatch(raw) and not is_navigation(raw.lstrip("# "))):
+                finished = self.on_heading(number, raw)
+                if finished is not None:
+                    yield finished
+            else:
+                self.on_line(raw)
+        self.end_paragraph()
+        if self.draft is not None:
+            yield self.draft
+
+    def on_heading(self, number: int, raw: str) -> Draft | None:
+        """Begin a paper once its heading is whole; return the one before it."""
+        if not self.heading:
+            self.begun_at = number
+            raw = raw.lstrip().lstrip("#")
+        self.heading.append(raw.strip())
+        title = " ".join(self.heading)
+        if is_open(title) and len(self.heading) < 8:
+            return None
+        self.heading = []
+        self.end_paragraph()
+        finished, line = self.draft, self.bare(title)
+        self.draft = Draft(line=self.begun_at, title=unwrapped(line.text))
+        self.identify(line.urls)
+        if self.count is not None:
+            self.draft.signals["upvotes"] = self.count
+        self.count, self.after_upvote = None, False
+        return finished
+
+    def on_line(self, raw: str) -> None:
+        """Take in a line that is no heading."""
+        stripped = raw.strip()
+        if not stripped or set(stripped) <= set("[]`\\"):
+            if not stripped:
+                self.end_paragraph()
+            return
+        if found := page.mark(stripped):
+            self.end_paragraph()
+            self.apply(found)
+            return
+        line = self.bare(stripped)
+        if not any(char.isalnum() for char in line.text):
+            self.on_signs(line)
+            return
+        for part in re.split(r"\s+·\s+|^·\s*", line.text):
+            self.on_part(part.strip(), line)
+
+    def on_signs(self, line: Line) -> None:
+        """Take in a line without words: an address, a closed bracket, or the dash that means none."""
+        self.note(line)
+        if line.text.strip(" \\") == "-" and not line.had_image:
+            self.end_paragraph()
+            self.count = 0.0
+        elif line.text.strip() == "·":
+            self.end_paragraph()
+
+    def on_part(self, text: str, line: Line) -> None:
+        """Take in what stands between two middle dots."""
+        if not text:
+            return
+        if found := page.mark(text):
+            self.end_paragraph()
+            self.apply(found, line.urls)
+        elif text.casefold() == "upvote":
+            self.end_paragraph()
+            self.after_upvote = True
+        elif line.handle and ALT in text:
+            self.end_paragraph()
+            self.on_organization(text.replace(ALT, "").strip(), line)
+        elif (
+            line.parts
+            and "".join(label for label, _ in line.parts).strip() == "".join(text.split(" ")).strip()
+        ):
+            self.note(line)
+        elif line.parts and is_only_links(text, line):
+            self.note(line)
+            self.on_organization(text, line)
+        else:
+            self.note(line)
+            self.text.append(text)
+
+    def apply(self, found: Mark, urls: list[str] | None = None) -> None:
+        """Write what a mark says into the paper at hand, or remember a figure for the next."""
+        draft = self.draft
+        if found.kind is Kind.COUNT:
+            if draft is not None and self.after_upvote and found.number is not None:
+                draft.signals["upvotes"] = found.number
+                self.after_upvote = False
+            elif draft is not None and is_community(urls) and found.number is not None:
+                draft.signals["comments"] = found.number
+            else:
+                self.count = found.number
+        elif draft is None:
+            return
+        elif found.kind is Kind.AUTHORS and found.number is not None:
+            draft.n_authors, draft.has_meta = int(found.number), True
+        elif found.kind is Kind.DATE:
+            draft.published, draft.inferred = page.paper_date(found, self.page)
+            draft.has_meta = True
+            if found.number is not None:
+                draft.signals["comments"] = found.number
+
+    def on_organization(self, name: str, line: Line) -> None:
+        """Take in who stands behind the paper: an image with a name, linked to a page of one word."""
+        handle = next(filter(None, map(handle_in, line.urls)), "") or line.handle
+        if self.draft is None or self.draft.abstract is None or not (handle and name):
+            return
+        if self.draft.organization is None and self.draft.n_authors is None:
+            self.draft.organization = Organization(handle=handle, name=name)
+            self.draft.has_meta = True
+
+    def note(self, line: Line) -> None:
+        """Keep what the addresses on a line tell: ids, repositories and their stars, comments."""
+        draft = self.draft
+        if draft is None:
+            return
+        if is_community(line.urls) and self.count is not None:
+            draft.signals["comments"], self.count = self.count, None
+        self.identify(line.urls)
+        for label, url in line.parts:
+            if (stars := STARS.search(label)) and (number := page.figure(stars[1])) is not None:
+                draft.signals["stars"] = number
+                draft.urls.append(url)
+
+    def identify(self, urls: list[str]) -> None:
+        """Take the paper's id from the first address that has one."""
+        for url in urls:
+            if self.draft is not None and not self.draft.abstract and (found := id_in(url)):
+                self.draft.ids.setdefault(*found)
+
+    def end_paragraph(self) -> None:
+        """Give the paragraph at hand to the paper: the first is its abstract."""
+        text, self.text = unwrapped(" ".join(self.text)), []
+        draft = self.draft
+        if draft is None or not text or draft.has_meta:
+            return
+        if draft.abstract is None:
+            draft.abstract = text
+            draft.is_summary = self.page.is_trending and len(text) < SHORT
+        elif min(len(draft.abstract), len(text)) > SHORT:
+            draft.abstract += "\n" + text
+
+    def bare(self, raw: str) -> Line:
+        """Return a line without its markup, and what the markup said."""
+        line = Line(text=raw)
+        line.text = IMAGE.sub(lambda found: self.on_image(found, line), line.text)
+        line.text = LINK.sub(lambda found: self.on_link(found, line), line.text)
+        if found := LEFT_OPEN.fullmatch(line.text):
+            self.add_url(line, found["url"], found["reference"])
+            line.text = found["text"]
+        if found := BARE_URL.fullmatch(line.text):
+            line.urls.append(found[1])
+            line.text = ""
+        line.text = WRAP.sub(" ", line.text.removeprefix("[")).strip()
+        return line
+
+    def on_image(self, found: re.Match[str], line: Line) -> str:
+        """Note an image; only its place remains."""
+        alt = (found[1] or found[2] or "").strip()
+        line.had_image = True
+        if alt and alt.casefold() not in NO_TEXT:
+            line.handle = line.handle or alt
+            return ALT
+        return ""
+
+    def on_link(self, found: re.Match[str], line: Line) -> str:
+        """Note a link; its text remains."""
+        url = self.add_url(line, found[2], found[3])
+        text = found[1]
+        if inner := INNER_IMAGE.match(text):
+            line.had_image, line.handle = True, line.handle or inner[1].strip()
+            text = ALT + text[inner.end() :]
+        line.parts.append((text, url))
+        return text
+
+    def add_url(self, line: Line, url: str | None, reference: str | None) -> str:
+        """Note an address, given itself or by the number of a reference."""
+        address = url or self.references.get(reference or "", "")
+        if address.startswith(("http://", "https://")):
+            line.urls.append(address)
+        return address
+
+
+def is_navigation(heading: str) -> bool:
+    """Return whether a heading is the page's own."""
+    text = re.sub(r"[\[\]#*]", "", heading).strip()
+    return text.casefold() in page.NAVIGATION or bool(page.BYLINE.fullmatch(text))
+
+
+def is_open(title: str) -> bool:
+    """Return whether a heading's link goes on in the next line."""
+    return title.startswith("[") and title.count("[") > title.count("]")
+
+
+def unwrapped(text: str) -> str:
+    """Return a text without the signs that some copies put at line ends."""
+    return " ".join(WRAP.sub(" ", text.replace(ALT, "")).split())
+
+
+def is_community(urls: list[str] | None) -> bool:
+    """Return whether one of the addresses leads to a paper's comments."""
+    return any(url.endswith("#community") for url in urls or ())
+
+
+def is_only_links(text: str, line: Line) -> bool:
+    """Return whether a text is nothing but the name in one link."""
+    return len(line.parts) == 1 and line.parts[0][0].strip() == text and handle_in(line.parts[0][1]) != ""
+
+
+def handle_in(url: str) -> str:
+    """Return the name in an address of somebody's page on Hugging Face, or nothing."""
+    parts = urlsplit(url)
+    name = unquote(parts.path.strip("/"))
+    plain = parts.hostname == "huggingface.co" and "/" not in name and not parts.query
+    return name if plain and name not in ("papers", "login", "join", "") else ""
