@@ -5,8 +5,10 @@ from __future__ import annotations
 import logging
 import os
 import sys
+import warnings
 
 from billiard import Semaphore
+from celery.exceptions import SecurityWarning
 
 from digest.errors import DigestError
 
@@ -14,7 +16,7 @@ from digest.errors import DigestError
 def main(arguments: list[str]) -> int:
     """Run a role until it is told to stop, or say in one line why it cannot."""
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname).1s %(name)s: %(message)s")
-    for chatty in ("apscheduler", "kombu", "celery.worker.strategy", "celery.app.trace"):
+    for chatty in ("alembic", "apscheduler", "celery", "kombu"):
         logging.getLogger(chatty).setLevel(logging.WARNING)
     try:
         match arguments:
@@ -37,9 +39,10 @@ def work() -> int:
     house().check()
     house().engine.dispose()  # the pool's processes connect for themselves
     house.cache_clear()
-    options = ["--loglevel=INFO", f"--concurrency={max(2, os.cpu_count() or 2)}", f"--pool={pool()}"]
+    warnings.filterwarnings("ignore", category=SecurityWarning)  # root is what unpickles; we take JSON only
+    options = [f"--concurrency={max(2, os.cpu_count() or 2)}", f"--pool={pool()}"]
     options += [f"--queues={PROMPT},{BULK}", "--without-gossip", "--without-mingle", "--without-heartbeat"]
-    app.worker_main(["worker", *options])
+    app.worker_main(["--quiet", "worker", *options])
     return 0
 
 

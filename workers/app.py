@@ -8,7 +8,7 @@ from typing import Any
 
 from celery import Celery
 from celery.signals import worker_shutting_down
-from kombu import Queue
+from kombu import Exchange, Queue
 
 from digest.settings import load
 
@@ -44,7 +44,7 @@ def make(broker_url: str) -> Celery:
         task_default_queue=PROMPT,
         task_ignore_result=True,
         task_publish_retry=False,  # who enqueues tries again at the next tick
-        task_queues=[Queue(PROMPT), Queue(BULK)],
+        task_queues=[Queue(name, Exchange(name), routing_key=name) for name in (PROMPT, BULK)],
         task_soft_time_limit=TIME_LIMIT - 30,
         task_time_limit=TIME_LIMIT,
         timezone="UTC",

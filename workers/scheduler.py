@@ -15,11 +15,13 @@ from typing import Any
 from apscheduler.schedulers.blocking import BlockingScheduler
 from celery import Task
 from kombu.exceptions import OperationalError
+from sqlalchemy import exists, select
 from sqlalchemy.exc import DBAPIError
 
 from digest import outbox
 from digest.errors import DigestError
 from digest.model import Lane
+from digest.publishing.chunks import is_due
 from workers import tasks
 from workers.app import BULK, PROMPT, app
 from workers.house import clock, house
@@ -38,8 +40,11 @@ def collect() -> None:
 
 
 def publish() -> None:
-    """Have due digests composed."""
-    enqueue(tasks.publish, queue=BULK)
+    """Have due digests composed, if anybody's is."""
+    with house().reading() as session:
+        is_anybody_due = session.scalar(select(exists().where(is_due(clock()))))
+    if is_anybody_due:
+        enqueue(tasks.publish, queue=BULK)
 
 
 def sweep() -> None:
@@ -58,7 +63,7 @@ def beat() -> None:
     enqueue(tasks.heartbeat, queue=PROMPT)
 
 
-TICKS: dict[Tick, float] = {collect: 5, publish: 15, sweep: 5, beat: 30}  #: with their seconds
+TICKS: dict[Tick, float] = {beat: 30, publish: 5, sweep: 3, collect: 5}  #: with their seconds
 
 
 def enqueue(task: Task[Any, Any], *arguments: Any, queue: str, times: int = 1) -> None:
@@ -70,8 +75,9 @@ def enqueue(task: Task[Any, Any], *arguments: Any, queue: str, times: int = 1) -
 
 def waiting(queue: str) -> int:
     """Return how many messages wait in a queue."""
-    with app.pool.acquire(block=True) as connection:
-        return int(connection.default_channel.queue_declare(queue, durable=True).message_count)
+    with app.connection_for_write() as connection:
+        channel: Any = connection.default_channel
+        return int(channel.queue_declare(queue, durable=True).message_count)
 
 
 def ticking(tick: Tick) -> Tick:

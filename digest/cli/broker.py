@@ -40,7 +40,7 @@ def start(settings: Settings) -> Broker:
     """Start the broker and return it once it answers; it ends when we do."""
     folder = private_folder(settings.broker_socket.parent)
     path = folder / settings.broker_socket.name
-    process = subprocess.Popen(
+    process = subprocess.Popen(  # noqa: S603  (a program of ours)
         [*command(), *options(path)],
         stdin=subprocess.DEVNULL,
         stdout=subprocess.DEVNULL,

@@ -37,7 +37,7 @@ from digest.settings import LOCAL_URL, Settings, templates_dir
 
 log = logging.getLogger(__name__)
 
-WATCH_SECONDS = 0.1
+WATCH_SECONDS = 0.25
 READY_SECONDS = 60.0
 STOP_SECONDS = 30.0  #: for a letter that is on its way
 LONGEST_PAUSE = 30.0  #: between two starts of a child that keeps dying
@@ -167,7 +167,7 @@ class Child:
 
     def start(self) -> None:
         """Start it in a session of its own, tied to our life."""
-        self.process = subprocess.Popen(
+        self.process = subprocess.Popen(  # noqa: S603  (a role of ours)
             self.command,
             env=dict(self.environment),
             stdin=subprocess.DEVNULL,
