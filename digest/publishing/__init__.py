@@ -16,11 +16,28 @@ from digest import presses, subscriptions
 from digest.links import Site
 from digest.model import Delivery
 from digest.press import Press
-from digest.publishing.chunks import Published, publish_chunk, reach
-from digest.publishing.previews import Preview, preview
+from digest.publishing.chunks import Published, cut_of, publish_chunk, reach
+from digest.publishing.desk import is_news, is_young
+from digest.publishing.places import places, places_now
+from digest.publishing.previews import Preview, decided, edition_for, preview
 from digest.rendering import Templates
 
-__all__ = ["Preview", "Published", "prepare", "preview", "publish", "publish_chunk"]
+__all__ = [
+    "CHUNK",
+    "Preview",
+    "Published",
+    "cut_of",
+    "decided",
+    "edition_for",
+    "is_news",
+    "is_young",
+    "places",
+    "places_now",
+    "prepare",
+    "preview",
+    "publish",
+    "publish_chunk",
+]
 
 CHUNK = 500
 

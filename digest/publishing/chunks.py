@@ -24,7 +24,7 @@ from digest.editions import Cadence, Edition, Schedule
 from digest.links import Site
 from digest.model import DeliveryState, FilterRow, Subscriber, SubscriberState, Subscription
 from digest.press import Press
-from digest.publishing.desk import FIRST_LOOK, SECOND_CHANCE, Desk, start_of_day
+from digest.publishing.desk import FIRST_LOOK, SECOND_CHANCE, Cut, Desk, start_of_day
 
 #: What deciding needs to know of a subscriber.
 COLUMNS = tuple(
@@ -37,6 +37,9 @@ COLUMNS = tuple(
 
 Reader = Row[Any]  #: of `COLUMNS`
 Topic = tuple[str, int]  #: its name and the id of its filter
+
+#: A filter's matches take a few kilobytes; who holds a rare one is seldom followed by another who does.
+MOST_FILTERS = 20_000
 
 NOTHING = Choice(matches=0, order=(), place={}, worth={}, fit={})
 
@@ -157,6 +160,8 @@ def topics_of(session: Session, ids: Sequence[int]) -> Mapping[int, Sequence[Top
 
 def learn(session: Session, desk: Desk, numbers: Iterable[int]) -> None:
     """Let the desk evaluate those of these filters that it does not know."""
+    if len(desk.choices) > MOST_FILTERS:
+        desk.choices.clear()
     new = [number for number in numbers if number not in desk.choices]
     if new:
         found = session.execute(select(FilterRow.id, FilterRow.canonical).where(FilterRow.id.in_(new)))
@@ -208,10 +213,10 @@ def slot_for(reader: Reader, now: datetime) -> Slot:
 
 def decide(desk: Desk, gathered: Gathered, reader: Reader, edition: Edition, now: datetime) -> Decision:
     """Return what this reader is shown in this edition. The one place where that is decided."""
-    cut = (reader.cut_at or now - FIRST_LOOK, reader.cut_paper_id)
+    cut = cut_of(reader, now)
     eligible = desk.eligible(cut, start_of_day(reader.created_at), now)
     if reader.max_age_days is not None:
-        eligible &= desk.aged(reader.max_age_days, edition.day)
+        eligible &= desk.young(reader.max_age_days, edition.day)
     caps = Caps(papers=reader.max_papers, per_topic=reader.max_per_topic, at_least=reader.min_papers)
     wishes = wishes_of(desk, reader, gathered.topics.get(reader.id, ()))
     sections = compose(
@@ -224,6 +229,11 @@ def decide(desk: Desk, gathered: Gathered, reader: Reader, edition: Edition, now
         covers_from=cut[0],
         is_held=not sections and caps.at_least > 1,
     )
+
+
+def cut_of(reader: Reader | Subscriber, now: datetime) -> Cut:
+    """Return up to where papers were considered for this reader; a new one's first look goes back a day."""
+    return reader.cut_at or now - FIRST_LOOK, reader.cut_paper_id
 
 
 def wishes_of(desk: Desk, reader: Reader, topics: Sequence[Topic]) -> list[Wish]:

@@ -7,11 +7,9 @@ are integers; the set that is news since a cut is found once per cut, and a morn
 from __future__ import annotations
 
 import logging
-from bisect import bisect_left, bisect_right
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from datetime import UTC, date, datetime, time, timedelta
 from functools import cached_property
-from typing import Generic, TypeVar
 
 from digest import composition, ranking, topics
 from digest.composition import Choice
@@ -23,32 +21,12 @@ log = logging.getLogger(__name__)
 
 FIRST_LOOK = timedelta(hours=24)  #: what a new subscriber's first digest reaches back
 SECOND_CHANCE = timedelta(days=7)  #: for so long a paper that a cap left out may return
-RACE = timedelta(hours=1)  #: longer than a load takes; see `Desk.news`
+RACE = timedelta(hours=1)  #: longer than a load takes; see `is_news`
 
 Cut = tuple[datetime, int | None]  #: papers up to this moment, and up to this id, were considered
 
 #: What trends now: more votes a day than a paper nobody knows anything about is expected to draw.
 TRENDS = ranking.NEWCOMER + ranking.TELLING
-
-
-Key = TypeVar("Key", datetime, int)
-
-
-class Ladder(Generic[Key]):
-    """Papers in the order of a key: asked for those above a rung."""
-
-    def __init__(self, papers: Iterable[tuple[Key, int]]) -> None:
-        rungs = sorted(papers)
-        self.keys: list[Key] = [key for key, _ in rungs]
-        self.numbers = [number for _, number in rungs]
-
-    def after(self, key: Key) -> int:
-        """Return the set of papers above `key`."""
-        return composition.bits(self.numbers[bisect_right(self.keys, key) :])
-
-    def from_(self, key: Key) -> int:
-        """Return the set of papers at `key` or above."""
-        return composition.bits(self.numbers[bisect_left(self.keys, key) :])
 
 
 class Desk:
@@ -87,64 +65,48 @@ class Desk:
 
     def eligible(self, cut: Cut, came: datetime, now: datetime) -> int:
         """Return the papers that may be shown to a subscriber with that cut who came on the day `came`."""
-        asked = (cut, max(came, cut[0] - SECOND_CHANCE), now)
-        found = self.kept.get(asked)
-        if found is None:
-            if len(self.kept) >= 4096:
+        since = max(came, cut[0] - SECOND_CHANCE)
+        asked = (cut, since, now)
+        if asked not in self.kept:
+            if len(self.kept) >= 1024:
                 self.kept.clear()
-            found = self.kept[asked] = self.seen_by(now) & (self.news(cut) | self.returning(cut, came))
-        return found
+            self.kept[asked] = composition.bits(
+                number
+                for number, paper in enumerate(self.press.papers)
+                if paper.first_seen_at <= now
+                and (is_news(paper, cut) or (paper.first_seen_at >= since and self.returns(number, cut)))
+            )
+        return self.kept[asked]
 
-    def news(self, cut: Cut) -> int:
-        """Return what came after the cut.
+    def returns(self, number: int, cut: Cut) -> bool:
+        """Return whether a paper that an earlier cap left out trends now, by figures newer than the cut."""
+        return self.press.as_of > cut[0] and self.press.scores[number] > TRENDS
 
-        Also what arrived later (it has a higher id) although it was seen earlier on the day of the
-        cut: a second dump of that day, or one that was being loaded while the cut was made.
-        """
-        moment, last_id = cut
-        late = 0
-        if last_id is not None:
-            late = self.by_id.after(last_id) & self.by_age.from_(start_of_day(moment - RACE))
-        return self.by_age.after(moment) | late
-
-    def returning(self, cut: Cut, came: datetime) -> int:
-        """Return what a cap may have left out in the last days and trends now, by newer figures."""
-        moment, _ = cut
-        if self.press.as_of <= moment:
-            return 0
-        return self.trends & self.by_age.from_(max(moment - SECOND_CHANCE, came))
-
-    def seen_by(self, now: datetime) -> int:
-        """Return what had been seen by `now`."""
-        return self.everything & ~self.by_age.after(now)
-
-    def aged(self, days: int, today: date) -> int:
-        """Return the papers published in the last so many days; of unknown ones the first sight counts."""
-        since = today - timedelta(days=days)
+    def young(self, days: int, today: date) -> int:
+        """Return the papers published in the last so many days."""
         if (days, today) not in self.recent:
-            young = (n for n, paper in enumerate(self.press.papers) if born(paper) >= since)
-            self.recent[days, today] = composition.bits(young)
+            self.recent[days, today] = composition.bits(
+                number for number, paper in enumerate(self.press.papers) if is_young(paper, days, today)
+            )
         return self.recent[days, today]
 
-    @cached_property
-    def everything(self) -> int:
-        """Return the set of all papers."""
-        return (1 << len(self.ids)) - 1
 
-    @cached_property
-    def trends(self) -> int:
-        """Return the papers of which the figures say that they trend now."""
-        return composition.bits(n for n, score in enumerate(self.press.scores) if score > TRENDS)
+def is_news(paper: Paper, cut: Cut) -> bool:
+    """Return whether a paper came after a cut.
 
-    @cached_property
-    def by_age(self) -> Ladder[datetime]:
-        """Return the papers by when they were first seen."""
-        return Ladder((paper.first_seen_at, number) for number, paper in enumerate(self.press.papers))
+    Also one that arrived later (its id is higher) although it was seen earlier on the day of the cut:
+    a second dump of that day, or one that was being loaded while the cut was made.
+    """
+    moment, last_id = cut
+    if paper.first_seen_at > moment:
+        return True
+    return last_id is not None and paper.id > last_id and paper.first_seen_at >= start_of_day(moment - RACE)
 
-    @cached_property
-    def by_id(self) -> Ladder[int]:
-        """Return the papers in the order they arrived in."""
-        return Ladder((paper_id, number) for number, paper_id in enumerate(self.ids))
+
+def is_young(paper: Paper, days: int, today: date) -> bool:
+    """Return whether a paper was published in the last so many days; if unknown, first seen then."""
+    born = paper.published or paper.first_seen_at.astimezone(UTC).date()
+    return born >= today - timedelta(days=days)
 
 
 def read(canonical: str) -> topics.Filter | None:
@@ -154,11 +116,6 @@ def read(canonical: str) -> topics.Filter | None:
     except BadFilter as error:
         log.warning("a stored filter cannot be read and matches nothing: %s", error)
         return None
-
-
-def born(paper: Paper) -> date:
-    """Return the day a paper was published, as far as that is known."""
-    return paper.published or paper.first_seen_at.astimezone(UTC).date()
 
 
 def start_of_day(moment: datetime) -> datetime:

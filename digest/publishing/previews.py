@@ -60,9 +60,14 @@ def decided(
     """Return what a run would decide for one subscriber, and the press it would do that on."""
     since = presses.since(now, reach(session, now, and_for=subscriber.id)[1])
     made, _ = presses.fitting(session, site=site, templates=templates, now=now, since=since)
-    reader: Reader = session.execute(select(*COLUMNS).where(Subscriber.id == subscriber.id)).one()
+    reader = reader_of(session, subscriber.id)
     desk = desk_of(made)
     return made, decide(desk, gather(session, desk, [reader]), reader, edition, now)
+
+
+def reader_of(session: Session, subscriber_id: int) -> Reader:
+    """Return what deciding needs to know of one subscriber."""
+    return session.execute(select(*COLUMNS).where(Subscriber.id == subscriber_id)).one()
 
 
 def edition_for(session: Session, subscriber: Subscriber, now: datetime) -> Edition:
