@@ -1,0 +1,183 @@
+"""The docs are true: every setting, command and letter is named, every example runs, every link leads somewhere."""
+
+from __future__ import annotations
+
+import doctest
+import os
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+import tomllib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import typer.main
+
+from digest import __version__
+from digest.cli import app
+from digest.model import DeliveryState, SubscriberState
+from digest.settings import PREFIX, Settings
+from tests.conftest import ROOT
+
+PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/*.md")])
+EXAMPLES = [page for page in PAGES if "```console" in page.read_text(encoding="utf-8")]
+README = (ROOT / "README.md").read_text(encoding="utf-8")
+CLI = (ROOT / "docs" / "cli.md").read_text(encoding="utf-8")
+ARCHITECTURE = (ROOT / "ARCHITECTURE.md").read_text(encoding="utf-8")
+
+
+def name_of(page: Path) -> str:
+    return str(page.relative_to(ROOT))
+
+
+# ── everything is named ─────────────────────────────────────────────────────────────────────────
+
+
+def test_every_setting_and_no_other_stands_in_the_table_of_the_readme() -> None:
+    told = re.findall(rf"^\| `{PREFIX}(\w+)` \|", README, flags=re.MULTILINE)
+
+    assert sorted(told) == sorted(name.upper() for name in Settings.model_fields)
+
+
+def test_the_defaults_in_the_table_are_the_real_ones() -> None:
+    told = dict(re.findall(rf"^\| `{PREFIX}(\w+)` \| `([^`]+)` \|", README, flags=re.MULTILINE))
+
+    real = {name.upper(): str(field.default) for name, field in Settings.model_fields.items()}
+    assert {name: real[name] for name in told} == told
+    assert len(told) >= 7
+
+
+def commands(
+    group: Any = None, words: tuple[str, ...] = ("digest",)
+) -> Iterator[tuple[tuple[str, ...], Any]]:
+    """Every command, with the words that call it."""
+    for name, command in (group or typer.main.get_command(app)).commands.items():
+        called = (*words, name)
+        if hasattr(command, "commands"):
+            yield from commands(command, called)
+        else:
+            yield called, command
+
+
+COMMANDS = dict(commands())
+
+
+@pytest.mark.parametrize("words", COMMANDS, ids=" ".join)
+def test_every_command_is_named_in_the_docs_and_explains_itself(words: tuple[str, ...]) -> None:
+    assert f"`{' '.join(words)}" in CLI
+    assert COMMANDS[words].help
+
+
+def spelled() -> Iterator[Any]:
+    """Every call of `digest` in the docs: in backquotes, in examples, in unit files."""
+    for page in PAGES:
+        text = page.read_text(encoding="utf-8")
+        for call in re.findall(
+            r"`(digest [a-z][^`]*)`|^\$ (digest [^|\n]+)|-u digest (digest [^\n]+)", text, re.MULTILINE
+        ):
+            line = next(part for part in call if part)
+            yield pytest.param(line, id=f"{page.name}: {line}")
+
+
+@pytest.mark.parametrize("line", list(spelled()))
+def test_every_call_in_the_docs_is_one_that_exists(line: str) -> None:
+    words = shlex.split(line)
+    called = max((known for known in COMMANDS if tuple(words[: len(known)]) == known), key=len, default=None)
+
+    if called is None:  # a whole noun, such as `digest subscribers`, or an option of the root
+        assert words[1].startswith("-") or any(known[1] == words[1] for known in COMMANDS)
+        return
+    options = {option for parameter in COMMANDS[called].params for option in parameter.opts}
+    assert {word for word in words if word.startswith("--")} <= options
+
+
+def test_every_letter_is_named() -> None:
+    letters = {
+        path.name for path in (ROOT / "templates" / "letters").iterdir() if not path.name.startswith("_")
+    }
+
+    missing = [letter for letter in letters if f"`{letter}`" not in CLI or f"`{letter}`" not in ARCHITECTURE]
+    assert missing == []
+
+
+def test_every_state_is_explained() -> None:
+    assert [state for state in DeliveryState if f"| `{state}` |" not in CLI] == []
+    assert [state for state in SubscriberState if f"`{state}`" not in ARCHITECTURE] == []
+
+
+def test_every_format_is_in_the_table() -> None:
+    from digest.dumps import FORMATS
+
+    told = (ROOT / "docs" / "dumps.md").read_text(encoding="utf-8")
+    assert [known.NAME for known in FORMATS if f"| `{known.NAME}` |" not in told] == []
+
+
+def test_every_room_stands_on_the_map() -> None:
+    rules = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["importlinter"]["contracts"]
+    layers = next(rule["layers"] for rule in rules if rule.get("exhaustive"))
+    rooms = {room.strip() for layer in layers for room in layer.split("|")}
+
+    drawn = ARCHITECTURE.split("```")[1]
+    assert sorted(room for room in rooms if not re.search(rf"\b{room}\b", drawn)) == []
+    assert len(ARCHITECTURE.splitlines()) <= 150
+
+
+def test_the_changelog_has_something_to_say() -> None:
+    changes = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
+
+    assert "## [Unreleased]" in changes or f"## [{__version__}]" in changes
+
+
+@pytest.mark.parametrize("page", PAGES, ids=name_of)
+def test_every_link_inside_the_docs_leads_somewhere(page: Path) -> None:
+    links = re.findall(r"\]\(([^)#]+)[^)]*\)", page.read_text(encoding="utf-8"))
+
+    inside = [link for link in links if "://" not in link]
+    assert [link for link in inside if not (page.parent / link).exists()] == []
+
+
+# ── every example runs ──────────────────────────────────────────────────────────────────────────
+
+
+@pytest.fixture
+def shell(tmp_path: Path) -> Path:
+    """A folder like a fresh checkout, in which `digest` is a command."""
+    (tmp_path / "docs").mkdir()
+    shutil.copytree(ROOT / "docs" / "examples", tmp_path / "docs" / "examples")
+    command = tmp_path / "bin" / "digest"
+    command.parent.mkdir()
+    command.write_text(f'#!/bin/sh\nPYTHONPATH="{ROOT}" exec "{sys.executable}" -m digest "$@"\n')
+    command.chmod(0o755)
+    return tmp_path
+
+
+@pytest.mark.parametrize("page", EXAMPLES, ids=name_of)
+def test_every_example_runs_and_prints_what_it_says(page: Path, shell: Path) -> None:
+    settings = {name: value for name, value in os.environ.items() if not name.startswith(PREFIX)}
+    checker = doctest.OutputChecker()
+
+    for command, wanted in examples(page.read_text(encoding="utf-8")):
+        ran = subprocess.run(
+            ["sh", "-c", command],
+            cwd=shell,
+            env=settings | {"PATH": f"{shell / 'bin'}:{os.environ['PATH']}", "COLUMNS": "120"},
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            check=False,
+        )
+
+        assert ran.returncode == 0, f"$ {command}\n{ran.stdout}"
+        assert checker.check_output(wanted, ran.stdout, doctest.ELLIPSIS), f"$ {command}\n{ran.stdout}"
+
+
+def examples(text: str) -> Iterator[tuple[str, str]]:
+    """The commands of every console block in turn, each with what it is said to print."""
+    for block in re.findall(r"^```console\n(.*?)^```", text, flags=re.MULTILINE | re.DOTALL):
+        for part in re.split(r"^\$ ", block, flags=re.MULTILINE)[1:]:
+            command, _, wanted = part.partition("\n")
+            yield command, wanted
