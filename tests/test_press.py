@@ -253,3 +253,62 @@ def test_a_press_that_cannot_be_read_is_told_in_a_sentence(content: bytes, compl
 def test_a_press_under_the_name_of_another_is_refused(site: Site, templates: Templates) -> None:
     with pytest.raises(Misfit, match="is not the one named"):
         press.from_bytes(press.to_bytes(pressed(site, templates)), name="0" * 64)
+
+
+# ── a budget of bytes ───────────────────────────────────────────────────────────────────────────
+
+
+def long_paper(number: int) -> Paper:
+    """Return a paper that fills its card: three sentences, every one as long as they come."""
+    sentence = (
+        f"We measure number {number} with great care and find that it is larger than anybody thought it was"
+    )
+    return replace(
+        FLOW,
+        id=number,
+        title=f"Paper {number}: {'long ' * 12}title",
+        abstract=". ".join([sentence] * 3) + ".",
+    )
+
+
+def wide(topics: int, each: int) -> tuple[list[Paper], Digest]:
+    """Return a digest of so many topics with so many papers each."""
+    batch = [long_paper(number) for number in range(1, topics * each + 1)]
+    ids = [tuple(range(1 + topic * each, 1 + (topic + 1) * each)) for topic in range(topics)]
+    return batch, by_topic(*((f"Topic number {place}", None, part) for place, part in enumerate(ids)))
+
+
+@pytest.mark.parametrize(("topics", "each"), [(1, 10), (1, 60), (4, 60), (40, 3), (200, 1)], ids=str)
+def test_a_digest_however_long_stays_below_the_length_at_which_gmail_clips(
+    topics: int, each: int, site: Site, templates: Templates
+) -> None:
+    batch, digest = wide(topics, each)
+    made, copy = pressed(site, templates, batch), copy_for()
+
+    letter = press.digest_letter(made, site, digest, copy)
+
+    assert len(letter.html.encode()) <= 90_000
+    assert copy.unsubscribe_url in letter.html
+    assert letter == the_slow_way(templates, made, site, digest, copy)
+
+
+def test_every_topic_of_a_digest_that_is_too_long_gives_way_alike(site: Site, templates: Templates) -> None:
+    batch, digest = wide(4, 60)
+
+    shown = page(pressed(site, templates, batch), site, digest, copy_for())
+
+    shown_of_each = [len(section.cards) for section in shown.sections]
+    assert max(shown_of_each) - min(shown_of_each) <= 1
+    assert [f"+{60 - n} more matched" for n in shown_of_each] == [section.more for section in shown.sections]
+
+
+def test_the_abstract_goes_before_the_paper_does(site: Site, templates: Templates) -> None:
+    batch, digest = wide(2, 24)
+
+    cards = [one.card for section in page(pressed(site, templates, batch), site, digest, copy_for()).sections
+             for one in section.cards]  # fmt: skip
+
+    assert len(cards) == 48
+    assert cards[0].abstract != ()
+    assert len(cards[23].abstract[0].text) < len(cards[0].abstract[0].text)
+    assert all(card.title and card.why for card in cards)

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import count
 from typing import TYPE_CHECKING
 
 from digest import topics
-from digest.composition import TRENDING, Digest, Section
+from digest.composition import TRENDING
 from digest.links import Site, paper_url
+from digest.press.budget import Planned
 from digest.rendering import Copy, words
 from digest.rendering.cards import Card, Form, card, title
 from digest.rendering.headers import one_line
-from digest.rendering.runs import Run
 
 if TYPE_CHECKING:
     from digest.press.presses import Press
@@ -66,13 +67,12 @@ class Page:
     sections: tuple[PageSection, ...]
 
 
-def page(press: Press, site: Site, digest: Digest, copy: Copy) -> Page:
-    """Return the page of this digest for this copy."""
-    sections = tuple(sections_of(press, site, digest, copy.filters))
-    titles = [title_of(press, paper) for paper in digest.papers]
+def page(press: Press, site: Site, plan: Sequence[Planned], checked: int, copy: Copy) -> Page:
+    """Return the page of a digest, planned to fit, for this copy."""
+    sections = tuple(sections_of(press, site, plan))
+    titles = [title_of(press, paper) for section in plan for paper, _ in section.cards]
     cards = [one.card for section in sections for one in section.cards]
-    reading = sum(len(words.plain((*one.title, Run(" "), *one.abstract)).split()) for one in cards)
-    line = words.checked(digest.checked, reading)
+    line = words.checked(checked, sum(reading(card) for card in cards))
     return Page(
         subject=words.subject(copy.edition.partition("-")[0], titles[:3], len(titles)),
         preheader=words.preheader(titles[:3], line),
@@ -81,7 +81,7 @@ def page(press: Press, site: Site, digest: Digest, copy: Copy) -> Page:
         day=words.day_in_words(copy.day),
         next_due=next_due(copy),
         recipient=copy.recipient,
-        asked=asked(tuple(section.topic for section in digest.sections)),
+        asked=asked(tuple(section.topic for section in plan)),
         manage_url=copy.manage_url,
         unsubscribe_url=copy.unsubscribe_url,
         browser_url=copy.browser_url,
@@ -90,31 +90,31 @@ def page(press: Press, site: Site, digest: Digest, copy: Copy) -> Page:
     )
 
 
-def sections_of(press: Press, site: Site, digest: Digest, filters: Mapping[int, str]) -> list[PageSection]:
+def sections_of(press: Press, site: Site, plan: Sequence[Planned]) -> list[PageSection]:
     """Return the sections, their cards numbered through the whole letter."""
     made: list[PageSection] = []
-    number = 0
-    for place, section in enumerate(digest.sections, start=1):
-        canonical = filters.get(section.filter_id) if section.filter_id is not None else None
-        cards = []
-        for paper_id in section.papers:
-            number += 1
-            shown = card_of(press, site, paper_id, canonical, Form.FULL)
-            cards.append(Numbered(str(number), shown))
-        made.append(page_section(place, section, tuple(cards)))
+    numbers = count(1)
+    for place, section in enumerate(plan, start=1):
+        topic = heading(section.topic)
+        cards = [
+            Numbered(str(next(numbers)), card_of(press, site, paper, section.canonical, form))
+            for paper, form in section.cards
+        ]
+        made.append(
+            PageSection(
+                name=anchor_name(place),
+                topic=topic,
+                underline=underline(topic),
+                cards=tuple(cards),
+                more=words.more(section.more) if section.more else "",
+            )
+        )
     return made
 
 
-def page_section(place: int, section: Section, cards: tuple[Numbered, ...]) -> PageSection:
-    """Return one section with its heading."""
-    topic = heading(section.topic)
-    return PageSection(
-        name=anchor_name(place),
-        topic=topic,
-        underline=underline(topic),
-        cards=cards,
-        more=words.more(section.more) if section.more else "",
-    )
+def reading(card: Card) -> int:
+    """Return how many words of a card there are to read."""
+    return len(words.plain(card.title).split()) + len(words.plain(card.abstract).split())
 
 
 def anchor_name(place: int) -> str:

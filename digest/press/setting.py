@@ -15,7 +15,9 @@ from typing import Literal, NamedTuple
 from digest import links
 from digest.composition import Digest
 from digest.links import Site
-from digest.press import pages
+from digest.press import budget, pages
+from digest.press.budget import Planned
+from digest.press.pages import Page
 from digest.press.presses import Press
 from digest.rendering import Copy, Letter, list_headers, words
 from digest.rendering.cards import Card, Form
@@ -27,6 +29,7 @@ from digest.rendering.words import barred, plain, wrapped
 
 CARDS_KEPT = 4096  #: some 15 MB in a process
 WORDS_KEPT = 4096
+VALUES = 3000  #: bytes set aside for what differs from copy to copy
 GAP = "\0"  #: stands where a filled part will be parted again; no text has it
 
 
@@ -83,6 +86,11 @@ def digest_message(press: Press, site: Site, digest: Digest, copy: Copy) -> byte
     return b"".join(enveloped(top, boundary(message_id), text, html))
 
 
+def page(press: Press, site: Site, digest: Digest, copy: Copy) -> Page:
+    """Return what the letter says, before it is set."""
+    return pages.page(press, site, setter(press, site).plan(digest, copy), digest.checked, copy)
+
+
 def setter(press: Press, site: Site) -> Setter:
     """Return the setter of this press, kept with it as long as the site is the same."""
     kept: Setter | None = press.__dict__.get("setter")
@@ -122,6 +130,9 @@ class Setter:
         self.text = Shell(press.text)
         self.html_parts = press.html.parts()
         self.text_parts = press.text.parts()
+        literals = (piece for piece in press.html.pieces if isinstance(piece, str))
+        self.room = budget.HTML_BYTES - VALUES - sum(len(piece.encode()) for piece in literals)
+        self.start = len(unwired(self.set_number(999, False).html))  # noqa: FBT003
         self.card = lru_cache(CARDS_KEPT)(self.set_card)
         self.number = lru_cache(WORDS_KEPT)(self.set_number)
         self.opening = lru_cache(WORDS_KEPT)(self.set_opening)
@@ -134,47 +145,66 @@ class Setter:
 
     def tell(self, digest: Digest, copy: Copy) -> Told:
         """Return every piece of one letter."""
-        html, text, reading = self.sections(digest, copy)
-        ids = digest.papers
+        plan = budget.whole(digest, copy.filters)
+        html, text, reading = self.sections(plan)
+        if sum(map(len, html)) > self.room:  # encoded it is longer than decoded: a cheap first question
+            plan = self.plan(digest, copy)
+            html, text, reading = self.sections(plan)
+        papers = [paper for section in plan for paper, _ in section.cards]
         line = words.checked(digest.checked, reading)
-        subject, titled, preheader = self.subject(copy.edition.partition("-")[0], ids[:3], len(ids), line)
+        cadence = copy.edition.partition("-")[0]
+        subject, titled, preheader = self.subject(cadence, tuple(papers[:3]), len(papers), line)
         values = {
             "subject": titled,
             "preheader": preheader,
-            "headline": same(words.headline(len(ids))),
+            "headline": same(words.headline(len(papers))),
             "checked": same(line),
             "day": same(words.day_in_words(copy.day)),
             "recipient": spelled(copy.recipient),
-            "asked": asked(tuple(section.topic for section in digest.sections)),
+            "asked": asked(tuple(section.topic for section in plan)),
             "manage_url": address(copy.manage_url),
             "unsubscribe_url": address(copy.unsubscribe_url),
             "browser_url": address(copy.browser_url),
         }
         if copy.next_due_at is not None:
             values["next"] = self.next_due(copy.next_due_at, copy.timezone, copy.dated_at)
-        if len(digest.sections) > 1:
-            values["anchors"] = self.anchors(tuple((one.topic, len(one.papers)) for one in digest.sections))
+        if len(plan) > 1:
+            values["anchors"] = self.anchors(tuple((one.topic, len(one.cards)) for one in plan))
         return Told(subject, values, html, text)
 
-    def sections(self, digest: Digest, copy: Copy) -> tuple[list[bytes], list[bytes], int]:
+    def sections(self, plan: Iterable[Planned]) -> tuple[list[bytes], list[bytes], int]:
         """Return the pieces of all sections, HTML and text, and the words there are to read."""
         html: list[bytes] = []
         text: list[bytes] = []
         number = reading = 0
-        for place, section in enumerate(digest.sections, start=1):
-            canonical = copy.filters.get(section.filter_id) if section.filter_id is not None else None
+        for place, section in enumerate(plan, start=1):
             opening, ending = self.opening(place, section.topic), self.ending(section.more)
             html.append(opening.html)
             text.append(opening.text)
-            for row, paper in enumerate(section.papers):
+            for row, (paper, form) in enumerate(section.cards):
                 number += 1
-                beginning, card = self.number(number, row == 0), self.card(paper, canonical, Form.FULL)
+                beginning, card = self.number(number, row == 0), self.card(paper, section.canonical, form)
                 html += (beginning.html, card.html)
                 text += (beginning.text, card.text)
                 reading += card.words
             html.append(ending.html)
             text.append(ending.text)
         return html, text, reading
+
+    def plan(self, digest: Digest, copy: Copy) -> list[Planned]:
+        """Return what of a digest is set, and in which length, so that it fits its budget."""
+        plan = budget.whole(digest, copy.filters)
+        return budget.shortened(plan, room=self.room, measure=self.measure, frame=self.frame)
+
+    def measure(self, paper_id: int, canonical: str | None, form: Form) -> int:
+        """Return how many bytes of HTML a card takes, with its number and its rule."""
+        return self.card(paper_id, canonical, form).size + self.start
+
+    def frame(self, topic: str) -> int:
+        """Return how many bytes of HTML a section takes beside its cards, with its way from the top."""
+        one, two = (len(unwired(self.anchors(((topic, 99),) * ways).html).encode()) for ways in (1, 2))
+        pieces = self.opening(2, topic).html + self.ending(999).html
+        return len(unwired(pieces).encode()) + two - one
 
     # ── pieces that many letters share ──────────────────────────────────────────────────────────
 
@@ -183,8 +213,7 @@ class Setter:
         card = pages.card_of(self.press, self.site, paper_id, canonical, form)
         html = html_card(self.html_parts, card).partition(GAP)[2]
         text = text_card(self.text_parts, card).partition(GAP)[2]
-        reading = len(plain(card.title).split()) + len(plain(card.abstract).split())
-        return SetCard(wire(html), wire(text), len(html.encode()), reading)
+        return SetCard(wire(html), wire(text), len(html.encode()), pages.reading(card))
 
     def set_number(self, number: int, is_first: bool) -> Pair:  # noqa: FBT001 - a key of the cache
         """Return the beginning of a card, and before it the rule that parts it from the last."""

@@ -1,0 +1,88 @@
+"""What fits into a letter: Gmail clips HTML near 102 KB, and the unsubscribe link with it.
+
+Where a digest is too long, cards are shortened from the end of every topic at once, so that no
+topic pays for another: first to two sentences, then to the title line, then to `+37 more`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+from digest.composition import Digest
+from digest.rendering.cards import Form
+
+HTML_BYTES = 90_000
+
+#: Bytes of HTML that a card takes, by (paper id, canonical filter, form).
+Measure = Callable[[int, str | None, Form], int]
+
+
+@dataclass(frozen=True, slots=True)
+class Planned:
+    """One section as it will be set."""
+
+    topic: str
+    canonical: str | None
+    cards: Sequence[tuple[int, Form]]
+    more: int
+
+
+def whole(digest: Digest, filters: Mapping[int, str]) -> list[Planned]:
+    """Return the plan of a digest with every card in full."""
+    return [
+        Planned(
+            section.topic,
+            None if section.filter_id is None else filters.get(section.filter_id),
+            [(paper, Form.FULL) for paper in section.papers],
+            section.more,
+        )
+        for section in digest.sections
+    ]
+
+
+def shortened(
+    plan: Sequence[Planned], *, room: int, measure: Measure, frame: Callable[[str], int]
+) -> list[Planned]:
+    """Return the plan with cards shortened until they fit into `room`; `frame` is what a topic's section adds.
+
+    A section that loses its last card goes as well, and the one before it counts what it had.
+    """
+    forms: list[list[Form | None]] = [[form for _, form in section.cards] for section in plan]
+    taken = sum(
+        frame(one.topic) + sum(measure(paper, one.canonical, form) for paper, form in one.cards)
+        for one in plan
+    )
+    lowest_first = sorted(
+        ((row, place) for place, section in enumerate(plan) for row in range(len(section.cards))),
+        reverse=True,
+    )
+    for shorter in (Form.BRIEF, Form.LINE, None):
+        for row, place in lowest_first:
+            if taken <= room:
+                break
+            section, present = plan[place], forms[place][row]
+            paper = section.cards[row][0]
+            taken -= measure(paper, section.canonical, present or Form.LINE)
+            taken += (
+                measure(paper, section.canonical, shorter) if shorter else -frame(section.topic) * (row == 0)
+            )
+            forms[place][row] = shorter
+    return rebuilt(plan, forms)
+
+
+def rebuilt(plan: Sequence[Planned], forms: Sequence[Sequence[Form | None]]) -> list[Planned]:
+    """Return the plan with each card in its form; None leaves it out, counted."""
+    made: list[Planned] = []
+    homeless = 0
+    for section, kept in zip(plan, forms, strict=True):
+        cards = [(paper, form) for (paper, _), form in zip(section.cards, kept, strict=True) if form]
+        more = section.more + len(section.cards) - len(cards)
+        if cards:
+            made.append(Planned(section.topic, section.canonical, cards, more))
+        else:
+            homeless += more
+    if made and homeless:
+        last = made.pop()
+        made.append(Planned(last.topic, last.canonical, last.cards, last.more + homeless))
+    return made
