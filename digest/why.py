@@ -163,12 +163,18 @@ def if_shown(question: Question) -> Answer | None:
 
 def if_no_news(question: Question) -> Answer | None:
     """Answer if the paper can be in nobody's digest."""
-    is_history = question.session.scalar(select(PaperRow.is_history).where(PaperRow.id == question.paper.id))
-    if is_history:
-        return question.answer(Cause.HISTORY, "It was loaded as history: in the catalog, never news.")
     if question.paper.announcement == Announcement.WITHDRAWN:
         return question.answer(Cause.WITHDRAWN, "Its authors withdrew it.")
+    is_history = select(PaperRow.is_history).where(PaperRow.id == question.paper.id)
+    if question.session.scalar(is_history):
+        how = "as a new version of an older paper" if is_replacement(question.paper) else "as history"
+        return question.answer(Cause.HISTORY, f"It came {how}: in the catalog, never news.")
     return None
+
+
+def is_replacement(paper: Paper) -> bool:
+    """Return whether dumps knew the paper only as a later version."""
+    return paper.announcement == Announcement.REPLACED
 
 
 # ── considered, and left out ────────────────────────────────────────────────────────────────────

@@ -1,0 +1,230 @@
+"""Every question "why did I (not) get this paper" has an answer, and it is the true one."""
+
+from __future__ import annotations
+
+from datetime import UTC, date, datetime
+
+import pytest
+from sqlalchemy import Engine, update
+
+from digest import bounces, db, showings
+from digest.errors import NotFound
+from digest.links import Site
+from digest.model import Delivery, DeliveryState, SubscriberState
+from digest.papers import Announcement, Record
+from digest.rendering import Templates
+from digest.why import Answer, Cause, why
+from tests.newsroom import Newsroom, at
+
+ALICE = "alice@example.org"
+GRAPHS = {"Graphs": "ti:graph*"}
+
+
+@pytest.fixture
+def newsroom(sqlite_engine: Engine, site: Site, templates: Templates) -> Newsroom:
+    return Newsroom(engine=sqlite_engine, site=site, templates=templates)
+
+
+def ask(newsroom: Newsroom, reference: str, now: str = "20T09:00") -> Answer:
+    with db.reading(newsroom.engine) as session:
+        return why(
+            session,
+            site=newsroom.site,
+            templates=newsroom.templates,
+            email=ALICE,
+            reference=reference,
+            now=at(now),
+        )
+
+
+def test_a_paper_that_was_shown_says_when_where_and_why(newsroom: Newsroom):
+    newsroom.subscribe(ALICE, {"Proofs": "proof*", **GRAPHS})
+    newsroom.dump("20T00:00", ["Graph one"])
+    newsroom.publish("20T08:00")
+
+    answer = ask(newsroom, "Graph one")
+
+    assert answer.json["cause"] == Cause.SHOWN
+    assert answer.verdict == "Shown on 2026-11-20 in daily-2026-11-20, under Graphs."
+    assert "Graphs matches: graph* in the title" in answer.lines
+    assert "the digest is queued" in answer.lines
+
+
+def test_a_paper_no_dump_had_is_an_answer_with_a_suggestion(newsroom: Newsroom):
+    newsroom.subscribe(ALICE)
+    newsroom.dump("20T00:00", ["Graph attention everywhere"])
+
+    answer = ask(newsroom, "Graph attention everywher")
+
+    assert answer.json["cause"] == Cause.UNKNOWN
+    assert "Graph attention everywhere" in answer.verdict
+
+
+def test_nobody_of_that_address_is_an_error(newsroom: Newsroom):
+    with pytest.raises(NotFound):
+        ask(newsroom, "Graph one")
+
+
+def test_a_paper_no_topic_matches_says_what_was_missing(newsroom: Newsroom):
+    newsroom.subscribe(ALICE, GRAPHS)
+    newsroom.dump("20T00:00", ["Robots", "Graph one"])
+    newsroom.publish("20T08:00")
+
+    answer = ask(newsroom, "Robots")
+
+    assert answer.json["cause"] == Cause.UNMATCHED
+    assert answer.verdict == "daily-2026-11-20 looked at it, and no topic matches it."
+    assert any(line.startswith("Graphs does not match: ") for line in answer.lines)
+
+
+def test_a_paper_over_the_cap_says_at_which_place_it_stood(newsroom: Newsroom):
+    newsroom.subscribe(ALICE, GRAPHS, max_papers=2)
+    newsroom.dump("20T00:00", [Record(title=f"Graph {n}", signals={"upvotes": 90 - n}) for n in range(5)])
+    newsroom.publish("20T08:00")
+
+    answer = ask(newsroom, "Graph 3")
+
+    assert answer.json["cause"] == Cause.OVER_CAP
+    assert answer.json["rank"] == 4
+    assert answer.verdict == "It matched, and daily-2026-11-20 was full: it stood at 4."
+    assert "Graphs: at 4 of what was new; the digest held 2 papers" in answer.lines
+
+
+def test_the_place_is_that_of_the_day_whatever_came_since(newsroom: Newsroom):
+    newsroom.subscribe(ALICE, max_papers=1)
+    newsroom.dump("20T00:00", [Record(title=f"Graph {n}", signals={"upvotes": 90 - n}) for n in range(3)])
+    newsroom.publish("20T08:00")
+    newsroom.dump("21T00:00", [Record(title="Better", signals={"upvotes": 900})])
+    newsroom.publish("21T08:00")
+
+    assert ask(newsroom, "Graph 2", "21T09:00").json["rank"] == 3
+
+
+def test_an_old_paper_is_too_old_for_who_wants_new_ones(newsroom: Newsroom):
+    newsroom.subscribe(ALICE, GRAPHS, max_age_days=30)
+    newsroom.dump("20T00:00", [Record(title="Graph of 2019", published=date(2019, 1, 1)), "Graph one"])
+    newsroom.publish("20T08:00")
+
+    assert ask(newsroom, "Graph of 2019").json["cause"] == Cause.TOO_OLD
+
+
+def test_too_few_papers_wait(newsroom: Newsroom):
+    newsroom.subscribe(ALICE, GRAPHS, min_papers=3)
+    newsroom.dump("20T00:00", ["Graph one"])
+    newsroom.publish("20T08:00")
+
+    assert ask(newsroom, "Graph one").json["cause"] == Cause.TOO_FEW
+
+
+def test_news_for_the_next_edition_says_when_that_is_due(newsroom: Newsroom):
+    newsroom.subscribe(ALICE, GRAPHS)
+    newsroom.dump("20T00:00", ["Graph one"])
+    newsroom.publish("20T08:00")
+    newsroom.dump("20T12:00", ["Graph two"])
+
+    answer = ask(newsroom, "Graph two", "20T13:00")
+
+    assert answer.json["cause"] == Cause.NOT_DUE
+    assert answer.verdict == "It is news for daily-2026-11-21, due 2026-11-21 08:00 UTC: at 1 so far."
+    assert "made now, the digest would show it" in answer.lines
+
+
+def test_history_is_never_news(newsroom: Newsroom):
+    newsroom.subscribe(ALICE)
+    newsroom.dump("20T00:00", ["Graph one"], is_history=True)
+
+    assert ask(newsroom, "Graph one").json["cause"] == Cause.HISTORY
+
+
+def test_withdrawn_papers_are_shown_to_nobody(newsroom: Newsroom):
+    newsroom.subscribe(ALICE)
+    newsroom.dump("20T00:00", [Record(title="Graph one", announcement=Announcement.WITHDRAWN)])
+
+    assert ask(newsroom, "Graph one").json["cause"] == Cause.WITHDRAWN
+
+
+def test_a_paper_from_before_the_subscriber_came(newsroom: Newsroom):
+    newsroom.dump("10T00:00", ["Graph one"])
+    newsroom.subscribe(ALICE, GRAPHS)
+    newsroom.publish("20T08:00")
+
+    assert ask(newsroom, "Graph one").json["cause"] == Cause.BEFORE
+
+
+def test_a_paper_whose_day_was_published_when_it_arrived(newsroom: Newsroom):
+    newsroom.subscribe(ALICE, GRAPHS, now="17T00:00")
+    newsroom.dump("18T00:00", ["Graph one"])
+    newsroom.publish("18T08:00")
+    newsroom.publish("19T08:00")
+    newsroom.publish("20T08:00")
+    newsroom.dump("18T00:00", ["Graph two"], read_at="20T12:00")
+
+    assert ask(newsroom, "Graph two", "20T13:00").json["cause"] == Cause.LATE
+
+
+@pytest.mark.parametrize(
+    ("state", "cause"),
+    [
+        (SubscriberState.PENDING, Cause.PENDING),
+        (SubscriberState.PAUSED, Cause.PAUSED),
+        (SubscriberState.UNSUBSCRIBED, Cause.UNSUBSCRIBED),
+    ],
+)
+def test_who_gets_nothing_gets_told_why(newsroom: Newsroom, state: SubscriberState, cause: Cause):
+    newsroom.subscribe(ALICE, state=state)
+    newsroom.dump("20T00:00", ["Graph one"])
+
+    assert ask(newsroom, "Graph one").json["cause"] == cause
+
+
+def test_a_suppressed_address_is_the_reason(newsroom: Newsroom):
+    newsroom.subscribe(ALICE)
+    newsroom.dump("20T00:00", ["Graph one"])
+    with db.writing(newsroom.engine) as session:
+        bounces.suppress(
+            session, newsroom.site, ALICE, bounces.Reason.OPERATOR, "asked by phone", at("20T01:00")
+        )
+        session.commit()
+
+    assert ask(newsroom, "Graph one").json["cause"] == Cause.SUPPRESSED
+
+
+def test_a_digest_that_was_never_sent_is_named(newsroom: Newsroom):
+    newsroom.subscribe(ALICE, GRAPHS)
+    newsroom.dump("20T00:00", ["Graph one"])
+    newsroom.publish("20T08:00")
+    number = newsroom.deliveries()[-1].id
+    with db.writing(newsroom.engine) as session:
+        session.execute(update(Delivery).values(state=DeliveryState.FAILED, reason="550 no such user"))
+        showings.release(session, [number])
+        session.commit()
+
+    answer = ask(newsroom, "Graph one")
+
+    assert "daily-2026-11-20 was not sent (failed: 550 no such user)" in answer.lines
+    assert answer.json["cause"] == Cause.NOT_DUE  # it is news again
+
+
+def test_a_merged_paper_is_asked_about_by_either_number(newsroom: Newsroom):
+    newsroom.subscribe(ALICE)
+    newsroom.dump("20T00:00", [Record(title="On graphs", ids={"arxiv": "2611.00001"})])
+    (younger,) = newsroom.dump("20T00:00", [Record(title="Graphs, at last", ids={"doi": "10.5555/1"})])
+    newsroom.dump("20T01:00", [Record(title="On graphs", ids={"arxiv": "2611.00001", "doi": "10.5555/1"})])
+    newsroom.publish("20T08:00")
+
+    answer = ask(newsroom, str(younger))
+
+    assert answer.json["cause"] == Cause.SHOWN
+    assert f"paper {younger} turned out to be this one" in answer.lines
+
+
+def test_an_answer_changes_nothing(newsroom: Newsroom):
+    newsroom.subscribe(ALICE, GRAPHS)
+    newsroom.dump("20T00:00", ["Graph one"])
+
+    ask(newsroom, "Graph one", "20T07:00")
+
+    assert newsroom.deliveries() == []
+    assert newsroom.shown() == []
+    assert newsroom.subscriber(ALICE).next_due_at is None
+    assert newsroom.subscriber(ALICE).created_at == datetime(2026, 11, 20, tzinfo=UTC)
