@@ -39,8 +39,8 @@ class NoServer(Exception):
 
 
 @contextmanager
-def postgres() -> Iterator[str]:
-    """Run a PostgreSQL of our own and yield the URL of its `postgres` database."""
+def postgres(*settings: str) -> Iterator[str]:
+    """Run a PostgreSQL of our own, a careless one unless told, and yield the URL of its `postgres` database."""
     with tempfile.TemporaryDirectory(prefix="digest-postgres-", ignore_cleanup_errors=True) as name:
         folder = Path(name)
         folder.chmod(0o755)
@@ -54,7 +54,7 @@ def postgres() -> Iterator[str]:
         initdb += ["--no-locale", "--no-sync", "--no-instructions"]
         subprocess.run(initdb, check=True, stdout=subprocess.DEVNULL, cwd="/", **as_user(owner))
         port = free_port()
-        options = [part for setting in CARELESS for part in ("-c", setting)]
+        options = [part for setting in settings or CARELESS for part in ("-c", setting)]
         command = [str(programs / "postgres"), "-D", str(data), "-k", str(data), "-h", "127.0.0.1"]
         command += ["-p", str(port), *options]
         with running(command, stop=signal.SIGINT, log=folder / "log", **as_user(owner)) as server:

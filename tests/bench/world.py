@@ -1,0 +1,132 @@
+"""A world to measure in: invented papers, and readers with topics, the same every time."""
+
+from __future__ import annotations
+
+import json
+import random
+import re
+import tempfile
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from sqlalchemy import Engine
+
+from digest import db, intake, subscriptions
+from digest.links import Site
+from tests.processes import ROOT
+
+NOW = datetime(2026, 11, 20, 8, 0, tzinfo=UTC)
+SAMPLE = ROOT / "digest" / "sample" / "invented-papers.txt"
+SITE = Site(
+    name="Example Digest",
+    url="https://digest.example.org",
+    sender_name="Example Digest",
+    sender_address="digest@example.org",
+    postal_address="Example Lab, 1 Example Street, 0150 Oslo, Norway",
+    keys=(b"the key of the benchmarks",),
+    pepper=b"the pepper of the benchmarks",
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class World:
+    """How large it is. Everything in it follows from these figures."""
+
+    papers: int = 500
+    readers: int = 10_000
+    kept: int = 100  #: the first readers, whose letters are kept for comparison
+    topics: int = 3
+    filters: int = 1_000
+
+    # ── papers ──────────────────────────────────────────────────────────────────────────────────
+
+    @cached_property
+    def texts(self) -> list[tuple[str, str]]:
+        """Return titles and abstracts: the sentences of the sample, put together anew."""
+        chance = random.Random(1)
+        titles, sentences = self.sentences
+        made: dict[str, str] = {}
+        while len(made) < self.papers:
+            left, right = chance.sample(titles, 2)
+            title = f"{left.split(':')[0]}, {right.split(': ')[-1]} {len(made) + 1}"
+            made[title] = " ".join(chance.sample(sentences, chance.randint(5, 9)))
+        return list(made.items())
+
+    @cached_property
+    def sentences(self) -> tuple[list[str], list[str]]:
+        blocks = SAMPLE.read_text().split("community\n\n", 1)[1].split("\n\n")
+        return blocks[::3], [
+            part for block in blocks[1::3] for part in re.split(r"(?<=[.]) (?=[A-Z])", block)
+        ]
+
+    @cached_property
+    def dump(self) -> bytes:
+        """Return the papers as a dump of the blocks layout, with comments for some."""
+        chance = random.Random(2)
+        lines = ["new", "Get trending papers in your email inbox!", "Subscribe", "Daily Papers"]
+        lines += ["byAK and the research community", f"{NOW:%b} {NOW.day}"]
+        for title, abstract in self.texts:
+            comments = f" {chance.randint(1, 60)}" if chance.random() < 0.6 else ""
+            figures = f"  • {chance.randint(1, 12)} authors\n·\nNov {chance.randint(1, 19)}, 2026{comments}"
+            lines += [title, abstract, figures]
+        return ("\n\n".join(lines) + "\n").encode()
+
+    # ── readers ─────────────────────────────────────────────────────────────────────────────────
+
+    @cached_property
+    def interests(self) -> list[str]:
+        """Return distinct filters, the popular first: exact words, phrases, prefixes, and combinations."""
+        chance = random.Random(3)
+        seen = Counter[str]()
+        phrases: set[str] = set()
+        for _, abstract in self.texts:
+            words = re.findall(r"[a-z]{4,}", abstract.lower())
+            seen.update(set(words))
+            phrases |= {
+                f'"{one} {two}"' for one, two in re.findall(r"\b([a-z]{4,}) (?=([a-z]{4,})\b)", abstract)
+            }
+        usual = sorted(word for word, count in seen.items() if 0.01 < count / len(self.texts) < 0.2)
+        spoken = sorted(phrases)
+        made: dict[str, None] = {}
+        while len(made) < self.filters:
+            one, two = chance.sample(usual, 2)
+            phrase, prefix = chance.choice(spoken), chance.choice(usual)[:5]
+            kinds = ("{0}", "{0} OR {1}", "{2}", "{2} OR {0}", "{3}*", "{0} ANDNOT {1}")
+            made[chance.choice(kinds).format(f'"{one}"', f'"{two}"', phrase, prefix)] = None
+        return list(made)
+
+    def reader_rows(self) -> Iterator[dict[str, Any]]:
+        """Yield the readers as rows of an import; few filters are held by many, many by few."""
+        chance = random.Random(4)
+        weights = [1 / rank for rank in range(1, len(self.interests) + 1)]
+        for number in range(self.readers):
+            name = "kept" if number < self.kept else "reader"
+            chosen = chance.choices(self.interests, weights, k=self.topics)
+            topics = {f"Topic {place}": text for place, text in enumerate(dict.fromkeys(chosen), start=1)}
+            yield {
+                "email": f"{name}-{number}@example.org",
+                "at": "06:00",
+                "state": "active",
+                "topics": json.dumps(topics),
+            }
+
+    # ── as rows ─────────────────────────────────────────────────────────────────────────────────
+
+    def build(self, engine: Engine) -> None:
+        """Fill an empty database, through the same doors as everybody."""
+        db.upgrade(engine)
+        with tempfile.TemporaryDirectory() as folder, db.writing(engine) as session:
+            path = Path(folder) / "dump.txt"
+            path.write_bytes(self.dump)
+            loaded = intake.load(session, path, now=NOW)
+            assert loaded.new == self.papers, loaded
+            imported = subscriptions.import_rows(
+                session, SITE, self.reader_rows(), consent="a benchmark", now=NOW
+            )
+            assert imported.added == self.readers, imported.problems[:3]
+            session.commit()
