@@ -10,7 +10,7 @@ from urllib.parse import urlsplit
 from sqlalchemy import Engine
 from starlette.requests import Request
 
-from digest import db
+from digest import db, fingerprints
 from digest.links import Site
 from digest.rendering import Templates
 from digest.settings import Settings, templates_dir
@@ -43,16 +43,14 @@ class House:
 
 
 def opened(settings: Settings, clock: Clock = wall_clock) -> House:
-    """Open the house, its schema made or checked."""
+    """Open the house, its schema made or checked; raise Misfit where this machine does not belong to it."""
     engine = db.connect(settings.database)
     db.ensure(engine)
-    return House(
-        settings=settings,
-        site=settings.site(),
-        engine=engine,
-        templates=Templates(templates_dir()),
-        clock=clock,
-    )
+    site, templates = settings.site(), Templates(templates_dir())
+    with db.writing(engine) as session:
+        fingerprints.check(session, site, templates.fingerprint, now=clock())
+        session.commit()
+    return House(settings=settings, site=site, engine=engine, templates=templates, clock=clock)
 
 
 def of(request: Request) -> House:

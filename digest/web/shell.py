@@ -27,7 +27,7 @@ HEADERS = {
     "permissions-policy": "camera=(), geolocation=(), microphone=(), interest-cohort=()",
 }
 #: Pages opened by a link from a letter: nobody keeps or indexes them, and no log tells the link.
-PRIVATE = re.compile(r"^/(c|u|m|v|outbox|feeds/mine)/(.+)$")
+PRIVATE = re.compile(r"^/(c|u|m|v|outbox|feeds/mine)/(.*)$")
 
 
 class TooMuch(HTTPException):

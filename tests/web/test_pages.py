@@ -1,0 +1,259 @@
+"""The other pages, and what is true of every answer."""
+
+from __future__ import annotations
+
+import email.message
+import email.policy
+import re
+from html.parser import HTMLParser
+from pathlib import Path
+
+import pytest
+from bibtexparser import parse_string
+
+from digest.web import shell
+from tests.web.conftest import opened, settings_for
+
+# ── papers ──────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_a_paper_has_a_page(door, papers):
+    page = door.client.get(f"/papers/{papers[0]}").text
+
+    assert "<h1>Slow Diffusion</h1>" in page
+    assert "Ada Ito, Ben Okafor" in page
+    assert 'href="https://arxiv.org/abs/2611.00001"' in page
+    assert "90 upvotes" in page
+
+
+def test_a_paper_without_links_says_where_to_find_it(door, papers):
+    page = door.client.get(f"/papers/{papers[2]}").text
+
+    assert "https://arxiv.org/search/?searchtype=title&amp;query=Quiet+Paper+3" in page
+    assert "https://scholar.google.com/scholar?q=Quiet+Paper+3" in page
+
+
+def test_bibtex_survives_any_title(door, papers):
+    for number in papers[:2]:
+        answer = door.client.get(f"/papers/{number}.bib")
+
+        assert answer.headers["content-type"].startswith("application/x-bibtex")
+        library = parse_string(answer.text)
+        assert (len(library.entries), library.failed_blocks) == (1, [])
+    assert "author = {Ada Ito and Ben Okafor}" in door.client.get(f"/papers/{papers[0]}.bib").text
+
+
+@pytest.mark.parametrize("number", ["0", "999", str(2**70)])
+def test_a_paper_that_is_not_there_is_not_there(door, papers, number):
+    assert door.client.get(f"/papers/{number}").status_code == 404
+
+
+# ── the outbox ──────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.fixture
+def mail(tmp_path: Path) -> str:
+    """A mail in the Maildir; returns its key."""
+    message = email.message.EmailMessage(policy=email.policy.SMTP)
+    message["Subject"] = "Flow <b>matching</b>"
+    message["To"] = "alice@uni.edu"
+    message.set_content("The text part.")
+    message.add_alternative(
+        '<html><head></head><body><a href="/u/x">Leave</a><script>1</script></body></html>', "html"
+    )
+    for part in ("new", "cur", "tmp"):
+        (tmp_path / "outbox" / part).mkdir(parents=True)
+    (tmp_path / "outbox" / "new" / "1795.M1P1.host").write_bytes(bytes(message))
+    (tmp_path / "outbox" / "new" / "link").symlink_to("/etc/passwd")
+    return "1795.M1P1.host"
+
+
+def test_the_outbox_lists_the_mails_of_the_local_maildir(door, mail):
+    page = door.client.get("/outbox/").text
+
+    assert "Flow &lt;b&gt;matching&lt;/b&gt;" in page
+    assert "alice@uni.edu" in page
+    assert page.count("<li>") == 1
+
+
+def test_a_mail_is_shown_in_a_frame_that_can_do_nothing(door, mail):
+    page = door.client.get(f"/outbox/{mail}")
+    framed = door.client.get(f"/outbox/{mail}/html")
+
+    assert "frame-src 'self'" in page.headers["content-security-policy"]
+    assert f'src="/outbox/{mail}/html"' in page.text
+    policy = framed.headers["content-security-policy"]
+    assert "sandbox allow-top-navigation-by-user-activation" in policy
+    assert "allow-scripts" not in policy
+    assert "frame-ancestors 'self'" in policy
+    assert '<base target="_top">' in framed.text
+
+
+def test_a_mail_can_be_read_as_text_and_as_it_is(door, mail):
+    assert "The text part." in door.client.get(f"/outbox/{mail}?as=text").text
+    assert door.client.get(f"/outbox/{mail}/source").text.startswith("Subject: Flow")
+
+
+@pytest.mark.parametrize("key", ["link", "..", "%2e%2e%2f%2e%2e%2fetc%2fpasswd", "none"])
+def test_only_mails_are_shown(door, mail, key):
+    assert door.client.get(f"/outbox/{key}/source").status_code == 404
+
+
+@pytest.mark.parametrize(
+    ("changed", "host"),
+    [
+        ({"mail_url": "smtp://mail.example.org"}, "127.0.0.1:8000"),
+        ({"base_url": "https://digest.example.org"}, "127.0.0.1:8000"),
+        ({}, "evil.example"),
+        ({}, ""),
+    ],
+    ids=["mail goes out", "a public site", "another name for this machine", "no name"],
+)
+def test_the_outbox_is_for_this_machine_only(sqlite_url, tmp_path, clock, mail, changed, host):
+    settings = settings_for(sqlite_url, tmp_path).model_copy(update={"base_url": "http://127.0.0.1:8000"})
+    settings = type(settings)(**{**settings.model_dump(exclude_unset=True), **changed})
+    for door in opened(settings, clock):
+        assert door.client.get("/outbox/", headers={"host": host}).status_code == 404
+
+
+# ── every answer ────────────────────────────────────────────────────────────────────────────────
+
+PATHS = [
+    "/",
+    "/privacy",
+    "/outbox/",
+    "/nowhere",
+    "/healthz",
+    "/static/site.css",
+    "/c/x",
+    "/u/x",
+    "/m/x",
+    "/papers/9",
+]
+
+
+@pytest.mark.parametrize("path", PATHS)
+def test_every_answer_is_locked_down(door, path):
+    headers = door.client.get(path).headers
+
+    assert headers["content-security-policy"].startswith("default-src 'none'")
+    assert headers["referrer-policy"] == "no-referrer"
+    assert headers["x-content-type-options"] == "nosniff"
+    assert "set-cookie" not in headers
+
+
+@pytest.mark.parametrize("path", ["/c/x", "/u/x", "/m/x", "/outbox/"])
+def test_what_a_letters_link_opens_is_not_stored_or_indexed(door, path):
+    headers = door.client.get(path).headers
+
+    assert headers["cache-control"] == "no-store"
+    assert "noindex" in headers["x-robots-tag"]
+
+
+def test_a_fault_of_ours_is_told_in_our_own_voice_and_locked_down_too(door, papers):
+    door.house.engine.dispose()
+    with door.house.engine.begin() as connection:
+        connection.exec_driver_sql("DROP TABLE signal")
+    door.client._transport.raise_server_exceptions = False
+
+    answer = door.client.get(f"/papers/{papers[0]}")
+
+    assert answer.status_code == 500
+    assert "Nothing changed; try again in a minute." in answer.text
+    assert answer.headers["referrer-policy"] == "no-referrer"
+
+
+@pytest.mark.parametrize("chunked", [False, True])
+def test_a_body_that_no_form_could_have_is_not_taken(door, chunked):
+    body = b"email=" + b"a" * shell.MOST_BYTES
+    sent = (body[start : start + 9999] for start in range(0, len(body), 9999)) if chunked else body
+
+    answer = door.client.post(
+        "/", content=sent, headers={"content-type": "application/x-www-form-urlencoded"}
+    )
+
+    assert answer.status_code == 413
+
+
+def test_no_file_is_taken(door):
+    assert door.client.post("/", files={"email": ("x.txt", b"x")}).status_code == 400
+
+
+def test_the_log_tells_no_link(door, unsubscribe_path, caplog):
+    caplog.set_level("INFO", logger="digest.web")
+
+    door.client.get(unsubscribe_path)
+
+    assert "GET /u/... 200" in caplog.text
+    assert unsubscribe_path.removeprefix("/u/") not in caplog.text
+
+
+class Page(HTMLParser):
+    """What a page loads, and where its fields are labelled."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.loads: list[str] = []
+        self.fields: list[str] = []
+        self.labels: list[str] = []
+        self.inline: list[str] = []
+
+    def handle_starttag(self, tag, attrs):
+        said = dict(attrs)
+        if tag in {"script", "style"} or "style" in said or any(name.startswith("on") for name in said):
+            self.inline.append(tag)
+        if tag in {"link", "img", "script", "iframe"}:
+            self.loads.append(said.get("href") or said.get("src") or "")
+        if tag in {"input", "select"} and said.get("type") != "hidden" and said.get("name") != "website":
+            self.fields.append(said.get("id") or "?")
+        if tag == "label" and "for" in said:
+            self.labels.append(said["for"] or "")
+
+
+def test_pages_load_nothing_from_elsewhere_run_nothing_and_label_every_field(
+    door, papers, alice, manage_path, mail
+):
+    for path in ("/", manage_path, f"/papers/{papers[1]}", "/outbox/", f"/outbox/{mail}", "/privacy"):
+        page = Page()
+        page.feed(door.client.get(path).text)
+
+        assert page.inline == [], path
+        assert all(loaded.startswith("/") for loaded in page.loads), path
+        assert page.fields == page.labels, path
+
+
+def test_the_style_sheet_has_the_contrast_that_its_colours_promise():
+    css = (Path(__file__).parents[2] / "templates" / "web" / "static" / "site.css").read_text()
+    light, dark = re.findall(r":root \{(.*?)\n *\}", css, re.DOTALL)[:2]
+
+    for block in (light, dark):
+        colours = dict(re.findall(r"--([\w-]+): (#[0-9A-F]{6})", block))
+        for ink, ground, least in (
+            ("ink", "page", 7), ("soft", "page", 4.5), ("accent", "page", 4.5), ("error", "page", 4.5),
+            ("on-accent", "accent", 4.5), ("ink", "mark", 7), ("border", "page", 3), ("border", "paper", 3),
+        ):  # fmt: skip
+            assert contrast(colours[ink], colours[ground]) >= least, (ink, ground)
+
+
+def contrast(one: str, other: str) -> float:
+    """The WCAG contrast ratio of two colours."""
+    darker, lighter = sorted(map(luminance, (one, other)))
+    return (lighter + 0.05) / (darker + 0.05)
+
+
+def luminance(colour: str) -> float:
+    parts = [int(colour[start : start + 2], 16) / 255 for start in (1, 3, 5)]
+    linear = [part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in parts]
+    return sum(weight * part for weight, part in zip((0.2126, 0.7152, 0.0722), linear, strict=True))
+
+
+# ── is it well ──────────────────────────────────────────────────────────────────────────────────
+
+
+def test_it_says_that_it_is_alive_and_whether_it_can_work(door):
+    assert door.client.get("/healthz").text == "ok\n"
+    assert door.client.get("/readyz").text == "ok\n"
+
+    with door.house.engine.begin() as connection:
+        connection.exec_driver_sql("UPDATE alembic_version SET version_num = '0000'")
+    assert door.client.get("/readyz").status_code == 503
