@@ -28,12 +28,12 @@ def up(host: Host = None, port: Port = None) -> None:
 
 def web(host: Host = None, port: Port = None) -> None:
     """Serve the pages: subscribe, confirm, unsubscribe, papers."""
-    import uvicorn
-
-    from digest.web import create_app
+    from digest import logs
+    from digest.web import serve
 
     settings = rooms.read_settings(host=host, port=port)
-    uvicorn.run(create_app(settings), host=settings.host, port=settings.port)
+    logs.set_up(settings.log_format)
+    serve(settings)
 
 
 def worker() -> None:

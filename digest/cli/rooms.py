@@ -6,6 +6,7 @@ the secrets.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
@@ -104,9 +105,11 @@ def explaining(engine: Engine) -> Iterator[None]:
 
 def read_settings(**given: object) -> Settings:
     """Read the settings, those given on the command line first, and make the data directory."""
+    from digest import logs
     from digest import settings as knobs
 
     settings = knobs.load(given)
+    logs.set_up(settings.log_format, level=logging.WARNING)
     if settings.mail.startswith("memory:"):
         raise UsageError(
             "DIGEST_MAIL_URL: memory: keeps mail inside one process and is for tests;"

@@ -1,0 +1,56 @@
+"""Logs are lines: for people, or for machines."""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections.abc import Iterator
+from datetime import datetime
+
+import pytest
+
+from digest import logs
+
+log = logging.getLogger("digest.delivery")
+
+
+@pytest.fixture(autouse=True)
+def as_before() -> Iterator[None]:
+    """Leave logging as it was found."""
+    root = logging.getLogger()
+    handlers, level = root.handlers[:], root.level
+    yield
+    root.handlers[:], root.level = handlers, level
+
+
+def test_for_people_a_line_says_when_where_and_what(capfd: pytest.CaptureFixture[str]) -> None:
+    logs.set_up("text")
+
+    log.info("delivered %s", 7)
+
+    assert capfd.readouterr().err.endswith(" I digest.delivery: delivered 7\n")
+
+
+def test_for_machines_every_line_is_an_object_even_with_a_traceback(
+    capfd: pytest.CaptureFixture[str],
+) -> None:
+    logs.set_up("json")
+
+    try:
+        raise RuntimeError("broken\npipe")
+    except RuntimeError:
+        log.exception("delivery %s failed", 7)
+
+    (line,) = capfd.readouterr().err.splitlines()
+    told = json.loads(line)
+    assert datetime.fromisoformat(told.pop("at")).tzinfo is not None
+    assert "RuntimeError: broken" in told.pop("error")
+    assert told == {"level": "error", "logger": "digest.delivery", "event": "delivery 7 failed"}
+
+
+def test_what_is_chatty_is_kept_down(capfd: pytest.CaptureFixture[str]) -> None:
+    logs.set_up("text")
+
+    logging.getLogger("kombu").info("connected")
+
+    assert capfd.readouterr().err == ""
