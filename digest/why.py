@@ -12,7 +12,7 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Any
 
-from sqlalchemy import func, select
+from sqlalchemy import select
 from sqlalchemy.orm import Session
 
 from digest import bounces, catalog, presses, publishing, showings, subscriptions, topics
@@ -21,10 +21,8 @@ from digest.editions import Edition
 from digest.errors import BadFilter, NotFound
 from digest.links import Site
 from digest.model import (
-    Appearance,
     Delivery,
     DeliveryState,
-    DumpRow,
     PaperRow,
     Shown,
     Subscriber,
@@ -193,22 +191,31 @@ def if_considered(question: Question) -> Answer | None:
 
 def looked_at(question: Question) -> Iterator[Delivery]:
     """Yield the editions for which the paper was news, the latest first."""
-    paper = question.paper
-    arrived = question.session.scalar(
-        select(func.min(DumpRow.read_at))
-        .join(Appearance, Appearance.dump_id == DumpRow.id)
-        .where(Appearance.paper_id == paper.id)
-    )
+    paper, known_then = question.paper, question.subscriber.cut_paper_id
     theirs = select(Delivery).where(
         Delivery.subscriber_id == question.subscriber.id,
         Delivery.edition.is_not(None),
-        Delivery.covers_to >= paper.first_seen_at,
-        Delivery.dated_at >= (arrived or paper.first_seen_at),
+        Delivery.covers_from.is_not(None),
     )
     for delivery in question.session.scalars(theirs.order_by(Delivery.id.desc())):
         began = delivery.covers_from or delivery.dated_at
-        if publishing.is_news(paper, (began, delivery.covers_paper_id)):
+        is_in_time = paper.first_seen_at <= delivery.dated_at and was_known(question, delivery, known_then)
+        if is_in_time and publishing.is_news(paper, (began, delivery.covers_paper_id)):
             yield delivery
+        known_then = delivery.covers_paper_id
+
+
+def was_known(question: Question, delivery: Delivery, known_then: int | None) -> bool:
+    """Return whether the paper was in the catalog when an edition was made: on its press, if that is left.
+
+    Else its number tells: an edition begins where the one before it had got to.
+    """
+    if delivery.press is not None:
+        try:
+            return question.paper.id in presses.load(question.session, delivery.press).number
+        except NotFound:
+            pass
+    return known_then is not None and question.paper.id <= known_then
 
 
 def left_out(question: Question, delivery: Delivery) -> Answer:

@@ -49,7 +49,6 @@ class Newsroom:
         *,
         order: str = "none",
         is_history: bool = False,
-        read_at: str | None = None,
     ) -> list[int]:
         """Load a dump observed at that moment; a title alone makes a record. Returns the papers' ids."""
         self.dumps += 1
@@ -57,7 +56,7 @@ class Newsroom:
         with db.writing(self.engine) as session:
             dump = DumpRow(
                 sha256=hashlib.sha256(str(self.dumps).encode()).hexdigest(), path=f"dump-{self.dumps}", order=order,
-                state=DumpState.LOADED, is_history=is_history, observed_at=seen, read_at=at(read_at) if read_at else seen, date=seen.date(),
+                state=DumpState.LOADED, is_history=is_history, observed_at=seen, read_at=seen, date=seen.date(),
             )  # fmt: skip
             session.add(dump)
             made = [

@@ -5,12 +5,12 @@ from __future__ import annotations
 from datetime import UTC, date, datetime
 
 import pytest
-from sqlalchemy import Engine, update
+from sqlalchemy import Engine, delete, update
 
-from digest import bounces, db, showings
+from digest import bounces, db, presses, showings
 from digest.errors import NotFound
 from digest.links import Site
-from digest.model import Delivery, DeliveryState, SubscriberState
+from digest.model import Delivery, DeliveryState, PressRow, SubscriberState
 from digest.papers import Announcement, Record
 from digest.rendering import Templates
 from digest.why import Answer, Cause, why
@@ -143,6 +143,18 @@ def test_withdrawn_papers_are_shown_to_nobody(newsroom: Newsroom):
     assert ask(newsroom, "Graph one").json["cause"] == Cause.WITHDRAWN
 
 
+def test_the_papers_of_a_press_that_is_gone_are_still_known(newsroom: Newsroom):
+    newsroom.subscribe(ALICE, GRAPHS)
+    newsroom.dump("20T00:00", ["Graph one", "Robots"])
+    newsroom.publish("20T08:00")
+    with db.writing(newsroom.engine) as session:
+        session.execute(delete(PressRow))
+        session.commit()
+    presses.RECENT.clear()
+
+    assert ask(newsroom, "Robots").json["cause"] == Cause.UNMATCHED
+
+
 def test_a_paper_from_before_the_subscriber_came(newsroom: Newsroom):
     newsroom.dump("10T00:00", ["Graph one"])
     newsroom.subscribe(ALICE, GRAPHS)
@@ -157,7 +169,7 @@ def test_a_paper_whose_day_was_published_when_it_arrived(newsroom: Newsroom):
     newsroom.publish("18T08:00")
     newsroom.publish("19T08:00")
     newsroom.publish("20T08:00")
-    newsroom.dump("18T00:00", ["Graph two"], read_at="20T12:00")
+    newsroom.dump("18T00:00", ["Graph two"])  # in the afternoon of the 20th
 
     assert ask(newsroom, "Graph two", "20T13:00").json["cause"] == Cause.LATE
 

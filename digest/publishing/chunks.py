@@ -286,7 +286,7 @@ def row_of(decision: Decision, press: Press, site: Site, now: datetime) -> dict[
         "email": reader.email,
         "edition": edition.name,
         "decision": decision.digest.to_json(),
-        "press": None if is_empty else press.name,
+        "press": press.name if decision.is_held or not is_empty else None,
         "key_id": site.signing_key_id,
         "dated_at": now,
         "covers_from": decision.covers_from,
