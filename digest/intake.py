@@ -55,7 +55,7 @@ class Loaded:
     new: int = 0
     updated: int = 0
     unchanged: int = 0
-    rejected: int = 0  #: bad records
+    rejected: int = 0  #: bad records, and a missing end
     problems: tuple[Problem, ...] = ()
     is_known: bool = False  #: the same bytes had been loaded before
 
@@ -91,6 +91,7 @@ class Wishes:
     order: str | None = None
     as_history: bool = False
     is_sample: bool = False
+    incomplete_ok: bool = False
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -102,7 +103,8 @@ class Survey:
     papers: int
     rejected: int
     problems: tuple[Problem, ...]
-    reason: str = ""  #: why it cannot be loaded
+    reason: str = ""  #: why it is not loaded
+    state: DumpState = DumpState.LOADED  #: what becomes of it
 
 
 class Changed(Exception):
@@ -122,15 +124,24 @@ def load(
     order: str | None = None,
     as_history: bool = False,
     is_sample: bool = False,
+    incomplete_ok: bool = False,
     dry_run: bool = False,
     progress: Progress | None = None,
 ) -> Loaded:
     """Load one dump and commit; the file stays where it is.
 
-    A dump whose bytes were loaded before changes nothing. With `dry_run` everything is done and
+    A dump whose bytes were loaded before changes nothing. One that ends before its own end is held,
+    and nothing of it is loaded, unless `incomplete_ok`. With `dry_run` everything is done and
     then taken back. What is wrong with the file is told in the answer, never raised.
     """
-    wishes = Wishes(date=date, format=format, order=order, as_history=as_history, is_sample=is_sample)
+    wishes = Wishes(
+        date=date,
+        format=format,
+        order=order,
+        as_history=as_history,
+        is_sample=is_sample,
+        incomplete_ok=incomplete_ok,
+    )
     try:
         with opened(path) as file:
             loaded = load_open(session, path, file, wishes, now, progress)
@@ -165,7 +176,7 @@ def load_open(
     session.add(row)
     session.flush()
     tally = Tally()
-    if not survey.reason:
+    if survey.state is DumpState.LOADED:
         tally = store(session, row, file, path, wishes, progress)
     after = os.fstat(file.fileno())
     if (before.st_size, before.st_mtime_ns) != (after.st_size, after.st_mtime_ns):
@@ -220,39 +231,54 @@ def surveyed(file: BufferedReader, path: Path, wishes: Wishes, *, observed_on: d
                 papers += 1
                 continue
             rejected += 1
-            if len(problems) < MOST_PROBLEMS:
+            if len(problems) < MOST_PROBLEMS or record.is_truncation:
                 problems.append(record)
     except Unreadable as error:
         return refused(str(error))
     except Exception as error:  # a reader's mistake costs one dump, never the service
         log.exception("a reader failed")
         return refused(f"It could not be read: {type(error).__name__}: {error}")
+    state, reason = verdict(reading.header, papers, rejected, problems, wishes)
     return Survey(
         format=reading.format,
         header=reading.header,
         papers=papers,
         rejected=rejected,
         problems=tuple(problems),
-        reason=verdict(reading.header, papers, rejected, problems),
+        reason=reason,
+        state=state,
     )
 
 
 def refused(reason: str) -> Survey:
     """Return the survey of a dump that cannot be read at all."""
-    return Survey(format="", header=Header(), papers=0, rejected=0, problems=(), reason=reason)
+    return Survey(
+        format="",
+        header=Header(),
+        papers=0,
+        rejected=0,
+        problems=(),
+        reason=reason,
+        state=DumpState.REJECTED,
+    )
 
 
-def verdict(header: Header, papers: int, rejected: int, problems: Sequence[Problem]) -> str:
-    """Return why a dump is refused whole, or nothing."""
-    if rejected > MOST_BAD * (papers + rejected):
+def verdict(
+    header: Header, papers: int, rejected: int, problems: Sequence[Problem], wishes: Wishes
+) -> tuple[DumpState, str]:
+    """Return what becomes of a dump, and why it is not loaded."""
+    cut = next((problem for problem in problems if problem.is_truncation), None)
+    bad = rejected - (cut is not None)  # that the end is missing is no record
+    if bad > MOST_BAD * (papers + bad):
         first = problems[0]
-        return (
-            f"{rejected:,} of its {papers + rejected:,} records are bad; "
-            f"the first: line {first.line}: {first.reason}."
+        return DumpState.REJECTED, (
+            f"{bad:,} of its {papers + bad:,} records are bad; the first: line {first.line}: {first.reason}."
         )
+    if cut is not None and not wishes.incomplete_ok:
+        return DumpState.HELD, f"It is incomplete: {cut.reason} (line {cut.line}). Nothing of it was loaded."
     if not papers and header.announced != 0:
-        return "There is no paper in it."
-    return ""
+        return DumpState.REJECTED, "There is no paper in it."
+    return DumpState.LOADED, ""
 
 
 # ── store ───────────────────────────────────────────────────────────────────────────────────────
@@ -271,8 +297,9 @@ def describe(
     row.order = wishes.order or survey.header.order
     row.is_history, row.is_sample = wishes.as_history, wishes.is_sample
     row.observed_at = datetime.combine(day, time_of_day(), UTC) if day else now
+    row.observed_at = row.observed_at if wishes.date else min(row.observed_at, now)
     row.read_at = now
-    row.state = DumpState.REJECTED if survey.reason else DumpState.LOADED
+    row.state = survey.state
     row.reason = survey.reason or None
 
 

@@ -9,7 +9,27 @@ from __future__ import annotations
 from datetime import date
 from typing import BinaryIO
 
-from digest.dumps import blocks, marked, pairs
+from digest.dumps import (
+    arxiv_listing,
+    bibtex,
+    biorxiv,
+    blocks,
+    csl,
+    feed,
+    hf_json,
+    kaggle,
+    marked,
+    nbib,
+    oai,
+    openalex,
+    own_csv,
+    own_json,
+    pairs,
+    pubmed,
+    ris,
+    semantic_scholar,
+    unpacking,
+)
 from digest.dumps.reading import Format, Header, Items, Problem, Reading, Source, excerpt
 from digest.errors import BadField, Unreadable
 from digest.papers import Record
@@ -17,7 +37,13 @@ from digest.papers import Record
 __all__ = ["FORMATS", "Format", "Header", "Problem", "Reading", "Source", "read"]
 
 #: Every format, in the order in which they are tried.
-FORMATS: tuple[Format, ...] = (marked, pairs, blocks)
+FORMATS: tuple[Format, ...] = (
+    hf_json, kaggle, semantic_scholar, openalex, biorxiv, csl, own_json,  # JSON, the most telling names first
+    feed, oai, pubmed,  # XML
+    arxiv_listing, nbib, ris, bibtex,  # texts that begin in a way of their own
+    marked, pairs, blocks,  # pages
+    own_csv,
+)  # fmt: skip
 
 MAX_TITLE = 1_000
 MAX_ABSTRACT = 50_000
@@ -29,7 +55,7 @@ def read(stream: BinaryIO, *, name: str, observed_on: date, format: str | None =
 
     Raises Unreadable with the reason where no record of it could be read.
     """
-    source = Source(stream, name=name, observed_on=observed_on)
+    source = Source(unpacking.unpacked(stream), name=name, observed_on=observed_on)
     chosen = named(format) if format else recognised(source)
     header, records = chosen.read(source)
     return Reading(format=chosen.NAME, header=header, records=sound(records))

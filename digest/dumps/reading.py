@@ -24,6 +24,7 @@ class Problem:
     line: int
     reason: str
     excerpt: str = ""
+    is_truncation: bool = False  #: the dump ends before its own end: what follows is lost
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

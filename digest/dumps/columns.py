@@ -1,0 +1,101 @@
+"""Our own columns, as JSON ("json") or as CSV with a header line ("csv"): bring your own papers.
+
+`title` is needed; the others may be missing: `abstract, arxiv, doi, pmid, authors, n_authors,
+organization, published (YYYY-MM-DD), categories, urls, upvotes, comments, stars, citations`. Lists are
+JSON lists, or separated by `;`. What `digest papers --json` prints can be read back, and so can what
+others call by a likely name (`summary`, `arxiv_id`, `date`, `url`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from digest.dumps import fields
+from digest.papers import Organization, Record
+
+LIKELY = {
+    "title": ("title", "paper_title", "name"),
+    "abstract": ("abstract", "summary", "description"),
+    "arxiv": ("arxiv", "arxiv_id", "arxivid", "paper_arxiv_id"),
+    "doi": ("doi",),
+    "pmid": ("pmid", "pubmed_id"),
+    "authors": ("authors", "author", "creators"),
+    "n_authors": ("n_authors", "num_authors", "author_count"),
+    "organization": ("organization", "organisation"),
+    "published": ("published", "publication_date", "published_date", "publishedat", "date", "created"),
+    "categories": ("categories", "category", "subjects", "tags", "keywords"),
+    "urls": ("urls", "url", "link", "links", "url_abs", "paper_url", "pdf_url", "repo_url", "github"),
+}
+SIGNALS = {
+    "upvotes": ("upvotes", "votes", "likes"),
+    "comments": ("comments", "num_comments", "numcomments"),
+    "stars": ("stars", "github_stars", "githubstars"),
+    "citations": ("citations", "citation_count", "citationcount", "cited_by_count"),
+}
+NEEDED = {"title", "paper_title"}
+TELLING = {name for names in (*LIKELY.values(), *SIGNALS.values()) for name in names} - NEEDED - {"name"}
+
+
+def is_ours(keys: frozenset[str] | set[str]) -> bool:
+    """Return whether names like these are columns of papers."""
+    folded = {key.strip().casefold() for key in keys}
+    return bool(folded & NEEDED) and bool(folded & TELLING)
+
+
+def record_of(found: Mapping[str, Any], position: int, line: int) -> Record:
+    """Return one object or row as a record."""
+    row = {key.strip().casefold(): value for key, value in found.items()}
+    authors = several(first(row, "authors"))
+    urls = fields.urls(*(url for name in LIKELY["urls"] for url in several(row.get(name))))
+    told = fields.mapping(row.get("signals"))
+    figures = {name: told.get(name, first_of(row, names)) for name, names in SIGNALS.items()}
+    return Record(
+        title=fields.text(first(row, "title")),
+        abstract=fields.prose(first(row, "abstract")),
+        ids=fields.ids_from(*urls)
+        | fields.ids(
+            [
+                *fields.mapping(row.get("ids")).items(),
+                ("arxiv", first(row, "arxiv")),
+                ("doi", first(row, "doi")),
+                ("pmid", first(row, "pmid")),
+            ]
+        ),
+        authors=authors,
+        n_authors=fields.count(first(row, "n_authors")) or len(authors) or None,
+        organization=organization(first(row, "organization")),
+        published=fields.day(first(row, "published")) or fields.spelled_day(first(row, "published")),
+        published_inferred=row.get("published_inferred") is True,
+        categories=several(first(row, "categories")),
+        urls=urls,
+        signals=fields.signals(**figures),
+        position=position,
+        line=line,
+    )
+
+
+def first(row: Mapping[str, Any], column: str) -> Any:
+    """Return the value of a column under the first of its likely names that has one."""
+    return first_of(row, LIKELY[column])
+
+
+def first_of(row: Mapping[str, Any], names: tuple[str, ...]) -> Any:
+    """Return the first value that is there."""
+    return next((row[name] for name in names if row.get(name) not in (None, "", [])), None)
+
+
+def several(value: Any) -> tuple[str, ...]:
+    """Return a list, or a text separated by `;`, as texts; of objects, their names."""
+    if isinstance(value, str):
+        value = value.split(";")
+    return fields.texts([one.get("name") if isinstance(one, dict) else one for one in fields.listed(value)])
+
+
+def organization(value: Any) -> Organization | None:
+    """Return who stands behind a paper: an object with handle and name, or a name."""
+    if name := fields.text(value):
+        return Organization(handle=name, name=name)
+    one = fields.mapping(value)
+    handle = fields.text(one.get("handle"))
+    return Organization(handle=handle, name=fields.text(one.get("name")) or handle) if handle else None

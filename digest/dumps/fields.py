@@ -1,0 +1,170 @@
+"""Fields of records as the world writes them, taken over carefully: a wrong type is nothing, never a crash."""
+
+from __future__ import annotations
+
+import html
+import re
+from collections.abc import Iterable, Mapping
+from datetime import date
+from math import isfinite
+from typing import Any
+
+from digest.papers import id_in, normalised_id
+
+MOST_TEXT = 2_000_000  #: characters of one field looked at
+MOST_NAMES = 20_001  #: one more than a record may have
+
+BLANK_LINES = re.compile(r"\s*\n(?:[ \t]*\n)+\s*|\s*\n(?=[ \t]{2,}\S)")
+TAG = re.compile(r"<(/?)([A-Za-z][\w:.-]{0,30})(?:\s[^<>]{0,300})?/?>")
+INLINE = frozenset(
+    ["i", "b", "em", "strong", "sub", "sup", "u", "sc", "scp", "tt", "mml", "math", "italic", "bold"]
+)
+DAY = re.compile(r"\s*(\d{4})-(\d\d?)(?:-(\d\d?))?(?!\d)")
+SPELLED = re.compile(r"(\d{1,2}) (Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec)[a-z]* (\d{4}|\d\d)(?!\d)")
+MONTH = {name: number for number, name in enumerate("Jan Feb Mar Apr May Jun Jul Aug Sep Oct Nov Dec".split(), 1)}  # noqa: SIM905  # fmt: skip
+NAMES = re.compile(r"\s*(?:,?\s+and\s+|;|,)\s*")
+WITHDRAWN = re.compile(
+    r"\W*(?:this|the) (?:\w+ ){0,2}(?:paper|article|submission|manuscript|work|preprint)\b.{0,40}\b"
+    r"(?:is|was|has been|have been) (?:\w+ )?withdrawn",
+    re.IGNORECASE,
+)
+IN_PARENTHESES = re.compile(r"\s*\([^()]*\)")
+
+
+def text(value: Any) -> str:
+    """Return a text on one line; anything else is none. A list of texts is its first (Crossref titles)."""
+    if isinstance(value, list) and value:
+        value = value[0]
+    if not isinstance(value, str):
+        return ""
+    return " ".join(str(value)[:MOST_TEXT].split())
+
+
+def prose(value: Any) -> str:
+    """Return a longer text without its line breaks, its paragraphs one a line."""
+    if not isinstance(value, str):
+        return ""
+    whole: str = value[:MOST_TEXT].strip()
+    if "\n" not in whole:
+        return whole
+    paragraphs = BLANK_LINES.split(whole)
+    return "\n".join(" ".join(paragraph.split()) for paragraph in paragraphs if paragraph.strip())
+
+
+def unmarked(value: Any) -> str:
+    """Return the text of a fragment of HTML or JATS: inline tags vanish, the others part words."""
+    if not isinstance(value, str):
+        return ""
+    bare = TAG.sub(
+        lambda tag: "" if tag[2].rpartition(":")[2].casefold() in INLINE else " ", value[:MOST_TEXT]
+    )
+    return " ".join(html.unescape(bare).split())
+
+
+def number(value: Any) -> float | None:
+    """Return a figure of attention: finite, not negative, not a truth value; else nothing."""
+    if isinstance(value, str) and value.strip().isdecimal() and len(value) < 16:
+        value = int(value)
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return None
+    return float(value) if 0 <= value < 1e15 and isfinite(value) else None
+
+
+def signals(**values: Any) -> dict[str, float]:
+    """Return the figures that are known."""
+    found = {name: number(value) for name, value in values.items()}
+    return {name: value for name, value in found.items() if value is not None}
+
+
+def count(value: Any) -> int | None:
+    """Return a number of people, or nothing."""
+    found = number(value)
+    return int(found) if found is not None and found < 1e6 else None
+
+
+def day(value: Any) -> date | None:
+    """Return the day in an ISO date or moment, as printed; a month alone is its first day."""
+    found = DAY.match(value[:40]) if isinstance(value, str) else None
+    return day_of(found[1], found[2], found[3] or "1") if found else None
+
+
+def spelled_day(value: Any) -> date | None:
+    """Return the day in `Mon, 2 Apr 2007 19:18:42 GMT`, two-digit years included."""
+    found = SPELLED.search(value[:60]) if isinstance(value, str) else None
+    if found is None:
+        return None
+    year = int(found[3])
+    if year < 100:
+        year += 1900 if year > 90 else 2000
+    return day_of(year, MONTH[found[2]], found[1])
+
+
+def day_parts(value: Any) -> date | None:
+    """Return the day in CSL's `{"date-parts": [[2020, 5, 1]]}`, of which month and day may be missing."""
+    parts = value.get("date-parts") if isinstance(value, dict) else None
+    if not (isinstance(parts, list) and parts and isinstance(parts[0], list) and parts[0]):
+        return None
+    year, month, day = (*parts[0][:3], 1, 1)[:3]
+    return day_of(year, month, day)
+
+
+def day_of(year: Any, month: Any, day: Any) -> date | None:
+    """Return the date, or nothing where there is no such day."""
+    try:
+        return date(int(year), int(month), int(day))
+    except (TypeError, ValueError, OverflowError):
+        return None
+
+
+def mapping(value: Any) -> Mapping[str, Any]:
+    """Return an object, or an empty one."""
+    return value if isinstance(value, dict) else {}
+
+
+def listed(value: Any) -> list[Any]:
+    """Return a list, or an empty one."""
+    return value[:MOST_NAMES] if isinstance(value, list) else []
+
+
+def texts(value: Any) -> tuple[str, ...]:
+    """Return the texts of a list, each once, without the empty ones."""
+    return tuple(dict.fromkeys(filter(None, map(text, listed(value)))))
+
+
+def names(value: Any) -> tuple[str, ...]:
+    """Return the names in a line of authors: `A, B and C (Some Institute)`."""
+    line = text(value)
+    while (bare := IN_PARENTHESES.sub("", line)) != line:
+        line = bare
+    return tuple(name for name in NAMES.split(line)[:MOST_NAMES] if name)
+
+
+def ids(pairs: Iterable[tuple[str, Any]]) -> dict[str, str]:
+    """Return the ids among (scheme, value); the first of each scheme, in its one spelling."""
+    found: dict[str, str] = {}
+    for scheme, value in pairs:
+        if isinstance(value, int) and not isinstance(value, bool):
+            value = str(value)  # noqa: PLW2901
+        if isinstance(value, str) and (key := normalised_id(scheme, value)):
+            found.setdefault(*key)
+    return found
+
+
+def ids_from(*values: Any) -> dict[str, str]:
+    """Return the ids that addresses lead to."""
+    found: dict[str, str] = {}
+    for value in values:
+        if isinstance(value, str) and (key := id_in(value.strip())):
+            found.setdefault(*key)
+    return found
+
+
+def is_withdrawn(comment: str, abstract: str) -> bool:
+    """Return whether the authors say that they took the paper back."""
+    return bool(WITHDRAWN.search(comment) or WITHDRAWN.match(abstract[:200]))
+
+
+def urls(*values: Any) -> tuple[str, ...]:
+    """Return those of the values that are addresses of the web."""
+    kept = (value.strip() for value in values if isinstance(value, str) and len(value) < 2000)
+    return tuple(dict.fromkeys(url for url in kept if url.startswith(("https://", "http://"))))

@@ -1,0 +1,85 @@
+"""CSV or TSV with our own columns, named in its first line ("csv")."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Iterator
+
+from digest.dumps import columns
+from digest.dumps.reading import Header, Items, Problem, Source
+
+NAME = "csv"
+
+LONGEST_FIELD = 1024 * 1024
+
+
+def recognises(head: str) -> bool:
+    """Return whether the first line names columns of ours."""
+    first = head.lstrip().partition("\n")[0].strip()
+    names = (
+        next(csv.reader([first], delimiter=delimiter_of(first)), []) if first and len(first) < 2000 else []
+    )
+    return len(names) > 1 and columns.is_ours(set(names))
+
+
+def delimiter_of(line: str) -> str:
+    """Return the sign that parts columns in the header line."""
+    return max("\t;,", key=line.count)
+
+
+def read(source: Source) -> tuple[Header, Items]:
+    """Read the rows under the header line."""
+    return Header(), rows(source)
+
+
+def rows(source: Source) -> Items:
+    """Yield a record for every row; a row that does not fit its header is a problem."""
+    lines = Lines(source)
+    header = next(lines, "")
+    delimiter = delimiter_of(header)
+    names = next(csv.reader([header], delimiter=delimiter), [])
+    csv.field_size_limit(LONGEST_FIELD)
+    reader = csv.reader(lines, delimiter=delimiter)
+    position = 0
+    while True:
+        begun = lines.number + 1
+        try:
+            row = next(reader)
+        except StopIteration:
+            break
+        except csv.Error as error:
+            yield Problem(line=begun, reason=f"not CSV: {error}")
+            reader = csv.reader(lines, delimiter=delimiter)
+            continue
+        finally:
+            yield from lines.faults()
+        if len(row) > len(names):
+            yield Problem(line=begun, reason=f"{len(row)} columns where the header names {len(names)}")
+        elif any(row):
+            position += 1
+            yield columns.record_of(dict(zip(names, row, strict=False)), position, begun)
+
+
+class Lines:
+    """The lines of a CSV file for the csv module; faulty ones are set aside."""
+
+    def __init__(self, source: Source):
+        self.lines = source.lines()
+        self.number = 0
+        self.set_aside: list[Problem] = []
+
+    def __iter__(self) -> Iterator[str]:
+        return self
+
+    def __next__(self) -> str:
+        for number, text, fault in self.lines:
+            self.number = number
+            if not fault:
+                return text + "\n"
+            self.set_aside.append(Problem(line=number, reason=fault))
+        raise StopIteration
+
+    def faults(self) -> list[Problem]:
+        """Return the faulty lines met since the last call."""
+        found, self.set_aside = self.set_aside, []
+        return found

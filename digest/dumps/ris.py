@@ -1,0 +1,60 @@
+"""RIS, as reference managers export it ("ris")."""
+
+from __future__ import annotations
+
+import re
+from datetime import date
+
+from digest.dumps import fields, tagged
+from digest.dumps.reading import Header, Items, Problem, Source
+from digest.papers import Record
+
+NAME = "ris"
+
+
+def recognises(head: str) -> bool:
+    """Return whether a type of reference stands first."""
+    return re.search(r"\A\s*(?:Provider:.*\n|Database:.*\n|Content:.*\n|\s)*TY {1,2}- ?\w", head) is not None
+
+
+def read(source: Source) -> tuple[Header, Items]:
+    """Read the references."""
+    return Header(), records(source)
+
+
+def records(source: Source) -> Items:
+    """Yield every reference as a record."""
+    position = 0
+    for entry in tagged.entries(source, begins="TY", ends="ER"):
+        if isinstance(entry, Problem):
+            yield entry
+            continue
+        position += 1
+        yield record_of(entry, position)
+
+
+def record_of(entry: tagged.Entry, position: int) -> Record:
+    """Return one reference."""
+    authors = tuple(
+        ", ".join(part.strip() for part in name.split(",") if part.strip()) for name in entry.all("AU", "A1")
+    )
+    urls = fields.urls(*entry.all("UR", "L1", "L2"))
+    return Record(
+        title=fields.text(entry.one("TI", "T1", "CT")),
+        abstract=fields.text(entry.one("AB", "N2")),
+        ids=fields.ids_from(*urls) | fields.ids([("doi", entry.one("DO", "DI"))]),
+        authors=authors,
+        n_authors=len(authors) or None,
+        published=day_in(entry.one("DA")) or day_in(entry.one("PY", "Y1")),
+        categories=tuple(dict.fromkeys(entry.all("KW"))),
+        urls=urls,
+        journal=fields.text(entry.one("JO", "JF", "T2", "JA")),
+        position=position,
+        line=entry.line,
+    )
+
+
+def day_in(printed: str) -> date | None:
+    """Return the day in `2020/05/01/`, of which month and day may be missing."""
+    parts = [part.strip() for part in printed.split("/")] + ["", ""]
+    return fields.day_of(parts[0], parts[1] or 1, parts[2] or 1) or fields.day(printed)

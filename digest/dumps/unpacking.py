@@ -1,0 +1,101 @@
+"""Compressed dumps (gz, zst) as streams, with limits on what may come out of them.
+
+Two hundred kilobytes can hold a gigabyte of zeros. Text is packed three to ten times, so a ratio
+far beyond that is no dump. Nothing is looked for inside what was unpacked: archives are no dumps.
+"""
+
+from __future__ import annotations
+
+import gzip
+import io
+import sys
+import zlib
+from typing import BinaryIO, Protocol, cast
+
+from digest.errors import Unreadable
+
+if sys.version_info >= (3, 14):
+    from compression import zstd
+else:
+    from backports import zstd
+
+GZIP, ZSTD = b"\x1f\x8b", b"\x28\xb5\x2f\xfd"
+MOST_BYTES = 16 * 1024**3  #: unpacked
+MOST_RATIO = 100
+FREE = 16 * 1024**2  #: bytes that may come out before the ratio counts
+WINDOW_LOG = 26  #: 64 MiB of memory is what a zstd frame may ask for
+BUFFER = 256 * 1024
+
+DAMAGED = (EOFError, OSError, zlib.error, zstd.ZstdError)
+
+
+def unpacked(stream: BinaryIO) -> BinaryIO:
+    """Return the stream itself, or what is packed in it."""
+    stream.seek(0)
+    start = stream.read(4)
+    stream.seek(0)
+    if start.startswith(GZIP):
+        return buffered(Limited(stream, gzip.GzipFile(fileobj=stream)))
+    if start == ZSTD:
+        options: dict[int, int] = {zstd.DecompressionParameter.window_log_max: WINDOW_LOG}
+        return buffered(Limited(stream, zstd.ZstdFile(stream, options=options)))
+    return stream
+
+
+def buffered(limited: Limited) -> BinaryIO:
+    """Return a raw stream with lines and look-ahead."""
+    return cast(BinaryIO, io.BufferedReader(limited, BUFFER))
+
+
+class Inner(Protocol):
+    """What unpacks a stream."""
+
+    def read(self, size: int = -1, /) -> bytes:
+        """Return some of what is packed."""
+        ...
+
+    def seek(self, offset: int, whence: int = 0, /) -> int:
+        """Go to a place."""
+        ...
+
+
+class Limited(io.RawIOBase):
+    """What comes out of a packed stream, until it is too much."""
+
+    def __init__(self, packed: BinaryIO, inner: Inner):
+        self.packed = packed
+        self.inner = inner
+        self.given = 0
+
+    def readable(self) -> bool:
+        """Return True."""
+        return True
+
+    def seekable(self) -> bool:
+        """Return True: back to the beginning, and nowhere else."""
+        return True
+
+    def seek(self, offset: int, whence: int = 0) -> int:
+        """Go back to the beginning."""
+        if (offset, whence) != (0, 0):
+            raise io.UnsupportedOperation("a packed dump can only be read again from its beginning")
+        self.given = 0
+        return self.inner.seek(0)
+
+    def tell(self) -> int:
+        """Return how much came out."""
+        return self.given
+
+    def readinto(self, buffer: bytearray) -> int:  # type: ignore[override]
+        """Unpack a little; raise Unreadable beyond the limits, or where the file is damaged."""
+        try:
+            found = self.inner.read(len(buffer))
+        except DAMAGED as error:
+            raise Unreadable(f"It is packed, and damaged or cut off ({error}).") from error
+        self.given += len(found)
+        if self.given > MOST_BYTES:
+            raise Unreadable(f"It unpacks to more than {MOST_BYTES // 1024**3} GiB.")
+        if self.given > FREE and self.given > MOST_RATIO * self.packed.tell():
+            raise Unreadable(f"It unpacks to more than {MOST_RATIO} times its size: this is no dump.")
+        buffer[: len(found)] = found
+        return len(found)
