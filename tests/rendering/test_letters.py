@@ -1,0 +1,213 @@
+"""Every letter says what it must, as HTML and as text, whatever it is told."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from html.parser import HTMLParser
+from pathlib import Path
+from typing import Any
+
+import pytest
+from jinja2 import UndefinedError
+from jinja2.exceptions import SecurityError
+
+from digest.links import Site
+from digest.rendering import Letter, Templates, card, letter
+from digest.rendering.letters import KINDS
+from tests.rendering.cast import FLOW, NOW
+
+TOLD: Mapping[str, Any] = {
+    "confirm_url": "https://digest.example.org/c/abc",
+    "manage_url": "https://digest.example.org/m/abc",
+    "unsubscribe_url": "https://digest.example.org/u/abc",
+    "undo_url": "https://digest.example.org/u/abc",
+    "checked": 412,
+    "outcomes": [{"command": "add flows: flow matching", "said": "Added. About 2 a day."}],
+    "commands": [{"spelled": "pause 2 weeks", "does": "No digests for two weeks."}],
+    "wrong": "No dump has come for three days",
+    "mend": "Look into the dumps folder, or run digest doctor.",
+}
+#: Everything that may be told besides.
+MORE: Mapping[str, Any] = {
+    "cards": [card(FLOW, page="https://digest.example.org/papers/11", why=("Trending",)).to_json()],
+    "next_due_at": "2026-11-23T07:00:00+00:00",
+    "dated_at": NOW,
+    "timezone": "Europe/Oslo",
+    "topics": [{"name": "Flows <b>", "filter": 'title:"flow matching"'}],
+    "until": "6 January",
+    "nearest": {
+        "title": "Diffusion & cups",
+        "href": "https://digest.example.org/papers/3",
+        "lacked": "'robot'",
+    },
+    "since": "Tuesday 08:00",
+    "facts": ["3 of 400 deliveries refused"],
+    "about": "subscribe",
+}
+
+
+class Outline(HTMLParser):
+    """What a screen reader walks along: headings, links and their texts, and tags left open."""
+
+    VOID = frozenset({"meta", "br", "img", "hr", "link"})
+
+    def __init__(self, html: str):
+        super().__init__()
+        self.headings: list[int] = []
+        self.links: list[tuple[str, str]] = []
+        self.open: list[str] = []
+        self.feed(html)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        if tag not in self.VOID:
+            self.open.append(tag)
+        if re.fullmatch("h[1-6]", tag):
+            self.headings.append(int(tag[1]))
+        if tag == "a":
+            self.links.append((dict(attrs).get("href") or "", ""))
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self.open.pop() == tag
+
+    def handle_data(self, data: str) -> None:
+        if "a" in self.open:
+            href, text = self.links[-1]
+            self.links[-1] = (href, text + data)
+
+
+def made(templates: Templates, site: Site, kind: str, **more: Any) -> Letter:
+    told = {name: TOLD[name] for name in KINDS[kind]}
+    return letter(templates, kind, {"site": site, **told, **more})
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("more", [{}, MORE], ids=["told little", "told everything"])
+def test_every_letter_can_be_written(
+    kind: str, more: Mapping[str, Any], site: Site, templates: Templates
+) -> None:
+    if kind == "invite":
+        more = {**more, "topics": ["Flows"] if more else ()}
+
+    written = made(templates, site, kind, **more)
+
+    assert 10 <= len(written.subject) <= 78
+    assert written.html.startswith("<!DOCTYPE html>\n<html lang=")
+    assert "None" not in written.text + written.html
+    assert not re.search(r"\n{4}", written.text)
+    assert all(len(line) <= 78 or "https://" in line for line in written.text.splitlines())
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_html_of_a_letter_is_well_nested_and_its_headings_are_in_order(
+    kind: str, site: Site, templates: Templates
+) -> None:
+    outline = Outline(made(templates, site, kind).html)
+
+    assert outline.open == []
+    assert outline.headings[0] == 1
+    assert all(
+        after - before <= 1 for before, after in zip(outline.headings, outline.headings[1:], strict=False)
+    )
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_every_link_of_the_html_is_in_the_text_too(kind: str, site: Site, templates: Templates) -> None:
+    written = made(templates, site, kind)
+
+    assert all(href in written.text for href, _ in Outline(written.html).links)
+    assert all(text.strip() for _, text in Outline(written.html).links)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_no_letter_loads_anything_from_anywhere(kind: str, site: Site, templates: Templates) -> None:
+    html = made(templates, site, kind).html
+
+    assert not re.search(r"<(img|script|iframe|form|link|object|video|audio)\b|url\(|@import", html)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_every_letter_says_who_sent_it(kind: str, site: Site, templates: Templates) -> None:
+    written = made(templates, site, kind)
+
+    assert site.name in written.text
+    assert site.postal_address in written.text
+    assert site.postal_address in written.html
+
+
+def test_a_confirmation_repeats_nothing_that_a_stranger_typed(site: Site, templates: Templates) -> None:
+    quiet = made(templates, site, "confirm")
+    told = made(
+        templates, site, "confirm", email="click-here-to-win@example.com", name="Win money", about="Win"
+    )
+
+    assert told == quiet
+
+
+def test_links_and_hours_follow_from_the_decision(site: Site, templates: Templates) -> None:
+    context = {
+        "site": site,
+        "email": "alice@example.edu",
+        "subscriber_id": 7,
+        "epoch": 2,
+        "key": None,
+        "timezone": "Asia/Tokyo",
+        "dated_at": NOW,
+        "next_due_at": "2026-11-23T00:00:00+00:00",
+    }
+
+    written = letter(templates, "welcome", context)
+
+    assert written.subject == "You're in. First digest: Monday 09:00, Tokyo"
+    assert f"/m/{site.signing_key_id}.7-2." in written.text
+
+
+def test_a_letter_that_is_not_told_what_it_must_say_is_not_written(site: Site, templates: Templates) -> None:
+    with pytest.raises(UndefinedError, match="confirm_url"):
+        letter(templates, "confirm", {"site": site})
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_what_letters_are_told_is_text_and_stays_text(kind: str, site: Site, templates: Templates) -> None:
+    evil = "<script>alert(1)</script>{{ 7*7 }}"
+    topics = [evil] if kind == "invite" else [{"name": evil, "filter": evil}]
+    html = made(
+        templates, site, kind, until=evil, since=evil, facts=[evil], topics=topics, about=evil,
+        nearest={"title": evil, "href": "https://example.org/", "lacked": evil},
+    ).html  # fmt: skip
+
+    assert "<script" not in html
+    assert "49" not in html
+
+
+# ── an operator's own templates ─────────────────────────────────────────────────────────────────
+
+
+def test_an_operator_overrides_one_file_of_a_letter_and_keeps_the_rest(
+    site: Site, templates: Templates, tmp_path: Path
+) -> None:
+    (tmp_path / "letters/confirm").mkdir(parents=True)
+    (tmp_path / "letters/confirm/subject.txt").write_text("Bitte bestätigen")
+
+    written = made(Templates(templates.directory, tmp_path), site, "confirm")
+
+    assert written.subject == "Bitte bestätigen"
+    assert written.html != made(templates, site, "confirm").html
+    assert written.text == made(templates, site, "confirm").text
+
+
+def test_overriding_a_template_changes_the_fingerprint(templates: Templates, tmp_path: Path) -> None:
+    before = Templates(templates.directory, tmp_path).fingerprint
+    (tmp_path / "x.txt").write_text("x")
+
+    assert Templates(templates.directory, tmp_path).fingerprint != before
+
+
+def test_an_operators_template_cannot_reach_the_machine(
+    site: Site, templates: Templates, tmp_path: Path
+) -> None:
+    (tmp_path / "letters/confirm").mkdir(parents=True)
+    (tmp_path / "letters/confirm/body.txt").write_text("{{ site.__class__.__mro__[1].__subclasses__() }}")
+
+    with pytest.raises(SecurityError):
+        made(Templates(templates.directory, tmp_path), site, "confirm")
