@@ -1,0 +1,399 @@
+"""The SMTP conversation, against a server that fails in every way a server can."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from ssl import PROTOCOL_TLS_SERVER, SSLContext
+
+import pytest
+
+from digest.errors import BadField, Misfit
+from digest.links import Site
+from digest.transport import Message, Outcome, Verdict
+from digest.transport import open as open_transport
+from digest.transport.smtp import Patience, Server, Smtp, stuffed
+from tests.faulty import Fault, FaultyServer, faulty_server
+from tests.mailroom import open_mailroom
+
+PATIENCE = Patience(window=5, connect=2, command=2, body=2, dot=0.5, farewell=0.5)
+FIRST, SECOND, THIRD = "alice@example.org", "bob@example.org", "charlie@example.org"
+
+
+def message(recipient: str, number: int = 0, *, content: bytes = b"Subject: hi\r\n\r\nhello\r\n") -> Message:
+    return Message(delivery_id=number, sender="digest@example.org", recipient=recipient, content=content)
+
+
+def messages(*recipients: str) -> list[Message]:
+    return [message(recipient, number) for number, recipient in enumerate(recipients, start=1)]
+
+
+@contextmanager
+def client(server: FaultyServer, scheme: str = "smtp", **details: object) -> Iterator[Smtp]:
+    there = Server(scheme=scheme, host="127.0.0.1", port=server.port)
+    transport = Smtp(replace(there, **details), helo="example.org", patience=PATIENCE)
+    try:
+        yield transport
+    finally:
+        transport.close()
+
+
+def failing(fault: Fault, *recipients: str) -> FaultyServer:
+    """A server that fails for these recipients."""
+    return FaultyServer(plan=lambda recipient: fault if recipient in recipients else None)
+
+
+def verdicts(outcomes: list[Outcome]) -> list[str]:
+    return [outcome.verdict.value for outcome in outcomes]
+
+
+PIPELINING = pytest.mark.parametrize(
+    "offers", [("PIPELINING", "8BITMIME"), ("8BITMIME",)], ids=["pipelining", "step by step"]
+)
+
+
+# ── what goes well ──────────────────────────────────────────────────────────────────────────────
+
+
+@PIPELINING
+def test_every_message_arrives_once_and_unchanged(offers: tuple[str, ...]) -> None:
+    contents = {
+        f"reader{n}@example.org": b"Subject: %d\r\n\r\n.\r\n..\r\n.dot\r\nend\r\n" % n for n in range(60)
+    }
+    window = [message(who, n, content=what) for n, (who, what) in enumerate(contents.items())]
+
+    with faulty_server(FaultyServer(offers=offers)) as server, client(server) as transport:
+        outcomes = list(transport.send(window))
+
+    assert verdicts(outcomes) == ["accepted"] * 60
+    assert {taken.recipient: taken.content for taken in server.taken} == contents
+    assert server.connections == 1
+
+
+def test_a_body_and_the_next_envelope_travel_in_one_write() -> None:
+    with faulty_server() as server, client(server) as transport:
+        list(transport.send(messages(FIRST, SECOND, THIRD)))
+
+    together = [write for write in server.writes if write.startswith(b"Subject:")]
+    assert together[0].endswith(
+        b"hello\r\n.\r\nMAIL FROM:<digest@example.org>\r\nRCPT TO:<bob@example.org>\r\nDATA\r\n"
+    )
+    assert together[2].endswith(b"hello\r\n.\r\n")
+
+
+def test_a_connection_is_kept_from_window_to_window() -> None:
+    with faulty_server() as server, client(server) as transport:
+        for _ in range(3):
+            assert verdicts(list(transport.send(messages(FIRST, SECOND)))) == ["accepted"] * 2
+
+    assert server.connections == 1
+
+
+def test_an_independent_server_takes_what_we_send() -> None:
+    content = b"Subject: dots\r\n\r\n.leading\r\n..two\r\nand an end\r\n"
+    with open_mailroom() as room, client(FaultyServer(port=int(room.url.rpartition(":")[2]))) as transport:
+        outcomes = list(transport.send([message(FIRST, 1, content=content)] * 3))
+
+    assert verdicts(outcomes) == ["accepted"] * 3
+    assert [mail.content for mail in room.mails] == [content] * 3
+
+
+def test_lmtp_speaks_over_a_unix_socket(tmp_path: Path) -> None:
+    path = str(tmp_path / "lmtp.sock")
+    with faulty_server(path=path) as server:
+        transport = Smtp(Server.from_url(f"lmtp://{path}"), helo="example.org", patience=PATIENCE)
+        outcomes = list(transport.send(messages(FIRST, SECOND)))
+        transport.close()
+
+    assert verdicts(outcomes) == ["accepted"] * 2
+    assert server.commands[0] == "LHLO example.org"
+
+
+# ── what the server answers ─────────────────────────────────────────────────────────────────────
+
+ANSWERS = {
+    Fault.RCPT_421: ("deferred", "rcpt", 421),
+    Fault.RCPT_450: ("deferred", "rcpt", 450),
+    Fault.RCPT_550: ("refused", "rcpt", 550),
+    Fault.RCPT_550_BUT_354: ("refused", "rcpt", 550),
+    Fault.DATA_451: ("deferred", "data", 451),
+    Fault.DATA_554: ("refused", "data", 554),
+    Fault.DOT_421: ("deferred", "dot", 421),
+    Fault.DOT_451: ("deferred", "dot", 451),
+    Fault.DOT_552: ("refused", "dot", 552),
+    Fault.DOT_DROP: ("in doubt", "dot", None),
+    Fault.DOT_RESET: ("in doubt", "dot", None),
+    Fault.DOT_HANG: ("in doubt", "dot", None),
+    Fault.DOT_LOSE: ("in doubt", "dot", None),
+    Fault.NONSENSE: ("in doubt", "dot", None),
+    Fault.TRICKLE: ("accepted", "dot", 250),
+    Fault.QUIT_421: ("accepted", "dot", 250),
+}
+
+
+@PIPELINING
+@pytest.mark.parametrize("fault", ANSWERS)
+def test_each_answer_concerns_its_own_message_only(fault: Fault, offers: tuple[str, ...]) -> None:
+    expected = ANSWERS[fault]
+    there = replace(failing(fault, SECOND), offers=offers)
+
+    with faulty_server(there) as server, client(server) as transport:
+        first, second, third = transport.send(messages(FIRST, SECOND, THIRD))
+
+    assert (second.verdict.value, second.phase, second.code) == expected
+    assert (first.verdict, third.verdict) == (Verdict.ACCEPTED, Verdict.ACCEPTED)
+    assert [len(server.copies(who)) for who in (FIRST, THIRD)] == [1, 1]
+
+
+def test_a_body_whose_final_dot_never_left_is_not_in_doubt() -> None:
+    large = message(SECOND, 2, content=b"Subject: large\r\n\r\n" + b"x" * 70 + b"\r\n" + b"y" * 30_000_000)
+
+    with faulty_server(failing(Fault.MIDDLE_DROP, SECOND)) as server, client(server) as transport:
+        outcomes = list(transport.send([message(FIRST, 1), large, message(THIRD, 3)]))
+
+    assert [(each.verdict.value, each.phase) for each in outcomes] == [
+        ("accepted", "dot"), ("deferred", "data"), ("accepted", "dot"),
+    ]  # fmt: skip
+
+
+@PIPELINING
+@pytest.mark.parametrize(
+    ("fault", "verdict"),
+    [(Fault.MAIL_451, "deferred"), (Fault.MAIL_552, "refused")],
+)
+def test_a_no_to_the_envelope_leaves_the_next_one_a_clean_start(
+    fault: Fault, verdict: str, offers: tuple[str, ...]
+) -> None:
+    plans = iter([fault])
+    there = FaultyServer(offers=offers, mail_plan=lambda: next(plans, None))
+
+    with faulty_server(there) as server, client(server) as transport:
+        outcomes = list(transport.send(messages(FIRST, SECOND)))
+
+    assert verdicts(outcomes) == [verdict, "accepted"]
+    assert server.connections == 1
+
+
+# ── what is nobody's fault but the server's ─────────────────────────────────────────────────────
+
+
+def test_without_a_server_nothing_is_tried() -> None:
+    with client(FaultyServer(port=1)) as transport:
+        outcomes = list(transport.send(messages(FIRST, SECOND)))
+
+    assert verdicts(outcomes) == ["untried", "untried"]
+    assert outcomes[0].reply == "smtp://127.0.0.1:1: Connection refused"
+
+
+@pytest.mark.parametrize("fault", [Fault.BANNER_421, Fault.BANNER_DROP])
+def test_a_server_that_does_not_want_us_has_tried_nothing(fault: Fault) -> None:
+    with faulty_server(FaultyServer(greeting_fault=fault)) as server, client(server) as transport:
+        outcomes = list(transport.send(messages(FIRST, SECOND)))
+
+    assert verdicts(outcomes) == ["untried", "untried"]
+    assert server.connections == 1
+
+
+@pytest.mark.parametrize("fault", [Fault.MAIL_421, Fault.MAIL_530])
+def test_a_server_that_sends_everybody_away_is_not_asked_for_everybody(fault: Fault) -> None:
+    with faulty_server(FaultyServer(mail_plan=lambda: fault)) as server, client(server) as transport:
+        outcomes = list(transport.send(messages(*(f"reader{n}@example.org" for n in range(20)))))
+
+    assert verdicts(outcomes) == ["deferred"] * 2 + ["untried"] * 18
+    assert server.connections == 2
+
+
+def test_a_kept_connection_that_died_meanwhile_is_made_anew() -> None:
+    with faulty_server() as server, client(server) as transport:
+        list(transport.send(messages(FIRST)))
+        assert transport.connection is not None
+        transport.connection.socket.shutdown(2)
+        outcomes = list(transport.send(messages(SECOND, THIRD)))
+
+    assert verdicts(outcomes) == ["accepted"] * 2
+    assert server.connections == 2
+
+
+def test_no_message_is_begun_after_the_windows_time() -> None:
+    slow = replace(PATIENCE, window=0.3, dot=5)
+    with faulty_server(FaultyServer(plan=lambda _: Fault.TRICKLE)) as server:
+        transport = Smtp(Server(scheme="smtp", host="127.0.0.1", port=server.port), helo="x", patience=slow)
+        outcomes = list(transport.send(messages(*(f"reader{n}@example.org" for n in range(20)))))
+        transport.close()
+
+    assert {"accepted", "untried"} == set(verdicts(outcomes))
+    assert len(server.taken) == verdicts(outcomes).count("accepted")
+
+
+def test_whoever_stops_listening_half_way_gets_a_clean_connection_next_time() -> None:
+    with faulty_server() as server, client(server) as transport:
+        half = transport.send(messages(FIRST, SECOND, THIRD))
+        next(half)
+        half.close()
+        outcomes = list(transport.send(messages(THIRD)))
+
+    assert verdicts(outcomes) == ["accepted"]
+    assert [len(server.copies(who)) for who in (FIRST, SECOND, THIRD)] == [1, 0, 1]
+
+
+# ── what we do not even try ─────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize(
+    ("recipient", "reason"),
+    [
+        ("a\r\nRCPT TO:<evil@example.org>", "this is not an address"),
+        ("a> SIZE=1", "this is not an address"),
+        ("", "this is not an address"),
+        ("größe@example.org", "the server does not take addresses outside ASCII (SMTPUTF8)"),
+    ],
+)
+def test_an_address_that_cannot_travel_is_refused_here(recipient: str, reason: str) -> None:
+    with faulty_server() as server, client(server) as transport:
+        bad, good = transport.send(messages(recipient, SECOND))
+
+    assert (bad.verdict, bad.reply) == (Verdict.REFUSED, reason)
+    assert good.verdict is Verdict.ACCEPTED
+    assert [taken.recipient for taken in server.taken] == [SECOND]
+
+
+def test_an_address_outside_ascii_travels_where_the_server_can() -> None:
+    with faulty_server(FaultyServer(offers=("SMTPUTF8",))) as server, client(server) as transport:
+        outcomes = list(transport.send(messages("größe@exämple.org", "plain@exämple.org")))
+
+    assert verdicts(outcomes) == ["accepted"] * 2
+    assert [line for line in server.commands if "FROM" in line] == [
+        "MAIL FROM:<digest@example.org> SMTPUTF8",
+        "MAIL FROM:<digest@example.org>",
+    ]
+    assert "RCPT TO:<plain@xn--exmple-cua.org>" in server.commands
+
+
+def test_a_message_larger_than_the_server_takes_is_not_sent() -> None:
+    with faulty_server(FaultyServer(offers=("SIZE 100",))) as server, client(server) as transport:
+        large, small = transport.send([message(FIRST, 1, content=b"x" * 101), message(SECOND, 2)])
+
+    assert (large.verdict, large.reply) == (
+        Verdict.REFUSED,
+        "the message has 101 bytes and the server takes 100",
+    )
+    assert small.verdict is Verdict.ACCEPTED
+
+
+# ── TLS and login ───────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.fixture(scope="session")
+def certificate(tmp_path_factory: pytest.TempPathFactory) -> tuple[SSLContext, str]:
+    """A certificate for `localhost` that only its own file vouches for."""
+    from tests.certificates import make
+
+    folder = tmp_path_factory.mktemp("tls")
+    context = SSLContext(PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(*make(folder, "localhost"))
+    return context, str(folder / "certificate.pem")
+
+
+@pytest.mark.parametrize("scheme", ["smtp", "smtps"])
+def test_mail_travels_inside_tls_with_a_login(certificate: tuple[SSLContext, str], scheme: str) -> None:
+    context, cafile = certificate
+    there = FaultyServer(
+        offers=("PIPELINING", "STARTTLS", "AUTH PLAIN"),
+        tls=context,
+        is_tls_at_once=scheme == "smtps",
+        login=("user", "pass:wörd"),
+    )
+    with faulty_server(there) as server:
+        url = f"{scheme}://user:pass%3Aw%C3%B6rd@localhost:{server.port}?cafile={cafile}"
+        transport = Smtp(
+            Server.from_url(url if scheme == "smtps" else f"{url}&starttls=true"),
+            helo="example.org",
+            patience=PATIENCE,
+        )
+        outcomes = list(transport.send(messages(FIRST, SECOND)))
+        transport.close()
+
+    assert verdicts(outcomes) == ["accepted"] * 2
+    assert not any(b"pass" in write for write in server.writes)
+
+
+def test_a_certificate_that_nobody_vouches_for_ends_it(certificate: tuple[SSLContext, str]) -> None:
+    there = FaultyServer(offers=("STARTTLS",), tls=certificate[0])
+    with faulty_server(there) as server, client(server, host="localhost", starttls=True) as transport:
+        (outcome,) = transport.send(messages(FIRST))
+
+    assert outcome.verdict is Verdict.UNTRIED
+    assert "its certificate is not to be trusted" in outcome.reply
+
+
+def test_a_certificate_for_another_name_ends_it(certificate: tuple[SSLContext, str]) -> None:
+    context, cafile = certificate
+    there = FaultyServer(offers=("STARTTLS",), tls=context)
+    with faulty_server(there) as server, client(server, starttls=True, cafile=cafile) as transport:
+        (outcome,) = transport.send(messages(FIRST))
+
+    assert outcome.verdict is Verdict.UNTRIED
+    assert "its certificate is not to be trusted" in outcome.reply
+
+
+def test_tls_that_was_demanded_and_is_not_offered_ends_it() -> None:
+    with faulty_server() as server, client(server, starttls=True) as transport:
+        (outcome,) = transport.send(messages(FIRST))
+
+    assert "it does not offer STARTTLS, which DIGEST_MAIL_URL demands" in outcome.reply
+    assert not any(line.startswith("MAIL") for line in server.commands)
+
+
+@pytest.mark.parametrize("mechanism", ["PLAIN", "LOGIN"])
+def test_a_wrong_password_is_the_servers_word_and_no_attempt(mechanism: str) -> None:
+    there = FaultyServer(offers=(f"AUTH {mechanism}",), login=("user", "right"))
+    with faulty_server(there) as server, client(server, user="user", password="wrong") as transport:
+        (outcome,) = transport.send(messages(FIRST))
+
+    assert (outcome.verdict, outcome.code) == (Verdict.UNTRIED, 535)
+    assert outcome.reply.endswith("the login: 535 5.7.8 wrong password")
+
+
+# ── the URL ─────────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize(
+    ("url", "port", "starttls"),
+    [
+        ("smtp://mail.example.org", 25, False),
+        ("smtp://mail.example.org:587", 587, True),
+        ("smtp://mail.example.org:587?starttls=false", 587, False),
+        ("smtp://user:pass@mail.example.org", 25, True),
+        ("smtp://user:pass@127.0.0.1:2525", 2525, False),
+        ("smtps://user:pass@mail.example.org", 465, False),
+        ("lmtp://127.0.0.1", 24, False),
+    ],
+)
+def test_a_mail_url_says_where_and_how(url: str, port: int, starttls: bool) -> None:
+    server = Server.from_url(url)
+
+    assert (server.port, server.starttls) == (port, starttls)
+    assert "pass" not in repr(server)
+
+
+@pytest.mark.parametrize("url", ["smtp://", "smtp://host:port", "smtp://host?tls=1"])
+def test_a_wrong_mail_url_is_told_by_its_setting(url: str) -> None:
+    with pytest.raises(BadField, match="DIGEST_MAIL_URL"):
+        Server.from_url(url)
+
+
+@pytest.mark.parametrize(
+    "base_url", ["http://127.0.0.1:8000", "https://localhost", "http://digest.example.org"]
+)
+def test_no_mail_leaves_with_links_that_would_not_work_there(base_url: str) -> None:
+    with pytest.raises(Misfit, match="Set DIGEST_BASE_URL to your public https address"):
+        open_transport("smtp://mail.example.org", site=Site(url=base_url))
+
+    open_transport("smtp://127.0.0.1:2525", site=Site(url=base_url))
+
+
+def test_dots_are_stuffed_where_a_line_begins_with_one() -> None:
+    assert stuffed(b".a\r\n.\r\nb.\r\n") == b"..a\r\n..\r\nb.\r\n.\r\n"
+    assert stuffed(b"no end") == b"no end\r\n.\r\n"
