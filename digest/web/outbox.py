@@ -27,7 +27,7 @@ FRAME_POLICY = (
     "default-src 'none'; style-src 'unsafe-inline'; img-src data:; base-uri 'self'; form-action 'none'; "
     "frame-ancestors 'self'; sandbox allow-top-navigation-by-user-activation allow-popups"
 )
-VIEW_POLICY = "default-src 'none'; style-src 'self'; frame-src 'self'; form-action 'self'; frame-ancestors 'none'; base-uri 'none'"
+VIEW_POLICY = "default-src 'none'; style-src 'self'; img-src 'self'; frame-src 'self'; form-action 'self'; frame-ancestors 'none'; base-uri 'none'"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
