@@ -6,7 +6,7 @@ import hashlib
 import re
 import unicodedata
 from base64 import b64encode
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Iterator
 from datetime import UTC, datetime
 from email.utils import format_datetime
 from functools import lru_cache
@@ -14,7 +14,6 @@ from functools import lru_cache
 from digest.links import Site
 
 LONGEST = 200  #: characters of outside text that one header may carry
-ENCODED_WORD = 45  #: bytes per encoded word: 60 of base64 and 12 of frame stay within RFC 2047's 75
 STACKED = 3  #: combining marks that may sit on one letter; more is zalgo
 
 #: Marks, overrides and isolates that turn the reading order around.
@@ -46,9 +45,14 @@ def one_line(text: str) -> str:
         stacked = stacked + 1 if category in {"Mn", "Me"} else 0
         if category in {"Cc", "Zl", "Zp"}:
             kept.append(" ")
-        elif category not in {"Cs", "Cn", "Co"} and stacked <= STACKED:
+        elif category not in {"Cs", "Co"} and stacked <= STACKED and not is_no_character(char):
             kept.append(char)
     return " ".join("".join(kept).split())
+
+
+def is_no_character(char: str) -> bool:
+    """Return whether Unicode will never make a character of it; what it has not yet named may be one."""
+    return ord(char) & 0xFFFE == 0xFFFE or 0xFDD0 <= ord(char) <= 0xFDEF
 
 
 def list_headers(site: Site, unsubscribe_url: str, *, campaign: str = "digest") -> tuple[Header, ...]:
@@ -130,11 +134,31 @@ def phrase(text: str) -> str:
 
 
 def encoded(text: str, *, room: int = 66) -> str:
-    """Return header text folded into lines, as encoded words where it is not ASCII (RFC 2047)."""
+    """Return header text folded into lines, as encoded words where it is not ASCII (RFC 2047).
+
+    Text that is mostly ASCII is spelled in Q, which people and spam filters can read; all else in B.
+    """
     if text.isascii():
         return folded(text, room=room)
-    words = (f"=?utf-8?B?{b64encode(chunk).decode()}?=" for chunk in chunks(text))
-    return "\r\n ".join(words)
+    if sum(map(str.isascii, text)) * 4 >= len(text) * 3:
+        return "\r\n ".join(f"=?utf-8?Q?{chunk}?=" for chunk in chunks(map(quoted, text), 52))
+    return "\r\n ".join(
+        f"=?utf-8?B?{b64encode(chunk.encode()).decode()}?=" for chunk in chunks(text, 39, octets)
+    )
+
+
+def quoted(char: str) -> str:
+    """Return a character as the Q encoding spells it in any header."""
+    if char == " ":
+        return "_"
+    if char.isascii() and char.isalnum():
+        return char
+    return "".join(f"={octet:02X}" for octet in char.encode())
+
+
+def octets(char: str) -> int:
+    """Return how many bytes a character takes."""
+    return len(char.encode())
 
 
 def folded(text: str, *, room: int) -> str:
@@ -149,12 +173,12 @@ def folded(text: str, *, room: int) -> str:
     return "\r\n ".join([*lines, line])
 
 
-def chunks(text: str) -> list[bytes]:
-    """Return UTF-8 pieces small enough for one encoded word each, never cut inside a character."""
-    pieces = [b""]
-    for char in text:
-        octets = char.encode()
-        if len(pieces[-1]) + len(octets) > ENCODED_WORD:
-            pieces.append(b"")
-        pieces[-1] += octets
-    return pieces
+def chunks(signs: Iterable[str], room: int, size: Callable[[str], int] = len) -> Iterator[str]:
+    """Yield the signs joined to pieces of at most `room`, never cutting inside one."""
+    piece, taken = "", 0
+    for sign in signs:
+        if taken + size(sign) > room:
+            yield piece
+            piece, taken = "", 0
+        piece, taken = piece + sign, taken + size(sign)
+    yield piece
