@@ -292,39 +292,33 @@ def intend(session: Session, intents: Sequence[Intent], *, lease: str, now: date
     if not intents:
         return set()
     until = now + LEASE
+    intending = update(Delivery).where(
+        holding(DeliveryState.CLAIMED, [intent.id for intent in intents], lease)
+    )
+    ours = changed(
+        session,
+        intending.values(
+            state=DeliveryState.SENDING,
+            attempts=Delivery.attempts + 1,
+            leased_until=until,
+            due_at=until,
+        ),
+    )
     rows = [
-        {
-            "key": intent.id,
-            "hash": intent.content_hash,
-            "name": intent.message_id,
-            "ours": lease,
-            "until": until,
-        }
+        {"key": intent.id, "name": intent.message_id, "hash": intent.content_hash}
         for intent in intents
+        if intent.id in ours
     ]
-    result = session.connection().execute(INTENDING, rows)
-    ids = {intent.id for intent in intents}
-    if result.rowcount == len(ids):
-        return ids
-    return set(session.scalars(select(Delivery.id).where(holding(DeliveryState.SENDING, ids, lease))))
+    if rows:
+        session.connection().execute(NAMING, rows)
+    return ours
 
 
 DELIVERY: Any = Delivery.__table__
-INTENDING = (
+NAMING = (
     update(DELIVERY)
-    .where(
-        DELIVERY.c.id == bindparam("key"),
-        DELIVERY.c.state == DeliveryState.CLAIMED,
-        DELIVERY.c.lease == bindparam("ours"),
-    )
-    .values(
-        state=DeliveryState.SENDING,
-        attempts=DELIVERY.c.attempts + 1,
-        leased_until=bindparam("until"),
-        due_at=bindparam("until"),
-        content_hash=bindparam("hash"),
-        message_id=bindparam("name"),
-    )
+    .where(DELIVERY.c.id == bindparam("key"))
+    .values(message_id=bindparam("name"), content_hash=bindparam("hash"))
 )
 
 

@@ -1,0 +1,424 @@
+"""The ledger: every change of state is a compare-and-set, on SQLite and on PostgreSQL."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime, timedelta, timezone
+from typing import Any
+
+import pytest
+from sqlalchemy import Engine, select, text
+from sqlalchemy.exc import IntegrityError
+from sqlalchemy.orm import Session
+
+from digest import db, outbox
+from digest.links import Site
+from digest.model import Attempt, Delivery, DeliveryState, Lane, Subscriber, SubscriberState
+from digest.outbox import Intent, Reader
+
+SECOND = timedelta(seconds=1)
+
+
+@contextmanager
+def another(engine: Engine) -> Iterator[Session]:
+    """A second worker's session."""
+    with db.writing(engine) as session:
+        yield session
+
+
+def subscriber(session: Session, email: str, now: datetime, **details: Any) -> Subscriber:
+    row = Subscriber(
+        email=email, email_key=email, created_at=now, **{"state": SubscriberState.ACTIVE, **details}
+    )
+    session.add(row)
+    session.flush()
+    return row
+
+
+def letter(session: Session, site: Site, now: datetime, key: str = "k", **details: Any) -> int | None:
+    wanted = {"letter": "help", "subscriber_id": None, "email": "alice@example.org", "decision": {}}
+    return outbox.put_letter(session, **{**wanted, **details}, dedupe_key=key, site=site, now=now)
+
+
+def digest_row(subscriber_id: int, now: datetime, **details: Any) -> dict[str, Any]:
+    return {
+        "subscriber_id": subscriber_id,
+        "email": f"reader{subscriber_id}@example.org",
+        "edition": "daily-2026-11-20",
+        "dated_at": now,
+        "due_at": now,
+        "expires_at": now + timedelta(hours=16),
+        **details,
+    }
+
+
+def intents(*ids: int) -> list[Intent]:
+    return [Intent(id=each, message_id=f"<{each}@example.org>", content_hash=f"{each:064d}") for each in ids]
+
+
+def state_of(session: Session, delivery_id: int) -> tuple[Any, ...]:
+    """The whole state of a delivery, as the database has it."""
+    row = session.get_one(Delivery, delivery_id, populate_existing=True)
+    return (row.state, row.attempts, row.in_doubt, row.lease is None, row.leased_until is None)
+
+
+def sending(session: Session, now: datetime) -> list[outbox.Claimed]:
+    """Claim what is due and commit the intent to send it."""
+    batch = outbox.claim(session, lane=Lane.PROMPT, now=now, limit=10)
+    outbox.intend(session, intents(*(each.id for each in batch)), lease=batch[0].lease, now=now)
+    session.commit()
+    return batch
+
+
+# ── writing ─────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_a_letter_is_written_once_per_key(session: Session, site: Site, now: datetime) -> None:
+    first, again = letter(session, site, now), letter(session, site, now)
+
+    (row,) = session.scalars(select(Delivery))
+    assert (first, again) == (row.id, None)
+    assert (row.lane, row.state, row.key_id) == (Lane.PROMPT, DeliveryState.QUEUED, site.signing_key_id)
+    assert (row.dated_at, row.due_at, row.expires_at) == (now, now, now + timedelta(days=2))
+
+
+def test_an_edition_is_written_once_per_subscriber(session: Session, now: datetime) -> None:
+    ids = [subscriber(session, f"reader{n}@example.org", now).id for n in range(3)]
+
+    first = outbox.put_digests(session, [digest_row(each, now) for each in ids[:2]])
+    second = outbox.put_digests(
+        session, [digest_row(each, now, state=DeliveryState.EMPTY, reason="nothing") for each in ids]
+    )
+
+    assert (set(first), set(second)) == (set(ids[:2]), {ids[2]})
+    assert outbox.counts(session)[DeliveryState.QUEUED] == 2
+    assert outbox.put_digests(session, []) == {}
+
+
+def test_the_schema_itself_forbids_a_second_edition(session: Session, now: datetime) -> None:
+    reader = subscriber(session, "alice@example.org", now)
+    outbox.put_digests(session, [digest_row(reader.id, now)])
+
+    details = {**outbox.DIGEST_ROW, **digest_row(reader.id, now)}
+    with pytest.raises(IntegrityError):
+        session.execute(Delivery.__table__.insert(), details)  # type: ignore[attr-defined]
+
+
+# ── claiming ────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_nobody_can_claim_what_is_claimed(
+    engine: Engine, session: Session, site: Site, now: datetime
+) -> None:
+    letter(session, site, now)
+    session.commit()
+
+    (claimed,) = outbox.claim(session, lane=Lane.PROMPT, now=now, limit=10)
+    session.commit()
+
+    with another(engine) as rival:
+        assert outbox.claim(rival, lane=Lane.PROMPT, now=now, limit=10) == []
+    assert (claimed.identity, claimed.attempts, claimed.in_doubt) == ("k", 0, 0)
+
+
+def test_many_workers_share_the_work_without_overlap(
+    engine: Engine, session: Session, site: Site, now: datetime
+) -> None:
+    for number in range(200):
+        letter(session, site, now, key=f"k{number}")
+    session.commit()
+    taken: list[list[int]] = [[] for _ in range(4)]
+
+    def work(mine: list[int]) -> None:
+        with another(engine) as rival:
+            while batch := outbox.claim(rival, lane=Lane.PROMPT, now=now, limit=7):
+                rival.commit()
+                mine.extend(each.id for each in batch)
+
+    workers = [threading.Thread(target=work, args=(mine,)) for mine in taken]
+    for worker in workers:
+        worker.start()
+    for worker in workers:
+        worker.join()
+
+    everything = [each for mine in taken for each in mine]
+    assert sorted(everything) == sorted(set(everything))
+    assert len(everything) == 200
+
+
+def test_on_postgresql_nobody_waits_for_another_workers_claim(
+    postgres_engine: Engine, site: Site, now: datetime
+) -> None:
+    with db.writing(postgres_engine) as session, another(postgres_engine) as rival:
+        for number in range(4):
+            letter(session, site, now, key=f"k{number}")
+        session.commit()
+
+        first = outbox.claim(session, lane=Lane.PROMPT, now=now, limit=2)  # and does not commit
+        second = outbox.claim(rival, lane=Lane.PROMPT, now=now, limit=10)
+
+        assert len(first) == len(second) == 2
+        assert not {each.id for each in first} & {each.id for each in second}
+
+
+def test_only_what_is_due_in_that_lane_is_claimed(session: Session, site: Site, now: datetime) -> None:
+    reader = subscriber(session, "alice@example.org", now)
+    outbox.put_digests(session, [digest_row(reader.id, now)])
+    letter(session, site, now + SECOND, key="later")
+
+    assert outbox.claim(session, lane=Lane.PROMPT, now=now, limit=10) == []
+    (claimed,) = outbox.claim(session, lane=Lane.BULK, now=now, limit=10)
+    assert claimed.edition == "daily-2026-11-20"
+    assert claimed.identity == f"{reader.id}|daily-2026-11-20"
+
+
+def test_what_was_claimed_and_not_begun_comes_back_clean(session: Session, site: Site, now: datetime) -> None:
+    letter(session, site, now)
+    (first,) = outbox.claim(session, lane=Lane.PROMPT, now=now, limit=10)
+
+    assert outbox.claim(session, lane=Lane.PROMPT, now=now + outbox.LEASE - SECOND, limit=10) == []
+    (second,) = outbox.claim(session, lane=Lane.PROMPT, now=now + outbox.LEASE, limit=10)
+
+    assert (second.id, second.attempts, second.in_doubt) == (first.id, 0, 0)
+    assert second.lease != first.lease
+
+
+def test_what_was_begun_and_not_told_comes_back_in_doubt(session: Session, site: Site, now: datetime) -> None:
+    letter(session, site, now)
+    (first,) = sending(session, now)
+
+    (second,) = outbox.claim(session, lane=Lane.PROMPT, now=now + outbox.LEASE, limit=10)
+
+    assert (second.attempts, second.in_doubt) == (1, 1)
+    assert (second.message_id, second.content_hash) == (f"<{first.id}@example.org>", f"{first.id:064d}")
+    (attempt,) = outbox.trace(session, first.id)
+    assert (attempt.lease, attempt.verdict, attempt.began_at) == (first.lease, "in doubt", now)
+
+
+def test_an_attempt_that_was_told_is_not_told_twice(session: Session, site: Site, now: datetime) -> None:
+    letter(session, site, now)
+    (first,) = sending(session, now)
+    outbox.keep_attempts(
+        session, [outbox.Tried(first.id, now, "in doubt", "dot")], lease=first.lease, now=now
+    )
+
+    outbox.claim(session, lane=Lane.PROMPT, now=now + outbox.LEASE, limit=10)
+
+    assert len(outbox.trace(session, first.id)) == 1
+
+
+@pytest.mark.parametrize("lane", Lane)
+def test_due_deliveries_are_found_by_the_index(
+    engine: Engine, session: Session, now: datetime, lane: Lane
+) -> None:
+    compiled = outbox.due(lane, now, 10).compile(engine)
+    if engine.dialect.name == "postgresql":
+        session.execute(text("SET enable_seqscan = off"))
+        session.execute(text("SET plan_cache_mode = force_generic_plan"))
+    explain = "EXPLAIN " if engine.dialect.name == "postgresql" else "EXPLAIN QUERY PLAN "
+
+    plan = session.connection().exec_driver_sql(
+        explain + str(compiled),
+        compiled.construct_params() if compiled.positional is False else _values(compiled),
+    )
+
+    words = " ".join(str(row) for row in plan)
+    assert "ix_delivery_open" in words
+    assert "Sort" not in words
+    assert "TEMP B-TREE" not in words
+
+
+def _values(compiled: Any) -> tuple[Any, ...]:
+    params = compiled.construct_params()
+    processors = compiled._bind_processors
+    return tuple(
+        processors[name](params[name]) if name in processors else params[name]
+        for name in compiled.positiontup
+    )
+
+
+# ── fencing ─────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_who_lost_the_lease_changes_nothing(session: Session, site: Site, now: datetime) -> None:
+    letter(session, site, now)
+    (zombie,) = outbox.claim(session, lane=Lane.PROMPT, now=now, limit=10)
+    later = now + outbox.LEASE
+    (holder,) = outbox.claim(session, lane=Lane.PROMPT, now=later, limit=10)
+    was = DeliveryState.CLAIMED
+
+    def nothing_changed(lease: str) -> list[set[int]]:
+        ids = [zombie.id]
+        return [
+            outbox.intend(session, intents(*ids), lease=lease, now=later),
+            outbox.end(session, ids, DeliveryState.FAILED, was=was, lease=lease, now=later),
+            outbox.put_back(session, ids, was=was, lease=lease, due_at=later, is_tried=True),
+        ]
+
+    assert nothing_changed(zombie.lease) == [set(), set(), set()]
+    assert state_of(session, holder.id) == ("claimed", 0, 0, False, False)
+    assert outbox.intend(session, intents(holder.id), lease=holder.lease, now=later) == {holder.id}
+
+
+def test_nothing_is_sent_twice_under_one_lease(session: Session, site: Site, now: datetime) -> None:
+    letter(session, site, now)
+    (claimed,) = sending(session, now)
+
+    assert outbox.intend(session, intents(claimed.id), lease=claimed.lease, now=now) == set()
+    sent = outbox.end(
+        session, [claimed.id], DeliveryState.SENT, was=DeliveryState.SENDING, lease=claimed.lease, now=now
+    )
+    again = outbox.end(
+        session, [claimed.id], DeliveryState.FAILED, was=DeliveryState.SENDING, lease=claimed.lease, now=now
+    )
+
+    assert (sent, again) == ({claimed.id}, set())
+    assert state_of(session, claimed.id) == ("sent", 1, 0, True, True)
+
+
+def test_an_intent_renews_the_lease(session: Session, site: Site, now: datetime) -> None:
+    letter(session, site, now)
+    (claimed,) = outbox.claim(session, lane=Lane.PROMPT, now=now, limit=10)
+    later = now + timedelta(minutes=10)
+
+    outbox.intend(session, intents(claimed.id), lease=claimed.lease, now=later)
+
+    assert outbox.claim(session, lane=Lane.PROMPT, now=now + outbox.LEASE, limit=10) == []
+    assert len(outbox.claim(session, lane=Lane.PROMPT, now=later + outbox.LEASE, limit=10)) == 1
+
+
+# ── again, later ────────────────────────────────────────────────────────────────────────────────
+
+
+def test_a_server_that_is_away_burns_no_attempt(session: Session, site: Site, now: datetime) -> None:
+    letter(session, site, now)
+    (claimed,) = sending(session, now)
+
+    outbox.put_back(
+        session,
+        [claimed.id],
+        "refused",
+        was=DeliveryState.SENDING,
+        lease=claimed.lease,
+        due_at=now + SECOND,
+        is_tried=False,
+    )
+
+    assert state_of(session, claimed.id) == ("queued", 0, 0, True, True)
+    assert outbox.waiting(session, lane=Lane.PROMPT, now=now) == 0
+    assert outbox.waiting(session, lane=Lane.PROMPT, now=now + SECOND) == 1
+
+
+def test_nothing_waits_beyond_its_expiry(session: Session, site: Site, now: datetime) -> None:
+    number = letter(session, site, now, expires_at=now + 3 * SECOND)
+    (claimed,) = sending(session, now)
+
+    zone = timezone(timedelta(hours=9))
+    outbox.put_back(
+        session,
+        [claimed.id],
+        was=DeliveryState.SENDING,
+        lease=claimed.lease,
+        due_at=(now + timedelta(hours=1)).astimezone(zone),
+        is_tried=True,
+    )
+
+    assert session.get_one(Delivery, number, populate_existing=True).due_at == now + 3 * SECOND
+
+
+def test_later_tries_come_later_but_never_after_more_than_seventy_five_minutes() -> None:
+    start = datetime(2026, 11, 20, 8, tzinfo=UTC)
+
+    waits = [outbox.next_try(7, attempts, start) - start for attempts in range(1, 60)]
+
+    assert timedelta(minutes=3.75) <= waits[0] <= timedelta(minutes=6.25)
+    assert waits[0] < waits[1] < waits[2]
+    assert max(waits) <= timedelta(minutes=75)
+    assert len({outbox.next_try(number, 1, start) for number in range(100)}) > 90
+
+
+# ── who may be written to ───────────────────────────────────────────────────────────────────────
+
+
+def reader(state: SubscriberState) -> Reader:
+    return Reader(state=state, epoch=0, language="en", schedule=outbox.Schedule())
+
+
+def claimed_letter(now: datetime, **details: Any) -> outbox.Claimed:
+    fields: dict[str, Any] = {
+        "id": 1, "subscriber_id": 1, "email": "alice@example.org", "letter": "digest", "edition": "daily-2026-11-20",
+        "dedupe_key": None, "decision": "{}", "press": None, "key_id": "", "dated_at": now,
+        "expires_at": now + SECOND, "attempts": 0, "in_doubt": 0, "message_id": None, "content_hash": None,
+        "lease": "",
+    }  # fmt: skip
+    return outbox.Claimed(**{**fields, **details})
+
+
+@pytest.mark.parametrize(
+    ("letter", "state", "is_wanted"),
+    [
+        ("digest", SubscriberState.ACTIVE, True),
+        ("digest", SubscriberState.PAUSED, False),
+        ("digest", SubscriberState.PENDING, False),
+        ("digest", SubscriberState.UNSUBSCRIBED, False),
+        ("digest", None, False),
+        ("confirm", SubscriberState.PENDING, True),
+        ("welcome", SubscriberState.PENDING, False),
+        ("welcome", SubscriberState.UNSUBSCRIBED, False),
+        ("settings", SubscriberState.PENDING, False),
+        ("settings", SubscriberState.PAUSED, True),
+        ("goodbye", SubscriberState.UNSUBSCRIBED, True),
+        ("confirm", SubscriberState.UNSUBSCRIBED, True),
+        ("help", None, True),
+    ],
+)
+def test_a_letter_goes_only_to_who_wants_it_now(
+    letter: str, state: SubscriberState | None, is_wanted: bool, now: datetime
+) -> None:
+    delivery = claimed_letter(now, letter=letter, edition="daily-2026-11-20" if letter == "digest" else None)
+
+    refusal = outbox.refusal(delivery, reader(state) if state else None, is_suppressed=False, now=now)
+
+    assert (refusal is None) == is_wanted
+
+
+@pytest.mark.parametrize(
+    ("details", "is_suppressed", "state", "reason"),
+    [
+        ({}, True, "suppressed", "the address is suppressed"),
+        ({"email": None}, False, "suppressed", "the address was erased"),
+        ({"in_doubt": 3}, True, "stuck", "in doubt 3 times: nobody can know whether it arrived"),
+    ],
+)
+def test_what_must_not_go_out_ends_with_a_reason(
+    details: dict[str, Any], is_suppressed: bool, state: str, reason: str, now: datetime
+) -> None:
+    found = outbox.refusal(
+        claimed_letter(now, **details), reader(SubscriberState.ACTIVE), is_suppressed=is_suppressed, now=now
+    )
+
+    assert found == (state, reason)
+
+
+def test_a_letter_expires_at_the_very_moment(now: datetime) -> None:
+    delivery, active = claimed_letter(now), reader(SubscriberState.ACTIVE)
+
+    assert outbox.refusal(delivery, active, is_suppressed=False, now=now) is None
+    assert outbox.refusal(delivery, active, is_suppressed=False, now=now + SECOND) == (
+        DeliveryState.EXPIRED,
+        "too late: it expired at 2026-11-20 08:00 UTC",
+    )
+
+
+def test_evidence_stays_when_a_delivery_is_traced(session: Session, site: Site, now: datetime) -> None:
+    number = letter(session, site, now)
+    assert number is not None
+    tried = outbox.Tried(number, now, "deferred", "rcpt", 450, "busy " * 200)
+
+    outbox.keep_attempts(session, [tried], lease="l" * 32, now=now + SECOND)
+
+    (attempt,) = outbox.trace(session, number)
+    assert (attempt.code, len(attempt.reply), attempt.ended_at) == (450, 500, now + SECOND)
+    assert session.scalars(select(Attempt)).all() == [attempt]
