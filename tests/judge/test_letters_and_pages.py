@@ -18,10 +18,10 @@ from tests.judge.programs import OURS
 
 PAGES = ["/", "/papers/1"]
 
-#: Outlook draws tables by these attributes and knows no other way; the standard calls them obsolete.
+#: Outlook draws tables by attributes that the standard calls obsolete, and hides by a property of its own.
 FOR_OUTLOOK = re.compile(
     r"The “(?:align|bgcolor|border|cellpadding|cellspacing|height|valign|width)” attribute on the "
-    r"“(?:table|tr|td)” element is obsolete"
+    r"“(?:table|tr|td)” element is obsolete|CSS: “mso-"
 )
 
 
