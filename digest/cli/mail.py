@@ -86,7 +86,7 @@ def published(house: House, now: datetime) -> dict[str, int]:
     """Publish, and return the figures."""
     from digest import publishing
 
-    with house.writing() as session, screen.progress("Publishing") as done:
+    with house.writing(renders=True) as session, screen.progress("Publishing") as done:
         report = publishing.publish(
             session, site=house.site, templates=house.templates, now=now, progress=done.by
         )
@@ -98,7 +98,7 @@ def delivered(house: House, now: datetime | None, limit: int | None) -> dict[str
     from digest import delivery
 
     with ExitStack() as stack:
-        session = stack.enter_context(house.writing())
+        session = stack.enter_context(house.writing(renders=True))
         transport = stack.enter_context(house.transport())
         done = stack.enter_context(screen.progress("Delivering"))
         report = delivery.deliver(

@@ -84,10 +84,11 @@ def show(report: dict[str, Any], limit: int) -> None:
     """Show a tried filter to a person."""
     matches, per_day = report["matches"], report["per_day"]
     screen.tell(report["canonical"])
-    screen.tell(
-        f"{screen.count(len(matches), 'match', 'matches')} in {screen.count(per_day['days'], 'day')}:"
-        f" {per_day['median']:g} on most days, {per_day['p90']:g} on busy ones, {per_day['max']:g} at most."
+    found = f"{screen.count(len(matches), 'match', 'matches')} in {screen.count(per_day['days'], 'day')}"
+    usual = (
+        f": {per_day['median']:g} on most days, {per_day['p90']:g} on busy ones, {per_day['max']:g} at most"
     )
+    screen.tell(f"{found}{usual if per_day['days'] > 1 else ''}.")
     for warning in report["warnings"]:
         screen.say(f"note: {warning}")
     if matches:
