@@ -66,7 +66,10 @@ def house(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Installation]:
     settings = {"PORT": str(port), "BASE_URL": f"http://127.0.0.1:{port}"}
     with installation(tmp_path_factory.mktemp("judge") / "home", settings=settings) as ours:
         ours.run("intake", str(ROOT / "digest" / "sample" / "invented-papers.txt"))
-        topics = ("Language models=language model*", "The living world=forest OR coral OR protein* OR crop*")
+        topics = (
+            'Language models="language model*"',
+            "The living world=forest OR coral OR protein* OR crop*",
+        )
         chosen = [part for topic in topics for part in ("--topic", topic)]
         ours.run("subscribers", "add", "alice@example.org", *chosen, "--at", "00:00", *CONSENT)
         ours.run("subscribers", "add", "bob@example.org", "--topic", "Robots=robot*")

@@ -1,0 +1,97 @@
+"""The database: what is stored comes back as it was, and what is wrong is told in one sentence."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta, timezone
+from pathlib import Path
+
+import pytest
+from sqlalchemy import Engine, select, text
+from sqlalchemy.exc import OperationalError, StatementError
+
+from digest import db
+from digest.errors import Misfit, Unreachable
+from digest.model import Heartbeat
+from tests.conftest import connected
+from tests.servers import free_port
+
+OSLO = timezone(timedelta(hours=1))
+
+
+def test_a_moment_comes_back_aware_and_in_utc(engine: Engine) -> None:
+    with db.writing(engine) as session:
+        session.add(Heartbeat(role="scheduler", at=datetime(2026, 11, 20, 9, 0, 0, 123456, tzinfo=OSLO)))
+        session.commit()
+
+    with db.reading(engine) as session:
+        found = session.scalar(select(Heartbeat.at))
+
+    assert found == datetime(2026, 11, 20, 8, 0, 0, 123456, tzinfo=UTC)
+    assert found.utcoffset() == timedelta(0)
+
+
+def test_a_moment_without_an_offset_is_refused(engine: Engine) -> None:
+    naive = Heartbeat(role="scheduler", at=datetime(2026, 11, 20, 9, 0))  # noqa: DTZ001
+
+    with db.writing(engine) as session:
+        session.add(naive)
+        with pytest.raises(StatementError, match="needs an offset"):
+            session.flush()
+
+
+def test_what_a_story_did_not_commit_is_not_there(engine: Engine, now: datetime) -> None:
+    with db.writing(engine) as session:
+        session.add(Heartbeat(role="scheduler", at=now))
+        session.flush()
+
+    with db.reading(engine) as session:
+        assert session.scalars(select(Heartbeat)).all() == []
+
+
+def test_sqlite_keeps_what_it_has_committed_through_a_power_cut(sqlite_engine: Engine) -> None:
+    with sqlite_engine.connect() as connection:
+        pragmas = {
+            name: connection.exec_driver_sql(f"PRAGMA {name}").scalar()
+            for name in ("journal_mode", "synchronous")
+        }
+
+    assert pragmas == {"journal_mode": "wal", "synchronous": 2}
+
+
+def test_on_sqlite_a_writer_holds_the_lock_from_the_start(sqlite_engine: Engine, now: datetime) -> None:
+    """Two that read first and write later would otherwise fail each other, however long they waited."""
+    with db.writing(sqlite_engine) as first, sqlite_engine.connect() as second:
+        first.execute(select(Heartbeat))
+        second.exec_driver_sql("PRAGMA busy_timeout=50")
+
+        with pytest.raises(OperationalError, match="locked"):
+            second.exec_driver_sql("INSERT INTO heartbeat VALUES ('worker', '2026-11-20 08:00:00')")
+
+
+@pytest.mark.parametrize("scheme", ["postgres", "postgresql", "postgresql+psycopg"])
+def test_a_url_as_hosts_hand_it_out_is_understood(scheme: str) -> None:
+    assert (
+        db.normalised(f"{scheme}://me@db.example.org/digest")
+        == "postgresql+psycopg://me@db.example.org/digest"
+    )
+
+
+def test_a_database_that_does_not_answer_is_named_without_its_password() -> None:
+    engine = db.connect(f"postgresql://me:hidden@127.0.0.1:{free_port()}/digest")
+
+    with pytest.raises(Unreachable) as caught, db.reading(engine) as session:
+        session.execute(text("SELECT 1"))
+
+    assert "DIGEST_DATABASE_URL" in str(caught.value)
+    assert "hidden" not in str(caught.value)
+
+
+def test_an_empty_database_is_made_ready_and_a_strange_one_refused(tmp_path: Path) -> None:
+    with connected(f"sqlite:///{tmp_path}/new.sqlite3") as engine:
+        db.ensure(engine)
+        assert db.revision(engine) == db.newest_revision(engine)
+
+        with engine.begin() as connection:
+            connection.exec_driver_sql("UPDATE alembic_version SET version_num = '9999'")
+        with pytest.raises(Misfit, match="9999"):
+            db.ensure(engine)
