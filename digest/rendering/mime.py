@@ -16,13 +16,24 @@ from digest.links import Site
 from digest.rendering.headers import Header, head
 from digest.rendering.letters import Letter
 
+LONGEST_LINE = 76  #: by RFC 2045, the soft break included
+
 
 def wire(text: str) -> bytes:
     """Return `text` in quoted-printable with CRLF, ready to be followed by more of it."""
     if not text:
         return b""
     lines = b2a_qp(text.replace("\n", "\r\n").encode(), istext=True)
-    return lines if lines.endswith(b"\r\n") else lines + b"=\r\n"
+    if "\n" not in text:  # then b2a_qp, which goes by the first line's end, breaks with a bare LF
+        lines = lines.replace(b"=\n", b"=\r\n")
+    if lines.endswith(b"\r\n"):
+        return lines
+    if (
+        len(lines) - lines.rfind(b"\n") > LONGEST_LINE
+    ):  # no room for the equals sign: break before the last sign
+        last = 3 if lines[-3:-2] == b"=" else 1
+        lines = lines[:-last] + b"=\r\n" + lines[-last:]
+    return lines + b"=\r\n"
 
 
 def unwired(encoded: bytes) -> str:

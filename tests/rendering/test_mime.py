@@ -1,0 +1,56 @@
+"""Encoded pieces may be joined in any order, and read as what they were."""
+
+from __future__ import annotations
+
+import quopri
+import re
+from email import message_from_bytes, policy
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from digest.links import Site
+from digest.rendering import Letter, message
+from digest.rendering.mime import boundary, unwired, wire
+from tests.rendering.cast import NOW
+
+PIECES = st.text(
+    st.characters(exclude_categories=["Cs"], exclude_characters="\r\0"), max_size=200
+) | st.sampled_from(
+    ["x" * 75, "x" * 76, "x" * 500, "= \n", ".\n.", " \n", "\t", "é" * 40, "From ", "=\n", "--=_\n"]
+)
+
+
+@given(st.lists(PIECES, max_size=12))
+def test_joined_pieces_read_as_the_joined_texts(pieces: list[str]) -> None:
+    encoded = b"".join(map(wire, pieces))
+
+    assert unwired(encoded) == "".join(pieces)
+    assert quopri.decodestring(encoded).replace(b"\r\n", b"\n").decode() == "".join(pieces)
+
+
+@given(st.lists(PIECES, max_size=12))
+def test_joined_pieces_are_legal_lines(pieces: list[str]) -> None:
+    encoded = b"".join(map(wire, pieces))
+
+    assert encoded.isascii()
+    assert not re.search(rb"(?<!\r)\n|\r(?!\n)|[ \t]\r\n", encoded)
+    assert all(len(line) <= 76 for line in encoded.split(b"\r\n"))
+
+
+@given(st.lists(PIECES, max_size=12), st.text(max_size=30))
+def test_no_text_can_end_its_part(pieces: list[str], identity: str) -> None:
+    assert b"--" + boundary(identity) not in b"".join(map(wire, pieces))
+
+
+@given(PIECES, PIECES)
+def test_a_message_says_what_the_letter_says(text: str, html: str) -> None:
+    letter = Letter(subject="s", text=text, html=html)
+    raw = message(
+        letter, site=Site(keys=(b"k",)), recipient="alice@example.edu", message_id="<1@x>", dated_at=NOW
+    )
+
+    parsed = message_from_bytes(raw, policy=policy.compat32)
+
+    read = [part.get_payload(decode=True) for part in parsed.get_payload()]
+    assert read == [text.replace("\n", "\r\n").encode(), html.replace("\n", "\r\n").encode()]
