@@ -156,9 +156,8 @@ def _spelled(field: str, tokens: tuple[str, ...], gaps: str, *, exact: bool, nea
         shown = f'"{shown}"'
     if near is not None:
         shown += f"~{near}"
-    if field != "tiab" or shown in OPERATORS:
-        shown = f"{field}:{shown}"
-    return Text(field, tokens, gaps, exact, near, shown)
+    canonical = f"{field}:{shown}" if field != "tiab" or shown in OPERATORS else shown
+    return Text(field, tokens, gaps, exact, near, shown, canonical)
 
 
 def _refuse_foreign(value: str) -> None:
@@ -419,7 +418,7 @@ def _anywhere(value: str, *, quoted: bool, near: int | None) -> Anywhere:
     words = texts[0].tokens
     if near is None and "*" not in "".join(words)[:-1]:  # no star but at the end: a name, perhaps
         parts.append(_person(" ".join(words).lower(), first=False))
-    shown = texts[0].canonical.removeprefix("tiab:")
+    shown = texts[0].words
     return Anywhere(tuple(parts), f"all:{shown}")
 
 

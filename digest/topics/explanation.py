@@ -118,17 +118,15 @@ class _Page:
 
     def _stretches(self, leaf: Text, place: int) -> Iterator[tuple[int, int]]:
         """Yield the first and last part of every stretch of a text where a clause holds."""
-        forms = self.index.forms(leaf.tokens, exact=leaf.exact)
+        forms = self.index.forms(leaf)
         postings = self.index.postings
         if leaf.near is not None:
             window = phrases.near_window(postings.all_places(place, forms), len(forms) + leaf.near)
             yield from [window] if window else []
             return
-        base = phrases.Spelling(leaf.tokens, leaf.gaps)
-        for spelling, spelled in [(base, forms), *self.index.spellings(leaf, forms)]:
-            if all(spelled):
-                for at in postings.places(place, spelled, spelling.gaps):
-                    yield at, at + len(spelled) - 1
+        for gaps, words in [(leaf.gaps, forms), *self.index.spellings(leaf, forms)]:
+            for at in postings.places(place, words, gaps):
+                yield at, at + len(words) - 1
 
     def _word(self, place: int, first: int, last: int) -> Word:
         row = self.rows[place]
@@ -184,7 +182,7 @@ class _Page:
 def _shown(node: Node) -> str:
     """Return a clause as it is told: without its field where the sentence names it, without quotes."""
     if isinstance(node, Text):
-        return node.canonical.removeprefix(f"{node.field}:").replace('"', "")
+        return node.words.replace('"', "")
     return f"({node.canonical})" if isinstance(node, And) else node.canonical
 
 

@@ -18,7 +18,7 @@ from digest.papers import Paper
 from digest.topics import names, phrases, relevance
 from digest.topics.language import Filter
 from digest.topics.plan import Plan
-from digest.topics.postings import Postings, Spelled
+from digest.topics.postings import Forms, Postings
 from digest.topics.tree import (
     Anywhere,
     Category,
@@ -48,8 +48,7 @@ class Index:
         self.postings = Postings(self._documents())
         self._plan = Plan()
         self._values: list[int] = []
-        self._halves: dict[tuple[str, bool], list[Spelled]] = {}
-        self._found: dict[tuple[object, ...], int] = {}
+        self._found: dict[str, int] = {}
         self._lookup: Mapping[type, Callable[[Any], int]] = {
             Text: self._text,
             Person: self._person,
@@ -109,60 +108,44 @@ class Index:
 
     def documents(self, leaf: Text) -> int:
         """Return the documents, of whatever field, in which the words of a clause stand."""
-        key = (leaf.tokens, leaf.gaps, leaf.exact, leaf.near)
-        found = self._found.get(key)
+        found = self._found.get(leaf.words)
         if found is None:
-            found = self._found[key] = self._look_up(leaf)
+            found = self._found[leaf.words] = self._look_up(leaf)
         return found
 
     def _look_up(self, leaf: Text) -> int:
-        forms = self.forms(leaf.tokens, exact=leaf.exact)
+        forms = self.forms(leaf)
         if leaf.near is not None:
             return self.postings.together(forms, leaf.near)
         bits = self.postings.side_by_side(forms, leaf.gaps)
-        for spelling, spelled in self.spellings(leaf, forms):
-            bits |= self.postings.side_by_side(spelled, spelling.gaps)
+        for gaps, spelled in self.spellings(leaf, forms):
+            bits |= self.postings.side_by_side(spelled, gaps)
         return bits
 
     def count(self, leaf: Text, document: int) -> int:
         """Return how often the words of a clause stand in a document."""
         if not self.documents(leaf) >> document & 1:
             return 0
-        forms = self.forms(leaf.tokens, exact=leaf.exact)
         if leaf.near is not None:
             return 1
-        found = len([*self.postings.places(document, forms, leaf.gaps)]) if all(forms) else 0
-        return found + sum(
-            len([*self.postings.places(document, spelled, spelling.gaps)])
-            for spelling, spelled in self.spellings(leaf, forms)
-        )
+        forms = self.forms(leaf)
+        spellings = [(leaf.gaps, forms), *self.spellings(leaf, forms)]
+        return sum(len([*self.postings.places(document, words, gaps)]) for gaps, words in spellings)
 
-    def forms(self, tokens: Sequence[str], *, exact: bool) -> list[tuple[int, ...]]:
-        """Return the words that each of `tokens` stands for."""
-        return [self.postings.forms(token, exact=exact) for token in tokens]
+    def forms(self, leaf: Text) -> list[Forms]:
+        """Return the words of this batch that each token of a clause stands for."""
+        found = self.postings.forms[leaf.exact]
+        return [found[token] for token in leaf.tokens]
 
-    def spellings(
-        self, leaf: Text, forms: list[tuple[int, ...]]
-    ) -> Iterator[tuple[phrases.Spelling, list[tuple[int, ...]]]]:
-        """Yield the further spellings of a clause that this batch has words for."""
-        for spelling in phrases.closed(leaf):
-            spelled = self.forms(spelling.tokens, exact=leaf.exact)
-            if all(spelled):
-                yield spelling, spelled
+    def spellings(self, leaf: Text, forms: list[Forms]) -> Iterator[tuple[str, list[Forms]]]:
+        """Yield the gaps and words of every further spelling of a clause that this batch has words for."""
+        found, halves = self.postings.forms[leaf.exact], self.postings.halves[leaf.exact]
+        if leaf.gaps:
+            for tokens, gaps in phrases.closed(leaf.tokens, leaf.gaps, self.postings.knows[leaf.exact]):
+                yield gaps, [found[token] for token in tokens]
         for k, token in enumerate(leaf.tokens):
-            for two, words in self._in_two(token, exact=leaf.exact):
-                if all(forms[:k]) and all(forms[k + 1 :]):
-                    tokens = (*leaf.tokens[:k], *two.tokens, *leaf.tokens[k + 1 :])
-                    yield (
-                        phrases.Spelling(tokens, leaf.gaps[:k] + two.gaps + leaf.gaps[k:]),
-                        [*forms[:k], *words, *forms[k + 1 :]],
-                    )
-
-    def _in_two(self, token: str, *, exact: bool) -> list[Spelled]:
-        found = self._halves.get((token, exact))
-        if found is None:
-            found = self._halves[token, exact] = self.postings.written_in_two(token, exact=exact)
-        return found
+            for gap, two in halves[token]:
+                yield leaf.gaps[:k] + gap + leaf.gaps[k:], [*forms[:k], *two, *forms[k + 1 :]]
 
     # ── people ──────────────────────────────────────────────────────────────────────────────────
 

@@ -12,37 +12,38 @@ whole compound closed. What a spelling asks of the glue between two parts of the
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from typing import NamedTuple
+from collections.abc import Callable, Container, Iterator, Sequence
 
 from digest.topics import text
-from digest.topics.tree import Text
 
 
-class Spelling(NamedTuple):
-    """Parts to find side by side, and the gaps between them."""
-
-    tokens: tuple[str, ...]
-    gaps: str
-
-
-def closed(phrase: Text) -> Iterator[Spelling]:
-    """Yield the spellings of `phrase` in which two of its parts, or all, are written as one."""
-    tokens, gaps = phrase.tokens, phrase.gaps
+def closed(
+    tokens: Sequence[str], gaps: str, known: Callable[[str], bool]
+) -> Iterator[tuple[tuple[str, ...], str]]:
+    """Yield the spellings in which two parts of a phrase, or all, are one word that is `known`."""
     for k, gap in enumerate(gaps):
-        left, right = tokens[k].lower(), tokens[k + 1].lower()
-        if left[-1] != "*" and not _digits_meet(left, right) and (gap == "-" or is_loose(left, right)):
-            yield Spelling((*tokens[:k], left + right, *tokens[k + 2 :]), gaps[:k] + gaps[k + 1 :])
-    if len(gaps) > 1 and set(gaps) == {"-"} and "*" not in "".join(tokens[:-1]):
-        yield Spelling(("".join(tokens).lower(),), "")
+        joined = f"{tokens[k]}{tokens[k + 1]}".lower()
+        if known(joined) and may_close(tokens[k].lower(), tokens[k + 1].lower(), gap):
+            yield (*tokens[:k], joined, *tokens[k + 2 :]), gaps[:k] + gaps[k + 1 :]
+    if len(gaps) > 1 and set(gaps) == {"-"}:
+        joined = "".join(tokens).lower()
+        if "*" not in joined[:-1] and known(joined):
+            yield (joined,), ""
 
 
-def halves(token: str) -> Iterator[tuple[str, str, str]]:
-    """Yield the two parts that `token` may be written in, and the glue they need."""
-    for i in range(1, len(token)):
-        left, right = token[:i], token[i:]
-        if left.isalnum() and right.isalnum() and not _digits_meet(left, right):
-            yield left, right, "-" if is_loose(left, right) else "="
+def may_close(left: str, right: str, gap: str) -> bool:
+    """Return whether two neighbours of a phrase may be written as one word."""
+    return left[-1] != "*" and not _digits_meet(left, right) and (gap == "-" or is_loose(left, right))
+
+
+def halves(token: str, known: Container[str]) -> Iterator[tuple[str, str, str]]:
+    """Yield the two parts that `token` may be written in, the first of them `known`, and their glue."""
+    for i in range(1, len(token) if token.islower() else 0):
+        left = token[:i]
+        if left in known:
+            right = token[i:]
+            if left.isalnum() and right.isalnum() and not _digits_meet(left, right):
+                yield left, right, "-" if is_loose(left, right) else "="
 
 
 def is_loose(left: str, right: str) -> bool:
@@ -51,7 +52,7 @@ def is_loose(left: str, right: str) -> bool:
         len(left) > 1
         and len(right) > 1
         and left not in text.FUNCTION_WORDS
-        and right not in text.FUNCTION_WORDS
+        and right.rstrip("*") not in text.FUNCTION_WORDS
     )
 
 

@@ -18,7 +18,8 @@ class Plan:
     def __init__(self, filters: Mapping[int, Filter] | None = None):
         #: Which step answers each of the filters given at the start.
         self.slots: dict[int, int] = {}
-        self._steps: list[Leaf | tuple[int, ...]] = []
+        self._steps: list[tuple[int, int, int]] = []
+        self._leaves: list[Leaf] = []
         self._known: dict[object, int] = {}
         for key, filter_ in (filters or {}).items():
             self.slots[key] = self.add(filter_.tree)
@@ -35,17 +36,18 @@ class Plan:
 
     def _new(self, node: Node) -> int:
         if isinstance(node, Not):
-            return self._step((_NOT, self.add(node.child)))
+            return self._step((_NOT, self.add(node.child), 0))
         if isinstance(node, Or):
             return self._chain(_OR, sorted({self.add(child) for child in node.children}))
         if isinstance(node, And):
             wanted = sorted({self.add(child) for child in node.children if not isinstance(child, Not)})
             unwanted = sorted({self.add(child.child) for child in node.children if isinstance(child, Not)})
             if not wanted:
-                return self._step((_NOT, self._chain(_OR, unwanted)))
+                return self._step((_NOT, self._chain(_OR, unwanted), 0))
             slot = self._chain(_AND, wanted)
             return self._step((_WITHOUT, slot, self._chain(_OR, unwanted))) if unwanted else slot
-        self._steps.append(node)
+        self._leaves.append(node)
+        self._steps.append((_LEAF, len(self._leaves) - 1, 0))
         return len(self._steps) - 1
 
     def _chain(self, operation: int, slots: list[int]) -> int:
@@ -54,7 +56,7 @@ class Plan:
             first = self._step((operation, first, other))
         return first
 
-    def _step(self, step: tuple[int, ...]) -> int:
+    def _step(self, step: tuple[int, int, int]) -> int:
         slot = self._known.get(step)
         if slot is None:
             self._steps.append(step)
@@ -63,19 +65,19 @@ class Plan:
 
     def run(self, leaf: Callable[[Leaf], int], full: int, values: list[int]) -> list[int]:
         """Return the set of every step, given those of the first steps in `values`, which grows."""
-        add = values.append
-        for step in self._steps[len(values) :]:
-            if type(step) is not tuple:
-                add(leaf(step))  # type: ignore[arg-type]
-            elif step[0] == _AND:
-                add(values[step[1]] & values[step[2]])
-            elif step[0] == _OR:
-                add(values[step[1]] | values[step[2]])
-            elif step[0] == _WITHOUT:
-                add(values[step[1]] & ~values[step[2]])
+        add, leaves = values.append, self._leaves
+        for operation, left, right in self._steps[len(values) :]:
+            if operation == _AND:
+                add(values[left] & values[right])
+            elif operation == _OR:
+                add(values[left] | values[right])
+            elif operation == _LEAF:
+                add(leaf(leaves[left]))
+            elif operation == _WITHOUT:
+                add(values[left] & ~values[right])
             else:
-                add(full & ~values[step[1]])
+                add(full & ~values[left])
         return values
 
 
-_AND, _OR, _WITHOUT, _NOT = range(4)
+_AND, _OR, _LEAF, _WITHOUT, _NOT = range(5)

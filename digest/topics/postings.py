@@ -7,19 +7,36 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import cached_property
 from itertools import compress, pairwise
-from typing import TypeAlias
+from typing import TypeAlias, TypeVar
 
 from digest.topics import phrases, text
-from digest.topics.phrases import Spelling
 
-#: A spelling, and the words of this batch that each of its tokens stands for.
-Spelled: TypeAlias = tuple[Spelling, tuple[tuple[int, ...], ...]]
+#: The words of a batch that one token stands for.
+Forms: TypeAlias = tuple[int, ...]
+#: A token as two parts: the glue between them, and the words that each stands for.
+Halves: TypeAlias = tuple[str, tuple[Forms, Forms]]
 
 _LAST = "\U0010ffff"
 #: So many letters of the second word must stand before the * where only a blank parts it from the first.
 SHORTEST_LOOSE = 3
+
+
+_Value = TypeVar("_Value")
+
+
+class _Memory(dict[str, _Value]):
+    """What was found for a token, looked up once."""
+
+    def __init__(self, look_up: Callable[[str], _Value]):
+        super().__init__()
+        self._look_up = look_up
+
+    def __missing__(self, token: str) -> _Value:
+        found = self[token] = self._look_up(token)
+        return found
 
 
 class Postings:
@@ -55,6 +72,7 @@ class Postings:
             number(surface, len(self.words)) if surface[1:2].isupper() and surface[0].isupper() else -1
             for surface in surfaces
         ]
+        self.as_typed = frozenset(self._typed)
         self._spellings = list(self.words)
         self.sorted = sorted(self.words)
         stems: defaultdict[str, list[int]] = defaultdict(list)
@@ -134,23 +152,35 @@ class Postings:
 
     # ── words ───────────────────────────────────────────────────────────────────────────────────
 
-    def forms(self, token: str, *, exact: bool) -> tuple[int, ...]:
-        """Return the words that `token` stands for: itself, and unless `exact` its plural or singular.
+    @cached_property
+    def forms(self) -> Mapping[bool, Mapping[str, Forms]]:
+        """The words that a token stands for: under True as it is, under False also its plural."""
+        return {True: _Memory(self._exact_forms), False: _Memory(self._all_forms)}
 
-        `token*` stands for every word it is the beginning of.
-        """
+    def _exact_forms(self, token: str) -> Forms:
         if token[-1] == "*":
-            return self.beginning(token[:-1])
-        if exact:
-            word = self.words.get(token)
-            return () if word is None else (word,)
+            return self._beginning(token[:-1])
+        return (self.words[token],) if token in self.words else ()
+
+    def _all_forms(self, token: str) -> Forms:
+        if token[-1] == "*":
+            return self._beginning(token[:-1])
         return self.stems.get(text.stem(token), ())
 
-    def beginning(self, prefix: str) -> tuple[int, ...]:
+    def _beginning(self, prefix: str) -> Forms:
         """Return the words that begin with `prefix`."""
         start = bisect_left(self.sorted, prefix)
         end = bisect_left(self.sorted, prefix + _LAST, start)
-        return tuple(self.words[word] for word in self.sorted[start:end])
+        return tuple([self.words[word] for word in self.sorted[start:end]])
+
+    @cached_property
+    def knows(self) -> Mapping[bool, Callable[[str], bool]]:
+        """Whether a token stands for any word here: under True as it is, under False also as a plural."""
+        stem, stems, words = text.stem, self.stems, self.words
+        return {
+            True: lambda token: token in words or token[-1] == "*",
+            False: lambda token: stem(token) in stems or token[-1] == "*",
+        }
 
     def having(self, words: Iterable[int]) -> int:
         """Return the documents that have any of `words`."""
@@ -161,7 +191,7 @@ class Postings:
 
     # ── neighbours ──────────────────────────────────────────────────────────────────────────────
 
-    def side_by_side(self, forms: Sequence[tuple[int, ...]], gaps: str) -> int:
+    def side_by_side(self, forms: Sequence[Forms], gaps: str) -> int:
         """Return the documents in which a word of each of `forms` stands in turn, glued as `gaps` ask."""
         if len(forms) == 1:
             return self.having(forms[0])
@@ -169,6 +199,8 @@ class Postings:
             return 0
         if len(forms) == 2:
             return self._pair_documents(forms[0], forms[1], gaps)
+        if not gaps.strip() and max(map(len, forms)) == 1:
+            return self._in_a_row([words[0] for words in forms])
         bits = -1
         for left, right in pairwise(forms):
             bits &= self._pair_documents(left, right, " ")
@@ -176,37 +208,29 @@ class Postings:
                 return 0
         return self._seen(bits, forms, gaps)
 
-    def _pair_documents(self, lefts: tuple[int, ...], rights: tuple[int, ...], gap: str) -> int:
-        bits, table = 0, self._hyphened if gap == "=" else self._pairs
+    def _in_a_row(self, words: Sequence[int]) -> int:
+        """Return the documents that have these words in turn, by looking where the rarest pair stands."""
+        pairs = self._pairs
+        found = [pairs.get(left * self._width + right, ()) for left, right in pairwise(words)]
+        rarest = min(found, key=len)
+        if self.as_typed.isdisjoint(words):
+            wanted, rows = "".join(map(chr, words)), self.rows
+            return sum([1 << document for document in rarest if wanted in rows[document]])
+        return self._seen(sum([1 << document for document in rarest]), [(word,) for word in words], "")
+
+    def _pair_documents(self, lefts: Forms, rights: Forms, gap: str) -> int:
+        bits, odd = 0, 0
         for left in lefts:
             for right in rights:
                 key = left * self._width + right
-                documents = table.get(key)
-                if documents is not None:
-                    for document in documents:
-                        bits |= 1 << document
-                    if gap == "-" and key in self._odd:
-                        bits &= ~self._odd_documents(key)
-        if gap == "-":
-            bits |= self._compounds(lefts, rights)
+                bits |= _set(self._pairs.get(key, ()) if gap != "=" else self._hyphened.get(key, ()))
+                if gap == "-":
+                    odd |= _set(self._odd.get(key, ()))
+        if odd:
+            bits = bits & ~odd | self._seen(odd, (lefts, rights), "-")
         return bits
 
-    def _odd_documents(self, key: int) -> int:
-        return sum(1 << document for document in self._odd[key])
-
-    def _compounds(self, lefts: tuple[int, ...], rights: tuple[int, ...]) -> int:
-        """Return the documents with a hyphen between, and those among the odd ones that bear a look."""
-        bits = odd = 0
-        for left in lefts:
-            for right in rights:
-                key = left * self._width + right
-                for document in self._hyphened.get(key, ()):
-                    bits |= 1 << document
-                if key in self._odd:
-                    odd |= self._odd_documents(key)
-        return bits | self._seen(odd & ~bits, (lefts, rights), "-")
-
-    def _seen(self, bits: int, forms: Sequence[tuple[int, ...]], gaps: str) -> int:
+    def _seen(self, bits: int, forms: Sequence[Forms], gaps: str) -> int:
         """Return those of the documents `bits` that have `forms` in turn, by looking at their rows."""
         seen = 0
         for document in members(bits):
@@ -214,12 +238,14 @@ class Postings:
                 seen |= 1 << document
         return seen
 
-    def places(self, document: int, forms: Sequence[tuple[int, ...]], gaps: str) -> Iterator[int]:
+    def places(self, document: int, forms: Sequence[Forms], gaps: str) -> Iterator[int]:
         """Yield where in a document words of `forms` stand in turn, glued as `gaps` ask."""
         row, glue = self.rows[document], self.glue[document]
         typed = self.typed_rows.get(document, row)
         plain = not gaps.strip()
         sets = [frozenset(map(chr, words)) for words in forms]
+        if not all(sets):
+            return
         last = len(row) - len(sets)
         for head in sets[0]:
             for haystack in (row,) if typed is row else (row, typed):
@@ -231,7 +257,7 @@ class Postings:
                         yield at
                     at = haystack.find(head, at + 1)
 
-    def together(self, forms: Sequence[tuple[int, ...]], between: int) -> int:
+    def together(self, forms: Sequence[Forms], between: int) -> int:
         """Return the documents with all of `forms` within a stretch of so many further words."""
         bits = -1
         for words in forms:
@@ -242,7 +268,7 @@ class Postings:
                 seen |= 1 << document
         return seen
 
-    def all_places(self, document: int, forms: Sequence[tuple[int, ...]]) -> list[list[int]]:
+    def all_places(self, document: int, forms: Sequence[Forms]) -> list[list[int]]:
         """Return where in a document each of `forms` stands, in order."""
         row, typed = self.rows[document], self.typed_rows.get(document, "")
         sets = [frozenset(map(chr, words)) for words in forms]
@@ -254,39 +280,47 @@ class Postings:
 
     # ── words in two ────────────────────────────────────────────────────────────────────────────
 
-    def written_in_two(self, token: str, *, exact: bool) -> list[Spelled]:
-        """Return the ways in which this batch writes `token` as two parts, each with its words."""
+    @cached_property
+    def halves(self) -> Mapping[bool, Mapping[str, list[Halves]]]:
+        """The ways in which this batch writes a token as two parts: as it is, or also its plural."""
+        return {
+            True: _Memory(lambda token: self._written_in_two(token, self.forms[True])),
+            False: _Memory(lambda token: self._written_in_two(token, self.forms[False])),
+        }
+
+    def _written_in_two(self, token: str, forms: Mapping[str, Forms]) -> list[Halves]:
         if token[-1] == "*":
             return self._begun_in_two(token[:-1])
-        found: list[Spelled] = []
-        for left, right, gap in phrases.halves(token) if token.islower() else ():
-            first = self.words.get(left)
-            if first is not None:
-                forms = self.forms(right, exact=exact)
-                if forms and self._pair_documents((first,), forms, gap):
-                    found.append((Spelling((left, right), gap), ((first,), forms)))
-        return found
+        return [
+            (gap, ((self.words[left],), forms[right]))
+            for left, right, gap in phrases.halves(token, self.words)
+            if self._pair_documents((self.words[left],), forms[right], gap)
+        ]
 
-    def _begun_in_two(self, prefix: str) -> list[Spelled]:
-        """Return the ways in which this batch writes words that begin with `prefix` as two parts."""
-        found: list[Spelled] = []
-        for left, right, gap in phrases.halves(prefix) if prefix.islower() else ():
-            first = self.words.get(left)
-            if first is None:
-                continue
+    def _begun_in_two(self, prefix: str) -> list[Halves]:
+        found: list[Halves] = []
+        for left, right, gap in phrases.halves(prefix, self.words):
+            first = self.words[left]
             loose = gap == "-" and len(right) >= SHORTEST_LOOSE
-            forms = self.beginning(right) if loose else self._touching(first, right)
+            forms = self._beginning(right) if loose else self._touching(first, right)
             if forms and self._pair_documents((first,), forms, "-" if loose else "="):
-                found.append((Spelling((left, right), "-" if loose else "="), ((first,), forms)))
+                found.append(("-" if loose else "=", ((first,), forms)))
         return found
 
-    def _touching(self, first: int, prefix: str) -> tuple[int, ...]:
+    def _touching(self, first: int, prefix: str) -> Forms:
         """Return the words that begin with `prefix` and follow a word after a hyphen."""
         return tuple(word for word in self.followers.get(first, ()) if self.spelled(word).startswith(prefix))
 
     def spelled(self, word: int) -> str:
         """Return the word with a number."""
         return self._spellings[word]
+
+
+def _set(numbers: Iterable[int]) -> int:
+    bits = 0
+    for number in numbers:
+        bits |= 1 << number
+    return bits
 
 
 def members(bits: int) -> Iterator[int]:

@@ -17,6 +17,7 @@ class Text:
     gaps: str  #: between two tokens: "-" for a compound, " " for neighbours
     exact: bool  #: written in quotes: plurals are not folded
     near: int | None  #: so many further words may stand between; any order
+    words: str  #: the clause without its field
     canonical: str
 
 

@@ -137,7 +137,7 @@ def is_shared(written: str, index: topics.Index) -> bool:
     leaf = topics.parse(written).tree
     if not isinstance(leaf, tree.Text):
         return True
-    return not list(index.spellings(leaf, index.forms(leaf.tokens, exact=leaf.exact)))
+    return not list(index.spellings(leaf, index.forms(leaf)))
 
 
 # ── engines ─────────────────────────────────────────────────────────────────────────────────────
