@@ -57,18 +57,18 @@ def deliver(
 ) -> Report:
     """Deliver what is due, prompt letters first, until nothing is left or no server answers.
 
-    At most one window of messages can be in doubt after a crash, and only the message that was on its
-    way if the transport sends one after the other. `limit` bounds how many are taken up; after
-    `patience`, or when `is_stopping`, no further window is begun.
+    A crash leaves at most one window in doubt; window 1 is strict, and a commit or two dearer for each
+    message. `limit` bounds how many are taken up; after `patience`, or when `is_stopping`, no further
+    window is begun.
     """
     run = Run(session=session, site=site, templates=templates, transport=transport, clock=clock)
-    ends_at = clock() + patience if patience else None
+    ends_at = None if patience is None else clock() + patience
     done = 0
 
     def is_over() -> bool:
         return run.is_cut_off or is_stopping() or (ends_at is not None and clock() >= ends_at)
 
-    while left := run.claim(lane, min(window * WINDOWS_AT_ONCE, limit - done if limit else 10**9)):
+    while left := run.claim(lane, window * WINDOWS_AT_ONCE if limit is None else min(window, limit - done)):
         try:
             while left and not is_over():
                 run.send(left[:window])
@@ -77,7 +77,7 @@ def deliver(
                 progress(done)
         finally:
             run.give_back(left)
-        if is_over() or (limit and done >= limit):
+        if is_over():
             break
     return run.report()
 
@@ -100,7 +100,7 @@ class Run:
 
     def claim(self, lane: Lane | None, limit: int) -> list[Claimed]:
         """Take what is due under one lease: of a lane, or of the first lane that has something."""
-        for each in [lane] if lane else [Lane.PROMPT, Lane.BULK]:
+        for each in ([lane] if lane else [Lane.PROMPT, Lane.BULK]) if limit else []:
             batch = outbox.claim(self.session, lane=each, now=self.clock(), limit=limit)
             self.session.commit()
             if batch:
