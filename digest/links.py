@@ -103,6 +103,16 @@ def confirm_url(site: Site, confirmation_id: int, *, key: str | None = None) -> 
     return f"{site.url}/c/{seal(site, 'confirm', str(confirmation_id), key=key)}"
 
 
+def feed_url(site: Site, subscriber_id: int, epoch: int) -> str:
+    """Return the address at which one subscriber reads their digests as a feed."""
+    return f"{site.url}/f/{seal(site, 'feed', f'{subscriber_id}-{epoch}')}.atom"
+
+
+def view_url(site: Site, delivery_id: int, *, key: str | None = None) -> str:
+    """Return the address at which one digest is read in a browser."""
+    return f"{site.url}/v/{seal(site, 'view', str(delivery_id), key=key)}"
+
+
 def paper_url(site: Site, paper_id: int) -> str:
     """Return the address of a paper's own page."""
     return f"{site.url}/papers/{paper_id}"

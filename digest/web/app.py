@@ -8,12 +8,25 @@ from starlette.routing import BaseRoute, Mount, Route
 from starlette.staticfiles import StaticFiles
 
 from digest.settings import Settings
-from digest.web import confirming, front, health, house, leaving, managing, outbox, pages, papers
+from digest.web import (
+    confirming,
+    feeds,
+    front,
+    health,
+    house,
+    leaving,
+    managing,
+    outbox,
+    pages,
+    papers,
+    viewing,
+)
 from digest.web.shell import Shell
 
 ROUTES: list[BaseRoute] = [
     Route("/", front.show),
     Route("/", front.subscribe, methods=["POST"]),
+    Route("/email", front.as_email),
     Route("/c/{token}", confirming.show),
     Route("/c/{token}", confirming.confirm, methods=["POST"]),
     Route("/u/{token}", leaving.show),
@@ -22,10 +35,14 @@ ROUTES: list[BaseRoute] = [
     Route("/m/{token}", managing.change, methods=["POST"]),
     Route("/papers/{number:int}", papers.show),
     Route("/papers/{number:int}.bib", papers.bibtex),
+    Route("/papers/{number:int}.ris", papers.ris),
     Route("/outbox/", outbox.show),
     Route("/outbox/{key}", outbox.message),
     Route("/outbox/{key}/html", outbox.html),
     Route("/outbox/{key}/source", outbox.source),
+    Route("/feed.{format}", feeds.show),
+    Route("/f/{token}.{format:str}", feeds.mine),
+    Route("/v/{token}", viewing.show),
     Route("/privacy", front.privacy),
     Route("/healthz", health.healthz),
     Route("/readyz", health.readyz),

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from threading import RLock
+from typing import Any, TypeVar
 from urllib.parse import urlsplit
 
 from sqlalchemy import Engine
@@ -16,6 +18,7 @@ from digest.rendering import Templates
 from digest.settings import Settings, templates_dir
 from digest.web.limits import Limits
 
+Thing = TypeVar("Thing")
 Clock = Callable[[], datetime]
 
 
@@ -34,12 +37,21 @@ class House:
     templates: Templates
     clock: Clock
     limits: Limits = field(default_factory=Limits)
-    kept: dict[str, tuple[object, object]] = field(default_factory=dict)  #: pages made once: (of what, page)
+    kept: dict[str, tuple[object, Any]] = field(default_factory=dict)  #: what was made once: (of what, it)
+    making: RLock = field(default_factory=RLock)
 
     @property
     def shows_outbox(self) -> bool:
         """Return whether mails may be looked at here: all of them stay in a folder on this machine."""
         return urlsplit(self.settings.mail).scheme == "maildir" and self.site.is_local
+
+    def once(self, name: str, key: object, make: Callable[[], Thing]) -> Thing:
+        """Return what `make` makes, from memory as long as the key is the same; one thread makes it."""
+        with self.making:
+            if name not in self.kept or self.kept[name][0] != key:
+                self.kept[name] = key, make()
+            thing: Thing = self.kept[name][1]
+            return thing
 
 
 def opened(settings: Settings, clock: Clock = wall_clock) -> House:

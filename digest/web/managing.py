@@ -11,7 +11,7 @@ from starlette.datastructures import FormData
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
-from digest import db, editions, subscriptions
+from digest import db, editions, links, subscriptions
 from digest.errors import BadField, BadFilter, UsageError
 from digest.model import Subscriber
 from digest.rendering import words
@@ -95,6 +95,7 @@ def settings_page(
         cadences=CADENCES,
         leaves=LEAVES,
         zones=sorted(zone for zone in editions.zone_names() if "/" in zone),
+        feed_url=links.feed_url(house.of(request).site, subscriber.id, subscriber.epoch),
         can_undo=subscriptions.can_undo(subscriber, now=now),
         **fields,
     )

@@ -20,13 +20,9 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, PlainTextResponse, Response
 
 from digest.web import house, pages
+from digest.web.shell import mail_headers
 
 SHOWN = 200
-#: A mail's HTML, alone in its frame: its own styles, no scripts, links open around the frame.
-FRAME_POLICY = (
-    "default-src 'none'; style-src 'unsafe-inline'; img-src data:; base-uri 'self'; form-action 'none'; "
-    "frame-ancestors 'self'; sandbox allow-top-navigation-by-user-activation allow-popups"
-)
 VIEW_POLICY = "default-src 'none'; style-src 'self'; img-src 'self'; frame-src 'self'; form-action 'self'; frame-ancestors 'none'; base-uri 'none'"
 
 
@@ -77,17 +73,12 @@ def message(request: Request) -> Response:
 def html(request: Request) -> Response:
     """Give the HTML part, sandboxed."""
     content = part(parsed_message(request), "html").replace("<head>", '<head><base target="_top">', 1)
-    return HTMLResponse(content, headers=frame_headers())
+    return HTMLResponse(content, headers=mail_headers())
 
 
 def source(request: Request) -> Response:
     """Give the mail as it is."""
     return PlainTextResponse(path_of(request).read_bytes())
-
-
-def frame_headers() -> dict[str, str]:
-    """Return the headers of a mail's HTML: it may stand in our own frame, and can do nothing there."""
-    return {"content-security-policy": FRAME_POLICY, "x-frame-options": "SAMEORIGIN"}
 
 
 def part(parsed: EmailMessage, kind: str) -> str:

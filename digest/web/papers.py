@@ -56,6 +56,13 @@ def bibtex(request: Request) -> Response:
     return PlainTextResponse(entry(found, house.of(request)), media_type="application/x-bibtex")
 
 
+def ris(request: Request) -> Response:
+    """Give the paper's entry for reference managers that read RIS."""
+    found = paper(request, int(request.path_params["number"]))
+    text = "".join(f"{tag}  - {value}\r\n" for tag, value in ris_fields(found, house.of(request)))
+    return PlainTextResponse(text, media_type="application/x-research-info-systems")
+
+
 def paper(request: Request, number: int) -> Paper:
     """Return the paper of that number, or the one it turned out to be."""
     if number >= 2**63:
@@ -109,3 +116,29 @@ def fields_of(paper: Paper, of: house.House) -> Iterator[tuple[str, str]]:
         yield "archiveprefix", "arXiv"
     first = cards.safe_url(next(iter(paper.urls), None))
     yield "url", first or links.paper_url(of.site, paper.id)
+
+
+# ── RIS ─────────────────────────────────────────────────────────────────────────────────────────
+
+
+def ris_fields(paper: Paper, of: house.House) -> Iterator[tuple[str, str]]:
+    """Yield the lines of a RIS entry; every value is one line."""
+    yield "TY", "JOUR" if paper.journal else "UNPB"
+    yield "TI", one_line(display(paper.title))
+    yield from (("AU", one_line(display(author))) for author in paper.authors)
+    if paper.published:
+        yield "PY", f"{paper.published:%Y}"
+        yield "DA", f"{paper.published:%Y/%m/%d}"
+    if paper.journal:
+        yield "JO", one_line(display(paper.journal))
+    if "doi" in paper.ids:
+        yield "DO", paper.ids["doi"]
+    if paper.abstract:
+        yield "AB", one_line(display(paper.abstract))
+    yield "UR", cards.safe_url(next(iter(paper.urls), None)) or links.paper_url(of.site, paper.id)
+    yield "ER", ""
+
+
+def one_line(text: str) -> str:
+    """Return a text without line breaks, of which RIS knows none."""
+    return " ".join(text.split())

@@ -17,6 +17,11 @@ MOST_BYTES = 64 * 1024  #: of a request's body: forms are small
 
 #: Nothing but our own style sheet and our own forms.
 POLICY = "default-src 'none'; style-src 'self'; img-src 'self'; form-action 'self'; frame-ancestors 'none'; base-uri 'none'"
+#: A mail's HTML: its own styles, no scripts; it may stand in our frame, and can do nothing there.
+MAIL_POLICY = (
+    "default-src 'none'; style-src 'unsafe-inline'; img-src data:; base-uri 'self'; form-action 'none'; "
+    "frame-ancestors 'self'; sandbox allow-top-navigation-by-user-activation allow-popups"
+)
 HEADERS = {
     "content-security-policy": POLICY,
     "referrer-policy": "no-referrer",
@@ -27,7 +32,7 @@ HEADERS = {
     "permissions-policy": "camera=(), geolocation=(), microphone=(), interest-cohort=()",
 }
 #: Pages opened by a link from a letter: nobody keeps or indexes them, and no log tells the link.
-PRIVATE = re.compile(r"^/(c|u|m|v|outbox|feeds/mine)/(.*)$")
+PRIVATE = re.compile(r"^/(c|u|m|v|f|outbox)/(.*)$")
 
 
 class TooMuch(HTTPException):
@@ -76,6 +81,11 @@ def dress(headers: MutableHeaders, path: str, *, is_https: bool) -> None:
         headers["cache-control"] = "no-store"
         headers["x-robots-tag"] = "noindex, nofollow"
     headers.setdefault("cache-control", "no-cache")
+
+
+def mail_headers() -> dict[str, str]:
+    """Return the headers under which a mail's HTML may be shown."""
+    return {"content-security-policy": MAIL_POLICY, "x-frame-options": "SAMEORIGIN"}
 
 
 def limited(receive: Receive, headers: Headers) -> Receive:

@@ -8,13 +8,15 @@ from datetime import UTC, date, datetime, time, timedelta
 from sqlalchemy import func, select
 from sqlalchemy.orm import Session
 
-from digest import catalog, links, ranking
+from digest import catalog, links, press, ranking
+from digest.composition import TRENDING, Digest, Section
 from digest.links import Site
 from digest.model import DumpRow
 from digest.papers import Paper
 from digest.ranking import Ranked
-from digest.rendering import cards, words
+from digest.rendering import Copy, cards, words
 from digest.rendering.cards import Card
+from digest.web.house import House
 
 SHOWN = 10
 REACHES = (8, 36, 400)  #: days looked back for news: the shortest that has any
@@ -34,6 +36,12 @@ class Trending:
 def state_of(session: Session) -> tuple[object, ...]:
     """Return what changes whenever the catalog does, cheaply."""
     return tuple(session.execute(select(func.max(DumpRow.id), func.count(), func.max(DumpRow.read_at))).one())
+
+
+def today(of: House, session: Session) -> Trending | None:
+    """Return the list, from memory until the catalog or the day changes."""
+    now = of.clock()
+    return of.once("today", (state_of(session), now.date()), lambda: trending(session, of.site, now))
 
 
 def trending(session: Session, site: Site, now: datetime) -> Trending | None:
@@ -58,6 +66,27 @@ def news(session: Session, as_of: datetime, now: datetime, *, days: int) -> list
     """Return the papers first seen in the days up to the latest dump."""
     start = datetime.combine(as_of.astimezone(UTC).date(), time(), UTC) - timedelta(days=days)
     return catalog.papers(session, since=start, until=now, news_only=True)
+
+
+def as_email(of: House, session: Session) -> str | None:
+    """Return the list as the HTML of the mail that a subscriber without topics gets."""
+    found, now = today(of, session), of.clock()
+    if found is None:
+        return None
+    made = press.make(found.ranked, site=of.site, templates=of.templates, as_of=now)
+    section = Section(
+        topic=TRENDING, filter_id=None, papers=tuple(one.paper.id for one in found.ranked),
+        more=found.checked - len(found.ranked),
+    )  # fmt: skip
+    copy = Copy(
+        recipient="you@example.org",
+        edition=f"daily-{found.day}",
+        day=found.day,
+        dated_at=now,
+        unsubscribe_url=of.site.url,
+        manage_url=of.site.url,
+    )
+    return press.digest_letter(made, of.site, Digest(sections=(section,), checked=found.checked), copy).html
 
 
 def heading(day: date, now: datetime) -> str:

@@ -204,7 +204,11 @@ class Page(HTMLParser):
             self.inline.append(tag)
         if tag in {"link", "img", "script", "iframe"}:
             self.loads.append(said.get("href") or said.get("src") or "")
-        if tag in {"input", "select"} and said.get("type") != "hidden" and said.get("name") != "website":
+        if (
+            tag in {"input", "select"}
+            and said.get("type") not in {"hidden", "checkbox"}
+            and said.get("name") != "website"
+        ):
             self.fields.append(said.get("id") or "?")
         if tag == "label" and "for" in said:
             self.labels.append(said["for"] or "")

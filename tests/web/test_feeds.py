@@ -1,0 +1,144 @@
+"""Feeds, references, and a digest read in the browser."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from xml.etree import ElementTree
+
+import pytest
+
+from digest import delivery, links, publishing, subscriptions, transport
+from digest.model import Delivery, SubscriberState
+from tests.web.conftest import path_of
+
+ATOM = "{http://www.w3.org/2005/Atom}"
+
+
+@pytest.fixture
+def digest_sent(door, papers, now):
+    """Dora's digest of this morning, published and delivered; returns its delivery."""
+    with door.writing() as session:
+        dora = subscriptions.add(
+            session, "dora@uni.edu", state=SubscriberState.ACTIVE, consent="asked", now=now,
+            topics={"Diffusion": "title:diffusion", "Quiet": "title:quiet"},
+        )  # fmt: skip
+        session.commit()
+        at = now + timedelta(minutes=1)
+        publishing.publish(session, site=door.site, templates=door.house.templates, now=at)
+        memory = transport.open("memory:", site=door.site)
+        delivery.deliver(
+            session, site=door.site, templates=door.house.templates, transport=memory, clock=lambda: at
+        )
+        session.commit()
+        door.clock.now = at
+        return session.query(Delivery).filter_by(subscriber_id=dora.id, edition="daily-2026-11-20").one()
+
+
+def parsed(answer):
+    return ElementTree.fromstring(answer.content)  # noqa: S314 - our own
+
+
+def test_trending_papers_are_a_valid_feed(door, papers):
+    answer = door.client.get("/feed.atom")
+
+    feed = parsed(answer)
+    assert answer.headers["content-type"].startswith("application/atom+xml")
+    assert {child.tag.removeprefix(ATOM) for child in feed} == {
+        "id",
+        "title",
+        "updated",
+        "link",
+        "author",
+        "entry",
+    }
+    entries = feed.findall(f"{ATOM}entry")
+    assert len(entries) == 10
+    assert entries[0].findtext(f"{ATOM}title") == "Slow Diffusion"
+    assert entries[0].find(f"{ATOM}link").get("href") == "https://arxiv.org/abs/2611.00001"
+    assert len({entry.findtext(f"{ATOM}id") for entry in entries}) == 10
+
+
+def test_the_same_papers_as_json(door, papers):
+    feed = door.client.get("/feed.json").json()
+
+    assert feed["version"] == "https://jsonfeed.org/version/1.1"
+    assert feed["items"][0]["title"] == "Slow Diffusion"
+    assert feed["items"][0]["authors"] == [{"name": "Ada Ito"}, {"name": "Ben Okafor"}]
+
+
+def test_an_empty_house_has_an_empty_feed(door):
+    assert parsed(door.client.get("/feed.atom")).findall(f"{ATOM}entry") == []
+    assert door.client.get("/feed.rss").status_code == 404
+
+
+def test_a_subscribers_feed_holds_what_they_were_sent_under_its_topics(door, digest_sent):
+    dora = door.subscriber("dora@uni.edu")
+    address = path_of(links.feed_url(door.site, dora.id, dora.epoch))
+
+    answer = door.client.get(address)
+
+    entries = parsed(answer).findall(f"{ATOM}entry")
+    assert entries[0].findtext(f"{ATOM}title") == "Slow Diffusion"
+    assert [entry.find(f"{ATOM}category").get("term") for entry in entries[:2]] == ["Diffusion", "Quiet"]
+    assert answer.headers["cache-control"] == "no-store"
+    assert door.client.get(address.replace(".atom", ".json")).json()["items"][0]["tags"] == ["Diffusion"]
+
+
+def test_a_feeds_link_opens_nothing_else(door, digest_sent):
+    dora = door.subscriber("dora@uni.edu")
+    token = path_of(links.feed_url(door.site, dora.id, dora.epoch)).removeprefix("/f/").removesuffix(".atom")
+
+    assert {door.client.get(f"/{place}/{token}").status_code for place in "mu"} == {404}
+    other = path_of(links.manage_url(door.site, dora.id, dora.epoch)).removeprefix("/m/")
+    assert door.client.get(f"/f/{other}.atom").status_code == 404
+
+
+def test_a_digest_can_be_read_in_the_browser(door, digest_sent):
+    answer = door.client.get(path_of(links.view_url(door.site, digest_sent.id)))
+
+    assert answer.status_code == 200
+    assert "Diffusion" in answer.text
+    assert "sandbox" in answer.headers["content-security-policy"]
+    assert door.client.get("/v/x").status_code == 404
+
+
+def test_a_paper_can_be_taken_along_as_ris(door, papers):
+    answer = door.client.get(f"/papers/{papers[0]}.ris")
+
+    lines = answer.text.split("\r\n")
+    assert lines[:4] == ["TY  - UNPB", "TI  - Slow Diffusion", "AU  - Ada Ito", "AU  - Ben Okafor"]
+    assert lines[-2:] == ["ER  - ", ""]
+
+
+def test_today_is_shown_as_the_mail_it_would_be(door, papers):
+    answer = door.client.get("/email")
+
+    assert "10 papers for you" in answer.text
+    assert "sandbox" in answer.headers["content-security-policy"]
+    assert door.client.get("/email").text == answer.text
+
+
+def test_a_house_without_papers_has_no_mail_to_show(door):
+    assert door.client.get("/email").status_code == 404
+
+
+def test_a_filter_can_be_tried_before_anybody_asks(door, papers):
+    before = door.everything()
+
+    answer = door.ask("", filter="title:quiet", interest="Robots", do="try")
+
+    assert answer.status_code == 200
+    assert "About 10 a day (busiest 10), from 1 day" in answer.text
+    assert 'value="Robots" checked' in answer.text
+    assert door.everything() == before
+
+
+def test_chosen_interests_become_topics_when_confirmed(door, papers):
+    door.ask("bob@uni.edu", interest=["Robots", "Vision", "No such one"], filter="title:quiet")
+
+    door.client.post(path_of(links.confirm_url(door.site, 1)))
+
+    with door.writing() as session:
+        bob = subscriptions.get(session, "bob@uni.edu")
+        names = [topic.name for topic in subscriptions.topics_of(session, bob)]
+    assert names == ["Vision", "Robots", "title:quiet"]
