@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from importlib.resources import files
@@ -13,7 +13,21 @@ from alembic import command
 from alembic.config import Config
 from alembic.migration import MigrationContext
 from alembic.script import ScriptDirectory
-from sqlalchemy import BigInteger, Dialect, Engine, Integer, MetaData, create_engine, event, make_url
+from sqlalchemy import (
+    BigInteger,
+    Dialect,
+    Engine,
+    Integer,
+    MetaData,
+    Row,
+    Table,
+    create_engine,
+    event,
+    func,
+    literal,
+    make_url,
+    select,
+)
 from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.exc import DBAPIError, OperationalError
 from sqlalchemy.orm import DeclarativeBase, Session
@@ -129,6 +143,44 @@ def upsert(session: Session, table: type[Base]) -> sqlite.Insert:
     """
     insert = postgresql.insert if session.get_bind().dialect.name == "postgresql" else sqlite.insert
     return cast("sqlite.Insert", insert(table))
+
+
+def put_many(
+    session: Session,
+    mapped: type[Base],
+    rows: Sequence[Mapping[str, Any]],
+    *,
+    key: Sequence[str],
+    returning: Sequence[str],
+) -> Sequence[Row[Any]]:
+    """Insert hundreds of rows whose `key` is not taken, and return these columns of the new ones.
+
+    Every row names the same columns; the first of `returning` is the one that numbers the table. On
+    PostgreSQL parameters of their own for every row take 115 µs of our time a row, arrays 20. On SQLite
+    the driver's own loop is fastest, and the new rows are those above the highest number before:
+    nobody else is writing.
+    """
+    if not rows:
+        return []
+    connection, table = session.connection(), cast(Table, mapped.__table__)
+    wanted = [table.c[name] for name in returning]
+    if connection.dialect.name == "postgresql":
+        return connection.execute(insert_arrays(table, rows, key).returning(*wanted)).all()
+    last = connection.execute(select(func.max(wanted[0]))).scalar() or 0
+    connection.execute(sqlite.insert(table).on_conflict_do_nothing(index_elements=key), rows)
+    return connection.execute(select(*wanted).where(wanted[0] > last)).all()
+
+
+def insert_arrays(table: Table, rows: Sequence[Mapping[str, Any]], key: Sequence[str]) -> postgresql.Insert:
+    """Return an INSERT that carries each column as one array; what all rows share is sent once."""
+    names = list(rows[0])
+    values = {name: [row[name] for row in rows] for name in names}
+    many = [name for name in names if name in key or any(one != values[name][0] for one in values[name])]
+    arrays = [literal(values[name], postgresql.ARRAY(table.c[name].type)) for name in many]
+    new = func.unnest(*arrays).table_valued(*many, name="new").render_derived(name="new")
+    picked = [new.c[name] if name in many else literal(values[name][0], table.c[name].type) for name in names]
+    inserting = postgresql.insert(table).from_select(names, select(*picked), include_defaults=False)
+    return inserting.on_conflict_do_nothing(index_elements=key)
 
 
 @contextmanager

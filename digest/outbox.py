@@ -63,6 +63,8 @@ DIGEST_ROW: dict[str, Any] = {
     "covers_paper_id": None,
     "state": DeliveryState.QUEUED,
     "reason": "",
+    "attempts": 0,
+    "in_doubt": 0,
     "settled_at": None,
 }
 
@@ -106,13 +108,14 @@ def put_digests(session: Session, rows: Sequence[Mapping[str, Any]]) -> dict[int
     A row names at least `subscriber_id edition dated_at due_at expires_at`; an edition that a subscriber
     already has is left as it stands.
     """
-    if not rows:
-        return {}
-    adding = db.upsert(session, Delivery).on_conflict_do_nothing(index_elements=["subscriber_id", "edition"])
-    found = session.execute(
-        adding.returning(Delivery.subscriber_id, Delivery.id), [{**DIGEST_ROW, **row} for row in rows]
+    new = db.put_many(
+        session,
+        Delivery,
+        [{**DIGEST_ROW, **row} for row in rows],
+        key=("subscriber_id", "edition"),
+        returning=("id", "subscriber_id"),
     )
-    return {row.subscriber_id: row.id for row in found}
+    return {row.subscriber_id: row.id for row in new}
 
 
 # ── claiming ────────────────────────────────────────────────────────────────────────────────────
