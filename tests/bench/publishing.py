@@ -1,0 +1,146 @@
+"""Composing and publishing: how many digests a second, on one core, on SQLite and on PostgreSQL.
+
+    make bench ARGS="publishing --full"
+
+First a slow and plain composer, written from the rules alone, decides on a sample of readers; the
+digests must be the same. Then every due reader is published into the outbox, showings and the look at
+earlier showings included, by the function the workers call. Gates: composing 30,000 a second,
+publishing 8,000 a second, and no more memory for twice the readers.
+"""
+
+from __future__ import annotations
+
+import resource
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from time import perf_counter, process_time
+from typing import Any
+
+from sqlalchemy import Engine, func, select
+
+from digest import composition, db, publishing, settings
+from digest.composition import Digest
+from digest.model import Delivery, Shown
+from digest.press import Press
+from digest.publishing import chunks
+from digest.rendering import Templates
+from tests import servers
+from tests.bench.world import NOW, SITE, World
+
+COMPOSED_A_SECOND = 30_000
+PUBLISHED_A_SECOND = 8_000
+SAMPLE = 300
+MORNING = NOW  # the readers' hour, six in the morning, has passed
+
+
+def main(full: bool) -> int:
+    world = World(papers=500, readers=100_000 if full else 20_000, filters=10_000 if full else 2_000)
+    print(f"{world.readers:,} readers with {world.topics} topics each, {world.papers} papers")
+    holds = True
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        connected(f"sqlite:///{Path(folder) / 'digest.sqlite3'}") as engine,
+    ):
+        holds &= measured("SQLite", world, engine, and_composing=True)
+    with servers.postgres("fsync=on") as url, connected(url) as engine:
+        holds &= measured("PostgreSQL", world, engine)
+    return 0 if holds else 1
+
+
+@contextmanager
+def connected(url: str) -> Iterator[Engine]:
+    """Yield an engine and close its connections afterwards."""
+    engine = db.connect(url)
+    try:
+        yield engine
+    finally:
+        engine.dispose()
+
+
+def measured(name: str, world: World, engine: Engine, *, and_composing: bool = False) -> bool:
+    """Measure one database; print the figures and return whether they hold."""
+    world.build(engine)
+    templates = Templates(settings.templates_dir())
+    with db.writing(engine) as session:
+        began = perf_counter()
+        press = publishing.prepare(session, site=SITE, templates=templates, now=MORNING)
+        assert press is not None
+        print(f"{name}: the press took {perf_counter() - began:.2f} s")
+        holds = composed(session, press) if and_composing else True
+        rate, growth = published(session, press)
+        queued = session.scalar(select(func.count()).select_from(Delivery).where(Delivery.press.is_not(None)))
+        shown = session.scalar(select(func.count()).select_from(Shown))
+    print(f"{name}: {rate:,.0f} readers a second into the outbox ({queued:,} digests, {shown:,} showings)")
+    print(f"{name}: the second half of the readers added {growth / 1024:,.1f} MB")
+    return holds and rate >= PUBLISHED_A_SECOND
+
+
+def published(session: Any, press: Press) -> tuple[float, float]:
+    """Publish everybody; return the rate, and by how many KB the second half raised the peak of memory."""
+    count, peaks, last_id = 0, [], 0
+    began = perf_counter()
+    while last_id is not None:
+        result, last_id = publishing.publish_chunk(session, press, site=SITE, after_id=last_id, now=MORNING)
+        count += result.due
+        peaks.append(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)
+    return count / (perf_counter() - began), peaks[-1] - peaks[len(peaks) // 2]
+
+
+def composed(session: Any, press: Press) -> bool:
+    """Compare with the plain composer, then measure composing alone."""
+    desk = chunks.desk_of(press)
+    rows = chunks.readers(session, after_id=0, limit=5_000, now=MORNING)
+    gathered = chunks.gather(session, desk, rows)
+    edition = chunks.slot_for(rows[0], MORNING).open
+    assert edition is not None
+    for reader in rows[:SAMPLE]:
+        ours = chunks.decide(desk, gathered, reader, edition, MORNING).digest
+        plain = plainly(press, desk.choices, gathered.topics[reader.id], reader.max_papers)
+        assert listed(ours) == plain, (listed(ours), plain)
+    print(f"{SAMPLE} digests are what the plain composer says")
+    session.rollback()
+    best = 0.0
+    for _ in range(3):
+        began = process_time()
+        for reader in rows:
+            chunks.decide(desk, gathered, reader, edition, MORNING).digest.to_json()
+        best = max(best, len(rows) / (process_time() - began))
+    print(f"composing: {best:,.0f} digests a second on one core")
+    return best >= COMPOSED_A_SECOND
+
+
+def listed(digest: Digest) -> list[tuple[str, list[int]]]:
+    """A digest as topics and paper ids."""
+    return [(section.topic, list(section.papers)) for section in digest.sections]
+
+
+def plainly(
+    press: Press, choices: Mapping[int, composition.Choice], topics: Sequence[tuple[str, int]], budget: int
+) -> list[tuple[str, list[int]]]:
+    """The rules of composing, said in the slowest and plainest way."""
+    worth = {name: choices[number].worth for name, number in topics}
+    fit = {name: choices[number].fit for name, number in topics}
+    order = [name for name, _ in topics]
+    best = {name: sorted(worth[name], key=lambda n: (-worth[name][n], n)) for name in order}
+    picked: dict[int, str] = {}
+    while len(picked) < budget:
+        offers: dict[int, str] = {}
+        for name in order:
+            left = [n for n in best[name] if n not in picked and n not in offers]
+            if left:
+                offers[left[0]] = name
+        if not offers:
+            break
+        worthiest = sorted(offers, key=lambda n: (-worth[offers[n]][n], order.index(offers[n]), n))
+        picked |= {n: offers[n] for n in worthiest[: budget - len(picked)]}
+    homes: dict[str, list[int]] = {name: [] for name in order}
+    for number in picked:
+        fits = [name for name in order if number in fit[name]]
+        homes[max(fits, key=lambda name: (fit[name][number], -order.index(name)))].append(number)
+    return [
+        (name, [press.papers[n].id for n in sorted(homes[name], key=best[name].index)])
+        for name in order
+        if homes[name]
+    ]
