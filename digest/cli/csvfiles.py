@@ -42,9 +42,9 @@ def read(
     now: Now = None,
     as_json: AsJson = False,
 ) -> None:
-    """Import subscribers. A bad row is told with its line and does not stop the good ones.
+    """Import subscribers from a CSV file.
 
-    Rows with state active need --consent, else they come in as pending. Whoever has left stays away.
+    A bad row is told with its line and does not stop the good ones. Rows with state active need --consent, else they come in as pending. Whoever has left stays away.
     """
     from digest import subscriptions
 
@@ -116,7 +116,7 @@ def write(
         typer.Argument(metavar="[FILE.csv]", help="Where to write; default: stdout.", show_default=False),
     ] = STANDARD,
 ) -> None:
-    """Export the subscribers as CSV, in the columns that import reads."""
+    """Export the subscribers, in the columns that import reads."""
     from digest import subscriptions
 
     with (

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -12,14 +12,14 @@ from digest.cli.options import AsJson, clock
 if TYPE_CHECKING:
     from sqlalchemy import Engine
 
-app = typer.Typer(help="The database: create it, bring it up to date.", no_args_is_help=True)
+app = typer.Typer(help="The database schema.", no_args_is_help=True)
 
 
 @app.command()
 def upgrade(as_json: AsJson = False) -> None:
-    """Create the schema, or bring it to the newest revision. A second call changes nothing.
+    """Create the schema, or bring it up to date.
 
-    From now on this version's templates are the ones that every machine must have.
+    A second call changes nothing. From now on this version's templates are the ones that every machine must have.
     """
     from digest import db
 
@@ -36,6 +36,35 @@ def upgrade(as_json: AsJson = False) -> None:
         screen.tell(f"The schema is at {after} already.")
     else:
         screen.tell(f"The schema is at {after} now (before: {before or 'nothing'}).")
+
+
+@app.command()
+def copy(
+    url: Annotated[
+        str, typer.Argument(metavar="URL", help="An empty database, such as postgresql:///digest.")
+    ],
+    as_json: AsJson = False,
+) -> None:
+    """Copy everything into another, empty database, and count it.
+
+    Stop every role first. Afterwards set DIGEST_DATABASE_URL to the new one; the old one stays as it is.
+    """
+    from digest import db
+    from digest.cli import copying
+
+    target = db.connect(url)
+    with (
+        rooms.opened() as house,
+        rooms.explaining(target),
+        db.answering(target),
+        screen.progress("Copying") as done,
+    ):
+        counts = copying.copy(house.engine, target, done.by)
+    if as_json:
+        screen.document(counts)
+        return
+    screen.table(("table", "rows#"), counts.items())
+    screen.say("All of it arrived. Set DIGEST_DATABASE_URL to the new database.")
 
 
 def adopt_templates(engine: Engine) -> None:

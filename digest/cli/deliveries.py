@@ -28,7 +28,7 @@ def deliveries(
     limit: Limit = None,
     as_json: AsJson = False,
 ) -> None:
-    """List the deliveries, the newest first: every letter, its state, and the reason for it."""
+    """List every letter, its state and the reason, newest first."""
     wanted = limit if limit or as_json else screen.LIMIT
     with rooms.opened() as house, house.reading() as session:
         rows = ledger(session, state, email, wanted)
@@ -36,12 +36,12 @@ def deliveries(
         screen.lines(as_report(row) for row in rows)
         return
     screen.table(
-        ("id#", "letter", "edition", "to", "state", "tries#", "when", "reason"),
+        ("id#", "letter", "edition", "to", "state", "when", "reason"),
         (
-            (str(r.id), r.letter, r.edition, r.email, r.state, r.attempts, r.settled_at or r.due_at, r.reason)
+            (str(r.id), r.letter, r.edition, r.email, r.state, r.settled_at or r.due_at, r.reason)
             for r in rows
         ),
-        stretch="reason",
+        give=["reason", "edition", "to"],
         empty="No deliveries.",
     )
 
@@ -85,7 +85,7 @@ def why(
     now: Now = None,
     as_json: AsJson = False,
 ) -> None:
-    """Say why this subscriber did or did not get this paper."""
+    """Say why somebody did or did not get a paper."""
     from digest import why as story
 
     with rooms.opened() as house, house.reading() as session:

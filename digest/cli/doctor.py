@@ -45,7 +45,10 @@ class Finding:
 
 
 def doctor(now: Now = None, as_json: AsJson = False) -> None:
-    """Check every part of the house and say how to mend what is wrong. Exits with 1 if something is."""
+    """Check every part, and say how to mend what is wrong.
+
+    Exits with 1 if something is wrong.
+    """
     findings = list(examine(rooms.read_settings(), clock(now)))
     if as_json:
         screen.lines(asdict(finding) for finding in findings)
@@ -59,9 +62,9 @@ def doctor(now: Now = None, as_json: AsJson = False) -> None:
 def show(finding: Finding) -> None:
     """Show one finding to a person."""
     mark = {Health.FINE: "ok", Health.HINT: "--", Health.WRONG: "!!"}[finding.health]
-    screen.tell(f"{mark}  {finding.thing.ljust(10)} {finding.says}")
+    screen.paragraph(f"{mark}  {finding.thing.ljust(10)} ", finding.says)
     if finding.mend:
-        print(f"{' ' * 15}{finding.mend}")
+        screen.paragraph(" " * 15, finding.mend)
 
 
 def examine(settings: Settings, now: datetime) -> Iterator[Finding]:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 PROBLEMS_SHOWN = 5
 
-app = typer.Typer(help="The dumps that were read, and what became of them.", no_args_is_help=True)
+app = typer.Typer(help="What was read, and what became of it.", no_args_is_help=True)
 
 
 class Order(StrEnum):
@@ -56,9 +56,9 @@ def intake(
     now: Now = None,
     as_json: AsJson = False,
 ) -> None:
-    """Read dumps now, in this process. A file named here is never moved.
+    """Read dumps now, in this process.
 
-    Exits with 0 if something was loaded (or was known already), 1 if nothing could be.
+    A file named here is never moved. Exits with 0 if something was loaded (or was known already), 1 if nothing could be.
     """
     moment = clock(now)
     with rooms.opened() as house, house.writing() as session:
@@ -133,7 +133,7 @@ def show_list(limit: Limit = None, as_json: AsJson = False) -> None:
             (r.id, r.date, Path(r.path).name, r.format, r.state, r.papers, r.new, r.updated, r.rejected)
             for r in rows
         ),
-        stretch="file",
+        give=["file", "format"],
         empty="No dumps yet. Read one: digest intake PATH",
     )
 
@@ -168,7 +168,7 @@ def show(
         screen.table(
             ("line#", "reason", "excerpt"),
             ((p.line, p.reason, p.excerpt) for p in problems),
-            stretch="excerpt",
+            give=["excerpt", "reason"],
         )
 
 

@@ -76,7 +76,7 @@ def init(
     ] = None,
     test_to: Annotated[Text, option("--test-to", "EMAIL", "Send a test mail there.")] = None,
 ) -> None:
-    """Set the house up: seven questions, a settings file, a test mail.
+    """Ask seven questions, write the settings, send a test mail.
 
     With any option given, or where nobody sits at a terminal, nothing is asked; what the settings file
     says already stays unless it is answered anew.

@@ -20,9 +20,10 @@ Email = Annotated[str, typer.Argument(metavar="EMAIL", help="A subscriber's addr
 
 
 def preview(email: Email, out: OutDir, now: Now = None, as_json: AsJson = False) -> None:
-    """Write the digest a subscriber would get: digest.html, digest.txt, digest.eml, digest.json.
+    """Write the digest a subscriber would get.
 
-    They are exactly what would be sent. Nothing is sent, nothing is remembered.
+    digest.html, digest.txt, digest.eml and digest.json are exactly what would be sent. Nothing is sent,
+    nothing is remembered.
     """
     from digest import publishing
 
@@ -44,7 +45,7 @@ def preview(email: Email, out: OutDir, now: Now = None, as_json: AsJson = False)
 
 
 def publish(now: Now = None, as_json: AsJson = False) -> None:
-    """Compose every digest that is due into the outbox. Nothing is sent yet."""
+    """Compose every due digest into the outbox; send nothing yet."""
     with rooms.opened() as house:
         report = published(house, clock(now))
     show(report, as_json)
@@ -58,7 +59,10 @@ def deliver(now: Now = None, limit: Limit = None, as_json: AsJson = False) -> No
 
 
 def run(now: Now = None, as_json: AsJson = False) -> None:
-    """Do one round in this process: read the dumps folder, publish, deliver. For cron, and the impatient."""
+    """Do one round of everything, in this process.
+
+    Reads the dumps folder, publishes, delivers: for cron, and for the impatient.
+    """
     with rooms.opened() as house:
         loads = collected(house, clock(now))
         made = published(house, clock(now))

@@ -80,12 +80,12 @@ def trending(limit: Limit = None, now: Now = None, as_json: AsJson = False) -> N
     from digest import papers as words
 
     screen.table(
-        ("#", "score#", "title", "because"),
+        ("rank#", "score#", "title", "because"),
         (
             (place, one.score, words.display(one.paper.title), "; ".join(one.reasons[:2]))
             for place, one in enumerate(found[: limit or screen.LIMIT], start=1)
         ),
-        stretch="title",
+        give=["title", "because"],
         empty="No papers. Read a dump: digest intake PATH",
     )
 
@@ -159,7 +159,7 @@ def show(found: Sequence[Listed], limit: int) -> None:
             for one in found[:limit]
             for p in [one.paper]
         ),
-        stretch="title",
+        give=["title", "authors"],
         empty="No papers. Read a dump: digest intake PATH",
     )
     if len(found) > limit:

@@ -17,9 +17,9 @@ Port = Annotated[int | None, typer.Option("--port", metavar="PORT", help="And on
 
 
 def up(host: Host = None, port: Port = None) -> None:
-    """Start the whole house on this machine: web, worker, scheduler, and a broker if none is set.
+    """Start the whole house on this machine; Ctrl-C stops it.
 
-    Ctrl-C stops everything cleanly.
+    Web, worker and scheduler, and an embedded broker if none is set.
     """
     from digest.cli import up as house
 
@@ -27,7 +27,7 @@ def up(host: Host = None, port: Port = None) -> None:
 
 
 def web(host: Host = None, port: Port = None) -> None:
-    """Serve the pages: subscribe, confirm, unsubscribe, papers."""
+    """Serve the pages."""
     from digest import logs
     from digest.web import serve
 
@@ -37,12 +37,15 @@ def web(host: Host = None, port: Port = None) -> None:
 
 
 def worker() -> None:
-    """Run the Celery workers, which compose, render and deliver."""
+    """Run the workers, which compose and deliver."""
     become("worker")
 
 
 def scheduler() -> None:
-    """Run the clock, which notices dumps, due digests and deliveries left behind. One is enough."""
+    """Run the clock, which notices what is to be done.
+
+    It sees new dumps, due digests and deliveries left behind. One is enough.
+    """
     become("scheduler")
 
 

@@ -8,7 +8,9 @@ that no title can repaint a terminal.
 from __future__ import annotations
 
 import json
+import shutil
 import sys
+import textwrap
 import unicodedata
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -21,6 +23,7 @@ from typing import IO, TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from rich.console import Console
 
+LEAST = 12  #: columns that a column keeps, however narrow the terminal
 LIMIT = 20  #: rows a person is shown unless they ask for more
 NO_OFFSET = timedelta(0)
 UNSEEN = frozenset({"Cc", "Cf", "Cs", "Co", "Cn"})  #: controls, marks of direction, what is no character
@@ -69,52 +72,82 @@ def tell(text: str = "") -> None:
 
 
 def table(
-    columns: Sequence[str], rows: Iterable[Sequence[Any]], *, stretch: str = "", empty: str = "None."
+    columns: Sequence[str], rows: Iterable[Sequence[Any]], *, give: Sequence[str] = (), empty: str = "None."
 ) -> None:
-    """Write a table. In a terminal the `stretch` column gives way where the line is too short.
+    """Write a table; `empty` is said instead of one without rows.
 
-    Columns whose name ends in `#` hold figures and are set flush right. `empty` is said instead of
-    a table without rows.
+    Columns whose name ends in `#` hold figures and are set flush right. In a terminal too narrow for
+    all of it the columns in `give` give way, in this order; a pipe gets everything.
     """
     cells = [[cell(value) for value in row] for row in rows]
     if not cells:
         say(empty)
-    elif sys.stdout.isatty():
-        framed(columns, cells, stretch)
-    else:
-        aligned(columns, cells)
+        return
+    names = [name.removesuffix("#") for name in columns]
+    widths = [max(length(row[place]) for row in [names, *cells]) for place in range(len(names))]
+    is_seen = sys.stdout.isatty()
+    if is_seen:
+        narrow(widths, [names.index(name) for name in give], terminal_width())
+    for number, row in enumerate([names, *cells]):
+        line = "  ".join(
+            fitted(text, width, flush_right=name.endswith("#"))
+            for text, width, name in zip(row, widths, columns, strict=True)
+        ).rstrip()
+        print(bold(line) if is_seen and number == 0 else line)
 
 
-def framed(columns: Sequence[str], cells: Sequence[Sequence[str]], stretch: str) -> None:
-    """Write a table for a terminal."""
-    from rich import box
-    from rich.table import Table
+def narrow(widths: list[int], giving: Sequence[int], limit: int) -> None:
+    """Take from the columns that give way until the line fits, leaving each something to be known by."""
+    for place in giving:
+        too_long = sum(widths) + 2 * (len(widths) - 1) - limit
+        widths[place] -= max(0, min(too_long, widths[place] - LEAST))
+
+
+def fitted(text: str, width: int, *, flush_right: bool) -> str:
+    """Return the text in exactly so many columns, cut where it is longer."""
+    from rich.cells import set_cell_size
+
+    if length(text) > width:
+        return set_cell_size(text, width - 1) + "…"
+    padding = " " * (width - length(text))
+    return padding + text if flush_right else text + padding
+
+
+def length(text: str) -> int:
+    """Return how many columns of a terminal a text takes: a Chinese character takes two."""
+    if text.isascii():
+        return len(text)
+    from rich.cells import cell_len
+
+    return cell_len(text)
+
+
+def bold(text: str) -> str:
+    """Return the text as the head of a table, if this terminal wants it so (NO_COLOR, TERM)."""
     from rich.text import Text
 
-    shown = Table(box=box.SIMPLE_HEAD, pad_edge=False, header_style="bold", show_edge=False)
-    for name in columns:
-        shown.add_column(
-            name.removesuffix("#"),
-            justify="right" if name.endswith("#") else "left",
-            no_wrap=True,
-            overflow="ellipsis",
-            ratio=1 if name == stretch else None,
-        )
-    for row in cells:
-        shown.add_row(*(Text(text) for text in row))
-    console(sys.stdout).print(shown)
+    screen = console(sys.stdout)
+    with screen.capture() as captured:
+        screen.print(Text(text, style="bold"), end="", soft_wrap=True)
+    return captured.get()
 
 
-def aligned(columns: Sequence[str], cells: Sequence[Sequence[str]]) -> None:
-    """Write a table for a pipe: plain columns, nothing cut off."""
-    names = [name.removesuffix("#") for name in columns]
-    widths = [max(len(row[place]) for row in [names, *cells]) for place in range(len(names))]
-    for row in [names, *cells]:
-        padded = (
-            text.rjust(width) if name.endswith("#") else text.ljust(width)
-            for text, width, name in zip(row, widths, columns, strict=True)
-        )
-        print("  ".join(padded).rstrip())
+def terminal_width() -> int:
+    """Return how many columns the terminal has."""
+    return shutil.get_terminal_size().columns
+
+
+def paragraph(first: str, text: str, *, stream: IO[str] | None = None) -> None:
+    """Write text behind `first`, in a terminal wrapped so that it stays in its column."""
+    stream = stream or sys.stdout
+    width = terminal_width() if stream.isatty() else 10_000
+    shown = textwrap.wrap(
+        visible(text),
+        max(width, length(first) + LEAST),
+        initial_indent=first,
+        subsequent_indent=" " * len(first),
+    )
+    print("\n".join(shown or [first.rstrip()]), file=stream)
 
 
 def facts(rows: Iterable[tuple[str, Any]]) -> None:
@@ -122,7 +155,7 @@ def facts(rows: Iterable[tuple[str, Any]]) -> None:
     known = [(name, cell(value)) for name, value in rows]
     width = max(len(name) for name, _ in known)
     for name, value in known:
-        print(f"{name.ljust(width)}  {value}".rstrip())
+        paragraph(f"{name.ljust(width)}  ", value)
 
 
 def cell(value: Any) -> str:

@@ -18,7 +18,7 @@ DUMPS_SHOWN = 5
 
 
 def status(now: Now = None, as_json: AsJson = False) -> None:
-    """Say how it is: people, catalog, dumps, outbox, what is due next, signs of life, settings."""
+    """Say how it is: people, papers, mail, signs of life."""
     moment = clock(now)
     with rooms.opened() as house, house.reading() as session:
         report = {
@@ -186,7 +186,7 @@ def show(report: dict[str, Any]) -> None:
                 )
                 for d in report["dumps"]
             ),
-            stretch="file",
+            give=["file"],
         )
 
 

@@ -17,9 +17,7 @@ if TYPE_CHECKING:
 
     from digest.model import Subscriber
 
-app = typer.Typer(help="Subscribers: add, change, pause, forget, import, export.", no_args_is_help=True)
-app.command("import")(csvfiles.read)
-app.command("export")(csvfiles.write)
+app = typer.Typer(help="Who reads, what, and when.", no_args_is_help=True)
 
 Email = Annotated[str, typer.Argument(metavar="EMAIL", help="Their address.")]
 Name = Annotated[
@@ -175,7 +173,7 @@ def show_list(
                 )
                 for s in list(found)
             ),
-            stretch="topics",
+            give=["topics", "name", "email"],
             empty="No subscribers. Add one: digest subscribers add EMAIL",
         )
 
@@ -191,7 +189,7 @@ def state_in(text: str) -> Any:
 
 @app.command()
 def show(email: Email, as_json: AsJson = False) -> None:
-    """Show one subscriber: schedule, topics, when the next digest is due."""
+    """Show one subscriber: schedule, topics, what is due when."""
     from digest import subscriptions
 
     with rooms.opened() as house, house.reading() as session:
@@ -203,7 +201,7 @@ def show(email: Email, as_json: AsJson = False) -> None:
     screen.facts((name.replace("_", " "), value) for name, value in report.items())
     if topics:
         screen.tell()
-        screen.table(("topic", "filter"), topics.items(), stretch="filter")
+        screen.table(("topic", "filter"), topics.items(), give=["filter"])
 
 
 @app.command()
@@ -222,7 +220,10 @@ def edit(
     now: Now = None,
     as_json: AsJson = False,
 ) -> None:
-    """Change a subscriber: what is not given stays. A --topic of a known name replaces its filter."""
+    """Change a subscriber; what is not given stays.
+
+    A --topic of a known name replaces its filter.
+    """
     from digest import subscriptions
 
     with rooms.opened() as house, house.writing() as session:
@@ -270,7 +271,7 @@ def pause(
     now: Now = None,
     as_json: AsJson = False,
 ) -> None:
-    """Send a subscriber on leave, until a day or until they come back."""
+    """Send a subscriber on leave, until a day or their return."""
     from digest import subscriptions
 
     with rooms.opened() as house, house.writing() as session:
@@ -301,7 +302,10 @@ def resume(email: Email, as_json: AsJson = False) -> None:
 
 @app.command()
 def remove(email: Email, now: Now = None, as_json: AsJson = False) -> None:
-    """Take a subscriber off, without a letter. What they were shown is remembered, should they return."""
+    """Take a subscriber off, without a letter.
+
+    What they were shown is remembered, should they return.
+    """
     from digest import subscriptions
 
     with rooms.opened() as house, house.writing() as session:
@@ -320,7 +324,10 @@ def erase(
     now: Now = None,
     as_json: AsJson = False,
 ) -> None:
-    """Forget a person: their address leaves every table; deliveries keep only that they happened."""
+    """Forget a person.
+
+    Their address leaves every table; deliveries keep only that they happened.
+    """
     from digest import subscriptions
 
     with rooms.opened() as house, house.writing() as session:
@@ -368,3 +375,7 @@ def as_report(session: Session, subscriber: Subscriber) -> dict[str, Any]:
         "confirmed_at": subscriber.confirmed_at,
         "topics": {topic.name: topic.typed for topic in subscriptions.topics_of(session, subscriber)},
     }
+
+
+app.command("import")(csvfiles.read)
+app.command("export")(csvfiles.write)

@@ -28,7 +28,7 @@ def show_list(as_json: AsJson = False) -> None:
     screen.table(
         ("since", "reason", "hash", "note"),
         ((one.since, one.reason, one.hmac[:12], one.note) for one in listed),
-        stretch="note",
+        give=["note"],
         empty="No address is suppressed.",
     )
 

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from digest.papers import Paper
     from digest.topics import Filter, Index
 
-app = typer.Typer(help="Filters: check one, try one on the catalog.", no_args_is_help=True)
+app = typer.Typer(help="Check a filter, or try it on the catalog.", no_args_is_help=True)
 
 FilterText = Annotated[
     str, typer.Argument(metavar="FILTER", help="For example: title:diffusion AND (video OR image)")
@@ -23,7 +23,7 @@ FilterText = Annotated[
 
 @app.command()
 def check(text: FilterText, as_json: AsJson = False) -> None:
-    """Read a filter; print its canonical form, or point at the mistake."""
+    """Print a filter's canonical form, or point at the mistake."""
     from digest import topics
 
     parsed = topics.parse(text)
@@ -37,7 +37,7 @@ def check(text: FilterText, as_json: AsJson = False) -> None:
 
 @app.command("test")
 def try_out(text: FilterText, limit: Limit = None, now: Now = None, as_json: AsJson = False) -> None:
-    """Try a filter on the whole catalog: what it would have found, why, and how much of it a day."""
+    """Try a filter on everything: matches, reasons, how many a day."""
     from digest import catalog, topics
 
     parsed = topics.parse(text)
@@ -99,7 +99,7 @@ def show(report: dict[str, Any], limit: int) -> None:
                 (str(one["id"]), one["score"], one["title"], "; ".join(one["why"][:2]))
                 for one in matches[:limit]
             ),
-            stretch="title",
+            give=["title", "why"],
         )
     if len(matches) > limit:
         screen.say(f"{len(matches) - limit:,} more; --limit {len(matches)} shows them all.")

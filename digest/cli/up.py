@@ -320,17 +320,19 @@ def web_answers(settings: Settings) -> bool:
 
 
 def announce(settings: Settings) -> None:
-    """Say where everything is."""
-    from rich.panel import Panel
-    from rich.table import Table
-
-    places = Table.grid(padding=(0, 2))
-    places.add_row("The page", settings.base_url)
-    if settings.mail_url is None:
-        places.add_row("The outbox", f"{settings.base_url}/outbox/")
-    places.add_row("Drop dumps into", str(settings.dumps.absolute()))
-    places.add_row("Stop", "Ctrl-C")
-    screen.console(sys.stderr).print(Panel(places, title="Digest is up", expand=False, padding=(1, 2)))
+    """Say where everything is; nothing is wrapped, so that it can be copied."""
+    places = {
+        "The page": settings.base_url,
+        "The outbox": f"{settings.base_url}/outbox/" if settings.mail_url is None else "",
+        "Drop dumps into": str(settings.dumps.absolute()),
+        "Stop": "Ctrl-C",
+    }
+    console = screen.console(sys.stderr)
+    console.print("\nDigest is up\n", style="bold green")
+    for name, place in places.items():
+        if place:
+            console.print(f"  {name:<17}{place}", soft_wrap=True)
+    console.print()
 
 
 def ending(code: int) -> str:

@@ -12,6 +12,7 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
+from sqlalchemy import text
 
 from tests.cli.conftest import FRIDAY, Digest
 from tests.conftest import ROOT
@@ -198,3 +199,51 @@ def test_a_new_key_in_front_of_the_old_one_is_welcome(
     monkeypatch.setenv("DIGEST_SECRET_KEY", f"a-new-key,{old}")
 
     assert digest("subscribers", "edit", ada, "--name", "Ada").code == 0
+
+
+@pytest.mark.usefixtures("catalog", "ada")
+def test_everything_moves_to_postgresql_and_goes_on_there(
+    digest: Digest, empty_postgres_url: str, monkeypatch: pytest.MonkeyPatch, dump: Path
+) -> None:
+    digest("run", "--now", FRIDAY)
+    shown = [
+        ["papers", "--json"],
+        ["subscribers", "list", "--json"],
+        ["deliveries", "--json"],
+        ["dumps", "list"],
+    ]
+    before = [digest(*arguments).out for arguments in shown]
+
+    counts = digest("db", "copy", empty_postgres_url, "--json").document
+    again = digest("db", "copy", empty_postgres_url)
+    monkeypatch.setenv("DIGEST_DATABASE_URL", empty_postgres_url)
+    after = [digest(*arguments).out for arguments in shown]
+
+    assert (counts["paper"], counts["subscriber"], counts["delivery"], counts["shown"]) == (3, 1, 1, 1)
+    assert (again.code, "is not empty" in again.err) == (2, True)
+    assert after == before
+    assert digest("run", "--now", FRIDAY, "--json").document["published"]["already"] == 1
+    dump.write_text(dump.read_text().replace("Tide Tables", "Almanacs"))
+    assert digest("intake", dump, "--json").document["dumps"][0]["new"] == 1
+
+
+def test_a_merged_paper_stays_merged_on_the_way(digest: Digest, catalog: None, tmp_path: Path) -> None:
+    from digest import db
+
+    engine = db.connect(f"sqlite:///{tmp_path / 'data' / 'digest.sqlite3'}")
+    with db.writing(engine) as session:
+        session.execute(text("UPDATE paper SET merged_into = 3 WHERE id = 1"))
+        session.commit()
+    engine.dispose()
+
+    copied = digest("db", "copy", f"sqlite:///{tmp_path / 'copy.sqlite3'}")
+
+    assert copied.code == 0
+    engine = db.connect(f"sqlite:///{tmp_path / 'copy.sqlite3'}")
+    with db.reading(engine) as session:
+        assert session.execute(text("SELECT id, merged_into FROM paper")).all() == [
+            (1, 3),
+            (2, None),
+            (3, None),
+        ]
+    engine.dispose()

@@ -1,0 +1,87 @@
+"""What a person sees, in terminals of any width, in any script."""
+
+from __future__ import annotations
+
+import os
+import pty
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from digest.cli import screen
+from tests.conftest import ROOT
+
+
+def seen(*arguments: str, columns: int) -> list[str]:
+    """The lines that a command shows in a terminal that wide."""
+    ours, theirs = pty.openpty()
+    with os.fdopen(theirs, "wb", buffering=0) as terminal:
+        subprocess.run(
+            [sys.executable, "-m", "digest", *arguments],
+            cwd=ROOT,
+            stdin=subprocess.DEVNULL,
+            stdout=terminal,
+            stderr=terminal,
+            env={**os.environ, "COLUMNS": str(columns), "TERM": "dumb"},
+            check=True,
+        )
+        text = os.read(ours, 100_000).decode()
+    os.close(ours)
+    return text.replace("\r\n", "\n").splitlines()
+
+
+@pytest.mark.usefixtures("catalog", "ada")
+@pytest.mark.parametrize("columns", [80, 120])
+@pytest.mark.parametrize(
+    "arguments",
+    [["papers"], ["trending"], ["subscribers", "list"], ["dumps", "list"], ["status"], ["doctor"]],
+    ids=" ".join,
+)
+def test_nothing_runs_over_the_edge_of_a_terminal(arguments: list[str], columns: int) -> None:
+    lines = seen(*arguments, columns=columns)
+
+    assert lines
+    assert [line for line in lines if screen.length(line) > columns and " " in line.strip()] == []
+
+
+@pytest.mark.usefixtures("catalog")
+def test_a_narrow_terminal_cuts_titles_and_never_figures() -> None:
+    head, first, *_ = seen("papers", columns=60)
+
+    assert head.split() == ["id", "title", "authors", "published", "score"]
+    assert "…" in first
+    assert first.split()[0] == "2"
+    assert first.split()[-2] == "2026-11-19"
+
+
+def test_a_wide_character_counts_for_two() -> None:
+    assert screen.fitted("拡散モデル", 12, flush_right=False) == "拡散モデル  "
+    assert screen.length(screen.fitted("拡散モデルの研究", 9, flush_right=False)) == 9
+    assert screen.fitted("7", 3, flush_right=True) == "  7"
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("plain", "plain"),
+        ("two\nlines\tand a tab", "two lines and a tab"),
+        ("\x1b[31mred\x1b[0m", "[31mred[0m"),
+        ("turned \u202eround", "turned round"),
+        ("می\u200cخواهم", "می\u200cخواهم"),
+    ],
+    ids=["plain", "lines", "colours", "direction", "Persian"],
+)
+def test_text_from_outside_cannot_command_a_terminal(text: str, shown: str) -> None:
+    assert screen.visible(text) == shown
+
+
+def test_progress_shows_nothing_where_nobody_looks(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with screen.progress("Reading", total=3) as done:
+        done.by(1)
+        done.to(3)
+
+    assert capsys.readouterr() == ("", "")
