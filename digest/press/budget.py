@@ -7,7 +7,7 @@ topic pays for another: first to two sentences, then to the title line, then to 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from digest.composition import Digest
 from digest.rendering.cards import Form
@@ -18,8 +18,7 @@ HTML_BYTES = 90_000
 Measure = Callable[[int, str | None, Form], int]
 
 
-@dataclass(frozen=True, slots=True)
-class Planned:
+class Planned(NamedTuple):
     """One section as it will be set."""
 
     topic: str

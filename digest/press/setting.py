@@ -7,8 +7,8 @@ and filter, since many readers hold the same filter.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from datetime import datetime
+from collections.abc import Iterable, Mapping
+from datetime import date, datetime
 from functools import lru_cache
 from typing import Literal, NamedTuple
 
@@ -24,7 +24,7 @@ from digest.rendering.cards import Card, Form
 from digest.rendering.headers import head
 from digest.rendering.mime import boundary, enveloped, unwired, wire
 from digest.rendering.runs import Run
-from digest.rendering.stencils import Stencil
+from digest.rendering.stencils import Slot, Stencil
 from digest.rendering.words import barred, plain, wrapped
 
 CARDS_KEPT = 4096  #: some 15 MB in a process
@@ -49,6 +49,10 @@ class SetCard(NamedTuple):
     words: int  #: to read
 
 
+#: Parts of the letter that are left out unless there is something to say.
+NOTHING_SAID = {"next": Pair(b"", b""), "anchors": Pair(b"", b"")}
+
+
 class Told(NamedTuple):
     """What stands around the sections."""
 
@@ -64,8 +68,8 @@ def digest_letter(press: Press, site: Site, digest: Digest, copy: Copy) -> Lette
     told = made.tell(digest, copy)
     return Letter(
         subject=told.subject,
-        html=unwired(b"".join(made.html.joined(told, 0))),
-        text=unwired(b"".join(made.text.joined(told, 1))),
+        html=unwired(b"".join(made.html.joined(told.values, told.html, 0))),
+        text=unwired(b"".join(made.text.joined(told.values, told.text, 1))),
     )
 
 
@@ -82,7 +86,7 @@ def digest_message(press: Press, site: Site, digest: Digest, copy: Copy) -> byte
         dated_at=copy.dated_at,
         headers=list_headers(site, copy.unsubscribe_url, campaign=copy.edition),
     )
-    text, html = made.text.joined(told, 1), made.html.joined(told, 0)
+    text, html = made.text.joined(told.values, told.text, 1), made.html.joined(told.values, told.html, 0)
     return b"".join(enveloped(top, boundary(message_id), text, html))
 
 
@@ -100,23 +104,27 @@ def setter(press: Press, site: Site) -> Setter:
 
 
 class Shell:
-    """What stands around the sections in one body: literals, encoded, and the names of what goes between."""
+    """What stands around the sections in one body: literals, encoded once, and places for the rest."""
 
     def __init__(self, stencil: Stencil):
-        self.pieces: tuple[bytes | str, ...] = tuple(
-            wire(piece) if isinstance(piece, str) else piece.name for piece in stencil.pieces
+        self.literals = [wire(piece) if isinstance(piece, str) else b"" for piece in stencil.pieces]
+        self.places = tuple(
+            (place, piece.name)
+            for place, piece in enumerate(stencil.pieces)
+            if isinstance(piece, Slot) or (isinstance(piece, Stencil) and piece.name in NOTHING_SAID)
+        )
+        self.section = next(
+            place
+            for place, piece in enumerate(stencil.pieces)
+            if isinstance(piece, Stencil) and piece.name == "section"
         )
 
-    def joined(self, told: Told, side: Literal[0, 1]) -> list[bytes]:
+    def joined(self, values: Mapping[str, Pair], sections: list[bytes], side: Literal[0, 1]) -> list[bytes]:
         """Return the pieces of a whole body; `side` picks HTML or text from every pair."""
-        made: list[bytes] = []
-        for piece in self.pieces:
-            if isinstance(piece, bytes):
-                made.append(piece)
-            elif piece == "section":
-                made += told.text if side else told.html
-            elif piece in told.values:
-                made.append(told.values[piece][side])
+        made = self.literals.copy()
+        for place, name in self.places:
+            made[place] = values[name][side]
+        made[self.section : self.section + 1] = sections
         return made
 
 
@@ -151,20 +159,21 @@ class Setter:
             plan = self.plan(digest, copy)
             html, text, reading = self.sections(plan)
         papers = [paper for section in plan for paper, _ in section.cards]
-        line = words.checked(digest.checked, reading)
+        line = checked(digest.checked, reading)
         cadence = copy.edition.partition("-")[0]
         subject, titled, preheader = self.subject(cadence, tuple(papers[:3]), len(papers), line)
         values = {
+            **NOTHING_SAID,
             "subject": titled,
             "preheader": preheader,
-            "headline": same(words.headline(len(papers))),
+            "headline": headline(len(papers)),
             "checked": same(line),
-            "day": same(words.day_in_words(copy.day)),
+            "day": day(copy.day),
             "recipient": spelled(copy.recipient),
             "asked": asked(tuple(section.topic for section in plan)),
-            "manage_url": address(copy.manage_url),
-            "unsubscribe_url": address(copy.unsubscribe_url),
-            "browser_url": address(copy.browser_url),
+            "manage_url": spelled(copy.manage_url),
+            "unsubscribe_url": spelled(copy.unsubscribe_url),
+            "browser_url": spelled(copy.browser_url),
         }
         if copy.next_due_at is not None:
             values["next"] = self.next_due(copy.next_due_at, copy.timezone, copy.dated_at)
@@ -280,19 +289,26 @@ class Setter:
 
 
 def spelled(text: str) -> Pair:
-    """Return a few words for both bodies."""
-    return Pair(wire(escaped(text)), wire(text))
+    """Return a few words for both bodies; mostly there is nothing in them to escape."""
+    shown = escaped(text)
+    encoded = wire(text)
+    return Pair(encoded if shown == text else wire(shown), encoded)
 
 
 same = lru_cache(WORDS_KEPT)(spelled)
+checked = lru_cache(WORDS_KEPT)(words.checked)
 
 
-def address(url: str) -> Pair:
-    """Return a link of ours; there is rarely anything in it to escape."""
-    if "&" in url:
-        return spelled(url)
-    encoded = wire(url)
-    return Pair(encoded, encoded)
+@lru_cache(WORDS_KEPT)
+def headline(papers: int) -> Pair:
+    """Return the headline."""
+    return spelled(words.headline(papers))
+
+
+@lru_cache(WORDS_KEPT)
+def day(local: date) -> Pair:
+    """Return the day of the edition."""
+    return spelled(words.day_in_words(local))
 
 
 @lru_cache(WORDS_KEPT)

@@ -1,0 +1,296 @@
+"""Letters made beside the usual ways to make them, in one run, on one core.
+
+    make bench ARGS=letters
+
+Every reader gets a digest of ten cards, with marked words and why lines; no two digests are the
+same. The rivals are given the finished page, so they only pay for Jinja, inlining and `email`; what
+they make is compared with what we make before anything is timed.
+"""
+
+from __future__ import annotations
+
+import random
+import statistics
+import subprocess
+import sys
+import tempfile
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import fields, replace
+from datetime import UTC, date, datetime, timedelta
+from email import message_from_bytes, policy
+from email.message import EmailMessage
+from pathlib import Path
+from resource import RUSAGE_SELF, getrusage
+from time import perf_counter, process_time
+from typing import Any
+
+import css_inline
+from premailer import Premailer
+
+from digest import press, topics
+from digest.composition import Digest, Section
+from digest.links import Site, unsubscribe_url
+from digest.papers import Paper
+from digest.press import Press, page
+from digest.press.setting import setter
+from digest.ranking import Ranked
+from digest.rendering import Copy, Templates
+from digest.rendering.cards import Form
+from digest.rendering.inlining import WRITTEN_BY_HAND
+from digest.rendering.letters import FILLER
+from digest.settings import templates_dir
+
+NOW = datetime(2026, 11, 20, 7, tzinfo=UTC)
+SITE = Site(
+    name="Example Digest",
+    url="https://digest.example.org",
+    sender_name="Example Digest",
+    sender_address="digest@example.org",
+    postal_address="Example Lab, 1 Example Street, 0150 Oslo, Norway",
+    keys=(b"the key of the benchmark",),
+)
+GATES = {"letters a second": 15_000, "premailer": 500, "css-inline": 100}
+PAPERS, READERS, CARDS = 500, 2000, 10
+
+
+# ── what is mailed ──────────────────────────────────────────────────────────────────────────────
+
+
+def invented(chance: random.Random) -> list[Paper]:
+    """Return papers of the usual length, in words that nobody has used."""
+    words = ["".join(chance.choices("abdegiklmnoprstuvz", k=chance.randint(3, 11))) for _ in range(4000)]
+    weights = [1 / (rank + 20) for rank in range(len(words))]
+
+    def said(count: int) -> str:
+        return " ".join(chance.choices(words, weights, k=count)).capitalize()
+
+    return [
+        Paper(
+            id=number,
+            title=said(chance.randint(6, 13)),
+            abstract=" ".join(said(chance.randint(12, 30)) + "." for _ in range(9)),
+            ids={"arxiv": f"2611.{number:05d}"},
+            authors=tuple(f"{said(1)}, {said(1)}" for _ in range(chance.randint(1, 9))),
+            published=date(2026, 11, 19),
+            categories=("cs.LG",),
+            urls=(f"https://github.com/example/{number}",) if number % 3 == 0 else (),
+            first_seen_at=NOW,
+        )
+        for number in range(1, PAPERS + 1)
+    ]
+
+
+def pressed(papers: Sequence[Paper], templates: Templates) -> Press:
+    """Return the press of these papers, every second with a figure that speaks for it."""
+    ranked = [
+        Ranked(paper=paper, score=-float(place), reasons=("+42 votes since yesterday",)[: place % 2])
+        for place, paper in enumerate(papers)
+    ]
+    return press.make(ranked, site=SITE, templates=templates, as_of=NOW)
+
+
+def filters_of(papers: Sequence[Paper], chance: random.Random, count: int = 60) -> dict[int, str]:
+    """Return filters of four words that are neither rare nor in every paper."""
+    seen = Counter(
+        word for paper in papers for word in set(paper.abstract.casefold().replace(".", "").split())
+    )
+    usual = [word for word, times in seen.most_common() if 20 <= times <= 120]
+    return {
+        number: topics.parse(" OR ".join(chance.sample(usual, 4))).canonical for number in range(1, count + 1)
+    }
+
+
+def readers(
+    papers: Sequence[Paper], filters: dict[int, str], chance: random.Random
+) -> list[tuple[Digest, Copy]]:
+    """Return a digest of three topics and ten papers for every reader, and its copy."""
+    index = topics.Index(papers)
+    matches = {
+        number: [
+            paper.id for place, paper in enumerate(papers) if index.matches(topics.parse(text)) >> place & 1
+        ]
+        for number, text in filters.items()
+    }
+    made = []
+    for reader in range(1, READERS + 1):
+        sections, shown = [], set[int]()
+        for filter_id, size in zip(chance.sample(sorted(filters), 3), (4, 3, 3), strict=True):
+            ids = [paper for paper in matches[filter_id] if paper not in shown][:size]
+            shown.update(ids)
+            sections.append(Section(topic=f"Topic {filter_id}", filter_id=filter_id, papers=tuple(ids)))
+        url = unsubscribe_url(SITE, reader, 0)
+        copy = Copy(
+            delivery_id=reader,
+            recipient=f"reader{reader}@example.edu",
+            edition="daily-2026-11-20",
+            day=date(2026, 11, 20),
+            dated_at=NOW,
+            message_id=f"<{reader:040x}@example.org>",
+            next_due_at=NOW + timedelta(days=3),
+            timezone="Europe/Oslo",
+            unsubscribe_url=url,
+            manage_url=url.replace("/u/", "/m/"),
+            filters=filters,
+        )
+        made.append((Digest(sections=tuple(sections), checked=PAPERS), copy))
+    return made
+
+
+# ── the rivals ──────────────────────────────────────────────────────────────────────────────────
+
+
+class Usual:
+    """Jinja, an inliner and `email`, for every message anew."""
+
+    def __init__(self, templates: Templates, inline: Callable[[str], str]):
+        self.html = templates.html.get_template("letters/digest/body.html")
+        self.text = templates.text.get_template("letters/digest/body.txt")
+        self.inline = inline
+
+    def message(self, context: dict[str, Any], copy: Copy) -> bytes:
+        built = EmailMessage(policy=policy.SMTP)
+        built["From"] = "Example Digest <digest@example.org>"
+        built["To"] = copy.recipient
+        built["Subject"] = context["subject"]
+        built["Message-ID"] = copy.message_id
+        built["Date"] = copy.dated_at
+        built.set_content(self.text.render(context))
+        built.add_alternative(self.inline(self.html.render(context)), subtype="html")
+        return built.as_bytes()
+
+
+def by_premailer(html: str) -> str:
+    """Inline as our own stencils are inlined, with premailer's caches as they come."""
+    inlined: str = Premailer(
+        html,
+        allow_network=False,
+        keep_style_tags=False,
+        strip_important=False,
+        disable_validation=True,
+        disable_basic_attributes=WRITTEN_BY_HAND,
+        cssutils_logging_level=50,
+    ).transform()
+    return inlined
+
+
+def context_of(made: Press, digest: Digest, copy: Copy) -> dict[str, Any]:
+    """Return the finished page as a template wants it."""
+    shown = page(made, SITE, digest, copy)
+    return {field.name: getattr(shown, field.name) for field in fields(shown)} | {
+        "site": SITE,
+        "filler": FILLER,
+    }
+
+
+def said(raw: bytes) -> tuple[str, list[str]]:
+    """Return what a mail program reads: the subject and both bodies."""
+    parsed = message_from_bytes(raw, policy=policy.default)
+    return parsed["Subject"], [part.get_content().replace("\r\n", "\n") for part in parsed.iter_parts()]
+
+
+# ── timing ──────────────────────────────────────────────────────────────────────────────────────
+
+
+def seconds(job: Callable[[], object], times: int = 5) -> float:
+    """Return the median of the processor seconds that a job takes."""
+    taken = []
+    for _ in range(times):
+        start = process_time()
+        job()
+        taken.append(process_time() - start)
+    return statistics.median(taken)
+
+
+def all_letters(made: Press, mailed: Sequence[tuple[Digest, Copy]]) -> int:
+    """Make every message, let go of it, and return how many bytes there were."""
+    return sum(len(press.digest_message(made, SITE, digest, copy)) for digest, copy in mailed)
+
+
+def cold_start(made: Press) -> float:
+    """Return the seconds from the start of a process to its first letter, with the press in a file."""
+    program = """
+import sys, datetime
+from pathlib import Path
+from digest import press
+from digest.composition import Digest, Section
+from digest.links import Site
+from digest.rendering import Copy
+made = press.from_bytes(Path(sys.argv[1]).read_bytes())
+now = datetime.datetime(2026, 11, 20, 7, tzinfo=datetime.UTC)
+digest = Digest(sections=(Section(topic="T", filter_id=None, papers=tuple(range(1, 11))),), checked=500)
+copy = Copy(recipient="a@example.edu", edition="daily-2026-11-20", day=now.date(), dated_at=now,
+            unsubscribe_url="https://x/u", manage_url="https://x/m")
+print(len(press.digest_message(made, Site(url="https://x", keys=(b"k",)), digest, copy)))
+"""
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "press"
+        path.write_bytes(press.to_bytes(made))
+        taken = []
+        for _ in range(3):
+            start = perf_counter()
+            subprocess.run([sys.executable, "-c", program, str(path)], check=True, capture_output=True)
+            taken.append(perf_counter() - start)
+    return min(taken)
+
+
+def prepare(papers: Sequence[Paper], templates: Templates) -> None:
+    """Make a press and set every card of it, as if nothing had been made before."""
+    made = pressed(papers, templates)
+    cards = setter(made, SITE)
+    for paper in papers:
+        for form in Form:
+            cards.card(paper.id, None, form)
+    press.to_bytes(made)
+
+
+def main(full: bool) -> int:
+    """Print the figures; 0 if every gate holds."""
+    chance = random.Random(20261120)
+    templates = Templates(templates_dir())
+    papers = invented(chance)
+    start = process_time()
+    prepare(papers, templates)
+    prepared = process_time() - start
+    made = pressed(papers, templates)
+    mailed = readers(papers, filters_of(papers, chance), chance)
+
+    contexts = [(context_of(made, digest, copy), copy) for digest, copy in mailed[:40]]
+    premailer, css = Usual(templates, by_premailer), Usual(templates, css_inline.inline)
+    for (digest, copy), (context, _) in zip(mailed[:20], contexts, strict=False):
+        assert said(press.digest_message(made, SITE, digest, copy)) == said(premailer.message(context, copy))
+
+    fresh = replace(made)
+    start = process_time()
+    octets = all_letters(fresh, mailed) / READERS
+    first_round = (process_time() - start) / READERS
+    ours = seconds(lambda: all_letters(fresh, mailed)) / READERS
+    sample = contexts if full else contexts[:15]
+    by_pre = seconds(lambda: [premailer.message(*one) for one in sample], 3) / len(sample)
+    by_css = seconds(lambda: [css.message(*one) for one in sample], 3) / len(sample)
+    cold = cold_start(made)
+
+    print(f"   a message of {CARDS} cards: {octets / 1000:.1f} KB, {READERS} different ones")
+    print(f"   ours                        {ours * 1e6:9.1f} µs   {1 / ours:9,.0f}/s")
+    print(f"   ours, nothing kept yet      {first_round * 1e6:9.1f} µs   {1 / first_round:9,.0f}/s")
+    print(
+        f"   Jinja, premailer, email     {by_pre * 1e6:9.1f} µs   {1 / by_pre:9,.0f}/s   {by_pre / ours:7,.0f} times ours"
+    )
+    print(
+        f"   Jinja, css-inline, email    {by_css * 1e6:9.1f} µs   {1 / by_css:9,.0f}/s   {by_css / ours:7,.0f} times ours"
+    )
+    print(
+        f"   {PAPERS} papers prepared in {prepared:.2f} s; first letter of a cold process after {cold:.2f} s"
+    )
+    print(f"   peak memory {getrusage(RUSAGE_SELF).ru_maxrss / 1024:.0f} MB")
+    holds = {
+        f"{GATES['letters a second']:,} letters a second": 1 / ours >= GATES["letters a second"],
+        f"{GATES['premailer']} times premailer": by_pre / ours >= GATES["premailer"],
+        f"{GATES['css-inline']} times css-inline": by_css / ours >= GATES["css-inline"],
+        "500 papers in 3 s": prepared < 3,
+        "a cold process in 1 s": cold < 1,
+    }
+    for gate, is_held in holds.items():
+        if not is_held:
+            print(f"   NOT held: {gate}")
+    return 0 if all(holds.values()) else 1
