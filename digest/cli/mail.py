@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import json
-from contextlib import ExitStack
+import signal
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
 from dataclasses import asdict
 from datetime import UTC, datetime
+from types import FrameType
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -105,6 +108,7 @@ def delivered(house: House, now: datetime | None, limit: int | None) -> dict[str
         session = stack.enter_context(house.writing(renders=True))
         transport = stack.enter_context(house.transport())
         done = stack.enter_context(screen.progress("Delivering"))
+        is_stopping = stack.enter_context(unhurried())
         report = delivery.deliver(
             session,
             site=house.site,
@@ -112,9 +116,27 @@ def delivered(house: House, now: datetime | None, limit: int | None) -> dict[str
             transport=transport,
             clock=lambda: now or datetime.now(UTC),
             limit=limit,
+            is_stopping=is_stopping,
             progress=done.by,
         )
     return asdict(report)
+
+
+@contextmanager
+def unhurried() -> Iterator[Callable[[], bool]]:
+    """Let Ctrl-C end a delivery behind the mails it is at, so that none is left in doubt; a second one ends it now."""
+    told: list[int] = []
+
+    def tell(number: int, _frame: FrameType | None) -> None:
+        told.append(number)
+        signal.signal(number, before[signal.Signals(number)])
+
+    before = {number: signal.signal(number, tell) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield lambda: bool(told)
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
 
 
 def show(report: dict[str, int], as_json: bool) -> None:

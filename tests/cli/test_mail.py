@@ -4,12 +4,18 @@ from __future__ import annotations
 
 import email
 import email.policy
+import json
 import shutil
+import signal
+import subprocess
+import sys
+import time
 from pathlib import Path
 
 import pytest
 
 from tests.cli.conftest import FRIDAY, Digest
+from tests.conftest import ROOT
 
 NOTHING_PUBLISHED = {"due": 0, "queued": 0, "empty": 0, "already": 0, "expired": 0}
 NOTHING_DELIVERED = {
@@ -126,3 +132,36 @@ def test_mail_does_not_leave_while_its_links_work_only_here(
 
     assert ran.code == 1
     assert "DIGEST_BASE_URL" in ran.err
+
+
+@pytest.mark.usefixtures("catalog")
+def test_ctrl_c_ends_a_delivery_between_mails_and_leaves_none_in_doubt(
+    digest: Digest, tmp_path: Path
+) -> None:
+    rows = "".join(f"reader{number}@example.org,active\n" for number in range(1_500))
+    (tmp_path / "people.csv").write_text(f"email,state\n{rows}")
+    digest("subscribers", "import", tmp_path / "people.csv", "--consent", "x", "--now", FRIDAY)
+    assert digest("publish", "--now", FRIDAY, "--json").document["queued"] == 1_500
+
+    delivering = subprocess.Popen(
+        [sys.executable, "-m", "digest", "deliver", "--now", FRIDAY, "--json"],
+        cwd=ROOT,
+        stdout=subprocess.PIPE,
+    )
+    while not outbox(tmp_path):
+        time.sleep(0.01)
+    delivering.send_signal(signal.SIGINT)
+    told, _ = delivering.communicate(timeout=30)
+
+    sent = json.loads(told)["sent"]
+    assert 0 < sent < 1_500
+    assert len(outbox(tmp_path)) == sent
+    assert status_of(digest) == {"sent": sent, "queued": 1_500 - sent}
+    assert digest("deliver", "--now", FRIDAY, "--json").document["sent"] == 1_500 - sent
+
+
+def status_of(digest: Digest) -> dict[str, int]:
+    """How many deliveries are in each state."""
+    return {
+        state: number for state, number in digest("status", "--json").document["outbox"].items() if number
+    }
