@@ -32,6 +32,7 @@ from digest.model import Appearance, Delivery, DumpRow, DumpState, PaperRow, Pro
 from digest.papers import Record
 
 log = logging.getLogger(__name__)
+logging.getLogger("bibtexparser").setLevel(logging.CRITICAL)  # what it warns of comes to us as problems
 
 BATCH = 500  #: records stored together
 MOST_PROBLEMS = 1_000  #: bad records kept of one dump

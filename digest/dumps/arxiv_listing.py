@@ -21,9 +21,11 @@ NAME = "arxiv-listing"
 ENTRY = re.compile(r"(?:arXiv:|Paper: )(\S+)(?:\s+\(\*cross-listing\*\))?\s*")
 FIELD = re.compile(r"([A-Z][A-Za-z-]{2,20})(?: \(\w+\))?:\s*(.*)")
 REPLACED = re.compile(r"replaced with revised version\b.*")
-SUBJECT = re.compile(r"^Subject:.*?(\d+)\s+new\s*\+\s*(\d*)\s*cross", re.MULTILINE)
+SUBJECT = re.compile(
+    r"^Subject:.{0,200}?(\d{1,6})\s{1,3}new\s{0,3}\+\s{0,3}(\d{0,6})\s{0,3}cross", re.MULTILINE
+)
 MAILED = re.compile(r"^Date: (.*)$", re.MULTILINE)
-RECEIVED = re.compile(r"received from\s+.{10,40}?\s+to\s+(.{10,40})$", re.MULTILINE)
+RECEIVED = re.compile(r"received from {1,4}.{10,40}? {1,4}to {1,4}(.{10,40})$", re.MULTILINE)
 END = re.compile(r"(?:%%%---){4,}")
 RULES = (
     (END, "end"),
@@ -31,7 +33,7 @@ RULES = (
     (re.compile(r"(?:%-){8,}"), "cross"),
     (re.compile(r"-{60,}\s*"), "entry"),
 )
-LONGEST = 20_000  #: lines of one entry
+LONGEST = 2_000  #: lines of one entry, and characters of one line
 
 
 def recognises(head: str) -> bool:
@@ -119,9 +121,9 @@ def take(block: Block, number: int, text: str, fault: str) -> None:
         if block.parts == 1:
             block.line = number + 1
     elif block.parts == 1 and len(block.header) < LONGEST:
-        block.header.append(text)
+        block.header.append(text[:LONGEST])
     elif block.parts == 2 and len(block.abstract) < LONGEST:
-        block.abstract.append(text)
+        block.abstract.append(text[:LONGEST])
 
 
 def record_of(block: Block, position: int) -> Record | Problem | None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import re
 from datetime import date
 from typing import Any
@@ -17,12 +16,10 @@ from digest.papers import Record
 NAME = "bibtex"
 
 WHOLE = 16 * 1024 * 1024
-ENTRY = re.compile(r"^\s*@(?:article|inproceedings|misc|incollection|book|phdthesis|techreport|online|"
+ENTRY = re.compile(r"^[ \t]*@(?:article|inproceedings|misc|incollection|book|phdthesis|techreport|online|"
                    r"unpublished|conference|proceedings|mastersthesis|preprint|string|comment|preamble)\s*[{(]",
                    re.IGNORECASE | re.MULTILINE)  # fmt: skip
 PROTECTED = re.compile(r"(?<![\\A-Za-z^_\"'`~=.}])\{([^{}\\]*)\}")
-
-logging.getLogger("bibtexparser").setLevel(logging.CRITICAL)  # bad entries are told as problems here
 
 
 def recognises(head: str) -> bool:
@@ -60,7 +57,7 @@ def records(text: str) -> Items:
 def record_of(values: dict[str, str], position: int, line: int) -> Record:
     """Return one entry."""
     authors = tuple(
-        filter(None, (unprotected(name) for name in re.split(r"\s+and\s+", values.get("author", ""))))
+        filter(None, (unprotected(name) for name in fields.text(values.get("author")).split(" and ")))
     )
     is_arxiv = values.get("archiveprefix", values.get("eprinttype", "arxiv")).casefold() == "arxiv"
     urls = fields.urls(values.get("url"))

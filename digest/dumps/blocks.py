@@ -10,13 +10,15 @@ from datetime import date
 from digest.dumps import page
 from digest.dumps.page import Kind, Mark, Page
 from digest.dumps.reading import Header, Items, Problem, Source, excerpt
-from digest.papers import Organization, Record
+from digest.papers import Organization, Record, id_in
 
 NAME = "blocks"
 
 LONGEST_TITLE = 350  #: a longer text is an abstract
 LONGEST_ORGANIZATION = 120
-BARE_URL = re.compile(r"\s*(?:https?://\S+)\s*")
+MOST_LINES = 2_000  #: of one text
+MOST_TEXT = 60_000  #: characters of an abstract: more is refused anyway
+BARE_URL = re.compile(r"\s*(https?://\S+)\s*")
 
 
 def recognises(head: str) -> bool:
@@ -51,16 +53,24 @@ class Fault:
     reason: str
 
 
-Unit = Text | Mark | Fault
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Link:
+    """An address on a line of its own."""
+
+    url: str
+
+
+Unit = Text | Mark | Link | Fault
 
 
 def paragraphs(lines: Iterable[tuple[int, str, str]]) -> Iterator[Unit]:
     """Yield the marks, and the prose between blank lines and marks as one text each."""
     run: list[tuple[int, str]] = []
     for number, line, fault in lines:
-        found = None if fault else page.mark(line)
-        if line.strip() and found is None and not BARE_URL.fullmatch(line):
-            run.append((number, line.strip()))
+        found = None if fault else page.mark(line) or link(line)
+        if line.strip() and found is None:
+            if len(run) < MOST_LINES:
+                run.append((number, line.strip()))
             continue
         yield from texts(run)
         run = []
@@ -69,6 +79,12 @@ def paragraphs(lines: Iterable[tuple[int, str, str]]) -> Iterator[Unit]:
         elif found is not None:
             yield found
     yield from texts(run)
+
+
+def link(line: str) -> Link | None:
+    """Return the address that is all there is on a line."""
+    found = BARE_URL.fullmatch(line) if len(line) < 2000 else None
+    return Link(url=found[1]) if found else None
 
 
 def texts(run: list[tuple[int, str]]) -> Iterator[Text]:
@@ -139,11 +155,17 @@ def papers(units: Iterable[Unit], found: Page) -> Items:
 def drafts(units: Iterable[Unit], found: Page) -> Iterator[Draft]:
     """Yield the drafts in order; a text that cannot belong to the draft at hand begins the next."""
     draft: Draft | None = None
+    count: float | None = None  #: a figure whose meaning comes later
     for unit, following in with_following(units):
         match unit:
+            case Mark(kind=Kind.COUNT):
+                count = unit.number
             case Mark():
                 if draft is not None:
                     apply(draft, unit, found)
+            case Link():
+                if draft is not None:
+                    count = follow(draft, unit.url, count)
             case Fault():
                 if draft is None or draft.abstract is not None:
                     if draft is not None:
@@ -152,16 +174,34 @@ def drafts(units: Iterable[Unit], found: Page) -> Iterator[Draft]:
                 draft.fault = f"line {unit.line}: {unit.reason}"
                 draft.abstract = draft.abstract or ""
             case Text() if draft is None:
-                draft = Draft(line=unit.line, title=unit.joined)
+                draft, count = begun(Draft(line=unit.line, title=unit.joined), count), None
             case Text() if takes(draft, unit, following):
                 pass
             case Text():
                 finished, draft = next_draft(draft, unit)
+                draft, count = begun(draft, count), None
                 yield finished
     if draft is not None:
         if draft.abstract is None and not draft.has_meta:
             draft.fault = "the file ends before this paper's abstract"
         yield draft
+
+
+def begun(draft: Draft, upvotes: float | None) -> Draft:
+    """Give a new draft the figure that stood before its title."""
+    if upvotes is not None:
+        draft.signals["upvotes"] = upvotes
+    return draft
+
+
+def follow(draft: Draft, url: str, count: float | None) -> float | None:
+    """Take in an address: the paper's own, or that of its comments; return the figure still waiting."""
+    if url.endswith("#community") and count is not None:
+        draft.signals["comments"] = count
+        return None
+    if draft.abstract is None and (found := id_in(url)):
+        draft.ids.setdefault(*found)
+    return count
 
 
 def with_following(units: Iterable[Unit]) -> Iterator[tuple[Unit, Unit | None]]:
@@ -199,7 +239,11 @@ def takes(draft: Draft, text: Text, following: Unit | None) -> bool:
     if draft.abstract is None and not draft.has_meta:
         draft.abstract = text.joined
         return True
-    if not draft.has_meta and draft.abstract and min(len(draft.abstract), len(text.joined)) > LONGEST_TITLE:
+    if (
+        draft.abstract
+        and not draft.has_meta
+        and MOST_TEXT > len(draft.abstract) > LONGEST_TITLE < len(text.joined)
+    ):
         draft.abstract += "\n" + text.joined  # an abstract of several paragraphs
         return True
     return False

@@ -21,7 +21,7 @@ KINDS = {
     "new": Announcement.NEW, "cross": Announcement.CROSS, "replace": Announcement.REPLACED,
     "replace-cross": Announcement.REPLACED, "withdrawn": Announcement.WITHDRAWN,
 }  # fmt: skip
-FEED_DATE = re.compile(r"<(?:\w+:)?(?:pubDate|lastBuildDate|updated|date)\b[^>]*>([^<]{8,60})<")
+FEED_DATE = re.compile(r"<(?:\w+:)?(?:pubDate|lastBuildDate|updated|date)\b[^<>]{0,300}>([^<]{8,60})<")
 OAI = re.compile(r"oai:arXiv\.org:", re.IGNORECASE)
 
 

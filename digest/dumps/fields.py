@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import html
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from datetime import date
 from math import isfinite
 from typing import Any
@@ -14,7 +14,6 @@ from digest.papers import id_in, normalised_id
 MOST_TEXT = 2_000_000  #: characters of one field looked at
 MOST_NAMES = 20_001  #: one more than a record may have
 
-BLANK_LINES = re.compile(r"\s*\n(?:[ \t]*\n)+\s*|\s*\n(?=[ \t]{2,}\S)")
 TAG = re.compile(r"<(/?)([A-Za-z][\w:.-]{0,30})(?:\s[^<>]{0,300})?/?>")
 INLINE = frozenset(
     ["i", "b", "em", "strong", "sub", "sup", "u", "sc", "scp", "tt", "mml", "math", "italic", "bold"]
@@ -24,7 +23,7 @@ SPELLED = re.compile(r"(\d{1,2}) (Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|De
 MONTH = {name: number for number, name in enumerate("Jan Feb Mar Apr May Jun Jul Aug Sep Oct Nov Dec".split(), 1)}  # noqa: SIM905  # fmt: skip
 NAMES = re.compile(r"\s*(?:,?\s+and\s+|;|,)\s*")
 WITHDRAWN = re.compile(
-    r"\W*(?:this|the) (?:\w+ ){0,2}(?:paper|article|submission|manuscript|work|preprint)\b.{0,40}\b"
+    r"(?:this|the) (?:\w+ ){0,2}(?:paper|article|submission|manuscript|work|preprint)\b.{0,40}\b"
     r"(?:is|was|has been|have been) (?:\w+ )?withdrawn",
     re.IGNORECASE,
 )
@@ -47,8 +46,21 @@ def prose(value: Any) -> str:
     whole: str = value[:MOST_TEXT].strip()
     if "\n" not in whole:
         return whole
-    paragraphs = BLANK_LINES.split(whole)
-    return "\n".join(" ".join(paragraph.split()) for paragraph in paragraphs if paragraph.strip())
+    if "\n\n" not in whole and "\n  " not in whole:
+        return " ".join(whole.split())
+    return "\n".join(paragraphs(whole))
+
+
+def paragraphs(text: str) -> Iterator[str]:
+    """Yield the paragraphs of a text, each on one line: a blank line parts them, or an indented one begins one."""
+    begun: list[str] = []
+    for line in text.split("\n"):
+        if begun and (not line.strip() or line.startswith("  ")):
+            yield " ".join(begun)
+            begun = []
+        begun += line.split()
+    if begun:
+        yield " ".join(begun)
 
 
 def unmarked(value: Any) -> str:
@@ -134,8 +146,8 @@ def texts(value: Any) -> tuple[str, ...]:
 def names(value: Any) -> tuple[str, ...]:
     """Return the names in a line of authors: `A, B and C (Some Institute)`."""
     line = text(value)
-    while (bare := IN_PARENTHESES.sub("", line)) != line:
-        line = bare
+    for _ in range(3):  # affiliations hold parentheses of their own
+        line = IN_PARENTHESES.sub("", line)
     return tuple(name for name in NAMES.split(line)[:MOST_NAMES] if name)
 
 
@@ -161,7 +173,7 @@ def ids_from(*values: Any) -> dict[str, str]:
 
 def is_withdrawn(comment: str, abstract: str) -> bool:
     """Return whether the authors say that they took the paper back."""
-    return bool(WITHDRAWN.search(comment) or WITHDRAWN.match(abstract[:200]))
+    return bool(WITHDRAWN.search(comment) or WITHDRAWN.match(abstract[:200].lstrip("[(*- ")))
 
 
 def urls(*values: Any) -> tuple[str, ...]:

@@ -20,7 +20,9 @@ OURS = {"submittedOnDailyAt", "discussionId", "upvotes", "numComments", "ai_summ
 def recognises(head: str) -> bool:
     """Return whether these are papers with the fields only Hugging Face has."""
     keys = objects.keys_in(head)
-    return len(keys & OURS) >= 2 and "title" in keys and ("summary" in keys or "publishedAt" in keys)
+    return (
+        "title" in keys and "summary" in keys and (len(keys & OURS) > 1 or {"upvotes", "publishedAt"} <= keys)
+    )
 
 
 def read(source: Source) -> tuple[Header, Items]:

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from urllib.parse import unquote, urlsplit
 
 from digest.dumps import page
-from digest.dumps.blocks import Draft
+from digest.dumps.blocks import MOST_TEXT, Draft
 from digest.dumps.page import Kind, Mark, Page
 from digest.dumps.reading import Header, Items, Source
 from digest.papers import Organization, Record, id_in
@@ -21,16 +21,19 @@ from digest.papers import Organization, Record, id_in
 NAME = "markdown"
 
 HEADING = re.compile(r"\s{0,3}(#{2,6})\s+(\S.*)")
-IMAGE = re.compile(r"!\[([^\]\[]*)\](?:\([^)\s]*\)|\[\d+\])?|\[(?:图片：|[Ii]mage:?\s*)([^\]\[]*)\](?![(\[])")
-LINK = re.compile(r"\[([^\[\]]*(?:\[[^\[\]]*\][^\[\]]*)?)\](?:\((\S*?)\)|\[(\d+)\])")
-LEFT_OPEN = re.compile(r"(?P<text>.*)\](?:\((?P<url>\S*?)\)|\[(?P<reference>\d+)\])[\\\s]*")
+IMAGE = re.compile(
+    r"!\[([^\]\[]*)\](?:\([^)\s]{0,500}\)|\[\d{1,5}\])?|\[(?:图片：|[Ii]mage:?\s*)([^\]\[]*)\](?![(\[])"
+)
+LINK = re.compile(r"\[([^\[\]]*(?:\[[^\[\]]*\][^\[\]]*)?)\](?:\((\S{0,500}?)\)|\[(\d{1,5})\])")
+LEFT_OPEN = re.compile(r"(?P<text>.*)\](?:\((?P<url>\S{0,500}?)\)|\[(?P<reference>\d{1,5})\])[\\\s]*")
 REFERENCE = re.compile(r"\s*\[?(\d{1,5})[\].:]{1,2}\s+(https?://\S+)\s*")
 INNER_IMAGE = re.compile(r"^\[([^\]\[]*)\]\s*")
-WRAP = re.compile(r"\\+\s+|\\+$")
+WRAP = re.compile(r"(?<!\\)\\+(?:\s+|$)")
 STARS = re.compile(r"GitHub\s+(\d[\d.,]*[kKmM]?)\b")
 BARE_URL = re.compile(r"\s*<?(https?://[^\s<>]+)>?\s*")
 ALT = "\N{OBJECT REPLACEMENT CHARACTER}"  #: where an image stood
 NO_TEXT = ("无替代文本", "no alt text", "alt text")
+MOST_LINES = 2_000  #: of one text
 SHORT = 400  #: on a trending page, a shorter text is a summary
 
 
@@ -58,11 +61,11 @@ def read(source: Source) -> tuple[Header, Items]:
 def papers(source: Source, found: Page, references: dict[str, str]) -> Items:
     """Yield the papers; one that is told twice in the very same words is told once."""
     position = 0
-    told: set[tuple[str, str]] = set()
-    for draft in Reader(found, references).drafts(source.lines()):
+    told: set[int] = set()
+    for draft in Reader(found, references).drafts(page.bounded(source)):
         record = draft.record(position + 1)
         if isinstance(record, Record):
-            if (key := (record.title, record.abstract)) in told:
+            if (key := hash((record.title, record.abstract))) in told:
                 continue
             told.add(key)
             position += 1
@@ -130,7 +133,7 @@ class Reader:
 
     def on_line(self, raw: str) -> None:
         """Take in a line that is no heading."""
-        stripped = raw.strip()
+        stripped = " ".join(raw.split())
         if not stripped or set(stripped) <= set("[]`\\"):
             if not stripped:
                 self.end_paragraph()
@@ -178,7 +181,8 @@ class Reader:
             self.on_organization(text, line)
         else:
             self.note(line)
-            self.text.append(text)
+            if len(self.text) < MOST_LINES:
+                self.text.append(text)
 
     def apply(self, found: Mark, urls: list[str] | None = None) -> None:
         """Write what a mark says into the paper at hand, or remember a figure for the next."""
@@ -238,7 +242,7 @@ class Reader:
         if draft.abstract is None:
             draft.abstract = text
             draft.is_summary = self.page.is_trending and len(text) < SHORT
-        elif min(len(draft.abstract), len(text)) > SHORT:
+        elif MOST_TEXT > len(draft.abstract) > SHORT < len(text):
             draft.abstract += "\n" + text
 
     def bare(self, raw: str) -> Line:

@@ -16,13 +16,13 @@ Element = Any  #: lxml has no types
 
 Convert = Callable[[Element, int, int], Record | None]
 ROOT = re.compile(
-    r"^\s*(?:<\?xml[^>]*\?>|<!--.*?-->|<!DOCTYPE[^>\[]*(?:\[.*?\])?\s*>|\s)*<([\w:.-]+)", re.DOTALL
+    r"(?:<\?xml[^>]*\?>\s*|<!--.*?-->\s*|<!DOCTYPE[^>\[]*(?:\[.*?\])?\s*>\s*)*<([\w:.-]+)", re.DOTALL
 )
 
 
 def root_of(head: str) -> str:
     """Return the name of the document's first element, without prefix; empty if this is no XML."""
-    found = ROOT.match(head)
+    found = ROOT.match(head.lstrip())
     return found[1].rpartition(":")[2] if found else ""
 
 

@@ -14,7 +14,7 @@ from digest.papers import Announcement, Record
 
 NAME = "oai-pmh"
 
-RESPONSE = re.compile(r"<(?:\w+:)?responseDate[^>]*>([^<]{10,40})<")
+RESPONSE = re.compile(r"<(?:\w+:)?responseDate[^<>]{0,300}>([^<]{10,40})<")
 
 
 def recognises(head: str) -> bool:

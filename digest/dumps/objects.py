@@ -18,6 +18,7 @@ from digest.papers import Record
 CHUNK = 1024 * 1024
 WHOLE = 32 * 1024 * 1024  #: a single object may be so large
 BETWEEN = re.compile(r"[\s,]*")
+UNFINISHED = re.compile(r"[\w.+-]*\s*")  #: what a number or a word cut short may look like
 KEY = re.compile(r'"([^"\\]{1,40})"\s*:')
 
 Convert = Callable[[dict[str, Any], int, int], Record]
@@ -139,12 +140,16 @@ def elements(source: Source, start: int) -> Iterator[Found]:
                 raise Unreadable(
                     f"Line {text.line}: a record is longer than {MAX_LINE // 2**20} MiB."
                 ) from None
+            place = text.line_of(error.pos)
             if error.pos < len(text.rest) - 16 and not error.msg.startswith("Unterminated"):
-                raise Unreadable(f"It is not JSON: {error.msg} at line {text.line_of(error.pos)}.") from None
-            if not text.more():
-                yield text.line, cut_off(text.line)
-                return
-            continue
+                raise Unreadable(f"It is not JSON: {error.msg} at line {place}.") from None
+            unfinished = UNFINISHED.fullmatch(text.rest, error.pos) or error.msg.startswith("Unterminated")
+            if text.more():
+                continue
+            if not unfinished:
+                raise Unreadable(f"It is not JSON: {error.msg} at line {place}.") from None
+            yield text.line, cut_off(text.line)
+            return
         if end == len(text.rest) and text.more():
             continue  # a number might go on
         yield text.line, element

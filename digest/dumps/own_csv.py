@@ -10,16 +10,22 @@ from digest.dumps.reading import Header, Items, Problem, Source
 
 NAME = "csv"
 
-LONGEST_FIELD = 1024 * 1024
+LONGEST_FIELD = 128 * 1024
 
 
 def recognises(head: str) -> bool:
     """Return whether the first line names columns of ours."""
     first = head.lstrip().partition("\n")[0].strip()
-    names = (
-        next(csv.reader([first], delimiter=delimiter_of(first)), []) if first and len(first) < 2000 else []
-    )
+    names = names_in(first) if len(first) < 2000 else []
     return len(names) > 1 and columns.is_ours(set(names))
+
+
+def names_in(line: str) -> list[str]:
+    """Return the columns that a header line names; none where it is no such line."""
+    try:
+        return next(csv.reader([line], delimiter=delimiter_of(line)), [])
+    except csv.Error:
+        return []
 
 
 def delimiter_of(line: str) -> str:
@@ -37,7 +43,7 @@ def rows(source: Source) -> Items:
     lines = Lines(source)
     header = next(lines, "")
     delimiter = delimiter_of(header)
-    names = next(csv.reader([header], delimiter=delimiter), [])
+    names = names_in(header)
     csv.field_size_limit(LONGEST_FIELD)
     reader = csv.reader(lines, delimiter=delimiter)
     position = 0
@@ -53,11 +59,13 @@ def rows(source: Source) -> Items:
             continue
         finally:
             yield from lines.faults()
-        if len(row) > len(names):
+        if not row:
+            continue
+        if len(row) != len(names):
             yield Problem(line=begun, reason=f"{len(row)} columns where the header names {len(names)}")
         elif any(row):
             position += 1
-            yield columns.record_of(dict(zip(names, row, strict=False)), position, begun)
+            yield columns.record_of(dict(zip(names, row, strict=True)), position, begun)
 
 
 class Lines:

@@ -51,11 +51,12 @@ DATE = re.compile(
 )
 COUNT = re.compile(r"(?:\[-\]\s*)?(?P<number>\d[\d,]*(?:\.\d+)?[kKmM]?|-)")
 CAPTURED = re.compile(
-    r"^\W*(?:retrieved|captured|fetched|accessed|crawled|scraped)\b[^\n]{0,40}?(\d{4})-(\d\d)-(\d\d)",
+    r"^[^\w\n]{0,20}(?:retrieved|captured|fetched|accessed|crawled|scraped)\b[^\n]{0,40}?(\d{4})-(\d\d)-(\d\d)",
     re.IGNORECASE | re.MULTILINE,
 )
 URL = re.compile(r"https?://[^\s<>\"{}]+")
 AFTER_URL = ".,;:!?)]}'\""
+LONGEST_LINE = 60_000
 PREAMBLE = 200  #: lines within which a page's header stands
 
 
@@ -193,13 +194,13 @@ def captured_on(head: str) -> date | None:
 
 def order_of(head: str) -> Order:
     """Return what a page's order means: a search is by relevance, the trending page is ranked."""
-    if re.search(r"huggingface\.co/papers\?\S*\bq=", head):
+    if re.search(r"huggingface\.co/papers\?\S{0,300}?\bq=", head):
         return "relevance"
     if re.search(
         r"^.{0,40}\burl\b.{0,10}huggingface\.co/papers/trending", head, re.IGNORECASE | re.MULTILINE
     ):
         return "ranked"
-    return "ranked" if re.search(r"^# Trending Papers\s*$", head, re.MULTILINE) else "none"
+    return "ranked" if re.search(r"^# Trending Papers *$", head, re.MULTILINE) else "none"
 
 
 def paper_date(found: Mark, page: Page) -> tuple[date, bool]:
@@ -231,8 +232,17 @@ def is_page(head: str) -> bool:
         "Get trending papers in your email inbox" in head
         or "and the research community" in head
         or re.search(r"^(?:#* *)?(?:Daily|Trending) Papers *$", head, re.MULTILINE)
-        or len(re.findall(r"^\s*[•*-] \d+ authors$", head, re.MULTILINE)) > 1
+        or len(re.findall(r"^[ \t]*[•*-] \d+ authors$", head, re.MULTILINE)) > 1
     )
+
+
+def bounded(source: Source) -> Iterator[tuple[int, str, str]]:
+    """Yield the lines of a page; one of a length that no abstract has is a fault."""
+    for number, line, fault in source.lines():
+        if len(line) > LONGEST_LINE:
+            yield number, "", f"the line has {len(line):,} characters"
+        else:
+            yield number, line, fault
 
 
 def title_line(line: str) -> str:
@@ -243,7 +253,7 @@ def title_line(line: str) -> str:
 def numbered(source: Source) -> Iterator[tuple[int, str, str]]:
     """Yield the lines of a page; a lone button caption is taken off the first title."""
     after_caption = False
-    for number, line, fault in source.lines():
+    for number, line, fault in bounded(source):
         text = title_line(line) if after_caption else line
         if line.strip():
             after_caption = number < PREAMBLE and line.startswith("Get trending papers")

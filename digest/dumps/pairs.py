@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from digest.dumps import page
-from digest.dumps.blocks import LONGEST_TITLE, Fault, Text, Unit, papers
+from digest.dumps.blocks import LONGEST_TITLE, Fault, Text, Unit, link, papers
 from digest.dumps.reading import Header, Items, Source
 
 NAME = "pairs"
@@ -34,7 +34,7 @@ def units(lines: Iterable[tuple[int, str, str]]) -> Iterator[Unit]:
     for number, line, fault in lines:
         if fault:
             yield Fault(line=number, reason=fault)
-        elif found := page.mark(line):
+        elif found := page.mark(line) or link(line):
             yield found
         elif text := line.strip():
             yield Text(line=number, lines=(text,))

@@ -11,10 +11,12 @@ from digest.papers import Record
 
 NAME = "ris"
 
+FIRST = re.compile(r"(?:(?:Provider|Database|Content):.*\n\s*)*TY {1,2}- ?\w")
+
 
 def recognises(head: str) -> bool:
     """Return whether a type of reference stands first."""
-    return re.search(r"\A\s*(?:Provider:.*\n|Database:.*\n|Content:.*\n|\s)*TY {1,2}- ?\w", head) is not None
+    return FIRST.match(head.lstrip()) is not None
 
 
 def read(source: Source) -> tuple[Header, Items]:

@@ -17,11 +17,11 @@ class Entry:
     """One record as tags and values."""
 
     line: int
-    values: dict[str, list[str]] = field(default_factory=dict)
+    values: dict[str, list[list[str]]] = field(default_factory=dict)  #: the lines of each value
 
     def all(self, *tags: str) -> list[str]:
         """Return the values under these tags, in the order of the tags."""
-        return [value for tag in tags for value in self.values.get(tag, ())]
+        return [" ".join(lines) for tag in tags for lines in self.values.get(tag, ())]
 
     def one(self, *tags: str) -> str:
         """Return the first value under the first of these tags that has one."""
@@ -47,9 +47,9 @@ def entries(source: Source, *, begins: str, ends: str = "") -> Iterator[Entry | 
         size += 1
         if found:
             tag = found[1]
-            entry.values.setdefault(tag, []).append(found[2].strip())
+            entry.values.setdefault(tag, []).append([found[2].strip()])
         elif tag in entry.values and text.strip():
-            entry.values[tag][-1] += " " + text.strip()
+            entry.values[tag][-1].append(text.strip())
     if entry is not None:
         yield entry
         if ends:

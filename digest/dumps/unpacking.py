@@ -22,7 +22,7 @@ else:
 GZIP, ZSTD = b"\x1f\x8b", b"\x28\xb5\x2f\xfd"
 MOST_BYTES = 16 * 1024**3  #: unpacked
 MOST_RATIO = 100
-FREE = 16 * 1024**2  #: bytes that may come out before the ratio counts
+FREE = 4 * 1024**2  #: bytes that may come out before the ratio counts
 WINDOW_LOG = 26  #: 64 MiB of memory is what a zstd frame may ask for
 BUFFER = 256 * 1024
 

@@ -80,6 +80,8 @@ def doi(value: str) -> tuple[str, str] | None:
 
 def id_in(url: str) -> tuple[str, str] | None:
     """Return the id that `url` is the address of, or None."""
+    if len(url) > 10 * MAX_ID:
+        return None
     lowered = url[:MAX_ID].casefold()
     if "arxiv.org/" in lowered or "huggingface.co/papers/" in lowered:
         return arxiv_id(url)
