@@ -15,6 +15,7 @@ from digest.press.budget import Planned
 from digest.rendering import Copy, words
 from digest.rendering.cards import Card, Form, card, title
 from digest.rendering.headers import one_line
+from digest.rendering.runs import plain
 
 if TYPE_CHECKING:
     from digest.press.presses import Press
@@ -114,7 +115,7 @@ def sections_of(press: Press, site: Site, plan: Sequence[Planned]) -> list[PageS
 
 def reading(card: Card) -> int:
     """Return how many words of a card there are to read."""
-    return len(words.plain(card.title).split()) + len(words.plain(card.abstract).split())
+    return len(plain(card.title).split()) + len(plain(card.abstract).split())
 
 
 def anchor_name(place: int) -> str:
@@ -133,20 +134,22 @@ def title_of(press: Press, paper_id: int) -> str:
 
 
 def card_of(press: Press, site: Site, paper_id: int, canonical: str | None, form: Form) -> Card:
-    """Return the card of one paper as the filter found it, with the figure that speaks loudest for it."""
+    """Return the card of one paper as the filter found it."""
     number = press.number[paper_id]
-    paper = press.papers[number]
-    matched = explained(press, canonical, number) if canonical else ((), ())
-    why = (*matched[0], *press.reasons[number][:1]) or (words.FIRST_SEEN,)
-    return card(paper, page=paper_url(site, paper_id), why=why, words=matched[1], form=form)
+    why, words = found(press, number, canonical)
+    return card(press.papers[number], page=paper_url(site, paper_id), why=why, words=words, form=form)
 
 
-def explained(
-    press: Press, canonical: str, number: int
-) -> tuple[tuple[str, ...], tuple[tuple[str, int, int], ...]]:
-    """Return why the filter wanted the paper, and the words to mark."""
-    found = topics.explain(parsed(canonical), press.papers[number])
-    return found.why, tuple((word.field, word.start, word.end) for word in found.words)
+def found(
+    press: Press, number: int, canonical: str | None
+) -> tuple[tuple[str, ...], list[tuple[str, int, int]]]:
+    """Return why a paper is shown, with the figure that speaks loudest for it, and the words to mark."""
+    figure = press.reasons[number][:1]
+    if canonical is None:
+        return figure or (words.FIRST_SEEN,), []
+    explained = topics.explain(parsed(canonical), press.papers[number])
+    marks = [(word.field, word.start, word.end) for word in explained.words]
+    return (*explained.why, *figure) or (words.FIRST_SEEN,), marks
 
 
 @lru_cache(maxsize=4096)

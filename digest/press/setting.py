@@ -17,17 +17,16 @@ from digest.composition import Digest
 from digest.links import Site
 from digest.press import budget, pages
 from digest.press.budget import Planned
+from digest.press.cards import Cards, between, escaped
 from digest.press.pages import Page
 from digest.press.presses import Press
 from digest.rendering import Copy, Letter, list_headers, words
-from digest.rendering.cards import Card, Form
+from digest.rendering.cards import Form
 from digest.rendering.headers import head
 from digest.rendering.mime import boundary, enveloped, unwired, wire
-from digest.rendering.runs import Run
 from digest.rendering.stencils import Slot, Stencil
-from digest.rendering.words import barred, plain, wrapped
+from digest.rendering.words import wrapped
 
-CARDS_KEPT = 4096  #: some 15 MB in a process
 WORDS_KEPT = 4096
 VALUES = 3000  #: bytes set aside for what differs from copy to copy
 GAP = "\0"  #: stands where a filled part will be parted again; no text has it
@@ -38,15 +37,6 @@ class Pair(NamedTuple):
 
     html: bytes
     text: bytes
-
-
-class SetCard(NamedTuple):
-    """A card from behind its number to its end."""
-
-    html: bytes
-    text: bytes
-    size: int  #: bytes of HTML, decoded
-    words: int  #: to read
 
 
 #: Parts of the letter that are left out unless there is something to say.
@@ -134,6 +124,8 @@ class Setter:
     def __init__(self, press: Press, site: Site):
         self.press = press
         self.site = site
+        self.cards = Cards(press, site)
+        self.card = self.cards.card
         self.html = Shell(press.html)
         self.text = Shell(press.text)
         self.html_parts = press.html.parts()
@@ -141,7 +133,6 @@ class Setter:
         literals = (piece for piece in press.html.pieces if isinstance(piece, str))
         self.room = budget.HTML_BYTES - VALUES - sum(len(piece.encode()) for piece in literals)
         self.start = len(unwired(self.set_number(999, False).html))  # noqa: FBT003
-        self.card = lru_cache(CARDS_KEPT)(self.set_card)
         self.number = lru_cache(WORDS_KEPT)(self.set_number)
         self.opening = lru_cache(WORDS_KEPT)(self.set_opening)
         self.ending = lru_cache(WORDS_KEPT)(self.set_ending)
@@ -217,17 +208,9 @@ class Setter:
 
     # ── pieces that many letters share ──────────────────────────────────────────────────────────
 
-    def set_card(self, paper_id: int, canonical: str | None, form: Form) -> SetCard:
-        """Return a card from behind its number."""
-        card = pages.card_of(self.press, self.site, paper_id, canonical, form)
-        html = html_card(self.html_parts, card).partition(GAP)[2]
-        text = text_card(self.text_parts, card).partition(GAP)[2]
-        return SetCard(wire(html), wire(text), len(html.encode()), pages.reading(card))
-
     def set_number(self, number: int, is_first: bool) -> Pair:  # noqa: FBT001 - a key of the cache
         """Return the beginning of a card, and before it the rule that parts it from the last."""
-        html = html_card(self.html_parts, BLANK).partition(GAP)[0]
-        text = text_card(self.text_parts, BLANK).partition(GAP)[0]
+        html, text = self.cards.start()
         if not is_first:
             html, text = between(self.html_parts, "rule") + html, between(self.text_parts, "rule") + text
         return Pair(wire(f"{html}{number}"), wire(f"{text}{number}"))
@@ -316,73 +299,3 @@ def asked(topics: tuple[str, ...]) -> Pair:
     """Return why the reader gets this letter."""
     said = pages.asked(topics)
     return Pair(wire(escaped(said)), wire(wrapped(said)))
-
-
-# ── cards ───────────────────────────────────────────────────────────────────────────────────────
-
-Parts = dict[str, Stencil]
-BLANK = Card(meta="", href="", title=(), byline="", abstract=(), why="", links=())
-
-
-def html_card(parts: Parts, card: Card) -> str:
-    """Return one card, with a gap for its number; what the paper lacks leaves no trace."""
-    values = {
-        "meta": parts["meta"].fill({"number": GAP, "said": filled(parts, "said", meta=card.meta)}),
-        "href": escaped(card.href),
-        "title": html_runs(parts, card.title),
-        "byline": filled(parts, "byline", byline=card.byline),
-        "why": filled(parts, "why", why=card.why),
-    }
-    if card.abstract:
-        values["abstract"] = parts["abstract"].fill({"abstract": html_runs(parts, card.abstract)})
-    if card.links:
-        ways = (
-            parts["link"].fill({"label": escaped(link.label), "href": escaped(link.href)})
-            for link in card.links
-        )
-        values["links"] = parts["links"].fill({"link": between(parts, "dot").join(ways)})
-    return parts["card"].fill(values)
-
-
-def filled(parts: Parts, name: str, **value: str) -> str:
-    """Return a part that shows one value, or nothing if there is none."""
-    return (
-        parts[name].fill({slot: escaped(said) for slot, said in value.items()}) if any(value.values()) else ""
-    )
-
-
-def html_runs(parts: Parts, runs: Iterable[Run]) -> str:
-    """Return text with what is marked marked."""
-    return "".join(
-        parts["mark"].fill({"marked": escaped(run.text)}) if run.is_marked else escaped(run.text)
-        for run in runs
-    )
-
-
-def between(parts: Parts, name: str) -> str:
-    """Return the part that stands between two others."""
-    return parts[name].fill({}) if name in parts else ""
-
-
-def escaped(text: str) -> str:
-    """Return `text` as lxml writes it: quotes stay as they are (in links there are none)."""
-    return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
-
-
-def text_card(parts: Parts, card: Card) -> str:
-    """Return one card as text, with a gap for its number."""
-    said = parts["said"].fill({"meta": card.meta}) if card.meta else ""
-    values = {
-        "meta": parts["meta"].fill({"number": GAP, "said": said}),
-        "title": wrapped(plain(card.title)),
-        "marked": "",
-        "byline": parts["byline"].fill({"byline": wrapped(card.byline)}) if card.byline else "",
-        "why": parts["why"].fill({"why": barred(card.why)}) if card.why else "",
-    }
-    if card.abstract:
-        abstract = {"abstract": wrapped(plain(card.abstract)), "marked": ""}
-        values["abstract"] = parts["abstract"].fill(abstract)
-    if card.links:
-        ways = (parts["link"].fill({"label": link.label, "href": link.href}) for link in card.links)
-        values["links"] = parts["links"].fill({"link": "".join(ways)})
-    return parts["card"].fill(values)

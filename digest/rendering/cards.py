@@ -77,18 +77,43 @@ def card(
     `words` are (field, start, end) in the displayed title and abstract. A paper without a link of
     its own is read on our page, which says where to find it.
     """
-    marks = list(words)
+    return told(bare(paper, page=page, form=form), paper, why=why, words=words, form=form)
+
+
+def bare(paper: Paper, *, page: str, form: Form = Form.FULL) -> Card:
+    """Return what of a card does not depend on who looks at it."""
     found = links_of(paper)
     abstract, pdf, code = (safe_url(url) for url in (found.abstract, found.pdf, found.code))
     short = form is Form.LINE
     return Card(
         meta="" if short else meta(paper),
         href=abstract or pdf or page,
-        title=runs(title(paper), [mark[1:] for mark in marks if mark[0] == "title"]),
+        title=runs(title(paper), ()),
         byline="" if short else one_line(byline(paper)),
-        abstract=abstract_runs(paper, [mark[1:] for mark in marks if mark[0] == "abstract"], form),
-        why=one_line(" · ".join(why)),
+        abstract=abstract_runs(paper, (), form),
+        why="",
         links=() if short else labelled(abstract=abstract, pdf=pdf, code=code, page=page),
+    )
+
+
+def told(
+    card: Card, paper: Paper, *, why: Sequence[str], words: Iterable[tuple[str, int, int]], form: Form
+) -> Card:
+    """Return a bare card with what a filter found in the paper marked, and why it is shown."""
+    in_title, in_abstract = [], []
+    for field, start, end in words:
+        if field == "title":
+            in_title.append((start, end))
+        elif field == "abstract":
+            in_abstract.append((start, end))
+    return Card(
+        meta=card.meta,
+        href=card.href,
+        title=runs(title(paper), in_title) if in_title else card.title,
+        byline=card.byline,
+        abstract=abstract_runs(paper, in_abstract, form) if in_abstract else card.abstract,
+        why=one_line(" · ".join(why)),
+        links=card.links,
     )
 
 

@@ -1,7 +1,8 @@
-"""Marked text."""
+"""Text of which some is marked."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 
@@ -11,3 +12,8 @@ class Run:
 
     text: str
     is_marked: bool = False
+
+
+def plain(runs: Iterable[Run]) -> str:
+    """Return marked text without its marks."""
+    return "".join([run.text for run in runs])

@@ -14,6 +14,7 @@ from jinja2.sandbox import SandboxedEnvironment
 from markupsafe import Markup
 
 from digest.rendering import words
+from digest.rendering.runs import plain
 
 #: A cut page carries these in place of values and around parts; ASCII, since they pass through URLs.
 SLOT, OPENS, CLOSES, END = "q9slot.", "q9open.", "q9close.", ".q9z"
@@ -96,7 +97,7 @@ def environment(folders: list[Path], *, escapes: bool, is_cutting: bool = False)
     made.install_null_translations(newstyle=True)  # type: ignore[attr-defined]
     made.extend(is_cutting=is_cutting)
     made.filters.update(
-        plain=words.plain,
+        plain=plain,
         wrapped=str if is_cutting else words.wrapped,  # a slot is filled with lines wrapped before
         barred=str if is_cutting else words.barred,
     )

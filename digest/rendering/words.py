@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from datetime import date, datetime, timedelta
 from gettext import NullTranslations
 from math import ceil
 from textwrap import TextWrapper
 
 from digest.editions import zone_of
-from digest.rendering.runs import Run
 
 SPEECH = NullTranslations()
 _ = SPEECH.gettext
@@ -122,14 +121,9 @@ def more(papers: int) -> str:
 
 def wrapped(text: str) -> str:
     """Return `text` on lines of at most 72 columns; a longer word keeps a line of its own."""
-    return WRAPPER.fill(text)
+    return WRAPPER.fill(text) if len(text) > MEASURE else text
 
 
 def barred(text: str) -> str:
     """Return `text` wrapped, behind the bar that a why line has."""
-    return BARRED.fill(text)
-
-
-def plain(runs: Iterable[Run]) -> str:
-    """Return marked text without its marks."""
-    return "".join(run.text for run in runs)
+    return BARRED.fill(text) if len(text) > MEASURE - 2 else f"| {text}"

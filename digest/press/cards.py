@@ -1,0 +1,176 @@
+"""Cards as pieces: what no filter changes is set once per paper, what it marks once per paper and filter."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from functools import lru_cache
+from typing import NamedTuple
+
+from digest.links import Site, paper_url
+from digest.press import pages
+from digest.press.presses import Press
+from digest.rendering.cards import Card, Form, bare, told
+from digest.rendering.mime import wire
+from digest.rendering.runs import Run, plain
+from digest.rendering.stencils import Stencil
+from digest.rendering.words import barred, wrapped
+
+Parts = Mapping[str, Stencil]
+
+CARDS_KEPT = 4096  #: some 12 MB in a process
+FRAMES_KEPT = 4096
+RUNS_KEPT = 8192
+WHYS_KEPT = 8192
+
+#: Where a card is parted again after filling; no text from outside has a NUL.
+NUMBER, TITLE, ABSTRACT, WHY = "\0n", "\0t", "\0a", "\0w"
+GAP = re.compile("(\0.)")
+BLANK = Card(meta="", href="", title=(), byline="", abstract=(), why="", links=())
+
+
+class SetText(NamedTuple):
+    """A stretch of a card, encoded for both bodies."""
+
+    html: bytes
+    text: bytes
+    size: int  #: bytes of HTML, decoded
+    words: int  #: to read
+
+
+class Frame(NamedTuple):
+    """A card without what a filter has to say: literals and the names of gaps, in order."""
+
+    card: Card
+    html: tuple[bytes | str, ...]
+    text: tuple[bytes | str, ...]
+    size: int
+
+
+class Cards:
+    """Sets the cards of one press, and keeps what it has set."""
+
+    def __init__(self, press: Press, site: Site):
+        self.press = press
+        self.site = site
+        self.html_parts = press.html.parts()
+        self.text_parts = press.text.parts()
+        self.card = lru_cache(CARDS_KEPT)(self.set_card)
+        self.frame = lru_cache(FRAMES_KEPT)(self.set_frame)
+        self.runs = lru_cache(RUNS_KEPT)(self.set_runs)
+        self.why = lru_cache(WHYS_KEPT)(self.set_why)
+
+    def start(self) -> tuple[str, str]:
+        """Return what stands before the number of any card, in HTML and text."""
+        return (
+            filled(self.html_parts, html_values(self.html_parts, BLANK, number=NUMBER)).partition(NUMBER)[0],
+            filled(self.text_parts, text_values(self.text_parts, BLANK, number=NUMBER)).partition(NUMBER)[0],
+        )
+
+    def set_card(self, paper_id: int, canonical: str | None, form: Form) -> SetText:
+        """Return a card from behind its number."""
+        frame = self.frame(paper_id, form)
+        number = self.press.number[paper_id]
+        why, words = pages.found(self.press, number, canonical)
+        said = told(frame.card, self.press.papers[number], why=why, words=words, form=form)
+        title, abstract, reason = self.runs(said.title), self.runs(said.abstract), self.why(said.why)
+        given = {TITLE: title, ABSTRACT: abstract, WHY: reason}
+        return SetText(
+            b"".join([piece if isinstance(piece, bytes) else given[piece].html for piece in frame.html]),
+            b"".join([piece if isinstance(piece, bytes) else given[piece].text for piece in frame.text]),
+            frame.size + title.size + abstract.size + reason.size,
+            title.words + abstract.words,
+        )
+
+    def set_frame(self, paper_id: int, form: Form) -> Frame:
+        """Return what of a card no filter changes, from behind its number."""
+        paper = self.press.papers[self.press.number[paper_id]]
+        card = bare(paper, page=paper_url(self.site, paper_id), form=form)
+        gaps = {"number": NUMBER, "title": TITLE, "abstract": ABSTRACT if card.abstract else "", "why": WHY}
+        html = filled(self.html_parts, html_values(self.html_parts, card, **gaps)).partition(NUMBER)[2]
+        text = filled(self.text_parts, text_values(self.text_parts, card, **gaps)).partition(NUMBER)[2]
+        size = len(GAP.sub("", html).encode())
+        return Frame(card, parted(html), parted(text), size)
+
+    def set_runs(self, runs: tuple[Run, ...]) -> SetText:
+        """Return text with what is marked marked."""
+        html, text = marked(self.html_parts, runs), plain(runs)
+        return SetText(wire(html), wire(wrapped(text)), len(html.encode()), len(text.split()))
+
+    def set_why(self, why: str) -> SetText:
+        """Return the why line."""
+        html = escaped(why)
+        return SetText(wire(html), wire(barred(why)), len(html.encode()), 0)
+
+
+def parted(card: str) -> tuple[bytes | str, ...]:
+    """Return a filled card as encoded literals and the names of its gaps."""
+    return tuple(piece if GAP.match(piece) else wire(piece) for piece in GAP.split(card))
+
+
+def html_values(parts: Parts, card: Card, **gaps: str) -> dict[str, str]:
+    """Return what stands in a card's slots in HTML; the gaps stay open."""
+    ways = [
+        parts["link"].fill({"label": escaped(link.label), "href": escaped(link.href)}) for link in card.links
+    ]
+    return {
+        "meta": escaped(card.meta),
+        "href": escaped(card.href),
+        "byline": escaped(card.byline),
+        "link": between(parts, "dot").join(ways),
+        "title": "",
+        "abstract": "",
+        "why": "",
+        **gaps,
+    }
+
+
+def text_values(parts: Parts, card: Card, **gaps: str) -> dict[str, str]:
+    """Return what stands in a card's slots in the text part; the gaps stay open."""
+    ways = [parts["link"].fill({"label": link.label, "href": link.href}) for link in card.links]
+    return {
+        "meta": card.meta,
+        "byline": wrapped(card.byline),
+        "link": between(parts, "dot").join(ways),
+        "marked": "",
+        "title": "",
+        "abstract": "",
+        "why": "",
+        **gaps,
+    }
+
+
+#: The parts of a card, and the value without which each leaves no trace.
+NEEDS = {
+    "said": "meta",
+    "meta": "number",
+    "byline": "byline",
+    "abstract": "abstract",
+    "why": "why",
+    "links": "link",
+}
+
+
+def filled(parts: Parts, values: Mapping[str, str]) -> str:
+    """Return a card; what the paper lacks leaves no trace."""
+    said = {**values, "said": parts["said"].fill(values) if values["meta"] else ""}
+    shown = {part: parts[part].fill(said) if values[needed] else "" for part, needed in NEEDS.items()}
+    return parts["card"].fill({**said, **shown})
+
+
+def marked(parts: Parts, runs: Iterable[Run]) -> str:
+    """Return text as HTML, with what is marked marked."""
+    return "".join(
+        parts["mark"].fill({"marked": escaped(run.text)}) if run.is_marked else escaped(run.text)
+        for run in runs
+    )
+
+
+def between(parts: Parts, name: str) -> str:
+    """Return the part that stands between two others, if the template has one."""
+    return parts[name].fill({}) if name in parts else ""
+
+
+def escaped(text: str) -> str:
+    """Return `text` as lxml writes it: quotes stay as they are (in links there are none)."""
+    return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
