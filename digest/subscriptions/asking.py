@@ -12,23 +12,27 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import StrEnum
+from types import MappingProxyType
 from typing import Any
 
 from sqlalchemy import func, select, update
 from sqlalchemy.orm import Session
 
-from digest import addresses, bounces, db, editions, outbox
+from digest import addresses, bounces, db, editions, outbox, showings
 from digest.editions import Schedule
 from digest.errors import BadField
 from digest.links import Site, unseal
 from digest.model import Confirmation, Consent, Subscriber, SubscriberState
 from digest.rendering import words
+from digest.rendering.cards import Card
 from digest.subscriptions import people
 
 LIFETIME = timedelta(hours=48)
 
 #: At most so many confirmations per address in so long; then silence, or our form would be a weapon.
 CAPS = ((1, timedelta(hours=24)), (3, timedelta(days=30)))
+
+NO_CARDS: Mapping[int, Card] = MappingProxyType({})
 
 
 class Answer(StrEnum):
@@ -183,8 +187,9 @@ def confirm(
     *,
     how: str = "confirmed by link",
     network: str | None = None,
+    today: Mapping[int, Card] = NO_CARDS,
 ) -> Subscriber | None:
-    """Make the owner of a confirmation's address a subscriber, and welcome them.
+    """Make the owner of a confirmation's address a subscriber, and welcome them with today's papers.
 
     Returns None for a link that is not ours, has expired or belongs to a suppressed address. A
     second press changes nothing: whoever used it gets the subscriber back as they are now.
@@ -202,7 +207,7 @@ def confirm(
     apply_wishes(session, subscriber, confirmation.wishes)
     activate(session, subscriber, now)
     session.add(Consent(subscriber_id=subscriber.id, given_at=now, how=how, address=network))
-    welcome(session, site, subscriber, confirmation.id, now)
+    welcome(session, site, subscriber, confirmation.id, today, now)
     return subscriber
 
 
@@ -241,17 +246,29 @@ def activate(session: Session, subscriber: Subscriber, now: datetime) -> None:
 
 
 def welcome(
-    session: Session, site: Site, subscriber: Subscriber, confirmation_id: int, now: datetime
+    session: Session,
+    site: Site,
+    subscriber: Subscriber,
+    confirmation_id: int,
+    today: Mapping[int, Card],
+    now: datetime,
 ) -> None:
-    """Write the welcome letter, which says when the first digest comes."""
+    """Write the welcome letter: when the first digest comes, and papers until then, which count as shown."""
     due = subscriber.next_due_at or now
-    outbox.put_letter(
+    had = {paper for _, paper in showings.of(session, [subscriber.id], since_id=min(today, default=0))}
+    new = {paper: card for paper, card in today.items() if paper not in had}
+    number = outbox.put_letter(
         session,
         letter="welcome",
         subscriber_id=subscriber.id,
         email=subscriber.email,
-        decision={"next_due": words.moment_in_words(due, subscriber.timezone, seen_from=now)},
+        decision={
+            "next_due": words.moment_in_words(due, subscriber.timezone, seen_from=now),
+            "cards": [card.to_json() for card in new.values()],
+        },
         dedupe_key=f"welcome-{confirmation_id}",
         site=site,
         now=now,
     )
+    if number is not None:
+        showings.put(session, [(subscriber.id, paper, number) for paper in new], shown_on=now.date())

@@ -9,7 +9,7 @@ from starlette.responses import Response
 from digest import db, links, subscriptions
 from digest.model import Subscriber, SubscriberState
 from digest.rendering import words
-from digest.web import forms, house, pages
+from digest.web import forms, house, pages, trending
 from digest.web.front import client
 from digest.web.limits import network_of
 
@@ -33,7 +33,12 @@ def press(request: Request, form: FormData) -> Response:
     of, now = house.of(request), house.of(request).clock()
     with db.writing(of.engine) as session:
         subscriber = subscriptions.confirm(
-            session, of.site, request.path_params["token"], now, network=network_of(*client(request))
+            session,
+            of.site,
+            request.path_params["token"],
+            now,
+            network=network_of(*client(request)),
+            today=trending.best(of, session, 3),
         )
         session.commit()
     if subscriber is None:

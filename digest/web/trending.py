@@ -19,6 +19,7 @@ from digest.rendering.cards import Card
 from digest.web.house import House
 
 SHOWN = 10
+FRESH = timedelta(days=2)
 REACHES = (8, 36, 400)  #: days looked back for news: the shortest that has any
 
 
@@ -42,6 +43,14 @@ def today(of: House, session: Session) -> Trending | None:
     """Return the list, from memory until the catalog or the day changes."""
     now = of.clock()
     return of.once("today", (state_of(session), now.date()), lambda: trending(session, of.site, now))
+
+
+def best(of: House, session: Session, count: int) -> dict[int, Card]:
+    """Return the first few cards by paper, while the list is fresh."""
+    found = today(of, session)
+    if found is None or of.clock().astimezone(UTC).date() - found.day > FRESH:
+        return {}
+    return {one.paper.id: card for one, card in list(zip(found.ranked, found.cards, strict=True))[:count]}
 
 
 def trending(session: Session, site: Site, now: datetime) -> Trending | None:

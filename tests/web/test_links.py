@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from datetime import timedelta
 
 import pytest
+from sqlalchemy import select
 
 from digest import links, subscriptions
-from digest.model import SubscriberState
+from digest.model import Delivery, Shown, SubscriberState
 from tests.web.conftest import path_of
 
 
@@ -50,6 +52,18 @@ def test_one_press_begins_and_a_second_shows_the_same(door, confirm_path):
     assert first.text == second.text == door.client.get(confirm_path).text
     assert door.subscriber("bob@uni.edu").state == SubscriberState.ACTIVE
     assert door.letters() == [("confirm", "bob@uni.edu"), ("welcome", "bob@uni.edu")]
+
+
+def test_the_welcome_letter_brings_todays_three_which_never_come_again(door, papers, confirm_path):
+    door.client.post(confirm_path)
+
+    with door.writing() as session:
+        letter = session.scalars(select(Delivery).where(Delivery.letter == "welcome")).one()
+        shown = session.scalars(select(Shown.paper_id).where(Shown.delivery_id == letter.id)).all()
+    titles = [card["title"][0]["text"] for card in json.loads(letter.decision)["cards"]]
+    assert titles[0] == "Slow Diffusion"
+    assert len(titles) == 3
+    assert sorted(shown) == sorted(papers[:3])
 
 
 def test_an_expired_link_says_so(door, confirm_path):
