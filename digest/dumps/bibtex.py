@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from datetime import date
 from typing import Any
 
@@ -10,12 +11,14 @@ from bibtexparser.entrypoint import parse_string
 
 from digest.dumps import fields
 from digest.dumps.reading import Header, Items, Problem, Source, excerpt
-from digest.errors import Unreadable
 from digest.papers import Record
 
 NAME = "bibtex"
 
-WHOLE = 16 * 1024 * 1024
+TOGETHER = 100  #: entries parsed at a time
+LONGEST = 256 * 1024  #: characters of what is parsed at a time
+MOST_STRINGS = 200
+STRING = re.compile(r"[ \t]*@string\s*\{[^{}]*(?:\{[^{}]*\}[^{}]*)?\}\s*", re.IGNORECASE)
 ENTRY = re.compile(r"^[ \t]*@(?:article|inproceedings|misc|incollection|book|phdthesis|techreport|online|"
                    r"unpublished|conference|proceedings|mastersthesis|preprint|string|comment|preamble)\s*[{(]",
                    re.IGNORECASE | re.MULTILINE)  # fmt: skip
@@ -28,30 +31,57 @@ def recognises(head: str) -> bool:
 
 
 def read(source: Source) -> tuple[Header, Items]:
-    """Read the entries."""
-    try:
-        text = source.whole(WHOLE).decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        raise Unreadable(f"It is not UTF-8 (byte {error.start + 1}).") from error
-    return Header(), records(text)
+    """Read the entries, some at a time: the parser's time and memory grow faster than the file."""
+    return Header(), records(source)
 
 
-def records(text: str) -> Items:
+def records(source: Source) -> Items:
     """Yield every entry as a record; what is no entry is a problem."""
-    library = parse_string(text)
-    blocks: list[Any] = sorted(
-        [*library.entries, *library.failed_blocks], key=lambda block: block.start_line or 0
-    )
     position = 0
-    for block in blocks:
-        line = (block.start_line or 0) + 1
-        if not hasattr(block, "fields_dict"):
-            reason = " ".join(str(getattr(block, "error", "not an entry")).split())[:200]
-            yield Problem(line=line, reason=reason, excerpt=excerpt(block.raw or ""))
+    strings: list[str] = []  #: abbreviations, which hold for the whole file
+    for first_line, text, fault in chunks(source):
+        if fault:
+            yield Problem(line=first_line, reason=fault)
             continue
-        position += 1
-        values = {name.casefold(): str(one.value) for name, one in block.fields_dict.items()}
-        yield record_of(values, position, line)
+        library = parse_string("".join(strings) + text)
+        shift = first_line - len(strings)
+        blocks: list[Any] = [*library.entries, *library.failed_blocks]
+        for block in sorted(blocks, key=lambda block: block.start_line or 0):
+            line = (block.start_line or 0) + shift
+            if not hasattr(block, "fields_dict"):
+                yield failure(block, line)
+                continue
+            position += 1
+            values = {name.casefold(): str(one.value) for name, one in block.fields_dict.items()}
+            yield record_of(values, position, line)
+        strings += [line for line in text.splitlines(keepends=True) if STRING.match(line)]
+        del strings[MOST_STRINGS:]
+
+
+def failure(block: Any, line: int) -> Problem:
+    """Return what the parser says of a block it could not read."""
+    reason = " ".join(str(getattr(block, "error", "")).split())[:200]
+    return Problem(line=line, reason=reason or "not an entry", excerpt=excerpt(block.raw or ""))
+
+
+def chunks(source: Source) -> Iterator[tuple[int, str, str]]:
+    """Yield (first line, text, fault) of some entries at a time, cut where one begins."""
+    run: list[str] = []
+    first, size, entries = 1, 0, 0
+    for number, text, fault in source.lines():
+        begins = ENTRY.match(text) is not None
+        if run and ((begins and entries >= TOGETHER) or fault or size > LONGEST):
+            yield first, "".join(run), "" if size <= LONGEST else "an entry is too long"
+            run, size, entries = [], 0, 0
+        if fault:
+            yield number, "", fault
+            continue
+        first = first if run else number
+        run.append(text[:LONGEST] + "\n")
+        size += len(text)
+        entries += begins
+    if run:
+        yield first, "".join(run), "" if size <= LONGEST else "an entry is too long"
 
 
 def record_of(values: dict[str, str], position: int, line: int) -> Record:
