@@ -10,15 +10,17 @@ import warnings
 from billiard import Semaphore
 from celery.exceptions import SecurityWarning
 
+from digest import logs
 from digest.errors import DigestError
+from digest.settings import load
 
 
 def main(arguments: list[str]) -> int:
     """Run a role until it is told to stop, or say in one line why it cannot."""
-    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname).1s %(name)s: %(message)s")
-    for chatty in ("alembic", "apscheduler", "celery", "kombu"):
-        logging.getLogger(chatty).setLevel(logging.WARNING)
     try:
+        logs.set_up(load().log_format)
+        for chatty in ("alembic", "celery"):
+            logging.getLogger(chatty).setLevel(logging.WARNING)
         match arguments:
             case ["worker"]:
                 return work()

@@ -7,9 +7,11 @@ plain intervals and knows no schedule. Two of them do no harm, and nothing is lo
 from __future__ import annotations
 
 import logging
+import os
 import signal
 from collections.abc import Callable
-from datetime import timedelta
+from datetime import datetime, timedelta
+from pathlib import Path
 from typing import Any
 
 from apscheduler.schedulers.blocking import BlockingScheduler
@@ -20,7 +22,7 @@ from sqlalchemy.exc import DBAPIError
 
 from digest import outbox
 from digest.errors import DigestError
-from digest.model import Lane
+from digest.model import Lane, PaperRow
 from digest.publishing.chunks import is_due
 from workers import tasks
 from workers.app import BULK, PROMPT, app
@@ -30,6 +32,7 @@ log = logging.getLogger(__name__)
 
 PER_TASK = 1_000  #: deliveries for which another delivery task is worth its while
 MOST_TASKS = 8
+ARRIVAL = 300  #: seconds for which a dump in the folder is worth waiting for
 
 Tick = Callable[[], None]
 
@@ -40,11 +43,26 @@ def collect() -> None:
 
 
 def publish() -> None:
-    """Have due digests composed, if anybody's is."""
+    """Have due digests composed, if anybody's is and no papers are on their way."""
+    if is_arriving(house().settings.dumps, clock()):
+        return
     with house().reading() as session:
-        is_anybody_due = session.scalar(select(exists().where(is_due(clock()))))
-    if is_anybody_due:
+        is_wanted = session.scalar(select(exists().where(is_due(clock())) & exists(select(PaperRow.id))))
+    if is_wanted:
         enqueue(tasks.publish, queue=BULK)
+
+
+def is_arriving(folder: Path, now: datetime) -> bool:
+    """Return whether a dump was put into the folder minutes ago and is not loaded yet.
+
+    Its papers belong into the digests that are due, and an edition is composed once. An upload that
+    never ends holds nobody up for long.
+    """
+    try:
+        changed = [entry.stat().st_mtime for entry in os.scandir(folder) if entry.is_file()]
+    except OSError:
+        return False
+    return any(now.timestamp() - moment < ARRIVAL for moment in changed)
 
 
 def sweep() -> None:

@@ -1,0 +1,223 @@
+"""The muscle and the clock, as real processes on a real broker: what they forget, the ledger remembers."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+import redis
+from sqlalchemy.orm import Session
+
+from digest import db, fingerprints, subscriptions
+from digest.editions import Schedule
+from digest.errors import Misfit
+from digest.links import Site
+from digest.model import SubscriberState
+from tests.conftest import ROOT
+from tests.mailroom import Mailroom, open_mailroom
+from tests.processes import Installation, installation, wait_until
+
+
+@pytest.fixture
+def mailroom() -> Iterator[Mailroom]:
+    with open_mailroom() as room:
+        yield room
+
+
+@pytest.fixture
+def house(tmp_path: Path, postgres_url: str, redis_url: str, mailroom: Mailroom) -> Iterator[Installation]:
+    """Worker and scheduler on PostgreSQL, Redis and SMTP."""
+    settings = {"DATABASE_URL": postgres_url, "BROKER_URL": redis_url, "MAIL_URL": mailroom.url}
+    with installation(tmp_path / "data", settings=settings) as ours:
+        yield ours
+
+
+def subscribe(url: str, *emails: str, now: datetime) -> None:
+    """Let these have a digest at once, whatever the hour."""
+    engine = db.connect(url)
+    with db.writing(engine) as session:
+        for email in emails:
+            subscriptions.add(
+                session, email, schedule=Schedule(at=datetime.min.time()), state=SubscriberState.ACTIVE,
+                consent="a test", now=now,
+            )  # fmt: skip
+        session.commit()
+    engine.dispose()
+
+
+def drop(house: Installation) -> None:
+    """Drop the sample into the folder as a real dump."""
+    sample = next((ROOT / "digest" / "sample").glob("*.txt"))
+    house.dumps.mkdir(exist_ok=True)
+    (house.dumps / "dump.txt.part").write_bytes(sample.read_bytes())
+    (house.dumps / "dump.txt.part").rename(house.dumps / "dump.txt")
+
+
+@pytest.mark.slow
+def test_what_redis_forgets_and_workers_take_to_their_graves_is_delivered_all_the_same(
+    house: Installation, mailroom: Mailroom, postgres_url: str, redis_url: str
+) -> None:
+    readers = [f"reader{number}@example.org" for number in range(40)]
+    subscribe(postgres_url, *readers, now=datetime.now(UTC))
+    drop(house)
+    house.start("scheduler")
+    broker = redis.Redis.from_url(redis_url)
+    wait_until("work to be announced", lambda: broker.keys("digest:*"))
+    broker.flushall()
+    worker = house.start("worker")
+    wait_until("the dump to be loaded", lambda: not (house.dumps / "dump.txt").exists())
+    broker.flushall()
+    os.killpg(worker.pid, signal.SIGKILL)
+    worker.wait()
+    house.started.remove(worker)
+    broker.flushall()
+    broker.close()
+
+    house.start("worker")
+
+    mailroom.wait_for(40, seconds=60)
+    assert mailroom.recipients() == sorted(readers)
+    assert house.stop(how=signal.SIGTERM) == [0, 0]
+    assert house.processes() == []
+    assert mailroom.recipients() == sorted(readers)
+
+
+def run_in(house: Installation, code: str) -> subprocess.CompletedProcess[str]:
+    """Run a few lines as a process of this installation."""
+    return subprocess.run(
+        [sys.executable, "-c", code], env=house.environment, cwd=ROOT, capture_output=True, text=True, timeout=60,
+        check=True,
+    )  # fmt: skip
+
+
+def test_a_tick_says_what_there_is_to_do_only_while_nobody_has_been_told(house: Installation) -> None:
+    code = """
+from workers import scheduler, tasks
+from workers.app import BULK, PROMPT
+for _ in range(5):
+    scheduler.collect()
+    scheduler.beat()
+scheduler.enqueue(tasks.deliver, "bulk", queue=BULK, times=3)
+print(scheduler.waiting(BULK), scheduler.waiting(PROMPT))
+"""
+    assert run_in(house, code).stdout == "1 1\n"
+
+
+def test_digests_wait_for_papers_that_are_on_their_way(tmp_path: Path) -> None:
+    from workers.scheduler import ARRIVAL, is_arriving
+
+    (tmp_path / "done").mkdir()
+    assert not is_arriving(tmp_path, datetime.now(UTC))
+    assert not is_arriving(tmp_path / "nowhere", datetime.now(UTC))
+
+    (tmp_path / "dump.txt").write_text("half a du")
+
+    assert is_arriving(tmp_path, datetime.now(UTC))
+    assert not is_arriving(tmp_path, datetime.now(UTC) + timedelta(seconds=ARRIVAL))
+
+
+def test_a_message_carries_no_content(house: Installation, redis_url: str) -> None:
+    run_in(
+        house,
+        'from workers import tasks; tasks.publish_chunk.delay("press", 17, "2026-11-20T08:00:00+00:00")',
+    )
+
+    with redis.Redis.from_url(redis_url) as broker:
+        (message,) = broker.lrange("digest:bulk", 0, -1)
+    assert len(message) < 1500
+    assert broker.llen("digest:prompt") == 0
+
+
+def test_a_broker_that_is_away_makes_the_clock_wait_not_stop(tmp_path: Path) -> None:
+    settings = {"BROKER_URL": "redis://127.0.0.1:1/0"}
+    code = """
+import logging; logging.basicConfig(format="%(message)s")
+from digest import db
+from workers import scheduler
+from workers.house import house
+db.ensure(house().engine)
+for tick in scheduler.TICKS:
+    scheduler.ticking(tick)()
+"""
+    with installation(tmp_path / "data", settings=settings) as house:
+        said = run_in(house, code).stderr
+
+    assert "collect has to wait: " in said
+    assert "Traceback" not in said
+
+
+def test_chunks_begin_where_the_one_before_ends(session: Session, now: datetime) -> None:
+    from workers.tasks import chunk_starts
+
+    for number in range(1203):
+        subscriptions.add(
+            session, f"reader{number}@example.org", state=SubscriberState.ACTIVE, consent="a test", now=now
+        )
+    session.commit()
+
+    starts = chunk_starts(session, now)
+
+    assert [later - earlier for earlier, later in pairwise(starts)] == [500, 500]
+
+
+# ── machines that do not belong together ────────────────────────────────────────────────────────
+
+
+def other(site: Site, **details: object) -> Site:
+    from dataclasses import replace
+
+    return replace(site, **details)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("details", "templates", "what"),
+    [
+        ({"keys": (b"quite another",)}, "a", "DIGEST_SECRET_KEY lacks the key"),
+        ({"pepper": b"another"}, "a", "DIGEST_PEPPER is not the one"),
+        ({}, "b", "The templates on this machine are not those of the others"),
+    ],
+)
+def test_a_machine_that_does_not_fit_refuses_to_work(
+    session: Session, site: Site, now: datetime, details: dict[str, object], templates: str, what: str
+) -> None:
+    fingerprints.check(session, site, "a", now=now)
+    fingerprints.check(session, site, "a", now=now)
+
+    with pytest.raises(Misfit, match=what):
+        fingerprints.check(session, other(site, **details), templates, now=now)
+
+
+def test_a_key_is_rotated_by_putting_a_new_one_before_it(session: Session, site: Site, now: datetime) -> None:
+    fingerprints.check(session, site, "a", now=now)
+    rotated = other(site, keys=(b"brand new", *site.keys))
+
+    fingerprints.check(session, rotated, "a", now=now + timedelta(days=1))
+
+    with pytest.raises(Misfit, match="Put it behind the new one"):
+        fingerprints.check(session, site, "a", now=now)
+
+
+def test_an_upgrade_brings_its_templates(session: Session, site: Site, now: datetime) -> None:
+    fingerprints.check(session, site, "a", now=now)
+
+    fingerprints.adopt_templates(session, "b", now=now)
+
+    fingerprints.check(session, site, "b", now=now)
+
+
+def test_a_worker_on_a_strange_machine_says_so_in_one_line(house: Installation) -> None:
+    run_in(house, "from workers.house import house; house().check()")
+    house.settings = {**house.settings, "PEPPER": "another"}
+
+    told = house.run("worker", check=False)
+
+    assert told.returncode == 1
+    assert told.stderr.startswith("digest: DIGEST_PEPPER is not the one")
+    assert "Traceback" not in told.stderr
