@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import signal
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from dataclasses import asdict
 from datetime import UTC, datetime
 from types import FrameType
@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from digest.cli import rooms, screen
+from digest.cli import rooms, screen, status
 from digest.cli.options import AsJson, Limit, Now, OutDir, clock
 
 if TYPE_CHECKING:
@@ -93,7 +93,9 @@ def published(house: House, now: datetime) -> dict[str, int]:
     """Publish, and return the figures."""
     from digest import publishing
 
-    with house.writing(renders=True) as session, screen.progress("Publishing") as done:
+    with house.reading() as session:
+        due = status.due_now(session, now)
+    with house.writing(renders=True) as session, screen.progress("Publishing", total=due) as done:
         report = publishing.publish(
             session, site=house.site, templates=house.templates, now=now, progress=done.by
         )
@@ -104,11 +106,14 @@ def delivered(house: House, now: datetime | None, limit: int | None) -> dict[str
     """Deliver, and return the figures. Without --now the clock goes on while we do."""
     from digest import delivery
 
-    with ExitStack() as stack:
-        session = stack.enter_context(house.writing(renders=True))
-        transport = stack.enter_context(house.transport())
-        done = stack.enter_context(screen.progress("Delivering"))
-        is_stopping = stack.enter_context(unhurried())
+    with house.reading() as session:
+        waiting = status.outbox(session)["queued"]
+    with (
+        house.writing(renders=True) as session,
+        house.transport() as transport,
+        screen.progress("Delivering", total=min(waiting, limit or waiting)) as done,
+        unhurried() as is_stopping,
+    ):
         report = delivery.deliver(
             session,
             site=house.site,
@@ -117,7 +122,7 @@ def delivered(house: House, now: datetime | None, limit: int | None) -> dict[str
             clock=lambda: now or datetime.now(UTC),
             limit=limit,
             is_stopping=is_stopping,
-            progress=done.by,
+            progress=done.to,
         )
     return asdict(report)
 
