@@ -51,6 +51,7 @@ class Settings(BaseSettings):
     log_format: Literal["text", "json"] = Field(default="text", description="How logs are written.")
     host: str = Field(default="127.0.0.1", description="Where the web door listens.")
     port: int = Field(default=8000, description="And on which port.", ge=0, le=65535)
+    proxies: int = Field(default=0, description="Proxies of ours before the web door.", ge=0, le=9)
 
     @field_validator("base_url")
     @classmethod

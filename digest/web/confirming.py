@@ -10,8 +10,7 @@ from digest import db, links, subscriptions
 from digest.model import Subscriber, SubscriberState
 from digest.rendering import words
 from digest.web import forms, house, pages, trending
-from digest.web.front import client
-from digest.web.limits import network_of
+from digest.web.front import network
 
 
 def show(request: Request) -> Response:
@@ -37,7 +36,7 @@ def press(request: Request, form: FormData) -> Response:
             of.site,
             request.path_params["token"],
             now,
-            network=network_of(*client(request)),
+            network=network(request),
             today=trending.best(of, session, 3),
         )
         session.commit()

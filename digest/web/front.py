@@ -101,7 +101,7 @@ def ask(request: Request, form: FormData, typed: Mapping[str, Any]) -> Response:
     meant = None if said(form, "keep") else addresses.probably_meant(address.email)
     if meant:
         return answer(request, 422, meant=meant, **typed)
-    if not of.limits.allows(network_of(*client(request)), now):
+    if not of.limits.allows(network(request), now):
         return pages.problem(request, 429)
     with db.writing(of.engine) as session:
         subscriptions.ask(
@@ -116,9 +116,10 @@ def ask(request: Request, form: FormData, typed: Mapping[str, Any]) -> Response:
     return sent(request, address.email)
 
 
-def client(request: Request) -> tuple[str | None, Any]:
-    """Return who sent a request, as far as the connection tells, and the headers proxies wrote."""
-    return (request.client.host if request.client else None), request.headers
+def network(request: Request) -> str | None:
+    """Return the network a request came from, as our own proxies saw it."""
+    client = request.client.host if request.client else None
+    return network_of(client, request.headers, proxies=house.of(request).settings.proxies)
 
 
 def sentence(error: UsageError) -> str:

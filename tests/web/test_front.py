@@ -161,6 +161,17 @@ def test_one_network_may_not_ask_without_end(door, monkeypatch):
     assert door.house.limits.allows("192.0.2.0/24", door.clock.now + timedelta(minutes=10))
 
 
+def test_behind_our_proxy_each_network_has_limits_of_its_own(sqlite_url, tmp_path, clock):
+    for door in opened(settings_for(sqlite_url, tmp_path, proxies=1), clock):
+        data = {"made": door.stamp()}
+        for number in range(11):
+            headers = {"x-forwarded-for": f"6.6.6.{number}, 192.0.2.7"}
+            answer = door.client.post("/", data=data | {"email": f"r{number}@uni.edu"}, headers=headers)
+        assert answer.status_code == 429
+        assert "Wait ten minutes" in answer.text
+        assert door.client.post("/", data=data | {"email": "x@uni.edu"}).status_code == 200
+
+
 def test_what_no_limit_looks_at_is_forgotten(door, monkeypatch):
     monkeypatch.setattr(limits, "REMEMBERED", 50)
     for number in range(100):
