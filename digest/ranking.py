@@ -19,7 +19,9 @@ HALF_LIFE = 2.0  #: days after which a paper draws half the votes
 TAU = HALF_LIFE / log(2)  #: the same as the mean life of an exponential
 FIRST_DAY_VOTES = 4.0  #: m0: what a paper nobody has voted on yet is expected to draw a day
 FIRST_DAY_WEIGHT = 0.5  #: k0: how many days of observation that expectation is worth
-WINDOW_WEIGHT = 0.3  #: k1: the same, for the votes since the last snapshot
+WINDOW_WEIGHT = (
+    0.5  #: k1: the same, for the votes since the last snapshot (0.3 to 1: `make bench ARGS=trending`)
+)
 WINDOW = 0.75  #: days: the last snapshot at least so much older is the one "about a day ago"
 OLDEST = 100.0  #: days: beyond so many, age says nothing more (and 2 ** -age must not become zero)
 USUAL_OVERLAP = 0.2  #: p0: how often a source shows a paper again
@@ -115,9 +117,7 @@ def score(evidence: Evidence, as_of: datetime, *, overlap: float = USUAL_OVERLAP
     if not votes:
         terms += [position_term(evidence, as_of), return_term(evidence, as_of, overlap)]
         bits = sum(term.bits for term in terms)
-        return Score(
-            value=NEWCOMER - age / HALF_LIFE + bits, reasons=reasons(terms, evidence, as_of)
-        )
+        return Score(value=NEWCOMER - age / HALF_LIFE + bits, reasons=reasons(terms, evidence, as_of))
     tilt = sum(term.bits for term in terms)
     value, votes_term = voted(votes, age, as_of, tilt)
     return Score(value=value, reasons=reasons([votes_term, *terms], evidence, as_of))

@@ -55,9 +55,9 @@ def test_votes_before_the_window_count_by_the_share_of_life_they_cover():
 
 
 def test_votes_of_the_last_day_update_the_prior():
-    # A = 2/(.5 + 0) = 4 at birth; rho = 4 * 2^(-1/2); r = (.3*rho + 10) / 1.3
+    # A = 2/(.5 + 0) = 4 at birth; rho = 4 * 2^(-1/2); r = (.5*rho + 10) / 1.5
     assert score(voted((1, 0), (0, 10), posted=ago(1).date()), NOW).value == pytest.approx(
-        log2((0.3 * 4 * 2**-0.5 + 10) / 1.3), abs=1e-4
+        log2((0.5 * 4 * 2**-0.5 + 10) / 1.5), abs=1e-4
     )
 
 
