@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from enum import StrEnum
+from functools import lru_cache
 from typing import Any
 from urllib.parse import quote, urlsplit
 
@@ -112,9 +113,12 @@ def told(
         title=runs(title(paper), in_title) if in_title else card.title,
         byline=card.byline,
         abstract=abstract_runs(paper, in_abstract, form) if in_abstract else card.abstract,
-        why=one_line(" · ".join(why)),
+        why=tidy(" · ".join(why)),
         links=card.links,
     )
+
+
+tidy = lru_cache(maxsize=8192)(one_line)
 
 
 def meta(paper: Paper) -> str:
