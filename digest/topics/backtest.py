@@ -10,7 +10,7 @@ from datetime import date
 from digest.topics import tree
 from digest.topics.index import Index
 from digest.topics.language import Filter
-from digest.topics.postings import members
+from digest.topics.sets import members
 from digest.topics.tree import And, Node, Not, Or
 
 #: More than this share of everything is hardly a topic; fewer days than these tell little.

@@ -12,7 +12,7 @@ from functools import lru_cache
 
 from digest import papers
 from digest.papers import Announcement
-from digest.topics import names, taxonomy, text
+from digest.topics import names, phrases, taxonomy, text
 from digest.topics.tree import (
     Anywhere,
     Category,
@@ -157,7 +157,8 @@ def _spelled(field: str, tokens: tuple[str, ...], gaps: str, *, exact: bool, nea
     if near is not None:
         shown += f"~{near}"
     canonical = f"{field}:{shown}" if field != "tiab" or shown in OPERATORS else shown
-    return Text(field, tokens, gaps, exact, near, shown, canonical)
+    closed = () if near is not None or not gaps else tuple(phrases.closed(tokens, gaps))
+    return Text(field, tokens, gaps, exact, near, shown, closed, canonical)
 
 
 def _refuse_foreign(value: str) -> None:

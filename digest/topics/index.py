@@ -15,7 +15,7 @@ from typing import Any
 
 from digest import papers
 from digest.papers import Paper
-from digest.topics import names, phrases, relevance
+from digest.topics import names, relevance
 from digest.topics.language import Filter
 from digest.topics.plan import Plan
 from digest.topics.postings import Forms, Postings
@@ -91,6 +91,10 @@ class Index:
         values = self._plan.run(self.leaf, self.full, self._values)
         return {key: values[slot] for key, slot in slots.items()}
 
+    def prepare(self) -> None:
+        """Make at once what would be made when asked for: right before very many filters."""
+        self.postings.prepare()
+
     def leaf(self, leaf: Leaf) -> int:
         """Return the set of papers that one clause matches."""
         return self._lookup[type(leaf)](leaf)
@@ -118,8 +122,9 @@ class Index:
         if leaf.near is not None:
             return self.postings.together(forms, leaf.near)
         bits = self.postings.side_by_side(forms, leaf.gaps)
-        for gaps, spelled in self.spellings(leaf, forms):
-            bits |= self.postings.side_by_side(spelled, gaps)
+        if leaf.closed or any(map(self.postings.halves[leaf.exact].__getitem__, leaf.tokens)):
+            for gaps, spelled in self.spellings(leaf, forms):
+                bits |= self.postings.side_by_side(spelled, gaps)
         return bits
 
     def count(self, leaf: Text, document: int) -> int:
@@ -140,9 +145,10 @@ class Index:
     def spellings(self, leaf: Text, forms: list[Forms]) -> Iterator[tuple[str, list[Forms]]]:
         """Yield the gaps and words of every further spelling of a clause that this batch has words for."""
         found, halves = self.postings.forms[leaf.exact], self.postings.halves[leaf.exact]
-        if leaf.gaps:
-            for tokens, gaps in phrases.closed(leaf.tokens, leaf.gaps, self.postings.knows[leaf.exact]):
-                yield gaps, [found[token] for token in tokens]
+        for tokens, gaps in leaf.closed:
+            spelled = [found[token] for token in tokens]
+            if all(spelled):
+                yield gaps, spelled
         for k, token in enumerate(leaf.tokens):
             for gap, two in halves[token]:
                 yield leaf.gaps[:k] + gap + leaf.gaps[k:], [*forms[:k], *two, *forms[k + 1 :]]

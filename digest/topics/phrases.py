@@ -12,28 +12,20 @@ whole compound closed. What a spelling asks of the glue between two parts of the
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Iterator, Sequence
+from collections.abc import Container, Iterator, Sequence
 
 from digest.topics import text
 
 
-def closed(
-    tokens: Sequence[str], gaps: str, known: Callable[[str], bool]
-) -> Iterator[tuple[tuple[str, ...], str]]:
-    """Yield the spellings in which two parts of a phrase, or all, are one word that is `known`."""
+def closed(tokens: Sequence[str], gaps: str) -> Iterator[tuple[tuple[str, ...], str]]:
+    """Yield the tokens and gaps of a phrase with two of its parts, or all, written as one word."""
     for k, gap in enumerate(gaps):
-        joined = f"{tokens[k]}{tokens[k + 1]}".lower()
-        if known(joined) and may_close(tokens[k].lower(), tokens[k + 1].lower(), gap):
-            yield (*tokens[:k], joined, *tokens[k + 2 :]), gaps[:k] + gaps[k + 1 :]
-    if len(gaps) > 1 and set(gaps) == {"-"}:
-        joined = "".join(tokens).lower()
-        if "*" not in joined[:-1] and known(joined):
-            yield (joined,), ""
-
-
-def may_close(left: str, right: str, gap: str) -> bool:
-    """Return whether two neighbours of a phrase may be written as one word."""
-    return left[-1] != "*" and not _digits_meet(left, right) and (gap == "-" or is_loose(left, right))
+        left, right = tokens[k].lower(), tokens[k + 1].lower()
+        if left[-1] != "*" and not _digits_meet(left, right) and (gap == "-" or is_loose(left, right)):
+            yield (*tokens[:k], left + right, *tokens[k + 2 :]), gaps[:k] + gaps[k + 1 :]
+    whole = "".join(tokens).lower()
+    if len(gaps) > 1 and set(gaps) == {"-"} and "*" not in whole[:-1]:
+        yield (whole,), ""
 
 
 def halves(token: str, known: Container[str]) -> Iterator[tuple[str, str, str]]:

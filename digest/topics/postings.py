@@ -1,18 +1,20 @@
-"""Where the words of a batch stand: by word, by pair of neighbours, and row by row.
+"""Where the words of a batch stand: by word, by pair of neighbours, and all in a row.
 
 Every text of the batch is a *document* with a number; a set of documents is an integer, bit by bit.
 """
 
 from __future__ import annotations
 
+from array import array
 from bisect import bisect_left
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
-from itertools import compress, pairwise
+from itertools import chain, repeat
 from typing import TypeAlias, TypeVar
 
-from digest.topics import phrases, text
+from digest.topics import phrases, sets, text
+from digest.topics.pairs import Pairs
 
 #: The words of a batch that one token stands for.
 Forms: TypeAlias = tuple[int, ...]
@@ -22,20 +24,23 @@ Halves: TypeAlias = tuple[str, tuple[Forms, Forms]]
 _LAST = "\U0010ffff"
 #: So many letters of the second word must stand before the * where only a blank parts it from the first.
 SHORTEST_LOOSE = 3
+#: After so many looks at every row, a table of pairs would have been cheaper, and is made.
+PATIENCE = 40
+MARGIN = chr(0) * 1000
 
-
+_Key = TypeVar("_Key")
 _Value = TypeVar("_Value")
 
 
-class _Memory(dict[str, _Value]):
-    """What was found for a token, looked up once."""
+class _Memory(dict[_Key, _Value]):
+    """What was found for a key, looked up once."""
 
-    def __init__(self, look_up: Callable[[str], _Value]):
+    def __init__(self, look_up: Callable[[_Key], _Value]):
         super().__init__()
         self._look_up = look_up
 
-    def __missing__(self, token: str) -> _Value:
-        found = self[token] = self._look_up(token)
+    def __missing__(self, key: _Key) -> _Value:
+        found = self[key] = self._look_up(key)
         return found
 
 
@@ -43,112 +48,79 @@ class Postings:
     """The words of a batch of documents, indexed once.
 
     A *word* is a folded part ("model"), or a part as typed if it begins with two capitals ("SAM"),
-    which is then there under both. Words are numbered; a row is a string whose characters are the
-    numbers of what stands in a document, so that the search for neighbours runs at the speed of
-    `str.find`.
+    which is then there under both. Words are numbered. The whole batch is one string, whose
+    characters are the numbers of the words, so that the search for neighbours runs at the speed of
+    `str.find`; word 0 is none and parts the documents.
     """
 
     def __init__(self, documents: Iterable[tuple[int, str]]):
         surfaces: defaultdict[str, int] = defaultdict()
         surfaces.default_factory = surfaces.__len__
         number = surfaces.__getitem__
-        rows: dict[int, list[int]] = {}
-        self.glue: dict[int, str] = {}
+        row = [number("")]
+        glue = [","]
+        self._document_at = array("I", [0])
+        self._spans: dict[int, tuple[int, int]] = {}
         for document, written in documents:
             pieces = text.split(written)
-            rows[document] = [*map(number, pieces[1::2])]
-            self.glue[document] = "".join(map(text.glue_of, pieces[2:-1:2]))
+            start = len(row)
+            row.extend(map(number, pieces[1::2]))
+            self._spans[document] = (start, len(row))
+            row.append(0)
+            glue.extend(map(text.glue_of, pieces[2:-1:2]))
+            glue.append(",," if len(row) - start > 1 else ",")
+            self._document_at.extend(repeat(document, len(row) - start))
+        self.glue = "".join(glue)
+        self._size = max(self._spans, default=0) + 1
         self._number_words(list(surfaces))
-        self._post(rows)
-        self._pair(rows)
+        self._post(row)
+        self._table: Pairs | None = None
+        self._looks = 0
 
     # ── building ────────────────────────────────────────────────────────────────────────────────
 
     def _number_words(self, surfaces: list[str]) -> None:
-        self.words: dict[str, int] = {}
+        self.words: dict[str, int] = {"": 0}
         number = self.words.setdefault
         self._folded = [number(text.fold(surface), len(self.words)) for surface in surfaces]
         self._typed = [
-            number(surface, len(self.words)) if surface[1:2].isupper() and surface[0].isupper() else -1
-            for surface in surfaces
+            number(surface, len(self.words)) if surface[1:2].isupper() and surface[0].isupper() else folded
+            for surface, folded in zip(surfaces, self._folded, strict=True)
         ]
-        self.as_typed = frozenset(self._typed)
+        self._as_typed = frozenset(self._typed).difference(self._folded)
         self._spellings = list(self.words)
-        self.sorted = sorted(self.words)
+        self._sorted = sorted(self.words)
         stems: defaultdict[str, list[int]] = defaultdict(list)
         for word, at in self.words.items():
             stems[text.stem(word)].append(at)
         self.stems = {stem: tuple(forms) for stem, forms in stems.items()}
 
-    def _post(self, rows: dict[int, list[int]]) -> None:
-        by_surface = [0] * len(self._folded)
-        for document, row in rows.items():
-            bit = 1 << document
-            for surface in set(row):
-                by_surface[surface] |= bit
-        self.posted = [0] * len(self.words)
-        for surface, bits in enumerate(by_surface):
-            self.posted[self._folded[surface]] |= bits
-            if self._typed[surface] >= 0:
-                self.posted[self._typed[surface]] |= bits
+    def _post(self, row: list[int]) -> None:
+        """List the documents of every word, and turn the row of surfaces into rows of words."""
+        by_surface: list[list[int]] = [[] for _ in self._folded]
+        for document, (start, end) in self._spans.items():
+            for surface in set(row[start:end]):
+                by_surface[surface].append(document)
+        surfaces_of: list[set[int]] = [set() for _ in self._spellings]
+        for surface, (folded, typed) in enumerate(zip(self._folded, self._typed, strict=True)):
+            surfaces_of[folded].add(surface)
+            surfaces_of[typed].add(surface)
+        self._listed = [[by_surface[surface] for surface in surfaces] for surfaces in surfaces_of]
+        self.posted: Mapping[int, int] = _Memory(
+            lambda word: sets.of_many(chain.from_iterable(self._listed[word]), self._size)
+        )
+        # A place before the beginning or behind the end is in the margin, where no word stands.
+        self.row = "".join(map([*map(chr, self._folded)].__getitem__, row)) + MARGIN
+        self.typed = "".join(map([*map(chr, self._typed)].__getitem__, row)) + MARGIN
 
-    def _pair(self, rows: dict[int, list[int]]) -> None:
-        self._pairs: defaultdict[int, list[int]] = defaultdict(list)
-        #: Pairs with a hyphen between, and pairs that a compound is not to be found in unseen:
-        #: parted by more than a blank, or torn out of a longer compound.
-        self._hyphened: defaultdict[int, list[int]] = defaultdict(list)
-        self._odd: defaultdict[int, list[int]] = defaultdict(list)
-        self.followers: defaultdict[int, set[int]] = defaultdict(set)
-        self.rows: dict[int, str] = {}
-        self.typed_rows: dict[int, str] = {}
-        self._width = len(self.words)
-        for document, row in rows.items():
-            folded = [self._folded[surface] for surface in row]
-            typed = [self._typed[surface] for surface in row]
-            self.rows[document] = "".join(map(chr, folded))
-            keys = {self._width * left + right for left, right in pairwise(folded)}
-            if max(typed, default=-1) >= 0:
-                acronyms = [*compress(range(len(typed)), [word >= 0 for word in typed])]
-                self.typed_rows[document] = "".join(
-                    chr(word if word >= 0 else fold) for word, fold in zip(typed, folded, strict=True)
-                )
-                keys.update(self._typed_keys(acronyms, folded, typed))
-            for key in keys:
-                self._pairs[key].append(document)
-            self._pair_compounds(document, folded, typed)
+    def prepare(self) -> None:
+        """Make at once what would be made when asked for: right before very many questions."""
+        for word in range(len(self._listed)):
+            self.posted[word]
+        self._table = self._table or self._new_table()
 
-    def _typed_keys(self, places: list[int], folded: list[int], typed: list[int]) -> Iterator[int]:
-        width = self._width
-        for i in places:
-            if i + 1 < len(folded):
-                yield width * typed[i] + folded[i + 1]
-                if typed[i + 1] >= 0:
-                    yield width * typed[i] + typed[i + 1]
-            if i:
-                yield width * folded[i - 1] + typed[i]
-
-    def _pair_compounds(self, document: int, folded: list[int], typed: list[int]) -> None:
-        glue = self.glue[document]
-        hyphened, odd = set(), set()
-        for i, mark in enumerate(glue):
-            if mark == " ":
-                if (i and glue[i - 1] == "-") or glue[i + 1 : i + 2] == "-":
-                    odd.add(i)
-            elif mark == "-":
-                hyphened.add(i)
-            else:
-                odd.add(i)
-        for places, table in ((hyphened, self._hyphened), (odd, self._odd)):
-            for key in {key for i in places for key in self._keys_at(i, folded, typed)}:
-                table[key].append(document)
-        for i in hyphened:
-            self.followers[folded[i]].add(folded[i + 1])
-
-    def _keys_at(self, i: int, folded: list[int], typed: list[int]) -> Iterator[int]:
-        for left in (folded[i], typed[i]):
-            for right in (folded[i + 1], typed[i + 1]):
-                if left >= 0 and right >= 0:
-                    yield self._width * left + right
+    def _new_table(self) -> Pairs:
+        return Pairs(self.row, self.typed, self.glue, self._document_at)
 
     # ── words ───────────────────────────────────────────────────────────────────────────────────
 
@@ -169,21 +141,14 @@ class Postings:
 
     def _beginning(self, prefix: str) -> Forms:
         """Return the words that begin with `prefix`."""
-        start = bisect_left(self.sorted, prefix)
-        end = bisect_left(self.sorted, prefix + _LAST, start)
-        return tuple([self.words[word] for word in self.sorted[start:end]])
+        start = bisect_left(self._sorted, prefix)
+        end = bisect_left(self._sorted, prefix + _LAST, start)
+        return tuple([self.words[word] for word in self._sorted[start:end]])
 
-    @cached_property
-    def knows(self) -> Mapping[bool, Callable[[str], bool]]:
-        """Whether a token stands for any word here: under True as it is, under False also as a plural."""
-        stem, stems, words = text.stem, self.stems, self.words
-        return {
-            True: lambda token: token in words or token[-1] == "*",
-            False: lambda token: stem(token) in stems or token[-1] == "*",
-        }
-
-    def having(self, words: Iterable[int]) -> int:
+    def having(self, words: Forms) -> int:
         """Return the documents that have any of `words`."""
+        if len(words) == 1:
+            return self.posted[words[0]]
         bits = 0
         for word in words:
             bits |= self.posted[word]
@@ -195,88 +160,106 @@ class Postings:
         """Return the documents in which a word of each of `forms` stands in turn, glued as `gaps` ask."""
         if len(forms) == 1:
             return self.having(forms[0])
-        if not all(forms):
-            return 0
-        if len(forms) == 2:
-            return self._pair_documents(forms[0], forms[1], gaps)
-        if not gaps.strip() and max(map(len, forms)) == 1:
-            return self._in_a_row([words[0] for words in forms])
-        bits = -1
-        for left, right in pairwise(forms):
-            bits &= self._pair_documents(left, right, " ")
-            if not bits:
-                return 0
-        return self._seen(bits, forms, gaps)
+        if gaps == " " and self._table is not None:
+            return self._beside(forms[0], forms[1], self._table)
+        return sets.of(map(self._document_at.__getitem__, self._places(forms, gaps)))
 
-    def _in_a_row(self, words: Sequence[int]) -> int:
-        """Return the documents that have these words in turn, by looking where the rarest pair stands."""
-        pairs = self._pairs
-        found = [pairs.get(left * self._width + right, ()) for left, right in pairwise(words)]
-        rarest = min(found, key=len)
-        if self.as_typed.isdisjoint(words):
-            wanted, rows = "".join(map(chr, words)), self.rows
-            return sum([1 << document for document in rarest if wanted in rows[document]])
-        return self._seen(sum([1 << document for document in rarest]), [(word,) for word in words], "")
-
-    def _pair_documents(self, lefts: Forms, rights: Forms, gap: str) -> int:
-        bits, odd = 0, 0
+    def _beside(self, lefts: Forms, rights: Forms, table: Pairs) -> int:
+        if len(lefts) == len(rights) == 1:
+            return table.documents(lefts[0], rights[0])
+        bits = 0
         for left in lefts:
             for right in rights:
-                key = left * self._width + right
-                bits |= _set(self._pairs.get(key, ()) if gap != "=" else self._hyphened.get(key, ()))
-                if gap == "-":
-                    odd |= _set(self._odd.get(key, ()))
-        if odd:
-            bits = bits & ~odd | self._seen(odd, (lefts, rights), "-")
+                bits |= table.documents(left, right)
         return bits
 
-    def _seen(self, bits: int, forms: Sequence[Forms], gaps: str) -> int:
-        """Return those of the documents `bits` that have `forms` in turn, by looking at their rows."""
-        seen = 0
-        for document in members(bits):
-            if next(self.places(document, forms, gaps), None) is not None:
-                seen |= 1 << document
-        return seen
+    def _places(self, forms: Sequence[Forms], gaps: str) -> Iterable[int]:
+        """Return where in the batch words of `forms` stand in turn, glued as `gaps` ask."""
+        if not all(forms):
+            return ()
+        single = max(map(len, forms)) == 1
+        places: Iterable[int]
+        if self._table is None:
+            places = self._searched(forms) if single else self._scanned(forms)
+        elif single:
+            places = self._looked_up([form[0] for form in forms], self._table)
+        else:
+            places = self._paired(forms, self._table)
+        if "-" not in gaps and "=" not in gaps:
+            return places
+        return [place for place in places if phrases.glue_fits(gaps, self.glue, place)]
 
-    def places(self, document: int, forms: Sequence[Forms], gaps: str) -> Iterator[int]:
-        """Yield where in a document words of `forms` stand in turn, glued as `gaps` ask."""
-        row, glue = self.rows[document], self.glue[document]
-        typed = self.typed_rows.get(document, row)
-        plain = not gaps.strip()
-        sets = [frozenset(map(chr, words)) for words in forms]
-        if not all(sets):
-            return
-        last = len(row) - len(sets)
-        for head in sets[0]:
-            for haystack in (row,) if typed is row else (row, typed):
-                at = haystack.find(head)
-                while 0 <= at <= last:
-                    if all(
-                        row[at + k] in words or typed[at + k] in words for k, words in enumerate(sets)
-                    ) and (plain or phrases.glue_fits(gaps, glue, at)):
-                        yield at
-                    at = haystack.find(head, at + 1)
+    def _looked_up(self, words: Sequence[int], table: Pairs) -> Iterable[int]:
+        """Return where single words stand in turn: where their rarest pair does, if the others do too."""
+        which, places = table.rarest(words)
+        for k, word in enumerate(words):
+            if k not in (which, which + 1):
+                row = self.typed if word in self._as_typed else self.row
+                sign, away = chr(word), k - which
+                places = [at for at in places if row[at + away] == sign]
+        return [at - which for at in places] if which else places
+
+    def _paired(self, forms: Sequence[Forms], table: Pairs) -> Iterable[int]:
+        pairs = [table.places(left, right) for left in forms[0] for right in forms[1]]
+        places = chain.from_iterable(pairs)
+        return self._going_on(places, forms, 2) if len(forms) > 2 else places
+
+    def _going_on(self, places: Iterable[int], forms: Sequence[Forms], known: int) -> list[int]:
+        """Return those of `places` where the rest of `forms` stands, the first `known` being there."""
+        others = [*enumerate(signs(forms))][known:]
+        row, typed = self.row, self.typed
+        return [
+            at for at in places if all(row[at + k] in words or typed[at + k] in words for k, words in others)
+        ]
+
+    def _searched(self, forms: Sequence[Forms]) -> list[int]:
+        """Return where single words stand in turn, by a search of the whole batch."""
+        self._look(len(self._spans) // 4)
+        wanted = "".join(chr(words[0]) for words in forms)
+        return sorted({*_found(self.row, wanted), *_found(self.typed, wanted)})
+
+    def _scanned(self, forms: Sequence[Forms]) -> list[int]:
+        """Return where words stand in turn, by a look at every document that has all of them."""
+        documents = -1
+        for words in forms:
+            documents &= self.having(words)
+        self._look(documents.bit_count())
+        places = chain.from_iterable(range(*self._spans[document]) for document in sets.members(documents))
+        return self._going_on(places, forms, 0)
+
+    def _look(self, documents: int) -> None:
+        """Count what is looked at: a table of pairs is worth its price if phrases are asked for often."""
+        self._looks += documents
+        if self._looks > PATIENCE * len(self._spans) and self._table is None:
+            self._table = self._new_table()
+
+    def places(self, document: int, forms: Sequence[Forms], gaps: str) -> list[int]:
+        """Return where in a document words of `forms` stand in turn, glued as `gaps` ask."""
+        start, end = self._spans[document]
+        if not all(forms):
+            return []
+        found = self._going_on(range(start, end - len(forms) + 1), forms, 0)
+        return [place - start for place in found if phrases.glue_fits(gaps, self.glue, place)]
 
     def together(self, forms: Sequence[Forms], between: int) -> int:
         """Return the documents with all of `forms` within a stretch of so many further words."""
         bits = -1
         for words in forms:
             bits &= self.having(words)
-        seen = 0
-        for document in members(bits if forms else 0):
-            if phrases.near_window(self.all_places(document, forms), len(forms) + between):
-                seen |= 1 << document
-        return seen
+        reach = len(forms) + between
+        return sets.of(
+            document
+            for document in sets.members(bits)
+            if phrases.near_window(self.all_places(document, forms), reach)
+        )
 
     def all_places(self, document: int, forms: Sequence[Forms]) -> list[list[int]]:
         """Return where in a document each of `forms` stands, in order."""
-        row, typed = self.rows[document], self.typed_rows.get(document, "")
-        sets = [frozenset(map(chr, words)) for words in forms]
-        found = [[i for i, word in enumerate(row) if word in words] for words in sets]
-        for places, words in zip(found, sets, strict=True):
-            places.extend(i for i, word in enumerate(typed) if word in words)
-            places.sort()
-        return found
+        start, end = self._spans[document]
+        row, typed = self.row[start:end], self.typed[start:end]
+        return [
+            [i for i, word in enumerate(row) if word in words or typed[i] in words] for words in signs(forms)
+        ]
 
     # ── words in two ────────────────────────────────────────────────────────────────────────────
 
@@ -294,7 +277,7 @@ class Postings:
         return [
             (gap, ((self.words[left],), forms[right]))
             for left, right, gap in phrases.halves(token, self.words)
-            if self._pair_documents((self.words[left],), forms[right], gap)
+            if forms[right] and self._is_beside(self.words[left], forms[right], gap)
         ]
 
     def _begun_in_two(self, prefix: str) -> list[Halves]:
@@ -303,29 +286,28 @@ class Postings:
             first = self.words[left]
             loose = gap == "-" and len(right) >= SHORTEST_LOOSE
             forms = self._beginning(right) if loose else self._touching(first, right)
-            if forms and self._pair_documents((first,), forms, "-" if loose else "="):
+            if forms and self._is_beside(first, forms, "-" if loose else "="):
                 found.append(("-" if loose else "=", ((first,), forms)))
         return found
 
+    def _is_beside(self, left: int, rights: Forms, gap: str) -> bool:
+        return any(True for _ in self._places(((left,), rights), gap))
+
     def _touching(self, first: int, prefix: str) -> Forms:
-        """Return the words that begin with `prefix` and follow a word after a hyphen."""
-        return tuple(word for word in self.followers.get(first, ()) if self.spelled(word).startswith(prefix))
-
-    def spelled(self, word: int) -> str:
-        """Return the word with a number."""
-        return self._spellings[word]
-
-
-def _set(numbers: Iterable[int]) -> int:
-    bits = 0
-    for number in numbers:
-        bits |= 1 << number
-    return bits
+        """Return the words that begin with `prefix` and may follow a word after a hyphen."""
+        if self._table is None:
+            return self._beginning(prefix)
+        spelled = self._spellings
+        return tuple([word for word in self._table.followers(first) if spelled[word].startswith(prefix)])
 
 
-def members(bits: int) -> Iterator[int]:
-    """Yield the numbers in a set, lowest first."""
-    while bits:
-        low = bits & -bits
-        yield low.bit_length() - 1
-        bits ^= low
+def signs(forms: Sequence[Forms]) -> list[frozenset[str]]:
+    """Return words as they stand in rows."""
+    return [frozenset(map(chr, words)) for words in forms]
+
+
+def _found(row: str, wanted: str) -> Iterator[int]:
+    at = row.find(wanted)
+    while at >= 0:
+        yield at
+        at = row.find(wanted, at + 1)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from digest.topics import tree
 from digest.topics.language import Filter
-from digest.topics.postings import members
+from digest.topics.sets import members
 from digest.topics.tree import Anywhere, Text
 
 if TYPE_CHECKING:

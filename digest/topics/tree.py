@@ -18,6 +18,7 @@ class Text:
     exact: bool  #: written in quotes: plurals are not folded
     near: int | None  #: so many further words may stand between; any order
     words: str  #: the clause without its field
+    closed: tuple[tuple[tuple[str, ...], str], ...]  #: tokens and gaps with two parts written as one
     canonical: str
 
 

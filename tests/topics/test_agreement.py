@@ -24,11 +24,14 @@ def numbers(bits):
 
 
 @settings(max_examples=400)
-@given(strategies.batches, st.lists(strategies.filters, min_size=1, max_size=4))
-def test_the_index_agrees_with_the_slow_evaluator(batch, written):
+@given(strategies.batches, st.lists(strategies.filters, min_size=1, max_size=4), st.booleans())
+def test_the_index_agrees_with_the_slow_evaluator(batch, written, prepared):
     filters = {key: read(text) for key, text in enumerate(written)}
+    index = topics.Index(batch)
+    if prepared:
+        index.prepare()
 
-    found = topics.Index(batch).evaluate(filters)
+    found = index.evaluate(filters)
 
     slow = {
         key: [n for n, paper in enumerate(batch) if evaluator.holds(filter_.tree, paper)]

@@ -1,0 +1,29 @@
+"""Sets of small numbers as integers: bit n is number n."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+
+def of(numbers: Iterable[int]) -> int:
+    """Return the set of `numbers`, which are few."""
+    bits = 0
+    for number in numbers:
+        bits |= 1 << number
+    return bits
+
+
+def of_many(numbers: Iterable[int], size: int) -> int:
+    """Return the set of `numbers` below `size`, which may be many: their bits are set in place."""
+    bits = bytearray(size // 8 + 1)
+    for number in numbers:
+        bits[number >> 3] |= 1 << (number & 7)
+    return int.from_bytes(bits, "little")
+
+
+def members(bits: int) -> Iterator[int]:
+    """Yield the numbers in a set, lowest first."""
+    while bits:
+        low = bits & -bits
+        yield low.bit_length() - 1
+        bits ^= low
