@@ -303,6 +303,7 @@ def test_a_leave_ends_on_its_day_where_the_subscriber_lives(session, alice, now)
     assert subscriptions.pause(session, alice, date(2026, 11, 25), now)
 
     assert subscriptions.wake(session, datetime(2026, 11, 24, 9, 59, tzinfo=UTC)) == 0
+    assert subscriptions.sleepers_due(session, datetime(2026, 11, 24, 10, 0, tzinfo=UTC)) == [alice]
     assert subscriptions.wake(session, datetime(2026, 11, 24, 10, 0, tzinfo=UTC)) == 1
     assert (alice.state, alice.next_due_at) == (SubscriberState.ACTIVE, None)
 

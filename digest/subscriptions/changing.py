@@ -112,13 +112,19 @@ def resume(session: Session, subscriber: Subscriber) -> bool:
 
 def wake(session: Session, now: datetime) -> int:
     """End every leave whose day has come where the subscriber lives; return how many."""
+    return sum(resume(session, subscriber) for subscriber in sleepers_due(session, now))
+
+
+def sleepers_due(session: Session, now: datetime) -> list[Subscriber]:
+    """Return those whose leave is over; what a clock asks before it calls for `wake`."""
     east = (now + timedelta(hours=14)).date()  # no clock on earth is further ahead
     candidates = select(Subscriber).where(
         Subscriber.state == SubscriberState.PAUSED, Subscriber.paused_until <= east
     )
-    woken = 0
-    for subscriber in session.scalars(candidates):
-        today = now.astimezone(editions.zone_of(subscriber.timezone)).date()
-        if subscriber.paused_until is not None and subscriber.paused_until <= today:
-            woken += resume(session, subscriber)
-    return woken
+    return [sleeper for sleeper in session.scalars(candidates) if is_over(sleeper, now)]
+
+
+def is_over(subscriber: Subscriber, now: datetime) -> bool:
+    """Return whether the day on which a leave ends has come."""
+    today = now.astimezone(editions.zone_of(subscriber.timezone)).date()
+    return subscriber.paused_until is not None and subscriber.paused_until <= today
