@@ -25,7 +25,7 @@ from sqlalchemy import delete, func, insert, or_, select
 from sqlalchemy.orm import Session
 
 from digest import catalog, dumps
-from digest.catalog import Tally
+from digest.catalog import Tally, one_at_a_time
 from digest.dumps import Header, Problem
 from digest.errors import Unreadable
 from digest.model import Appearance, Delivery, DumpRow, DumpState, PaperRow, ProblemRow, Shown, Subscriber
@@ -35,6 +35,7 @@ log = logging.getLogger(__name__)
 logging.getLogger("bibtexparser").setLevel(logging.CRITICAL)  # what it warns of comes to us as problems
 
 BATCH = 500  #: records stored together
+TRANSACTION = 20_000  #: records committed together: a day's dump is one transaction
 MOST_PROBLEMS = 1_000  #: bad records kept of one dump
 MOST_BAD = 0.5  #: a dump with a greater share of bad records is rejected whole
 UNFINISHED = (".part", ".partial", ".tmp", ".crdownload", ".swp", "~")
@@ -93,6 +94,7 @@ class Wishes:
     as_history: bool = False
     is_sample: bool = False
     incomplete_ok: bool = False
+    dry_run: bool = False
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -104,6 +106,7 @@ class Survey:
     papers: int
     rejected: int
     problems: tuple[Problem, ...]
+    observed_on: date
     reason: str = ""  #: why it is not loaded
     state: DumpState = DumpState.LOADED  #: what becomes of it
 
@@ -142,6 +145,7 @@ def load(
         as_history=as_history,
         is_sample=is_sample,
         incomplete_ok=incomplete_ok,
+        dry_run=dry_run,
     )
     try:
         with opened(path) as file:
@@ -164,25 +168,41 @@ def load_open(
     now: datetime,
     progress: Progress | None,
 ) -> Loaded:
-    """Load an open file: known, or surveyed, then stored or refused. Does not commit."""
+    """Load an open file: known, or surveyed, then stored or refused.
+
+    Only the storing holds a transaction; that of a large dump is committed now and then, so that
+    nobody else waits for minutes, and one that was cut off there is gone on with when it comes again.
+    """
     before = os.fstat(file.fileno())
     sha256 = hashlib.file_digest(file, "sha256").hexdigest()
     known = session.scalar(select(DumpRow).where(DumpRow.sha256 == sha256))
     if known is not None and known.state == DumpState.LOADED:
         return remembered(session, known, path)
+    session.commit()
     modified = datetime.fromtimestamp(before.st_mtime, UTC)
     survey = surveyed(file, path, wishes, observed_on=wishes.date or min(modified, now).date())
-    row = known or DumpRow(sha256=sha256)
+    row = row_of(session, sha256)
     describe(row, path, survey, wishes, modified, now)
-    session.add(row)
-    session.flush()
     tally = Tally()
     if survey.state is DumpState.LOADED:
-        tally = store(session, row, file, path, wishes, progress)
+        tally = store(session, row, file, path, survey, wishes, progress)
     after = os.fstat(file.fileno())
     if (before.st_size, before.st_mtime_ns) != (after.st_size, after.st_mtime_ns):
         raise Changed("It was written to while it was read; it will be read again.")
+    row.state = survey.state
     return concluded(session, row, path, survey, tally, wishes)
+
+
+def row_of(session: Session, sha256: str) -> DumpRow:
+    """Return the row of a dump that was met before, or begin one; another worker may be doing the same."""
+    one_at_a_time(session)
+    found = session.scalar(
+        select(DumpRow).where(DumpRow.sha256 == sha256).execution_options(populate_existing=True)
+    )
+    if found is None:
+        found = DumpRow(sha256=sha256)
+        session.add(found)
+    return found
 
 
 def opened(path: Path) -> BufferedReader:
@@ -235,10 +255,10 @@ def surveyed(file: BufferedReader, path: Path, wishes: Wishes, *, observed_on: d
             if len(problems) < MOST_PROBLEMS or record.is_truncation:
                 problems.append(record)
     except Unreadable as error:
-        return refused(str(error))
+        return refused(str(error), observed_on)
     except Exception as error:  # a reader's mistake costs one dump, never the service
         log.exception("a reader failed")
-        return refused(f"It could not be read: {type(error).__name__}: {error}")
+        return refused(f"It could not be read: {type(error).__name__}: {error}", observed_on)
     state, reason = verdict(reading.header, papers, rejected, problems, wishes)
     return Survey(
         format=reading.format,
@@ -246,12 +266,13 @@ def surveyed(file: BufferedReader, path: Path, wishes: Wishes, *, observed_on: d
         papers=papers,
         rejected=rejected,
         problems=tuple(problems),
+        observed_on=observed_on,
         reason=reason,
         state=state,
     )
 
 
-def refused(reason: str) -> Survey:
+def refused(reason: str, observed_on: date) -> Survey:
     """Return the survey of a dump that cannot be read at all."""
     return Survey(
         format="",
@@ -259,6 +280,7 @@ def refused(reason: str) -> Survey:
         papers=0,
         rejected=0,
         problems=(),
+        observed_on=observed_on,
         reason=reason,
         state=DumpState.REJECTED,
     )
@@ -300,7 +322,7 @@ def describe(
     row.observed_at = datetime.combine(day, time_of_day(), UTC) if day else now
     row.observed_at = row.observed_at if wishes.date else min(row.observed_at, now)
     row.read_at = now
-    row.state = survey.state
+    row.state = DumpState.LOADING if survey.state is DumpState.LOADED else survey.state
     row.reason = survey.reason or None
 
 
@@ -309,18 +331,20 @@ def store(
     row: DumpRow,
     file: BufferedReader,
     path: Path,
+    survey: Survey,
     wishes: Wishes,
     progress: Progress | None,
 ) -> Tally:
     """Put the dump's good records into the catalog, batch by batch."""
     tally, read = Tally(), 0
-    observed_on = wishes.date or row.date or row.read_at.date()
-    reading = dumps.read(file, name=path.name, observed_on=observed_on, format=row.format)
+    reading = dumps.read(file, name=path.name, observed_on=survey.observed_on, format=survey.format)
     for batch in batches(record for record in reading.records if isinstance(record, Record)):
         tally += catalog.add(session, batch, dump=row)
         read += len(batch)
         if progress is not None:
             progress(read)
+        if read % TRANSACTION == 0 and not wishes.dry_run:
+            session.commit()
     return tally
 
 
@@ -411,7 +435,8 @@ def collect(session: Session, folder: Path, *, now: datetime, settle_seconds: fl
     loaded = []
     for path in complete(folder, now, settle_seconds):
         found = load(session, path, now=now)
-        if not found.reason.startswith("It was written to"):
+        is_gone = found.id is None and not os.path.lexists(path)  # another worker was faster
+        if not is_gone and not found.reason.startswith("It was written to"):
             put_aside(folder, found)
             loaded.append(found)
     return loaded

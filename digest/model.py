@@ -42,6 +42,7 @@ class Heartbeat(Base):
 class DumpState(StrEnum):
     """What became of a dump."""
 
+    LOADING = "loading"  #: being stored, or cut off while it was: reading it again goes on with it
     LOADED = "loaded"  #: its good records are in the catalog
     HELD = "held"  #: incomplete by its own count: waits for the operator
     REJECTED = "rejected"  #: unreadable, or too many bad records: nothing of it was loaded

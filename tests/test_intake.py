@@ -8,10 +8,10 @@ from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 
 import pytest
-from sqlalchemy import func, select
+from sqlalchemy import Engine, func, select
 from sqlalchemy.orm import Session
 
-from digest import catalog, intake
+from digest import catalog, db, intake
 from digest.model import Alias, Appearance, DumpRow, DumpState, PaperRow, ProblemRow, SignalRow
 from tests.dumps import abstract, blocks, meta, pairs
 
@@ -133,6 +133,47 @@ def test_progress_is_told_batch_by_batch(session: Session, folder: Path) -> None
     assert told == [500, 1000, 1200]
 
 
+def test_a_large_dump_that_was_cut_off_is_gone_on_with(
+    session: Session, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(intake, "TRANSACTION", 1000)
+    many = [(f"{TIDES[0]}, Part {number}", TIDES[1]) for number in range(1, 2601)]
+    path = put(folder, "a.txt", pairs(*many))
+
+    def killed(read: int) -> None:
+        if read == 2500:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        intake.load(session, path, now=NOW, progress=killed)
+    session.rollback()
+    assert [row.state for row in session.scalars(select(DumpRow))] == [DumpState.LOADING]
+    again = intake.load(session, path, now=NOW)
+
+    assert (again.state, again.papers, again.new) == (DumpState.LOADED, 2600, 600)
+    assert len(catalog.papers(session)) == 2600
+
+
+def test_two_workers_with_the_same_file_load_it_once(engine: Engine, folder: Path) -> None:
+    from concurrent.futures import ThreadPoolExecutor
+
+    many = [(f"{TIDES[0]}, Part {number}", TIDES[1]) for number in range(1, 1501)]
+    put(folder, "a.txt", pairs(*many))
+    put(folder, "b.txt", pairs(*many[500:], OWLS))
+
+    def work(_: int) -> list[intake.Loaded]:
+        with db.writing(engine) as session:
+            return intake.collect(session, folder, now=NOW, settle_seconds=0)
+
+    with ThreadPoolExecutor(2) as pool:
+        found = [loaded for each in pool.map(work, range(2)) for loaded in each]
+
+    assert sum(loaded.new for loaded in found) == 1501
+    with db.reading(engine) as session:
+        assert len(catalog.papers(session)) == 1501
+    assert sorted(path.name for path in (folder / "done").iterdir()) == ["a.txt", "b.txt"]
+
+
 # ── the folder ──────────────────────────────────────────────────────────────────────────────────
 
 
@@ -239,3 +280,71 @@ def test_samples_go_without_a_trace_and_real_papers_stay(session: Session, folde
 
     assert [paper.title for paper in catalog.papers(session)] == [KITES[0], OWLS[0]]
     assert session.scalars(select(DumpRow.is_sample)).all() == [False]
+
+
+# ── incomplete and packed ───────────────────────────────────────────────────────────────────────
+
+CUT = '[{"title": "Tidal Sorting", "doi": "10.1234/t"}, {"title": "Kites", "doi": "10.12'
+
+
+def test_a_dump_that_ends_before_its_end_is_held_until_somebody_says_so(
+    session: Session, folder: Path
+) -> None:
+    put(folder, "cut.json", CUT)
+
+    (held,) = collect(session, folder)
+    aside = folder / "rejected" / "cut.json"
+
+    assert (held.state, held.papers) == (DumpState.HELD, 0)
+    assert held.reason.startswith("It is incomplete: the file ends in the middle of its list (line 1).")
+    assert "Nothing of it was loaded" in aside.with_name("cut.json.reason.txt").read_text()
+    assert catalog.papers(session) == []
+    assert intake.load(session, aside, now=NOW, incomplete_ok=True).new == 1
+    assert [row.state for row in session.scalars(select(DumpRow))] == [DumpState.LOADED]
+
+
+def test_a_packed_dump_is_loaded_like_any_other(session: Session, folder: Path) -> None:
+    import gzip
+
+    put(folder, "a.txt.gz", gzip.compress(pairs(TIDES, KITES).encode()))
+
+    (loaded,) = collect(session, folder)
+
+    assert (loaded.format, loaded.papers) == ("pairs", 2)
+
+
+def test_a_bomb_is_rejected_and_the_next_dump_is_loaded(session: Session, folder: Path) -> None:
+    import gzip
+
+    put(folder, "a-bomb.gz", gzip.compress(pairs(OWLS).encode() + b"x" * 60_000_000))
+    put(folder, "b.txt", pairs(TIDES, KITES))
+
+    bomb, good = collect(session, folder)
+
+    assert bomb.reason == "It unpacks to more than 100 times its size: this is no dump."
+    assert good.is_loaded
+
+
+def test_the_day_a_dump_names_wins_over_the_one_given_and_that_is_told(
+    session: Session, folder: Path
+) -> None:
+    page = f"---\nretrieved: 2026-11-16\n---\n# Daily Papers\n\n### [{TIDES[0]}](https://huggingface.co/papers/2611.00001)\n\n{TIDES[1]}\n"
+
+    loaded = intake.load(session, put(folder, "a.md", page), now=NOW, date=date(2026, 11, 18))
+
+    assert (loaded.date, loaded.new, loaded.rejected) == (date(2026, 11, 16), 1, 0)
+    assert [problem.line for problem in loaded.problems] == [0]
+    assert {paper.first_seen_at.date() for paper in catalog.papers(session)} == {date(2026, 11, 16)}
+
+
+def test_what_is_back_filled_is_no_news(session: Session, folder: Path) -> None:
+    intake.load(session, put(folder, "a.txt", pairs(TIDES, KITES)), now=NOW, as_history=True)
+
+    assert catalog.papers(session, news_only=True) == []
+    assert len(catalog.papers(session)) == 2
+
+
+def test_a_day_without_papers_is_no_mistake(session: Session, folder: Path) -> None:
+    loaded = intake.load(session, put(folder, "saturday.json", "[]"), now=NOW)
+
+    assert (loaded.state, loaded.papers, loaded.reason) == (DumpState.LOADED, 0, "")

@@ -86,6 +86,9 @@ class Source:
         old_mac = b"\r" in self.beginning and b"\n" not in self.beginning
         raw = split_at_cr(self.rewound()) if old_mac else split_at_lf(self.rewound())
         for number, line in enumerate(raw, start=1):
+            if line == b"\n":
+                yield number, "", ""
+                continue
             if line is None:
                 yield number, "", f"the line is longer than {MAX_LINE // 2**20} MiB"
                 continue
