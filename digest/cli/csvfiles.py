@@ -8,18 +8,13 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, TextIO, cast
+from typing import Annotated, Any, TextIO, cast
 
 import typer
 
-from digest.cli import rooms, screen
+from digest.cli import people, rooms, screen
 from digest.cli.options import AsJson, Now, clock
 from digest.errors import UsageError
-
-if TYPE_CHECKING:
-    from sqlalchemy.orm import Session
-
-    from digest.model import Subscriber
 
 STANDARD = Path("-")  #: stdin or stdout
 COLUMNS = ("email", "name", "cadence", "at", "timezone", "state", "topics", "packs")
@@ -117,8 +112,6 @@ def write(
     ] = STANDARD,
 ) -> None:
     """Export the subscribers, in the columns that import reads."""
-    from digest import subscriptions
-
     with (
         rooms.opened() as house,
         house.reading() as session,
@@ -126,25 +119,10 @@ def write(
     ):
         rows = csv.writer(file, lineterminator="\n")
         rows.writerow(COLUMNS)
-        for subscriber in list(subscriptions.listing(session)):
-            rows.writerow(guarded(text) for text in row_of(session, subscriber))
-
-
-def row_of(session: Session, subscriber: Subscriber) -> tuple[str, ...]:
-    """Return a subscriber in the columns of the file."""
-    from digest import editions, subscriptions
-
-    topics = {topic.name: topic.typed for topic in subscriptions.topics_of(session, subscriber)}
-    return (
-        subscriber.email,
-        subscriber.name,
-        editions.cadence_spelling(subscriptions.schedule_of(subscriber)),
-        f"{subscriber.at:%H:%M}",
-        subscriber.timezone,
-        subscriber.state,
-        json.dumps(topics, ensure_ascii=False) if topics else "",
-        "",
-    )
+        for one in people.listed(session):
+            topics = json.dumps(one["topics"], ensure_ascii=False) if one["topics"] else ""
+            cells = {**one, "topics": topics, "packs": ""}
+            rows.writerow(guarded(str(cells[name])) for name in COLUMNS)
 
 
 def guarded(text: str) -> str:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import date
+from itertools import islice
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from digest.cli import csvfiles, rooms, screen
+from digest.cli import csvfiles, people, rooms, screen
 from digest.cli.options import AsJson, Limit, Now, clock, day
 from digest.errors import BadField
 
@@ -105,7 +106,7 @@ def add(
             refuse_silence(asked.answer, email)
             subscriber = subscriptions.get(session, email)
             subscriptions.edit(session, subscriber, name=name, now=clock(now))
-        report = as_report(session, subscriber)
+        report = people.report(session, subscriber)
         session.commit()
     if as_json:
         screen.document(report)
@@ -149,33 +150,23 @@ def show_list(
     as_json: AsJson = False,
 ) -> None:
     """List the subscribers by address."""
-    from itertools import islice
-
-    from digest import editions, subscriptions
-
     wanted = None if state is None else state_in(state)
     with rooms.opened() as house, house.reading() as session:
-        found = islice(subscriptions.listing(session, state=wanted), limit)
+        found = people.listed(session, state=wanted)
         if as_json:
-            screen.lines(as_report(session, subscriber) for subscriber in list(found))
+            screen.lines(islice(found, limit))
             return
-        screen.table(
-            ("email", "name", "state", "cadence", "at", "timezone", "topics"),
-            (
-                (
-                    s.email,
-                    s.name,
-                    s.state,
-                    editions.cadence_spelling(subscriptions.schedule_of(s)),
-                    s.at,
-                    s.timezone,
-                    [topic.name for topic in subscriptions.topics_of(session, s)],
-                )
-                for s in list(found)
-            ),
-            give=["topics", "name", "email"],
-            empty="No subscribers. Add one: digest subscribers add EMAIL",
-        )
+        shown = list(islice(found, limit or screen.LIMIT))
+        is_more = next(found, None) is not None
+    names = ("email", "name", "state", "cadence", "at", "timezone")
+    screen.table(
+        (*names, "topics"),
+        ([*(one[name] for name in names), list(one["topics"])] for one in shown),
+        give=["topics", "name", "email"],
+        empty="No subscribers. Add one: digest subscribers add EMAIL",
+    )
+    if is_more:
+        screen.say("There are more: --limit N shows N of them, --json all.")
 
 
 def state_in(text: str) -> Any:
@@ -193,7 +184,7 @@ def show(email: Email, as_json: AsJson = False) -> None:
     from digest import subscriptions
 
     with rooms.opened() as house, house.reading() as session:
-        report = as_report(session, subscriptions.get(session, email))
+        report = people.report(session, subscriptions.get(session, email))
     if as_json:
         screen.document(report)
         return
@@ -237,7 +228,7 @@ def edit(
             topics=changed_topics(session, subscriber, topic or [], drop_topic or []),
             max_papers=max_papers,
         )
-        report = as_report(session, subscriber) | {"changed": changed}
+        report = people.report(session, subscriber) | {"changed": changed}
         session.commit()
     if as_json:
         screen.document(report)
@@ -277,7 +268,7 @@ def pause(
     with rooms.opened() as house, house.writing() as session:
         subscriber = subscriptions.get(session, email)
         paused = subscriptions.pause(session, subscriber, until, clock(now))
-        report = as_report(session, subscriber)
+        report = people.report(session, subscriber)
         session.commit()
     if not paused:
         raise BadField("email", f"{report['email']} is {report['state']}; only who is active can pause.")
@@ -293,7 +284,7 @@ def resume(email: Email, as_json: AsJson = False) -> None:
     with rooms.opened() as house, house.writing() as session:
         subscriber = subscriptions.get(session, email)
         resumed = subscriptions.resume(session, subscriber)
-        report = as_report(session, subscriber)
+        report = people.report(session, subscriber)
         session.commit()
     if not resumed:
         raise BadField("email", f"{report['email']} is {report['state']}, not paused.")
@@ -309,7 +300,7 @@ def remove(email: Email, now: Now = None, as_json: AsJson = False) -> None:
     from digest import subscriptions
 
     with rooms.opened() as house, house.writing() as session:
-        report = as_report(session, subscriptions.remove(session, email, now=clock(now)))
+        report = people.report(session, subscriptions.remove(session, email, now=clock(now)))
         session.commit()
     finish(report, f"{report['email']} is {report['state']}.", as_json)
 
@@ -355,26 +346,6 @@ def topics_in(given: Sequence[str]) -> dict[str, str]:
             )
         topics[name.strip()] = wanted.strip()
     return topics
-
-
-def as_report(session: Session, subscriber: Subscriber) -> dict[str, Any]:
-    """Return what there is to say about a subscriber."""
-    from digest import editions, subscriptions
-
-    return {
-        "email": subscriber.email,
-        "name": subscriber.name,
-        "state": subscriber.state,
-        "cadence": editions.cadence_spelling(subscriptions.schedule_of(subscriber)),
-        "at": f"{subscriber.at:%H:%M}",
-        "timezone": subscriber.timezone,
-        "max_papers": subscriber.max_papers,
-        "paused_until": subscriber.paused_until,
-        "next_due_at": subscriber.next_due_at,
-        "created_at": subscriber.created_at,
-        "confirmed_at": subscriber.confirmed_at,
-        "topics": {topic.name: topic.typed for topic in subscriptions.topics_of(session, subscriber)},
-    }
 
 
 app.command("import")(csvfiles.read)

@@ -188,3 +188,19 @@ def test_an_export_comes_back_as_the_same_people_and_runs_in_no_spreadsheet(
     assert cells["name"] == "'=HYPERLINK(1)"
     assert (back["unchanged"], back["updated"], back["added"]) == (1, 0, 0)
     assert (shown["name"], shown["topics"]) == ("=HYPERLINK(1)", {"A, B": "image*"})
+
+
+def test_a_long_list_is_whole_and_each_has_their_own_topics(digest: Digest, tmp_path: Path) -> None:
+    numbers = range(1_200)
+    rows = "".join(f'r{number:04}@example.org,"{{""T{number}"": ""word{number}""}}"\n' for number in numbers)
+    (tmp_path / "people.csv").write_text(f"email,topics\n{rows}")
+    digest("subscribers", "import", tmp_path / "people.csv")
+
+    lines = digest("subscribers", "list", "--json").lines
+    shown = digest("subscribers", "list")
+
+    assert [(line["email"], line["topics"]) for line in lines] == [
+        (f"r{number:04}@example.org", {f"T{number}": f"word{number}"}) for number in numbers
+    ]
+    assert len(shown.out.splitlines()) == 21
+    assert "There are more" in shown.err
