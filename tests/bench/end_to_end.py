@@ -16,6 +16,7 @@ import time
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from email import message_from_bytes, policy
+from operator import itemgetter
 from pathlib import Path
 
 from sqlalchemy import Engine
@@ -29,6 +30,7 @@ from tests.conftest import connected, fresh_database
 from tests.servers import postgres
 
 GATE = 100  #: times faster than the naive way
+ROUNDS = 2  #: the better of which counts: a busy machine only ever slows
 COMPARED = ("Subject", "From", "To", "List-Unsubscribe", "List-Unsubscribe-Post", "List-Id")
 
 
@@ -39,13 +41,16 @@ def main(full: bool) -> int:
         ours, theirs = (measured(way, sample, server, Path(folder)) for way in ("ours", "naive"))
         compare(ours["letters"], theirs["letters"])
         print(f"   letters compared: {len(ours['letters'])}, all the same")
-        best = measured("ours", world, server, Path(folder))
-        rival = measured("naive", sample, server, Path(folder))
+        best, rival = (
+            max((measured(way, size, server, Path(folder)) for _ in range(ROUNDS)), key=itemgetter("rate"))
+            for way, size in (("ours", world), ("naive", sample))
+        )
     ratio = best["rate"] / rival["rate"]
     for name, got in (("ours", best), ("naive", rival)):
         print(
             f"   {name:6} {got['readers']:>7,} readers  {got['mails']:>7,} digests in {got['seconds']:7.2f} s"
-            f"  {got['rate']:>9,.1f} digests/s  {got['memory']:>4.0f} MB at the peak  ({got['parts']})"
+            f"  {got['rate']:>9,.1f} digests/s  {got['memory']:>4.0f} MB at the peak"
+            f"  ({got['parts']}; {got['cpu']:.2f} s of one core)"
         )
     print(f"   ratio {ratio:,.0f} (gate: more than {GATE})")
     return 0 if ratio > GATE else 1
@@ -91,8 +96,9 @@ def run(way: str, url: str, port: int) -> None:
         began = time.perf_counter()
         parts = (run_ours if way == "ours" else run_naive)(engine, templates, port)
         seconds = time.perf_counter() - began
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
-    print(json.dumps({"seconds": seconds, "memory": peak, "parts": parts}))
+    used = resource.getrusage(resource.RUSAGE_SELF)
+    cpu, memory = used.ru_utime + used.ru_stime, used.ru_maxrss / 1024
+    print(json.dumps({"seconds": seconds, "cpu": cpu, "memory": memory, "parts": parts}))
 
 
 def run_ours(engine: Engine, templates: Templates, port: int) -> str:
