@@ -80,6 +80,15 @@ class Settings(BaseSettings):
             raise ValueError("write smtp://host:587?starttls=true, lmtp://host:24 or maildir:///path")
         return value
 
+    @field_validator("signup")
+    @classmethod
+    def check_signup(cls, value: str) -> str:
+        """Refuse a word that is neither open nor closed nor a domain: it would quietly let nobody in."""
+        parts = [part.strip() for part in value.split(",") if part.strip()]
+        if value.strip() not in {"open", "closed"} and not all("." in part for part in parts):
+            raise ValueError("write open, closed, or domains: uni.example, lab.example")
+        return value.strip()
+
     @classmethod
     def settings_customise_sources(
         cls,
