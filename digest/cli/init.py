@@ -120,6 +120,7 @@ def kept_in(path: Path) -> dict[str, Any]:
 
 def asked(kept: Mapping[str, Any]) -> tuple[dict[str, Any], str]:
     """Ask the seven questions; what does not fit is asked again."""
+    screen.say("Seven questions. Enter takes what stands in brackets; nothing is sent before the last.")
     answers = {}
     for question in QUESTIONS:
         answers[question.setting] = answer(question, str(kept.get(question.setting, question.default)))

@@ -75,6 +75,28 @@ def test_a_setting_that_does_not_fit_is_named(digest: Digest, monkeypatch: pytes
     assert ran.err.startswith("digest: DIGEST_PORT: ")
 
 
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("DIGEST_SIGNUP", "opne"),
+        ("DIGEST_SENDER", "nobody"),
+        ("DIGEST_BASE_URL", "digest.example.org"),
+        ("DIGEST_MAIL_URL", "pigeon://loft"),
+        ("DIGEST_LOG_FORMAT", "xml"),
+    ],
+)
+def test_a_slip_in_a_setting_is_told_before_anything_happens(
+    digest: Digest, monkeypatch: pytest.MonkeyPatch, name: str, value: str
+) -> None:
+    monkeypatch.setenv(name, value)
+
+    ran = digest("status")
+
+    assert ran.code == 2
+    assert ran.err.startswith(f"digest: {name}: ")
+    assert len(ran.err.splitlines()) == 1
+
+
 def test_a_database_that_does_not_answer_is_named_without_its_password(
     digest: Digest, monkeypatch: pytest.MonkeyPatch
 ) -> None:
