@@ -527,6 +527,17 @@ def test_a_preview_for_somebody_pending_shows_what_they_would_get(newsroom: News
     assert b"bob@example.org" in made.message
 
 
+def test_a_preview_of_nothing_says_so(newsroom: Newsroom):
+    newsroom.subscribe("alice@example.org", GRAPHS)
+    newsroom.dump("20T00:00", ["Robots"])
+
+    made = newsroom.preview("alice@example.org", "20T08:00")
+
+    assert made.json["sections"] == []
+    assert "1 paper checked, none matched" in made.letter.text
+    assert b"alice@example.org" in made.message
+
+
 # ── presses ─────────────────────────────────────────────────────────────────────────────────────
 
 

@@ -10,7 +10,7 @@ from typing import Any
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
-from digest import copies, editions, press, presses, subscriptions
+from digest import copies, editions, press, presses, rendering, subscriptions
 from digest.composition import Digest
 from digest.editions import Edition, Schedule
 from digest.links import Site
@@ -40,12 +40,45 @@ def preview(session: Session, *, site: Site, templates: Templates, email: str, n
     schedule = subscriptions.schedule_of(subscriber)
     made, decision = decided(session, site, templates, subscriber, edition_for(session, subscriber, now), now)
     copy = copy_of(session, site, subscriber, schedule, decision, now)
+    if decision.digest.sections:
+        letter = press.digest_letter(made, site, decision.digest, copy)
+        message = press.digest_message(made, site, decision.digest, copy)
+    else:
+        letter = quiet_letter(site, templates, decision.digest, copy)
+        message = quiet_message(site, letter, copy)
     return Preview(
         edition=decision.edition,
         digest=decision.digest,
-        letter=press.digest_letter(made, site, decision.digest, copy),
-        message=press.digest_message(made, site, decision.digest, copy),
+        letter=letter,
+        message=message,
         json=in_words(made, decision, copy.filters),
+    )
+
+
+def quiet_letter(site: Site, templates: Templates, digest: Digest, copy: Copy) -> Letter:
+    """Return what there is to read where a digest is empty (and is not sent): that nothing matched."""
+    told = {
+        "site": site,
+        "email": copy.recipient,
+        "checked": digest.checked,
+        "manage_url": copy.manage_url,
+        "unsubscribe_url": copy.unsubscribe_url,
+        "next_due_at": copy.next_due_at.isoformat() if copy.next_due_at else None,
+        "timezone": copy.timezone,
+        "dated_at": copy.dated_at,
+    }
+    return rendering.letter(templates, "quiet", told)
+
+
+def quiet_message(site: Site, letter: Letter, copy: Copy) -> bytes:
+    """Return the same as a whole message."""
+    return rendering.message(
+        letter,
+        site=site,
+        recipient=copy.recipient,
+        message_id=copy.message_id,
+        dated_at=copy.dated_at,
+        headers=rendering.list_headers(site, copy.unsubscribe_url, campaign=copy.edition),
     )
 
 
