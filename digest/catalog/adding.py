@@ -8,11 +8,12 @@ makes them one: the elder stays, the other points to it for ever, and nobody is 
 from __future__ import annotations
 
 import hashlib
+import json
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, cast
 
-from sqlalchemy import Connection, Table, bindparam, delete, insert, literal, select, text, update
+from sqlalchemy import JSON, Connection, Table, bindparam, delete, insert, literal, select, text, update
 from sqlalchemy.orm import Session
 
 from digest import db
@@ -324,7 +325,9 @@ class Batch:
 
     def insert(self, table: Table, rows: list[Row]) -> None:
         """Insert rows, if there are any."""
-        if rows:
+        if rows and self.connection.dialect.name == "postgresql":
+            copy(self.connection, table, rows)
+        elif rows:
             self.connection.execute(insert(table), rows)
 
     def update(self, papers: Sequence[Known]) -> None:
@@ -389,6 +392,17 @@ def take_ids(connection: Connection, count: int) -> list[int]:
         return sorted(connection.scalars(query, {"count": count}))
     last = connection.scalar(text("SELECT seq FROM sqlite_sequence WHERE name = 'paper'")) or 0
     return list(range(last + 1, last + 1 + count))
+
+
+def copy(connection: Connection, table: Table, rows: Sequence[Row]) -> None:
+    """Insert rows into PostgreSQL with COPY, which takes half as long as INSERT does here."""
+    columns = [table.c[name] for name in rows[0]]
+    names = ", ".join(f'"{column.name}"' for column in columns)
+    encoded = [column.name for column in columns if isinstance(column.type, JSON)]
+    cursor: Any = connection.connection.cursor()
+    with cursor, cursor.copy(f'COPY "{table.name}" ({names}) FROM STDIN') as stream:
+        for row in rows:
+            stream.write_row([*(row | {name: json.dumps(row[name]) for name in encoded}).values()])
 
 
 def repoint(session: Session, younger: int, elder: int) -> None:

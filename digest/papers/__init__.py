@@ -101,6 +101,8 @@ NOT_A_LETTER = re.compile(r"[^a-z0-9]+")
 
 def fold(text: str) -> str:
     """Return `text` without case, accents or compatibility forms: what comparisons are made on."""
+    if text.isascii():
+        return text.casefold()
     decomposed = unicodedata.normalize("NFKD", text).casefold().translate(UNDECOMPOSED)
     return "".join(char for char in decomposed if not unicodedata.combining(char))
 
