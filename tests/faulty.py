@@ -13,6 +13,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from enum import StrEnum
 
 
@@ -55,6 +56,7 @@ class Taken:
     recipient: str
     content: bytes
     is_told: bool  #: whether the sender was told so
+    at: datetime
 
 
 Plan = Callable[[str], Fault | None]  #: how the next try to write to this recipient fares
@@ -221,7 +223,8 @@ class Conversation:
     def accept(self, content: bytes, fault: Fault | None) -> None:
         with self.server.lock:
             is_told = fault not in SILENT_ACCEPTANCES
-            self.server.taken.append(Taken(recipient=self.recipient, content=content, is_told=is_told))
+            taken = Taken(recipient=self.recipient, content=content, is_told=is_told, at=datetime.now(UTC))
+            self.server.taken.append(taken)
         match fault:
             case Fault.DOT_DROP:
                 raise End
