@@ -62,7 +62,8 @@ def message(request: Request) -> Response:
         request,
         "message",
         key=request.path_params["key"],
-        headers=[(name, str(parsed[name])) for name in ("Subject", "From", "To", "Date") if parsed[name]],
+        subject=str(parsed["subject"] or "(no subject)"),
+        headers=[(name, str(parsed[name])) for name in ("From", "To", "Date") if parsed[name]],
         text=part(parsed, "plain"),
         shows_text=request.query_params.get("as") == "text",
     )
