@@ -142,6 +142,32 @@ def test_every_link_inside_the_docs_leads_somewhere(page: Path) -> None:
     assert [link for link in inside if not (page.parent / link).exists()] == []
 
 
+def test_the_settings_of_the_deployment_are_read_by_a_shell_and_by_us(tmp_path: Path) -> None:
+    told = (ROOT / "docs" / "deploy.md").read_text(encoding="utf-8")
+    (settings,) = re.findall(r"environment <<'END'\n(.*?)^END$", told, flags=re.MULTILINE | re.DOTALL)
+    (tmp_path / "environment").write_text(settings)
+    program = "from digest.settings import load; s = load(); print(s.sender, s.database, s.mail, sep=chr(10))"
+
+    read = subprocess.run(
+        [
+            "sh",
+            "-c",
+            f'set -a; . ./environment; PYTHONPATH="{ROOT}" exec "$0" -c "{program}"',
+            sys.executable,
+        ],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+
+    assert read.stdout.splitlines() == [
+        "Papers <papers@digest.example.org>",
+        "postgresql:///digest?host=/var/run/postgresql",
+        "smtp://127.0.0.1:25",
+    ]
+
+
 # ── every example runs ──────────────────────────────────────────────────────────────────────────
 
 
