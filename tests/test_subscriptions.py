@@ -1,12 +1,14 @@
 """Subscribers: how they come, change and leave. Alice is confirmed, Bob pending, Charlie suppressed."""
 
 import json
+from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, date, datetime, time, timedelta
+from threading import Barrier
 
 import pytest
 from sqlalchemy import func, select, text
 
-from digest import bounces, editions, links, subscriptions
+from digest import bounces, db, editions, links, subscriptions
 from digest.bounces import Reason
 from digest.editions import Cadence, Schedule
 from digest.errors import BadField, BadFilter, NotFound
@@ -410,3 +412,67 @@ def test_a_subscribers_rows_go_with_them(session, site, alice, bob, now):
 
     for row in (Subscriber, Subscription, Consent, Confirmation):
         assert session.scalar(select(func.count()).select_from(row)) == 0
+
+
+# ── many at once ────────────────────────────────────────────────────────────────────────────────
+
+
+def at_once(engine, act, times=8):
+    """Do the same thing in several threads at the same moment, each in a transaction of its own."""
+    gate = Barrier(times)
+
+    def one(_):
+        gate.wait()
+        with db.writing(engine) as session:
+            done = act(session)
+            session.commit()
+            return done
+
+    with ThreadPoolExecutor(times) as pool:
+        return list(pool.map(one, range(times)))
+
+
+def test_an_address_asked_for_many_times_at_once_gets_one_letter(engine, site, now):
+    at_once(engine, lambda session: subscriptions.ask(session, site, "bob@uni.edu", now=now))
+
+    with db.reading(engine) as session:
+        assert letters(session) == [("confirm", "bob@uni.edu")]
+
+
+def test_a_button_pressed_many_times_at_once_begins_once(engine, site, now):
+    [asked] = at_once(engine, lambda session: subscriptions.ask(session, site, "bob@uni.edu", now=now), 1)
+    token = links.confirm_url(site, asked.confirmation_id).rpartition("/")[2]
+
+    at_once(engine, lambda session: subscriptions.confirm(session, site, token, now).state)
+
+    with db.reading(engine) as session:
+        assert letters(session) == [("confirm", "bob@uni.edu"), ("welcome", "bob@uni.edu")]
+        assert session.scalar(select(func.count(Consent.id))) == 1
+
+
+def test_leaving_many_times_at_once_is_one_goodbye(engine, site, now):
+    def join(session):
+        return subscriptions.add(
+            session, "dora@uni.edu", state=SubscriberState.ACTIVE, consent="asked", now=now
+        )
+
+    at_once(engine, join, 1)
+    left = at_once(
+        engine,
+        lambda session: subscriptions.unsubscribe(
+            session, site, subscriptions.get(session, "dora@uni.edu"), now=now
+        ),
+    )
+
+    assert sorted(left) == [False] * 7 + [True]
+    with db.reading(engine) as session:
+        assert letters(session) == [("goodbye", "dora@uni.edu")]
+
+
+def test_two_that_hold_the_same_new_filters_store_them_once(engine):
+    texts = [f"ti:word{number}" for number in range(50)]
+
+    found = at_once(engine, lambda session: subscriptions.filter_ids(session, texts))
+
+    assert all(one == found[0] for one in found)
+    assert len(set(found[0].values())) == 50
