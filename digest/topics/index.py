@@ -8,7 +8,7 @@ of clauses is computed once, whoever holds it: a batch remembers what it has fou
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import Any
@@ -18,7 +18,7 @@ from digest.papers import Paper
 from digest.topics import names, relevance
 from digest.topics.language import Filter
 from digest.topics.plan import Plan
-from digest.topics.postings import Forms, Postings
+from digest.topics.postings import Forms, Memory, Postings
 from digest.topics.tree import (
     Anywhere,
     Category,
@@ -49,6 +49,7 @@ class Index:
         self._plan = Plan()
         self._values: list[int] = []
         self._found: dict[str, int] = {}
+        self._told: Mapping[Text, Mapping[int, float]] = Memory(self._tell)
         self._lookup: Mapping[type, Callable[[Any], int]] = {
             Text: self._text,
             Person: self._person,
@@ -127,15 +128,40 @@ class Index:
                 bits |= self.postings.side_by_side(spelled, gaps)
         return bits
 
-    def count(self, leaf: Text, document: int) -> int:
-        """Return how often the words of a clause stand in a document."""
-        if not self.documents(leaf) >> document & 1:
-            return 0
-        if leaf.near is not None:
-            return 1
+    def told(self, leaf: Text) -> Mapping[int, float]:
+        """Return how much a clause says of each paper it matches, 0 to 1; worked out when asked."""
+        return self._told[leaf]
+
+    def _tell(self, leaf: Text) -> Mapping[int, float]:
+        count = self._counter(leaf)
+        fields, size = fields_of(leaf), self.size
+
+        def tell(number: int) -> float:
+            in_title = count(number) if 0 in fields else 0
+            elsewhere = sum([count(place * size + number) for place in fields if place])
+            length = self.postings.length(size + number) / self._usual_length
+            return relevance.saturated(in_title, elsewhere, length)
+
+        return Memory(tell)
+
+    def _counter(self, leaf: Text) -> Callable[[int], int]:
+        """Return what says how often the words of a clause stand in a document."""
         forms = self.forms(leaf)
+        if leaf.near is not None:
+            near = self.documents(leaf)
+            return lambda document: near >> document & 1
         spellings = [(leaf.gaps, forms), *self.spellings(leaf, forms)]
-        return sum(len([*self.postings.places(document, words, gaps)]) for gaps, words in spellings)
+        if len(spellings) == len(forms) == 1:
+            return lambda document: self.postings.count(document, forms[0])
+        counts: Counter[int] = Counter()
+        for gaps, words in spellings:
+            counts.update(self.postings.found_in(words, gaps))
+        return counts.__getitem__
+
+    @cached_property
+    def _usual_length(self) -> float:
+        lengths = [self.postings.length(self.size + number) for number in range(self.size)]
+        return sum(lengths) / max(1, len(lengths)) or 1.0
 
     def forms(self, leaf: Text) -> list[Forms]:
         """Return the words of this batch that each token of a clause stands for."""

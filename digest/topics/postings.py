@@ -32,8 +32,8 @@ _Key = TypeVar("_Key")
 _Value = TypeVar("_Value")
 
 
-class _Memory(dict[_Key, _Value]):
-    """What was found for a key, looked up once."""
+class Memory(dict[_Key, _Value]):
+    """What was found for a key: looked up when first asked for."""
 
     def __init__(self, look_up: Callable[[_Key], _Value]):
         super().__init__()
@@ -106,7 +106,7 @@ class Postings:
             surfaces_of[folded].add(surface)
             surfaces_of[typed].add(surface)
         self._listed = [[by_surface[surface] for surface in surfaces] for surfaces in surfaces_of]
-        self.posted: Mapping[int, int] = _Memory(
+        self.posted: Mapping[int, int] = Memory(
             lambda word: sets.of_many(chain.from_iterable(self._listed[word]), self._size)
         )
         # A place before the beginning or behind the end is in the margin, where no word stands.
@@ -127,7 +127,7 @@ class Postings:
     @cached_property
     def forms(self) -> Mapping[bool, Mapping[str, Forms]]:
         """The words that a token stands for: under True as it is, under False also its plural."""
-        return {True: _Memory(self._exact_forms), False: _Memory(self._all_forms)}
+        return {True: Memory(self._exact_forms), False: Memory(self._all_forms)}
 
     def _exact_forms(self, token: str) -> Forms:
         if token[-1] == "*":
@@ -241,6 +241,25 @@ class Postings:
         found = self._going_on(range(start, end - len(forms) + 1), forms, 0)
         return [place - start for place in found if phrases.glue_fits(gaps, self.glue, place)]
 
+    def found_in(self, forms: Sequence[Forms], gaps: str) -> Iterator[int]:
+        """Yield the document of every place where words of `forms` stand in turn."""
+        if len(forms) > 1:
+            yield from map(self._document_at.__getitem__, self._places(forms, gaps))
+            return
+        for document in sets.members(self.having(forms[0])):
+            yield from repeat(document, self.count(document, forms[0]))
+
+    def count(self, document: int, words: Forms) -> int:
+        """Return how often any of `words` stands in a document."""
+        start, end = self._spans.get(document, (0, 0))
+        typed, as_typed = self.typed, self._as_typed
+        return sum([(typed if word in as_typed else self.row).count(chr(word), start, end) for word in words])
+
+    def length(self, document: int) -> int:
+        """Return how many words a document has."""
+        start, end = self._spans.get(document, (0, 0))
+        return end - start
+
     def together(self, forms: Sequence[Forms], between: int) -> int:
         """Return the documents with all of `forms` within a stretch of so many further words."""
         bits = -1
@@ -267,8 +286,8 @@ class Postings:
     def halves(self) -> Mapping[bool, Mapping[str, list[Halves]]]:
         """The ways in which this batch writes a token as two parts: as it is, or also its plural."""
         return {
-            True: _Memory(lambda token: self._written_in_two(token, self.forms[True])),
-            False: _Memory(lambda token: self._written_in_two(token, self.forms[False])),
+            True: Memory(lambda token: self._written_in_two(token, self.forms[True])),
+            False: Memory(lambda token: self._written_in_two(token, self.forms[False])),
         }
 
     def _written_in_two(self, token: str, forms: Mapping[str, Forms]) -> list[Halves]:

@@ -1,53 +1,58 @@
-"""How well a paper fits a filter that matches it: a field-weighted BM25 over the clauses that speak for it."""
+"""How well a paper fits a filter that matches it: a field-weighted BM25 over the clauses that speak for it.
+
+Two choices differ from the textbook, since a filter is no search query. The alternatives of an OR are
+names of one thing, so a rare name counts no more than a common one: there is no inverse document
+frequency. And people name the thing itself first and its relatives later, so each further
+alternative counts a little less.
+"""
 
 from __future__ import annotations
 
-import math
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from digest.topics import tree
+from digest.topics import sets
 from digest.topics.language import Filter
-from digest.topics.sets import members
-from digest.topics.tree import Anywhere, Text
+from digest.topics.tree import And, Anywhere, Node, Or, Text
 
 if TYPE_CHECKING:
     from digest.topics.index import Index
 
-TITLE_WEIGHT = 4.0
-SATURATION = 1.2  #: BM25's k1
-LENGTH_SHARE = 0.5  #: BM25's b, for the abstract
+TITLE_WEIGHT = 4.0  #: a word in the title counts as so many in the abstract
+SATURATION = 0.6  #: BM25's k1: how soon more of the same word adds nothing
+LENGTH_SHARE = 0.3  #: BM25's b: how far a long abstract must say a word more often
+FURTHER_NAME = 0.2  #: what each further alternative loses
+WORDLESS = 0.5  #: the fit of a paper where a filter has no words to judge by
 
 
 def of(index: Index, filter_: Filter, matches: int) -> dict[int, float]:
     """Return the relevance of each of the papers `matches`: 0 to 1, the best of them has 1."""
-    numbers = list(members(matches))
-    scores = dict.fromkeys(numbers, 0.0)
-    for leaf in clauses_of(filter_):
-        weight = _rarity(index.size, index.leaf(leaf).bit_count())
-        for number in numbers:
-            scores[number] += weight * _saturated(_frequency(index, leaf, number))
+    scores = dict.fromkeys(sets.members(matches), 0.0)
+    for leaf, weight in dict(_weighted(filter_.tree, 1.0)).items():
+        told = index.told(leaf)
+        for number in sets.members(index.leaf(leaf) & matches):
+            scores[number] += weight * told[number]
     best = max(scores.values(), default=0.0)
-    return {number: score / best if best else 1.0 for number, score in scores.items()}
+    if not best:
+        return dict.fromkeys(scores, WORDLESS)
+    return {number: score / best for number, score in scores.items()}
 
 
-def clauses_of(filter_: Filter) -> list[Text]:
-    """Return the distinct clauses about words that speak for a paper."""
-    found: dict[str, Text] = {}
-    for leaf in tree.wanted(filter_.tree):
-        for part in leaf.parts if isinstance(leaf, Anywhere) else (leaf,):
-            if isinstance(part, Text):
-                found.setdefault(part.canonical, part)
-    return list(found.values())
+def _weighted(node: Node, weight: float) -> Iterator[tuple[Text, float]]:
+    """Yield the clauses about words that speak for a paper, with their weights; a repeated one counts last."""
+    if isinstance(node, And):
+        for child in node.children:
+            yield from _weighted(child, weight)
+    elif isinstance(node, Or):
+        for place, child in enumerate(node.children):
+            yield from _weighted(child, weight / (1 + FURTHER_NAME * place))
+    elif isinstance(node, Text):
+        yield node, weight
+    elif isinstance(node, Anywhere):
+        yield from ((part, weight) for part in node.parts if isinstance(part, Text))
 
 
-def _rarity(size: int, having: int) -> float:
-    return math.log(1 + (size - having + 0.5) / (having + 0.5))
-
-
-def _saturated(frequency: float) -> float:
+def saturated(in_title: int, in_abstract: int, length: float) -> float:
+    """Return how much a clause says of a paper, 0 to 1; `length` is the abstract's, 1 being usual."""
+    frequency = TITLE_WEIGHT * in_title + in_abstract / (1 - LENGTH_SHARE + LENGTH_SHARE * length)
     return frequency / (frequency + SATURATION)
-
-
-def _frequency(index: Index, leaf: Text, number: int) -> float:
-    counts = [index.count(leaf, place * index.size + number) for place in (0, 1)]
-    return TITLE_WEIGHT * counts[0] + counts[1]
