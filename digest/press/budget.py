@@ -6,7 +6,8 @@ topic pays for another: first to two sentences, then to the title line, then to 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from itertools import repeat
 from typing import NamedTuple
 
 from digest.composition import Digest
@@ -23,8 +24,12 @@ class Planned(NamedTuple):
 
     topic: str
     canonical: str | None
-    cards: Sequence[tuple[int, Form]]
+    papers: Sequence[int]
+    forms: Iterable[Form]  #: of each paper's card; may be longer than `papers`
     more: int
+
+
+ALL_FULL = repeat(Form.FULL)
 
 
 def whole(digest: Digest, filters: Mapping[int, str]) -> list[Planned]:
@@ -33,7 +38,8 @@ def whole(digest: Digest, filters: Mapping[int, str]) -> list[Planned]:
         Planned(
             section.topic,
             None if section.filter_id is None else filters.get(section.filter_id),
-            [(paper, Form.FULL) for paper in section.papers],
+            section.papers,
+            ALL_FULL,
             section.more,
         )
         for section in digest.sections
@@ -47,13 +53,13 @@ def shortened(
 
     A section that loses its last card goes as well, and the one before it counts what it had.
     """
-    forms: list[list[Form | None]] = [[form for _, form in section.cards] for section in plan]
+    forms: list[list[Form | None]] = [[Form.FULL] * len(section.papers) for section in plan]
     taken = sum(
-        frame(one.topic) + sum(measure(paper, one.canonical, form) for paper, form in one.cards)
+        frame(one.topic) + sum(measure(paper, one.canonical, Form.FULL) for paper in one.papers)
         for one in plan
     )
     lowest_first = sorted(
-        ((row, place) for place, section in enumerate(plan) for row in range(len(section.cards))),
+        ((row, place) for place, section in enumerate(plan) for row in range(len(section.papers))),
         reverse=True,
     )
     for shorter in (Form.BRIEF, Form.LINE, None):
@@ -61,7 +67,7 @@ def shortened(
             if taken <= room:
                 break
             section, present = plan[place], forms[place][row]
-            paper = section.cards[row][0]
+            paper = section.papers[row]
             taken -= measure(paper, section.canonical, present or Form.LINE)
             taken += (
                 measure(paper, section.canonical, shorter) if shorter else -frame(section.topic) * (row == 0)
@@ -75,13 +81,12 @@ def rebuilt(plan: Sequence[Planned], forms: Sequence[Sequence[Form | None]]) -> 
     made: list[Planned] = []
     homeless = 0
     for section, kept in zip(plan, forms, strict=True):
-        cards = [(paper, form) for (paper, _), form in zip(section.cards, kept, strict=True) if form]
-        more = section.more + len(section.cards) - len(cards)
-        if cards:
-            made.append(Planned(section.topic, section.canonical, cards, more))
+        papers = [paper for paper, form in zip(section.papers, kept, strict=True) if form]
+        more = section.more + len(section.papers) - len(papers)
+        if papers:
+            made.append(section._replace(papers=papers, forms=list(filter(None, kept)), more=more))
         else:
             homeless += more
     if made and homeless:
-        last = made.pop()
-        made.append(Planned(last.topic, last.canonical, last.cards, last.more + homeless))
+        made[-1] = made[-1]._replace(more=made[-1].more + homeless)
     return made

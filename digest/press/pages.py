@@ -71,7 +71,7 @@ class Page:
 def page(press: Press, site: Site, plan: Sequence[Planned], checked: int, copy: Copy) -> Page:
     """Return the page of a digest, planned to fit, for this copy."""
     sections = tuple(sections_of(press, site, plan))
-    titles = [title_of(press, paper) for section in plan for paper, _ in section.cards]
+    titles = [title_of(press, paper) for section in plan for paper in section.papers]
     cards = [one.card for section in sections for one in section.cards]
     line = words.checked(checked, sum(reading(card) for card in cards))
     return Page(
@@ -99,7 +99,7 @@ def sections_of(press: Press, site: Site, plan: Sequence[Planned]) -> list[PageS
         topic = heading(section.topic)
         cards = [
             Numbered(str(next(numbers)), card_of(press, site, paper, section.canonical, form))
-            for paper, form in section.cards
+            for paper, form in zip(section.papers, section.forms, strict=False)
         ]
         made.append(
             PageSection(

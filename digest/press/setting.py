@@ -17,7 +17,7 @@ from digest.composition import Digest
 from digest.links import Site
 from digest.press import budget, pages
 from digest.press.budget import Planned
-from digest.press.cards import Cards, between, escaped
+from digest.press.cards import Cards, SetText, between, escaped
 from digest.press.pages import Page
 from digest.press.presses import Press
 from digest.rendering import Copy, Letter, list_headers, words
@@ -39,8 +39,9 @@ class Pair(NamedTuple):
     text: bytes
 
 
-#: Parts of the letter that are left out unless there is something to say.
-NOTHING_SAID = {"next": Pair(b"", b""), "anchors": Pair(b"", b"")}
+NOTHING = Pair(b"", b"")
+#: Parts of the page that are left out unless there is something to say.
+OPTIONAL = frozenset({"next", "anchors"})
 
 
 class Told(NamedTuple):
@@ -101,7 +102,7 @@ class Shell:
         self.places = tuple(
             (place, piece.name)
             for place, piece in enumerate(stencil.pieces)
-            if isinstance(piece, Slot) or (isinstance(piece, Stencil) and piece.name in NOTHING_SAID)
+            if isinstance(piece, Slot) or (isinstance(piece, Stencil) and piece.name in OPTIONAL)
         )
         self.section = next(
             place
@@ -145,51 +146,49 @@ class Setter:
     def tell(self, digest: Digest, copy: Copy) -> Told:
         """Return every piece of one letter."""
         plan = budget.whole(digest, copy.filters)
-        html, text, reading = self.sections(plan)
+        html, text, papers, reading = self.sections(plan)
         if sum(map(len, html)) > self.room:  # encoded it is longer than decoded: a cheap first question
             plan = self.plan(digest, copy)
-            html, text, reading = self.sections(plan)
-        papers = [paper for section in plan for paper, _ in section.cards]
+            html, text, papers, reading = self.sections(plan)
+        topics = tuple([(section.topic, len(section.papers)) for section in plan])
         line = checked(digest.checked, reading)
         cadence = copy.edition.partition("-")[0]
         subject, titled, preheader = self.subject(cadence, tuple(papers[:3]), len(papers), line)
         values = {
-            **NOTHING_SAID,
+            "next": NOTHING,
             "subject": titled,
             "preheader": preheader,
             "headline": headline(len(papers)),
             "checked": same(line),
             "day": day(copy.day),
             "recipient": spelled(copy.recipient),
-            "asked": asked(tuple(section.topic for section in plan)),
+            "asked": asked(topics),
+            "anchors": self.anchors(topics),
             "manage_url": spelled(copy.manage_url),
             "unsubscribe_url": spelled(copy.unsubscribe_url),
             "browser_url": spelled(copy.browser_url),
         }
         if copy.next_due_at is not None:
             values["next"] = self.next_due(copy.next_due_at, copy.timezone, copy.dated_at)
-        if len(plan) > 1:
-            values["anchors"] = self.anchors(tuple((one.topic, len(one.cards)) for one in plan))
         return Told(subject, values, html, text)
 
-    def sections(self, plan: Iterable[Planned]) -> tuple[list[bytes], list[bytes], int]:
-        """Return the pieces of all sections, HTML and text, and the words there are to read."""
-        html: list[bytes] = []
-        text: list[bytes] = []
+    def sections(self, plan: Iterable[Planned]) -> tuple[list[bytes], list[bytes], list[int], int]:
+        """Return the pieces of all sections, HTML and text, their papers, and the words there are to read."""
+        papers: list[int] = []
+        pieces: list[Pair | SetText] = []
         number = reading = 0
         for place, section in enumerate(plan, start=1):
-            opening, ending = self.opening(place, section.topic), self.ending(section.more)
-            html.append(opening.html)
-            text.append(opening.text)
-            for row, (paper, form) in enumerate(section.cards):
+            pieces.append(self.opening(place, section.topic))
+            papers += section.papers
+            is_first, canonical = True, section.canonical
+            for paper, form in zip(section.papers, section.forms, strict=False):
                 number += 1
-                beginning, card = self.number(number, row == 0), self.card(paper, section.canonical, form)
-                html += (beginning.html, card.html)
-                text += (beginning.text, card.text)
+                card = self.card(paper, canonical, form)
+                pieces += (self.number(number, is_first), card)
                 reading += card.words
-            html.append(ending.html)
-            text.append(ending.text)
-        return html, text, reading
+                is_first = False
+            pieces.append(self.ending(section.more))
+        return [piece[0] for piece in pieces], [piece[1] for piece in pieces], papers, reading
 
     def plan(self, digest: Digest, copy: Copy) -> list[Planned]:
         """Return what of a digest is set, and in which length, so that it fits its budget."""
@@ -202,9 +201,9 @@ class Setter:
 
     def frame(self, topic: str) -> int:
         """Return how many bytes of HTML a section takes beside its cards, with its way from the top."""
-        one, two = (len(unwired(self.anchors(((topic, 99),) * ways).html).encode()) for ways in (1, 2))
+        two, three = (len(unwired(self.anchors(((topic, 99),) * ways).html).encode()) for ways in (2, 3))
         pieces = self.opening(2, topic).html + self.ending(999).html
-        return len(unwired(pieces).encode()) + two - one
+        return len(unwired(pieces).encode()) + three - two
 
     # ── pieces that many letters share ──────────────────────────────────────────────────────────
 
@@ -237,7 +236,9 @@ class Setter:
         )
 
     def set_anchors(self, topics: tuple[tuple[str, int], ...]) -> Pair:
-        """Return the line of ways to the sections; the text part has none."""
+        """Return the line of ways to the sections; one section needs none, nor does the text part."""
+        if len(topics) < 2:
+            return NOTHING
         ways = [
             self.html_parts["anchor"].fill(
                 {
@@ -295,7 +296,7 @@ def day(local: date) -> Pair:
 
 
 @lru_cache(WORDS_KEPT)
-def asked(topics: tuple[str, ...]) -> Pair:
+def asked(topics: tuple[tuple[str, int], ...]) -> Pair:
     """Return why the reader gets this letter."""
-    said = pages.asked(topics)
+    said = pages.asked(tuple(topic for topic, _ in topics))
     return Pair(wire(escaped(said)), wire(wrapped(said)))

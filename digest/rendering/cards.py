@@ -33,6 +33,8 @@ class Form(StrEnum):
     BRIEF = "brief"  #: its first two sentences
     LINE = "line"  #: the title and why
 
+    __hash__ = str.__hash__  # as fast as text: a form is a key in every cache of cards
+
 
 @dataclass(frozen=True, slots=True)
 class Link:

@@ -100,7 +100,7 @@ def head(
         *headers,
         ("MIME-Version", "1.0"),
     )
-    return "".join(f"{name}: {value}\r\n" for name, value in lines).encode()
+    return "".join([f"{name}: {value}\r\n" for name, value in lines]).encode()
 
 
 @lru_cache(maxsize=4096)

@@ -23,6 +23,14 @@ def wire(text: str) -> bytes:
     """Return `text` in quoted-printable with CRLF, ready to be followed by more of it."""
     if not text:
         return b""
+    if (
+        len(text) < LONGEST_LINE
+        and text.isascii()
+        and text.isprintable()
+        and "=" not in text
+        and text[-1] != " "
+    ):
+        return b"%b=\r\n" % text.encode()  # a link or a few words stay as they are
     lines = b2a_qp(text.replace("\n", "\r\n").encode(), istext=True)
     if "\n" not in text:  # then b2a_qp, which goes by the first line's end, breaks with a bare LF
         lines = lines.replace(b"=\n", b"=\r\n")
