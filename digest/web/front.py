@@ -92,7 +92,7 @@ def tried(request: Request, typed: Mapping[str, Any]) -> Response:
 def ask(request: Request, form: FormData, typed: Mapping[str, Any]) -> Response:
     """Take a wish to subscribe; the answer is the same whoever is known here."""
     of = house.of(request)
-    now, wanted = of.clock(), typed["filter"]
+    now = of.clock()
     if said(form, "website"):  # no person sees this field
         return sent(request, typed["email"])
     if not forms.is_timely(of.site, said(form, "made"), now):
@@ -108,7 +108,7 @@ def ask(request: Request, form: FormData, typed: Mapping[str, Any]) -> Response:
             session,
             of.site,
             address.email,
-            topics=interests.chosen(typed["chosen"]) | ({words.cut(wanted, 60): wanted} if wanted else {}),
+            topics=interests.as_topics(typed["chosen"], typed["filter"]),
             may_sign_up=of.settings.may_sign_up,
             now=now,
         )

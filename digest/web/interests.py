@@ -83,6 +83,16 @@ def chosen(names: Iterable[object]) -> dict[str, str]:
     return {name: text for name, text in INTERESTS.items() if name in wanted}
 
 
+def as_topics(names: Iterable[object], own: str) -> dict[str, str]:
+    """Return what was chosen and typed as topics; one's own filter is called by its text."""
+    wanted = chosen(names)
+    if own:
+        taken = {name.casefold() for name in wanted}
+        name = words.cut(own, 60)
+        wanted[words.SPEECH.gettext("My own") if name.casefold() in taken else name] = own
+    return wanted
+
+
 def in_words(per_day: PerDay) -> str:
     """Return `About 4 a day (busiest 11), from 31 days`."""
     _, ngettext = words.SPEECH.gettext, words.SPEECH.ngettext

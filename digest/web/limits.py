@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from ipaddress import IPv4Address, IPv4Network, IPv6Network, ip_address, ip_network
+from threading import Lock
 
 #: At most so many uses in so long: of one network, and of everybody together.
 PER_NETWORK = ((10, timedelta(minutes=10)), (40, timedelta(hours=24)))
@@ -24,16 +25,18 @@ class Limits:
     """The recent uses of the form, by network."""
 
     uses: dict[str, deque[datetime]] = field(default_factory=dict)
+    counting: Lock = field(default_factory=Lock)
 
     def allows(self, network: str | None, now: datetime) -> bool:
         """Count one use and return whether it is within the limits; None is a network not told apart."""
         asked = [(EVERYBODY, ALTOGETHER)] + ([(network, PER_NETWORK)] if network else [])
-        if any(self.is_over(name, limits, now) for name, limits in asked):
-            return False
-        for name, _ in asked:
-            self.uses.setdefault(name, deque()).append(now)
-        self.forget(now)
-        return True
+        with self.counting:
+            if any(self.is_over(name, limits, now) for name, limits in asked):
+                return False
+            for name, _ in asked:
+                self.uses.setdefault(name, deque()).append(now)
+            self.forget(now)
+            return True
 
     def is_over(self, name: str, limits: tuple[tuple[int, timedelta], ...], now: datetime) -> bool:
         """Return whether one more use would be too many."""

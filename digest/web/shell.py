@@ -80,7 +80,7 @@ def dress(headers: MutableHeaders, path: str, *, is_https: bool) -> None:
     if PRIVATE.match(path):
         headers["cache-control"] = "no-store"
         headers["x-robots-tag"] = "noindex, nofollow"
-    headers.setdefault("cache-control", "no-cache")
+    headers.setdefault("cache-control", "max-age=86400" if path.startswith("/static/") else "no-cache")
 
 
 def mail_headers() -> dict[str, str]:

@@ -142,3 +142,7 @@ def test_chosen_interests_become_topics_when_confirmed(door, papers):
         bob = subscriptions.get(session, "bob@uni.edu")
         names = [topic.name for topic in subscriptions.topics_of(session, bob)]
     assert names == ["Vision", "Robots", "title:quiet"]
+
+
+def test_ones_own_filter_may_be_spelled_like_an_offered_topic(door, papers):
+    assert door.ask("bob@uni.edu", interest="Robots", filter="robots").status_code == 200
