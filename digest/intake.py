@@ -19,6 +19,7 @@ from datetime import time as time_of_day
 from io import BufferedReader
 from itertools import chain
 from pathlib import Path
+from statistics import median
 from typing import Any
 
 from sqlalchemy import delete, func, insert, or_, select
@@ -37,6 +38,8 @@ logging.getLogger("bibtexparser").setLevel(logging.CRITICAL)  # what it warns of
 BATCH = 500  #: records stored together
 TRANSACTION = 20_000  #: records committed together: a day's dump is one transaction
 MOST_PROBLEMS = 1_000  #: bad records kept of one dump
+DAILY = ("feed", "arxiv-listing", "hf-json")  #: formats that announce the papers of a day
+FEW = 0.4  #: a smaller share of the weekday's median is remarked upon
 MOST_BAD = 0.5  #: a dump with a greater share of bad records is rejected whole
 UNFINISHED = (".part", ".partial", ".tmp", ".crdownload", ".swp", "~")
 
@@ -369,7 +372,7 @@ def concluded(
     row.papers = (
         session.scalar(select(func.count()).select_from(Appearance).where(Appearance.dump_id == row.id)) or 0
     )
-    remarks = list(contradiction(survey.header, wishes))
+    remarks = [*contradiction(survey.header, wishes), *shortfall(session, row)]
     if survey.reason:
         remarks += whole(survey.reason)
     problems = (*remarks, *survey.problems)
@@ -383,6 +386,25 @@ def contradiction(header: Header, wishes: Wishes) -> Iterator[Problem]:
     if header.date and not header.date_inferred and wishes.date and wishes.date != header.date:
         yield Problem(
             line=0, reason=f"the dump says it is of {header.date}, not {wishes.date}; its own date was taken"
+        )
+
+
+def shortfall(session: Session, row: DumpRow) -> Iterator[Problem]:
+    """Yield a remark where a daily announcement is far shorter than it usually is on that weekday."""
+    if row.format not in DAILY or row.date is None or row.is_history or row.state != DumpState.LOADED:
+        return
+    query = select(DumpRow.date, DumpRow.papers).where(
+        DumpRow.format == row.format,
+        DumpRow.source == row.source,
+        DumpRow.state == DumpState.LOADED,
+        DumpRow.is_history.is_(False),
+        DumpRow.date < row.date,
+    )
+    recent = session.execute(query.order_by(DumpRow.date.desc()).limit(60)).all()
+    alike = [papers for day, papers in recent if day is not None and day.weekday() == row.date.weekday()]
+    if len(alike) >= 3 and row.papers < FEW * (usual := median(alike)):
+        yield Problem(
+            line=0, reason=f"it holds {row.papers} papers, where {usual:.0f} are usual on a {row.date:%A}"
         )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import socket
 from datetime import UTC, date, datetime, timedelta
@@ -348,3 +349,19 @@ def test_a_day_without_papers_is_no_mistake(session: Session, folder: Path) -> N
     loaded = intake.load(session, put(folder, "saturday.json", "[]"), now=NOW)
 
     assert (loaded.state, loaded.papers, loaded.reason) == (DumpState.LOADED, 0, "")
+
+
+def test_an_announcement_far_shorter_than_usual_is_remarked_upon(session: Session, folder: Path) -> None:
+    def announced(week: int, papers: int) -> intake.Loaded:
+        rows = [
+            {"id": f"26{week:02}.{number:05}", "title": f"Tides {week} {number}", "upvotes": 1}
+            | {"summary": "We sort.", "publishedAt": "2026-11-01", "numComments": 0}
+            for number in range(papers)
+        ]
+        path = put(folder, f"{week}.json", json.dumps(rows))
+        return intake.load(session, path, now=NOW, date=date(2026, 10, 2) + timedelta(weeks=week))
+
+    assert [announced(week, 20).problems for week in range(4)] == [()] * 4
+    assert [problem.reason for problem in announced(4, 5).problems] == [
+        "it holds 5 papers, where 20 are usual on a Friday"
+    ]
