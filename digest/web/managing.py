@@ -15,7 +15,7 @@ from digest import db, editions, links, subscriptions
 from digest.errors import BadField, BadFilter, UsageError
 from digest.model import Subscriber
 from digest.rendering import words
-from digest.web import forms, house, pages
+from digest.web import forms, house, interests, pages
 from digest.web.forms import said
 from digest.web.front import sentence
 from digest.web.leaving import theirs
@@ -46,6 +46,7 @@ class TopicRow:
     filter: str = ""
     wrong: BadFilter | None = None
     error: str | None = None
+    brings: str = ""  #: what it would have brought lately
 
 
 def show(request: Request) -> Response:
@@ -81,6 +82,7 @@ def settings_page(
 ) -> Response:
     """Show the form, with what is wrong beside the fields."""
     due, now = subscriber.next_due_at, house.of(request).clock()
+    gauge_topics(house.of(request), rows)
     return pages.page(
         request,
         "manage",
@@ -99,6 +101,15 @@ def settings_page(
         can_undo=subscriptions.can_undo(subscriber, now=now),
         **fields,
     )
+
+
+def gauge_topics(of: house.House, rows: list[TopicRow]) -> None:
+    """Note beside each topic that can be read what it would have brought lately."""
+    with db.reading(of.engine) as session:
+        gauge = interests.gauge(of, session)
+    for row in rows:
+        if row.filter and gauge.days and not (row.wrong or row.error):
+            row.brings = interests.in_words(gauge.tried(row.filter).per_day)
 
 
 # ── changing ────────────────────────────────────────────────────────────────────────────────────

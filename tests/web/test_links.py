@@ -162,6 +162,12 @@ def test_settings_are_saved_and_shown(door, manage_path, alice):
         ]
 
 
+def test_each_topic_says_what_it_would_have_brought(door, papers, manage_path):
+    door.client.post(manage_path, data=form() | {"name": ["Quiet"], "filter": ["title:quiet"]})
+
+    assert "About 10 a day (busiest 10), from 1 day" in door.client.get(manage_path).text
+
+
 def test_mistakes_stand_beside_their_fields_what_was_typed_stays_and_nothing_is_saved(
     door, manage_path, alice
 ):
