@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import UTC, date
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -44,35 +45,35 @@ def try_out(text: FilterText, limit: Limit = None, now: Now = None, as_json: AsJ
     with rooms.opened() as house, house.reading() as session:
         papers = catalog.papers(session, until=now)
     index = topics.Index(papers)
-    report = tried(parsed, index, papers)
+    tested = topics.backtest(parsed, index, days_of(papers))
+    report: dict[str, Any] = {
+        "canonical": parsed.canonical,
+        "matches": matches_of(parsed, index, papers),
+        "per_day": {name: getattr(tested.per_day, name) for name in ("median", "p90", "max", "days")},
+        "warnings": list(dict.fromkeys((*parsed.warnings, *tested.warnings))),
+    }
     if as_json:
         screen.document(report | {"matches": report["matches"][:limit]})
     else:
-        show(report, limit or screen.LIMIT)
+        show(report, tested.clauses, limit or screen.LIMIT)
 
 
-def tried(parsed: Filter, index: Index, papers: list[Paper]) -> dict[str, Any]:
+def matches_of(parsed: Filter, index: Index, papers: list[Paper]) -> list[dict[str, Any]]:
     """Return what the filter finds in the catalog, most relevant first."""
     from digest import papers as words
     from digest import topics
 
     fitting = index.relevance(parsed, index.matches(parsed))
     best = sorted(fitting, key=lambda number: (-fitting[number], number))
-    tested = topics.backtest(parsed, index, days_of(papers))
-    return {
-        "canonical": parsed.canonical,
-        "matches": [
-            {
-                "id": papers[number].id,
-                "title": words.display(papers[number].title),
-                "score": fitting[number],
-                "why": list(topics.explain(parsed, papers[number]).why),
-            }
-            for number in best
-        ],
-        "per_day": {name: getattr(tested.per_day, name) for name in ("median", "p90", "max", "days")},
-        "warnings": list(dict.fromkeys((*parsed.warnings, *tested.warnings))),
-    }
+    return [
+        {
+            "id": papers[number].id,
+            "title": words.display(papers[number].title),
+            "score": fitting[number],
+            "why": list(topics.explain(parsed, papers[number]).why),
+        }
+        for number in best
+    ]
 
 
 def days_of(papers: list[Paper]) -> list[date]:
@@ -80,8 +81,8 @@ def days_of(papers: list[Paper]) -> list[date]:
     return [paper.first_seen_at.astimezone(UTC).date() for paper in papers]
 
 
-def show(report: dict[str, Any], limit: int) -> None:
-    """Show a tried filter to a person."""
+def show(report: dict[str, Any], clauses: Sequence[tuple[str, float]], limit: int) -> None:
+    """Show a tried filter to a person: what it finds, and what each of its clauses adds or takes away."""
     matches, per_day = report["matches"], report["per_day"]
     screen.tell(report["canonical"])
     found = f"{screen.count(len(matches), 'match', 'matches')} in {screen.count(per_day['days'], 'day')}"
@@ -91,6 +92,9 @@ def show(report: dict[str, Any], limit: int) -> None:
     screen.tell(f"{found}{usual if per_day['days'] > 1 else ''}.")
     for warning in report["warnings"]:
         screen.say(f"note: {warning}")
+    if len(clauses) > 1:
+        screen.tell()
+        screen.table(("clause", "papers a day#"), ((clause, f"{effect:+g}") for clause, effect in clauses))
     if matches:
         screen.tell()
         screen.table(
