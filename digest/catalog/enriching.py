@@ -72,7 +72,7 @@ def enriched(row: Row, other: Row) -> Row:
 
 def better_abstract(row: Row, other: Row) -> bool:
     """Return whether the other abstract is richer: any before none, a real one before a summary, then length."""
-    if not other["abstract"]:
+    if not other["abstract"] or other["abstract"] == row["abstract"]:
         return False
     if not row["abstract"] or row["abstract_is_summary"] != other["abstract_is_summary"]:
         return not row["abstract"] or bool(row["abstract_is_summary"])
