@@ -111,7 +111,8 @@ def parted(card: str) -> tuple[bytes | str, ...]:
 def html_values(parts: Parts, card: Card, **gaps: str) -> dict[str, str]:
     """Return what stands in a card's slots in HTML; the gaps stay open."""
     ways = [
-        parts["link"].fill({"label": escaped(link.label), "href": escaped(link.href)}) for link in card.links
+        parts["link"].fill({"label": escaped(link.label), "href": escaped(link.href), "about": link.about})
+        for link in card.links
     ]
     return {
         "meta": escaped(card.meta),

@@ -22,9 +22,9 @@ from digest.press.pages import Page
 from digest.press.presses import Press
 from digest.rendering import Copy, Letter, list_headers, words
 from digest.rendering.cards import Form
-from digest.rendering.headers import head
+from digest.rendering.headers import head, one_line, subject_line
 from digest.rendering.mime import boundary, enveloped, unwired, wire
-from digest.rendering.stencils import Slot, Stencil
+from digest.rendering.stencils import Slot, Stencil, slot
 from digest.rendering.words import wrapped
 
 WORDS_KEPT = 4096
@@ -48,6 +48,7 @@ class Told(NamedTuple):
     """What stands around the sections."""
 
     subject: str
+    header: bytes  #: the subject, as its header has it
     values: dict[str, Pair]
     html: list[bytes]  #: the sections
     text: list[bytes]
@@ -69,14 +70,12 @@ def digest_message(press: Press, site: Site, digest: Digest, copy: Copy) -> byte
     made = setter(press, site)
     told = made.tell(digest, copy)
     message_id = copy.message_id or links.message_id(site, f"delivery-{copy.delivery_id}")
-    top = head(
-        site=site,
-        recipient=copy.recipient,
-        subject=told.subject,
-        message_id=message_id,
-        dated_at=copy.dated_at,
-        headers=list_headers(site, copy.unsubscribe_url, campaign=copy.edition),
-    )
+    top = made.letterhead(copy.edition, copy.dated_at) % {
+        b"to": one_line(copy.recipient).encode(),
+        b"subject": told.header,
+        b"id": message_id.encode(),
+        b"way": copy.unsubscribe_url.encode(),
+    }
     text, html = made.text.joined(told.values, told.text, 1), made.html.joined(told.values, told.html, 0)
     return b"".join(enveloped(top, boundary(message_id), text, html))
 
@@ -134,6 +133,7 @@ class Setter:
         literals = (piece for piece in press.html.pieces if isinstance(piece, str))
         self.room = budget.HTML_BYTES - VALUES - sum(len(piece.encode()) for piece in literals)
         self.start = len(unwired(self.set_number(999, False).html))  # noqa: FBT003
+        self.letterhead = lru_cache(WORDS_KEPT)(self.set_letterhead)
         self.number = lru_cache(WORDS_KEPT)(self.set_number)
         self.opening = lru_cache(WORDS_KEPT)(self.set_opening)
         self.ending = lru_cache(WORDS_KEPT)(self.set_ending)
@@ -153,7 +153,7 @@ class Setter:
         topics = tuple([(section.topic, len(section.papers)) for section in plan])
         line = checked(digest.checked, reading)
         cadence = copy.edition.partition("-")[0]
-        subject, titled, preheader = self.subject(cadence, tuple(papers[:3]), len(papers), line)
+        subject, header, titled, preheader = self.subject(cadence, tuple(papers[:3]), len(papers), line)
         values = {
             "next": NOTHING,
             "subject": titled,
@@ -170,7 +170,7 @@ class Setter:
         }
         if copy.next_due_at is not None:
             values["next"] = self.next_due(copy.next_due_at, copy.timezone, copy.dated_at)
-        return Told(subject, values, html, text)
+        return Told(subject, header, values, html, text)
 
     def sections(self, plan: Iterable[Planned]) -> tuple[list[bytes], list[bytes], list[int], int]:
         """Return the pieces of all sections, HTML and text, their papers, and the words there are to read."""
@@ -204,6 +204,21 @@ class Setter:
         two, three = (len(unwired(self.anchors(((topic, 99),) * ways).html).encode()) for ways in (2, 3))
         pieces = self.opening(2, topic).html + self.ending(999).html
         return len(unwired(pieces).encode()) + three - two
+
+    def set_letterhead(self, edition: str, dated_at: datetime) -> bytes:
+        """Return the header of an edition's messages, with places for what each has of its own."""
+        there = {name: slot(name) for name in ("to", "subject", "id", "way")}
+        block = head(
+            site=self.site,
+            recipient=there["to"],
+            subject=there["subject"],
+            message_id=there["id"],
+            dated_at=dated_at,
+            headers=list_headers(self.site, there["way"], campaign=edition),
+        ).replace(b"%", b"%%")
+        for name, mark in there.items():
+            block = block.replace(mark.encode(), f"%({name})b".encode())
+        return block
 
     # ── pieces that many letters share ──────────────────────────────────────────────────────────
 
@@ -262,11 +277,16 @@ class Setter:
 
     def set_subject(
         self, cadence: str, leading: tuple[int, ...], count: int, line: str
-    ) -> tuple[str, Pair, Pair]:
-        """Return the subject, and as pieces the page's title and the preheader."""
+    ) -> tuple[str, bytes, Pair, Pair]:
+        """Return the subject, its header, and as pieces the page's title and the preheader."""
         titles = [pages.title_of(self.press, paper) for paper in leading]
         subject = words.subject(cadence, titles, count)
-        return subject, spelled(subject), spelled(words.preheader(titles, line))
+        return (
+            subject,
+            subject_line(subject).encode(),
+            spelled(subject),
+            spelled(words.preheader(titles, line)),
+        )
 
 
 # ── words as pieces ─────────────────────────────────────────────────────────────────────────────

@@ -38,7 +38,7 @@ def specimen() -> dict[str, Any]:
         byline=slot("byline"),
         abstract=(Run(slot("abstract")), Run(slot("marked"), is_marked=True)),
         why=slot("why"),
-        links=(Link(slot("label"), slot("href")),) * 2,
+        links=(Link(slot("label"), slot("href"), slot("about")),) * 2,
     )
     section = {
         "name": slot("name"),

@@ -18,6 +18,8 @@ from digest.rendering.runs import Run
 LONGEST_ABSTRACT = 360
 LONGEST_TITLE = 300
 ELLIPSIS = " … "
+LONGEST_SPOKEN = 40
+UNSPOKEN = str.maketrans({'"': "'", "<": " ", ">": " ", "&": "+"})
 SENTENCE_END = re.compile(r"[.!?][\"'”’)\]]?(?=\s|$)|[。！？]")
 #: What may stand before a full stop without ending a sentence.
 ABBREVIATION = re.compile(
@@ -42,6 +44,7 @@ class Link:
 
     label: str
     href: str
+    about: str = ""  #: what a screen reader says after the label: "PDF" alone is no answer to "where to?"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -95,7 +98,9 @@ def bare(paper: Paper, *, page: str, form: Form = Form.FULL) -> Card:
         byline="" if short else one_line(byline(paper)),
         abstract=abstract_runs(paper, (), form),
         why="",
-        links=() if short else labelled(abstract=abstract, pdf=pdf, code=code, page=page),
+        links=()
+        if short
+        else labelled(abstract=abstract, pdf=pdf, code=code, page=page, about=spoken(title(paper))),
     )
 
 
@@ -219,10 +224,17 @@ def safe_url(url: str | None) -> str | None:
     return quote(url.strip(), safe=URL_SAFE)
 
 
-def labelled(*, abstract: str | None, pdf: str | None, code: str | None, page: str) -> tuple[Link, ...]:
+def labelled(
+    *, abstract: str | None, pdf: str | None, code: str | None, page: str, about: str
+) -> tuple[Link, ...]:
     """Return the links line: what is missing vanishes."""
     _ = words.SPEECH.gettext
     if not (abstract or pdf or code):
-        return (Link(_("Find it"), page),)
+        return (Link(_("Find it"), page, about),)
     offered = ((_("Read"), abstract), (_("PDF"), pdf), (_("Code"), code), (_("Cite"), f"{page}#cite"))
-    return tuple(Link(label, href) for label, href in offered if href)
+    return tuple(Link(label, href, about) for label, href in offered if href)
+
+
+def spoken(title: str) -> str:
+    """Return the beginning of a title for an attribute: short, and without what would need escaping there."""
+    return ": " + words.cut(one_line(title.translate(UNSPOKEN)), LONGEST_SPOKEN)

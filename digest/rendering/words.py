@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from datetime import date, datetime, timedelta
 from gettext import NullTranslations
@@ -21,6 +22,10 @@ NAMED = 8  #: topics that the footer names
 MEASURE = 72  #: columns of the text part
 BARRED = TextWrapper(
     width=MEASURE, initial_indent="| ", subsequent_indent="| ", break_long_words=False, break_on_hyphens=False
+)
+LEADING_ON = re.compile(
+    r"(?:[\s,;:–—-]+(?:a|an|and|as|at|by|for|from|in|into|is|of|on|or|over|that|the|to|under|via|when|where|with))+$",
+    re.IGNORECASE,
 )
 FIRST_SEEN = _("First seen today")
 WRAPPER = TextWrapper(width=MEASURE, break_long_words=False, break_on_hyphens=False)
@@ -65,12 +70,18 @@ def checked(papers: int, words: int) -> str:
 
 
 def cut(text: str, room: int) -> str:
-    """Return `text` cut at a word to at most `room` characters, with an ellipsis if something went."""
+    """Return `text` cut at a word to at most `room` characters, with an ellipsis if something went.
+
+    Words that only lead on (`where`, `of the`) go with what they led to.
+    """
     if len(text) <= room:
         return text
     kept = text[: room - 1]
-    at_word = kept.rpartition(" ")[0] if text[room - 1] != " " else kept
-    return (at_word if len(at_word) > room // 2 else kept).rstrip(" ,;:.-–—(") + "…"
+    whole_words = kept if text[room - 1] == " " else kept.rpartition(" ")[0]
+    if len(whole_words) <= room // 2:  # a language without spaces, or one endless word
+        whole_words = kept
+    shorter = LEADING_ON.sub("", whole_words)
+    return (shorter if len(shorter) > room // 2 else whole_words).rstrip(" ,;:.-–—(") + "…"
 
 
 def subject(cadence: str, leading: Sequence[str], count: int) -> str:
