@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+import unicodedata
 from calendar import monthrange
 from collections.abc import Callable
 from datetime import date, timedelta
@@ -115,15 +116,15 @@ def _text(field: str, value: str, *, quoted: bool, near: int | None) -> Text:
 def _phrase(value: str) -> tuple[tuple[str, ...], str]:
     """Return the words of a value, "flat*" where a star follows, and the gaps between them."""
     plain = _plain(value)
-    stars = {found.start() for found in _STAR.finditer(plain)}
+    stars = {found.start(): found.end() for found in _STAR.finditer(plain)}
     row = text.read(plain)
     # A part that is nothing once folded (a lone accent) is no word.
     kept = [i for i, folded in enumerate(row.folded) if folded]
     tokens = []
     for i in kept:
         token = _token(row, i)
-        if row.ends[i] in stars:
-            stars.remove(row.ends[i])
+        if row.ends[i] in stars and stars[row.ends[i]] not in row.starts:
+            del stars[row.ends[i]]
             if sum(map(str.isalpha, token)) < SHORTEST_PREFIX:
                 raise Mistake(f"At least {SHORTEST_PREFIX} letters must stand before a *", suggestion=token)
             token += "*"
@@ -134,8 +135,9 @@ def _phrase(value: str) -> tuple[tuple[str, ...], str]:
 
 
 def _plain(value: str) -> str:
-    """Return a value without its TeX, read as the papers' own is."""
-    return papers.display(value) if _TEX.search(value) else value
+    """Return a value without its TeX, read as the papers' own is, and without compatibility forms."""
+    plain = papers.display(value) if _TEX.search(value) else value
+    return plain if plain.isascii() else unicodedata.normalize("NFKC", plain)
 
 
 def _token(row: text.Words, i: int) -> str:
@@ -300,7 +302,7 @@ def _source(value: str) -> Source:
 
 # ── dates ───────────────────────────────────────────────────────────────────────────────────────
 
-_DAY = r"\d{4}(?:-?\d{2}(?:-?\d{2}(?:\d{4})?)?)?"
+_DAY = r"(?:\d{4}(?:-\d{2}(?:-\d{2})?)?|\d{6}(?:\d{2}(?:\d{4})?)?)"
 _ONE = re.compile(rf"(>=|<=|>|<|=)?({_DAY})")
 _RANGE = re.compile(rf"({_DAY})?(?:\.\.|-(?=\d{{4}}$))({_DAY})?")
 _ARXIV_RANGE = re.compile(rf"\[({_DAY})\s+TO\s+({_DAY})\]")
@@ -417,7 +419,7 @@ def _anywhere(value: str, *, quoted: bool, near: int | None) -> Anywhere:
     texts = [_text(field, value, quoted=quoted, near=near) for field in ("tiab", "co", "jr", "org")]
     parts: list[Text | Person] = [*texts]
     words = texts[0].tokens
-    if near is None and "*" not in "".join(words)[:-1]:  # no star but at the end: a name, perhaps
+    if texts[0].near is None and "*" not in "".join(words)[:-1]:  # no star but at the end: a name, perhaps
         parts.append(_person(" ".join(words).lower(), first=False))
     shown = texts[0].words
     return Anywhere(tuple(parts), f"all:{shown}")

@@ -73,7 +73,7 @@ _AS_WORDS = {"and": "AND", "or": "OR", "not": "NOT", "andnot": "ANDNOT"}
 
 
 def _on_one_line(written: str) -> str:
-    return re.sub(r"[\s\x00-\x1f]", " ", written)
+    return re.sub(r"[\s\x00-\x1f\x7f-\x9f]", " ", written)
 
 
 def _lexemes(written: str) -> list[re.Match[str]]:
@@ -306,9 +306,9 @@ class _Parser:
     ) -> NoReturn:
         ending = "" if message.endswith((".", "?")) else "."
         raise errors.BadFilter(
-            message + ending,
+            _on_one_line(message) + ending,
             text=_on_one_line(self.written),
             column=start + 1,
             length=max(1, end - start),
-            suggestion=suggestion,
+            suggestion=_on_one_line(suggestion) if suggestion else None,
         ) from cause

