@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import zlib
-from dataclasses import fields, replace
+from dataclasses import replace
 from datetime import UTC, date, datetime
 from email import message_from_bytes, policy
 from email.message import EmailMessage
+from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -17,10 +18,8 @@ from digest.composition import Digest, Section
 from digest.errors import Misfit
 from digest.links import Site
 from digest.papers import Organization, Paper
-from digest.press import Press, page
-from digest.rendering import Copy, Letter, Templates, list_headers, message
-from digest.rendering.inlining import inline
-from digest.rendering.letters import FILLER
+from digest.press import page
+from digest.rendering import Templates, list_headers, message
 from tests.rendering.cast import (
     ATTENTION,
     BARE,
@@ -33,19 +32,6 @@ from tests.rendering.cast import (
     pressed,
     trending,
 )
-
-
-def the_slow_way(templates: Templates, made: Press, site: Site, digest: Digest, copy: Copy) -> Letter:
-    """Return the letter as Jinja and premailer make it of the whole page."""
-    shown = page(made, site, digest, copy)
-    context = {field.name: getattr(shown, field.name) for field in fields(shown)}
-    context |= {"site": site, "filler": FILLER}
-    return Letter(
-        subject=shown.subject,
-        text=templates.text.get_template("letters/digest/body.txt").render(context),
-        html=inline(templates.html.get_template("letters/digest/body.html").render(context)),
-    )
-
 
 # ── as premailer would have it ──────────────────────────────────────────────────────────────────
 
@@ -120,7 +106,7 @@ def test_the_joined_letter_is_byte_for_byte_what_premailer_makes_of_the_whole_pa
 
     letter = press.digest_letter(of_batch, site, digest, copy)
 
-    assert letter == the_slow_way(templates, of_batch, site, digest, copy)
+    assert letter == press.by_the_book(templates, of_batch, site, digest, copy)
 
 
 def test_a_letter_of_real_dumps_is_what_premailer_makes_of_it(
@@ -144,7 +130,7 @@ def test_a_letter_of_real_dumps_is_what_premailer_makes_of_it(
         digest = by_topic(("Everything", 1, tuple(range(start, start + 10))))
         copy = copy_for(filters={1: "model* OR data OR learn*"})
 
-        assert press.digest_letter(made, site, digest, copy) == the_slow_way(
+        assert press.digest_letter(made, site, digest, copy) == press.by_the_book(
             templates, made, site, digest, copy
         )
 
@@ -292,7 +278,7 @@ def test_a_digest_however_long_stays_below_the_length_at_which_gmail_clips(
 
     assert len(letter.html.encode()) <= 90_000
     assert copy.unsubscribe_url in letter.html
-    assert letter == the_slow_way(templates, made, site, digest, copy)
+    assert letter == press.by_the_book(templates, made, site, digest, copy)
 
 
 def test_every_topic_of_a_digest_that_is_too_long_gives_way_alike(site: Site, templates: Templates) -> None:
@@ -314,3 +300,52 @@ def test_the_abstract_goes_before_the_paper_does(site: Site, templates: Template
     assert len(cards) == 48
     assert (cards[0].abstract != (), cards[23].abstract) == (True, ())
     assert all(card.title and card.why for card in cards)
+
+
+# ── an operator's own digest letter ─────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("<h1>{{ headline }}</h1>", "<h1>Guten Morgen! {{ headline }}</h1><p>{{ site.name }}</p>"),
+        ("{{ preheader }}", "{{ preheader }}"),
+        ('<p class="soft byline">{{ checked }}</p>', ""),
+    ],
+    ids=["more said", "as it was", "less said"],
+)
+def test_an_operators_digest_letter_is_cut_and_joined_like_ours(
+    old: str, new: str, site: Site, templates: Templates, tmp_path: Path
+) -> None:
+    theirs = overridden(templates, tmp_path, old, new)
+    made = pressed(site, theirs)
+
+    letter = press.digest_letter(made, site, trending(11, 12), copy_for())
+
+    assert letter == press.by_the_book(theirs, made, site, trending(11, 12), copy_for())
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "complaint"),
+    [
+        ("{{ headline }}", "{{ headline|upper }}", "cannot be cut"),
+        ("{{ headline }}", "{{ headlines }}", "headlines"),
+        ("{{ headline }}", "{{ headline", r"body\.html, line \d+"),
+        ("{{ headline }}", "{% if sections|length > 1 %}Many{% endif %}{{ headline }}", "cannot be cut"),
+    ],
+    ids=["a value changed", "an unknown value", "a mistake", "a choice by content"],
+)
+def test_a_letter_that_cannot_be_cut_is_refused_when_the_press_is_made(
+    old: str, new: str, complaint: str, site: Site, templates: Templates, tmp_path: Path
+) -> None:
+    with pytest.raises(Misfit, match=complaint):
+        pressed(site, overridden(templates, tmp_path, old, new))
+
+
+def overridden(templates: Templates, folder: Path, old: str, new: str) -> Templates:
+    """Return templates of which the digest's HTML says something else."""
+    path = folder / "letters/digest/body.html"
+    path.parent.mkdir(parents=True)
+    original = (templates.directory / "letters/digest/body.html").read_text()
+    path.write_text(original.replace(old, new))
+    return Templates(templates.directory, folder)

@@ -4,8 +4,20 @@ It holds the papers by rank, with their scores and the figures behind them, and 
 stencils. Whoever has the same Press, the same digest and the same copy makes the same bytes.
 """
 
+from digest.press.making import make
 from digest.press.pages import Page
-from digest.press.presses import Press, from_bytes, make, to_bytes
+from digest.press.presses import Press, from_bytes, to_bytes
+from digest.press.proof import by_the_book
 from digest.press.setting import digest_letter, digest_message, page
 
-__all__ = ["Page", "Press", "digest_letter", "digest_message", "from_bytes", "make", "page", "to_bytes"]
+__all__ = [
+    "Page",
+    "Press",
+    "by_the_book",
+    "digest_letter",
+    "digest_message",
+    "from_bytes",
+    "make",
+    "page",
+    "to_bytes",
+]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import zlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields
 from datetime import date, datetime
 from functools import cached_property
@@ -13,11 +13,7 @@ from types import MappingProxyType
 from typing import Any
 
 from digest.errors import Misfit
-from digest.links import Site
 from digest.papers import Announcement, Organization, Paper
-from digest.press.specimen import cut_digest
-from digest.ranking import Ranked
-from digest.rendering import Templates
 from digest.rendering.stencils import Stencil
 
 LAYOUT = 1  #: raised whenever the stored form changes
@@ -43,19 +39,6 @@ class Press:
     def name(self) -> str:
         """Return the hash of the content: two machines that made the same Press call it the same."""
         return hashlib.sha256(stored(self)).hexdigest()
-
-
-def make(ranked: Sequence[Ranked], *, site: Site, templates: Templates, as_of: datetime) -> Press:
-    """Return the Press of these papers, best first; premailer runs here, and for no mail after."""
-    html, text = cut_digest(templates, site)
-    return Press(
-        as_of=as_of,
-        papers=tuple(one.paper for one in ranked),
-        scores=tuple(one.score for one in ranked),
-        reasons=tuple(tuple(one.reasons) for one in ranked),
-        html=html,
-        text=text,
-    )
 
 
 def to_bytes(press: Press) -> bytes:
