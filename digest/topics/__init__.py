@@ -1,5 +1,6 @@
 """Topics: which papers belong to a filter, how well, and why."""
 
+from digest.errors import BadFilter
 from digest.topics.backtest import Backtest, PerDay, backtest
 from digest.topics.explanation import Explanation, Word, explain
 from digest.topics.index import Index
@@ -8,6 +9,7 @@ from digest.topics.plan import Plan
 
 __all__ = [
     "Backtest",
+    "BadFilter",
     "Explanation",
     "Filter",
     "Index",

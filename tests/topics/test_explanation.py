@@ -1,0 +1,90 @@
+"""Why a paper matches, with the places of the words; why another does not."""
+
+from __future__ import annotations
+
+import pytest
+
+from digest import topics
+from digest.papers import display
+from digest.topics import Word
+from tests.topics.cast import KITCHEN, paper
+
+
+def explained(written, of=KITCHEN):
+    return topics.explain(topics.parse(written), of)
+
+
+def test_the_strongest_reason_is_told_first():
+    found = explained('cups OR "score-based" OR robot* OR cat:cs.RO OR au:ito OR graphs')
+
+    assert found.matched
+    assert found.why == (
+        "robot* in the title and abstract",
+        "cups in the abstract",
+        "score-based in the abstract",
+        "in cs.RO",
+        "by Yuki Ito",
+    )
+    assert found.failed == ()
+
+
+def test_words_are_pointed_at_in_what_is_shown():
+    raw = paper(r"On $\alpha$-divergence", "We``use'' the $\\alpha$ divergence.  Alpha–divergence!")
+
+    words = explained("alpha-divergence", raw).words
+
+    assert [(word.field, word.text) for word in words] == [
+        ("title", "α-divergence"),
+        ("abstract", "α divergence"),
+        ("abstract", "Alpha–divergence"),
+    ]
+    shown = {"title": display(raw.title), "abstract": display(raw.abstract)}
+    assert all(shown[word.field][word.start : word.end] == word.text for word in words)
+
+
+def test_words_inside_others_are_not_marked_twice():
+    found = explained('"robotic arms" OR robot* OR "arms learn"')
+
+    assert [word.text for word in found.words] == ["Robots", "Robotic arms"]
+
+
+def test_the_stretch_of_near_words_is_marked_whole():
+    words = explained('"policy grasps"~4').words
+
+    assert [word.text for word in words] == ["policy on 3.5 million grasps"]
+
+
+@pytest.mark.parametrize(
+    ("written", "why"),
+    [
+        ("upvotes:>=20", "42 upvotes"),
+        ("is:cross", "announced as cross"),
+        ("date:2024", "published 2024-11-03"),
+        ('source:"daily papers"', "from daily papers"),
+        ("1au:ito", "by Yuki Ito"),
+        ("all:okafor", "by Ada Okafor"),
+        ("co:workshop", "workshop in the comment"),
+        ("id:2411.01234", "id:2411.01234"),
+    ],
+)
+def test_every_clause_has_its_reason(written, why):
+    assert explained(written).why == (why,)
+
+
+@pytest.mark.parametrize(
+    ("written", "failed"),
+    [
+        ("robot AND survey", ("no survey in the title or abstract",)),
+        ("ti:cups", ("no cups in the title",)),
+        ("graph* OR survey", ("none of graph*, survey",)),
+        ("robot ANDNOT cups", ("excluded: cups in the abstract",)),
+        ("robot ANDNOT (cat:cs.RO graph*) ANDNOT cat:cs.RO", ("excluded: in cs.RO",)),
+        ("robot AND cat:cs.CL AND upvotes:>100", ("no cat:cs.CL", "no upvotes:>=101")),
+    ],
+)
+def test_what_kept_a_paper_out_is_named(written, failed):
+    found = explained(written)
+
+    assert not found.matched
+    assert found.failed == failed
+    assert (found.why, found.words) == ((), ())

@@ -1,0 +1,212 @@
+"""What matches what: the promises of docs/filters.md, one by one."""
+
+from __future__ import annotations
+
+import pytest
+
+from digest import topics
+from tests.topics.cast import KITCHEN, paper
+
+
+def matches(written, *papers):
+    return topics.Index(papers).matches(topics.parse(written))
+
+
+@pytest.mark.parametrize(
+    ("written", "text", "found"),
+    [
+        ("model", "Models of growth", True),
+        ("models", "a model", True),
+        ("batches", "a batch", True),
+        ("caches", "a cache", True),
+        ("matrix", "sparse matrices", True),
+        ("policy", "two policies", True),
+        ("bias", "many biases", True),
+        ("physic", "physics", True),
+        ('"models"', "a model", False),
+        ('"models"', "MODELS", True),
+        ('"large models"', "a large model", False),
+        ('"large model*"', "Large Models", True),
+        ("rag", "storage", False),
+        ("general", "generalise", False),
+        ("general*", "generalise", True),
+        ("café", "CAFE", True),
+        ("cafe", "cafe\u0301", True),
+        (r"Schr\"odinger", "Schrödinger", True),
+        ("schrodinger", r"Schr\"{o}dinger", True),
+        ("alpha", r"the $\alpha$ and the rest", True),
+        (r"$\alpha$", "the α divergence", True),
+        ("lukasz", "Łukasz", True),
+        ("re3sim", "Re$^3$Sim", True),
+        ("model", "the model's weights", True),
+        ("3.5", "GPT-3.5", True),
+        ("3", "GPT-3.5", False),
+        ("扩散模型", "基于扩散模型的方法", True),
+        ("扩散方法", "基于扩散模型的方法", False),
+    ],
+)
+def test_words_are_found_without_case_accents_tex_and_plurals(written, text, found):
+    assert matches(written, paper(text)) == found
+    assert matches(written, paper("", text)) == found
+
+
+@pytest.mark.parametrize(
+    "written", ["self-attention", "selfattention", '"self attention"', "self-attentions"]
+)
+@pytest.mark.parametrize("text", ["self-attention", "self attention", "selfattention", "Self–Attention"])
+def test_hyphen_blank_and_nothing_are_the_same(written, text):
+    assert matches(written, paper(f"With {text} alone"))
+
+
+@pytest.mark.parametrize(
+    ("written", "text", "found"),
+    [
+        ('"in-context"', "learning in context", True),
+        ('"in-context"', "in-context-learning", True),
+        ('"in-context"', "in context-free grammars", False),
+        ('"in-context"', "built-in context", False),
+        ('"in-context"', "in, context", False),
+        ('"in context"', "in, context", True),
+        ("incontext", "in-context", True),
+        ("incontext", "in context", False),
+        ("overfitting", "over fitting", True),
+        ("overfitting", "over, fitting", False),
+        ("inform", "in form", False),
+        ("within", "with in", False),
+        ("pretrain*", "pre-trained", True),
+        ("pretrain*", "pre trained", True),
+        ("vision-language-action", "vision language action models", True),
+        ("vision-language-action", "a vision-language-action-model", True),
+        ("vision-language", "a vision language-action model", False),
+        ("stateoftheart", "state-of-the-art", False),
+        ("state-of-the-art", "stateoftheart", True),
+        ("gpt4", "GPT-4", True),
+        ("2024", "20-24", False),
+        ('"pretraining objective"', "a pre-training objective", True),
+        ('"question answering"', "visual-question-answering-systems", True),
+        ('"batch size"', "batches of any size", False),
+    ],
+)
+def test_compounds_stay_whole(written, text, found):
+    assert matches(written, paper("", text)) == found
+
+
+@pytest.mark.parametrize(
+    ("written", "text", "found"),
+    [
+        ("SAM", "SAM segments", True),
+        ("SAM", "two SAMs", True),
+        ("SAM", "uncle Sam", False),
+        ("SAM", "sam", False),
+        ("sam", "SAM", True),
+        ('"SAM"', "SAMs", False),
+        ("VQA*", "VQAv2", True),
+        ("GPT-4", "gpt-4", False),
+        ("ROBOTS", "robots", True),
+        ('"SHARPNESS AWARE SAM"', "sharpness aware sam", True),
+        ('"SAM optimizer"', "the Sam optimizer", False),
+        ('"SAM optimizer"', "the SAM optimizer", True),
+    ],
+)
+def test_short_acronyms_mean_themselves_as_typed(written, text, found):
+    assert matches(written, paper("", text)) == found
+
+
+@pytest.mark.parametrize(
+    ("written", "found"),
+    [
+        ('"robot arms"~0', True),
+        ('"arms robot"~0', True),
+        ('"robot grip"~1', False),
+        ('"robot grip"~2', True),
+        ('"robot arms grip"~1', True),
+        ('"robot gri*"~2', True),
+        ('"robots grip"~2', False),
+    ],
+)
+def test_near_words_stand_in_any_order_with_few_between(written, found):
+    assert matches(written, paper("", "The robot arms can grip")) == found
+
+
+@pytest.mark.parametrize(
+    ("written", "found"),
+    [
+        ("ti:diffusion", True), ("ti:score", False), ("abs:score", True), ("abs:diffusion", False),
+        ("co:workshop", True), ("workshop", False), ("all:workshop", True), ('jr:"journal of cups"', True),
+        ("org:cuplab", True), ('org:"Cup Lab"', True), ("all:okafor", True), ("okafor", False),
+        ("ti:(kitchen robots)", True), ("ti:(kitchen grasps)", False), ("ti:(kitchen OR grasps)", True),
+        ("cat:cs.RO", True), ("cat:cs", True), ("cat:cs.*", True), ("cat:astro-ph", True), ("cat:stat", False),
+        ("pcat:cs.RO", True), ("pcat:cs.SY", False), ("cat:eess.SY", True), ("pcat:cs", True), ("cat:cs.R*", None),
+        ("id:2411.01234", True), ("id:2411.01234v3", True), ("doi:10.1000/KITCHEN", True), ("id:2411.99999", False),
+        ("is:cross", True), ("is:new", False), ("source:daily*", None), ('source:"daily papers"', True),
+        ("date:2024", True), ("date:2024-11-03", True), ("date:<2024-11-03", False), ("date:>=2024-11", True),
+        ("upvotes:>=42", True), ("upvotes:>42", False), ("upvotes:40..50", True), ("comments:3", True),
+        ("stars:>=0", False), ("-stars:>=0 robot", True), ("upvotes:<1k", True),
+    ],
+)  # fmt: skip
+def test_fields_look_where_they_say(written, found):
+    if found is None:
+        with pytest.raises(topics.BadFilter):
+            topics.parse(written)
+    else:
+        assert matches(written, KITCHEN) == found
+
+
+def test_a_title_and_an_abstract_are_two_texts():
+    assert not matches('"kitchen robots we"', KITCHEN)
+
+
+@pytest.mark.parametrize(
+    ("written", "found"),
+    [
+        ("au:ito", True), ("au:yuki", True), ('au:"Ito, Y"', True), ("au:ito_y", True), ('au:"Yuki Ito"', True),
+        ('au:"Y. Ito"', True), ('au:"Ito Yuki"', False), ('au:"Ito, Yoko"', False), ("au:it*", None),
+        ("au:oka*", True), ("1au:ito", True), ("1au:okafor", False), ('au:"^Okafor, A"', False),
+        ('au:"Lind, J P"', True), ('au:"Lind, Jean"', True), ('au:"Lind, Pierre"', False), ('au:"J Lind"', True),
+        ('au:"Jean-Pierre Lind"', True),
+    ],
+)  # fmt: skip
+def test_authors_are_found_by_names_and_initials_in_order(written, found):
+    if found is None:
+        with pytest.raises(topics.BadFilter):
+            topics.parse(written)
+    else:
+        assert matches(written, KITCHEN) == found
+
+
+def test_a_full_name_never_finds_an_initial():
+    assert not matches('au:"Wang, Yi"', paper(authors=("Y. Wang",)))
+    assert matches('au:"Wang, Y"', paper(authors=("Yi Wang", "Wang, Yu")))
+
+
+def test_names_are_read_in_either_order():
+    written = paper(authors=("del Maestro, Adrian", "Martin King, Jr."))
+
+    assert matches("au:del_maestro", written)
+    assert matches('au:"King, M"', written)
+    assert matches('au:"Adrian del Maestro"', written)
+
+
+def test_the_best_paper_is_bit_0():
+    batch = [paper("robots"), paper("cups"), paper("robots and cups")]
+
+    assert matches("robot", *batch) == 0b101
+    assert matches("robot cup", *batch) == 0b100
+    assert matches("robot -cup", *batch) == 0b001
+    assert topics.Index(batch).evaluate({5: topics.parse("cup"), 9: topics.parse("graph")}) == {
+        5: 0b110,
+        9: 0,
+    }
+
+
+def test_an_empty_batch_matches_nothing():
+    assert matches("robot OR cat:cs.RO OR au:ito") == 0
+    assert matches('"robot arms" "robot arms"~3 robot*', paper()) == 0
+
+
+def test_a_batch_takes_no_notice_of_filters_it_was_asked_before():
+    index = topics.Index([KITCHEN])
+
+    assert index.matches(topics.parse("robot ANDNOT cup")) == 0
+    assert index.matches(topics.parse("robot")) == 1
+    assert index.evaluate(topics.Plan({3: topics.parse("robot ANDNOT survey")})) == {3: 1}

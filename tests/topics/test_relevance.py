@@ -1,0 +1,104 @@
+"""The order inside a topic: what says most of the topic first."""
+
+from __future__ import annotations
+
+import json
+import math
+from pathlib import Path
+
+import pytest
+
+from digest import topics
+from digest.papers import title_key
+from tests.topics.cast import KITCHEN, paper
+
+SHARED = Path(__file__).parents[3] / "shared"
+
+
+def ranked(written, *batch):
+    index = topics.Index(batch)
+    filter_ = topics.parse(written)
+    scores = index.relevance(filter_, index.matches(filter_))
+    assert all(0 <= score <= 1 for score in scores.values())
+    return sorted(scores, key=lambda number: (-scores[number], number))
+
+
+def test_the_title_weighs_more_than_the_abstract():
+    assert ranked("robot", paper("Cups", "For robots and robots."), paper("Robots", "For cups.")) == [1, 0]
+
+
+def test_more_mentions_and_more_clauses_go_first():
+    once, thrice = paper("Cups", "robots, cups"), paper("Cups", "robots, robots, robots")
+
+    assert ranked("robot", once, thrice) == [1, 0]
+    assert ranked("robot OR grasp*", thrice, paper("Cups", "robots grasp")) == [1, 0]
+
+
+def test_the_thing_named_first_goes_before_its_relatives():
+    assert ranked("grasp* OR robot", paper("Robots"), paper("Grasping")) == [1, 0]
+
+
+def test_what_must_not_be_says_nothing_of_a_paper():
+    assert ranked("robot ANDNOT (cup AND tea)", paper("Robots"), paper("Robots", "cup cup cup")) == [0, 1]
+
+
+def test_the_best_paper_has_1_and_a_filter_without_words_judges_none():
+    index = topics.Index([KITCHEN, paper("cups", categories=("cs.RO",))])
+
+    assert index.relevance(topics.parse("robot*"), 0b01) == {0: 1.0}
+    assert index.relevance(topics.parse("cat:cs.RO"), 0b11) == {0: 0.5, 1: 0.5}
+    assert index.relevance(topics.parse("robot"), 0) == {}
+
+
+# ── on labelled topics ──────────────────────────────────────────────────────────────────────────
+
+
+@pytest.fixture(scope="module")
+def seeds():
+    if not (SHARED / "relevance" / "topics.json").exists():
+        pytest.skip("needs ../shared/relevance and ../shared/seeds")
+    records = [
+        json.loads(line)
+        for path in sorted((SHARED / "seeds").glob("*.truth.jsonl"))
+        for line in path.read_text().splitlines()
+    ]
+    found = {title_key(record["title"]): record for record in records}
+    return [
+        paper(record["title"], record["abstract"], id=n) for n, record in enumerate(found.values(), start=1)
+    ]
+
+
+@pytest.fixture(scope="module")
+def labelled():
+    return json.loads((SHARED / "relevance" / "topics.json").read_text())
+
+
+def judged(order, topic):
+    """Return average precision, nDCG@10 and recall of an order of titles, marginal ones left out."""
+    relevant, marginal = ({*map(title_key, topic[name])} for name in ("relevant", "marginal"))
+    order = [key for key in order if key not in marginal]
+    hits = [place for place, key in enumerate(order, start=1) if key in relevant]
+    precision = sum((n + 1) / place for n, place in enumerate(hits)) / len(relevant)
+    gain = sum(1 / math.log2(place + 1) for place in hits if place <= 10)
+    ideal = sum(1 / math.log2(place + 1) for place in range(1, min(10, len(relevant)) + 1))
+    return precision, gain / ideal, len(hits) / len(relevant)
+
+
+def means(figures):
+    return [sum(column) / len(figures) for column in zip(*figures, strict=True)]
+
+
+def test_labelled_topics_are_found_and_ranked_as_promised(seeds, labelled):
+    index = topics.Index(seeds)
+    figures = []
+    for topic in labelled.values():
+        filter_ = topics.parse(topic["query_boolean"])
+        scores = index.relevance(filter_, index.matches(filter_))
+        order = sorted(scores, key=lambda number: (-scores[number], number))
+        figures.append(judged([title_key(seeds[number].title) for number in order], topic))
+
+    precision, gain, recall = means(figures)
+
+    assert precision >= 0.95
+    assert gain >= 0.96
+    assert recall >= 0.97
