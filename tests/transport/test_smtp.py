@@ -209,7 +209,7 @@ def test_a_kept_connection_that_died_meanwhile_is_made_anew() -> None:
     with faulty_server() as server, client(server) as transport:
         list(transport.send(messages(FIRST)))
         assert transport.connection is not None
-        transport.connection.socket.shutdown(2)
+        transport.connection.wire.socket.shutdown(2)
         outcomes = list(transport.send(messages(SECOND, THIRD)))
 
     assert verdicts(outcomes) == ["accepted"] * 2

@@ -1,0 +1,90 @@
+"""Where mail goes and how long we wait there: what a mail URL says."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from ipaddress import ip_address
+from urllib.parse import parse_qsl, unquote, urlsplit
+
+from digest.errors import BadField
+
+PORTS = {"smtp": 25, "smtps": 465, "lmtp": 24}
+OPTIONS = {"starttls", "cafile"}
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Patience:
+    """How many seconds we wait. One window takes less than the task's time limit of 780 in all.
+
+    After the final dot a server may think for ten minutes (RFC 5321, 4.5.3.2.6), and giving up earlier
+    would make copies. Before the dot an early end costs nothing.
+    """
+
+    window: float = 30  #: then no further message of the window is begun
+    connect: float = 30  #: for the whole greeting, with TLS and login
+    command: float = 30
+    body: float = 60
+    dot: float = 600
+    farewell: float = 2
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Server:
+    """Where mail goes, as a mail URL says it."""
+
+    scheme: str  #: smtp, smtps or lmtp
+    host: str
+    port: int
+    path: str = ""  #: of a Unix socket, instead of host and port
+    user: str = ""
+    password: str = field(default="", repr=False)
+    starttls: bool = False
+    cafile: str | None = None  #: the authority behind the server's certificate, if it is not a public one
+
+    @classmethod
+    def from_url(cls, url: str) -> Server:
+        """Return the server of `smtp://user:pass@host:587?starttls=true` or `lmtp:///run/lmtp.sock`.
+
+        STARTTLS is demanded on port 587, and wherever a password would cross a network, unless the URL
+        says otherwise.
+        """
+        parts = urlsplit(url)
+        options = dict(parse_qsl(parts.query))
+        try:
+            port = parts.port or PORTS[parts.scheme]
+        except ValueError as error:
+            raise BadField("DIGEST_MAIL_URL", f"{error}.") from None
+        if unknown := options.keys() - OPTIONS:
+            raise BadField("DIGEST_MAIL_URL", f"{min(unknown)} is no option; write starttls or cafile.")
+        path = unquote(parts.path) if not parts.hostname else ""
+        if not parts.hostname and not path:
+            raise BadField("DIGEST_MAIL_URL", "it names no host; write smtp://mail.example.org:587.")
+        server = cls(
+            scheme=parts.scheme,
+            host=parts.hostname or "",
+            port=port,
+            path=path,
+            user=unquote(parts.username or ""),
+            password=unquote(parts.password or ""),
+            starttls=options.get("starttls", "").lower() in {"true", "yes", "1"},
+            cafile=options.get("cafile"),
+        )
+        crosses = not server.is_local and (port == 587 or bool(server.user))
+        if crosses and "starttls" not in options and server.scheme != "smtps":
+            return replace(server, starttls=True)
+        return server
+
+    @property
+    def is_local(self) -> bool:
+        """Return whether mail to it stays on this machine, at first."""
+        if self.path or self.host == "localhost":
+            return True
+        try:
+            return ip_address(self.host).is_loopback
+        except ValueError:
+            return False
+
+    @property
+    def name(self) -> str:
+        """Return its address without the password, for people."""
+        return f"{self.scheme}://{self.path or f'{self.host}:{self.port}'}"
