@@ -48,8 +48,8 @@ def record_of(found: dict[str, Any], position: int, line: int) -> Record:
 
 def name_of(parsed: Any) -> str:
     """Return `["Lind", "Per", "Jr"]` as "Per Lind Jr"."""
-    last, first, suffix = (*map(fields.text, parsed[:3]), "", "", "")[:3]
-    return " ".join(filter(None, (first, last, suffix)))
+    last, first, suffix = (*parsed[:3], "", "", "")[:3]
+    return " ".join(" ".join([part for part in (first, last, suffix) if isinstance(part, str)]).split())
 
 
 def first_version(versions: Any) -> Any:
