@@ -18,6 +18,7 @@ from digest.rendering.runs import Run
 LONGEST_ABSTRACT = 360
 LONGEST_TITLE = 300
 ELLIPSIS = " … "
+LONGEST_WHY = 240
 LONGEST_SPOKEN = 40
 UNSPOKEN = str.maketrans({'"': "'", "<": " ", ">": " ", "&": "+"})
 SENTENCE_END = re.compile(r"[.!?][\"'”’)\]]?(?=\s|$)|[。！？]")
@@ -125,7 +126,10 @@ def told(
     )
 
 
-tidy = lru_cache(maxsize=8192)(one_line)
+@lru_cache(maxsize=8192)
+def tidy(why: str) -> str:
+    """Return a why line of a reasonable length; many readers have the same."""
+    return words.cut(one_line(why[: LONGEST_WHY * 8]), LONGEST_WHY)
 
 
 def meta(paper: Paper) -> str:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+import textwrap
+from collections.abc import Iterator, Sequence
 from datetime import date, datetime, timedelta
+from functools import partial
 from gettext import NullTranslations
 from math import ceil
-from textwrap import TextWrapper
 
 from digest.editions import zone_of
 
@@ -20,15 +21,18 @@ LONGEST_PREHEADER = 90
 WORDS_PER_MINUTE = 200
 NAMED = 8  #: topics that the footer names
 MEASURE = 72  #: columns of the text part
-BARRED = TextWrapper(
-    width=MEASURE, initial_indent="| ", subsequent_indent="| ", break_long_words=False, break_on_hyphens=False
-)
 LEADING_ON = re.compile(
     r"(?:[\s,;:–—-]+(?:a|an|and|as|at|by|for|from|in|into|is|of|on|or|over|that|the|to|under|via|when|where|with))+$",
     re.IGNORECASE,
 )
 FIRST_SEEN = _("First seen today")
-WRAPPER = TextWrapper(width=MEASURE, break_long_words=False, break_on_hyphens=False)
+#: Scripts written without spaces, each of whose signs is two columns wide.
+WIDE_SIGNS = (
+    "\u1100-\u115f\u2e80-\u9fff\uac00-\ud7a3\uf900-\ufaff\ufe30-\ufe4f\uff00-\uff60\U00020000-\U0003fffd"
+)
+WIDE = re.compile(f"[{WIDE_SIGNS}]")
+UNBROKEN = re.compile(rf"[{WIDE_SIGNS}]|\s*[^\s{WIDE_SIGNS}]+|\s+")
+fill = partial(textwrap.fill, break_long_words=False, break_on_hyphens=False)
 MONTHS = (
     _("January"), _("February"), _("March"), _("April"), _("May"), _("June"), _("July"), _("August"),
     _("September"), _("October"), _("November"), _("December"),
@@ -130,11 +134,25 @@ def more(papers: int) -> str:
 # ── the text part ───────────────────────────────────────────────────────────────────────────────
 
 
-def wrapped(text: str) -> str:
+def wrapped(text: str, *, measure: int = MEASURE) -> str:
     """Return `text` on lines of at most 72 columns; a longer word keeps a line of its own."""
-    return WRAPPER.fill(text) if len(text) > MEASURE else text
+    if WIDE.search(text):
+        return "\n".join(wide_lines(text, measure))
+    return fill(text, measure) if len(text) > measure else text
 
 
 def barred(text: str) -> str:
     """Return `text` wrapped, behind the bar that a why line has."""
-    return BARRED.fill(text) if len(text) > MEASURE - 2 else f"| {text}"
+    return "| " + wrapped(text, measure=MEASURE - 2).replace("\n", "\n| ")
+
+
+def wide_lines(text: str, measure: int) -> Iterator[str]:
+    """Yield lines of a script that is written without spaces, each of its signs two columns wide."""
+    line, taken = "", 0
+    for word in UNBROKEN.findall(text):
+        columns = len(word) + bool(WIDE.match(word))
+        if taken + columns > measure and line.strip():
+            yield line.rstrip()
+            line, taken = "", 0
+        line, taken = line + (word if line else word.lstrip()), taken + columns
+    yield line.rstrip()
