@@ -26,6 +26,9 @@ _LAST = "\U0010ffff"
 SHORTEST_LOOSE = 3
 #: After so many looks at every row, a table of pairs would have been cheaper, and is made.
 PATIENCE = 40
+#: A word is searched for in all its forms if they are no more than this.
+FEW = 4
+#: A place before the beginning or behind the end is in the margin, where no word stands.
 MARGIN = chr(0) * 1000
 
 _Key = TypeVar("_Key")
@@ -109,7 +112,6 @@ class Postings:
         self.posted: Mapping[int, int] = Memory(
             lambda word: sets.of_many(chain.from_iterable(self._listed[word]), self._size)
         )
-        # A place before the beginning or behind the end is in the margin, where no word stands.
         self.row = "".join(map([*map(chr, self._folded)].__getitem__, row)) + MARGIN
         self.typed = "".join(map([*map(chr, self._typed)].__getitem__, row)) + MARGIN
 
@@ -180,7 +182,7 @@ class Postings:
         single = max(map(len, forms)) == 1
         places: Iterable[int]
         if self._table is None:
-            places = self._searched(forms) if single else self._scanned(forms)
+            places = self._searched(forms)
         elif single:
             places = self._looked_up([form[0] for form in forms], self._table)
         else:
@@ -202,21 +204,39 @@ class Postings:
     def _paired(self, forms: Sequence[Forms], table: Pairs) -> Iterable[int]:
         pairs = [table.places(left, right) for left in forms[0] for right in forms[1]]
         places = chain.from_iterable(pairs)
-        return self._going_on(places, forms, 2) if len(forms) > 2 else places
+        return self._where_all(places, forms, known=(0, 1)) if len(forms) > 2 else places
 
-    def _going_on(self, places: Iterable[int], forms: Sequence[Forms], known: int) -> list[int]:
-        """Return those of `places` where the rest of `forms` stands, the first `known` being there."""
-        others = [*enumerate(signs(forms))][known:]
+    def _where_all(
+        self, places: Iterable[int], forms: Sequence[Forms], known: Sequence[int] = ()
+    ) -> list[int]:
+        """Return those of `places` where `forms` stand in turn; some are `known` to."""
         row, typed = self.row, self.typed
-        return [
-            at for at in places if all(row[at + k] in words or typed[at + k] in words for k, words in others)
-        ]
+        for k, words in enumerate(signs(forms)):
+            if k not in known:
+                places = [at for at in places if row[at + k] in words or typed[at + k] in words]
+        return list(places)
 
     def _searched(self, forms: Sequence[Forms]) -> list[int]:
-        """Return where single words stand in turn, by a search of the whole batch."""
+        """Return where words stand in turn, by a search for all or for the rarest of them."""
         self._look(len(self._spans) // 4)
-        wanted = "".join(chr(words[0]) for words in forms)
-        return sorted({*_found(self.row, wanted), *_found(self.typed, wanted)})
+        if max(map(len, forms)) == 1:
+            wanted = "".join(chr(words[0]) for words in forms)
+            return sorted({*_found(self.row, wanted), *_found(self.typed, wanted)})
+        rarest = min(range(len(forms)), key=lambda k: self._price(forms[k]))
+        if len(forms[rarest]) > FEW:
+            return self._scanned(forms)
+        starts = {
+            at - rarest
+            for word in forms[rarest]
+            for at in _found(self.typed if word in self._as_typed else self.row, chr(word))
+        }
+        return sorted(self._where_all(starts, forms, known=(rarest,)))
+
+    def _price(self, words: Forms) -> int:
+        """Return about how much must be looked at to find every place of `words`."""
+        return len(words) * len(self._spans) + sum(
+            map(len, chain.from_iterable(map(self._listed.__getitem__, words)))
+        )
 
     def _scanned(self, forms: Sequence[Forms]) -> list[int]:
         """Return where words stand in turn, by a look at every document that has all of them."""
@@ -225,7 +245,7 @@ class Postings:
             documents &= self.having(words)
         self._look(documents.bit_count())
         places = chain.from_iterable(range(*self._spans[document]) for document in sets.members(documents))
-        return self._going_on(places, forms, 0)
+        return self._where_all(places, forms)
 
     def _look(self, documents: int) -> None:
         """Count what is looked at: a table of pairs is worth its price if phrases are asked for often."""
@@ -238,7 +258,7 @@ class Postings:
         start, end = self._spans[document]
         if not all(forms):
             return []
-        found = self._going_on(range(start, end - len(forms) + 1), forms, 0)
+        found = self._where_all(range(start, end - len(forms) + 1), forms)
         return [place - start for place in found if phrases.glue_fits(gaps, self.glue, place)]
 
     def found_in(self, forms: Sequence[Forms], gaps: str) -> Iterator[int]:
@@ -277,7 +297,8 @@ class Postings:
         start, end = self._spans[document]
         row, typed = self.row[start:end], self.typed[start:end]
         return [
-            [i for i, word in enumerate(row) if word in words or typed[i] in words] for words in signs(forms)
+            sorted(at for word in words for at in _found(typed if word in self._as_typed else row, chr(word)))
+            for words in forms
         ]
 
     # ── words in two ────────────────────────────────────────────────────────────────────────────
