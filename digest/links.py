@@ -28,6 +28,7 @@ class Site:
     postal_address: str = ""
     keys: tuple[bytes, ...] = field(default=(), repr=False)  #: the first signs, all verify
     pepper: bytes = field(default=b"", repr=False)  #: never rotates: guards suppressions
+    inbound_domain: str = ""  #: where mail for us arrives; empty: we take none in
 
     @property
     def domain(self) -> str:
@@ -125,6 +126,46 @@ def subscriber_in(site: Site, purpose: str, token: str) -> tuple[int, int] | Non
         return None
     number, _, epoch = subject.partition("-")
     return int(number), int(epoch)
+
+
+# ── addresses ───────────────────────────────────────────────────────────────────────────────────
+#
+# An address may lose its upper case on the way, so their MACs are hexadecimal, and say nothing of
+# the key: each of the ring is tried.
+
+
+def bounce_address(site: Site, delivery_id: int) -> str:
+    """Return the envelope sender of a delivery: what comes back there is about that delivery (VERP)."""
+    return sealed_address(site, "bounce", str(delivery_id))
+
+
+def leave_address(site: Site, subscriber_id: int, epoch: int) -> str:
+    """Return the address to which any mail lets one subscriber leave; it can do nothing else."""
+    return sealed_address(site, "leave", f"{subscriber_id}-{epoch}")
+
+
+def sealed_address(site: Site, purpose: str, subject: str) -> str:
+    """Return `PURPOSE+SUBJECT.MAC@` our domain."""
+    return f"{purpose}+{subject}.{address_mac(site.keys[0], purpose, subject)}@{site.inbound_domain}"
+
+
+def opened_address(site: Site, purpose: str, address: str) -> str | None:
+    """Return the subject of an address made for `purpose`, or None if we did not make it."""
+    local = address.rpartition("@")[0].lower()
+    name, _, token = local.partition("+")
+    subject, _, given = token.rpartition(".")
+    if name != purpose or not subject or not given.isascii():
+        return None
+    macs = (address_mac(key, purpose, subject) for key in site.keys)
+    return subject if any(hmac.compare_digest(made, given) for made in macs) else None
+
+
+def address_mac(key: bytes, purpose: str, subject: str) -> str:
+    """Return a MAC that survives any mail system: 80 bits in small letters."""
+    return hmac.digest(key, f"address-{purpose}\0{subject}".encode(), "sha256")[:10].hex()
+
+
+# ── names ───────────────────────────────────────────────────────────────────────────────────────
 
 
 def message_id(site: Site, identity: str) -> str:

@@ -59,6 +59,20 @@ def upgrade() -> None:
         sa.PrimaryKeyConstraint("role", name=op.f("pk_heartbeat")),
     )
     op.create_table(
+        "mail_in",
+        sa.Column("id", sa.BigInteger().with_variant(sa.Integer(), "sqlite"), nullable=False),
+        sa.Column("received_at", digest.db.UtcDateTime(timezone=True), nullable=False),
+        sa.Column("sender", sa.String(length=320), nullable=False),
+        sa.Column("recipient", sa.String(length=320), nullable=False),
+        sa.Column("content", sa.LargeBinary(), nullable=False),
+        sa.Column("state", sa.String(length=10), nullable=False),
+        sa.Column("reason", sa.String(), nullable=False),
+        sa.PrimaryKeyConstraint("id", name=op.f("pk_mail_in")),
+    )
+    with op.batch_alter_table("mail_in", schema=None) as batch_op:
+        batch_op.create_index(batch_op.f("ix_mail_in_state"), ["state"], unique=False)
+
+    op.create_table(
         "paper",
         sa.Column("id", sa.BigInteger().with_variant(sa.Integer(), "sqlite"), nullable=False),
         sa.Column("title", sa.String(), nullable=False),
@@ -346,5 +360,28 @@ def upgrade() -> None:
     )
     with op.batch_alter_table("attempt", schema=None) as batch_op:
         batch_op.create_index(batch_op.f("ix_attempt_delivery_id"), ["delivery_id"], unique=False)
+
+    op.create_table(
+        "bounce",
+        sa.Column("id", sa.BigInteger().with_variant(sa.Integer(), "sqlite"), nullable=False),
+        sa.Column("delivery_id", sa.BigInteger().with_variant(sa.Integer(), "sqlite"), nullable=True),
+        sa.Column("hmac", sa.String(length=64), nullable=False),
+        sa.Column("domain", sa.String(length=255), nullable=False),
+        sa.Column("kind", sa.String(length=10), nullable=False),
+        sa.Column("status", sa.String(length=12), nullable=False),
+        sa.Column("said", sa.String(), nullable=False),
+        sa.Column("told_by", sa.String(length=10), nullable=False),
+        sa.Column("at", digest.db.UtcDateTime(timezone=True), nullable=False),
+        sa.Column("forgiven_at", digest.db.UtcDateTime(timezone=True), nullable=True),
+        sa.Column("frozen_at", digest.db.UtcDateTime(timezone=True), nullable=True),
+        sa.ForeignKeyConstraint(
+            ["delivery_id"], ["delivery.id"], name=op.f("fk_bounce_delivery_id_delivery"), ondelete="SET NULL"
+        ),
+        sa.PrimaryKeyConstraint("id", name=op.f("pk_bounce")),
+    )
+    with op.batch_alter_table("bounce", schema=None) as batch_op:
+        batch_op.create_index("ix_bounce_domain", ["domain", "at"], unique=False)
+        batch_op.create_index(batch_op.f("ix_bounce_delivery_id"), ["delivery_id"], unique=False)
+        batch_op.create_index(batch_op.f("ix_bounce_hmac"), ["hmac"], unique=False)
 
     # ### end Alembic commands ###
