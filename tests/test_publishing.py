@@ -102,6 +102,16 @@ def test_missed_editions_are_recorded_and_their_papers_come_with_the_next(newsro
     }
 
 
+def test_a_new_subscribers_missed_first_edition_is_made_up_for(newsroom: Newsroom):
+    newsroom.subscribe("alice@example.org", GRAPHS, now="19T09:00", next_due_at=at("20T08:00"))
+    newsroom.dump("19T20:00", ["Graph one"])
+
+    newsroom.publish("21T07:00")  # nobody published yesterday
+    newsroom.publish("21T08:00")
+
+    assert newsroom.digest("alice@example.org", "daily-2026-11-21") == {"Graphs": ["Graph one"]}
+
+
 # ── what they get ───────────────────────────────────────────────────────────────────────────────
 
 
@@ -169,6 +179,14 @@ def test_a_second_dump_of_the_same_day_is_news_although_it_came_late(newsroom: N
     newsroom.publish("21T08:00")
 
     assert newsroom.digest("alice@example.org") == {"Graphs": ["Graph two"]}
+
+
+def test_a_dump_that_lands_the_moment_an_empty_edition_was_made_is_news_for_the_next(newsroom: Newsroom):
+    newsroom.subscribe("alice@example.org", GRAPHS)
+    newsroom.publish("20T08:00")
+    newsroom.dump("20T08:00", ["Graph one"])
+
+    assert newsroom.publish("21T08:00") == Published(due=1, queued=1)
 
 
 def test_history_is_never_news(newsroom: Newsroom):

@@ -232,8 +232,11 @@ def decide(desk: Desk, gathered: Gathered, reader: Reader, edition: Edition, now
 
 
 def cut_of(reader: Reader | Subscriber, now: datetime) -> Cut:
-    """Return up to where papers were considered for this reader; a new one's first look goes back a day."""
-    return reader.cut_at or now - FIRST_LOOK, reader.cut_paper_id
+    """Return up to where papers were considered for this reader.
+
+    The first look of a new one goes back a day from the edition they were promised first.
+    """
+    return reader.cut_at or min(now, reader.next_due_at or now) - FIRST_LOOK, reader.cut_paper_id
 
 
 def wishes_of(desk: Desk, reader: Reader, topics: Sequence[Topic]) -> list[Wish]:
@@ -260,6 +263,7 @@ def apply(session: Session, desk: Desk, gathered: Gathered, *, site: Site, now: 
     if not put_showings(session, new, written):
         return None
     expired = put_missed(session, slots, now)
+    keep_first_looks(session, slots, now)
     move_cuts(session, new, desk, now)
     promise(session, [pair for pair in slots if pair[0].id not in waiting])
     queued = sum(bool(one.digest.sections) for one in new)
@@ -345,10 +349,17 @@ def missed_row(reader: Reader, edition: Edition, now: datetime) -> dict[str, Any
     }
 
 
+def keep_first_looks(session: Session, slots: Iterable[tuple[Reader, Slot]], now: datetime) -> None:
+    """Let a new reader's missed first edition be made up for: the promise it hangs on is about to move."""
+    for reader, slot in slots:
+        if slot.missed and reader.cut_at is None:
+            change(session, [reader.id], {"cut_at": cut_of(reader, now)[0]})
+
+
 def move_cuts(session: Session, new: Sequence[Decision], desk: Desk, now: datetime) -> None:
     """Let the next digests of these begin where this one ended, or where a held one began."""
-    done = {"cut_at": now, **({"cut_paper_id": max(desk.ids)} if desk.ids else {})}
-    change(session, [one.reader.id for one in new if not one.is_held], done)
+    done = [one.reader.id for one in new if not one.is_held]
+    change(session, done, {"cut_at": now, "cut_paper_id": max(desk.ids, default=0)})
     for one in new:
         if one.is_held and one.reader.cut_at is None:
             change(session, [one.reader.id], {"cut_at": one.covers_from})
