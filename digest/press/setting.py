@@ -41,7 +41,7 @@ class Pair(NamedTuple):
 
 NOTHING = Pair(b"", b"")
 #: Parts of the page that are left out unless there is something to say.
-OPTIONAL = frozenset({"next", "anchors"})
+OPTIONAL = frozenset({"next", "anchors", "browser"})
 
 
 class Told(NamedTuple):
@@ -156,6 +156,7 @@ class Setter:
         subject, header, titled, preheader = self.subject(cadence, tuple(papers[:3]), len(papers), line)
         values = {
             "next": NOTHING,
+            "browser": self.browser(copy.browser_url) if copy.browser_url else NOTHING,
             "subject": titled,
             "preheader": preheader,
             "headline": headline(len(papers)),
@@ -166,7 +167,6 @@ class Setter:
             "anchors": self.anchors(topics),
             "manage_url": spelled(copy.manage_url),
             "unsubscribe_url": spelled(copy.unsubscribe_url),
-            "browser_url": spelled(copy.browser_url),
         }
         if copy.next_due_at is not None:
             values["next"] = self.next_due(copy.next_due_at, copy.timezone, copy.dated_at)
@@ -274,6 +274,11 @@ class Setter:
             wire(self.html_parts["next"].fill({"next_due": escaped(said)})),
             wire(self.text_parts["next"].fill({"next_due": said})),
         )
+
+    def browser(self, url: str) -> Pair:
+        """Return the link to the same digest on the web."""
+        html = self.html_parts["browser"].fill({"browser_url": escaped(url)})
+        return Pair(wire(html), wire(self.text_parts["browser"].fill({"browser_url": url})))
 
     def set_subject(
         self, cadence: str, leading: tuple[int, ...], count: int, line: str
