@@ -123,10 +123,17 @@ class Index:
         if leaf.near is not None:
             return self.postings.together(forms, leaf.near)
         bits = self.postings.side_by_side(forms, leaf.gaps)
-        if leaf.closed or any(map(self.postings.halves[leaf.exact].__getitem__, leaf.tokens)):
+        if self._is_spelled_otherwise(leaf):
             for gaps, spelled in self.spellings(leaf, forms):
                 bits |= self.postings.side_by_side(spelled, gaps)
         return bits
+
+    def _is_spelled_otherwise(self, leaf: Text) -> bool:
+        """Return whether this batch has words for a further spelling; for most clauses it has none."""
+        postings, exact = self.postings, leaf.exact
+        return any(map(postings.halves[exact].__getitem__, leaf.tokens)) or any(
+            joined in postings.words or not exact or joined[-1] == "*" for joined, _, _ in leaf.closed
+        )
 
     def told(self, leaf: Text) -> Mapping[int, float]:
         """Return how much a clause says of each paper it matches, 0 to 1; worked out when asked."""
@@ -171,10 +178,9 @@ class Index:
     def spellings(self, leaf: Text, forms: list[Forms]) -> Iterator[tuple[str, list[Forms]]]:
         """Yield the gaps and words of every further spelling of a clause that this batch has words for."""
         found, halves = self.postings.forms[leaf.exact], self.postings.halves[leaf.exact]
-        for tokens, gaps in leaf.closed:
-            spelled = [found[token] for token in tokens]
-            if all(spelled):
-                yield gaps, spelled
+        for joined, tokens, gaps in leaf.closed:
+            if found[joined]:
+                yield gaps, [found[token] for token in tokens]
         for k, token in enumerate(leaf.tokens):
             for gap, two in halves[token]:
                 yield leaf.gaps[:k] + gap + leaf.gaps[k:], [*forms[:k], *two, *forms[k + 1 :]]

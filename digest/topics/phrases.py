@@ -17,15 +17,15 @@ from collections.abc import Container, Iterator, Sequence
 from digest.topics import text
 
 
-def closed(tokens: Sequence[str], gaps: str) -> Iterator[tuple[tuple[str, ...], str]]:
-    """Yield the tokens and gaps of a phrase with two of its parts, or all, written as one word."""
+def closed(tokens: Sequence[str], gaps: str) -> Iterator[tuple[str, tuple[str, ...], str]]:
+    """Yield the spellings of a phrase with two of its parts, or all, as one word: that, tokens, gaps."""
     for k, gap in enumerate(gaps):
         left, right = tokens[k].lower(), tokens[k + 1].lower()
         if left[-1] != "*" and not _digits_meet(left, right) and (gap == "-" or is_loose(left, right)):
-            yield (*tokens[:k], left + right, *tokens[k + 2 :]), gaps[:k] + gaps[k + 1 :]
+            yield left + right, (*tokens[:k], left + right, *tokens[k + 2 :]), gaps[:k] + gaps[k + 1 :]
     whole = "".join(tokens).lower()
     if len(gaps) > 1 and set(gaps) == {"-"} and "*" not in whole[:-1]:
-        yield (whole,), ""
+        yield whole, (whole,), ""
 
 
 def halves(token: str, known: Container[str]) -> Iterator[tuple[str, str, str]]:

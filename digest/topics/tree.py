@@ -18,7 +18,8 @@ class Text:
     exact: bool  #: written in quotes: plurals are not folded
     near: int | None  #: so many further words may stand between; any order
     words: str  #: the clause without its field
-    closed: tuple[tuple[tuple[str, ...], str], ...]  #: tokens and gaps with two parts written as one
+    #: Its spellings with parts written as one: the one word, the tokens, the gaps.
+    closed: tuple[tuple[str, tuple[str, ...], str], ...]
     canonical: str
 
 

@@ -63,9 +63,10 @@ def sentences(chance: random.Random) -> list[list[str]]:
 def plain(sentence: str) -> list[str]:
     row = []
     for word in re.findall(r"[a-z]{2,}", sentence.lower()):
-        while (single := text.stem(word)) != word:
-            word = single
-        row.append(word)
+        single = word
+        while single != text.stem(single):
+            single = text.stem(single)
+        row.append(single)
     return row if display(" ".join(row)) == " ".join(row) else []  # "leq" is shown as a sign
 
 
