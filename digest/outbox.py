@@ -403,6 +403,9 @@ def next_try(delivery_id: int, attempts: int, now: datetime) -> datetime:
 # ── evidence ────────────────────────────────────────────────────────────────────────────────────
 
 
+ATTEMPT: Any = Attempt.__table__
+
+
 @dataclass(frozen=True, slots=True)
 class Tried:
     """One try at a delivery and what came of it."""
@@ -431,7 +434,7 @@ def keep_attempts(session: Session, attempts: Iterable[Tried], *, lease: str, no
         for tried in attempts
     ]
     if rows:
-        session.execute(insert(Attempt), rows)
+        session.connection().execute(insert(ATTEMPT), rows)
 
 
 def keep_vanished(session: Session, row: Any, *, now: datetime) -> None:
