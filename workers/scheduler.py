@@ -20,13 +20,13 @@ from kombu.exceptions import OperationalError
 from sqlalchemy import exists, select
 from sqlalchemy.exc import DBAPIError
 
-from digest import outbox
+from digest import outbox, subscriptions
 from digest.errors import DigestError
 from digest.model import Lane, PaperRow
 from digest.publishing.chunks import is_due
 from workers import tasks
 from workers.app import BULK, PROMPT, app
-from workers.house import clock, house
+from workers.house import house
 
 log = logging.getLogger(__name__)
 
@@ -43,11 +43,13 @@ def collect() -> None:
 
 
 def publish() -> None:
-    """Have due digests composed, if anybody's is and no papers are on their way."""
-    if is_arriving(house().settings.dumps, clock()):
+    """Have due digests composed, if anybody's is and no papers are on their way; wake who was on leave."""
+    now = house().clock()
+    if is_arriving(house().settings.dumps, now):
         return
     with house().reading() as session:
-        is_wanted = session.scalar(select(exists().where(is_due(clock())) & exists(select(PaperRow.id))))
+        is_wanted = session.scalar(select(exists().where(is_due(now)) & exists(select(PaperRow.id))))
+        is_wanted = is_wanted or bool(subscriptions.sleepers_due(session, now))
     if is_wanted:
         enqueue(tasks.publish, queue=BULK)
 
@@ -69,7 +71,7 @@ def sweep() -> None:
     """Have due deliveries of each lane delivered: new ones, deferred ones, those whose worker died."""
     for lane, queue in ((Lane.PROMPT, PROMPT), (Lane.BULK, BULK)):
         with house().reading() as session:
-            due = outbox.waiting(session, lane=lane, now=clock(), at_most=PER_TASK * MOST_TASKS)
+            due = outbox.waiting(session, lane=lane, now=house().clock(), at_most=PER_TASK * MOST_TASKS)
         wanted = min(-(-due // PER_TASK), MOST_TASKS)
         enqueue(tasks.deliver, lane.value, queue=queue, times=wanted)
 
@@ -77,7 +79,7 @@ def sweep() -> None:
 def beat() -> None:
     """Leave a sign of life, and ask a worker for one."""
     with house().writing() as session:
-        tasks.beat(session, "scheduler", clock())
+        tasks.beat(session, "scheduler", house().clock())
     enqueue(tasks.heartbeat, queue=PROMPT)
 
 
@@ -116,7 +118,7 @@ def run() -> None:
         timezone="UTC",
         job_defaults={"misfire_grace_time": None, "coalesce": True, "max_instances": 1},
     )
-    now = clock()
+    now = house().clock()
     for place, (tick, seconds) in enumerate(TICKS.items()):
         first = now + timedelta(seconds=place * 0.2)
         clockwork.add_job(ticking(tick), "interval", seconds=seconds, id=tick.__name__, next_run_time=first)

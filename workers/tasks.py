@@ -12,7 +12,7 @@ from digest import db, delivery, intake, presses, publishing
 from digest.model import Heartbeat, Lane, Subscriber
 from digest.publishing.chunks import is_due
 from workers.app import BULK, PROMPT, app, is_stopping
-from workers.house import clock, house
+from workers.house import house
 
 log = logging.getLogger(__name__)
 
@@ -24,7 +24,7 @@ def collect_dumps() -> None:
     """Load what lies in the dumps folder, and publish if that brought papers."""
     ours = house()
     with ours.writing() as session:
-        loads = intake.collect(session, ours.settings.dumps, now=clock())
+        loads = intake.collect(session, ours.settings.dumps, now=ours.clock())
     for loaded in loads:
         log.info("dump %s: %s, %d papers, %d new", loaded.path.name, loaded.state, loaded.papers, loaded.new)
     if any(loaded.new for loaded in loads):
@@ -34,7 +34,7 @@ def collect_dumps() -> None:
 @app.task(queue=BULK)
 def publish() -> None:
     """Prepare the press for whoever is due now, and let the workers share the subscribers."""
-    ours, now = house(), clock()
+    ours, now = house(), house().clock()
     with ours.writing() as session:
         press = publishing.prepare(session, site=ours.site, templates=ours.templates, now=now)
         starts = chunk_starts(session, now) if press else []
@@ -79,7 +79,7 @@ def deliver(lane: str) -> None:
             site=ours.site,
             templates=ours.templates,
             transport=transport,
-            clock=clock,
+            clock=ours.clock,
             lane=Lane.PROMPT if lane == Lane.PROMPT else None,
             patience=PATIENCE,
             is_stopping=is_stopping,
@@ -92,7 +92,7 @@ def deliver(lane: str) -> None:
 def heartbeat() -> None:
     """Leave a sign of life: broker, worker and database all did their part."""
     with house().writing() as session:
-        beat(session, "worker", clock())
+        beat(session, "worker", house().clock())
 
 
 def beat(session: Session, role: str, now: datetime) -> None:

@@ -45,7 +45,7 @@ def read(
 
     with (
         rooms.opened() as house,
-        house.writing() as session,
+        rooms.writing(house) as session,
         opened(path) as file,
         screen.progress("Importing") as done,
     ):

@@ -61,7 +61,7 @@ def intake(
     A file named here is never moved. Exits with 0 if something was loaded (or was known already), 1 if nothing could be.
     """
     moment = clock(now)
-    with rooms.opened() as house, house.writing() as session:
+    with rooms.opened() as house, rooms.writing(house) as session:
         loads = [
             load(
                 session,

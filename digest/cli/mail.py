@@ -17,7 +17,7 @@ from digest.cli import rooms, screen, status
 from digest.cli.options import AsJson, Limit, Now, OutDir, clock
 
 if TYPE_CHECKING:
-    from digest.cli.rooms import House
+    from digest.house import House
 
 Email = Annotated[str, typer.Argument(metavar="EMAIL", help="A subscriber's address.")]
 
@@ -84,7 +84,7 @@ def collected(house: House, now: datetime) -> list[dict[str, Any]]:
     """Read what lies in the dumps folder."""
     from digest import intake
 
-    with house.writing() as session:
+    with rooms.writing(house) as session:
         loads = intake.collect(session, house.settings.dumps, now=now)
     return [loaded.to_json() for loaded in loads]
 
@@ -95,7 +95,7 @@ def published(house: House, now: datetime) -> dict[str, int]:
 
     with house.reading() as session:
         due = status.due_now(session, now)
-    with house.writing(renders=True) as session, screen.progress("Publishing", total=due) as done:
+    with rooms.writing(house, renders=True) as session, screen.progress("Publishing", total=due) as done:
         report = publishing.publish(
             session, site=house.site, templates=house.templates, now=now, progress=done.by
         )
@@ -109,7 +109,7 @@ def delivered(house: House, now: datetime | None, limit: int | None) -> dict[str
     with house.reading() as session:
         waiting = status.outbox(session)["queued"]
     with (
-        house.writing(renders=True) as session,
+        rooms.writing(house, renders=True) as session,
         house.transport() as transport,
         screen.progress("Delivering", total=min(waiting, limit or waiting)) as done,
         unhurried() as is_stopping,

@@ -1,4 +1,4 @@
-"""The house, opened once for a command: settings, database, site, templates, transport.
+"""The house, opened once for a command.
 
 With an empty data directory everything that is needed is made on the way: the folder, the schema,
 the secrets.
@@ -8,85 +8,43 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterator
-from contextlib import AbstractContextManager, contextmanager
-from dataclasses import dataclass
-from functools import cached_property
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from digest.cli.options import clock
 from digest.errors import BadField, DigestError, UsageError
 
 if TYPE_CHECKING:
     from sqlalchemy import Engine
     from sqlalchemy.orm import Session
 
-    from digest.links import Site
-    from digest.rendering import Templates
+    from digest.house import House
     from digest.settings import Settings
-    from digest.transport import Transport
 
 MENDABLE = ("not a database", "malformed", "disk is full", "readonly", "locked", "unable to open")
-
-
-@dataclass(frozen=True, kw_only=True)
-class House:
-    """What a command works with."""
-
-    settings: Settings
-    engine: Engine
-    site: Site
-
-    @cached_property
-    def templates(self) -> Templates:
-        """Return the templates, read on first use."""
-        from digest.rendering import Templates
-        from digest.settings import templates_dir
-
-        return Templates(templates_dir())
-
-    def reading(self) -> AbstractContextManager[Session]:
-        """Open a session that only reads."""
-        from digest import db
-
-        return db.reading(self.engine)
-
-    @contextmanager
-    def writing(self, *, renders: bool = False) -> Iterator[Session]:
-        """Open a session for a story, if this machine has the keys that the others have.
-
-        Where letters are made it must have the templates, too.
-        """
-        from digest import db, fingerprints
-
-        with db.writing(self.engine) as session:
-            ours = self.templates.fingerprint
-            known = fingerprints.recorded(session).get(fingerprints.TEMPLATES, ours)
-            fingerprints.check(session, self.site, ours if renders else known, now=clock(None))
-            session.commit()
-            yield session
-
-    @contextmanager
-    def transport(self) -> Iterator[Transport]:
-        """Open what takes our mail, and let go of it afterwards."""
-        from digest import transport
-
-        opened = transport.open(self.settings.mail, site=self.site)
-        try:
-            yield opened
-        finally:
-            opened.close()
 
 
 @contextmanager
 def opened() -> Iterator[House]:
     """Open the house: make what is missing, refuse what does not belong together."""
     from digest import db
+    from digest.house import House
 
     settings = read_settings()
     engine = db.connect(settings.database)
     with explaining(engine):
         db.ensure(engine)
         yield House(settings=settings, engine=engine, site=settings.site())
+
+
+@contextmanager
+def writing(house: House, *, renders: bool = False) -> Iterator[Session]:
+    """Open a session for a story, if this machine has the keys that the others have.
+
+    Where letters are made it must have the templates, too.
+    """
+    house.check(renders=renders)
+    with house.writing() as session:
+        yield session
 
 
 @contextmanager

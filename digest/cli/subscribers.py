@@ -85,7 +85,7 @@ def add(
         )
     schedule = editions.schedule_in(cadence=cadence or "", at=at or "", timezone=timezone or "")
     topics = topics_in(topic or [])
-    with rooms.opened() as house, house.writing() as session:
+    with rooms.opened() as house, rooms.writing(house) as session:
         if confirmed:
             subscriber = subscriptions.add(
                 session,
@@ -217,7 +217,7 @@ def edit(
     """
     from digest import subscriptions
 
-    with rooms.opened() as house, house.writing() as session:
+    with rooms.opened() as house, rooms.writing(house) as session:
         subscriber = subscriptions.get(session, email)
         changed = subscriptions.edit(
             session,
@@ -265,7 +265,7 @@ def pause(
     """Send a subscriber on leave, until a day or their return."""
     from digest import subscriptions
 
-    with rooms.opened() as house, house.writing() as session:
+    with rooms.opened() as house, rooms.writing(house) as session:
         subscriber = subscriptions.get(session, email)
         paused = subscriptions.pause(session, subscriber, until, clock(now))
         report = people.report(session, subscriber)
@@ -281,7 +281,7 @@ def resume(email: Email, as_json: AsJson = False) -> None:
     """End a leave. What was missed comes as one catch-up."""
     from digest import subscriptions
 
-    with rooms.opened() as house, house.writing() as session:
+    with rooms.opened() as house, rooms.writing(house) as session:
         subscriber = subscriptions.get(session, email)
         resumed = subscriptions.resume(session, subscriber)
         report = people.report(session, subscriber)
@@ -299,7 +299,7 @@ def remove(email: Email, now: Now = None, as_json: AsJson = False) -> None:
     """
     from digest import subscriptions
 
-    with rooms.opened() as house, house.writing() as session:
+    with rooms.opened() as house, rooms.writing(house) as session:
         report = people.report(session, subscriptions.remove(session, email, now=clock(now)))
         session.commit()
     finish(report, f"{report['email']} is {report['state']}.", as_json)
@@ -321,7 +321,7 @@ def erase(
     """
     from digest import subscriptions
 
-    with rooms.opened() as house, house.writing() as session:
+    with rooms.opened() as house, rooms.writing(house) as session:
         subscriptions.erase(session, house.site, email, now=clock(now), keep_out=keep_out)
         session.commit()
     finish({"email": email, "erased": True}, f"{email} is forgotten.", as_json)

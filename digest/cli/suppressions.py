@@ -44,7 +44,7 @@ def add(
     from digest import addresses, bounces
 
     address = addresses.checked(email)
-    with rooms.opened() as house, house.writing() as session:
+    with rooms.opened() as house, rooms.writing(house) as session:
         is_new = bounces.suppress(
             session, house.site, address.email, bounces.Reason.OPERATOR, note, clock(now)
         )
@@ -61,7 +61,7 @@ def remove(email: Email, as_json: AsJson = False) -> None:
     from digest import bounces
     from digest.errors import NotFound
 
-    with rooms.opened() as house, house.writing() as session:
+    with rooms.opened() as house, rooms.writing(house) as session:
         lifted = bounces.lift(session, house.site, email)
         session.commit()
     if not lifted:

@@ -75,10 +75,15 @@ class Templates:
 
     @cached_property
     def fingerprint(self) -> str:
-        """Return the hash of every template's name and content: machines that differ must not share a Press."""
+        """Return the hash of what letters are made of: machines that differ must not share a Press.
+
+        Pages are left out: a machine may show them in another dress.
+        """
         content = hashlib.sha256()
         for folder in self.folders:
             for path in sorted(path for path in folder.rglob("*") if path.is_file()):
+                if path.is_relative_to(folder / "web"):
+                    continue
                 content.update(f"{path.relative_to(folder).as_posix()}\0".encode())
                 content.update(hashlib.sha256(path.read_bytes()).digest())
         return content.hexdigest()

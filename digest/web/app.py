@@ -7,13 +7,13 @@ from starlette.middleware import Middleware
 from starlette.routing import BaseRoute, Mount, Route
 from starlette.staticfiles import StaticFiles
 
+from digest import house
 from digest.settings import Settings
 from digest.web import (
     confirming,
     feeds,
     front,
     health,
-    house,
     leaving,
     managing,
     outbox,
@@ -21,6 +21,7 @@ from digest.web import (
     papers,
     viewing,
 )
+from digest.web.limits import Limits
 from digest.web.shell import Shell
 
 ROUTES: list[BaseRoute] = [
@@ -51,13 +52,14 @@ ROUTES: list[BaseRoute] = [
 
 def create_app(settings: Settings, *, clock: house.Clock = house.wall_clock) -> Starlette:
     """Return the site, its database opened and checked; `clock` is where time comes in."""
-    opened = house.opened(settings, clock)
+    opened = house.opened(settings, clock=clock)
+    opened.check()
     app = Starlette(
         routes=[*ROUTES, Mount("/static", StaticFiles(directory=pages.static_dir()))],
         middleware=[Middleware(Shell, is_https=opened.site.is_https)],
         exception_handlers=pages.HANDLERS,
     )
-    app.state.house = opened
+    app.state.house, app.state.limits = opened, Limits()
     return app
 
 

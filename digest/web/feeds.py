@@ -16,11 +16,11 @@ from starlette.responses import Response
 
 from digest import catalog, db, links
 from digest.composition import Digest
+from digest.house import House
 from digest.model import Delivery, DeliveryState, Subscriber
 from digest.papers import Paper, display
 from digest.rendering import cards
 from digest.web import house, trending
-from digest.web.house import House
 from digest.web.leaving import theirs
 
 ATOM = "http://www.w3.org/2005/Atom"

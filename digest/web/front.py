@@ -14,6 +14,7 @@ from starlette.responses import HTMLResponse, Response
 
 from digest import addresses, db, subscriptions
 from digest.errors import BadField, BadFilter, UsageError
+from digest.house import House
 from digest.rendering import words
 from digest.web import forms, house, interests, pages, trending
 from digest.web.forms import said
@@ -30,14 +31,14 @@ def show(request: Request) -> Response:
     return HTMLResponse(kept(of).replace(SLOT, forms.stamp(of.site, of.clock())))
 
 
-def kept(of: house.House) -> str:
+def kept(of: House) -> str:
     """Return the page without its stamp, from memory if nothing has changed since it was made."""
     with db.reading(of.engine) as session:
         key = (trending.state_of(session), of.clock().date())
-        return of.once("front", key, lambda: front(of, session, stamp=SLOT))
+        return of.memory.once("front", key, lambda: front(of, session, stamp=SLOT))
 
 
-def front(of: house.House, session: Session, **said: Any) -> str:
+def front(of: House, session: Session, **said: Any) -> str:
     """Return the page as HTML."""
     fields = {
         "email": "",
@@ -101,7 +102,7 @@ def ask(request: Request, form: FormData, typed: Mapping[str, Any]) -> Response:
     meant = None if said(form, "keep") else addresses.probably_meant(address.email)
     if meant:
         return answer(request, 422, meant=meant, **typed)
-    if not of.limits.allows(network(request), now):
+    if not request.app.state.limits.allows(network(request), now):
         return pages.problem(request, 429)
     with db.writing(of.engine) as session:
         subscriptions.ask(
@@ -148,7 +149,7 @@ def as_email(request: Request) -> Response:
     of = house.of(request)
     with db.reading(of.engine) as session:
         key = (trending.state_of(session), of.clock().date())
-        html = of.once("email", key, lambda: trending.as_email(of, session))
+        html = of.memory.once("email", key, lambda: trending.as_email(of, session))
     if html is None:
         return pages.problem(request, 404)
     return HTMLResponse(html, headers=mail_headers())

@@ -10,9 +10,10 @@ from types import MappingProxyType
 from sqlalchemy.orm import Session
 
 from digest import catalog, topics
+from digest.house import House
 from digest.rendering import words
 from digest.topics import Backtest, Index, PerDay
-from digest.web import house, trending
+from digest.web import trending
 
 DAYS = 31  #: looked back upon
 MOST = 4000  #: papers: about a second to index, once for each dump
@@ -48,10 +49,10 @@ class Gauge:
         return topics.backtest(topics.parse(text), self.index, self.days)
 
 
-def gauge(of: house.House, session: Session) -> Gauge:
+def gauge(of: House, session: Session) -> Gauge:
     """Return the gauge, from memory until the catalog changes."""
     now = of.clock()
-    return of.once("gauge", (trending.state_of(session), now.date()), lambda: made(session, now))
+    return of.memory.once("gauge", (trending.state_of(session), now.date()), lambda: made(session, now))
 
 
 def made(session: Session, now: datetime) -> Gauge:

@@ -13,6 +13,7 @@ from starlette.responses import RedirectResponse, Response
 
 from digest import db, editions, links, subscriptions
 from digest.errors import BadField, BadFilter, UsageError
+from digest.house import House
 from digest.model import Subscriber
 from digest.rendering import words
 from digest.web import forms, house, interests, pages
@@ -103,7 +104,7 @@ def settings_page(
     )
 
 
-def gauge_topics(of: house.House, rows: list[TopicRow]) -> None:
+def gauge_topics(of: House, rows: list[TopicRow]) -> None:
     """Note beside each topic that can be read what it would have brought lately."""
     with db.reading(of.engine) as session:
         gauge = interests.gauge(of, session)

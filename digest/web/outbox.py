@@ -115,6 +115,6 @@ def folder(request: Request) -> Path:
     of = house.of(request)
     name = urlsplit(f"//{request.headers.get('host', '')}").hostname or ""
     is_here = name in {"localhost", "::1"} or name.startswith("127.")
-    if not of.shows_outbox or not is_here:
+    if not house.shows_outbox(of) or not is_here:
         raise HTTPException(404)
     return Path(unquote(urlsplit(of.settings.mail).path))

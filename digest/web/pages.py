@@ -13,6 +13,7 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, Response
 
 from digest.errors import Unreachable
+from digest.house import House
 from digest.settings import templates_dir
 from digest.web import house, shell
 
@@ -24,10 +25,10 @@ def page(request: Request, name: str, *, status: int = 200, **said: Any) -> HTML
     return HTMLResponse(rendered(house.of(request), name, **said), status)
 
 
-def rendered(of: house.House, name: str, **said: Any) -> str:
+def rendered(of: House, name: str, **said: Any) -> str:
     """Return a page as HTML."""
     return of.templates.html.get_template(f"web/{name}.html").render(
-        {"site": of.site, "style": style(), "shows_outbox": of.shows_outbox, **said}
+        {"site": of.site, "style": style(), "shows_outbox": house.shows_outbox(of), **said}
     )
 
 

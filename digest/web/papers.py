@@ -10,6 +10,7 @@ from starlette.requests import Request
 from starlette.responses import PlainTextResponse, RedirectResponse, Response
 
 from digest import catalog, db, links
+from digest.house import House
 from digest.papers import Paper, display, title_key
 from digest.rendering import cards, words
 from digest.rendering.cards import Link
@@ -84,7 +85,7 @@ def finders(paper: Paper) -> list[Link]:
 # ── BibTeX ──────────────────────────────────────────────────────────────────────────────────────
 
 
-def entry(paper: Paper, of: house.House) -> str:
+def entry(paper: Paper, of: House) -> str:
     """Return the paper as a BibTeX entry, of what is known and nothing else."""
     kind = "article" if paper.journal else "misc"
     fields = "".join(f"  {name} = {{{value}}},\n" for name, value in fields_of(paper, of))
@@ -99,7 +100,7 @@ def cite_key(paper: Paper) -> str:
     return f"{who or 'paper'}{year}{telling}"
 
 
-def fields_of(paper: Paper, of: house.House) -> Iterator[tuple[str, str]]:
+def fields_of(paper: Paper, of: House) -> Iterator[tuple[str, str]]:
     """Yield the fields of a BibTeX entry."""
     yield "title", "{" + display(paper.title).translate(SPECIAL) + "}"
     if paper.authors:
@@ -121,7 +122,7 @@ def fields_of(paper: Paper, of: house.House) -> Iterator[tuple[str, str]]:
 # ── RIS ─────────────────────────────────────────────────────────────────────────────────────────
 
 
-def ris_fields(paper: Paper, of: house.House) -> Iterator[tuple[str, str]]:
+def ris_fields(paper: Paper, of: House) -> Iterator[tuple[str, str]]:
     """Yield the lines of a RIS entry; every value is one line."""
     yield "TY", "JOUR" if paper.journal else "UNPB"
     yield "TI", one_line(display(paper.title))

@@ -10,13 +10,13 @@ from sqlalchemy.orm import Session
 
 from digest import catalog, links, press, ranking
 from digest.composition import TRENDING, Digest, Section
+from digest.house import House
 from digest.links import Site
 from digest.model import DumpRow
 from digest.papers import Paper
 from digest.ranking import Ranked
 from digest.rendering import Copy, cards, words
 from digest.rendering.cards import Card
-from digest.web.house import House
 
 SHOWN = 10
 FRESH = timedelta(days=2)
@@ -42,7 +42,7 @@ def state_of(session: Session) -> tuple[object, ...]:
 def today(of: House, session: Session) -> Trending | None:
     """Return the list, from memory until the catalog or the day changes."""
     now = of.clock()
-    return of.once("today", (state_of(session), now.date()), lambda: trending(session, of.site, now))
+    return of.memory.once("today", (state_of(session), now.date()), lambda: trending(session, of.site, now))
 
 
 def best(of: House, session: Session, count: int) -> dict[int, Card]:

@@ -13,10 +13,10 @@ from starlette.responses import HTMLResponse, Response
 from digest import copies, db, links, press, presses, subscriptions
 from digest.composition import Digest
 from digest.errors import NotFound
+from digest.house import House
 from digest.model import Delivery, FilterRow, Subscriber
 from digest.rendering import Copy
 from digest.web import house
-from digest.web.house import House
 from digest.web.shell import mail_headers
 
 

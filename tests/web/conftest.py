@@ -14,12 +14,13 @@ from sqlalchemy.orm import Session
 from starlette.testclient import TestClient
 
 from digest import catalog, links, subscriptions
+from digest.house import House
 from digest.links import Site
 from digest.model import Delivery, DumpRow, DumpState, Subscriber, SubscriberState
 from digest.papers import Record
 from digest.settings import Settings
 from digest.web import create_app
-from digest.web.house import House
+from digest.web.limits import Limits
 
 BASE = "http://127.0.0.1:8000"
 
@@ -31,6 +32,10 @@ class Door:
     client: TestClient
     house: House
     clock: Clock
+
+    @property
+    def limits(self) -> Limits:
+        return self.client.app.state.limits
 
     @property
     def site(self) -> Site:

@@ -35,15 +35,15 @@ def test_a_papers_text_stays_text(door, papers):
 
 def test_the_page_is_made_once_until_the_catalog_changes(door, papers, now):
     door.client.get("/")
-    made = door.house.kept["front"]
+    made = door.house.memory.kept["front"]
     door.client.get("/")
-    assert door.house.kept["front"] is made
+    assert door.house.memory.kept["front"] is made
 
     with db.writing(door.house.engine) as session:
         session.add(DumpRow(sha256="1" * 64, path="b", state="loaded", observed_at=now, read_at=now))
         session.commit()
     door.client.get("/")
-    assert door.house.kept["front"] is not made
+    assert door.house.memory.kept["front"] is not made
 
 
 def test_asking_writes_one_pending_row_and_one_letter(door):
@@ -154,11 +154,11 @@ def test_a_site_may_be_closed_or_for_some_domains_only(sqlite_url, tmp_path, clo
 
 def test_one_network_may_not_ask_without_end(door, monkeypatch):
     for number in range(limits.PER_NETWORK[0][0]):
-        assert door.house.limits.allows("192.0.2.0/24", door.clock.now), number
+        assert door.limits.allows("192.0.2.0/24", door.clock.now), number
 
-    assert not door.house.limits.allows("192.0.2.0/24", door.clock.now)
-    assert door.house.limits.allows("198.51.100.0/24", door.clock.now)
-    assert door.house.limits.allows("192.0.2.0/24", door.clock.now + timedelta(minutes=10))
+    assert not door.limits.allows("192.0.2.0/24", door.clock.now)
+    assert door.limits.allows("198.51.100.0/24", door.clock.now)
+    assert door.limits.allows("192.0.2.0/24", door.clock.now + timedelta(minutes=10))
 
 
 def test_behind_our_proxy_each_network_has_limits_of_its_own(sqlite_url, tmp_path, clock):
@@ -175,9 +175,9 @@ def test_behind_our_proxy_each_network_has_limits_of_its_own(sqlite_url, tmp_pat
 def test_what_no_limit_looks_at_is_forgotten(door, monkeypatch):
     monkeypatch.setattr(limits, "REMEMBERED", 50)
     for number in range(100):
-        door.house.limits.allows(f"{number}", door.clock.now + timedelta(hours=number))
+        door.limits.allows(f"{number}", door.clock.now + timedelta(hours=number))
 
-    assert len(door.house.limits.uses) < 52
+    assert len(door.limits.uses) < 52
 
 
 @pytest.mark.parametrize(

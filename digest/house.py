@@ -1,0 +1,95 @@
+"""The house, opened by a door: the settings of this machine, and what follows from them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from functools import cached_property
+from threading import RLock
+from typing import Any, TypeVar
+
+from sqlalchemy import Engine
+from sqlalchemy.orm import Session
+
+from digest import db, fingerprints, transport
+from digest.links import Site
+from digest.rendering import Templates
+from digest.settings import Settings, templates_dir
+from digest.transport import Transport
+
+Thing = TypeVar("Thing")
+Clock = Callable[[], datetime]
+
+
+def wall_clock() -> datetime:
+    """Return the moment it is."""
+    return datetime.now(UTC)
+
+
+class Memory:
+    """What is dear to make and wanted again: kept as long as what it was made from stays the same."""
+
+    def __init__(self) -> None:
+        self.kept: dict[str, tuple[object, Any]] = {}
+        self.making = RLock()
+
+    def once(self, name: str, key: object, make: Callable[[], Thing]) -> Thing:
+        """Return what `make` makes, from memory as long as the key is the same; one thread makes it."""
+        with self.making:
+            if name not in self.kept or self.kept[name][0] != key:
+                self.kept[name] = key, make()
+            thing: Thing = self.kept[name][1]
+            return thing
+
+
+@dataclass(frozen=True, kw_only=True)
+class House:
+    """What every door works with: who we are, the database, the templates, the mail, the clock."""
+
+    settings: Settings
+    engine: Engine
+    site: Site
+    clock: Clock = wall_clock
+    memory: Memory = field(default_factory=Memory)
+
+    @cached_property
+    def templates(self) -> Templates:
+        """Return the templates, read on first use."""
+        return Templates(templates_dir())
+
+    def reading(self) -> AbstractContextManager[Session]:
+        """Open a session that only reads."""
+        return db.reading(self.engine)
+
+    def writing(self) -> AbstractContextManager[Session]:
+        """Open a session for a story."""
+        return db.writing(self.engine)
+
+    @contextmanager
+    def transport(self) -> Iterator[Transport]:
+        """Open what takes our mail, and let go of it afterwards."""
+        opened = transport.open(self.settings.mail, site=self.site)
+        try:
+            yield opened
+        finally:
+            opened.close()
+
+    def check(self, *, renders: bool = True) -> None:
+        """Raise Misfit unless this machine, the database and the other machines belong together.
+
+        Who makes no letters (`renders=False`) needs the keys, but not the templates, of the others.
+        """
+        with self.writing() as session:
+            ours = self.templates.fingerprint
+            known = fingerprints.recorded(session).get(fingerprints.TEMPLATES, ours)
+            fingerprints.check(session, self.site, ours if renders else known, now=self.clock())
+            session.commit()
+
+
+def opened(settings: Settings, *, clock: Clock = wall_clock) -> House:
+    """Open the house; in an empty database its schema is made, another than ours raises Misfit."""
+    engine = db.connect(settings.database)
+    db.ensure(engine)
+    return House(settings=settings, engine=engine, site=settings.site(), clock=clock)
