@@ -1,0 +1,46 @@
+"""Bounces, complaints and suppressions: mail that came back, and addresses we must not write to."""
+
+from digest.bounces.reading import Complaint, Failure, Kind, Nothing, kind_of, read
+from digest.bounces.scoring import (
+    Counted,
+    accept,
+    forgive,
+    frozen_domains,
+    history,
+    record,
+    score,
+)
+from digest.bounces.suppressions import (
+    Reason,
+    Suppressed,
+    hashed,
+    is_suppressed,
+    lift,
+    listing,
+    suppress,
+    suppressed,
+)
+
+__all__ = [
+    "Complaint",
+    "Counted",
+    "Failure",
+    "Kind",
+    "Nothing",
+    "Reason",
+    "Suppressed",
+    "accept",
+    "forgive",
+    "frozen_domains",
+    "hashed",
+    "history",
+    "is_suppressed",
+    "kind_of",
+    "lift",
+    "listing",
+    "read",
+    "record",
+    "score",
+    "suppress",
+    "suppressed",
+]
