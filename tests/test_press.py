@@ -67,6 +67,7 @@ def papers(draw: st.DrawFn, number: int) -> Paper:
         urls=tuple(draw(st.lists(URLS, max_size=3))),
         ids=draw(st.dictionaries(st.sampled_from(["arxiv", "doi"]), st.just("10.5555/a<b>&c"), max_size=2)),
         first_seen_at=NOW,
+        is_sample=draw(st.booleans()),
     )
 
 
@@ -107,6 +108,20 @@ def test_the_joined_letter_is_byte_for_byte_what_premailer_makes_of_the_whole_pa
     letter = press.digest_letter(of_batch, site, digest, copy)
 
     assert letter == press.by_the_book(templates, of_batch, site, digest, copy)
+
+
+def test_a_digest_of_invented_papers_says_so_and_no_other_does(site: Site, templates: Templates) -> None:
+    batch = [replace(FLOW, is_sample=True), ROBOTS]
+    of_batch = pressed(site, templates, batch)
+    said = "These papers are invented: a sample, until your first dump."
+
+    with_sample, without = (
+        press.digest_letter(of_batch, site, trending(paper.id), copy_for()) for paper in batch
+    )
+
+    assert said in with_sample.html
+    assert said in with_sample.text
+    assert "invented" not in without.html + without.text
 
 
 def test_a_letter_of_real_dumps_is_what_premailer_makes_of_it(

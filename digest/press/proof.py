@@ -32,6 +32,7 @@ WHOLE = Paper(
     categories=("cs.LG",),
     urls=("https://github.com/example/whole",),
     first_seen_at=MOMENT,
+    is_sample=True,
 )
 BARE = Paper(id=2, title="Bare", first_seen_at=MOMENT)
 DIGESTS = (

@@ -41,7 +41,7 @@ class Pair(NamedTuple):
 
 NOTHING = Pair(b"", b"")
 #: Parts of the page that are left out unless there is something to say.
-OPTIONAL = frozenset({"next", "anchors", "browser"})
+OPTIONAL = frozenset({"next", "anchors", "browser", "sample"})
 
 
 class Told(NamedTuple):
@@ -132,6 +132,7 @@ class Setter:
         self.text_parts = press.text.parts()
         literals = (piece for piece in press.html.pieces if isinstance(piece, str))
         self.room = budget.HTML_BYTES - VALUES - sum(len(piece.encode()) for piece in literals)
+        self.samples = frozenset(paper.id for paper in press.papers if paper.is_sample)
         self.start = len(unwired(self.set_number(999, False).html))  # noqa: FBT003
         self.letterhead = lru_cache(WORDS_KEPT)(self.set_letterhead)
         self.number = lru_cache(WORDS_KEPT)(self.set_number)
@@ -156,6 +157,7 @@ class Setter:
         subject, header, titled, preheader = self.subject(cadence, tuple(papers[:3]), len(papers), line)
         values = {
             "next": NOTHING,
+            "sample": self.sample(papers),
             "browser": self.browser(copy.browser_url) if copy.browser_url else NOTHING,
             "subject": titled,
             "preheader": preheader,
@@ -279,6 +281,12 @@ class Setter:
         """Return the link to the same digest on the web."""
         html = self.html_parts["browser"].fill({"browser_url": escaped(url)})
         return Pair(wire(html), wire(self.text_parts["browser"].fill({"browser_url": url})))
+
+    def sample(self, papers: Iterable[int]) -> Pair:
+        """Return the line that says so where some of these papers are invented."""
+        if self.samples.isdisjoint(papers):
+            return NOTHING
+        return Pair(wire(between(self.html_parts, "sample")), wire(between(self.text_parts, "sample")))
 
     def set_subject(
         self, cadence: str, leading: tuple[int, ...], count: int, line: str

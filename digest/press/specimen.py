@@ -49,4 +49,4 @@ def specimen() -> dict[str, Any]:
     }
     anchor = {"name": slot("name"), "topic": slot("topic"), "count": slot("count")}
     words = {word: slot(word) for word in WORDS}
-    return {**words, "anchors": [anchor] * 2, "sections": [section] * 2}
+    return {**words, "is_sample": True, "anchors": [anchor] * 2, "sections": [section] * 2}

@@ -59,6 +59,7 @@ class Card:
     abstract: tuple[Run, ...]
     why: str
     links: tuple[Link, ...]
+    is_sample: bool = False  #: the paper is invented
 
     def to_json(self) -> dict[str, Any]:
         """Return the card as a decision can keep it."""
@@ -102,6 +103,7 @@ def bare(paper: Paper, *, page: str, form: Form = Form.FULL) -> Card:
         links=()
         if short
         else labelled(abstract=abstract, pdf=pdf, code=code, page=page, about=spoken(title(paper))),
+        is_sample=paper.is_sample,
     )
 
 
@@ -123,6 +125,7 @@ def told(
         abstract=abstract_runs(paper, in_abstract, form) if in_abstract else card.abstract,
         why=tidy(" · ".join(why)),
         links=card.links,
+        is_sample=card.is_sample,
     )
 
 

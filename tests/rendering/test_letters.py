@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
@@ -160,6 +161,19 @@ def test_links_and_hours_follow_from_the_decision(site: Site, templates: Templat
 
     assert written.subject == "You're in. First digest: Monday 09:00, Tokyo"
     assert f"/m/{site.signing_key_id}.7-2." in written.text
+
+
+def test_a_welcome_with_invented_papers_says_so(site: Site, templates: Templates) -> None:
+    cards = [
+        card(replace(FLOW, is_sample=is_sample), page="https://digest.example.org/papers/11").to_json()
+        for is_sample in (True, False)
+    ]
+
+    with_sample, without = (made(templates, site, "welcome", cards=[one]) for one in cards)
+
+    assert "These papers are invented" in with_sample.text
+    assert "These papers are invented" in with_sample.html
+    assert "invented" not in without.text + without.html
 
 
 def test_a_letter_that_is_not_told_what_it_must_say_is_not_written(site: Site, templates: Templates) -> None:

@@ -5,10 +5,11 @@ from __future__ import annotations
 from datetime import timedelta
 
 import pytest
+from sqlalchemy import update
 
 from digest import bounces, db
 from digest.bounces import Reason
-from digest.model import DumpRow, SubscriberState
+from digest.model import DumpRow, PaperRow, SubscriberState
 from digest.web import limits
 from tests.web.conftest import opened, settings_for
 
@@ -19,6 +20,19 @@ def test_the_field_is_on_top_and_ten_cards_below(door, papers):
     assert page.index('id="email"') < page.index("Today, 20 November") < page.index("Slow Diffusion")
     assert page.count("<h3>") == 10
     assert "12 checked" in page
+
+
+def test_invented_papers_are_marked_as_a_sample_and_others_are_not(door, papers):
+    assert "invented" not in door.client.get("/").text + door.client.get(f"/papers/{papers[0]}").text
+
+    with door.writing() as session:
+        session.execute(update(PaperRow).values(is_sample=True))
+        session.execute(update(DumpRow).values(read_at=door.clock.now + timedelta(seconds=1)))
+        session.commit()
+
+    assert "These papers are invented: a sample" in door.client.get("/").text
+    assert "These papers are invented: a sample" in door.client.get("/email").text
+    assert "This paper is invented: a sample" in door.client.get(f"/papers/{papers[0]}").text
 
 
 def test_an_empty_house_says_what_to_do(door):
