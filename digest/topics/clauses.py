@@ -13,8 +13,9 @@ from functools import lru_cache
 
 from digest import papers
 from digest.papers import Announcement
-from digest.topics import names, phrases, taxonomy, text
+from digest.topics import about, names, phrases, taxonomy, text
 from digest.topics.tree import (
+    About,
     Anywhere,
     Category,
     Identifier,
@@ -45,6 +46,7 @@ FIELDS = {
     "pcat": "pcat", "primary": "pcat",
     "id": "id", "arxiv": "id", "doi": "id", "pmid": "id",
     "is": "is",
+    "about": "about",
     "source": "source", "src": "source",
     "date": "date", "published": "date", "year": "date", "submitteddate": "date",
 }  # fmt: skip
@@ -425,6 +427,15 @@ def _anywhere(value: str, *, quoted: bool, near: int | None) -> Anywhere:
     return Anywhere(tuple(parts), f"all:{shown}")
 
 
+def _about(value: str) -> About:
+    words = tuple(filter(None, text.read(_plain(value)).folded))
+    roots = about.roots_of(words)
+    if not roots:
+        raise Mistake("A description belongs here", suggestion='about:"robots that learn from people"')
+    shown = " ".join(words)
+    return About(words, roots, f'about:"{shown}"' if len(words) > 1 else f"about:{shown}")
+
+
 _READERS: dict[str, Callable[[str], Leaf]] = {
     "au": _author,
     "1au": _first_author,
@@ -434,4 +445,5 @@ _READERS: dict[str, Callable[[str], Leaf]] = {
     "is": _state,
     "source": _source,
     "date": _published,
+    "about": _about,
 }

@@ -7,6 +7,7 @@ of clauses is computed once, whoever holds it: a batch remembers what it has fou
 
 from __future__ import annotations
 
+import math
 from bisect import bisect_left
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -15,11 +16,12 @@ from typing import Any
 
 from digest import papers
 from digest.papers import Paper
-from digest.topics import names, relevance
+from digest.topics import about, names, relevance, sets, text
 from digest.topics.language import Filter
 from digest.topics.plan import Plan
 from digest.topics.postings import Forms, Memory, Postings
 from digest.topics.tree import (
+    About,
     Anywhere,
     Category,
     Identifier,
@@ -49,6 +51,7 @@ class Index:
         self._plan = Plan()
         self._values: list[int] = []
         self._found: dict[str, int] = {}
+        self._mentions: Mapping[tuple[str, ...], Mapping[int, float]] = Memory(self._mention)
         self._told: Mapping[Text, Mapping[int, float]] = Memory(self._tell)
         self._lookup: Mapping[type, Callable[[Any], int]] = {
             Text: self._text,
@@ -60,6 +63,7 @@ class Index:
             Published: self._published,
             Signal: self._signal,
             Anywhere: self._anywhere,
+            About: self._about,
         }
 
     def _documents(self) -> Iterator[tuple[int, str]]:
@@ -131,13 +135,14 @@ class Index:
     def _is_spelled_otherwise(self, leaf: Text) -> bool:
         """Return whether this batch has words for a further spelling; for most clauses it has none."""
         postings, exact = self.postings, leaf.exact
-        return any(map(postings.halves[exact].__getitem__, leaf.tokens)) or any(
-            joined in postings.words or not exact or joined[-1] == "*" for joined, _, _ in leaf.closed
-        )
+        for joined, _, _ in leaf.closed:
+            if joined in postings.words or not exact or joined[-1] == "*":
+                return True
+        return any(map(postings.halves[exact].__getitem__, leaf.tokens))
 
-    def told(self, leaf: Text) -> Mapping[int, float]:
+    def told(self, leaf: Text | About) -> Mapping[int, float]:
         """Return how much a clause says of each paper it matches, 0 to 1; worked out when asked."""
-        return self._told[leaf]
+        return self._scored(leaf, self._rarity) if isinstance(leaf, About) else self._told[leaf]
 
     def _tell(self, leaf: Text) -> Mapping[int, float]:
         count = self._counter(leaf)
@@ -184,6 +189,58 @@ class Index:
         for k, token in enumerate(leaf.tokens):
             for gap, two in halves[token]:
                 yield leaf.gaps[:k] + gap + leaf.gaps[k:], [*forms[:k], *two, *forms[k + 1 :]]
+
+    # ── descriptions ────────────────────────────────────────────────────────────────────────────
+
+    def _about(self, leaf: About) -> int:
+        cut = about.cut(leaf.roots)
+        return sets.of(number for number, score in self.scores(leaf).items() if score >= cut)
+
+    def scores(self, leaf: About) -> Mapping[int, float]:
+        """Return how much each paper has of a description; what it has nothing of is left out.
+
+        No other paper of the batch has a say in it.
+        """
+        return self._scored(leaf, about.weight_of)
+
+    def _scored(self, leaf: About, weight_of: Callable[[tuple[str, ...]], float]) -> Mapping[int, float]:
+        scores: defaultdict[int, float] = defaultdict(float)
+        phrases = [*dict.fromkeys((root,) for root in leaf.roots), *about.pairs_of(leaf.roots)]
+        whole = sum(weight_of(phrase) for phrase in phrases if len(phrase) == 1)
+        for phrase in phrases:
+            self._add_scores(scores, weight_of(phrase) / whole, self._mentions[phrase])
+        return dict(scores)
+
+    def _rarity(self, phrase: tuple[str, ...]) -> float:
+        """Return how much a root or a pair says in this batch: more if few papers have it."""
+        weight = about.RARE_PAIR_WEIGHT if len(phrase) > 1 else 1.0
+        return weight * math.log(1 + self.size / (1 + len(self._mentions[phrase])))
+
+    def _add_scores(self, scores: dict[int, float], weight: float, mentions: Mapping[int, float]) -> None:
+        length = self.postings.length
+        for number, frequency in mentions.items():
+            words = length(number) + length(self.size + number)
+            scores[number] += weight * about.saturated(frequency, words)
+
+    def _mention(self, roots: tuple[str, ...]) -> Mapping[int, float]:
+        """Return how often words with these roots stand in a row in each paper, titles weighted."""
+        found: defaultdict[int, float] = defaultdict(float)
+        gaps = " " * (len(roots) - 1)
+        for document in self.postings.found_in([self._rooted.get(root, ()) for root in roots], gaps):
+            if document < self.size:
+                found[document] += about.TITLE_WEIGHT
+            elif document < 2 * self.size:
+                found[document - self.size] += 1
+        return dict(found)
+
+    @cached_property
+    def _rooted(self) -> Mapping[str, Forms]:
+        """The words of this batch by their root."""
+        rooted: defaultdict[str, list[int]] = defaultdict(list)
+        for word, at in self.postings.words.items():
+            if word.islower():
+                rooted[about.root(text.stem(word))].append(at)
+        return {root: tuple(words) for root, words in rooted.items()}
 
     # ── people ──────────────────────────────────────────────────────────────────────────────────
 

@@ -8,6 +8,7 @@ from itertools import pairwise
 
 from digest.topics import sets
 
+MARGIN = 1000
 #: The documents of a pair found in more places than this are kept as a set.
 MANY = 12
 
@@ -21,7 +22,14 @@ class Pairs:
 
     def __init__(self, row: str, typed: str, glue: str, document_at: Sequence[int]):
         self._width = width = max(map(ord, set(row) | set(typed))) + 1
-        self._document_at = document_at
+        # The same numbers over and over: one object each, and lists, which hand them out at no cost.
+        numbers = [*range(max(width, max(document_at) + 1))]
+        # One place of the margin behind the last word, so that every word has a neighbour.
+        end = len(glue) + 1
+        self._words = words = [*map(numbers.__getitem__, map(ord, row[:end]))]
+        self._typed = as_typed = [*map(numbers.__getitem__, map(ord, typed[:end]))]
+        self._document_at = [*map(numbers.__getitem__, document_at)]
+        margin = [0] * MARGIN
         self._places: defaultdict[int, list[int]] = defaultdict(list)
         # One place of the margin behind the last word, so that every word has a neighbour.
         words = [*map(ord, row[: len(glue) + 1])]
@@ -37,11 +45,11 @@ class Pairs:
         while at >= 0:
             self._followers[words[at]].add(words[at + 1])
             at = glue.find("-", at + 1)
+        words.extend(margin)
+        as_typed.extend(margin)
         many = max(MANY, max(document_at) // 256)
         self._documents = {
-            key: sets.of(map(document_at.__getitem__, places))
-            for key, places in self._places.items()
-            if len(places) > many
+            key: self.documents_at(places) for key, places in self._places.items() if len(places) > many
         }
 
     def documents(self, left: int, right: int) -> int:
@@ -49,22 +57,38 @@ class Pairs:
         key = left * self._width + right
         found = self._documents.get(key)
         if found is None:
-            return sets.of(map(self._document_at.__getitem__, self._places.get(key, ())))
+            return self.documents_at(self._places.get(key, ()))
         return found
 
     def places(self, left: int, right: int) -> Sequence[int]:
         """Return where the first of two neighbours stands."""
         return self._places.get(left * self._width + right, ())
 
-    def rarest(self, words: Sequence[int]) -> tuple[int, Sequence[int]]:
-        """Return which two neighbours in `words` are found least often, and where."""
+    def in_a_row(self, wanted: Sequence[int]) -> tuple[int, Sequence[int]]:
+        """Return where words stand in turn: their rarest pair is looked up, the others are looked at.
+
+        The places are those of the pair; the number says how far behind the first word they are.
+        """
         found, width = self._places, self._width
-        which, rarest = 0, found.get(words[0] * width + words[1], ())
-        for i in range(1, len(words) - 1):
-            places = found.get(words[i] * width + words[i + 1], ())
-            if len(places) < len(rarest):
-                which, rarest = i, places
-        return which, rarest
+        which, places = 0, found.get(wanted[0] * width + wanted[1], [])
+        for i in range(1, len(wanted) - 1):
+            others = found.get(wanted[i] * width + wanted[i + 1], [])
+            if len(others) < len(places):
+                which, places = i, others
+        for k, word in enumerate(wanted):
+            if k != which and k != which + 1:
+                places = self._with(word, k - which, places)
+        return which, places
+
+    def _with(self, word: int, away: int, places: list[int]) -> list[int]:
+        """Return those of `places` which have a word so far away from them, folded or as typed."""
+        words, typed = self._words, self._typed
+        found = [at for at in places if words[at + away] == word]
+        return found or [at for at in places if typed[at + away] == word]
+
+    def documents_at(self, places: Iterable[int]) -> int:
+        """Return the documents in which `places` are."""
+        return sets.of(map(self._document_at.__getitem__, places))
 
     def followers(self, word: int) -> Iterable[int]:
         """Return the words that follow a word after a hyphen."""

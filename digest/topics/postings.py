@@ -13,7 +13,7 @@ from functools import cached_property
 from itertools import chain, repeat
 from typing import TypeAlias, TypeVar
 
-from digest.topics import phrases, sets, text
+from digest.topics import pairs, phrases, sets, text
 from digest.topics.pairs import Pairs
 
 #: The words of a batch that one token stands for.
@@ -29,7 +29,7 @@ PATIENCE = 40
 #: A word is searched for in all its forms if they are no more than this.
 FEW = 4
 #: A place before the beginning or behind the end is in the margin, where no word stands.
-MARGIN = chr(0) * 1000
+MARGIN = chr(0) * pairs.MARGIN
 
 _Key = TypeVar("_Key")
 _Value = TypeVar("_Value")
@@ -162,8 +162,12 @@ class Postings:
         """Return the documents in which a word of each of `forms` stands in turn, glued as `gaps` ask."""
         if len(forms) == 1:
             return self.having(forms[0])
-        if gaps == " " and self._table is not None:
-            return self._beside(forms[0], forms[1], self._table)
+        table = self._table
+        if table is not None and not gaps.strip():
+            if len(forms) == 2:
+                return self._beside(forms[0], forms[1], table)
+            if all(forms) and max(map(len, forms)) == 1:
+                return table.documents_at(table.in_a_row([words[0] for words in forms])[1])
         return sets.of(map(self._document_at.__getitem__, self._places(forms, gaps)))
 
     def _beside(self, lefts: Forms, rights: Forms, table: Pairs) -> int:
@@ -192,18 +196,12 @@ class Postings:
         return [place for place in places if phrases.glue_fits(gaps, self.glue, place)]
 
     def _looked_up(self, words: Sequence[int], table: Pairs) -> Iterable[int]:
-        """Return where single words stand in turn: where their rarest pair does, if the others do too."""
-        which, places = table.rarest(words)
-        for k, word in enumerate(words):
-            if k not in (which, which + 1):
-                row = self.typed if word in self._as_typed else self.row
-                sign, away = chr(word), k - which
-                places = [at for at in places if row[at + away] == sign]
+        """Return where single words stand in turn."""
+        which, places = table.in_a_row(words)
         return [at - which for at in places] if which else places
 
     def _paired(self, forms: Sequence[Forms], table: Pairs) -> Iterable[int]:
-        pairs = [table.places(left, right) for left in forms[0] for right in forms[1]]
-        places = chain.from_iterable(pairs)
+        places = chain.from_iterable(table.places(left, right) for left in forms[0] for right in forms[1])
         return self._where_all(places, forms, known=(0, 1)) if len(forms) > 2 else places
 
     def _where_all(
@@ -266,7 +264,7 @@ class Postings:
         if len(forms) > 1:
             yield from map(self._document_at.__getitem__, self._places(forms, gaps))
             return
-        for document in sets.members(self.having(forms[0])):
+        for document in sets.members(self.having(forms[0]) if forms[0] else 0):
             yield from repeat(document, self.count(document, forms[0]))
 
     def count(self, document: int, words: Forms) -> int:

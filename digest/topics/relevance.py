@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from digest.topics import sets
 from digest.topics.language import Filter
-from digest.topics.tree import And, Anywhere, Node, Or, Text
+from digest.topics.tree import About, And, Anywhere, Node, Or, Text
 
 if TYPE_CHECKING:
     from digest.topics.index import Index
@@ -38,7 +38,7 @@ def of(index: Index, filter_: Filter, matches: int) -> dict[int, float]:
     return {number: score / best for number, score in scores.items()}
 
 
-def _weighted(node: Node, weight: float) -> Iterator[tuple[Text, float]]:
+def _weighted(node: Node, weight: float) -> Iterator[tuple[Text | About, float]]:
     """Yield the clauses about words that speak for a paper, with their weights; a repeated one counts last."""
     if isinstance(node, And):
         for child in node.children:
@@ -46,7 +46,7 @@ def _weighted(node: Node, weight: float) -> Iterator[tuple[Text, float]]:
     elif isinstance(node, Or):
         for place, child in enumerate(node.children):
             yield from _weighted(child, weight / (1 + FURTHER_NAME * place))
-    elif isinstance(node, Text):
+    elif isinstance(node, Text | About):
         yield node, weight
     elif isinstance(node, Anywhere):
         yield from ((part, weight) for part in node.parts if isinstance(part, Text))

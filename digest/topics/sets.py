@@ -4,9 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
+#: From so many numbers on it is cheaper to set bits in place.
+MANY = 8
+
 
 def of(numbers: Iterable[int]) -> int:
-    """Return the set of `numbers`, which are few."""
+    """Return the set of `numbers`."""
+    numbers = [*numbers]
+    if len(numbers) > MANY:
+        return of_many(numbers, max(numbers) + 1)
     bits = 0
     for number in numbers:
         bits |= 1 << number
@@ -14,7 +20,7 @@ def of(numbers: Iterable[int]) -> int:
 
 
 def of_many(numbers: Iterable[int], size: int) -> int:
-    """Return the set of `numbers` below `size`, which may be many: their bits are set in place."""
+    """Return the set of `numbers`, all below `size`."""
     bits = bytearray(size // 8 + 1)
     for number in numbers:
         bits[number >> 3] |= 1 << (number & 7)

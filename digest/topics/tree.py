@@ -97,6 +97,15 @@ class Anywhere:
 
 
 @dataclass(frozen=True, slots=True)
+class About:
+    """A description in words of one's own."""
+
+    words: tuple[str, ...]  #: folded
+    roots: tuple[str, ...]  #: those that say something, without their endings
+    canonical: str
+
+
+@dataclass(frozen=True, slots=True)
 class Not:
     """What must not be."""
 
@@ -123,7 +132,9 @@ class Or:
     depth: int
 
 
-Leaf: TypeAlias = Text | Person | Category | Identifier | State | Source | Published | Signal | Anywhere
+Leaf: TypeAlias = (
+    Text | Person | Category | Identifier | State | Source | Published | Signal | Anywhere | About
+)
 Node: TypeAlias = Leaf | Not | And | Or
 
 
