@@ -6,7 +6,6 @@ import pytest
 
 from digest import topics
 from digest.papers import display
-from digest.topics import Word
 from tests.topics.cast import KITCHEN, paper
 
 
