@@ -7,10 +7,11 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from digest.papers import Paper
-from digest.topics import names, phrases, text, tree
+from digest.topics import about, names, phrases, text, tree
 from digest.topics.index import FIELDS, Index, fields_of, texts_of
 from digest.topics.language import Filter
 from digest.topics.tree import (
+    About,
     And,
     Anywhere,
     Category,
@@ -25,6 +26,8 @@ from digest.topics.tree import (
     State,
     Text,
 )
+
+MOST_TOLD = 4  #: words of a description that a reason names
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,6 +110,8 @@ class _Page:
 
     def words(self, leaf: Leaf) -> list[Word]:
         """Return the words of the paper that a clause found."""
+        if isinstance(leaf, About):
+            return [self._word(place, at, at) for place in (0, 1) for at in self._telling(leaf, place)]
         if not isinstance(leaf, Text):
             return []
         return [
@@ -114,6 +119,15 @@ class _Page:
             for place in fields_of(leaf)
             if place in self.rows
             for first, last in self._stretches(leaf, place)
+        ]
+
+    def _telling(self, leaf: About, place: int) -> list[int]:
+        """Return the parts of a text that share a root with a description and say something."""
+        if place not in self.rows:
+            return []
+        wanted = {root for root in leaf.roots if about.weight_of((root,)) == 1}
+        return [
+            at for at, word in enumerate(self.rows[place].folded) if about.root(text.stem(word)) in wanted
         ]
 
     def _stretches(self, leaf: Text, place: int) -> Iterator[tuple[int, int]]:
@@ -135,6 +149,9 @@ class _Page:
 
     def reason(self, leaf: Leaf, words: list[Word]) -> str:
         """Return in a few words what a clause found in the paper."""
+        if isinstance(leaf, About):
+            found = dict.fromkeys(word.text.lower() for word in words)
+            return f"about {', '.join([*found][:MOST_TOLD]) or leaf.canonical}"
         if words:
             fields = dict.fromkeys(word.field for word in words)
             return f"{_shown(leaf)} in the {' and '.join(fields)}"
@@ -175,6 +192,8 @@ class _Page:
         elif isinstance(node, Not):
             found = [self.reason(leaf, self.words(leaf)) for leaf in _parts(node.child) if self.holds(leaf)]
             yield f"excluded: {', '.join(found) or node.child.canonical}"
+        elif isinstance(node, About):
+            yield f"too little about {' '.join(node.words)}"
         else:
             yield f"no {_shown(node)}{_where(node)}"
 
