@@ -139,6 +139,11 @@ def bounce_address(site: Site, delivery_id: int) -> str:
     return sealed_address(site, "bounce", str(delivery_id))
 
 
+def envelope_sender(site: Site, delivery_id: int) -> str:
+    """Return where a delivery comes back to if it fails: its own address, if we take mail in."""
+    return bounce_address(site, delivery_id) if site.inbound_domain else site.sender_address
+
+
 def leave_address(site: Site, subscriber_id: int, epoch: int) -> str:
     """Return the address to which any mail lets one subscriber leave; it can do nothing else."""
     return sealed_address(site, "leave", f"{subscriber_id}-{epoch}")

@@ -51,6 +51,9 @@ class Settings(BaseSettings):
     log_format: Literal["text", "json"] = Field(default="text", description="How logs are written.")
     host: str = Field(default="127.0.0.1", description="Where the web door listens.")
     port: int = Field(default=8000, description="And on which port.", ge=0, le=65535)
+    inbound: str = Field(default="", description="Where mail for us is taken in; empty: none is.")
+    inbound_domain: str = Field(default="", description="The domain of mail for us.")
+    operator_email: str = Field(default="", description="Who is written to when something is wrong.")
     proxies: int = Field(default=0, description="Proxies of ours before the web door.", ge=0, le=9)
 
     @field_validator("base_url")
@@ -87,6 +90,19 @@ class Settings(BaseSettings):
         parts = [part.strip() for part in value.split(",") if part.strip()]
         if value.strip() not in {"open", "closed"} and not all("." in part for part in parts):
             raise ValueError("write open, closed, or domains: uni.example, lab.example")
+        return value.strip()
+
+    @field_validator("inbound")
+    @classmethod
+    def check_inbound(cls, value: str) -> str:
+        """Refuse what no mail could come in through."""
+        for url in value.replace(",", " ").split():
+            parts = urlsplit(url)
+            is_place = bool(parts.hostname and parts.port) or (parts.scheme == "lmtp" and bool(parts.path))
+            if parts.scheme not in {"lmtp", "smtp"} or not is_place:
+                raise ValueError(
+                    "write lmtp://127.0.0.1:8024, lmtp:///run/digest/lmtp.sock or smtp://0.0.0.0:25"
+                )
         return value.strip()
 
     @classmethod
@@ -136,6 +152,11 @@ class Settings(BaseSettings):
         return self.dumps_dir or self.data_dir / "dumps"
 
     @property
+    def inbound_urls(self) -> tuple[str, ...]:
+        """Return where mail for us is taken in."""
+        return tuple(self.inbound.replace(",", " ").split())
+
+    @property
     def is_sample_allowed(self) -> bool:
         """Return whether sample content may exist: only while all mail stays in the local Maildir."""
         return self.mail_url is None and self.database_url is None and Site(url=self.base_url).is_local
@@ -160,6 +181,7 @@ class Settings(BaseSettings):
             postal_address=self.postal_address,
             keys=tuple(key.strip().encode() for key in ring.split(",") if key.strip()),
             pepper=pepper.encode(),
+            inbound_domain=(self.inbound_domain or address.rpartition("@")[2]) if self.inbound else "",
         )
 
     def kept_secret(self, name: str) -> str:

@@ -20,7 +20,7 @@ from kombu.exceptions import OperationalError
 from sqlalchemy import exists, select
 from sqlalchemy.exc import DBAPIError
 
-from digest import outbox, subscriptions
+from digest import outbox, subscriptions, watching
 from digest.errors import DigestError
 from digest.model import Lane, PaperRow
 from digest.publishing.chunks import is_due
@@ -79,7 +79,7 @@ def sweep() -> None:
 def beat() -> None:
     """Leave a sign of life, and ask a worker for one."""
     with house().writing() as session:
-        tasks.beat(session, "scheduler", house().clock())
+        watching.beat(session, "scheduler", house().clock())
     enqueue(tasks.heartbeat, queue=PROMPT)
 
 

@@ -8,8 +8,8 @@ from datetime import datetime, timedelta
 from sqlalchemy import func, select
 from sqlalchemy.orm import Session
 
-from digest import db, delivery, intake, presses, publishing
-from digest.model import Heartbeat, Lane, Subscriber
+from digest import delivery, intake, presses, publishing, watching
+from digest.model import Lane, Subscriber
 from digest.publishing.chunks import is_due
 from workers.app import BULK, PROMPT, app, is_stopping
 from workers.house import house
@@ -92,12 +92,4 @@ def deliver(lane: str) -> None:
 def heartbeat() -> None:
     """Leave a sign of life: broker, worker and database all did their part."""
     with house().writing() as session:
-        beat(session, "worker", house().clock())
-
-
-def beat(session: Session, role: str, now: datetime) -> None:
-    """Write down that a role is alive."""
-    row = {"role": role, "at": now}
-    adding = db.upsert(session, Heartbeat).values(row)
-    session.execute(adding.on_conflict_do_update(index_elements=["role"], set_=row))
-    session.commit()
+        watching.beat(session, "worker", house().clock())

@@ -14,9 +14,10 @@ from email.message import Message
 from enum import StrEnum
 
 #: An enhanced status (RFC 3463) among words.
-STATUS = re.compile(r"(?<![\d.])([245])\.(\d{1,3})\.(\d{1,3})(?![\d.])")
+STATUS = re.compile(r"(?<![\d.])([45])\.(\d{1,3})\.(\d{1,3})(?![\d.]*\d)")
 ADDRESS = re.compile(r"[^\s<>\"'(),:;]+@[^\s<>\"'(),:;]+")
 LONGEST = 300  #: characters kept of what a server said
+NEAR = 400  #: characters in which a reason follows an address
 
 
 class Kind(StrEnum):
@@ -116,10 +117,10 @@ def report_in(message: Message) -> Failure | Nothing | None:
 
 def is_failure(block: Message) -> bool:
     """Return whether the recipient of this block will not get the letter."""
-    action = str(block.get("Action", "")).strip().lower().split(" ")[0]
-    if action:
-        return action == "failed"
-    return str(block.get("Status", "")).strip().startswith(("4", "5"))
+    action = str(block.get("Action", "")).strip().lower()
+    if action.startswith(("delay", "deliver", "relay", "expand")):
+        return False
+    return action.startswith("fail") or str(block.get("Status", "")).strip().startswith(("4", "5"))
 
 
 def failure_of(blocks: list[Message]) -> Failure:
@@ -180,7 +181,7 @@ def fields(part: Message) -> dict[str, str]:
 # ── reports made for people ─────────────────────────────────────────────────────────────────────
 
 
-def failure_in_words(message: Message) -> Failure | None:
+def failure_in_words(message: Message) -> Failure | Nothing | None:
     """Return the failure that a server tells of in prose, as flufl.bounce finds it."""
     from flufl.bounce import all_failures
 
@@ -188,23 +189,29 @@ def failure_in_words(message: Message) -> Failure | None:
         passing, lasting = all_failures(message)
     except Exception:  # noqa: BLE001  (it stumbles over mail that lacks what every mail should have)
         return None
-    if not passing and not lasting:
-        return None
-    words = prose(message)
+    if not lasting:
+        return Nothing(because="a warning: they go on trying") if passing else None
+    recipients = sorted(address.decode("ascii", "replace") for address in lasting)
+    words = near(prose(message), recipients[0])
     found = STATUS.search(words)
     status = found[0] if found else ""
-    kind = kind_of(status, words) if lasting else Kind.SOFT
     return Failure(
-        kind=kind,
+        kind=kind_of(status, words),
         status=status,
-        said=spoken(words[max(0, found.start() - 40) :] if found else words),
+        said=spoken(words),
         told_by="words",
-        recipients=tuple(sorted(address.decode("ascii", "replace") for address in lasting or passing)),
+        recipients=tuple(recipients),
     )
 
 
+def near(text: str, address: str) -> str:
+    """Return what is said right after an address is named: servers speak politely before and long after."""
+    place = text.lower().find(address.lower())
+    return text[place + len(address) : place + len(address) + NEAR] if place >= 0 else text[: 2 * NEAR]
+
+
 def prose(message: Message) -> str:
-    """Return the text of a mail up to the letter it quotes, at most some pages of it."""
+    """Return the text of a mail, at most some pages of it."""
     for part in message.walk():
         if part.get_content_maintype() == "text":
             payload = part.get_payload(decode=True)
@@ -222,7 +229,7 @@ NOBODY = re.compile(
     re.IGNORECASE | re.DOTALL,
 )  # fmt: skip
 FULL = re.compile(
-    r"quota|mailbox (?:is )?full|over ?(?:its|their)? ?(?:storage|quota)|too large|try again", re.IGNORECASE
+    r"quota|mailbox (?:is )?full|over ?(?:its|their)? ?(?:storage|quota)|too large", re.IGNORECASE
 )
 UNWANTED = re.compile(
     r"\bspam|\bblocked?\b|block ?list|black ?list|blacklist|reputation|\bdmarc\b|\bdkim\b|\bspf\b|polic(?:y|ies)|"
@@ -231,7 +238,7 @@ UNWANTED = re.compile(
 )
 
 #: What of class 5 is not hard, by subject and detail (RFC 3463, RFC 7505, and what servers do).
-SOFT = frozenset({"2.2", "2.3", "2.4", "3.0", "3.1", "3.2", "3.3", "3.4", "4.5", "4.6", "4.7"})
+SOFT = frozenset({"2.2", "2.3", "2.4", "3.1", "3.2", "3.3", "3.4", "4.5", "4.6", "4.7"})
 OURS = frozenset({"1.7", "1.8", "5.1", "5.2", "5.3", "5.4", "5.5", "5.6"})
 
 
@@ -272,6 +279,17 @@ def kind_of_words(words: str, code: int | None, phase: str) -> Kind:
     if FULL.search(words) or code in {452, 552} or (code or 500) < 500:
         return Kind.SOFT
     return Kind.POLICY if phase == "dot" else Kind.HARD
+
+
+def refused(code: int | None, reply: str, *, phase: str) -> Failure:
+    """Return the failure that a server told us of to our face."""
+    found = STATUS.search(reply)
+    return Failure(
+        kind=kind_of(found[0] if found else "", reply, code=code, phase=phase),
+        status=found[0] if found else "",
+        said=spoken(f"{code or ''} {reply}"),
+        told_by="smtp",
+    )
 
 
 def spoken(words: str) -> str:

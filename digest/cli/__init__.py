@@ -47,6 +47,7 @@ app.command(rich_help_panel=HOUSE)(init.init)
 app.command(rich_help_panel=HOUSE)(roles.web)
 app.command(rich_help_panel=HOUSE)(roles.worker)
 app.command(rich_help_panel=HOUSE)(roles.scheduler)
+app.command(rich_help_panel=HOUSE)(roles.inbound)
 app.add_typer(database.app, name="db", rich_help_panel=HOUSE)
 
 app.command(rich_help_panel=PAPERS)(dumps.intake)

@@ -1,4 +1,4 @@
-"""`digest up` and its parts: `web`, `worker`, `scheduler`, one role each."""
+"""`digest up` and its parts: `web`, `worker`, `scheduler`, `inbound`, one role each."""
 
 from __future__ import annotations
 
@@ -47,6 +47,21 @@ def scheduler() -> None:
     It sees new dumps, due digests and deliveries left behind. One is enough.
     """
     become("scheduler")
+
+
+def inbound() -> None:
+    """Take in mail for us: what bounced, complaints, and who leaves by mail.
+
+    Listens where DIGEST_INBOUND says; off unless that is set.
+    """
+    from digest import house, logs
+    from digest import inbound as door
+
+    settings = rooms.read_settings()
+    logs.set_up(settings.log_format)
+    opened = house.opened(settings)
+    opened.check(renders=False)
+    door.serve(opened)
 
 
 def become(role: str) -> None:

@@ -229,7 +229,7 @@ def tree(settings: Settings) -> Iterator[list[Child]]:
             embedded.start()
             children.append(embedded)
             environment["DIGEST_BROKER_URL"] = embedded.url
-        for name, arguments in ROLES.items():
+        for name, arguments in (ROLES | (INBOUND if settings.inbound else {})).items():
             child = Child(name=name, command=[sys.executable, *arguments], environment=environment)
             child.start()
             children.append(child)
@@ -245,6 +245,7 @@ ROLES = {
     "web": ["-m", "digest", "web"],
     "scheduler": ["-m", "workers", "scheduler"],
 }
+INBOUND = {"inbound": ["-m", "digest", "inbound"]}  #: only where it is to listen
 
 
 def settings_of(settings: Settings) -> dict[str, str]:

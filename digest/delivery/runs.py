@@ -241,7 +241,7 @@ class Run:
         self.tally["sent"] += len(sent)
         for outcome in outcomes:
             if outcome.verdict is not Verdict.ACCEPTED:
-                self.settle_unsent(going[outcome.delivery_id].delivery, outcome, now)
+                self.settle_unsent(going[outcome.delivery_id], outcome, now)
         tried = [evidence(each, began_at) for each in outcomes if each.verdict is not Verdict.UNTRIED]
         outbox.keep_attempts(self.session, tried, lease=lease, now=now)
         failpoints.reach("settling")
@@ -252,12 +252,13 @@ class Run:
         if len(sent) < len(accepted):
             log.warning("%d letters were accepted after their lease was over", len(accepted) - len(sent))
 
-    def settle_unsent(self, delivery: Claimed, outcome: Outcome, now: datetime) -> None:
+    def settle_unsent(self, written: Written, outcome: Outcome, now: datetime) -> None:
         """Keep what became of one letter that was not accepted."""
-        reason, was = in_words(outcome), DeliveryState.SENDING
+        delivery, reason, was = written.delivery, in_words(outcome), DeliveryState.SENDING
         match outcome.verdict:
             case Verdict.REFUSED:
                 self.end(delivery, DeliveryState.FAILED, reason, was=was, now=now)
+                self.count_refusal(written, outcome, now)
             case Verdict.DEFERRED:
                 due_at = outbox.next_try(delivery.id, delivery.attempts + 1, now)
                 self.put_back(delivery, reason, was=was, due_at=due_at, is_tried=True)
@@ -270,6 +271,21 @@ class Run:
             case Verdict.IN_DOUBT:
                 outbox.remark(self.session, delivery.id, f"in doubt: {reason}", lease=delivery.lease)
                 self.tally["in_doubt"] += 1
+
+    def count_refusal(self, written: Written, outcome: Outcome, now: datetime) -> None:
+        """Hold a refusal for good against the address, as if the mail had come back."""
+        delivery, reader = written.delivery, written.reader
+        if delivery.email is None or delivery.letter == "alarm":
+            return
+        bounces.record(
+            self.session,
+            self.site,
+            delivery.email,
+            bounces.refused(outcome.code, outcome.reply, phase=outcome.phase),
+            now=now,
+            delivery_id=delivery.id,
+            cadence=reader.schedule.cadence if reader else "daily",
+        )
 
 
 def spoilt(delivery: Claimed, written: Written | None) -> tuple[DeliveryState, str] | None:

@@ -55,7 +55,7 @@ def write(desk: Desk, delivery: Claimed) -> Written | None:
         reader=reader,
         message=Message(
             delivery_id=delivery.id,
-            sender=desk.site.sender_address,
+            sender=links.envelope_sender(desk.site, delivery.id),
             recipient=delivery.email or "",
             content=content,
         ),

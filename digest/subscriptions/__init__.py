@@ -7,7 +7,7 @@ from digest.addresses import key as email_key
 from digest.subscriptions.asking import Answer, Asked, ask, confirm, confirmation_in
 from digest.subscriptions.changing import edit, pause, resume, schedule_with, sleepers_due, wake
 from digest.subscriptions.importing import Imported, Problem, import_rows, rows_in
-from digest.subscriptions.leaving import can_undo, erase, remove, undo, unsubscribe
+from digest.subscriptions.leaving import can_undo, erase, leave, remove, undo, unsubscribe
 from digest.subscriptions.people import (
     Topic,
     add,
@@ -41,6 +41,7 @@ __all__ = [
     "find",
     "get",
     "import_rows",
+    "leave",
     "listing",
     "pause",
     "remove",

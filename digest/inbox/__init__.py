@@ -1,0 +1,13 @@
+"""The inbox: mail that arrives for us is kept until it is understood.
+
+ taken in, committed ─▶ understood: what it asks is done, and it is not kept
+                    └─▶ not understood: shunted, and shown by `digest inbox list`
+
+Nothing counts without proof: a bounce names a delivery by an address that only we can make, a
+complaint shows a letter of ours. Whoever the From line names is never believed.
+"""
+
+from digest.inbox.keeping import get, keep, listing, prune
+from digest.inbox.understanding import is_for_us, look, look_through
+
+__all__ = ["get", "is_for_us", "keep", "listing", "look", "look_through", "prune"]

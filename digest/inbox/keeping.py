@@ -1,0 +1,54 @@
+"""Keeping: every mail has a row from the moment we say yes to it until it is understood."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+
+from sqlalchemy import delete, select
+from sqlalchemy.orm import Session
+
+from digest.errors import NotFound
+from digest.model import MailIn, MailState
+
+KEPT_FOR = timedelta(days=90)  #: how long we wait for somebody to look at what we did not understand
+
+
+def keep(session: Session, *, sender: str, recipients: list[str], content: bytes, now: datetime) -> list[int]:
+    """Keep a mail for each of its recipients, for good, and return the ids."""
+    rows = [
+        MailIn(
+            received_at=now,
+            sender=sender[:320],
+            recipient=recipient[:320],
+            content=content,
+            state=MailState.NEW,
+        )
+        for recipient in recipients
+    ]
+    session.add_all(rows)
+    session.commit()
+    return [row.id for row in rows]
+
+
+def listing(session: Session, *, state: MailState | None = None, limit: int | None = None) -> list[MailIn]:
+    """Return the mails that are kept, oldest first."""
+    query = select(MailIn).order_by(MailIn.id).limit(limit)
+    if state is not None:
+        query = query.where(MailIn.state == state)
+    return list(session.scalars(query))
+
+
+def get(session: Session, number: int) -> MailIn:
+    """Return a mail, or raise NotFound."""
+    row = session.get(MailIn, number)
+    if row is None:
+        raise NotFound(f"There is no mail {number}. See: digest inbox list")
+    return row
+
+
+def prune(session: Session, *, now: datetime) -> int:
+    """Drop what nobody has looked at for a season; return how many that were."""
+    old = delete(MailIn).where(MailIn.state == MailState.SHUNTED, MailIn.received_at < now - KEPT_FOR)
+    gone = session.execute(old.returning(MailIn.id)).all()
+    session.commit()
+    return len(gone)

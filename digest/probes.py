@@ -1,0 +1,93 @@
+"""Probes: do the servers we stand on answer? They are asked in their own protocol, and briefly."""
+
+from __future__ import annotations
+
+import os
+import smtplib
+import socket
+import ssl
+from contextlib import suppress
+from pathlib import Path
+from urllib.parse import unquote, urlsplit
+
+PATIENCE = 5.0  #: seconds that a server may take to answer
+
+
+def broker_trouble(url: str) -> str | None:
+    """Return what is wrong with the broker at `url`, or None where it answers."""
+    try:
+        answer = ask_broker(url)
+    except OSError as error:
+        return f"it does not answer ({error.strerror or error})"
+    return None if answer == "+PONG" else f"it says: {answer[:80]}"
+
+
+def ask_broker(url: str) -> str:
+    """Return what the broker at `url` answers to a PING, in its own protocol (RESP)."""
+    parts = urlsplit(url)
+    lines = ["PING"]
+    if parts.password:
+        who = f"{unquote(parts.username)} " if parts.username else ""
+        lines.insert(0, f"AUTH {who}{unquote(parts.password)}")
+    with connected(url) as connection:
+        connection.sendall("".join(f"{line}\r\n" for line in lines).encode())
+        with connection.makefile("r", encoding="utf-8", errors="replace") as answers:
+            replies = [answers.readline().strip() for _ in lines]
+    return replies[-1]
+
+
+def connected(url: str) -> socket.socket:
+    """Return a connection to where a broker URL points: a socket file, a port, a port behind TLS."""
+    parts = urlsplit(url)
+    if parts.scheme in {"redis+socket", "unix"}:
+        return connected_to_file(parts.path)
+    address = (parts.hostname or "localhost", parts.port or 6379)
+    connection = socket.create_connection(address, timeout=PATIENCE)
+    if parts.scheme == "rediss":
+        return ssl.create_default_context().wrap_socket(connection, server_hostname=parts.hostname)
+    return connection
+
+
+def connected_to_file(path: str) -> socket.socket:
+    """Return a connection to a socket file."""
+    connection = socket.socket(socket.AF_UNIX)
+    connection.settimeout(PATIENCE)
+    try:
+        connection.connect(path)
+    except OSError:
+        connection.close()
+        raise
+    return connection
+
+
+def mail_trouble(url: str) -> str | None:
+    """Return what is wrong with where mail goes, or None where it is ready; nothing is sent."""
+    parts = urlsplit(url)
+    if parts.scheme == "maildir":
+        return folder_trouble(Path(unquote(parts.path)))
+    try:
+        greeted(url).close()
+    except (OSError, smtplib.SMTPException) as error:
+        return f"it does not answer ({error})"
+    return None
+
+
+def folder_trouble(folder: Path) -> str | None:
+    """Return why a Maildir cannot be written to, or None; one that is not there yet can be made."""
+    standing = next(path for path in (folder, *folder.parents) if path.exists())
+    return None if os.access(standing, os.W_OK | os.X_OK) else f"{standing} cannot be written to"
+
+
+def greeted(url: str) -> smtplib.SMTP:
+    """Return a conversation with a mail server that has said hello."""
+    parts = urlsplit(url)
+    kinds: dict[str, type[smtplib.SMTP]] = {"smtps": smtplib.SMTP_SSL, "lmtp": smtplib.LMTP}
+    host = parts.hostname or unquote(parts.path)
+    server = kinds.get(parts.scheme, smtplib.SMTP)(host, parts.port or 0, timeout=PATIENCE)
+    try:
+        server.ehlo_or_helo_if_needed()
+    except BaseException:
+        with suppress(OSError):
+            server.close()
+        raise
+    return server

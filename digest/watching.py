@@ -1,0 +1,224 @@
+"""Watching over the house: its figures, what is wrong with it, and the letter that tells the operator.
+
+A trouble has a cause, and a cause is written about once a day. Whoever watches may do so at the same
+moment as others: the letter's key keeps it one letter. Figures are counts and moments, never addresses.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any
+
+from sqlalchemy import ColumnElement, func, select
+from sqlalchemy.orm import InstrumentedAttribute, Session
+
+from digest import bounces, db, outbox
+from digest.bounces import Kind
+from digest.links import Site
+from digest.model import (
+    BounceRow,
+    Delivery,
+    DeliveryState,
+    DumpRow,
+    Heartbeat,
+    Lane,
+    MailIn,
+    MailState,
+    PaperRow,
+    Subscriber,
+    SubscriberState,
+    Suppression,
+)
+
+SILENCE = timedelta(minutes=3)  #: without a sign of life for so long, a role has stopped
+ROLES = ("scheduler", "worker")  #: where one of them is, the other must be
+OVERDUE = {Lane.PROMPT: timedelta(minutes=30), Lane.BULK: timedelta(hours=3)}
+DAY = timedelta(days=1)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Trouble:
+    """One thing that is wrong, and how to mend it."""
+
+    cause: str  #: what makes two troubles the same
+    wrong: str
+    mend: str
+    since: datetime | None = None
+    facts: tuple[str, ...] = ()
+
+
+# ── signs of life ───────────────────────────────────────────────────────────────────────────────
+
+
+def beat(session: Session, role: str, now: datetime) -> None:
+    """Write down that a role is alive."""
+    row = {"role": role, "at": now}
+    adding = db.upsert(session, Heartbeat).values(row)
+    session.execute(adding.on_conflict_do_update(index_elements=["role"], set_=row))
+    session.commit()
+
+
+def heartbeats(session: Session) -> dict[str, datetime]:
+    """Return when each role last showed a sign of life."""
+    return {row.role: row.at for row in session.execute(select(Heartbeat.role, Heartbeat.at))}
+
+
+def silent(session: Session, now: datetime) -> Iterator[Trouble]:
+    """Yield the roles that have stopped. A house without any, run by cron, has none that could."""
+    beats = heartbeats(session)
+    for role in [*ROLES, *sorted(beats.keys() - set(ROLES))] if beats else []:
+        last = beats.get(role)
+        if last is None or now - last > SILENCE:
+            yield Trouble(
+                cause=f"silent-{role}",
+                wrong=f"The {role} has stopped" if last else f"There is no {role}",
+                mend=f"Start it again: digest up, or digest {role}. Its log says why it ended.",
+                since=last,
+            )
+
+
+# ── troubles ────────────────────────────────────────────────────────────────────────────────────
+
+
+def troubles(session: Session, *, now: datetime) -> list[Trouble]:
+    """Return everything in the database that an operator should see to."""
+    return [
+        *silent(session, now),
+        *sticking(session, now),
+        *refused_by_policy(session, now),
+        *broken_domains(session, now),
+    ]
+
+
+def sticking(session: Session, now: datetime) -> Iterator[Trouble]:
+    """Yield what tells that deliveries do not move."""
+    for lane, patience in OVERDUE.items():
+        if late := outbox.waiting(session, lane=lane, now=now - patience, at_most=10_000):
+            yield Trouble(
+                cause=f"late-{lane}",
+                wrong=f"{late:,} {'letters wait' if late > 1 else 'letter waits'} longer than they should",
+                mend="See what the mail server says: digest deliveries --state queued, and digest doctor.",
+                since=now - patience,
+            )
+    stuck = session.scalars(
+        select(Delivery.id)
+        .where(Delivery.state == DeliveryState.STUCK, Delivery.settled_at > now - DAY)
+        .order_by(Delivery.id)
+        .limit(10)
+    ).all()
+    if stuck:
+        yield Trouble(
+            cause="stuck",
+            wrong="Letters are stuck: nobody can know whether they arrived",
+            mend="Look at each with digest trace, and ask whoever runs the mail server.",
+            facts=tuple(f"digest trace {number}" for number in stuck),
+        )
+
+
+def refused_by_policy(session: Session, now: datetime) -> Iterator[Trouble]:
+    """Yield that our mail is refused for reasons that are ours to mend; no reader is dropped for it."""
+    told = session.execute(
+        select(BounceRow.domain, BounceRow.status, func.count(), func.max(BounceRow.said))
+        .where(BounceRow.kind == Kind.POLICY, BounceRow.at > now - DAY, BounceRow.forgiven_at.is_(None))
+        .group_by(BounceRow.domain, BounceRow.status)
+        .order_by(func.count().desc(), BounceRow.domain)
+        .limit(10)
+    ).all()
+    if told:
+        yield Trouble(
+            cause="policy",
+            wrong="Mail is refused because of how we send it",
+            mend="No reader is dropped for this. Check SPF, DKIM, DMARC and the reverse name of the server: digest doctor.",
+            facts=tuple(f"{domain}: {status} {said} ({count})" for domain, status, count, said in told),
+        )
+
+
+def broken_domains(session: Session, now: datetime) -> Iterator[Trouble]:
+    """Yield the domains where a mass of addresses failed at once."""
+    for domain, count in bounces.frozen_domains(session, since=now - DAY).items():
+        yield Trouble(
+            cause=f"frozen-{domain}"[:60],
+            wrong=f"{count} addresses of {domain} failed within a day",
+            mend=(
+                "That is rarely true of so many readers at once, so nothing is held against them. If it is over:"
+                f" digest bounces forgive --domain {domain}. If they are gone: digest bounces accept --domain {domain}."
+            ),
+        )
+
+
+def write_to_operator(
+    session: Session, found: Iterable[Trouble], *, site: Site, operator: str, now: datetime
+) -> int:
+    """Write one letter a day about each trouble, and return how many were new; commits."""
+    written = 0
+    for trouble in found if operator else ():
+        decision = {
+            "wrong": trouble.wrong,
+            "mend": trouble.mend,
+            "since": f"{trouble.since:%Y-%m-%d %H:%M} UTC" if trouble.since else "",
+            "facts": list(trouble.facts),
+        }
+        number = outbox.put_letter(
+            session, letter="alarm", subscriber_id=None, email=operator, decision=decision,
+            dedupe_key=f"alarm-{trouble.cause}-{now.date()}", site=site, now=now, expires_at=now + DAY,
+        )  # fmt: skip
+        written += number is not None
+    session.commit()
+    return written
+
+
+# ── figures ─────────────────────────────────────────────────────────────────────────────────────
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Figures:
+    """What can be counted of a house."""
+
+    deliveries: Mapping[str, int]  #: by state
+    subscribers: Mapping[str, int]  #: by state
+    waiting: Mapping[str, int]  #: due now, by lane
+    waiting_since: Mapping[str, datetime]  #: the oldest of them, by lane
+    bounces: Mapping[str, int]  #: of the last day, by kind
+    suppressions: Mapping[str, int]  #: by reason
+    mail_in: Mapping[str, int]  #: by state
+    papers: int
+    last_dump_at: datetime | None
+    heartbeats: Mapping[str, datetime]
+
+
+def figures(session: Session, *, now: datetime) -> Figures:
+    """Count."""
+    due = (outbox.IS_OPEN, Delivery.due_at <= now)
+    oldest = session.execute(
+        select(Delivery.lane, func.count(), func.min(Delivery.due_at)).where(*due).group_by(Delivery.lane)
+    ).all()
+    return Figures(
+        deliveries=named(outbox.counts(session)),
+        subscribers=by(session, Subscriber.state, SubscriberState),
+        waiting={lane.value: 0 for lane in Lane} | {row[0]: row[1] for row in oldest},
+        waiting_since={row[0]: row[2] for row in oldest},
+        bounces=by(session, BounceRow.kind, Kind, BounceRow.at > now - DAY),
+        suppressions=by(session, Suppression.reason, bounces.Reason),
+        mail_in=by(session, MailIn.state, MailState),
+        papers=session.scalar(select(func.count()).where(PaperRow.merged_into.is_(None))) or 0,
+        last_dump_at=session.scalar(select(func.max(DumpRow.read_at))),
+        heartbeats=heartbeats(session),
+    )
+
+
+def by(
+    session: Session,
+    column: InstrumentedAttribute[Any],
+    names: Iterable[str],
+    *conditions: ColumnElement[bool],
+) -> dict[str, int]:
+    """Return how many rows have each value of a column; every name is named."""
+    found = session.execute(select(column, func.count()).where(*conditions).group_by(column)).all()
+    return {str(name): 0 for name in names} | {str(value): number for value, number in found}
+
+
+def named(counts: Mapping[DeliveryState, int]) -> dict[str, int]:
+    """Return counts by plain names."""
+    return {state.value: number for state, number in counts.items()}
