@@ -217,9 +217,10 @@ class Postings:
     def _searched(self, forms: Sequence[Forms]) -> list[int]:
         """Return where words stand in turn, by a search for all or for the rarest of them."""
         self._look(len(self._spans) // 4)
-        if max(map(len, forms)) == 1:
+        as_typed = {words[0] in self._as_typed for words in forms}
+        if max(map(len, forms)) == 1 and len(as_typed) == 1:  # else "SAM model" stands in neither row
             wanted = "".join(chr(words[0]) for words in forms)
-            return sorted({*_found(self.row, wanted), *_found(self.typed, wanted)})
+            return [*_found(self.typed if True in as_typed else self.row, wanted)]
         rarest = min(range(len(forms)), key=lambda k: self._price(forms[k]))
         if len(forms[rarest]) > FEW:
             return self._scanned(forms)
