@@ -87,6 +87,17 @@ class Installation:
         self.started.clear()
         return codes
 
+    def wait_until(self, what: str, condition: Callable[[], object], *, seconds: float = 60) -> None:
+        """Wait until the condition holds; raise AssertionError at once if a role ends meanwhile."""
+
+        def standing() -> object:
+            ended = [process.args for process in self.started if process.poll() is not None]
+            if ended:
+                raise AssertionError(f"{ended} ended while we waited for: {what}")
+            return condition()
+
+        wait_until(what, standing, seconds=seconds)
+
     def logs(self) -> str:
         """Return everything the roles have said."""
         found = sorted(self.data_dir.parent.glob(f"{self.data_dir.name}-*.log"))

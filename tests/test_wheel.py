@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from digest import __version__
-from tests.processes import ROOT, Installation, installation, wait_until
+from tests.processes import ROOT, Installation, installation
 from tests.servers import free_port
 
 pytestmark = pytest.mark.slow
@@ -83,7 +83,7 @@ def test_the_installed_wheel_delivers_the_sample_digest_and_stops_without_a_trac
     installed: Installation,
 ) -> None:
     installed.start("up")
-    wait_until("the sample digest in the Maildir", lambda: delivered(installed), seconds=60)
+    installed.wait_until("the sample digest in the Maildir", lambda: delivered(installed), seconds=60)
 
     codes = installed.stop()
 

@@ -18,7 +18,7 @@ from lxml import html
 from digest.composition import RELEVANCE_BITS
 from tests.acceptance.material import INTERESTS, Material, invented, real
 from tests.mailroom import Mail, Mailroom, open_mailroom
-from tests.processes import ROOT, Installation, installation, wait_until
+from tests.processes import ROOT, Installation, installation
 from tests.servers import free_port
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
@@ -118,7 +118,7 @@ def test_dumps_go_in_and_each_reader_gets_their_digest_once(
 ) -> None:
     house.open()
     drop(house, material)
-    wait_until(
+    house.wait_until(
         f"every paper of the {material.name} in the catalog",
         lambda: len(house.lines("papers")) == len(material.papers),
     )
@@ -129,7 +129,7 @@ def test_dumps_go_in_and_each_reader_gets_their_digest_once(
 
     expected = sorted([reader.email for reader in READERS if reader.gets_digest] + ["bob@example.org"])
     mailroom.wait_for(len(expected), seconds=90)
-    wait_until(
+    house.wait_until(
         "every digest settled",
         lambda: (
             digests_of(house)
@@ -165,9 +165,9 @@ def wait_for_a_whole_round(house: Installation) -> None:
     """
     late = Reader(email="late@example.org", topics=("Nowhere",), zone=EAST, gets_digest=False)
     admit(house, late)
-    wait_until("the late reader's edition", lambda: digests_of(house).get(late.email) == "empty")
-    wait_until("the dumps to be taken", lambda: not list(house.dumps.glob("*.txt")))
-    wait_until(
+    house.wait_until("the late reader's edition", lambda: digests_of(house).get(late.email) == "empty")
+    house.wait_until("the dumps to be taken", lambda: not list(house.dumps.glob("*.txt")))
+    house.wait_until(
         "an empty outbox",
         lambda: (
             not [row for row in house.lines("deliveries") if row["state"] in {"queued", "claimed", "sending"}]
