@@ -98,6 +98,8 @@ def test_compounds_stay_whole(written, text, found):
         ("SAM", "two SAMs", True),
         ("SAM", "uncle Sam", False),
         ("SAM", "sam", False),
+        ("SAM-GPT4", "SAM GPT4", True),
+        ('"SAM model"', "the SAM MODEL", True),
         ("sam", "SAM", True),
         ('"SAM"', "SAMs", False),
         ("VQA*", "VQAv2", True),
