@@ -188,7 +188,7 @@ def accept(session: Session, *, domain: str, since: datetime, now: datetime) -> 
         BounceRow.frozen_at.is_not(None),
         BounceRow.forgiven_at.is_(None),
     )
-    hashes = session.scalars(select(distinct(BounceRow.hmac)).where(*frozen)).all()
+    hashes = session.scalars(select(BounceRow.hmac).where(*frozen).distinct()).all()
     known = set(session.scalars(select(Suppression.hmac).where(Suppression.hmac.in_(hashes))))
     new = [hmac for hmac in hashes if hmac not in known]
     session.add_all(
