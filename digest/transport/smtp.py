@@ -22,14 +22,19 @@ __all__ = ["Patience", "Server", "Smtp"]
 
 ABOUT_US = {421, 530, 534, 535, 538}  #: replies to MAIL that are about the connection, not the message
 LINE_WITH_DOT = re.compile(rb"\r\n\.")  #: twice as fast as bytes.replace where there are few
+AGREED = re.compile(
+    rb"(?:2\d\d [^\r\n]*\r\n){2}354 [^\r\n]*\r\n"
+)  #: to MAIL, RCPT and DATA, as it usually comes
 UNSAFE = re.compile(r"[\x00-\x20\x7f<>]")  #: what no envelope address of ours may hold
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Envelope:
     """What is said before a body: each command with the phase it stands for."""
 
+    message: Message
     commands: tuple[tuple[str, str], ...]
+    body: bytes = b""  #: as it travels, once somebody had time to make it so
 
     def as_bytes(self) -> bytes:
         """Return it as one write."""
@@ -144,9 +149,9 @@ class Connection:
             else:
                 if self.is_pipelining and announced is None:
                     self.wire.write(envelope.as_bytes(), monotonic() + self.patience.command)
-                refused = self.hearing(message, envelope)
+                refused = self.hearing(envelope)
                 follower = None if refused else self.following(waiting, until)
-                outcome = refused or self.hand_over(message, follower)
+                outcome = refused or self.hand_over(envelope, follower)
             announced = follower
             self.is_announced = follower is not None
             waiting.popleft()
@@ -171,7 +176,7 @@ class Connection:
             options += " SMTPUTF8"
         sender = ("mail", f"MAIL FROM:<{message.sender}>{options}")
         commands = (sender, ("rcpt", f"RCPT TO:<{recipient}>"), DATA)
-        return Envelope((RESET, *commands) if self.is_stained else commands)
+        return Envelope(message, (RESET, *commands) if self.is_stained else commands)
 
     def following(self, waiting: deque[Message], until: float) -> Envelope | None:
         """Return the envelope that may travel with the body of the first message."""
@@ -180,11 +185,13 @@ class Connection:
         envelope = self.envelope(waiting[1])
         return envelope if isinstance(envelope, Envelope) else None
 
-    def hearing(self, message: Message, envelope: Envelope) -> Outcome | None:
+    def hearing(self, envelope: Envelope) -> Outcome | None:
         """Hear what the server says to the envelope; None if it now waits for the body.
 
         All answers to a pipelined envelope are on their way, so all are heard; the first no counts.
         """
+        if self.is_pipelining and not self.is_stained and self.wire.hears(AGREED):
+            return None
         deadline = monotonic() + self.patience.command
         refused, last = None, 0
         for phase, command in envelope.commands:
@@ -199,7 +206,7 @@ class Connection:
                 break
             last = reply.code
             if refused is None and not is_welcome(phase, last):
-                refused = self.judged(message, phase, reply)
+                refused = self.judged(envelope.message, phase, reply)
         if refused is not None and last == 354:
             self.abandon(deadline)
         self.is_stained = refused is not None
@@ -212,16 +219,18 @@ class Connection:
         except Broken:
             self.is_dead = True
 
-    def hand_over(self, message: Message, follower: Envelope | None) -> Outcome:
+    def hand_over(self, envelope: Envelope, follower: Envelope | None) -> Outcome:
         """Send the body, with the next envelope behind it, and wait for what the server makes of it.
 
         Never raise: from the first byte on, every end is an outcome. A body whose final dot never left us
         cannot have been accepted; one whose dot has left is in doubt until the reply.
         """
-        body, began = stuffed(message.content), monotonic()
+        message, body = envelope.message, envelope.body or stuffed(envelope.message.content)
         try:
-            data = body + follower.as_bytes() if follower else body
-            self.wire.write(data, began + self.patience.body)
+            after = follower.as_bytes() if follower else b""
+            self.wire.write(body, monotonic() + self.patience.body, then=after)
+            if follower:  # while the server is busy with this one
+                follower.body = stuffed(follower.message.content)
             reply = self.wire.reply(monotonic() + self.patience.dot)
         except Broken as broken:
             self.is_dead = True

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import select
 import socket
 import ssl
@@ -85,9 +86,24 @@ class Wire:
             raise broken(error) from error
         self.socket.settimeout(0)
 
-    def write(self, data: bytes, deadline: float) -> None:
-        """Write all of `data`; `written` tells how far we came."""
+    def write(self, data: bytes, deadline: float, *, then: bytes = b"") -> None:
+        """Write all of `data`, and what comes `then`; `written` tells how far we came.
+
+        Both leave in one go and without being copied together first, where the kernel has room for them.
+        """
         self.written = 0
+        if then and not isinstance(self.socket, ssl.SSLSocket):
+            try:
+                self.written = self.socket.sendmsg([data, then])
+            except NOT_YET:
+                pass
+            except OSError as error:
+                raise broken(error) from error
+        if self.written < len(data) + len(then):
+            self.write_on(data + then, deadline)
+
+    def write_on(self, data: bytes, deadline: float) -> None:
+        """Write what is left of `data`."""
         with memoryview(data) as view:
             while self.written < len(data):
                 try:
@@ -118,6 +134,14 @@ class Wire:
         poll.register(self.socket, event)
         if not poll.poll(max(deadline - monotonic(), 0.001) * 1000):
             raise Broken("it fell silent")
+
+    def hears(self, expected: re.Pattern[bytes]) -> bool:
+        """Take what was received off the wire and return True, if it begins as expected; never wait."""
+        found = expected.match(self.received)
+        if found is None:
+            return False
+        self.received = self.received[found.end() :]
+        return True
 
     def reply(self, deadline: float) -> Reply:
         """Return the server's next reply, all lines of it."""
