@@ -12,6 +12,7 @@ from bisect import bisect_left
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cached_property
+from operator import itemgetter
 from typing import Any
 
 from digest import papers
@@ -123,22 +124,26 @@ class Index:
         return found
 
     def _look_up(self, leaf: Text) -> int:
-        forms = self.forms(leaf)
+        postings, exact = self.postings, leaf.exact
+        known = postings.known[exact]
+        forms, in_two = [], False
+        for token in leaf.tokens:
+            words, halves = known[token]
+            forms.append(words)
+            in_two = in_two or bool(halves)
         if leaf.near is not None:
-            return self.postings.together(forms, leaf.near)
-        bits = self.postings.side_by_side(forms, leaf.gaps)
-        if self._is_spelled_otherwise(leaf):
+            return postings.together(forms, leaf.near)
+        bits = postings.side_by_side(forms, leaf.gaps)
+        if in_two or (leaf.closed and self._is_closed(leaf)):
             for gaps, spelled in self.spellings(leaf, forms):
-                bits |= self.postings.side_by_side(spelled, gaps)
+                bits |= postings.side_by_side(spelled, gaps)
         return bits
 
-    def _is_spelled_otherwise(self, leaf: Text) -> bool:
-        """Return whether this batch has words for a further spelling; for most clauses it has none."""
-        postings, exact = self.postings, leaf.exact
-        for joined, _, _ in leaf.closed:
-            if joined in postings.words or not exact or joined[-1] == "*":
-                return True
-        return any(map(postings.halves[exact].__getitem__, leaf.tokens))
+    def _is_closed(self, leaf: Text) -> bool:
+        """Return whether this batch may have a word for two parts of a phrase at once; it seldom has."""
+        if not leaf.exact or "*" in leaf.words:
+            return True
+        return any(map(self.postings.words.__contains__, map(itemgetter(0), leaf.closed)))
 
     def told(self, leaf: Text | About) -> Mapping[int, float]:
         """Return how much a clause says of each paper it matches, 0 to 1; worked out when asked."""
@@ -177,17 +182,17 @@ class Index:
 
     def forms(self, leaf: Text) -> list[Forms]:
         """Return the words of this batch that each token of a clause stands for."""
-        found = self.postings.forms[leaf.exact]
-        return [found[token] for token in leaf.tokens]
+        known = self.postings.known[leaf.exact]
+        return [known[token].forms for token in leaf.tokens]
 
     def spellings(self, leaf: Text, forms: list[Forms]) -> Iterator[tuple[str, list[Forms]]]:
         """Yield the gaps and words of every further spelling of a clause that this batch has words for."""
-        found, halves = self.postings.forms[leaf.exact], self.postings.halves[leaf.exact]
+        known = self.postings.known[leaf.exact]
         for joined, tokens, gaps in leaf.closed:
-            if found[joined]:
-                yield gaps, [found[token] for token in tokens]
+            if known[joined].forms:
+                yield gaps, [known[token].forms for token in tokens]
         for k, token in enumerate(leaf.tokens):
-            for gap, two in halves[token]:
+            for gap, two in known[token].halves:
                 yield leaf.gaps[:k] + gap + leaf.gaps[k:], [*forms[:k], *two, *forms[k + 1 :]]
 
     # ── descriptions ────────────────────────────────────────────────────────────────────────────

@@ -45,6 +45,7 @@ class Pairs:
         while at >= 0:
             self._followers[words[at]].add(words[at + 1])
             at = glue.find("-", at + 1)
+        self._as_typed = frozenset(as_typed).difference(words)
         words.extend(margin)
         as_typed.extend(margin)
         many = max(MANY, max(document_at) // 256)
@@ -82,9 +83,8 @@ class Pairs:
 
     def _with(self, word: int, away: int, places: list[int]) -> list[int]:
         """Return those of `places` which have a word so far away from them, folded or as typed."""
-        words, typed = self._words, self._typed
-        found = [at for at in places if words[at + away] == word]
-        return found or [at for at in places if typed[at + away] == word]
+        row = self._typed if word in self._as_typed else self._words
+        return [at for at in places if row[at + away] == word]
 
     def documents_at(self, places: Iterable[int]) -> int:
         """Return the documents in which `places` are."""

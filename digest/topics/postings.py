@@ -11,7 +11,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from itertools import chain, repeat
-from typing import TypeAlias, TypeVar
+from typing import NamedTuple, TypeAlias, TypeVar
 
 from digest.topics import pairs, phrases, sets, text
 from digest.topics.pairs import Pairs
@@ -30,6 +30,14 @@ PATIENCE = 40
 FEW = 4
 #: A place before the beginning or behind the end is in the margin, where no word stands.
 MARGIN = chr(0) * pairs.MARGIN
+
+
+class Known(NamedTuple):
+    """What a batch has for a token."""
+
+    forms: Forms
+    halves: list[Halves]
+
 
 _Key = TypeVar("_Key")
 _Value = TypeVar("_Value")
@@ -127,9 +135,15 @@ class Postings:
     # ── words ───────────────────────────────────────────────────────────────────────────────────
 
     @cached_property
-    def forms(self) -> Mapping[bool, Mapping[str, Forms]]:
-        """The words that a token stands for: under True as it is, under False also its plural."""
-        return {True: Memory(self._exact_forms), False: Memory(self._all_forms)}
+    def known(self) -> Mapping[bool, Mapping[str, Known]]:
+        """What this batch has for a token: under True as it is, under False also its plural."""
+        return {True: Memory(self._known_as_it_is), False: Memory(self._known_in_number)}
+
+    def _known_as_it_is(self, token: str) -> Known:
+        return Known(self._exact_forms(token), self._in_two(token, self._exact_forms))
+
+    def _known_in_number(self, token: str) -> Known:
+        return Known(self._all_forms(token), self._in_two(token, self._all_forms))
 
     def _exact_forms(self, token: str) -> Forms:
         if token[-1] == "*":
@@ -302,22 +316,16 @@ class Postings:
 
     # ── words in two ────────────────────────────────────────────────────────────────────────────
 
-    @cached_property
-    def halves(self) -> Mapping[bool, Mapping[str, list[Halves]]]:
-        """The ways in which this batch writes a token as two parts: as it is, or also its plural."""
-        return {
-            True: Memory(lambda token: self._written_in_two(token, self.forms[True])),
-            False: Memory(lambda token: self._written_in_two(token, self.forms[False])),
-        }
-
-    def _written_in_two(self, token: str, forms: Mapping[str, Forms]) -> list[Halves]:
+    def _in_two(self, token: str, forms: Callable[[str], Forms]) -> list[Halves]:
+        """Return the ways in which this batch writes a token as two parts."""
         if token[-1] == "*":
             return self._begun_in_two(token[:-1])
-        return [
-            (gap, ((self.words[left],), forms[right]))
-            for left, right, gap in phrases.halves(token, self.words)
-            if forms[right] and self._is_beside(self.words[left], forms[right], gap)
-        ]
+        found: list[Halves] = []
+        for left, right, gap in phrases.halves(token, self.words):
+            two = (self.words[left],), forms(right)
+            if two[1] and self._is_beside(self.words[left], two[1], gap):
+                found.append((gap, two))
+        return found
 
     def _begun_in_two(self, prefix: str) -> list[Halves]:
         found: list[Halves] = []
