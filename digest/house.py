@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import cached_property
 from threading import RLock
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from sqlalchemy import Engine
 from sqlalchemy.orm import Session
@@ -18,6 +18,9 @@ from digest.links import Site
 from digest.rendering import Templates
 from digest.settings import Settings, templates_dir
 from digest.transport import Transport
+
+if TYPE_CHECKING:
+    from digest.rendering.dkim import Signer
 
 Thing = TypeVar("Thing")
 Clock = Callable[[], datetime]
@@ -57,7 +60,21 @@ class House:
     @cached_property
     def templates(self) -> Templates:
         """Return the templates, read on first use."""
-        return Templates(templates_dir())
+        return Templates(templates_dir(), self.settings.overrides)
+
+    @cached_property
+    def signers(self) -> tuple[Signer, ...]:
+        """Return what signs our mail: none if no key is set, and the relay signs."""
+        from digest.rendering import dkim  # its cryptography is for who signs
+
+        if self.settings.dkim_key is None:
+            return ()
+        return dkim.ring(
+            self.settings.dkim_key.get_secret_value(),
+            self.settings.dkim_selector,
+            domain=self.site.domain,
+            unsigned=transport.rewritten(self.settings.mail),
+        )
 
     def reading(self) -> AbstractContextManager[Session]:
         """Open a session that only reads."""

@@ -45,6 +45,9 @@ class Settings(BaseSettings):
     sender: str = Field(default=LOCAL_SENDER, description="The From of every letter.")
     site_name: str = Field(default="Digest", description="The name on pages and letters.")
     postal_address: str = Field(default="", description="Shown in the footer of every letter.")
+    templates_dir: Path | None = Field(default=None, description="Letters and pages of your own.")
+    dkim_selector: str = Field(default="digest", description="The names of the keys that sign mail.")
+    dkim_key: SecretStr | None = Field(default=None, description="Private keys that sign mail.")
     secret_key: SecretStr | None = Field(default=None, description="Ring of keys that sign links.")
     pepper: SecretStr | None = Field(default=None, description="Guards suppressions; never rotate it.")
     signup: str = Field(default="open", description="Who may subscribe: open, closed, or domains.")
@@ -155,6 +158,11 @@ class Settings(BaseSettings):
     def inbound_urls(self) -> tuple[str, ...]:
         """Return where mail for us is taken in."""
         return tuple(self.inbound.replace(",", " ").split())
+
+    @property
+    def overrides(self) -> Path:
+        """Return the folder of the operator's own templates; it need not be there."""
+        return self.templates_dir or self.data_dir / "templates"
 
     @property
     def is_sample_allowed(self) -> bool:

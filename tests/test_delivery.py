@@ -7,7 +7,10 @@ from collections.abc import Callable, Iterator
 from datetime import datetime, timedelta
 from typing import Any
 
+import dkim as oracle
 import pytest
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 from sqlalchemy import Engine, select
 from sqlalchemy.orm import Session
 
@@ -16,8 +19,9 @@ from digest.bounces import Reason
 from digest.delivery import Report
 from digest.editions import Schedule
 from digest.links import Site
-from digest.model import Delivery, Lane, Shown, Subscriber, SubscriberState
-from digest.rendering import Templates
+from digest.model import Attempt, Delivery, Lane, Shown, Subscriber, SubscriberState
+from digest.rendering import Templates, dkim
+from digest.rendering.dkim import Signer
 from digest.transport import Transport
 from digest.transport.memory import Memory
 from digest.transport.smtp import Patience, Server, Smtp
@@ -451,3 +455,54 @@ def test_progress_tells_how_many_are_done(
     deliver(session, Memory(), window=2, progress=told.append)
 
     assert told == [2, 3]
+
+
+# ── signatures ──────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.fixture
+def signer(site: Site) -> Signer:
+    pem = Ed25519PrivateKey.generate().private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
+    return dkim.ring(pem.decode(), "mail", domain=site.domain)[0]
+
+
+def verifies(raw: bytes, signer: Signer) -> bool:
+    record = signer.dns_record.encode()
+    return bool(oracle.DKIM(raw).verify(dnsfunc=lambda *_, **__: record))
+
+
+def test_every_letter_is_signed_the_digest_with_its_one_click_header(
+    session: Session, digests: None, letters: dict[str, int], deliver: Callable[..., Report], signer: Signer
+) -> None:
+    mailbox = Memory()
+
+    assert deliver(session, mailbox, signers=[signer]).sent == 6
+
+    raws = [message.content for message in mailbox.messages]
+    assert [verifies(raw, signer) for raw in raws] == [True] * 6
+    assert sum(b"list-unsubscribe-post" in raw.partition(b"bh=")[0] for raw in raws) == 3
+
+
+def test_a_new_signing_key_between_two_attempts_does_not_make_it_another_letter(
+    session: Session, letters: dict[str, int], deliver: Callable[..., Report], signer: Signer,
+    faulty: tuple[FaultyServer, Smtp],
+) -> None:  # fmt: skip
+    server, transport = faulty
+    server.plan = lambda _recipient: Fault.DOT_DROP
+    assert deliver(session, transport, signers=[signer]).in_doubt > 0
+
+    report = deliver(session, Memory(), after=timedelta(hours=1))
+
+    assert (report.sent, report.stuck) == (3, 0)
+
+
+def test_what_the_server_calls_the_letter_is_kept_with_the_attempt(
+    session: Session,
+    letters: dict[str, int],
+    deliver: Callable[..., Report],
+    faulty: tuple[FaultyServer, Smtp],
+) -> None:
+    deliver(session, faulty[1])
+
+    assert {attempt.code for attempt in session.scalars(select(Attempt))} == {250}
+    assert all(attempt.reply for attempt in session.scalars(select(Attempt)))

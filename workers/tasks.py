@@ -80,6 +80,7 @@ def deliver(lane: str) -> None:
             templates=ours.templates,
             transport=transport,
             clock=ours.clock,
+            signers=ours.signers,
             lane=Lane.PROMPT if lane == Lane.PROMPT else None,
             patience=PATIENCE,
             is_stopping=is_stopping,

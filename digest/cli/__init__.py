@@ -16,10 +16,13 @@ import typer
 
 from digest import __version__
 from digest.cli import (
+    bounces,
     database,
     deliveries,
+    dkim,
     doctor,
     dumps,
+    inbox,
     init,
     mail,
     papers,
@@ -65,6 +68,10 @@ app.command(rich_help_panel=MAIL)(mail.deliver)
 app.command(rich_help_panel=MAIL)(mail.run)
 app.command(rich_help_panel=MAIL)(deliveries.deliveries)
 app.command(rich_help_panel=MAIL)(deliveries.why)
+app.command(rich_help_panel=MAIL)(deliveries.trace)
+app.add_typer(bounces.app, name="bounces", rich_help_panel=MAIL)
+app.add_typer(inbox.app, name="inbox", rich_help_panel=MAIL)
+app.add_typer(dkim.app, name="dkim", rich_help_panel=MAIL)
 
 app.command(rich_help_panel=CARE)(status.status)
 app.command(rich_help_panel=CARE)(doctor.doctor)

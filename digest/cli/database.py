@@ -12,6 +12,8 @@ from digest.cli.options import AsJson, clock
 if TYPE_CHECKING:
     from sqlalchemy import Engine
 
+    from digest.settings import Settings
+
 app = typer.Typer(help="The database schema.", no_args_is_help=True)
 
 
@@ -29,7 +31,7 @@ def upgrade(as_json: AsJson = False) -> None:
         before = db.revision(engine)
         db.upgrade(engine)
         after = db.revision(engine)
-        adopt_templates(engine)
+        adopt_templates(engine, settings)
     if as_json:
         screen.document({"from": before, "to": after, "changed": before != after})
     elif before == after:
@@ -67,12 +69,13 @@ def copy(
     screen.say("All of it arrived. Set DIGEST_DATABASE_URL to the new database.")
 
 
-def adopt_templates(engine: Engine) -> None:
+def adopt_templates(engine: Engine, settings: Settings) -> None:
     """Make the templates of this machine the ones that fit."""
     from digest import db, fingerprints
     from digest.rendering import Templates
     from digest.settings import templates_dir
 
+    ours = Templates(templates_dir(), settings.overrides).fingerprint
     with db.writing(engine) as session:
-        fingerprints.adopt_templates(session, Templates(templates_dir()).fingerprint, now=clock(None))
+        fingerprints.adopt_templates(session, ours, now=clock(None))
         session.commit()

@@ -73,7 +73,7 @@ def examine(settings: Settings, now: datetime) -> Iterator[Finding]:
         ("data", lambda: check_data(settings)),
         ("secrets", lambda: check_secrets(settings)),
         ("dumps", lambda: check_dumps(settings)),
-        ("templates", check_templates),
+        ("templates", lambda: check_templates(settings)),
         ("database", lambda: check_database(settings, now)),
         ("broker", lambda: check_broker(settings)),
         ("mail", lambda: check_mail(settings)),
@@ -137,15 +137,15 @@ def check_dumps(settings: Settings) -> Iterator[Finding]:
         yield Finding(thing="dumps", health=Health.FINE, says=str(folder))
 
 
-def check_templates() -> Iterator[Finding]:
+def check_templates(settings: Settings) -> Iterator[Finding]:
     """Look at the templates of the letters."""
     from digest.rendering import Templates
     from digest.settings import templates_dir
 
-    templates = Templates(templates_dir())
-    yield Finding(
-        thing="templates", health=Health.FINE, says=f"{templates_dir()} ({templates.fingerprint[:12]})"
-    )
+    templates = Templates(templates_dir(), settings.overrides)
+    ours = f", and before them {settings.overrides}" if settings.overrides.is_dir() else ""
+    says = f"{templates_dir()}{ours} ({templates.fingerprint[:12]})"
+    yield Finding(thing="templates", health=Health.FINE, says=says)
 
 
 # ── what we stand on ────────────────────────────────────────────────────────────────────────────

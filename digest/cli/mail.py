@@ -32,7 +32,12 @@ def preview(email: Email, out: OutDir, now: Now = None, as_json: AsJson = False)
 
     with rooms.opened() as house, house.reading() as session:
         made = publishing.preview(
-            session, site=house.site, templates=house.templates, email=email, now=clock(now)
+            session,
+            site=house.site,
+            templates=house.templates,
+            signers=house.signers,
+            email=email,
+            now=clock(now),
         )
     out.mkdir(parents=True, exist_ok=True)
     (out / "digest.html").write_text(made.letter.html, encoding="utf-8")
@@ -120,6 +125,7 @@ def delivered(house: House, now: datetime | None, limit: int | None) -> dict[str
             templates=house.templates,
             transport=transport,
             clock=lambda: now or datetime.now(UTC),
+            signers=house.signers,
             limit=limit,
             is_stopping=is_stopping,
             progress=done.to,

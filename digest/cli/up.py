@@ -103,7 +103,7 @@ def check_port(settings: Settings) -> None:
 def prepare(engine: Engine, settings: Settings) -> None:
     """Bring the schema up to date, check that keys and database fit, and see to the sample."""
     db.upgrade(engine)
-    site, now, templates = settings.site(), datetime.now(UTC), Templates(templates_dir())
+    site, now, templates = settings.site(), datetime.now(UTC), Templates(templates_dir(), settings.overrides)
     settings.dumps.mkdir(parents=True, exist_ok=True)
     with db.writing(engine) as session:
         fingerprints.adopt_templates(session, templates.fingerprint, now=now)

@@ -20,6 +20,7 @@ from digest.model import DeliveryState, FilterRow, Lane
 from digest.outbox import Claimed, Tried
 from digest.press import Press
 from digest.rendering import Templates
+from digest.rendering.dkim import Signer
 from digest.transport import Outcome, Transport, Verdict
 
 log = logging.getLogger(__name__)
@@ -48,6 +49,7 @@ def deliver(
     templates: Templates,
     transport: Transport,
     clock: Callable[[], datetime],
+    signers: Sequence[Signer] = (),
     lane: Lane | None = None,
     window: int = 50,
     limit: int | None = None,
@@ -61,7 +63,9 @@ def deliver(
     message. `limit` bounds how many are taken up; after `patience`, or when `is_stopping`, no further
     window is begun.
     """
-    run = Run(session=session, site=site, templates=templates, transport=transport, clock=clock)
+    run = Run(
+        session=session, site=site, templates=templates, transport=transport, clock=clock, signers=signers
+    )
     ends_at = None if patience is None else clock() + patience
     done = 0
 
@@ -91,6 +95,7 @@ class Run:
     templates: Templates
     transport: Transport
     clock: Callable[[], datetime]
+    signers: Sequence[Signer] = ()
     tally: Counter[str] = field(default_factory=Counter)
     is_cut_off: bool = False  #: no server answered: all the rest waits
 
@@ -151,6 +156,7 @@ class Run:
             readers=outbox.readers(self.session, (delivery.subscriber_id for delivery in window)),
             filters=self.filters(digests),
             presses=self.presses(digests),
+            signers=self.signers,
         )
         self.session.commit()
         return desk

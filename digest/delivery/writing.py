@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
 from typing import Any
@@ -15,6 +15,7 @@ from digest.links import Site
 from digest.outbox import Claimed, Intent, Reader
 from digest.press import Press
 from digest.rendering import Templates
+from digest.rendering.dkim import Signer, signed
 from digest.transport import Message
 
 log = logging.getLogger(__name__)
@@ -29,6 +30,7 @@ class Desk:
     readers: Mapping[int, Reader]
     filters: Mapping[int, str]  #: canonical filters by id
     presses: Mapping[str, Press]
+    signers: Sequence[Signer] = ()  #: who sign every letter; none: the relay does
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -57,7 +59,7 @@ def write(desk: Desk, delivery: Claimed) -> Written | None:
             delivery_id=delivery.id,
             sender=links.envelope_sender(desk.site, delivery.id),
             recipient=delivery.email or "",
-            content=content,
+            content=signed(content, desk.signers, dated_at=delivery.dated_at),
         ),
         intent=Intent(id=delivery.id, message_id=message_id, content_hash=sha256(content).hexdigest()),
     )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -18,6 +18,7 @@ from digest.model import Delivery, FilterRow, Subscriber
 from digest.press import Press
 from digest.publishing.chunks import COLUMNS, Decision, Reader, decide, desk_of, gather, reach
 from digest.rendering import Copy, Letter, Templates
+from digest.rendering.dkim import Signer, signed
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -31,10 +32,18 @@ class Preview:
     json: dict[str, Any]
 
 
-def preview(session: Session, *, site: Site, templates: Templates, email: str, now: datetime) -> Preview:
+def preview(
+    session: Session,
+    *,
+    site: Site,
+    templates: Templates,
+    signers: Sequence[Signer] = (),
+    email: str,
+    now: datetime,
+) -> Preview:
     """Return the digest this subscriber would get at `now`: the open edition's, else the next one's.
 
-    Raises NotFound for an address nobody subscribed with. Changes nothing.
+    The message is signed as it would be. Raises NotFound for an address nobody subscribed with. Changes nothing.
     """
     subscriber = subscriptions.get(session, email)
     schedule = subscriptions.schedule_of(subscriber)
@@ -50,7 +59,7 @@ def preview(session: Session, *, site: Site, templates: Templates, email: str, n
         edition=decision.edition,
         digest=decision.digest,
         letter=letter,
-        message=message,
+        message=signed(message, signers, dated_at=copy.dated_at),
         json=in_words(made, decision, copy.filters),
     )
 

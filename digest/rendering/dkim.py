@@ -33,9 +33,7 @@ SIGNED = (
 TWICE = frozenset({"from", "subject"})
 SMALLEST_RSA = 2048  #: bits; verifiers need not take less (RFC 8301), and some refuse it
 
-#: Providers that put their own in place of these: a signature over ours would break.
-REWRITTEN = {"ses": frozenset({"message-id", "date"})}
-
+PEM_BLOCK = re.compile(r"-----BEGIN [A-Z ]*PRIVATE KEY-----.*?-----END [A-Z ]*PRIVATE KEY-----", re.DOTALL)
 SPACES = re.compile(rb"[ \t]+")
 SPACES_AT_END = re.compile(rb"[ \t]+\r\n")
 
@@ -91,6 +89,27 @@ class Signer:
         if isinstance(self.key, RSAPrivateKey):
             return self.key.sign(octets, PKCS1v15(), SHA256())
         return self.key.sign(hashlib.sha256(octets).digest())
+
+
+def ring(
+    keys: str, selectors: str, *, domain: str, unsigned: frozenset[str] = frozenset()
+) -> tuple[Signer, ...]:
+    """Return a signer for each PEM key, or raise BadField; `selectors` names them in order, with commas."""
+    names = [name.strip() for name in selectors.split(",") if name.strip()]
+    blocks = PEM_BLOCK.findall(keys)
+    if not blocks:
+        raise BadField("DIGEST_DKIM_KEY", "It holds no private key; digest dkim keygen makes one.")
+    if len(names) != len(blocks):
+        raise BadField(
+            "DIGEST_DKIM_SELECTOR", f"It names {len(names)}, and DIGEST_DKIM_KEY holds {len(blocks)} keys."
+        )
+    made = tuple(
+        Signer(domain=domain, selector=name, pem=f"{block}\n".encode(), unsigned=unsigned)
+        for name, block in zip(names, blocks, strict=True)
+    )
+    for signer in made:
+        _ = signer.key  # what is wrong with a key is told now
+    return made
 
 
 def signed(message: bytes, signers: Sequence[Signer], *, dated_at: datetime) -> bytes:

@@ -9,7 +9,10 @@ from urllib.parse import parse_qsl, unquote, urlsplit
 from digest.errors import BadField
 
 PORTS = {"smtp": 25, "smtps": 465, "lmtp": 24}
-OPTIONS = {"starttls", "cafile"}
+OPTIONS = {"starttls", "cafile", "profile"}
+
+#: Providers that put headers of their own in place of ours: a signature over ours would break.
+PROFILES = {"ses": frozenset({"message-id", "date"})}
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -35,6 +38,7 @@ class Server:
     scheme: str  #: smtp, smtps or lmtp
     host: str
     port: int
+    profile: str = ""  #: the provider behind it, if it is one that rewrites headers
     path: str = ""  #: of a Unix socket, instead of host and port
     user: str = ""
     password: str = field(default="", repr=False)
@@ -55,7 +59,12 @@ class Server:
         except ValueError as error:
             raise BadField("DIGEST_MAIL_URL", f"{error}.") from None
         if unknown := options.keys() - OPTIONS:
-            raise BadField("DIGEST_MAIL_URL", f"{min(unknown)} is no option; write starttls or cafile.")
+            raise BadField(
+                "DIGEST_MAIL_URL", f"{min(unknown)} is no option; write starttls, cafile or profile."
+            )
+        profile = options.get("profile", "")
+        if profile and profile not in PROFILES:
+            raise BadField("DIGEST_MAIL_URL", f"{profile} is no profile; write {' or '.join(PROFILES)}.")
         path = unquote(parts.path) if not parts.hostname else ""
         if not parts.hostname and not path:
             raise BadField("DIGEST_MAIL_URL", "it names no host; write smtp://mail.example.org:587.")
@@ -63,6 +72,7 @@ class Server:
             scheme=parts.scheme,
             host=parts.hostname or "",
             port=port,
+            profile=profile,
             path=path,
             user=unquote(parts.username or ""),
             password=unquote(parts.password or ""),

@@ -12,6 +12,7 @@ import sys
 import time
 from pathlib import Path
 
+import dkim as oracle
 import pytest
 
 from tests.cli.conftest import FRIDAY, Digest
@@ -165,3 +166,57 @@ def status_of(digest: Digest) -> dict[str, int]:
     return {
         state: number for state, number in digest("status", "--json").document["outbox"].items() if number
     }
+
+
+# ── signatures ──────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.usefixtures("catalog")
+def test_a_key_that_was_made_signs_what_is_sent(
+    digest: Digest, ada: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    told = digest("dkim", "keygen", "--selector", "mail", "--both").out
+    key = tmp_path / "data" / "dkim-mail.pem"
+    monkeypatch.setenv("DIGEST_DKIM_KEY_FILE", str(key))
+    monkeypatch.setenv("DIGEST_DKIM_SELECTOR", "mail,mailed")
+    records = {
+        f"{one['name']}.".encode(): one["value"].encode() for one in digest("dkim", "list", "--json").lines
+    }
+    digest("run", "--now", FRIDAY)
+
+    assert key.stat().st_mode & 0o777 == 0o600
+    assert all(name.decode() in told for name in records)
+    (path,) = outbox(tmp_path)
+    message = oracle.DKIM(path.read_bytes())
+    found = [message.verify(which, dnsfunc=lambda name, **_: records[name]) for which in (0, 1)]
+    assert found == [True, True]
+
+
+def test_a_key_is_never_written_over(digest: Digest) -> None:
+    digest("dkim", "keygen", "--selector", "mail")
+
+    again = digest("dkim", "keygen", "--selector", "mail")
+
+    assert "is there already" in again.err
+
+
+def test_keys_and_names_that_do_not_fit_are_told(digest: Digest, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("DIGEST_DKIM_KEY", "not a key")
+
+    assert "holds no private key" in digest("dkim", "list").err
+
+
+@pytest.mark.usefixtures("catalog")
+def test_an_operators_own_letter_comes_before_ours(digest: Digest, ada: str, tmp_path: Path) -> None:
+    own = tmp_path / "data" / "templates" / "letters" / "_base" / "ways.txt"
+    own.parent.mkdir(parents=True)
+    own.write_text("Our own words: {{ unsubscribe_url }}\n")
+    digest("db", "upgrade")  # which takes the templates of this machine
+
+    digest("run", "--now", FRIDAY)
+
+    (path,) = outbox(tmp_path)
+    mail = email.message_from_bytes(path.read_bytes(), policy=email.policy.default)
+    text = mail.get_body(("plain",))
+    assert text is not None
+    assert "Our own words: http" in text.get_content()
