@@ -4,6 +4,7 @@ from digest.bounces.reading import Complaint, Failure, Kind, Nothing, kind_of, r
 from digest.bounces.scoring import (
     Counted,
     accept,
+    as_report,
     forgive,
     frozen_domains,
     history,
@@ -30,6 +31,7 @@ __all__ = [
     "Reason",
     "Suppressed",
     "accept",
+    "as_report",
     "forgive",
     "frozen_domains",
     "hashed",

@@ -232,3 +232,20 @@ def history(
     if delivery_id is not None:
         query = query.where(BounceRow.delivery_id == delivery_id)
     return [(row[0], row[1]) for row in session.execute(query)]
+
+
+def as_report(row: BounceRow) -> dict[str, Any]:
+    """Return what there is to say about a failure, without an address."""
+    names = (
+        "id",
+        "at",
+        "kind",
+        "status",
+        "said",
+        "told_by",
+        "domain",
+        "delivery_id",
+        "frozen_at",
+        "forgiven_at",
+    )
+    return {name: getattr(row, name) for name in names}

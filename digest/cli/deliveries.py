@@ -1,4 +1,4 @@
-"""`digest deliveries` and `digest why`: what was sent to whom, and the reasons."""
+"""`digest deliveries`, `digest trace` and `digest why`: what was sent to whom, and the reasons."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from digest.cli.options import AsJson, Limit, Now, clock
 if TYPE_CHECKING:
     from sqlalchemy.orm import Session
 
-    from digest.model import Delivery
+    from digest.model import Attempt, Delivery
 
 AT_ONCE = 500  #: rows read together
 STATES = "queued, claimed, sending, sent, failed, expired, suppressed, stuck or empty"
@@ -74,6 +74,58 @@ def as_report(row: Delivery) -> dict[str, Any]:
         "id", "letter", "edition", "email", "state", "reason", "lane", "attempts", "in_doubt", "dated_at", "due_at",
         "expires_at", "settled_at", "message_id",
     )  # fmt: skip
+    return {name: getattr(row, name) for name in names}
+
+
+def trace(
+    delivery: Annotated[
+        str, typer.Argument(metavar="DELIVERY", help="Its id from `digest deliveries`, or its Message-ID.")
+    ],
+    as_json: AsJson = False,
+) -> None:
+    """Tell the whole life of one letter: its state, every attempt, and what came back."""
+    from digest import bounces, outbox
+
+    with rooms.opened() as house, house.reading() as session:
+        row = one(session, delivery)
+        attempts = [as_attempt(attempt) for attempt in outbox.trace(session, row.id)]
+        back = [bounces.as_report(bounce) for bounce, _ in bounces.history(session, delivery_id=row.id)]
+        report = as_report(row) | {"press": row.press, "content_hash": row.content_hash}
+    if as_json:
+        screen.document(report | {"tries": attempts, "came_back": back})
+        return
+    screen.facts([(name, value) for name, value in report.items() if value not in {None, ""}])
+    screen.tell()
+    screen.table(
+        ("began", "ended", "verdict", "at", "code", "reply"),
+        (
+            (t["began_at"], t["ended_at"], t["verdict"], t["phase"], t["code"] or "", t["reply"])
+            for t in attempts
+        ),
+        give=["reply"],
+        empty="Nobody has tried to deliver it yet.",
+    )
+    for bounce in back:
+        screen.tell(f"came back {bounce['at']}: {bounce['kind']} {bounce['status']} {bounce['said']}")
+
+
+def one(session: Session, name: str) -> Delivery:
+    """Return the delivery of that id or Message-ID, or raise NotFound."""
+    from sqlalchemy import select
+
+    from digest.errors import NotFound
+    from digest.model import Delivery
+
+    wanted = Delivery.id == int(name) if name.isdigit() else Delivery.message_id == f"<{name.strip('<>')}>"
+    row = session.scalars(select(Delivery).where(wanted).limit(1)).first()
+    if row is None:
+        raise NotFound(f"There is no delivery {name}. See: digest deliveries")
+    return row
+
+
+def as_attempt(row: Attempt) -> dict[str, Any]:
+    """Return what there is to say about one try."""
+    names = ("began_at", "ended_at", "verdict", "phase", "code", "reply", "lease")
     return {name: getattr(row, name) for name in names}
 
 
