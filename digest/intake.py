@@ -22,13 +22,13 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
-from sqlalchemy import delete, func, insert, or_, select
+from sqlalchemy import delete, func, insert, or_, select, update
 from sqlalchemy.orm import Session
 
 from digest import catalog, dumps
 from digest.catalog import Tally, one_at_a_time
 from digest.dumps import Header, Problem
-from digest.errors import Unreadable
+from digest.errors import NotFound, Unreadable
 from digest.model import Appearance, Delivery, DumpRow, DumpState, PaperRow, ProblemRow, Shown, Subscriber
 from digest.papers import Record
 
@@ -41,6 +41,7 @@ MOST_PROBLEMS = 1_000  #: bad records kept of one dump
 DAILY = ("feed", "arxiv-listing", "hf-json")  #: formats that announce the papers of a day
 FEW = 0.4  #: a smaller share of the weekday's median is remarked upon
 MOST_BAD = 0.5  #: a dump with a greater share of bad records is rejected whole
+ACCEPTED, REFUSED = "done", "rejected"  #: where files of the folder go
 UNFINISHED = (".part", ".partial", ".tmp", ".crdownload", ".swp", "~")
 
 Progress = Callable[[int], None]
@@ -98,6 +99,8 @@ class Wishes:
     is_sample: bool = False
     incomplete_ok: bool = False
     dry_run: bool = False
+    source: str | None = None
+    figures_at: datetime | None = None
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -133,13 +136,16 @@ def load(
     is_sample: bool = False,
     incomplete_ok: bool = False,
     dry_run: bool = False,
+    source: str | None = None,
+    figures_at: datetime | None = None,
     progress: Progress | None = None,
 ) -> Loaded:
     """Load one dump and commit; the file stays where it is.
 
     A dump whose bytes were loaded before changes nothing. One that ends before its own end is held,
     and nothing of it is loaded, unless `incomplete_ok`. With `dry_run` everything is done and
-    then taken back. What is wrong with the file is told in the answer, never raised.
+    then taken back. `figures_at` is when a past day's list was read, where its figures are of that
+    moment. What is wrong with the file is told in the answer, never raised.
     """
     wishes = Wishes(
         date=date,
@@ -149,6 +155,8 @@ def load(
         is_sample=is_sample,
         incomplete_ok=incomplete_ok,
         dry_run=dry_run,
+        source=source,
+        figures_at=figures_at,
     )
     try:
         with opened(path) as file:
@@ -241,6 +249,44 @@ def whole(reason: str) -> tuple[Problem, ...]:
     return (Problem(line=0, reason=reason),)
 
 
+def retry(session: Session, dump_id: int, *, now: datetime, incomplete_ok: bool = False) -> Loaded:
+    """Read a dump again that was held or rejected, from where its file lies, and commit.
+
+    With `incomplete_ok` one that ends before its own end is loaded as far as it goes. A file that
+    had been put into `rejected/` and is loaded now moves to `done/`. Raises NotFound without the file.
+    """
+    row = session.get(DumpRow, dump_id, populate_existing=True)
+    if row is None:
+        raise NotFound(f"There is no dump {dump_id}; see digest dumps list.")
+    path = Path(row.path)
+    if row.state == DumpState.LOADED:
+        return remembered(session, row, path)
+    if not os.path.lexists(path):
+        raise NotFound(
+            f"The file of dump {dump_id} is not at {path} any more: digest intake it from where it is."
+        )
+    loaded = load(session, path, now=now, incomplete_ok=incomplete_ok, **as_before(row))
+    if loaded.is_loaded and path.parent.name == REFUSED:
+        remember_place(session, loaded, put_aside(path.parent.parent, loaded))
+        path.with_name(f"{path.name}.reason.txt").unlink(missing_ok=True)
+    return loaded
+
+
+def as_before(row: DumpRow) -> dict[str, Any]:
+    """Return what was wished of a dump when it was read first."""
+    seen_at = row.seen_at or row.observed_at
+    is_dated = row.date is not None and seen_at == datetime.combine(row.date, time_of_day(), UTC)
+    return {
+        "date": row.date if is_dated else None,
+        "format": row.format,
+        "order": row.order if row.format else None,
+        "as_history": row.is_history,
+        "is_sample": row.is_sample,
+        "source": row.source,
+        "figures_at": row.observed_at if row.seen_at else None,
+    }
+
+
 # ── survey ──────────────────────────────────────────────────────────────────────────────────────
 
 
@@ -318,12 +364,15 @@ def describe(
     day = explicit or wishes.date
     row.path = str(path)
     row.format = survey.format or None
-    row.source = row.source or "folder"
+    row.source = wishes.source or row.source or "folder"
     row.date = day or survey.header.date or min(modified, now).date()
     row.order = wishes.order or survey.header.order
     row.is_history, row.is_sample = wishes.as_history, wishes.is_sample
     row.observed_at = datetime.combine(day, time_of_day(), UTC) if day else now
     row.observed_at = row.observed_at if wishes.date else min(row.observed_at, now)
+    row.seen_at = row.observed_at if wishes.figures_at else None
+    row.observed_at = wishes.figures_at or row.observed_at
+    row.missing = next((problem.missing for problem in survey.problems if problem.is_truncation), None)
     row.read_at = now
     row.state = DumpState.LOADING if survey.state is DumpState.LOADED else survey.state
     row.reason = survey.reason or None
@@ -447,7 +496,14 @@ def loaded_of(row: DumpRow, path: Path, problems: tuple[Problem, ...]) -> Loaded
 # ── the folder ──────────────────────────────────────────────────────────────────────────────────
 
 
-def collect(session: Session, folder: Path, *, now: datetime, settle_seconds: float = 2.0) -> list[Loaded]:
+def collect(
+    session: Session,
+    folder: Path,
+    *,
+    now: datetime,
+    settle_seconds: float = 2.0,
+    incomplete_ok: bool = False,
+) -> list[Loaded]:
     """Load every complete file in the folder, oldest first, and move it to `done/` or `rejected/`.
 
     A file is complete once its size and time have stood still for `settle_seconds`; hidden files and
@@ -456,12 +512,19 @@ def collect(session: Session, folder: Path, *, now: datetime, settle_seconds: fl
     folder.mkdir(parents=True, exist_ok=True)
     loaded = []
     for path in complete(folder, now, settle_seconds):
-        found = load(session, path, now=now)
+        found = load(session, path, now=now, incomplete_ok=incomplete_ok)
         is_gone = found.id is None and not os.path.lexists(path)  # another worker was faster
         if not is_gone and not found.reason.startswith("It was written to"):
-            put_aside(folder, found)
+            remember_place(session, found, put_aside(folder, found))
             loaded.append(found)
     return loaded
+
+
+def remember_place(session: Session, loaded: Loaded, moved: Path | None) -> None:
+    """Write down where a dump's file lies now, and commit; of a dump that came twice, the first file."""
+    if moved is not None and loaded.id is not None and not loaded.is_known:
+        session.execute(update(DumpRow).where(DumpRow.id == loaded.id).values(path=str(moved)))
+        session.commit()
 
 
 def complete(folder: Path, now: datetime, settle_seconds: float) -> list[Path]:
@@ -493,19 +556,20 @@ def candidates(folder: Path) -> dict[Path, tuple[int, int]]:
     return found
 
 
-def put_aside(folder: Path, loaded: Loaded) -> None:
-    """Move a file that was dealt with, and put the reason beside one that was refused."""
-    target = folder / ("done" if loaded.is_loaded else "rejected")
+def put_aside(folder: Path, loaded: Loaded) -> Path | None:
+    """Move a file that was dealt with, and put the reason beside one that was refused; return where it is."""
+    target = folder / (ACCEPTED if loaded.is_loaded else REFUSED)
     target.mkdir(exist_ok=True)
     moved = free_name(target, loaded.path.name)
     try:
         loaded.path.rename(moved)
     except FileNotFoundError:
-        return  # another worker was faster
+        return None  # another worker was faster
     if not loaded.is_loaded:
         lines = (f"line {problem.line}: {problem.reason}" for problem in loaded.problems if problem.line)
         text = "\n".join(chain([loaded.reason], lines)) + "\n"
         (target / f"{moved.name}.reason.txt").write_text(text, encoding="utf-8", errors="replace")
+    return moved
 
 
 def free_name(folder: Path, name: str) -> Path:

@@ -69,8 +69,43 @@ class DumpRow(Base):
     updated: Mapped[int] = mapped_column(default=0)
     unchanged: Mapped[int] = mapped_column(default=0)
     rejected: Mapped[int] = mapped_column(default=0)
+    missing: Mapped[int | None]  #: papers it lacks by its own count; 0: it breaks off, nobody knows where
     observed_at: Mapped[datetime] = mapped_column(UtcDateTime)  #: the moment its figures hold for
+    seen_at: Mapped[datetime | None] = mapped_column(
+        UtcDateTime
+    )  #: when its papers count as first seen, if that was another moment
     read_at: Mapped[datetime] = mapped_column(UtcDateTime)
+
+
+class SourceRow(Base):
+    """Where dumps come from besides the folder, and when to ask there again."""
+
+    __tablename__ = "source"
+
+    id: Mapped[int] = mapped_column(BigKey, primary_key=True)
+    name: Mapped[str] = mapped_column(String(80), unique=True)  #: hf-daily, arxiv:cs.CL+cs.LG, ...
+    kind: Mapped[str] = mapped_column(String(20))  #: the preset, or url
+    url: Mapped[str]  #: what requests begin with
+    order: Mapped[str] = mapped_column(String(10), default="none")  #: ranked, relevance or none
+    every: Mapped[int]  #: seconds between two polls
+    is_on: Mapped[bool] = mapped_column(default=True)
+    since: Mapped[date]  #: the day it was turned on: what it tells of earlier days is no news
+    next_poll_at: Mapped[datetime] = mapped_column(UtcDateTime)
+    polled_at: Mapped[datetime | None] = mapped_column(UtcDateTime)
+    failures: Mapped[int] = mapped_column(default=0)  #: in a row
+    result: Mapped[str] = mapped_column(default="")  #: what came of the last poll
+    validators: Mapped[dict[str, list[str | None]]] = mapped_column(
+        JSON, default=dict
+    )  #: ETag and Last-Modified of each URL, to ask for nothing that is known
+
+
+class HostRow(Base):
+    """A server we fetch from: until when everybody leaves it in peace."""
+
+    __tablename__ = "host"
+
+    name: Mapped[str] = mapped_column(String(255), primary_key=True)
+    free_at: Mapped[datetime] = mapped_column(UtcDateTime)
 
 
 class ProblemRow(Base):

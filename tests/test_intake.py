@@ -13,6 +13,7 @@ from sqlalchemy import Engine, func, select
 from sqlalchemy.orm import Session
 
 from digest import catalog, db, intake
+from digest.errors import NotFound
 from digest.model import Alias, Appearance, DumpRow, DumpState, PaperRow, ProblemRow, SignalRow
 from tests.dumps import abstract, blocks, meta, pairs
 
@@ -365,3 +366,58 @@ def test_an_announcement_far_shorter_than_usual_is_remarked_upon(session: Sessio
     assert [problem.reason for problem in announced(4, 5).problems] == [
         "it holds 5 papers, where 20 are usual on a Friday"
     ]
+
+
+# ── once more ───────────────────────────────────────────────────────────────────────────────────
+
+
+def test_a_held_dump_is_loaded_as_far_as_it_goes_when_somebody_says_so(
+    session: Session, folder: Path
+) -> None:
+    put(folder, "half.json", CUT)
+    (held,) = collect(session, folder)
+    assert held.id is not None
+
+    still = intake.retry(session, held.id, now=NOW)
+    loaded = intake.retry(session, held.id, now=NOW, incomplete_ok=True)
+
+    assert (held.state, still.state, loaded.state) == (DumpState.HELD, DumpState.HELD, DumpState.LOADED)
+    assert (loaded.papers, session.get(DumpRow, held.id).missing) == (1, 0)  # type: ignore[union-attr]
+    assert [path.name for path in (folder / "done").iterdir()] == ["half.json"]
+    assert list((folder / "rejected").iterdir()) == []
+    assert intake.retry(session, held.id, now=NOW).is_known
+
+
+def test_a_dump_whose_file_is_gone_says_so(session: Session, folder: Path) -> None:
+    put(folder, "half.json", CUT)
+    (held,) = collect(session, folder)
+    assert held.id is not None
+    (folder / "rejected" / "half.json").unlink()
+
+    with pytest.raises(NotFound, match="half.json any more"):
+        intake.retry(session, held.id, now=NOW)
+    with pytest.raises(NotFound, match="There is no dump 99"):
+        intake.retry(session, 99, now=NOW)
+
+
+def test_where_short_dumps_are_sent_the_folder_loads_them_and_remembers_that(
+    session: Session, folder: Path
+) -> None:
+    put(folder, "half.json", CUT)
+
+    (loaded,) = intake.collect(session, folder, now=NOW, settle_seconds=0, incomplete_ok=True)
+
+    assert (loaded.state, loaded.papers, loaded.rejected) == (DumpState.LOADED, 1, 1)
+    assert session.scalars(select(DumpRow.missing)).all() == [0]
+
+
+def test_what_is_back_filled_counts_as_seen_on_its_day_with_figures_of_today(
+    session: Session, folder: Path
+) -> None:
+    past, day = put(folder, "past.txt", pairs(TIDES)), date(2026, 11, 6)
+
+    intake.load(session, past, now=NOW, date=day, as_history=True, source="hf-daily", figures_at=NOW)
+
+    dump, paper = session.scalars(select(DumpRow)).one(), session.scalars(select(PaperRow)).one()
+    assert (dump.source, dump.date, dump.observed_at) == ("hf-daily", day, NOW)
+    assert (paper.first_seen_at, paper.is_history) == (datetime(2026, 11, 6, tzinfo=UTC), True)

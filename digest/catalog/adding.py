@@ -224,7 +224,7 @@ class Batch:
         """Find the paper a record belongs to, or begin one, and note what it adds."""
         row = row_of(
             record,
-            first_seen_at=self.dump.observed_at,
+            first_seen_at=self.dump.seen_at or self.dump.observed_at,
             is_history=self.dump.is_history,
             is_sample=self.dump.is_sample,
         )

@@ -63,7 +63,7 @@ def checked(source: Source, announced: int | None, *, must_end: bool) -> Items:
         yield found
     if announced is not None and fresh < announced:
         reason = f"its subject announces {announced} new papers and cross-lists, and {fresh} are here"
-        yield Problem(line=line, reason=reason, is_truncation=True)
+        yield Problem(line=line, reason=reason, is_truncation=True, missing=announced - fresh)
     elif must_end and not ended:
         yield Problem(line=line, reason="the rule that ends a listing is missing", is_truncation=True)
 

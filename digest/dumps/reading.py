@@ -25,6 +25,7 @@ class Problem:
     reason: str
     excerpt: str = ""
     is_truncation: bool = False  #: the dump ends before its own end: what follows is lost
+    missing: int = 0  #: how many papers that is, where the dump told
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

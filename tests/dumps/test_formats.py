@@ -324,6 +324,7 @@ def test_a_listing_shorter_than_its_subject_says_is_told() -> None:
         line=len(LISTING.splitlines()),
         reason="its subject announces 57 new papers and cross-lists, and 2 are here",
         is_truncation=True,
+        missing=55,
     )
 
 

@@ -33,7 +33,9 @@ def upgrade() -> None:
         sa.Column("updated", sa.Integer(), nullable=False),
         sa.Column("unchanged", sa.Integer(), nullable=False),
         sa.Column("rejected", sa.Integer(), nullable=False),
+        sa.Column("missing", sa.Integer(), nullable=True),
         sa.Column("observed_at", digest.db.UtcDateTime(timezone=True), nullable=False),
+        sa.Column("seen_at", digest.db.UtcDateTime(timezone=True), nullable=True),
         sa.Column("read_at", digest.db.UtcDateTime(timezone=True), nullable=False),
         sa.PrimaryKeyConstraint("id", name=op.f("pk_dump")),
         sa.UniqueConstraint("sha256", name=op.f("uq_dump_sha256")),
@@ -51,6 +53,30 @@ def upgrade() -> None:
         sa.Column("value", sa.String(length=200), nullable=False),
         sa.Column("since", digest.db.UtcDateTime(timezone=True), nullable=False),
         sa.PrimaryKeyConstraint("name", name=op.f("pk_fingerprint")),
+    )
+    op.create_table(
+        "host",
+        sa.Column("name", sa.String(length=255), nullable=False),
+        sa.Column("free_at", digest.db.UtcDateTime(timezone=True), nullable=False),
+        sa.PrimaryKeyConstraint("name", name=op.f("pk_host")),
+    )
+    op.create_table(
+        "source",
+        sa.Column("id", sa.BigInteger().with_variant(sa.Integer(), "sqlite"), nullable=False),
+        sa.Column("name", sa.String(length=80), nullable=False),
+        sa.Column("kind", sa.String(length=20), nullable=False),
+        sa.Column("url", sa.String(), nullable=False),
+        sa.Column("order", sa.String(length=10), nullable=False),
+        sa.Column("every", sa.Integer(), nullable=False),
+        sa.Column("is_on", sa.Boolean(), nullable=False),
+        sa.Column("since", sa.Date(), nullable=False),
+        sa.Column("next_poll_at", digest.db.UtcDateTime(timezone=True), nullable=False),
+        sa.Column("polled_at", digest.db.UtcDateTime(timezone=True), nullable=True),
+        sa.Column("failures", sa.Integer(), nullable=False),
+        sa.Column("result", sa.String(), nullable=False),
+        sa.Column("validators", sa.JSON(), nullable=False),
+        sa.PrimaryKeyConstraint("id", name=op.f("pk_source")),
+        sa.UniqueConstraint("name", name=op.f("uq_source_name")),
     )
     op.create_table(
         "heartbeat",
