@@ -9,7 +9,7 @@ from typing import Any
 
 import dkim as oracle
 import pytest
-from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+from cryptography.hazmat.primitives.asymmetric.rsa import generate_private_key
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 from sqlalchemy import Engine, select
 from sqlalchemy.orm import Session
@@ -462,7 +462,7 @@ def test_progress_tells_how_many_are_done(
 
 @pytest.fixture
 def signer(site: Site) -> Signer:
-    pem = Ed25519PrivateKey.generate().private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
+    pem = generate_private_key(65537, 2048).private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
     return dkim.ring(pem.decode(), "mail", domain=site.domain)[0]
 
 
