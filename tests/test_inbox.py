@@ -1,0 +1,389 @@
+"""The inbox: mail for us is kept until it is understood, and nothing counts without proof."""
+
+from __future__ import annotations
+
+import asyncio
+import smtplib
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from pathlib import Path
+
+import pytest
+from sqlalchemy import Engine, func, select
+from sqlalchemy.orm import Session
+
+from digest import bounces, db, delivery, inbound, inbox, links, outbox, subscriptions
+from digest.house import House
+from digest.links import Site
+from digest.model import BounceRow, Delivery, MailIn, MailState, Subscriber, SubscriberState
+from digest.rendering import Templates
+from digest.settings import Settings
+from digest.transport.memory import Memory
+from tests import mails
+from tests.servers import free_port
+
+ADA = "ada@uni.example"
+
+
+@pytest.fixture
+def site(site: Site) -> Site:
+    return replace(site, inbound_domain="bounce.example.org")
+
+
+@pytest.fixture
+def ada(session: Session, now: datetime) -> Subscriber:
+    """A subscriber."""
+    row = subscriptions.add(session, ADA, state=SubscriberState.ACTIVE, consent="a test", now=now)
+    session.commit()
+    return row
+
+
+@pytest.fixture
+def letter(session: Session, site: Site, ada: Subscriber, now: datetime) -> int:
+    """A letter to Ada, on its way."""
+    number = outbox.put_letter(
+        session, letter="settings", subscriber_id=ada.id, email=ADA, decision={}, dedupe_key="one", site=site, now=now
+    )  # fmt: skip
+    session.commit()
+    assert number
+    return number
+
+
+@pytest.fixture
+def arrive(session: Session, site: Site, now: datetime) -> Callable[..., str]:
+    """Let a mail arrive, and return what came of it."""
+
+    def arrived(content: bytes, *, to: str, sender: str = "", after: timedelta = timedelta()) -> str:
+        (number,) = inbox.keep(session, sender=sender, recipients=[to], content=content, now=now + after)
+        return inbox.look(session, site=site, number=number, now=now + after)
+
+    return arrived
+
+
+def kept(session: Session) -> list[tuple[str, str]]:
+    return [(row.state, row.reason) for row in inbox.listing(session)]
+
+
+def failures(session: Session) -> list[tuple[str, int | None]]:
+    return [(row.kind, row.delivery_id) for row in session.scalars(select(BounceRow).order_by(BounceRow.id))]
+
+
+# ── what comes back ─────────────────────────────────────────────────────────────────────────────
+
+
+def test_a_letter_goes_out_with_an_address_of_its_own_to_come_back_to(
+    session: Session, site: Site, templates: Templates, letter: int, now: datetime
+) -> None:
+    memory = Memory()
+
+    delivery.deliver(session, site=site, templates=templates, transport=memory, clock=lambda: now)
+
+    (message,) = memory.messages
+    assert message.sender == links.bounce_address(site, letter)
+    assert ADA not in message.sender
+
+
+def test_without_an_inbound_door_it_comes_back_to_the_sender(site: Site) -> None:
+    assert links.envelope_sender(replace(site, inbound_domain=""), 1) == site.sender_address
+
+
+def test_what_came_back_counts_and_is_let_go(
+    session: Session, site: Site, arrive: Callable[..., str], letter: int
+) -> None:
+    outcome = arrive(mails.dsn(), to=links.bounce_address(site, letter))
+
+    assert outcome == f"hard on delivery {letter}"
+    assert failures(session) == [("hard", letter)]
+    assert kept(session) == []
+
+
+def test_five_days_of_it_end_the_mail_but_not_the_subscription(
+    session: Session, site: Site, arrive: Callable[..., str], letter: int, ada: Subscriber
+) -> None:
+    for day in range(5):
+        outcome = arrive(mails.dsn(), to=links.bounce_address(site, letter), after=timedelta(days=day))
+
+    assert outcome.endswith("suppressed")
+    assert bounces.is_suppressed(session, site, ADA)
+    session.refresh(ada)
+    assert ada.state == SubscriberState.ACTIVE
+
+
+def test_a_report_on_our_own_fault_drops_nobody(
+    session: Session, site: Site, arrive: Callable[..., str], letter: int
+) -> None:
+    report = mails.dsn(status="5.7.26", said="550 5.7.26 unauthenticated mail")
+    for day in range(10):
+        arrive(report, to=links.bounce_address(site, letter), after=timedelta(days=day))
+
+    assert {kind for kind, _ in failures(session)} == {"policy"}
+    assert not bounces.is_suppressed(session, site, ADA)
+
+
+def test_a_report_to_an_invented_address_counts_for_nothing(
+    session: Session, site: Site, arrive: Callable[..., str], letter: int
+) -> None:
+    outcome = arrive(mails.dsn(), to=f"bounce+{letter}.{'0' * 20}@bounce.example.org")
+
+    assert outcome.startswith("shunted")
+    assert failures(session) == []
+
+
+def test_a_report_that_came_another_way_counts_if_it_quotes_our_own_address(
+    session: Session, site: Site, arrive: Callable[..., str], letter: int
+) -> None:
+    quoted = f"Return-Path: <{links.bounce_address(site, letter)}>"
+
+    assert (
+        arrive(mails.dsn(quoted=quoted), to="postmaster@bounce.example.org") == f"hard on delivery {letter}"
+    )
+
+
+def test_an_answer_of_somebody_on_leave_changes_nothing(
+    session: Session, site: Site, arrive: Callable[..., str], letter: int
+) -> None:
+    assert arrive(mails.ON_LEAVE, to=links.bounce_address(site, letter)) == "an automatic answer"
+    assert (failures(session), kept(session)) == ([], [])
+
+
+def test_a_letter_whose_reader_was_erased_bounces_in_peace(
+    session: Session, site: Site, arrive: Callable[..., str], letter: int, now: datetime
+) -> None:
+    subscriptions.erase(session, site, ADA, now=now)
+    session.commit()
+
+    arrive(mails.dsn(), to=links.bounce_address(site, letter))
+
+    assert (failures(session), kept(session)) == ([], [])
+
+
+# ── complaints and leaving ──────────────────────────────────────────────────────────────────────
+
+
+def test_who_complains_is_never_written_to_again(
+    session: Session, site: Site, arrive: Callable[..., str], ada: Subscriber
+) -> None:
+    url = links.unsubscribe_url(site, ada.id, ada.epoch)
+    outcome = arrive(
+        mails.complaint(quoted=f"List-Unsubscribe: <{url}>"),
+        to="abuse@bounce.example.org",
+        sender="f@m.example",
+    )
+
+    assert outcome == "complaint, suppressed"
+    session.refresh(ada)
+    assert ada.state == SubscriberState.UNSUBSCRIBED
+    assert bounces.is_suppressed(session, site, ADA)
+    assert session.scalar(select(func.count()).select_from(Delivery)) == 0  # no letter of farewell
+
+
+def test_a_complaint_about_somebody_elses_letter_is_shown_to_a_person(
+    session: Session, arrive: Callable[..., str], ada: Subscriber
+) -> None:
+    forged = "List-Unsubscribe: <https://digest.example.org/u/abcdef.1-0.AAAAAAAAAAAAAAAAAAAAAAAA>"
+
+    assert arrive(mails.complaint(quoted=forged), to="abuse@bounce.example.org").startswith("shunted")
+    session.refresh(ada)
+    assert ada.state == SubscriberState.ACTIVE
+
+
+def test_any_mail_to_the_address_for_leaving_lets_its_subscriber_go(
+    session: Session, site: Site, arrive: Callable[..., str], ada: Subscriber
+) -> None:
+    address = links.leave_address(site, ada.id, ada.epoch)
+
+    arrive(mails.wire("From: somebody@else.example\n\n"), to=address, sender="somebody@else.example")
+
+    session.refresh(ada)
+    assert ada.state == SubscriberState.UNSUBSCRIBED
+    assert [row.letter for row in session.scalars(select(Delivery))] == ["goodbye"]
+
+
+def test_a_machine_that_lets_somebody_go_gets_no_answer_and_a_bounce_lets_nobody_go(
+    session: Session, site: Site, arrive: Callable[..., str], ada: Subscriber
+) -> None:
+    address = links.leave_address(site, ada.id, ada.epoch)
+
+    arrive(mails.dsn(), to=address, sender="")
+    session.refresh(ada)
+    assert ada.state == SubscriberState.ACTIVE
+
+    arrive(mails.ON_LEAVE, to=address, sender="robot@else.example")
+    session.refresh(ada)
+    assert ada.state == SubscriberState.UNSUBSCRIBED
+    assert session.scalar(select(func.count()).select_from(Delivery)) == 0
+
+
+# ── what is not understood ──────────────────────────────────────────────────────────────────────
+
+
+def test_what_is_not_understood_is_kept_with_the_reason_and_can_be_tried_again(
+    session: Session, site: Site, arrive: Callable[..., str], now: datetime
+) -> None:
+    arrive(mails.A_LETTER, to="digest@example.org", sender=ADA)
+
+    ((state, reason),) = kept(session)
+    assert (state, bool(reason)) == (MailState.SHUNTED, True)
+    (row,) = inbox.listing(session)
+    assert row.content == mails.A_LETTER
+    assert inbox.look(session, site=site, number=row.id, now=now).startswith("shunted")
+
+
+def test_a_mail_that_breaks_us_is_kept(
+    session: Session, arrive: Callable[..., str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def stumble(content: bytes) -> None:
+        raise IndexError(content)
+
+    monkeypatch.setattr(bounces, "read", stumble)
+
+    assert arrive(mails.dsn(), to="postmaster@bounce.example.org") == "shunted: IndexError while reading it"
+
+
+def test_what_a_crash_left_is_looked_at_later(
+    session: Session, site: Site, letter: int, now: datetime
+) -> None:
+    inbox.keep(
+        session, sender="", recipients=[links.bounce_address(site, letter)], content=mails.dsn(), now=now
+    )
+    assert kept(session) == [(MailState.NEW, "")]
+
+    assert inbox.look_through(session, site=site, now=now) == 1
+    assert (failures(session), kept(session)) == ([("hard", letter)], [])
+    assert inbox.look_through(session, site=site, now=now) == 0
+
+
+def test_what_nobody_looked_at_for_a_season_goes(
+    session: Session, arrive: Callable[..., str], now: datetime
+) -> None:
+    arrive(mails.A_LETTER, to="digest@example.org", sender=ADA)
+
+    assert inbox.prune(session, now=now + timedelta(days=89)) == 0
+    assert inbox.prune(session, now=now + timedelta(days=91)) == 1
+
+
+# ── the door ────────────────────────────────────────────────────────────────────────────────────
+
+
+@dataclass(kw_only=True)
+class Door:
+    """The inbound door, open."""
+
+    site: Site
+    engine: Engine
+    smtp: int
+    lmtp: Path
+
+    def kept(self) -> list[MailIn]:
+        with db.reading(self.engine) as session:
+            return inbox.listing(session)
+
+    def failures(self) -> list[tuple[str, int | None]]:
+        with db.reading(self.engine) as session:
+            return failures(session)
+
+
+@pytest.fixture
+def door(engine: Engine, site: Site, now: datetime, tmp_path: Path) -> Iterator[Door]:
+    port, path = free_port(), tmp_path / "lmtp.sock"
+    settings = Settings(
+        data_dir=tmp_path,
+        inbound=f"smtp://127.0.0.1:{port}, lmtp://{path}",
+        inbound_domain="bounce.example.org",
+    )
+    house = House(settings=settings, engine=engine, site=site, clock=lambda: now)
+    with opened(house):
+        yield Door(site=site, engine=engine, smtp=port, lmtp=path)
+
+
+@contextmanager
+def opened(house: House) -> Iterator[None]:
+    """Keep the door open in a thread of its own."""
+    loop, stop, is_open = asyncio.new_event_loop(), asyncio.Event(), threading.Event()
+
+    async def serve() -> None:
+        serving = asyncio.create_task(inbound.listen_until(house, house.settings.inbound_urls, stop))
+        await asyncio.sleep(0.2)
+        is_open.set()
+        await serving
+
+    thread = threading.Thread(target=lambda: loop.run_until_complete(serve()))
+    thread.start()
+    assert is_open.wait(5)
+    try:
+        yield
+    finally:
+        loop.call_soon_threadsafe(stop.set)
+        thread.join(10)
+        loop.run_until_complete(loop.shutdown_default_executor())
+        loop.close()
+
+
+def test_a_report_comes_in_over_smtp(door: Door, letter: int) -> None:
+    with smtplib.SMTP("127.0.0.1", door.smtp, timeout=5) as client:
+        client.sendmail("", [links.bounce_address(door.site, letter)], mails.dsn())
+
+    assert (door.failures(), door.kept()) == ([("hard", letter)], [])
+
+
+def test_over_lmtp_every_recipient_has_its_answer(door: Door, letter: int) -> None:
+    with smtplib.LMTP(str(door.lmtp), timeout=5) as client:
+        client.ehlo()
+        client.mail("")
+        codes = [
+            client.rcpt(address)[0]
+            for address in (links.bounce_address(door.site, letter), "postmaster@bounce.example.org")
+        ]
+        code, _ = client.data(mails.dsn())
+        second, _ = client.getreply()
+
+    assert (codes, code, second) == ([250, 250], 250, 250)
+    assert door.failures() == [("hard", letter)]
+    assert [row.recipient for row in door.kept()] == ["postmaster@bounce.example.org"]
+
+
+@pytest.mark.parametrize(
+    "address",
+    [
+        "bounce+1.00000000000000000000@bounce.example.org",
+        "anybody@bounce.example.org",
+        "postmaster@else.example",
+    ],
+)
+def test_an_address_that_is_not_ours_is_refused_at_once(door: Door, address: str) -> None:
+    with smtplib.SMTP("127.0.0.1", door.smtp, timeout=5) as client:
+        client.ehlo()
+        client.mail("x@else.example")
+        assert client.rcpt(address)[0] == 550
+
+
+def test_a_mail_that_is_too_large_is_refused(door: Door) -> None:
+    with smtplib.SMTP("127.0.0.1", door.smtp, timeout=5) as client, pytest.raises(smtplib.SMTPException):
+        client.sendmail("", ["postmaster@bounce.example.org"], b"x" * (inbound.MOST_BYTES + 1))
+    assert door.kept() == []
+
+
+def test_a_database_that_is_away_makes_the_sender_try_again(
+    door: Door, letter: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def away(*_: object, **__: object) -> list[int]:
+        raise OSError("away")
+
+    monkeypatch.setattr(inbox, "keep", away)
+    with (
+        smtplib.SMTP("127.0.0.1", door.smtp, timeout=5) as client,
+        pytest.raises(smtplib.SMTPDataError) as refused,
+    ):
+        client.sendmail("", [links.bounce_address(door.site, letter)], mails.dsn())
+
+    assert refused.value.smtp_code == 451
+
+
+def test_the_door_leaves_a_sign_of_life(door: Door) -> None:
+    from digest import watching
+
+    with db.reading(door.engine) as session:
+        assert set(watching.heartbeats(session)) == {"inbound"}
