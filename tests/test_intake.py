@@ -394,7 +394,7 @@ def test_a_dump_whose_file_is_gone_says_so(session: Session, folder: Path) -> No
     assert held.id is not None
     (folder / "rejected" / "half.json").unlink()
 
-    with pytest.raises(NotFound, match="half.json any more"):
+    with pytest.raises(NotFound, match=r"half\.json any more"):
         intake.retry(session, held.id, now=NOW)
     with pytest.raises(NotFound, match="There is no dump 99"):
         intake.retry(session, 99, now=NOW)
