@@ -1,23 +1,51 @@
-"""Logs: what happened, one line each on stderr, for people or for machines (`DIGEST_LOG_FORMAT`)."""
+"""Logs: what happened, one line each on stderr, for people or for machines (`DIGEST_LOG_FORMAT`).
+
+They name deliveries and subscribers by their ids. Where a server's words or an error would bring an
+address in, it is taken out here.
+"""
 
 from __future__ import annotations
 
 import json
 import logging
+import re
 from datetime import UTC, datetime
 
 FOR_PEOPLE = "%(asctime)s %(levelname).1s %(name)s: %(message)s"
-CHATTY = ("apscheduler", "celery.app.trace", "celery.worker.strategy", "kombu", "uvicorn.access")
+CHATTY = (
+    "alembic",
+    "apscheduler",
+    "celery.app.trace",
+    "celery.worker.strategy",
+    "kombu",
+    "mail.log",
+    "uvicorn.access",
+)
+
+#: Anything that looks like an address; what remains of it is its domain.
+ADDRESS = re.compile(r"[^\s@<>\"'(),;:=/\[\]{}]+@(?=[\w-]+(?:\.[\w-]+)*)")
 
 
 def set_up(log_format: str, *, level: int = logging.INFO) -> None:
     """Send what this process logs from `level` upwards to stderr, as `text` or as `json`."""
     logging.basicConfig(level=level, format=FOR_PEOPLE, force=True)
-    if log_format == "json":
-        for handler in logging.getLogger().handlers:
-            handler.setFormatter(ForMachines())
+    for handler in logging.getLogger().handlers:
+        handler.setFormatter(ForMachines() if log_format == "json" else ForPeople(FOR_PEOPLE))
     for name in CHATTY:
         logging.getLogger(name).setLevel(logging.WARNING)
+
+
+def without_addresses(text: str) -> str:
+    """Return the text with `…@` in place of whoever it named."""
+    return ADDRESS.sub("…@", text) if "@" in text else text
+
+
+class ForPeople(logging.Formatter):
+    """One line each, with the traceback below it."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        """Return the record as a line."""
+        return without_addresses(super().format(record))
 
 
 class ForMachines(logging.Formatter):
@@ -29,8 +57,8 @@ class ForMachines(logging.Formatter):
             "at": datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds"),
             "level": record.levelname.lower(),
             "logger": record.name,
-            "event": record.getMessage(),
+            "event": without_addresses(record.getMessage()),
         }
         if record.exc_info:
-            told["error"] = self.formatException(record.exc_info)
+            told["error"] = without_addresses(self.formatException(record.exc_info))
         return json.dumps(told, ensure_ascii=False)

@@ -34,6 +34,8 @@ from digest.model import (
 
 SILENCE = timedelta(minutes=3)  #: without a sign of life for so long, a role has stopped
 ROLES = ("scheduler", "worker")  #: where one of them is, the other must be
+NAMES = {"inbound": "inbound door"}
+FORGOTTEN = timedelta(days=7)  #: then a role that a house can do without was switched off
 OVERDUE = {Lane.PROMPT: timedelta(minutes=30), Lane.BULK: timedelta(hours=3)}
 DAY = timedelta(days=1)
 
@@ -68,12 +70,14 @@ def heartbeats(session: Session) -> dict[str, datetime]:
 def silent(session: Session, now: datetime) -> Iterator[Trouble]:
     """Yield the roles that have stopped. A house without any, run by cron, has none that could."""
     beats = heartbeats(session)
-    for role in [*ROLES, *sorted(beats.keys() - set(ROLES))] if beats else []:
+    others = sorted(role for role, at in beats.items() if role not in ROLES and now - at < FORGOTTEN)
+    for role in [*ROLES, *others] if beats else []:
         last = beats.get(role)
         if last is None or now - last > SILENCE:
+            name = NAMES.get(role, role)
             yield Trouble(
                 cause=f"silent-{role}",
-                wrong=f"The {role} has stopped" if last else f"There is no {role}",
+                wrong=f"The {name} has stopped" if last else f"There is no {name}",
                 mend=f"Start it again: digest up, or digest {role}. Its log says why it ended.",
                 since=last,
             )

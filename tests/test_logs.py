@@ -48,6 +48,25 @@ def test_for_machines_every_line_is_an_object_even_with_a_traceback(
     assert told == {"level": "error", "logger": "digest.delivery", "event": "delivery 7 failed"}
 
 
+@pytest.mark.parametrize("log_format", ["text", "json"])
+def test_no_line_names_an_address(capfd: pytest.CaptureFixture[str], log_format: str) -> None:
+    logs.set_up(log_format)
+
+    log.warning(
+        "550 5.1.1 <ada.l+x@uni.example>: user unknown; rcpt=%s, smtp://me:secret@host", "Ada@uni.example"
+    )
+    try:
+        raise ValueError("[parameters: ('ada@uni.example',)]")
+    except ValueError:
+        log.exception("delivery 7")
+
+    told = capfd.readouterr().err
+    assert "ada" not in told.lower()
+    assert "me:secret" not in told
+    assert "delivery 7" in told
+    assert "<…@uni.example>" in told
+
+
 def test_what_is_chatty_is_kept_down(capfd: pytest.CaptureFixture[str]) -> None:
     logs.set_up("text")
 

@@ -83,7 +83,17 @@ def beat() -> None:
     enqueue(tasks.heartbeat, queue=PROMPT)
 
 
-TICKS: dict[Tick, float] = {beat: 30, publish: 5, sweep: 3, collect: 5}  #: with their seconds
+def watch() -> None:
+    """Write to the operator about what is wrong. The end of this clock is noticed by the web door."""
+    ours = house()
+    with ours.writing() as session:
+        found = watching.troubles(session, now=ours.clock())
+        watching.write_to_operator(
+            session, found, site=ours.site, operator=ours.settings.operator_email, now=ours.clock()
+        )
+
+
+TICKS: dict[Tick, float] = {beat: 30, watch: 60, publish: 5, sweep: 3, collect: 5}  #: with their seconds
 
 
 def enqueue(task: Task[Any, Any], *arguments: Any, queue: str, times: int = 1) -> None:
@@ -120,7 +130,7 @@ def run() -> None:
     )
     now = house().clock()
     for place, (tick, seconds) in enumerate(TICKS.items()):
-        first = now + timedelta(seconds=place * 0.2)
+        first = now + (watching.SILENCE if tick is watch else timedelta(seconds=place * 0.2))
         clockwork.add_job(ticking(tick), "interval", seconds=seconds, id=tick.__name__, next_run_time=first)
     for stop in (signal.SIGINT, signal.SIGTERM):
         signal.signal(stop, lambda *_: clockwork.shutdown(wait=False))

@@ -10,16 +10,19 @@ from starlette.staticfiles import StaticFiles
 from digest import house
 from digest.settings import Settings
 from digest.web import (
+    asking,
     confirming,
     feeds,
     front,
     health,
     leaving,
     managing,
+    metrics,
     outbox,
     pages,
     papers,
     viewing,
+    watch,
 )
 from digest.web.limits import Limits
 from digest.web.shell import Shell
@@ -34,6 +37,9 @@ ROUTES: list[BaseRoute] = [
     Route("/u/{token}", leaving.unsubscribe, methods=["POST"]),
     Route("/m/{token}", managing.show),
     Route("/m/{token}", managing.change, methods=["POST"]),
+    Route("/t/{token}", asking.show),
+    Route("/t/{token}", asking.act, methods=["POST"]),
+    Route("/a/{token}", viewing.archive),
     Route("/papers/{number:int}", papers.show),
     Route("/papers/{number:int}.bib", papers.bibtex),
     Route("/papers/{number:int}.ris", papers.ris),
@@ -43,10 +49,13 @@ ROUTES: list[BaseRoute] = [
     Route("/outbox/{key}/source", outbox.source),
     Route("/feed.{format}", feeds.show),
     Route("/f/{token}.{format:str}", feeds.mine),
+    Route("/v/{token}.bib", viewing.bibtex),
+    Route("/v/{token}.ris", viewing.ris),
     Route("/v/{token}", viewing.show),
     Route("/privacy", front.privacy),
     Route("/healthz", health.healthz),
     Route("/readyz", health.readyz),
+    Route("/metrics", metrics.show),
 ]
 
 
@@ -67,8 +76,11 @@ def serve(settings: Settings) -> None:
     """Serve the site until told to stop. Its own log masks the links of letters; the server's would not."""
     import uvicorn
 
+    app = create_app(settings)
+    watch.start(app.state.house)
     uvicorn.run(
-        create_app(settings),
+        app,
+        log_config=None,  # its lines go where ours go, in the form that was asked for
         host=settings.host,
         port=settings.port,
         access_log=False,

@@ -32,7 +32,10 @@ HEADERS = {
     "permissions-policy": "camera=(), geolocation=(), microphone=(), interest-cohort=()",
 }
 #: Pages opened by a link from a letter: nobody keeps or indexes them, and no log tells the link.
-PRIVATE = re.compile(r"^/(c|u|m|v|f|outbox)/(.*)$")
+PRIVATE = re.compile(r"^/(c|u|m|t|a|v|f|outbox)/(.*)$")
+
+#: What machines ask every few seconds; nobody wants to read that it went well.
+ASKED_OFTEN = frozenset({"/healthz", "/readyz", "/metrics"})
 
 
 class TooMuch(HTTPException):
@@ -68,7 +71,8 @@ class Shell:
         finally:
             path = PRIVATE.sub(r"/\1/...", scope["path"])
             took = (perf_counter() - began) * 1000
-            log.info("%s %s %s in %.0f ms", scope["method"], path, status, took)
+            level = logging.DEBUG if path in ASKED_OFTEN and status < 400 else logging.INFO
+            log.log(level, "%s %s %s in %.0f ms", scope["method"], path, status, took)
 
 
 def dress(headers: MutableHeaders, path: str, *, is_https: bool) -> None:
