@@ -109,9 +109,31 @@ def feed_url(site: Site, subscriber_id: int, epoch: int) -> str:
     return f"{site.url}/f/{seal(site, 'feed', f'{subscriber_id}-{epoch}')}.atom"
 
 
-def view_url(site: Site, delivery_id: int, *, key: str | None = None) -> str:
+def ask_url(site: Site, subscriber_id: int, epoch: int, *, key: str | None = None) -> str:
+    """Return the link that mails its owner the way to their settings, or pauses: nothing that lasts.
+
+    It stands in digests, which are passed on.
+    """
+    return f"{site.url}/t/{seal(site, 'ask', f'{subscriber_id}-{epoch}', key=key)}"
+
+
+def archive_url(site: Site, subscriber_id: int, epoch: int) -> str:
+    """Return the address at which one subscriber finds all digests they were sent."""
+    return f"{site.url}/a/{seal(site, 'archive', f'{subscriber_id}-{epoch}')}"
+
+
+def view_url(site: Site, subscriber_id: int, epoch: int, edition: str, *, key: str | None = None) -> str:
     """Return the address at which one digest is read in a browser."""
-    return f"{site.url}/v/{seal(site, 'view', str(delivery_id), key=key)}"
+    return f"{site.url}/v/{seal(site, 'view', f'{subscriber_id}-{epoch}-{edition}', key=key)}"
+
+
+def view_in(site: Site, token: str) -> tuple[int, int, str] | None:
+    """Return (subscriber id, epoch, edition) of a view token, or None if it is not ours."""
+    subject = unseal(site, "view", token)
+    if subject is None:
+        return None
+    number, epoch, edition = subject.split("-", 2)
+    return int(number), int(epoch), edition
 
 
 def paper_url(site: Site, paper_id: int) -> str:

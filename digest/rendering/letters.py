@@ -53,6 +53,7 @@ KINDS: Mapping[str, tuple[str, ...]] = {
     "invite": ("confirm_url",),  #: to somebody an operator imported; may name `topics`
     "welcome": ("manage_url", "unsubscribe_url"),  #: may show `cards` (Card.to_json)
     "settings": ("manage_url", "unsubscribe_url"),  #: to somebody who subscribed again
+    "manage": ("manage_url", "unsubscribe_url"),  #: to somebody who asked for their link
     "changed": ("manage_url", "unsubscribe_url"),  #: `topics` as {name, filter}; none means trending
     "paused": ("manage_url", "unsubscribe_url"),  #: may say `until`
     "quiet": ("manage_url", "unsubscribe_url", "checked"),  #: may tell the `nearest`: {title, href, lacked}
@@ -61,6 +62,10 @@ KINDS: Mapping[str, tuple[str, ...]] = {
     "help": ("commands",),  #: {spelled, does}
     "alarm": ("wrong", "mend"),  #: to the operator; may tell `since` when, and `facts`
 }
+#: The letters whose link opens the settings at once. All others are passed on, or come every day: their
+#: link only has that one mailed.
+KEYS = frozenset({"welcome", "settings", "manage", "changed", "paused"})
+
 #: What a letter says nothing about unless it is told.
 UNSAID: Mapping[str, Any] = {
     "preheader": "",
@@ -86,7 +91,7 @@ def letter(templates: Templates, kind: str, context: Mapping[str, Any]) -> Lette
     `epoch` and `key`; `confirmation_id`; `next_due_at`, `timezone` and `dated_at`.
     """
     folder = f"letters/{kind}"
-    said = {**UNSAID, **derived(context), **context}
+    said = {**UNSAID, **derived(kind, context), **context}
     said["cards"] = [Card.from_json(kept) for kept in said["cards"]]
     said["subject"] = one_line(templates.text.get_template(f"{folder}/subject.txt").render(said))
     return Letter(
@@ -96,7 +101,7 @@ def letter(templates: Templates, kind: str, context: Mapping[str, Any]) -> Lette
     )
 
 
-def derived(context: Mapping[str, Any]) -> dict[str, Any]:
+def derived(kind: str, context: Mapping[str, Any]) -> dict[str, Any]:
     """Return the links and words that follow from the ids and moments in `context`."""
     site: Site = context["site"]
     key = context.get("key")
@@ -105,7 +110,8 @@ def derived(context: Mapping[str, Any]) -> dict[str, Any]:
         made["confirm_url"] = links.confirm_url(site, context["confirmation_id"], key=key)
     if context.get("subscriber_id") is not None:
         subscriber, epoch = context["subscriber_id"], context.get("epoch", 0)
-        made["manage_url"] = links.manage_url(site, subscriber, epoch, key=key)
+        way = links.manage_url if kind in KEYS else links.ask_url
+        made["manage_url"] = way(site, subscriber, epoch, key=key)
         made["unsubscribe_url"] = links.unsubscribe_url(site, subscriber, epoch, key=key)
         made["undo_url"] = made["unsubscribe_url"]  # the page of somebody who left offers the way back
     if context.get("next_due_at"):

@@ -165,6 +165,20 @@ def remind(session: Session, site: Site, subscriber: Subscriber, now: datetime) 
     return Asked(answer=Answer.KNOWN, subscriber_id=subscriber.id)
 
 
+def send_link(session: Session, site: Site, subscriber: Subscriber, now: datetime) -> None:
+    """Mail somebody the way to their settings, at most once an hour: whoever asks, only they get it."""
+    outbox.put_letter(
+        session,
+        letter="manage",
+        subscriber_id=subscriber.id,
+        email=subscriber.email,
+        decision={},
+        dedupe_key=f"manage-{subscriber.id}-{now:%Y-%m-%d-%H}",
+        site=site,
+        now=now,
+    )
+
+
 # ── confirming ──────────────────────────────────────────────────────────────────────────────────
 
 

@@ -99,6 +99,7 @@ def settings_page(
         leaves=LEAVES,
         zones=sorted(zone for zone in editions.zone_names() if "/" in zone),
         feed_url=links.feed_url(house.of(request).site, subscriber.id, subscriber.epoch),
+        archive_url=links.archive_url(house.of(request).site, subscriber.id, subscriber.epoch),
         can_undo=subscriptions.can_undo(subscriber, now=now),
         **fields,
     )

@@ -60,8 +60,9 @@ def bibtex(request: Request) -> Response:
 def ris(request: Request) -> Response:
     """Give the paper's entry for reference managers that read RIS."""
     found = paper(request, int(request.path_params["number"]))
-    text = "".join(f"{tag}  - {value}\r\n" for tag, value in ris_fields(found, house.of(request)))
-    return PlainTextResponse(text, media_type="application/x-research-info-systems")
+    return PlainTextResponse(
+        ris_entry(found, house.of(request)), media_type="application/x-research-info-systems"
+    )
 
 
 def paper(request: Request, number: int) -> Paper:
@@ -120,6 +121,11 @@ def fields_of(paper: Paper, of: House) -> Iterator[tuple[str, str]]:
 
 
 # ── RIS ─────────────────────────────────────────────────────────────────────────────────────────
+
+
+def ris_entry(paper: Paper, of: House) -> str:
+    """Return the paper's RIS entry."""
+    return "".join(f"{tag}  - {value}\r\n" for tag, value in ris_fields(paper, of))
 
 
 def ris_fields(paper: Paper, of: House) -> Iterator[tuple[str, str]]:

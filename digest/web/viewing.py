@@ -1,33 +1,50 @@
-"""A digest in the browser: the same letter, set again from the decision that was kept."""
+"""Digests in the browser: the same letters, set again from the decisions that were kept.
+
+A view is passed on like the letter itself, so its page names no address and carries no key.
+"""
 
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
 
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
-from starlette.responses import HTMLResponse, Response
+from starlette.responses import HTMLResponse, PlainTextResponse, Response
 
-from digest import copies, db, links, press, presses, subscriptions
+from digest import catalog, copies, db, links, press, presses, subscriptions
 from digest.composition import Digest
 from digest.errors import NotFound
 from digest.house import House
-from digest.model import Delivery, FilterRow, Subscriber
-from digest.rendering import Copy
-from digest.web import house
+from digest.model import Delivery, DeliveryState, FilterRow, Subscriber
+from digest.papers import Paper
+from digest.rendering import Copy, cards, words
+from digest.web import house, pages, papers
+from digest.web.leaving import masked, theirs
 from digest.web.shell import mail_headers
+
+LISTED = 400  #: digests in an archive: more than a year of them
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Listed:
+    """One digest as the archive lists it."""
+
+    day: str
+    href: str
+    title: str
+    papers: int
 
 
 def show(request: Request) -> Response:
     """Show the digest a link names, as long as the press it was made with is kept."""
     of = house.of(request)
-    number = links.unseal(of.site, "view", request.path_params["token"])
     with db.reading(of.engine) as session:
-        delivery = session.get(Delivery, int(number)) if number else None
-        reader = session.get(Subscriber, delivery.subscriber_id) if delivery else None
-        if delivery is None or reader is None or delivery.press is None:
+        delivery, reader = named(request, session)
+        if delivery.press is None:
             raise HTTPException(404)
         try:
             made = presses.load(session, delivery.press)
@@ -38,11 +55,24 @@ def show(request: Request) -> Response:
     return HTMLResponse(letter.html, headers=mail_headers())
 
 
+def named(request: Request, session: Session) -> tuple[Delivery, Subscriber]:
+    """Return the digest that a link names, and whose it is; a link that is not ours opens nothing."""
+    found = links.view_in(house.of(request).site, request.path_params["token"])
+    reader = session.get(Subscriber, found[0]) if found else None
+    if found is None or reader is None or reader.epoch != found[1]:
+        raise HTTPException(404)
+    theirs = (Delivery.subscriber_id == reader.id, Delivery.edition == found[2])
+    delivery = session.scalars(select(Delivery).where(*theirs)).one_or_none()
+    if delivery is None:
+        raise HTTPException(404)
+    return delivery, reader
+
+
 def copy_of(of: House, session: Session, delivery: Delivery, reader: Subscriber) -> Copy:
-    """Return the reader's copy of that digest."""
+    """Return the reader's copy of that digest, without their address."""
     chosen_by = {section[1] for section in json.loads(delivery.decision)["sections"]} - {None}
     found = session.execute(select(FilterRow.id, FilterRow.canonical).where(FilterRow.id.in_(chosen_by)))
-    return copies.digest_copy(
+    copy = copies.digest_copy(
         of.site,
         delivery_id=delivery.id,
         subscriber_id=reader.id,
@@ -55,3 +85,74 @@ def copy_of(of: House, session: Session, delivery: Delivery, reader: Subscriber)
         filters={row.id: row.canonical for row in found},
         message_id=delivery.message_id,
     )
+    return replace(copy, recipient=masked(copy.recipient))
+
+
+# ── into a reference manager ────────────────────────────────────────────────────────────────────
+
+
+def bibtex(request: Request) -> Response:
+    """Give the digest's papers as BibTeX."""
+    of = house.of(request)
+    text = "\n".join(papers.entry(paper, of) for paper in shown(request))
+    return PlainTextResponse(text, media_type="application/x-bibtex", headers=saved_as("bib"))
+
+
+def ris(request: Request) -> Response:
+    """Give the digest's papers for reference managers that read RIS."""
+    of = house.of(request)
+    text = "".join(papers.ris_entry(paper, of) for paper in shown(request))
+    return PlainTextResponse(text, media_type="application/x-research-info-systems", headers=saved_as("ris"))
+
+
+def saved_as(ending: str) -> dict[str, str]:
+    """Return the header that names the file."""
+    return {"content-disposition": f'attachment; filename="digest.{ending}"'}
+
+
+def shown(request: Request) -> list[Paper]:
+    """Return the digest's papers in reading order; one that was merged with another is that other."""
+    with db.reading(house.of(request).engine) as session:
+        delivery, _ = named(request, session)
+        ids = Digest.from_json(delivery.decision).papers
+        current = catalog.resolve(session, ids)
+        found = {
+            paper.id: paper for paper in catalog.papers(session, ids=[current.get(id, id) for id in ids])
+        }
+    wanted = dict.fromkeys(current.get(number, number) for number in ids)
+    return [found[number] for number in wanted if number in found]
+
+
+# ── the archive ─────────────────────────────────────────────────────────────────────────────────
+
+
+def archive(request: Request) -> Response:
+    """List the digests that one subscriber was sent."""
+    of = house.of(request)
+    with db.reading(of.engine) as session:
+        reader = theirs(session, request, "archive")
+        return pages.page(request, "archive", digests=list(listing(of, session, reader)))
+
+
+def sent(session: Session, reader: Subscriber) -> list[Delivery]:
+    """Return the reader's digests, latest first."""
+    theirs = (Delivery.subscriber_id == reader.id, Delivery.edition.is_not(None))
+    there = (Delivery.state == DeliveryState.SENT, Delivery.press.is_not(None))
+    wanted = select(Delivery).where(*theirs, *there).order_by(Delivery.id.desc()).limit(LISTED)
+    return list(session.scalars(wanted))
+
+
+def listing(of: House, session: Session, reader: Subscriber) -> Iterator[Listed]:
+    """Yield how the archive lists each digest: by its day, and by the paper it led with."""
+    digests = [(one, Digest.from_json(one.decision).papers) for one in sent(session, reader)]
+    leading = {papers[0] for _, papers in digests if papers}
+    titles = {one.id: cards.title(one) for one in catalog.papers(session, ids=leading)} if leading else {}
+    schedule = subscriptions.schedule_of(reader)
+    for delivery, ids in digests:
+        if ids:
+            yield Listed(
+                day=words.day_in_words(copies.day_of(schedule, delivery.dated_at)),
+                href=links.view_url(of.site, reader.id, reader.epoch, delivery.edition or ""),
+                title=titles.get(ids[0], words.headline(len(ids))),
+                papers=len(ids),
+            )

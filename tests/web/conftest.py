@@ -13,7 +13,7 @@ from sqlalchemy import select
 from sqlalchemy.orm import Session
 from starlette.testclient import TestClient
 
-from digest import catalog, links, subscriptions
+from digest import catalog, delivery, links, publishing, subscriptions, transport
 from digest.house import House
 from digest.links import Site
 from digest.model import Delivery, DumpRow, DumpState, Subscriber, SubscriberState
@@ -158,3 +158,23 @@ def unsubscribe_path(door: Door, alice: Subscriber) -> str:
 @pytest.fixture
 def manage_path(door: Door, alice: Subscriber) -> str:
     return path_of(links.manage_url(door.site, alice.id, alice.epoch))
+
+
+@pytest.fixture
+def digest_sent(door: Door, papers: list[int], now: datetime) -> Delivery:
+    """Dora's digest of this morning, published and delivered; returns its delivery."""
+    with door.writing() as session:
+        dora = subscriptions.add(
+            session, "dora@uni.edu", state=SubscriberState.ACTIVE, consent="asked", now=now,
+            topics={"Diffusion": "title:diffusion", "Quiet": "title:quiet"},
+        )  # fmt: skip
+        session.commit()
+        at = now + timedelta(minutes=1)
+        publishing.publish(session, site=door.site, templates=door.house.templates, now=at)
+        memory = transport.open("memory:", site=door.site)
+        delivery.deliver(
+            session, site=door.site, templates=door.house.templates, transport=memory, clock=lambda: at
+        )
+        session.commit()
+        door.clock.now = at
+        return session.query(Delivery).filter_by(subscriber_id=dora.id, edition="daily-2026-11-20").one()

@@ -2,36 +2,12 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
 from xml.etree import ElementTree
 
-import pytest
-
-from digest import delivery, links, publishing, subscriptions, transport
-from digest.model import Delivery, SubscriberState
+from digest import links, subscriptions
 from tests.web.conftest import path_of
 
 ATOM = "{http://www.w3.org/2005/Atom}"
-
-
-@pytest.fixture
-def digest_sent(door, papers, now):
-    """Dora's digest of this morning, published and delivered; returns its delivery."""
-    with door.writing() as session:
-        dora = subscriptions.add(
-            session, "dora@uni.edu", state=SubscriberState.ACTIVE, consent="asked", now=now,
-            topics={"Diffusion": "title:diffusion", "Quiet": "title:quiet"},
-        )  # fmt: skip
-        session.commit()
-        at = now + timedelta(minutes=1)
-        publishing.publish(session, site=door.site, templates=door.house.templates, now=at)
-        memory = transport.open("memory:", site=door.site)
-        delivery.deliver(
-            session, site=door.site, templates=door.house.templates, transport=memory, clock=lambda: at
-        )
-        session.commit()
-        door.clock.now = at
-        return session.query(Delivery).filter_by(subscriber_id=dora.id, edition="daily-2026-11-20").one()
 
 
 def parsed(answer):
@@ -91,15 +67,6 @@ def test_a_feeds_link_opens_nothing_else(door, digest_sent):
     assert {door.client.get(f"/{place}/{token}").status_code for place in "mu"} == {404}
     other = path_of(links.manage_url(door.site, dora.id, dora.epoch)).removeprefix("/m/")
     assert door.client.get(f"/f/{other}.atom").status_code == 404
-
-
-def test_a_digest_can_be_read_in_the_browser(door, digest_sent):
-    answer = door.client.get(path_of(links.view_url(door.site, digest_sent.id)))
-
-    assert answer.status_code == 200
-    assert "Diffusion" in answer.text
-    assert "sandbox" in answer.headers["content-security-policy"]
-    assert door.client.get("/v/x").status_code == 404
 
 
 def test_a_paper_can_be_taken_along_as_ris(door, papers):
