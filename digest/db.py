@@ -165,22 +165,22 @@ def put_many(
     connection, table = session.connection(), cast(Table, mapped.__table__)
     wanted = [table.c[name] for name in returning]
     if connection.dialect.name == "postgresql":
-        return connection.execute(insert_arrays(table, rows, key).returning(*wanted)).all()
+        new = insert_arrays(table, rows).on_conflict_do_nothing(index_elements=key)
+        return connection.execute(new.returning(*wanted)).all()
     last = connection.execute(select(func.max(wanted[0]))).scalar() or 0
     connection.execute(sqlite.insert(table).on_conflict_do_nothing(index_elements=key), rows)
     return connection.execute(select(*wanted).where(wanted[0] > last)).all()
 
 
-def insert_arrays(table: Table, rows: Sequence[Mapping[str, Any]], key: Sequence[str]) -> postgresql.Insert:
+def insert_arrays(table: Table, rows: Sequence[Mapping[str, Any]]) -> postgresql.Insert:
     """Return an INSERT that carries each column as one array; what all rows share is sent once."""
     names = list(rows[0])
     values = {name: [row[name] for row in rows] for name in names}
-    many = [name for name in names if name in key or any(one != values[name][0] for one in values[name])]
+    many = [name for name in names if any(one != values[name][0] for one in values[name])] or names[:1]
     arrays = [literal(values[name], postgresql.ARRAY(table.c[name].type)) for name in many]
     new = func.unnest(*arrays).table_valued(*many, name="new").render_derived(name="new")
     picked = [new.c[name] if name in many else literal(values[name][0], table.c[name].type) for name in names]
-    inserting = postgresql.insert(table).from_select(names, select(*picked), include_defaults=False)
-    return inserting.on_conflict_do_nothing(index_elements=key)
+    return postgresql.insert(table).from_select(names, select(*picked), include_defaults=False)
 
 
 @contextmanager

@@ -74,8 +74,9 @@ def deliver(
 
     while left := run.claim(lane, window * WINDOWS_AT_ONCE if limit is None else min(window, limit - done)):
         try:
+            desk = run.desk(left)
             while left and not is_over():
-                run.send(left[:window])
+                run.send(desk, left[:window])
                 done += len(left[:window])
                 del left[:window]
                 progress(done)
@@ -131,9 +132,8 @@ class Run:
         self.session.commit()
         self.tally["deferred"] += len(back) if self.is_cut_off else 0
 
-    def send(self, window: Sequence[Claimed]) -> None:
+    def send(self, desk: Desk, window: Sequence[Claimed]) -> None:
         """Take one window from the decision to its outcome."""
-        desk = self.desk(window)
         written = [write(desk, delivery) if delivery.email else None for delivery in window]
         failpoints.reach("written")
         going = self.intend(window, written)
@@ -147,13 +147,13 @@ class Run:
 
     # ── gather ──────────────────────────────────────────────────────────────────────────────────
 
-    def desk(self, window: Sequence[Claimed]) -> Desk:
+    def desk(self, claimed: Sequence[Claimed]) -> Desk:
         """Lay out what is needed to write these letters."""
-        digests = [delivery for delivery in window if delivery.edition]
+        digests = [delivery for delivery in claimed if delivery.edition]
         desk = Desk(
             site=self.site,
             templates=self.templates,
-            readers=outbox.readers(self.session, (delivery.subscriber_id for delivery in window)),
+            readers=outbox.readers(self.session, (delivery.subscriber_id for delivery in claimed)),
             filters=self.filters(digests),
             presses=self.presses(digests),
             signers=self.signers,

@@ -196,10 +196,11 @@ def first_sentences(text: str, count: int) -> str:
     return text[: ends[count - 1]] if len(ends) > count else text
 
 
-def sentence_ends(text: str) -> list[int]:
+@lru_cache(maxsize=4096)  # asked again for every filter that chose a paper
+def sentence_ends(text: str) -> tuple[int, ...]:
     """Return where sentences end; a full stop after an initial or `et al` ends none."""
     found = (match.end() for match in SENTENCE_END.finditer(text))
-    return [end for end in found if not ABBREVIATION.search(text[max(0, end - 12) : end])]
+    return tuple([end for end in found if not ABBREVIATION.search(text[max(0, end - 12) : end])])
 
 
 def runs(text: str, spans: Iterable[tuple[int, int]]) -> tuple[Run, ...]:
