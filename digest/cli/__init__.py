@@ -19,6 +19,7 @@ from digest.cli import (
     bounces,
     database,
     deliveries,
+    dkim,
     doctor,
     dumps,
     inbox,
@@ -70,6 +71,7 @@ app.command(rich_help_panel=MAIL)(deliveries.why)
 app.command(rich_help_panel=MAIL)(deliveries.trace)
 app.add_typer(bounces.app, name="bounces", rich_help_panel=MAIL)
 app.add_typer(inbox.app, name="inbox", rich_help_panel=MAIL)
+app.add_typer(dkim.app, name="dkim", rich_help_panel=MAIL)
 
 app.command(rich_help_panel=CARE)(status.status)
 app.command(rich_help_panel=CARE)(doctor.doctor)
