@@ -14,7 +14,7 @@ NAME = "biorxiv"
 def recognises(head: str) -> bool:
     """Return whether this is an answer of that API."""
     keys = objects.keys_in(head)
-    return "doi" in keys and ("author_corresponding" in keys or {"collection", "messages"} <= keys)
+    return {"collection", "messages"} <= keys or {"doi", "author_corresponding"} <= keys
 
 
 def read(source: Source) -> tuple[Header, Items]:
