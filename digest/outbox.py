@@ -319,7 +319,8 @@ def intend_arrays(session: Session, intents: Sequence[Intent], *, lease: str, no
     ids, names, hashes = map(list, columns)
     arrays = [literal(ids, INTEGERS), literal(names, TEXTS), literal(hashes, TEXTS)]
     new = func.unnest(*arrays).table_valued("id", "name", "hash", name="new").render_derived(name="new")
-    held = and_(DELIVERY.c.state == DeliveryState.CLAIMED, DELIVERY.c.lease == lease)
+    by_key = DELIVERY.c.id == func.any(literal(ids, INTEGERS))  # or a planner without figures reads all
+    held = and_(by_key, DELIVERY.c.state == DeliveryState.CLAIMED, DELIVERY.c.lease == lease)
     intending = update(DELIVERY).where(DELIVERY.c.id == new.c.id, held)
     naming = {"message_id": new.c.name, "content_hash": new.c.hash}
     found = session.connection().execute(
