@@ -3,7 +3,7 @@
 
 SHELL := /bin/sh
 .DEFAULT_GOAL := help
-.PHONY: run test judge chaos bench lint format lock help base dev
+.PHONY: run test judge chaos bench bench-million lint format lock help base dev
 
 CANDIDATES := python3.11 python3 python3.12 python3.13 python3.14
 IS_NEW_ENOUGH := import sys; sys.exit(sys.version_info < (3, 11))
@@ -26,6 +26,9 @@ chaos: dev  ## Kill workers at random instants for a minute and count what arriv
 
 bench: dev  ## Measure speed and memory (ARGS="--full" for the large sizes, or a name)
 	$(BIN)/python -m tests.bench $(ARGS)
+
+bench-million: dev  ## Publish and deliver a million digests with real workers, and time both
+	$(BIN)/python -m tests.bench.workers 1000000 100000 2000
 
 lint: dev  ## Check style, types and the floors of the house
 	$(BIN)/ruff check
@@ -50,4 +53,4 @@ base dev:
 	@$(PYTHON) requirements/install.py $@
 
 help:  ## List these commands
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' Makefile
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' Makefile

@@ -42,6 +42,8 @@ class World:
     kept: int = 100  #: the first readers, whose letters are kept for comparison
     topics: int = 3
     filters: int = 1_000
+    now: datetime = NOW
+    at: str = "06:00"  #: when everybody wants to read
 
     # ── papers ──────────────────────────────────────────────────────────────────────────────────
 
@@ -69,7 +71,7 @@ class World:
         """Return the papers as a dump of the blocks layout, with comments for some."""
         chance = random.Random(2)
         lines = ["new", "Get trending papers in your email inbox!", "Subscribe", "Daily Papers"]
-        lines += ["byAK and the research community", f"{NOW:%b} {NOW.day}"]
+        lines += ["byAK and the research community", f"{self.now:%b} {self.now.day}"]
         for title, abstract in self.texts:
             comments = f" {chance.randint(1, 60)}" if chance.random() < 0.6 else ""
             figures = f"  • {chance.randint(1, 12)} authors\n·\nNov {chance.randint(1, 19)}, 2026{comments}"
@@ -110,7 +112,7 @@ class World:
             topics = {f"Topic {place}": text for place, text in enumerate(dict.fromkeys(chosen), start=1)}
             yield {
                 "email": f"{name}-{number}@example.org",
-                "at": "06:00",
+                "at": self.at,
                 "state": "active",
                 "topics": json.dumps(topics),
             }
@@ -123,10 +125,10 @@ class World:
         with tempfile.TemporaryDirectory() as folder, db.writing(engine) as session:
             path = Path(folder) / "dump.txt"
             path.write_bytes(self.dump)
-            loaded = intake.load(session, path, now=NOW)
+            loaded = intake.load(session, path, now=self.now)
             assert loaded.new == self.papers, loaded
             imported = subscriptions.import_rows(
-                session, SITE, self.reader_rows(), consent="a benchmark", now=NOW
+                session, SITE, self.reader_rows(), consent="a benchmark", now=self.now
             )
             assert imported.added == self.readers, imported.problems[:3]
             session.commit()
