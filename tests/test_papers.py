@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from digest.papers import (
@@ -19,6 +19,7 @@ from digest.papers import (
     normalised_id,
     title_key,
 )
+from digest.papers.readable import readable
 
 SEEN = datetime(2026, 11, 20, tzinfo=UTC)
 
@@ -88,6 +89,7 @@ def test_ids_are_read_from_addresses() -> None:
         ("all times are local, in the end, to be sure", "all times are local, in the end, to be sure"),
         ("$$", "$$"),
         (r"\'", r"\'"),
+        ("x^2 and x^\u0661", "x² and x^\u0661"),
     ],
 )
 def test_text_is_shown_readable(raw: str, shown: str) -> None:
@@ -153,3 +155,18 @@ def test_an_odd_address_never_becomes_a_link(url: str) -> None:
 )
 def test_the_byline_says_who_wrote_it(fields: dict[str, object], expected: str) -> None:
     assert byline(paper(**fields)) == expected
+
+
+SCRAPS = (
+    *"abz019 ()·-'\n\t\x1c\u00a0\u2003\u200b\u00ad\u0301\u0302é&$\\{}~`^_",
+    *("sim", "le", "ge", "ll", "gg", "leq", "approx", "lesssim", "x2013", "xi(", "xi ·", "Omega(", "{Delta}"),
+    *("cdot", "&amp;", "top", "  ", "table 5", "5 le 7", "similar", "the model", "angle", "''", "``"),
+    *("e\u0301", "\u0301\u0302\u0303\u0304", "\u212b", "\ud800", "\\alpha", "\\'e", "\\emph{", "$x^2$"),
+)
+
+
+@settings(max_examples=400)
+@given(st.lists(st.sampled_from(SCRAPS), max_size=12).map("".join) | st.text(max_size=60))
+def test_a_text_shown_as_it_is_needed_no_step_of_those_that_make_texts_readable(raw: str) -> None:
+    display.cache_clear()
+    assert display(raw) == readable(raw)

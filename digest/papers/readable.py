@@ -9,6 +9,7 @@ from __future__ import annotations
 import html
 import re
 import unicodedata
+from collections.abc import Iterable
 from functools import lru_cache
 
 # ── tables ──────────────────────────────────────────────────────────────────────────────────────
@@ -101,7 +102,7 @@ MATHS = re.compile(  # a dollar before a blank, or followed by a digit, is money
 )
 BRACED = re.compile(r"\{([^{}]*)\}")
 SCRIPT = re.compile(r"\s*([\^_])\s*(?:\{([^{}]{1,40})\}|([^\s({\\]))")
-POWER = re.compile(r"(?<=[A-Za-z0-9)])\^(\d{1,3})(?![\w.])")
+POWER = re.compile(r"(?<=[A-Za-z0-9)])\^([0-9]{1,3})(?![\w.])")
 TIE = re.compile(r"(?<=[\w.,)\]])~(?=[\w(\[\\$])")
 QUOTED = re.compile(r"``(.{1,300}?)''")
 QUOTED_ONCE = re.compile(r"(?<![\w`])`([^`']{1,120})'(?!\w)")
@@ -114,14 +115,48 @@ STRIPPED_GREEK = re.compile(r"(?<![A-Za-z\\])(Omega|Theta|xi)(?=\(| ·| cdot)|\{
 DASH_RESIDUE = re.compile(r"(?<=\w)\s?x(201[0-9a-f])(?=\s?\w)|(?<=\s)x(201[34])(?=\s)")
 
 
+#: One of these is in every text with TeX.
+TEX_SIGNS = "\\${}~`^_"
+#: One of these is in every text with TeX that lost its backslashes, and in few others.
+SUSPECTS = (
+    "leq", "geq", "neq", "approx", "cdot", "infty", "lesssim", "gtrsim", " ll ", " gg ", " ge ", " le ", "^top", "x201",
+    "Omega", "Theta", "xi(", "xi ·", "{Delta", "{Gamma", "{Sigma", "{Lambda",
+)  # fmt: skip
+SUSPECT_FIGURE = re.compile(r"(?:sim|le|ge)\s?\d")
+MANY_MARKS = re.compile(MARKS.pattern.partition("{3})")[0] + "{4})")
+
+
 @lru_cache(maxsize=8192)
 def display(text: str) -> str:
     """Return `text` readable: TeX as Unicode, entities resolved, hidden characters gone, on one line."""
+    plain = text if text.isprintable() and "  " not in text else " ".join(text.split())
+    return plain.strip() if is_plain(plain) else readable(text)
+
+
+def is_plain(text: str) -> bool:
+    """Return whether nothing in `text`, written on one line, has to be made readable: so it is with most."""
+    if not text.isprintable() or "&" in text or has_any(TEX_SIGNS, text):
+        return False
+    if unstripped(f" {text} ") != f" {text} ":
+        return False
+    return text.isascii() or (unicodedata.is_normalized("NFC", text) and not MANY_MARKS.search(text))
+
+
+def has_any(wanted: Iterable[str], text: str) -> bool:
+    """Return whether any of `wanted` is in `text`; a plain loop, for every text goes through it."""
+    for one in wanted:  # noqa: SIM110
+        if one in text:
+            return True
+    return False
+
+
+def readable(text: str) -> str:
+    """Return what `display` shows, by every step."""
     shown = CONTROL.sub(" ", text)
     if "&" in shown:
         shown = html.unescape(shown)
     shown = HIDDEN.sub("", CONTROL.sub(" ", shown))
-    if any(sign in shown for sign in "\\${}~`^_"):
+    if has_any(TEX_SIGNS, shown):
         shown = without_tex(shown)
     shown = unstripped(shown)
     shown = MARKS.sub(r"\1", unicodedata.normalize("NFC", shown))
@@ -130,17 +165,26 @@ def display(text: str) -> str:
 
 def without_tex(text: str) -> str:
     """Return `text` with its TeX written as Unicode; unknown commands keep their spelling."""
-    text = MATHS.sub(lambda found: formula(next(filter(None, found.groups()))), text)
+    if "$" in text or "\\" in text:
+        text = MATHS.sub(lambda found: formula(next(filter(None, found.groups()))), text)
     text = letters(text)
-    text = QUOTED.sub(r"“\1”", text).replace("``", "“")
-    text = re.sub(r"(?<=\S)''", "”", text)
-    text = QUOTED_ONCE.sub(r"‘\1’", text)
-    text = POWER.sub(lambda found: "".join(RAISED[digit] for digit in found[1]), text)
-    return ESCAPED.sub(r"\1", TIE.sub(" ", text))
+    if "`" in text:
+        text = QUOTED.sub(r"“\1”", text).replace("``", "“")
+    if "''" in text:
+        text = re.sub(r"(?<=\S)''", "”", text)
+    if "`" in text:
+        text = QUOTED_ONCE.sub(r"‘\1’", text)
+    if "^" in text:
+        text = POWER.sub(lambda found: "".join(RAISED[digit] for digit in found[1]), text)
+    if "~" in text:
+        text = TIE.sub(" ", text)
+    return ESCAPED.sub(r"\1", text) if "\\" in text else text
 
 
 def letters(text: str) -> str:
     """Return `text` with accents, fonts and named characters resolved, innermost braces first."""
+    if "\\" not in text and "{" not in text:
+        return text
     for pattern in (ACCENT_SIGN, ACCENT_LETTER, ACCENT_WORD):
         text = pattern.sub(accented, text)
     text = BLACKBOARD_FONT.sub(lambda found: blackboard(next(filter(None, found.groups()))), text)
@@ -197,6 +241,8 @@ def named(found: re.Match[str]) -> str:
 
 def unstripped(text: str) -> str:
     """Return `text` with the TeX that lost its backslashes on the way, where no English word is meant."""
+    if not has_any(SUSPECTS, text) and not SUSPECT_FIGURE.search(text):
+        return text
     if "x201" in text:
         text = DASH_RESIDUE.sub(lambda found: chr(int(found[1] or found[2], 16)), text)
     text = STRIPPED_SIGN.sub(lambda found: COMMANDS[next(filter(None, found.groups()))], text)
