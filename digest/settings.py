@@ -54,6 +54,9 @@ class Settings(BaseSettings):
     log_format: Literal["text", "json"] = Field(default="text", description="How logs are written.")
     host: str = Field(default="127.0.0.1", description="Where the web door listens.")
     port: int = Field(default=8000, description="And on which port.", ge=0, le=65535)
+    short_dumps: Literal["hold", "send"] = Field(
+        default="hold", description="What becomes of a dump that is short by its own count."
+    )
     inbound: str = Field(default="", description="Where mail for us is taken in; empty: none is.")
     inbound_domain: str = Field(default="", description="The domain of mail for us.")
     operator_email: str = Field(default="", description="Who is written to when something is wrong.")

@@ -110,6 +110,34 @@ print(scheduler.waiting(BULK), scheduler.waiting(PROMPT))
     assert run_in(house, code).stdout == "1 1\n"
 
 
+def test_a_source_that_is_due_is_asked_by_a_worker_once(house: Installation) -> None:
+    code = """
+from datetime import UTC, datetime
+from digest import sources
+from workers import scheduler, tasks
+from workers.app import BULK
+from workers.house import house
+scheduler.poll()
+print(scheduler.waiting(BULK))
+with house().writing() as session:
+    sources.add(session, "https://127.0.0.1/papers.json", now=datetime.now(UTC))
+    session.commit()
+scheduler.poll()
+scheduler.poll()
+print(scheduler.waiting(BULK))
+for _ in range(2):
+    tasks.poll_source("https://127.0.0.1/papers.json")
+with house().reading() as session:
+    (row,) = sources.listing(session)
+    print(row.failures, row.result, sources.due(session, datetime.now(UTC)))
+"""
+    assert run_in(house, code).stdout.splitlines() == [
+        "0",
+        "1",
+        "1 127.0.0.1 leads to 127.0.0.1, an address that is not on the open internet. []",
+    ]
+
+
 def test_digests_wait_for_papers_that_are_on_their_way(tmp_path: Path) -> None:
     from workers.scheduler import ARRIVAL, is_arriving
 

@@ -20,7 +20,7 @@ from kombu.exceptions import OperationalError
 from sqlalchemy import exists, select
 from sqlalchemy.exc import DBAPIError
 
-from digest import outbox, subscriptions, watching
+from digest import outbox, sources, subscriptions, watching
 from digest.errors import DigestError
 from digest.model import Lane, PaperRow
 from digest.publishing.chunks import is_due
@@ -40,6 +40,14 @@ Tick = Callable[[], None]
 def collect() -> None:
     """Have the dumps folder looked at."""
     enqueue(tasks.collect_dumps, queue=BULK)
+
+
+def poll() -> None:
+    """Have the sources asked that are due; one that is being asked is not due."""
+    with house().reading() as session:
+        due = sources.due(session, house().clock())
+    for name in due:
+        enqueue(tasks.poll_source, name, queue=BULK)
 
 
 def publish() -> None:
@@ -93,7 +101,8 @@ def watch() -> None:
         )
 
 
-TICKS: dict[Tick, float] = {beat: 30, watch: 60, publish: 5, sweep: 3, collect: 5}  #: with their seconds
+#: With their seconds.
+TICKS: dict[Tick, float] = {beat: 30, watch: 60, publish: 5, sweep: 3, collect: 5, poll: 20}
 
 
 def enqueue(task: Task[Any, Any], *arguments: Any, queue: str, times: int = 1) -> None:

@@ -8,7 +8,7 @@ from datetime import datetime, timedelta
 from sqlalchemy import func, select
 from sqlalchemy.orm import Session
 
-from digest import delivery, intake, presses, publishing, watching
+from digest import __version__, delivery, intake, presses, publishing, sources, watching
 from digest.model import Lane, Subscriber
 from digest.publishing.chunks import is_due
 from workers.app import BULK, PROMPT, app, is_stopping
@@ -24,10 +24,35 @@ def collect_dumps() -> None:
     """Load what lies in the dumps folder, and publish if that brought papers."""
     ours = house()
     with ours.writing() as session:
-        loads = intake.collect(session, ours.settings.dumps, now=ours.clock())
+        loads = intake.collect(
+            session,
+            ours.settings.dumps,
+            now=ours.clock(),
+            incomplete_ok=ours.settings.short_dumps == "send",
+        )
     for loaded in loads:
         log.info("dump %s: %s, %d papers, %d new", loaded.path.name, loaded.state, loaded.papers, loaded.new)
     if any(loaded.new for loaded in loads):
+        publish.delay()
+
+
+@app.task(queue=BULK)
+def poll_source(name: str) -> None:
+    """Ask a source that is due for its papers, and publish if that brought some."""
+    ours, now = house(), house().clock()
+    with ours.writing() as session:
+        line = sources.Line(
+            session=session,
+            fetcher=sources.fetcher_of(ours.site, __version__),
+            folder=ours.settings.data_dir / "sources",
+            now=now,
+            clock=ours.clock,
+            incomplete_ok=ours.settings.short_dumps == "send",
+        )
+        found = sources.poll(line, names=[name], if_due=True)
+    for one in found:
+        log.info("source %s: %s", one.source, one.result)
+    if any(one.new for one in found):
         publish.delay()
 
 

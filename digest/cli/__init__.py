@@ -27,6 +27,7 @@ from digest.cli import (
     mail,
     papers,
     roles,
+    sources,
     status,
     subscribers,
     suppressions,
@@ -55,6 +56,7 @@ app.add_typer(database.app, name="db", rich_help_panel=HOUSE)
 
 app.command(rich_help_panel=PAPERS)(dumps.intake)
 app.add_typer(dumps.app, name="dumps", rich_help_panel=PAPERS)
+app.add_typer(sources.app, name="sources", rich_help_panel=PAPERS)
 app.command(rich_help_panel=PAPERS)(papers.papers)
 app.command(rich_help_panel=PAPERS)(papers.trending)
 app.add_typer(topics.app, name="topics", rich_help_panel=PAPERS)

@@ -52,6 +52,9 @@ def intake(
     as_history: Annotated[
         bool, typer.Option("--as-history", help="Load the past without making it news.")
     ] = False,
+    incomplete_ok: Annotated[
+        bool, typer.Option("--incomplete-ok", help="Load what is short or cut off as far as it goes.")
+    ] = False,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Read and report; keep nothing.")] = False,
     now: Now = None,
     as_json: AsJson = False,
@@ -72,6 +75,7 @@ def intake(
                 order=order,
                 as_history=as_history,
                 dry_run=dry_run,
+                incomplete_ok=incomplete_ok or house.settings.short_dumps == "send",
             )
             for path in paths
         ]
@@ -172,10 +176,36 @@ def show(
         )
 
 
+@app.command()
+def retry(
+    dump_id: Annotated[int, typer.Argument(metavar="ID", help="As `digest dumps list` shows it.")],
+    incomplete_ok: Annotated[
+        bool,
+        typer.Option("--incomplete-ok", help="Load it as far as it goes, short or cut off though it is."),
+    ] = False,
+    now: Now = None,
+    as_json: AsJson = False,
+) -> None:
+    """Read a dump again that was held or rejected, from where its file lies.
+
+    Exits with 0 if it is loaded now (or was already), 1 if it still cannot be.
+    """
+    from digest import intake as story
+
+    with rooms.opened() as house, rooms.writing(house) as session:
+        loaded = story.retry(session, dump_id, now=clock(now), incomplete_ok=incomplete_ok)
+    if as_json:
+        screen.document(loaded.to_json())
+    else:
+        show_loaded(loaded.to_json(), dry_run=False)
+    if not loaded.is_loaded:
+        raise typer.Exit(1)
+
+
 def as_report(dump: DumpRow) -> dict[str, Any]:
     """Return what there is to say about a dump."""
     names = (
         "id", "path", "source", "format", "date", "order", "state", "reason", "papers", "new", "updated",
-        "unchanged", "rejected", "is_history", "is_sample", "observed_at", "read_at",
+        "unchanged", "rejected", "missing", "is_history", "is_sample", "observed_at", "read_at",
     )  # fmt: skip
     return {name: getattr(dump, name) for name in names}

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from digest.cli import rooms, screen, status
+from digest.cli import rooms, screen, sources, status
 from digest.cli.options import AsJson, Limit, Now, OutDir, clock
 
 if TYPE_CHECKING:
@@ -69,10 +69,10 @@ def deliver(now: Now = None, limit: Limit = None, as_json: AsJson = False) -> No
 def run(now: Now = None, as_json: AsJson = False) -> None:
     """Do one round of everything, in this process.
 
-    Reads the dumps folder, publishes, delivers: for cron, and for the impatient.
+    Asks the sources that are due, reads the dumps folder, publishes, delivers: for cron, and for the impatient.
     """
     with rooms.opened() as house:
-        loads = collected(house, clock(now))
+        loads = [*fetched(house, clock(now)), *collected(house, clock(now))]
         made = published(house, clock(now))
         sent = delivered(house, now, None)
     if as_json:
@@ -85,12 +85,26 @@ def run(now: Now = None, as_json: AsJson = False) -> None:
     screen.tell(f"delivered  {in_words(sent)}")
 
 
+def fetched(house: House, now: datetime) -> list[dict[str, Any]]:
+    """Read what the sources that are due have to offer; one that fails is asked again another time."""
+    found = sources.polled(house, now)
+    for one in found:
+        if not one.is_fine:
+            screen.say(f"{one.source}: {screen.visible(one.result)}")
+    return [loaded.to_json() for one in found for loaded in one.dumps]
+
+
 def collected(house: House, now: datetime) -> list[dict[str, Any]]:
     """Read what lies in the dumps folder."""
     from digest import intake
 
     with rooms.writing(house) as session:
-        loads = intake.collect(session, house.settings.dumps, now=now)
+        loads = intake.collect(
+            session,
+            house.settings.dumps,
+            now=now,
+            incomplete_ok=house.settings.short_dumps == "send",
+        )
     return [loaded.to_json() for loaded in loads]
 
 

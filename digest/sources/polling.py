@@ -93,10 +93,14 @@ def fetcher_of(site: Site, version: str) -> Fetcher:
 
 
 def poll(
-    line: Line, *, names: Sequence[str] | None = None, progress: Callable[[int], None] | None = None
+    line: Line,
+    *,
+    names: Sequence[str] | None = None,
+    if_due: bool = False,
+    progress: Callable[[int], None] | None = None,
 ) -> list[Polled]:
-    """Poll what is due, or these sources whether they are due or not. Commits."""
-    is_forced = names is not None
+    """Poll what is due, or these sources, whether they are due or not unless `if_due`. Commits."""
+    is_forced = names is not None and not if_due
     for name in names or ():
         register.get(line.session, name)
     found = []
