@@ -21,6 +21,8 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+COMPACT = json.JSONEncoder(separators=(",", ":")).encode  # made once: making it costs as much as using it
+
 TRENDING = "Trending"
 RELEVANCE_BITS = 3.0  #: perfect relevance weighs as much as 2 ** 3 times the votes
 UNFIT = -1.0  #: the relevance of a paper that no filter chose
@@ -52,7 +54,7 @@ class Digest:
     def to_json(self) -> str:
         """Return the compact form that the outbox stores."""
         sections = [[s.topic, s.filter_id, s.papers, s.more] for s in self.sections]
-        return json.dumps({"sections": sections, "checked": self.checked}, separators=(",", ":"))
+        return COMPACT({"sections": sections, "checked": self.checked})
 
     @classmethod
     def from_json(cls, text: str) -> Digest:
@@ -78,13 +80,15 @@ class Choice:
 
     def among(self, eligible: int) -> tuple[int, ...]:
         """Return `order` without what is not eligible: few sets of eligible papers, many readers."""
-        found = self.kept.get(eligible)
+        wanted = self.matches & eligible
+        if wanted == self.matches:
+            return self.order
+        found = self.kept.get(wanted)
         if found is None:
-            wanted = self.matches & eligible
             found = tuple(number for number in self.order if wanted >> number & 1)
             if len(self.kept) >= 64:
                 self.kept.clear()
-            self.kept[eligible] = found
+            self.kept[wanted] = found
         return found
 
 
@@ -163,76 +167,100 @@ def compose(
     picked = pick(wishes, eligible, shown, caps)
     if len(picked) < max(1, caps.at_least):
         return ()
-    homes = settle(wishes, picked, caps.per_topic)
-    left = eligible & ~bits(picked) & ~bits(shown)
+    found = bits(picked)
+    homes = settle(wishes, picked, found, caps.per_topic)
+    left = eligible & ~found & ~bits(shown)
     return tuple(
-        Section(
-            topic=wish.topic,
-            filter_id=wish.filter_id,
-            papers=tuple([ids[n] for n in sorted(home, key=wish.choice.place.__getitem__)]),
-            more=(wish.choice.matches & left).bit_count(),
-        )
-        for wish, home in zip(wishes, homes, strict=True)
-        if home
+        [
+            Section(
+                topic=wish.topic,
+                filter_id=wish.filter_id,
+                papers=tuple([ids[n] for n in sorted(home, key=wish.choice.place.__getitem__)]),
+                more=(wish.choice.matches & left).bit_count(),
+            )
+            for wish, home in zip(wishes, homes, strict=True)
+            if home
+        ]
     )
 
 
 def pick(wishes: Sequence[Wish], eligible: int, shown: Collection[int], caps: Caps) -> dict[int, int]:
     """Return the numbers to show, each with the place of the wish that chose it."""
     picked: dict[int, int] = {}
-    offering = [(at, iter(wish.choice.among(eligible)), wish.choice.worth) for at, wish in enumerate(wishes)]
+    taken = set(shown)
+    offering = [(at, iter(wish.choice.among(eligible))) for at, wish in enumerate(wishes)]
     for _round in range(caps.per_topic):
         budget = caps.papers - len(picked)
-        offers, offering = offers_of(offering, picked, shown)
+        offers, offering = offers_of(offering, taken)
         if len(offers) >= budget:
-            offers.sort()
-            picked.update([(number, at) for _, at, number in offers[:budget]])
+            offers.sort(key=lambda offer: (-wishes[offer[1]].choice.worth[offer[0]], offer[1], offer[0]))
+            picked.update(offers[:budget])
             break
-        picked.update([(number, at) for _, at, number in offers])
+        picked.update(offers)
         if not offering:
             break
     return picked
 
 
-Offering = list[tuple[int, Iterator[int], Mapping[int, float]]]
+Offering = list[tuple[int, Iterator[int]]]
 
 
-def offers_of(
-    offering: Offering, picked: Mapping[int, int], shown: Collection[int]
-) -> tuple[list[tuple[float, int, int]], Offering]:
-    """Return each topic's best paper that is left, and the topics that had one."""
-    offers: list[tuple[float, int, int]] = []
-    offered: set[int] = set()
+def offers_of(offering: Offering, taken: set[int]) -> tuple[list[tuple[int, int]], Offering]:
+    """Return each topic's best paper that is not taken, and the topics that had one; takes those papers."""
+    offers: list[tuple[int, int]] = []
     still: Offering = []
     for topic in offering:
-        at, left, worth = topic
-        for number in left:
-            if number not in picked and number not in shown and number not in offered:
-                offers.append((-worth[number], at, number))
-                offered.add(number)
+        for number in topic[1]:
+            if number not in taken:
+                taken.add(number)
+                offers.append((number, topic[0]))
                 still.append(topic)
                 break
     return offers, still
 
 
-def settle(wishes: Sequence[Wish], picked: Mapping[int, int], per_topic: int) -> list[list[int]]:
-    """Return the numbers under each wish: where they fit best, as long as there is room."""
+def settle(wishes: Sequence[Wish], picked: Mapping[int, int], found: int, per_topic: int) -> list[list[int]]:
+    """Return the numbers under each wish: where they fit best, as long as there is room.
+
+    `found` is the set of the numbers. Most of them match one wish alone, and are at home there.
+    """
     homes: list[list[int]] = [[] for _ in wishes]
-    if len(wishes) == 1:
-        homes[0].extend(picked)
+    torn = found & common(wishes)
+    if not torn:
+        for number, at in picked.items():
+            homes[at].append(number)
         return homes
     sizes = Counter(picked.values())
     fits = [wish.choice.fit for wish in wishes]
     for number, chosen_by in picked.items():
-        home, best = chosen_by, fits[chosen_by].get(number, UNFIT)
-        for at, fit in enumerate(fits):
-            fitting = fit.get(number, UNFIT)
-            if (fitting > best or (fitting == best > UNFIT and at < home)) and sizes[at] < per_topic:
-                home, best = at, fitting
-        sizes[chosen_by] -= 1
-        sizes[home] += 1
+        home = chosen_by
+        if torn >> number & 1:
+            home = best_home(number, chosen_by, fits, sizes, per_topic)
+            sizes[chosen_by] -= 1
+            sizes[home] += 1
         homes[home].append(number)
     return homes
+
+
+def common(wishes: Sequence[Wish]) -> int:
+    """Return the set of numbers that more than one wish matches."""
+    seen = twice = 0
+    for wish in wishes:
+        twice |= seen & wish.choice.matches
+        seen |= wish.choice.matches
+    return twice
+
+
+def best_home(
+    number: int, chosen_by: int, fits: Sequence[Mapping[int, float]], sizes: Mapping[int, int], per_topic: int
+) -> int:
+    """Return the place of the wish that a number fits best and that has room; of equal ones the first."""
+    home, best = chosen_by, fits[chosen_by].get(number, UNFIT)
+    for at, fit in enumerate(fits):
+        fitting = fit.get(number, UNFIT)
+        if (fitting > best or (fitting == best > UNFIT and at < home)) and sizes[at] < per_topic:
+            home, best = at, fitting
+    return home
 
 
 def bits(numbers: Iterable[int]) -> int:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+import json
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from importlib.resources import files
@@ -15,18 +16,22 @@ from alembic.migration import MigrationContext
 from alembic.script import ScriptDirectory
 from sqlalchemy import (
     BigInteger,
+    Column,
+    ColumnElement,
     Dialect,
     Engine,
     Integer,
     MetaData,
     Row,
     Table,
+    any_,
     create_engine,
     event,
     func,
     literal,
     make_url,
     select,
+    text,
 )
 from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.exc import DBAPIError, OperationalError
@@ -168,8 +173,43 @@ def put_many(
         new = insert_arrays(table, rows).on_conflict_do_nothing(index_elements=key)
         return connection.execute(new.returning(*wanted)).all()
     last = connection.execute(select(func.max(wanted[0]))).scalar() or 0
-    connection.execute(sqlite.insert(table).on_conflict_do_nothing(index_elements=key), rows)
+    names = list(rows[0])
+    values = zip(*(stored(connection.dialect, table.c[name], rows) for name in names), strict=True)
+    places = ", ".join("?" * len(names))
+    adding = f"INSERT INTO {table.name} ({', '.join(names)}) VALUES ({places})"  # noqa: S608 - our own names
+    connection.exec_driver_sql(f"{adding} ON CONFLICT ({', '.join(key)}) DO NOTHING", list(values))
     return connection.execute(select(*wanted).where(wanted[0] > last)).all()
+
+
+def stored(dialect: Dialect, column: Column[Any], rows: Sequence[Mapping[str, Any]]) -> list[Any]:
+    """Return the column's values as SQLite keeps them; of equal moments one is put into words for all."""
+    values = [row[column.name] for row in rows]
+    process = column.type.dialect_impl(dialect).bind_processor(dialect)
+    if process is None:
+        return values
+    known = {value: process(value) for value in dict.fromkeys(values)}
+    return [known[value] for value in values]
+
+
+def among(session: Session, column: ColumnElement[int], numbers: Collection[int]) -> ColumnElement[bool]:
+    """Return the condition that `column` is one of `numbers`, sent as one parameter.
+
+    An IN of a thousand parameters is written out, parsed and planned anew each time.
+    """
+    if session.get_bind().dialect.name == "postgresql":
+        return column == any_(literal(list(numbers), postgresql.ARRAY(BigInteger)))
+    listed = func.json_each(json.dumps(list(numbers))).table_valued("value")
+    return column.in_(select(listed.c.value))
+
+
+def commit_unhurried(session: Session) -> None:
+    """Let this transaction's commit on PostgreSQL not wait for the disk.
+
+    For work that is done again if it is lost. A later commit that does wait, such as the intent to send,
+    takes everything before it to the disk too, so nothing is ever built on what may be lost.
+    """
+    if session.get_bind().dialect.name == "postgresql":
+        session.execute(text("SET LOCAL synchronous_commit = off"))
 
 
 def insert_arrays(table: Table, rows: Sequence[Mapping[str, Any]]) -> postgresql.Insert:
@@ -200,9 +240,9 @@ def answering(engine: Engine) -> Iterator[None]:
 
 def is_refusal(error: DBAPIError) -> bool:
     """Return whether `error` is about reaching the database, not about what was asked of it."""
-    text = str(error.orig).lower()
+    said = str(error.orig).lower()
     return any(
-        hint in text for hint in ("connection", "could not translate", "unable to open", "timeout expired")
+        hint in said for hint in ("connection", "could not translate", "unable to open", "timeout expired")
     )
 
 

@@ -8,8 +8,10 @@ of the chunk; running it twice, or two at once, finds the editions taken and wri
 
 from __future__ import annotations
 
+import gc
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, fields
 from datetime import datetime, time
 from functools import lru_cache
@@ -18,7 +20,7 @@ from typing import Any
 from sqlalchemy import ColumnElement, Row, and_, func, or_, select, update
 from sqlalchemy.orm import Session
 
-from digest import editions, outbox, showings
+from digest import db, editions, outbox, showings
 from digest.composition import TRENDING, Caps, Choice, Digest, Wish, compose
 from digest.editions import Cadence, Edition, Schedule
 from digest.links import Site
@@ -28,7 +30,7 @@ from digest.publishing.desk import FIRST_LOOK, SECOND_CHANCE, Cut, Desk, start_o
 
 #: What deciding needs to know of a subscriber.
 COLUMNS = tuple(
-    getattr(Subscriber, name)
+    Subscriber.__table__.c[name]
     for name in (
         "id", "email", "cadence", "at", "timezone", "weekday", "not_after", "max_papers", "max_per_topic",
         "min_papers", "max_age_days", "wants_trending", "next_due_at", "cut_at", "cut_paper_id", "created_at",
@@ -97,16 +99,30 @@ def publish_chunk(
     None for the id says that nobody is left. Commits.
     """
     desk = desk_of(press)
-    while True:
-        gathered = gather(session, desk, readers(session, after_id=after_id, limit=limit, now=now))
-        if not gathered.readers:
-            session.commit()
-            return Published(), None
-        published = apply(session, desk, gathered, site=site, now=now)
-        if published is not None:
-            session.commit()
-            return published, gathered.readers[-1].id
-        session.rollback()  # a letter showed one of them a paper meanwhile: look again
+    with uncollected():
+        while True:
+            db.commit_unhurried(session)
+            gathered = gather(session, desk, readers(session, after_id=after_id, limit=limit, now=now))
+            if not gathered.readers:
+                session.commit()
+                return Published(), None
+            published = apply(session, desk, gathered, site=site, now=now)
+            if published is not None:
+                session.commit()
+                return published, gathered.readers[-1].id
+            session.rollback()  # a letter showed one of them a paper meanwhile: look again
+
+
+@contextmanager
+def uncollected() -> Iterator[None]:
+    """Keep the garbage collector away from one chunk: its tuples set it off, and it finds the whole press."""
+    was_on = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_on:
+            gc.enable()
 
 
 # ── gathering ───────────────────────────────────────────────────────────────────────────────────
@@ -128,7 +144,7 @@ def reach(session: Session, now: datetime, *, and_for: int | None = None) -> tup
 def readers(session: Session, *, after_id: int, limit: int, now: datetime) -> Sequence[Reader]:
     """Return the next due subscribers, locked: a second publisher waits here, and finds them not due."""
     wanted = select(*COLUMNS).where(is_due(now), Subscriber.id > after_id).order_by(Subscriber.id)
-    return session.execute(wanted.limit(limit).with_for_update(key_share=True)).all()
+    return session.connection().execute(wanted.limit(limit).with_for_update(key_share=True)).all()
 
 
 def gather(session: Session, desk: Desk, found: Sequence[Reader]) -> Gathered:
@@ -148,12 +164,13 @@ def gather(session: Session, desk: Desk, found: Sequence[Reader]) -> Gathered:
 def topics_of(session: Session, ids: Sequence[int]) -> Mapping[int, Sequence[Topic]]:
     """Return the topics of each of these subscribers, in their order."""
     topics: dict[int, list[Topic]] = defaultdict(list)
-    wanted = select(Subscription.subscriber_id, Subscription.name, Subscription.filter_id)
-    for subscriber_id, name, number in session.execute(
-        wanted.where(Subscription.subscriber_id.in_(ids)).order_by(
-            Subscription.subscriber_id, Subscription.position, Subscription.id
-        )
-    ):
+    held = SUBSCRIPTION.c
+    wanted = (
+        select(held.subscriber_id, held.name, held.filter_id)
+        .where(db.among(session, held.subscriber_id, ids))
+        .order_by(held.subscriber_id, held.position, held.id)
+    )
+    for subscriber_id, name, number in session.connection().execute(wanted):
         topics[subscriber_id].append((name, number))
     return topics
 
@@ -217,7 +234,7 @@ def decide(desk: Desk, gathered: Gathered, reader: Reader, edition: Edition, now
     eligible = desk.eligible(cut, start_of_day(reader.created_at), now)
     if reader.max_age_days is not None:
         eligible &= desk.young(reader.max_age_days, edition.day)
-    caps = Caps(papers=reader.max_papers, per_topic=reader.max_per_topic, at_least=reader.min_papers)
+    caps = caps_of(reader.max_papers, reader.max_per_topic, reader.min_papers)
     wishes = wishes_of(desk, reader, gathered.topics.get(reader.id, ()))
     sections = compose(
         wishes, eligible=eligible, ids=desk.ids, shown=gathered.shown.get(reader.id, ()), caps=caps
@@ -237,6 +254,12 @@ def cut_of(reader: Reader | Subscriber, now: datetime) -> Cut:
     The first look of a new one goes back a day from the edition they were promised first.
     """
     return reader.cut_at or min(now, reader.next_due_at or now) - FIRST_LOOK, reader.cut_paper_id
+
+
+@lru_cache(maxsize=1024)
+def caps_of(papers: int, per_topic: int, at_least: int) -> Caps:
+    """Return how much a reader wants to read."""
+    return Caps(papers=papers, per_topic=per_topic, at_least=at_least)
 
 
 def wishes_of(desk: Desk, reader: Reader, topics: Sequence[Topic]) -> list[Wish]:
@@ -377,9 +400,10 @@ def promise(session: Session, slots: Iterable[tuple[Reader, Slot]]) -> None:
 def change(session: Session, ids: Sequence[int], values: Mapping[str, Any]) -> None:
     """Write the same values to all of these subscribers."""
     if ids:
-        session.connection().execute(update(SUBSCRIBER).where(SUBSCRIBER.c.id.in_(ids)).values(**values))
+        chosen = db.among(session, SUBSCRIBER.c.id, ids)
+        session.connection().execute(update(SUBSCRIBER).where(chosen).values(**values))
 
 
-SUBSCRIBER: Any = (
-    Subscriber.__table__
-)  # the table itself: an update through the mapping looks at every object
+#: The tables themselves: what goes through the mapping looks at every object.
+SUBSCRIBER: Any = Subscriber.__table__
+SUBSCRIPTION: Any = Subscription.__table__
