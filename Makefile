@@ -18,7 +18,7 @@ run: base  ## Start the whole house with a sample digest; Ctrl-C stops it
 test: dev  ## Run every test, on SQLite and on real PostgreSQL and Redis servers
 	$(BIN)/python -m pytest -m "not judge" $(ARGS)
 
-judge: dev  ## Ask independent judges: browser, HTML checker, spam filter (JUDGE=full for all)
+judge: dev  ## Ask independent judges: browser, axe, HTML checker, spam filters, mailauth, caniemail (JUDGE=full for all)
 	JUDGE="$${JUDGE:-short}" $(BIN)/python -m pytest -m judge tests/judge $(ARGS)
 
 chaos: dev  ## Kill workers at random instants for a minute and count what arrives

@@ -152,7 +152,7 @@ def as_email(request: Request) -> Response:
         html = of.memory.once("email", key, lambda: trending.as_email(of, session))
     if html is None:
         return pages.problem(request, 404)
-    return HTMLResponse(html, headers=mail_headers())
+    return HTMLResponse(pages.letter_page(html), headers=mail_headers())
 
 
 def privacy(request: Request) -> Response:

@@ -32,6 +32,11 @@ def rendered(of: House, name: str, **said: Any) -> str:
     )
 
 
+def letter_page(html: str) -> str:
+    """Return a letter as a page: an article among a reader's mails, in a browser it is what the page is about."""
+    return html.replace('role="article" aria-roledescription="email"', 'role="main"', 1)
+
+
 def static_dir() -> Path:
     """Return the folder of files that are served as they are."""
     return templates_dir() / "web" / "static"

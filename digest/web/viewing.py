@@ -52,7 +52,7 @@ def show(request: Request) -> Response:
             raise HTTPException(410) from None
         copy = copy_of(of, session, delivery, reader)
     letter = press.digest_letter(made, of.site, Digest.from_json(delivery.decision), copy)
-    return HTMLResponse(letter.html, headers=mail_headers())
+    return HTMLResponse(pages.letter_page(letter.html), headers=mail_headers())
 
 
 def named(request: Request, session: Session) -> tuple[Delivery, Subscriber]:

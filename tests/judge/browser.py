@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from html import unescape
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from typing import Any
 
 WIDTHS = (320, 375, 640)
 SCRIPT = Path(__file__).with_name("browser.js")
@@ -52,8 +53,12 @@ def gallery(pages: dict[str, bytes], upstream: str = "") -> Iterator[str]:
         def do_GET(self) -> None:
             content, kind = pages.get(self.path), "text/html; charset=utf-8"
             if content is None:
-                with urllib.request.urlopen(upstream + self.path) as answer:  # noqa: S310  (our own server)
-                    content, kind = answer.read(), answer.headers["Content-Type"]
+                try:
+                    with urllib.request.urlopen(upstream + self.path) as answer:  # noqa: S310  (our own server)
+                        content, kind = answer.read(), answer.headers["Content-Type"]
+                except OSError as error:
+                    self.send_error(404, str(error))
+                    return
             self.send_response(200)
             self.send_header("Content-Type", kind)
             self.end_headers()
@@ -88,7 +93,18 @@ def look(chromium: str, *, page: bytes = b"", path: str = "/page", upstream: str
         ]
 
 
-def seen_by(chromium: str, url: str, *options: str) -> list[dict]:
+def violations(chromium: str, axe: Path, *, page: bytes, upstream: str = "") -> list[str]:
+    """Return what axe-core objects to in a page, each with the first place where it is so."""
+    script = """<script src="/axe.js"></script><script>axe.run().then((said) => {
+        document.documentElement.dataset.seen = JSON.stringify(
+            said.violations.map((one) => `${one.id}: ${one.nodes[0].html}`));
+    });</script>"""
+    pages = {"/page": page + script.encode(), "/axe.js": axe.read_bytes()}
+    with gallery(pages, upstream) as origin:
+        return seen_by(chromium, f"{origin}/page", "--virtual-time-budget=10000")
+
+
+def seen_by(chromium: str, url: str, *options: str) -> list[Any]:
     """Let the browser open the page and return what our script wrote into it."""
     with tempfile.TemporaryDirectory(prefix="digest-browser-", ignore_cleanup_errors=True) as profile:
         command = [chromium, *QUIET, *options, f"--user-data-dir={profile}", "--window-size=1400,1000"]

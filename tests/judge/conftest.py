@@ -2,16 +2,24 @@
 
 from __future__ import annotations
 
+import json
 import os
+import re
+import tempfile
 import urllib.request
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from email import message_from_bytes
 from pathlib import Path
 
 import pytest
 
+from digest import links
+from digest.links import Site
+from digest.settings import Settings
 from tests.judge.programs import npm_package, program
+from tests.judge.spam import Rspamd, running
 from tests.processes import ROOT, Installation, installation, wait_until
 from tests.servers import free_port
 
@@ -49,14 +57,44 @@ def html_checker() -> list[str]:
     return [java, "-jar", str(npm_package("vnu-jar") / "build" / "dist" / "vnu.jar")]
 
 
+@pytest.fixture(scope="session")
+def rspamd(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Rspamd]:
+    server, client = program("rspamd", package="rspamd"), program("rspamc", package="rspamd")
+    if os.geteuid() != 0:
+        pytest.skip("rspamd is started as its own user, which takes root")
+    with (
+        tempfile.TemporaryDirectory(prefix="digest-rspamd-", ignore_cleanup_errors=True) as folder,
+        running(server, client, Path(folder)) as judge,
+    ):
+        yield judge
+
+
+@pytest.fixture(scope="session")
+def node() -> str:
+    return program("node", package="nodejs")
+
+
+@pytest.fixture(scope="session")
+def axe() -> Path:
+    """The script of axe-core."""
+    return npm_package("axe-core") / "axe.min.js"
+
+
 @dataclass(frozen=True, kw_only=True)
 class Exhibits:
     """What the product makes of the sample dump."""
 
     digest_html: Path
     digest_eml: Path
-    letters: tuple[bytes, ...]  #: the other letters, as messages
+    letters: Mapping[str, bytes]  #: what was delivered, as messages, by who got it
+    records: Mapping[str, str]  #: what the DNS would say of our keys
     site: str  #: where the pages are served
+    pages: Mapping[str, str]  #: names of pages, and where on the site they are
+
+    def html(self, name: str) -> bytes:
+        """Return a page."""
+        with urllib.request.urlopen(self.site + self.pages[name]) as answer:  # noqa: S310  (our own server)
+            return answer.read()
 
 
 @pytest.fixture(scope="session")
@@ -82,18 +120,56 @@ CONSENT = ("--confirmed", "--consent", "asked at the group meeting")
 @pytest.fixture(scope="session")
 def exhibits(house: Installation, tmp_path_factory: pytest.TempPathFactory) -> Exhibits:
     folder = tmp_path_factory.mktemp("exhibits")
-    house.run("preview", "alice@example.org", "--out", str(folder))
-    house.run("deliver")
-    maildir = house.data_dir / "outbox" / "new"
+    house.run("dkim", "keygen", "--both", "--selector", "mail", "--out", str(folder / "key.pem"))
+    public = replace(house, settings={**house.settings, **PUBLIC, "DKIM_KEY_FILE": str(folder / "key.pem")})
+    public.run("preview", "alice@example.org", "--out", str(folder))
+    public.run("publish")
+    public.run("deliver")
+    records = map(json.loads, public.run("dkim", "list", "--json").stdout.splitlines())
+    letters = {}
+    for path in (house.data_dir / "outbox" / "new").iterdir():
+        message = path.read_bytes()
+        letters[message_from_bytes(message)["To"]] = message
     house.start("web")
     site = house.settings["BASE_URL"]
     wait_until("the web door", lambda: answers(f"{site}/healthz"))
     return Exhibits(
         digest_html=folder / "digest.html",
         digest_eml=folder / "digest.eml",
-        letters=tuple(path.read_bytes() for path in sorted(maildir.iterdir())),
+        letters=letters,
+        records={record["name"]: record["value"] for record in records},
         site=site,
+        pages=pages(Settings(data_dir=house.data_dir).site(), letters),
     )
+
+
+#: As it is out in the world: an https address, and a sender in a domain of its own.
+PUBLIC = {
+    "BASE_URL": "https://digest.example.org",
+    "SENDER": "Digest <digest@digest.example.org>",
+    "DKIM_SELECTOR": "mail,mailed",
+}
+PAGES = (
+    "first", "mail of today", "paper", "privacy", "confirm", "leave", "ask", "settings", "archive", "digest",
+)  # fmt: skip
+
+
+def pages(site: Site, letters: Mapping[str, bytes]) -> dict[str, str]:
+    """Return where the pages are: public ones, and those that Alice's and Bob's letters lead to."""
+    alice = {
+        "leave": links.unsubscribe_url(site, 1, 0),
+        "ask": links.ask_url(site, 1, 0),
+        "settings": links.manage_url(site, 1, 0),
+        "archive": links.archive_url(site, 1, 0),
+    }
+    text = {email: message_from_bytes(one).get_payload(0).get_payload() for email, one in letters.items()}
+    confirm, digest = (
+        re.search(rf"/{place}/[\w.-]+", text[email].replace("=\r\n", "").replace("=\n", ""))[0]
+        for place, email in (("c", "bob@example.org"), ("v", "alice@example.org"))
+    )
+    open_to_all = {"first": "/", "mail of today": "/email", "paper": "/papers/1", "privacy": "/privacy"}
+    theirs = {name: url.removeprefix(site.url) for name, url in alice.items()}
+    return open_to_all | {"confirm": confirm} | theirs | {"digest": digest}
 
 
 def answers(url: str) -> bool:
