@@ -101,8 +101,15 @@ def watch() -> None:
         )
 
 
+def tidy() -> None:
+    """Have forgotten, once a day, what no digest can need any more."""
+    enqueue(tasks.tidy, queue=BULK)
+
+
 #: With their seconds.
-TICKS: dict[Tick, float] = {beat: 30, watch: 60, publish: 5, sweep: 3, collect: 5, poll: 20}
+TICKS: dict[Tick, float] = {
+    beat: 30, watch: 60, publish: 5, sweep: 3, collect: 5, poll: 20, tidy: 86_400,
+}  # fmt: skip
 
 
 def enqueue(task: Task[Any, Any], *arguments: Any, queue: str, times: int = 1) -> None:

@@ -119,3 +119,12 @@ def heartbeat() -> None:
     """Leave a sign of life: broker, worker and database all did their part."""
     with house().writing() as session:
         watching.beat(session, "worker", house().clock())
+
+
+@app.task(queue=BULK)
+def tidy() -> None:
+    """Forget what no digest can need any more."""
+    with house().writing() as session:
+        shown, made = publishing.tidy(session, now=house().clock())
+    if shown or made:
+        log.info("forgot %d showings and %d presses past their time", shown, made)

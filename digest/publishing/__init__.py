@@ -20,6 +20,7 @@ from digest.publishing.chunks import Published, cut_of, publish_chunk, reach
 from digest.publishing.desk import is_news, is_young
 from digest.publishing.places import places, places_now
 from digest.publishing.previews import Preview, decided, edition_for, preview
+from digest.publishing.tidying import tidy
 from digest.rendering import Templates
 
 __all__ = [
@@ -37,6 +38,7 @@ __all__ = [
     "preview",
     "publish",
     "publish_chunk",
+    "tidy",
 ]
 
 #: Subscribers in one transaction: for fewer the commits weigh, for more a second writer waits.

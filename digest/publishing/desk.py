@@ -16,6 +16,7 @@ from digest.composition import Choice
 from digest.errors import BadFilter
 from digest.papers import Paper
 from digest.press import Press
+from digest.publishing.twins import twins
 
 log = logging.getLogger(__name__)
 
@@ -49,7 +50,12 @@ class Desk:
     @cached_property
     def trending(self) -> Choice:
         """Return the choice of who named no topic."""
-        return composition.trending(self.press.scores)
+        return composition.trending(self.press.scores, self.twins)
+
+    @cached_property
+    def twins(self) -> Mapping[int, int]:
+        """Return the papers that say almost the same as others."""
+        return twins(self.press.papers)
 
     def learn(self, filters: Mapping[int, str]) -> None:
         """Evaluate canonical filters, by id, that were not asked for before."""
@@ -59,7 +65,7 @@ class Desk:
         for number in filters:
             matches = found.get(number, 0)
             relevance = self.index.relevance(known[number], matches) if matches else {}
-            self.choices[number] = composition.choice(matches, self.press.scores, relevance)
+            self.choices[number] = composition.choice(matches, self.press.scores, relevance, self.twins)
 
     # ── which papers may be shown ───────────────────────────────────────────────────────────────
 
