@@ -89,6 +89,7 @@ ACCENT_WORD = re.compile(
 BLACKBOARD_FONT = re.compile(r"\\mathbb\s*(?:\{\s*([A-Z])\s*\}|([A-Z]))|\\mathds\s*\{\s*([A-Z])\s*\}")
 FONT = re.compile(rf"\\(?:{FONT_NAMES})\s*\{{([^{{}}]*)\}}")
 STRIPPED_FONT = re.compile(r"(?<![A-Za-z\\])(?:textbf|textit|texttt|textsc|emph|mathbf|mathcal|mathrm)\{([^{}]*)\}")  # fmt: skip
+STRIPPED_FONTS = ("textbf{", "textit{", "texttt{", "textsc{", "emph{", "mathbf{", "mathcal{", "mathrm{")
 SWITCH = re.compile(
     r"\{\s*\\?(?:em|it|bf|sc|tt|rm|sl|sf|bfseries|itshape|cal|scshape)(?![A-Za-z])\s*([^{}]*)\}"
 )
@@ -119,10 +120,13 @@ DASH_RESIDUE = re.compile(r"(?<=\w)\s?x(201[0-9a-f])(?=\s?\w)|(?<=\s)x(201[34])(
 TEX_SIGNS = "\\${}~`^_"
 #: One of these is in every text with TeX that lost its backslashes, and in few others.
 SUSPECTS = (
-    "leq", "geq", "neq", "approx", "cdot", "infty", "lesssim", "gtrsim", " ll ", " gg ", " ge ", " le ", "^top", "x201",
-    "Omega", "Theta", "xi(", "xi ·", "{Delta", "{Gamma", "{Sigma", "{Lambda",
+    " ll ", " gg ", " ge ", " le ", "^top", "x201", "Omega", "Theta", "xi(", "xi ·", "xi cdot",
+    "{Delta", "{Gamma", "{Sigma", "{Lambda",
 )  # fmt: skip
 SUSPECT_FIGURE = re.compile(r"(?:sim|le|ge)\s?\d")
+#: These are in other words too: inequality, approximate.
+SUSPECT_WORDS = ("leq", "geq", "neq", "approx", "cdot", "infty", "lesssim", "gtrsim")
+SUSPECT_WORD = re.compile(rf"(?:{'|'.join(SUSPECT_WORDS)})[\s\d(A-Z]")
 MANY_MARKS = re.compile(MARKS.pattern.partition("{3})")[0] + "{4})")
 
 
@@ -165,7 +169,7 @@ def readable(text: str) -> str:
 
 def without_tex(text: str) -> str:
     """Return `text` with its TeX written as Unicode; unknown commands keep their spelling."""
-    if "$" in text or "\\" in text:
+    if has_any(("$", "\\(", "\\["), text):
         text = MATHS.sub(lambda found: formula(next(filter(None, found.groups()))), text)
     text = letters(text)
     if "`" in text:
@@ -190,7 +194,9 @@ def letters(text: str) -> str:
     text = BLACKBOARD_FONT.sub(lambda found: blackboard(next(filter(None, found.groups()))), text)
     for _ in range(4):  # nested fonts, each pass one level
         before = text
-        text = STRIPPED_FONT.sub(r"\1", SWITCH.sub(r"\1", FONT.sub(r"\1", text)))
+        text = SWITCH.sub(r"\1", FONT.sub(r"\1", text))
+        if has_any(STRIPPED_FONTS, text):
+            text = STRIPPED_FONT.sub(r"\1", text)
         text = FRACTION.sub(r"\1/\2", text)
         if text == before:
             break
@@ -239,9 +245,16 @@ def named(found: re.Match[str]) -> str:
     return character + ("" if character in "øØłŁåÅæÆœŒßıȷđĐðÐþÞ" else found[2])
 
 
+def may_be_stripped(text: str) -> bool:
+    """Return whether `text` may hold TeX without its backslashes: cheap, and no for nearly all."""
+    if has_any(SUSPECTS, text) or SUSPECT_FIGURE.search(text):
+        return True
+    return has_any(SUSPECT_WORDS, text) and SUSPECT_WORD.search(text) is not None
+
+
 def unstripped(text: str) -> str:
     """Return `text` with the TeX that lost its backslashes on the way, where no English word is meant."""
-    if not has_any(SUSPECTS, text) and not SUSPECT_FIGURE.search(text):
+    if not may_be_stripped(text):
         return text
     if "x201" in text:
         text = DASH_RESIDUE.sub(lambda found: chr(int(found[1] or found[2], 16)), text)
