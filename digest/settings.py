@@ -23,6 +23,7 @@ from pydantic_settings import (
     TomlConfigSettingsSource,
 )
 
+from digest import transport
 from digest.errors import BadField
 from digest.links import Site
 
@@ -84,8 +85,10 @@ class Settings(BaseSettings):
     @classmethod
     def check_mail_url(cls, value: SecretStr | None) -> SecretStr | None:
         """Refuse a scheme no transport answers to."""
-        schemes = {"smtp", "smtps", "lmtp", "maildir", "memory"}
-        if value is not None and urlsplit(value.get_secret_value()).scheme not in schemes:
+        servers, folders = {"smtp", "smtps", "lmtp"}, {"maildir", "eml", "memory"}
+        if value is None or urlsplit(value.get_secret_value()).scheme in folders:
+            return value
+        if not {urlsplit(url).scheme for url in transport.parted(value.get_secret_value())} <= servers:
             raise ValueError("write smtp://host:587?starttls=true, lmtp://host:24 or maildir:///path")
         return value
 

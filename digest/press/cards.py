@@ -17,8 +17,10 @@ from digest.rendering.stencils import Stencil
 from digest.rendering.words import barred, wrapped
 
 Parts = Mapping[str, Stencil]
+Found = tuple[tuple[str, ...], list[tuple[str, int, int]]]
 
-CARDS_KEPT = 4096  #: some 12 MB in a process
+CARDS_KEPT = 8192  #: some 24 MB in a process
+FOUND_KEPT = 32768  #: few words each, and dear to find again
 FRAMES_KEPT = 4096
 RUNS_KEPT = 8192
 WHYS_KEPT = 8192
@@ -56,6 +58,7 @@ class Cards:
         self.html_parts = press.html.parts()
         self.text_parts = press.text.parts()
         self.card = lru_cache(CARDS_KEPT)(self.set_card)
+        self.found = lru_cache(FOUND_KEPT)(self.find)
         self.frame = lru_cache(FRAMES_KEPT)(self.set_frame)
         self.runs = lru_cache(RUNS_KEPT)(self.set_runs)
         self.why = lru_cache(WHYS_KEPT)(self.set_why)
@@ -71,7 +74,7 @@ class Cards:
         """Return a card from behind its number."""
         frame = self.frame(paper_id, form)
         number = self.press.number[paper_id]
-        why, words = pages.found(self.press, number, canonical)
+        why, words = self.found(number, canonical)
         said = told(frame.card, self.press.papers[number], why=why, words=words, form=form)
         title, abstract, reason = self.runs(said.title), self.runs(said.abstract), self.why(said.why)
         given = {TITLE: title, ABSTRACT: abstract, WHY: reason}
@@ -81,6 +84,10 @@ class Cards:
             frame.size + title.size + abstract.size + reason.size,
             title.words + abstract.words,
         )
+
+    def find(self, number: int, canonical: str | None) -> Found:
+        """Return why a paper is shown, and the words to mark."""
+        return pages.found(self.press, number, canonical)
 
     def set_frame(self, paper_id: int, form: Form) -> Frame:
         """Return what of a card no filter changes, from behind its number."""

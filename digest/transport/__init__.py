@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
@@ -56,7 +57,7 @@ class Transport(Protocol):
 
 
 def open(url: str, *, site: Site) -> Transport:
-    """Return the transport that a mail URL names; nothing is connected yet.
+    """Return the transport that a mail URL names, or several servers as one; nothing is connected yet.
 
     Raise Misfit where mail would leave this machine with links that work only on it.
     """
@@ -70,16 +71,35 @@ def open(url: str, *, site: Site) -> Transport:
             from digest.transport.maildir import Maildir
 
             return Maildir.from_url(url)
-        case "smtp" | "smtps" | "lmtp":
-            from digest.transport.smtp import Server, Smtp
+        case "eml":
+            from digest.transport.eml import Folder
 
-            server = Server.from_url(url)
-            if not server.is_local:
-                check_links(site, server.host)
-            return Smtp(server, helo=site.domain)
-    raise BadField(
-        "DIGEST_MAIL_URL", f"{parts.scheme or url!r} is no transport; write smtp, lmtp or maildir."
-    )
+            return Folder.from_url(url)
+    servers = parted(url)
+    if len(servers) == 1:
+        return open_server(servers[0], site=site)[0]
+    from digest.transport.several import Member, Several
+
+    opened = [open_server(each, site=site) for each in servers]
+    return Several([Member(transport=transport, weight=weight) for transport, weight in opened])
+
+
+def parted(url: str) -> list[str]:
+    """Return the servers of a mail URL, which commas part."""
+    return re.split(r"\s*,\s*(?=\w+://)", url.strip())
+
+
+def open_server(url: str, *, site: Site) -> tuple[Transport, int]:
+    """Return the transport to one mail server, and its weight."""
+    scheme = urlsplit(url).scheme
+    if scheme not in {"smtp", "smtps", "lmtp"}:
+        raise BadField("DIGEST_MAIL_URL", f"{scheme or url!r} is no transport; write smtp, lmtp or maildir.")
+    from digest.transport.smtp import Server, Smtp
+
+    server = Server.from_url(url)
+    if not server.is_local:
+        check_links(site, server.host)
+    return Smtp(server, helo=site.domain), server.weight
 
 
 def rewritten(url: str) -> frozenset[str]:
@@ -88,7 +108,8 @@ def rewritten(url: str) -> frozenset[str]:
 
     if urlsplit(url).scheme not in {"smtp", "smtps", "lmtp"}:
         return frozenset()
-    return PROFILES.get(Server.from_url(url).profile, frozenset())
+    profiles = [Server.from_url(each).profile for each in parted(url)]
+    return frozenset().union(*[PROFILES.get(profile, frozenset()) for profile in profiles])
 
 
 def check_links(site: Site, host: str) -> None:

@@ -32,12 +32,18 @@ class Maildir:
             self.make()
             for message in window:
                 self.keep(message)
-            sync(self.path / "new")
+            for folder in self.settled:
+                sync(folder)
         except OSError as error:
             reply = f"{self.path}: {error.strerror}"
             yield from (outcome(message, Verdict.UNTRIED, reply) for message in window)
         else:
             yield from (outcome(message, Verdict.ACCEPTED) for message in window)
+
+    @property
+    def settled(self) -> Sequence[Path]:
+        """Return the folders whose names must survive a power cut."""
+        return [self.path / "new"]
 
     def make(self) -> None:
         """Make the folders of a Maildir, readable by us alone."""

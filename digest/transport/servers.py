@@ -9,7 +9,7 @@ from urllib.parse import parse_qsl, unquote, urlsplit
 from digest.errors import BadField
 
 PORTS = {"smtp": 25, "smtps": 465, "lmtp": 24}
-OPTIONS = {"starttls", "cafile", "profile"}
+OPTIONS = {"starttls", "cafile", "profile", "weight"}
 
 #: Providers that put headers of their own in place of ours: a signature over ours would break.
 PROFILES = {"ses": frozenset({"message-id", "date"})}
@@ -43,6 +43,7 @@ class Server:
     user: str = ""
     password: str = field(default="", repr=False)
     starttls: bool = False
+    weight: int = 1  #: how much of the mail it takes, beside other servers
     cafile: str | None = None  #: the authority behind the server's certificate, if it is not a public one
 
     @classmethod
@@ -60,8 +61,11 @@ class Server:
             raise BadField("DIGEST_MAIL_URL", f"{error}.") from None
         if unknown := options.keys() - OPTIONS:
             raise BadField(
-                "DIGEST_MAIL_URL", f"{min(unknown)} is no option; write starttls, cafile or profile."
+                "DIGEST_MAIL_URL", f"{min(unknown)} is no option; write starttls, cafile, profile or weight."
             )
+        weight = options.get("weight", "1")
+        if not (weight.isdecimal() and 1 <= int(weight) <= 100):
+            raise BadField("DIGEST_MAIL_URL", f"the weight {weight!r} is no number from 1 to 100.")
         profile = options.get("profile", "")
         if profile and profile not in PROFILES:
             raise BadField("DIGEST_MAIL_URL", f"{profile} is no profile; write {' or '.join(PROFILES)}.")
@@ -77,6 +81,7 @@ class Server:
             user=unquote(parts.username or ""),
             password=unquote(parts.password or ""),
             starttls=options.get("starttls", "").lower() in {"true", "yes", "1"},
+            weight=int(weight),
             cafile=options.get("cafile"),
         )
         crosses = not server.is_local and (port == 587 or bool(server.user))
