@@ -13,7 +13,7 @@ from digest.press.presses import Press
 from digest.rendering.cards import Card, Form, bare, told
 from digest.rendering.mime import wire
 from digest.rendering.runs import Run, plain
-from digest.rendering.stencils import Stencil
+from digest.rendering.stencils import Stencil, escaped
 from digest.rendering.words import barred, wrapped
 
 Parts = Mapping[str, Stencil]
@@ -178,7 +178,3 @@ def between(parts: Parts, name: str) -> str:
     """Return the part that stands between two others, if the template has one."""
     return parts[name].fill({}) if name in parts else ""
 
-
-def escaped(text: str) -> str:
-    """Return `text` as lxml writes it: quotes stay as they are (in links there are none)."""
-    return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import date, datetime
+from functools import lru_cache
 from typing import Any
 
 from digest import links
@@ -13,6 +15,7 @@ from digest.rendering import words
 from digest.rendering.cards import Card
 from digest.rendering.headers import one_line
 from digest.rendering.inlining import inline
+from digest.rendering.stencils import Stencil, cut, escaped, slot
 from digest.rendering.templates import Templates
 
 #: Follows the preheader unseen, so that no mail program shows the letter's first lines after it.
@@ -97,8 +100,44 @@ def letter(templates: Templates, kind: str, context: Mapping[str, Any]) -> Lette
     return Letter(
         subject=said["subject"],
         text=templates.text.get_template(f"{folder}/body.txt").render(said),
-        html=inline(templates.html.get_template(f"{folder}/body.html").render(said)),
+        html=html_of(templates, kind, said),
     )
+
+
+#: What differs from one copy of a letter to the next: links and a few words, set as they are given.
+VARIES = (
+    "subject", "email", "next_due", "until",
+    "confirm_url", "manage_url", "unsubscribe_url", "undo_url",
+)  # fmt: skip
+
+
+def html_of(templates: Templates, kind: str, said: Mapping[str, Any]) -> str:
+    """Return the letter's HTML. What differs from copy to copy is filled in after premailer has run.
+
+    So it runs once for many readers. A template that does more with those values than show them gives
+    itself away, and is inlined whole, each time.
+    """
+    template = templates.html.get_template(f"letters/{kind}/body.html")
+    given = {name: said[name] for name in VARIES if isinstance(said.get(name), str) and said[name]}
+    if kind not in templates.whole:
+        page = stencil_of(template.render({**said, **{name: slot(name) for name in given}}))
+        made = page.fill({name: escaped(value) for name, value in given.items()})
+        if kind in templates.proven and not LEFT_OVER.search(made):
+            return made
+        whole = inline(template.render(said))
+        (templates.proven if made == whole else templates.whole).add(kind)
+        return whole
+    return inline(template.render(said))
+
+
+#: Part of a mark that a template has changed or cut.
+LEFT_OVER = re.compile(r"q9[a-z]|9slot|\.q9", re.IGNORECASE)
+
+
+@lru_cache(maxsize=256)
+def stencil_of(page: str) -> Stencil:
+    """Return a page with marks in it, inlined and cut at them."""
+    return cut(inline(page))
 
 
 def derived(kind: str, context: Mapping[str, Any]) -> dict[str, Any]:

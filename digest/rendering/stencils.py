@@ -78,6 +78,11 @@ def piece_from_json(stored: Any) -> str | Slot | Stencil:
     return Slot(stored[0]) if len(stored) == 1 else Stencil.from_json(stored)
 
 
+def escaped(text: str) -> str:
+    """Return `text` as lxml writes it: quotes stay as they are (in links there are none)."""
+    return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+
+
 def slot(name: str) -> str:
     """Return what stands for a value on a page that is to be cut."""
     return f"{SLOT}{name}{END}"

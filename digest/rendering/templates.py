@@ -47,6 +47,8 @@ class Templates:
     def __init__(self, directory: Path, overrides: Path | None = None):
         self.directory = directory
         self.overrides = overrides
+        self.proven: set[str] = set()  #: kinds of letters that may be filled in after inlining
+        self.whole: set[str] = set()  #: and those that must be inlined whole
 
     @property
     def folders(self) -> list[Path]:

@@ -15,6 +15,7 @@ from jinja2.exceptions import SecurityError
 
 from digest.links import Site
 from digest.rendering import Letter, Templates, card, letter
+from digest.rendering.inlining import inline
 from digest.rendering.letters import KINDS
 from tests.rendering.cast import FLOW, NOW
 
@@ -174,6 +175,53 @@ def test_a_welcome_with_invented_papers_says_so(site: Site, templates: Templates
     assert "These papers are invented" in with_sample.text
     assert "These papers are invented" in with_sample.html
     assert "invented" not in without.text + without.html
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_letter_filled_in_afterwards_is_byte_for_byte_what_premailer_makes_of_it(
+    kind: str, site: Site, templates: Templates
+) -> None:
+    """The first letter of a kind is inlined whole, all others are filled in."""
+    told = [
+        {
+            **MORE,
+            "next_due_at": None,
+            "next_due": f"Monday 0{n}:00, Ürümqi & <b>{n}</b> 'x' \"y\"",
+            "email": f"o'neil+{n}&co@example.edu",
+            "until": f"{n} January <&>",
+            "manage_url": f"https://digest.example.org/m/abc?a={n}&b=1",
+        }
+        for n in (1, 2)
+    ]
+    filled = [made(templates, site, kind, **one) for one in told]
+
+    whole = [made(Templates(templates.directory), site, kind, **one) for one in told]
+
+    assert kind in templates.proven
+    assert filled == whole
+
+
+def test_a_template_that_changes_a_value_is_inlined_whole(
+    site: Site, templates: Templates, tmp_path: Path
+) -> None:
+    body = tmp_path / "letters" / "goodbye" / "body.html"
+    body.parent.mkdir(parents=True)
+    body.write_text("<p>{{ undo_url|upper }} {{ undo_url|truncate(12, true) }}</p>")
+    own = Templates(templates.directory, tmp_path)
+
+    for url in ("https://digest.example.org/u/a", "https://digest.example.org/u/b"):
+        assert url.upper() in letter(own, "goodbye", {"site": site, "undo_url": url}).html
+
+
+def test_premailer_runs_once_for_many_copies_of_a_letter(site: Site, templates: Templates) -> None:
+    own = Templates(templates.directory)
+    urls = [f"https://digest.example.org/c/{n}" for n in range(20)]
+    before = inline.cache_info().misses
+
+    letters = [letter(own, "confirm", {"site": site, "confirm_url": url}) for url in urls]
+
+    assert all(url in one.html for url, one in zip(urls, letters, strict=True))
+    assert inline.cache_info().misses - before <= 2  # the stencil, and the proof
 
 
 def test_a_letter_that_is_not_told_what_it_must_say_is_not_written(site: Site, templates: Templates) -> None:
