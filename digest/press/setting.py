@@ -17,14 +17,14 @@ from digest.composition import Digest
 from digest.links import Site
 from digest.press import budget, pages
 from digest.press.budget import Planned
-from digest.press.cards import Cards, SetText, between, escaped
+from digest.press.cards import Cards, SetText, between
 from digest.press.pages import Page
 from digest.press.presses import Press
 from digest.rendering import Copy, Letter, list_headers, words
 from digest.rendering.cards import Form
 from digest.rendering.headers import head, one_line, subject_line
 from digest.rendering.mime import boundary, enveloped, unwired, wire
-from digest.rendering.stencils import Slot, Stencil, slot
+from digest.rendering.stencils import Slot, Stencil, escaped, slot
 from digest.rendering.words import wrapped
 
 WORDS_KEPT = 4096
