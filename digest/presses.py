@@ -12,9 +12,9 @@ from sqlalchemy.orm import Session
 from digest import catalog, db, press, ranking
 from digest.errors import NotFound
 from digest.links import Site
-from digest.model import Delivery, DumpRow, PaperRow, PressRow
+from digest.model import Delivery, DumpRow, DumpState, PaperRow, PressRow
 from digest.press import Press
-from digest.rendering import Templates
+from digest.rendering import Templates, words
 
 #: How far back a press reaches, in days: what a daily reader needs, and what a monthly one does.
 #: Two sizes only, so that the first run of an hour makes the press and all others find it made.
@@ -42,13 +42,14 @@ def fitting(
 ) -> tuple[Press, str]:
     """Return the press that `current` would, and its key, without storing anything."""
     as_of = catalog.observed_at(session, until=now) or since
-    key = key_of(session, site, templates, now=now, since=since, as_of=as_of)
+    note = note_of(session, now)
+    key = key_of(session, site, templates, now=now, since=since, as_of=as_of, note=note)
     name = session.scalar(select(PressRow.name).where(PressRow.key == key).limit(1))
     if name is not None:
         return load(session, name), key
     papers = catalog.papers(session, since=since, until=now, news_only=True)
     ranked = ranking.rank(papers, catalog.evidence(session, papers, as_of=as_of), as_of)
-    return press.make(ranked, site=site, templates=templates, as_of=as_of), key
+    return press.make(ranked, site=site, templates=templates, as_of=as_of, note=note), key
 
 
 def keep(session: Session, made: Press, *, key: str, now: datetime) -> None:
@@ -58,8 +59,29 @@ def keep(session: Session, made: Press, *, key: str, now: datetime) -> None:
     session.execute(adding.on_conflict_do_update(index_elements=["name"], set_={"key": key, "made_at": now}))
 
 
+def note_of(session: Session, now: datetime) -> str:
+    """Return what the letters of a day say of dumps that came short and were loaded all the same."""
+    today = DumpRow.read_at > now - timedelta(days=1), DumpRow.read_at <= now
+    missing = session.scalars(
+        select(DumpRow.missing).where(
+            DumpRow.missing.is_not(None),
+            DumpRow.state == DumpState.LOADED,
+            DumpRow.is_history.is_(False),
+            *today,
+        )
+    ).all()
+    return words.short_of(sum(one or 0 for one in missing)) if missing else ""
+
+
 def key_of(
-    session: Session, site: Site, templates: Templates, *, now: datetime, since: datetime, as_of: datetime
+    session: Session,
+    site: Site,
+    templates: Templates,
+    *,
+    now: datetime,
+    since: datetime,
+    as_of: datetime,
+    note: str,
 ) -> str:
     """Return the hash of everything a press is made from, without making it."""
     state = session.execute(
@@ -70,8 +92,8 @@ def key_of(
             func.count(PaperRow.merged_into),
         ).where(PaperRow.first_seen_at > since, PaperRow.first_seen_at <= now)
     ).one()
-    words = [site.name, site.url, site.sender_name, site.sender_address, site.postal_address]
-    made_from = [templates.fingerprint, words, since.isoformat(), as_of.isoformat(), list(state)]
+    names = [site.name, site.url, site.sender_name, site.sender_address, site.postal_address]
+    made_from = [templates.fingerprint, names, note, since.isoformat(), as_of.isoformat(), list(state)]
     return hashlib.sha256(json.dumps(made_from).encode()).hexdigest()
 
 

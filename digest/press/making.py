@@ -16,7 +16,9 @@ from digest.ranking import Ranked
 from digest.rendering import Templates
 
 
-def make(ranked: Sequence[Ranked], *, site: Site, templates: Templates, as_of: datetime) -> Press:
+def make(
+    ranked: Sequence[Ranked], *, site: Site, templates: Templates, as_of: datetime, note: str = ""
+) -> Press:
     """Return the Press of these papers, best first; premailer runs here, and for no mail after.
 
     Raises Misfit if the digest letter's templates are not fit for it.
@@ -30,6 +32,7 @@ def make(ranked: Sequence[Ranked], *, site: Site, templates: Templates, as_of: d
             reasons=tuple(tuple(one.reasons) for one in ranked),
             html=html,
             text=text,
+            note=note,
         )
         proof.check(templates, made, site)
     except TemplateSyntaxError as error:

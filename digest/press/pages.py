@@ -57,6 +57,7 @@ class Page:
     preheader: str
     headline: str
     checked: str
+    note: str
     is_sample: bool
     day: str
     next_due: str
@@ -80,6 +81,7 @@ def page(press: Press, site: Site, plan: Sequence[Planned], checked: int, copy: 
         preheader=words.preheader(titles[:3], line),
         headline=words.headline(len(titles)),
         checked=line,
+        note=press.note,
         is_sample=any(card.is_sample for card in cards),
         day=words.day_in_words(copy.day),
         next_due=next_due(copy),

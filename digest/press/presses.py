@@ -29,6 +29,7 @@ class Press:
     reasons: tuple[tuple[str, ...], ...]  #: observed figures, strongest first
     html: Stencil
     text: Stencil
+    note: str = ""  #: what every letter of it says beside the papers: that a list came short
 
     @cached_property
     def number(self) -> Mapping[int, int]:
@@ -73,6 +74,7 @@ def read_press(kept: Any) -> Press:
         reasons=tuple(tuple(some) for some in kept["reasons"]),
         html=Stencil.from_json(kept["html"]),
         text=Stencil.from_json(kept["text"]),
+        note=kept.get("note", ""),
     )
 
 
@@ -86,7 +88,7 @@ def stored(press: Press) -> bytes:
         "reasons": press.reasons,
         "html": press.html.to_json(),
         "text": press.text.to_json(),
-    }
+    } | ({"note": press.note} if press.note else {})
     return json.dumps(kept, separators=(",", ":"), sort_keys=True).encode()
 
 

@@ -63,7 +63,8 @@ def check(templates: Templates, press: Press, site: Site) -> None:
     """Raise Misfit if a letter of this press is not what the templates say."""
     papers = (WHOLE, BARE, replace(WHOLE, id=3), replace(BARE, id=4))
     trial = replace(press, papers=papers, scores=(0.0,) * 4, reasons=(("+42 votes",), (), (), ()))
-    for digest, copy in zip(DIGESTS, COPIES, strict=True):
+    trials = replace(trial, note="A list came short."), replace(trial, note="")
+    for trial, digest, copy in zip(trials, DIGESTS, COPIES, strict=True):
         made, wanted = (
             digest_letter(trial, site, digest, copy),
             by_the_book(templates, trial, site, digest, copy),

@@ -41,7 +41,7 @@ class Pair(NamedTuple):
 
 NOTHING = Pair(b"", b"")
 #: Parts of the page that are left out unless there is something to say.
-OPTIONAL = frozenset({"next", "anchors", "browser", "sample"})
+OPTIONAL = frozenset({"next", "anchors", "browser", "sample", "note"})
 
 
 class Told(NamedTuple):
@@ -133,6 +133,7 @@ class Setter:
         literals = (piece for piece in press.html.pieces if isinstance(piece, str))
         self.room = budget.HTML_BYTES - VALUES - sum(len(piece.encode()) for piece in literals)
         self.samples = frozenset(paper.id for paper in press.papers if paper.is_sample)
+        self.note = self.set_note()
         self.start = len(unwired(self.set_number(999, False).html))  # noqa: FBT003
         self.letterhead = lru_cache(WORDS_KEPT)(self.set_letterhead)
         self.number = lru_cache(WORDS_KEPT)(self.set_number)
@@ -158,6 +159,7 @@ class Setter:
         values = {
             "next": NOTHING,
             "sample": self.sample(papers),
+            "note": self.note,
             "browser": self.browser(copy.browser_url) if copy.browser_url else NOTHING,
             "subject": titled,
             "preheader": preheader,
@@ -268,6 +270,17 @@ class Setter:
         ]
         line = between(self.html_parts, "between").join(ways)
         return Pair(wire(self.html_parts["anchors"].fill({"anchor": line})), b"")
+
+    def set_note(self) -> Pair:
+        """Return what the whole press has to say, where these templates have a place for it."""
+        said = self.press.note
+        if not said:
+            return NOTHING
+        html, text = self.html_parts.get("note"), self.text_parts.get("note")
+        return Pair(
+            wire(html.fill({"note": escaped(said)})) if html else b"",
+            wire(text.fill({"note": wrapped(said)})) if text else b"",
+        )
 
     def set_next_due(self, due_at: datetime, timezone: str, dated_at: datetime) -> Pair:
         """Return the line that promises the next digest."""

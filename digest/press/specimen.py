@@ -15,7 +15,7 @@ from digest.rendering.stencils import Stencil, cut, slot
 
 #: The values of a digest letter that stand outside its sections.
 WORDS = (
-    "subject", "preheader", "headline", "checked", "day", "next_due", "recipient", "asked",
+    "subject", "preheader", "headline", "checked", "note", "day", "next_due", "recipient", "asked",
     "manage_url", "unsubscribe_url", "browser_url",
 )  # fmt: skip
 

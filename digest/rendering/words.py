@@ -131,6 +131,20 @@ def more(papers: int) -> str:
     return ngettext("+%d more matched", "+%d more matched", papers) % papers
 
 
+def short_of(papers: int) -> str:
+    """Return `Today's list came 40 papers short of its own count.`; of 0 nobody knows how many are missing."""
+    if not papers:
+        return _("Today's list broke off before its end.")
+    return (
+        ngettext(
+            "Today's list came %d paper short of its own count.",
+            "Today's list came %d papers short of its own count.",
+            papers,
+        )
+        % papers
+    )
+
+
 # ── the text part ───────────────────────────────────────────────────────────────────────────────
 
 
