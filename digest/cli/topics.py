@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from datetime import UTC, date
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -44,21 +43,38 @@ def try_out(text: FilterText, limit: Limit = None, now: Now = None, as_json: AsJ
     parsed = topics.parse(text)
     with rooms.opened() as house, house.reading() as session:
         papers = catalog.papers(session, until=now)
-    index = topics.Index(papers)
-    tested = topics.backtest(parsed, index, days_of(papers))
-    report: dict[str, Any] = {
+    report = tried(parsed, papers, limit if as_json else limit or screen.LIMIT)
+    if as_json:
+        screen.document(report)
+    else:
+        show(report)
+
+
+def tried(parsed: Filter, papers: list[Paper], limit: int | None) -> dict[str, Any]:
+    """Return what a filter would have brought; only the first matches are explained, for that takes time."""
+    from digest import papers as words
+    from digest import topics
+
+    index, days = topics.Index(papers), days_of(papers)
+    tested = topics.backtest(parsed, index, days)
+    return {
         "canonical": parsed.canonical,
-        "matches": matches_of(parsed, index, papers),
+        "found": index.matches(parsed).bit_count(),
+        "matches": matches_of(parsed, index, papers, limit),
         "per_day": {name: getattr(tested.per_day, name) for name in ("median", "p90", "max", "days")},
+        "clauses": [
+            {"clause": clause, "a_day": effect, "says": says}
+            for (clause, effect), says in zip(tested.clauses, tested.told, strict=True)
+        ],
+        "last": [
+            {"id": papers[number].id, "day": f"{days[number]}", "title": words.display(papers[number].title)}
+            for number in tested.last
+        ],
         "warnings": list(dict.fromkeys((*parsed.warnings, *tested.warnings))),
     }
-    if as_json:
-        screen.document(report | {"matches": report["matches"][:limit]})
-    else:
-        show(report, tested.clauses, limit or screen.LIMIT)
 
 
-def matches_of(parsed: Filter, index: Index, papers: list[Paper]) -> list[dict[str, Any]]:
+def matches_of(parsed: Filter, index: Index, papers: list[Paper], limit: int | None) -> list[dict[str, Any]]:
     """Return what the filter finds in the catalog, most relevant first."""
     from digest import papers as words
     from digest import topics
@@ -72,7 +88,7 @@ def matches_of(parsed: Filter, index: Index, papers: list[Paper]) -> list[dict[s
             "score": fitting[number],
             "why": list(topics.explain(parsed, papers[number]).why),
         }
-        for number in best
+        for number in best[:limit]
     ]
 
 
@@ -81,29 +97,34 @@ def days_of(papers: list[Paper]) -> list[date]:
     return [paper.first_seen_at.astimezone(UTC).date() for paper in papers]
 
 
-def show(report: dict[str, Any], clauses: Sequence[tuple[str, float]], limit: int) -> None:
+def show(report: dict[str, Any]) -> None:
     """Show a tried filter to a person: what it finds, and what each of its clauses adds or takes away."""
     matches, per_day = report["matches"], report["per_day"]
     screen.tell(report["canonical"])
-    found = f"{screen.count(len(matches), 'match', 'matches')} in {screen.count(per_day['days'], 'day')}"
+    found = f"{screen.count(report['found'], 'match', 'matches')} in {screen.count(per_day['days'], 'day')}"
     usual = (
         f": {per_day['median']:g} on most days, {per_day['p90']:g} on busy ones, {per_day['max']:g} at most"
     )
     screen.tell(f"{found}{usual if per_day['days'] > 1 else ''}.")
     for warning in report["warnings"]:
         screen.say(f"note: {warning}")
-    if len(clauses) > 1:
+    if len(report["clauses"]) > 1:
         screen.tell()
-        screen.table(("clause", "papers a day#"), ((clause, f"{effect:+g}") for clause, effect in clauses))
+        for clause in report["clauses"]:
+            screen.tell(f"{clause['says']}.")
     if matches:
         screen.tell()
         screen.table(
             ("id#", "fit#", "title", "why"),
-            (
-                (str(one["id"]), one["score"], one["title"], "; ".join(one["why"][:2]))
-                for one in matches[:limit]
-            ),
+            ((str(one["id"]), one["score"], one["title"], "; ".join(one["why"][:2])) for one in matches),
             give=["title", "why"],
         )
-    if len(matches) > limit:
-        screen.say(f"{len(matches) - limit:,} more; --limit {len(matches)} shows them all.")
+        if per_day["days"] > 1:
+            screen.tell("\nIt would have sent these last:")
+            screen.table(
+                ("day", "id#", "title"),
+                ((one["day"], str(one["id"]), one["title"]) for one in report["last"]),
+                give=["title"],
+            )
+    if report["found"] > len(matches):
+        screen.say(f"{report['found'] - len(matches):,} more; --limit {report['found']} shows them all.")

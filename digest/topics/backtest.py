@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import date
+from heapq import nsmallest
 
 from digest.topics import tree
 from digest.topics.index import Index
@@ -16,6 +17,8 @@ from digest.topics.tree import And, Node, Not, Or
 #: More than this share of everything is hardly a topic; fewer days than these tell little.
 TOO_WIDE = 0.25
 FEW_DAYS = 7
+#: So many of the papers it would have sent last are named.
+LAST = 10
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +38,19 @@ class Backtest:
     per_day: PerDay
     clauses: tuple[tuple[str, float], ...]  #: ("OR LLM", 31.0) adds, ("ANDNOT survey", -6.0) removes, a day
     warnings: tuple[str, ...]
+    last: tuple[int, ...] = ()  #: what it would have sent last, by number in the batch: latest day first
+
+    @property
+    def told(self) -> tuple[str, ...]:
+        """What each clause has to do with it, in words: `OR LLM adds 31 a day`."""
+        return tuple(in_words(clause, effect) for clause, effect in self.clauses)
+
+
+def in_words(clause: str, effect: float) -> str:
+    """Return what a clause does to a filter."""
+    if not effect:
+        return f"{clause} changes nothing"
+    return f"{clause} {'adds' if effect > 0 else 'removes'} {abs(effect):g} a day"
 
 
 def backtest(filter_: Filter, index: Index, days: Sequence[date]) -> Backtest:
@@ -46,6 +62,7 @@ def backtest(filter_: Filter, index: Index, days: Sequence[date]) -> Backtest:
         per_day=_per_day(matches, days),
         clauses=tuple((trial.clause, round(trial.effect / span, 2)) for trial in trials),
         warnings=tuple(dict.fromkeys(_warnings(filter_, index, matches, trials, span))),
+        last=tuple(nsmallest(LAST, members(matches), key=lambda number: (-days[number].toordinal(), number))),
     )
 
 

@@ -159,7 +159,7 @@ def test_a_filter_is_echoed_in_its_canonical_form(digest: Digest) -> None:
 def test_a_filter_is_tried_on_the_whole_catalog(digest: Digest) -> None:
     tried = digest("topics", "test", "gradient OR diffusion", "--json").document
 
-    assert list(tried) == ["canonical", "matches", "per_day", "warnings"]
+    assert list(tried) == ["canonical", "found", "matches", "per_day", "clauses", "last", "warnings"]
     assert {match["title"] for match in tried["matches"]} == {TITLES[0], TITLES[2]}
     assert [list(match) for match in tried["matches"]] == [["id", "title", "score", "why"]] * 2
     assert all(match["why"] for match in tried["matches"])

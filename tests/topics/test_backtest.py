@@ -41,6 +41,24 @@ def test_each_clause_says_what_it_adds_or_removes():
     }
 
 
+def test_what_a_clause_does_is_told_in_words():
+    found = tried("(robot OR cup OR tea) ANDNOT survey", ["robots", "cups", "survey of robots"], ["robots"])
+
+    assert found.told == (
+        "AND (robot OR cup OR tea) changes nothing",
+        "OR robot adds 1 a day",
+        "OR cup adds 0.5 a day",
+        "OR tea changes nothing",
+        "ANDNOT survey removes 0.5 a day",
+    )
+
+
+def test_the_last_ten_it_would_have_sent_are_named_latest_day_first():
+    found = tried("robot", ["robots", "cups", "robot arms"], ["tea", "robot legs"])
+
+    assert found.last == (4, 0, 2)
+
+
 def test_dead_clauses_are_named():
     assert "graphene was found in no paper" in tried("robot OR graphene", ["robots"], ["cups"] * 5).warnings
 
