@@ -86,11 +86,15 @@ def put_letter(
     site: Site,
     now: datetime,
     expires_at: datetime | None = None,
+    lane: Lane = Lane.PROMPT,
 ) -> int | None:
-    """Write one letter into the prompt lane and return its id; None if its key was used before."""
+    """Write one letter, which somebody waits for unless it says otherwise, and return its id.
+
+    None if its key was used before.
+    """
     row = {
         "letter": letter,
-        "lane": Lane.PROMPT,
+        "lane": lane,
         "subscriber_id": subscriber_id,
         "email": email,
         "decision": json.dumps(decision, separators=(",", ":")),
@@ -274,11 +278,11 @@ def is_wanted(delivery: Claimed, reader: Reader | None) -> bool:
         case SubscriberState.ACTIVE:
             return True
         case SubscriberState.PAUSED:
-            return delivery.edition is None
+            return delivery.edition is None and delivery.letter != "quiet"
         case SubscriberState.PENDING:
-            return delivery.letter == "confirm"
+            return delivery.letter in {"confirm", "reminder", "invite"}
         case SubscriberState.UNSUBSCRIBED:
-            return delivery.letter not in {"digest", "welcome"}
+            return delivery.letter not in {"digest", "welcome", "quiet"}
 
 
 # ── sending ─────────────────────────────────────────────────────────────────────────────────────

@@ -457,6 +457,20 @@ def test_progress_tells_how_many_are_done(
     assert told == [2, 3]
 
 
+def test_a_reminder_reaches_who_has_not_confirmed_yet(
+    session: Session, site: Site, now: datetime, deliver: Callable[..., Report]
+) -> None:
+    subscriptions.ask(session, site, "dora@example.org", now=now)
+    mailbox = Memory()
+    deliver(session, mailbox)
+    subscriptions.remind_unanswered(session, site, now + timedelta(hours=24))
+
+    deliver(session, mailbox, after=timedelta(hours=24))
+
+    assert [b"reminder" in message.content for message in mailbox.messages] == [False, True]
+    assert mailbox.messages[1].recipient == "dora@example.org"
+
+
 # ── signatures ──────────────────────────────────────────────────────────────────────────────────
 
 

@@ -178,6 +178,32 @@ def test_a_confirmation_lapses_in_48_hours(session, site, bob, now):
     assert subscriptions.confirm(session, site, bob[1], now + timedelta(hours=47)) is not None
 
 
+def test_who_does_not_answer_is_reminded_once_after_a_day(session, site, bob, now):
+    remind = [
+        subscriptions.remind_unanswered(session, site, now + timedelta(hours=hours))
+        for hours in (23, 24, 25, 47, 49)
+    ]
+
+    assert remind == [0, 1, 0, 0, 0]
+    assert letters(session) == [("confirm", "bob@uni.edu"), ("reminder", "bob@uni.edu")]
+    reminder = session.scalars(select(Delivery).where(Delivery.letter == "reminder")).one()
+    assert json.loads(reminder.decision) == {"confirmation_id": bob[0]}
+    assert reminder.expires_at == now + timedelta(hours=48)
+
+
+def test_who_asks_again_and_again_is_reminded_once_in_all(session, site, bob, now):
+    subscriptions.remind_unanswered(session, site, now + timedelta(hours=25))
+    subscriptions.ask(session, site, "bob@uni.edu", now=now + timedelta(hours=26))
+
+    assert subscriptions.remind_unanswered(session, site, now + timedelta(hours=51)) == 0
+
+
+def test_who_has_answered_is_not_reminded(session, site, bob, now):
+    subscriptions.confirm(session, site, bob[1], now + timedelta(hours=1))
+
+    assert subscriptions.remind_unanswered(session, site, now + timedelta(hours=25)) == 0
+
+
 @pytest.mark.parametrize("token", ["", "x", "a.b.c", "..", "é.1.é", "0.1.0", "0.99999999999999999999.0"])
 def test_a_link_that_is_not_ours_confirms_nothing(session, site, bob, now, token):
     assert subscriptions.confirm(session, site, token, now) is None

@@ -101,6 +101,14 @@ def watch() -> None:
         )
 
 
+def remind() -> None:
+    """Write once more to those who did not answer our question for a day."""
+    ours = house()
+    with ours.writing() as session:
+        subscriptions.remind_unanswered(session, ours.site, ours.clock())
+        session.commit()
+
+
 def tidy() -> None:
     """Have forgotten, once a day, what no digest can need any more."""
     enqueue(tasks.tidy, queue=BULK)
@@ -108,7 +116,7 @@ def tidy() -> None:
 
 #: With their seconds.
 TICKS: dict[Tick, float] = {
-    beat: 30, watch: 60, publish: 5, sweep: 3, collect: 5, poll: 20, tidy: 86_400,
+    beat: 30, watch: 60, publish: 5, sweep: 3, collect: 5, poll: 20, remind: 300, tidy: 86_400,
 }  # fmt: skip
 
 

@@ -110,11 +110,13 @@ def collected(house: House, now: datetime) -> list[dict[str, Any]]:
 
 def published(house: House, now: datetime) -> dict[str, int]:
     """Publish, and return the figures."""
-    from digest import publishing
+    from digest import publishing, subscriptions
 
     with house.reading() as session:
         due = status.due_now(session, now)
     with rooms.writing(house, renders=True) as session, screen.progress("Publishing", total=due) as done:
+        subscriptions.remind_unanswered(session, house.site, now)
+        session.commit()
         report = publishing.publish(
             session, site=house.site, templates=house.templates, now=now, progress=done.by
         )

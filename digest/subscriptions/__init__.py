@@ -4,7 +4,15 @@ The web form, the mail command and the CLI call the same functions here. Nothing
 """
 
 from digest.addresses import key as email_key
-from digest.subscriptions.asking import Answer, Asked, ask, confirm, confirmation_in, send_link
+from digest.subscriptions.asking import (
+    Answer,
+    Asked,
+    ask,
+    confirm,
+    confirmation_in,
+    remind_unanswered,
+    send_link,
+)
 from digest.subscriptions.changing import edit, pause, resume, schedule_with, sleepers_due, wake
 from digest.subscriptions.importing import Imported, Problem, import_rows, rows_in
 from digest.subscriptions.leaving import can_undo, erase, leave, remove, undo, unsubscribe
@@ -44,6 +52,7 @@ __all__ = [
     "leave",
     "listing",
     "pause",
+    "remind_unanswered",
     "remove",
     "resume",
     "rows_in",

@@ -28,6 +28,7 @@ from digest.rendering.cards import Card
 from digest.subscriptions import people
 
 LIFETIME = timedelta(hours=48)
+REMINDED_AFTER = timedelta(hours=24)
 
 #: At most so many confirmations per address in so long; then silence, or our form would be a weapon.
 CAPS = ((1, timedelta(hours=24)), (3, timedelta(days=30)))
@@ -177,6 +178,38 @@ def send_link(session: Session, site: Site, subscriber: Subscriber, now: datetim
         site=site,
         now=now,
     )
+
+
+def remind_unanswered(session: Session, site: Site, now: datetime) -> int:
+    """Write once more to those who have not answered for a day; return to how many.
+
+    One reminder is all that an address ever gets, however often somebody asks for it.
+    """
+    unanswered = (
+        select(Confirmation.id, Confirmation.expires_at, Subscriber.id, Subscriber.email)
+        .join(Subscriber, Subscriber.id == Confirmation.subscriber_id)
+        .where(
+            Confirmation.used_at.is_(None),
+            Confirmation.made_at <= now - REMINDED_AFTER,
+            Confirmation.expires_at > now,
+            Subscriber.state == SubscriberState.PENDING,
+        )
+    )
+    written = [
+        outbox.put_letter(
+            session,
+            letter="reminder",
+            subscriber_id=subscriber,
+            email=email,
+            decision={"confirmation_id": confirmation},
+            dedupe_key=f"reminder-{subscriber}",
+            site=site,
+            now=now,
+            expires_at=expires_at,
+        )
+        for confirmation, expires_at, subscriber, email in session.execute(unanswered)
+    ]
+    return sum(number is not None for number in written)
 
 
 # ── confirming ──────────────────────────────────────────────────────────────────────────────────
