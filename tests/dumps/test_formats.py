@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import gzip
 import json
+import re
 from datetime import date
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -446,3 +448,14 @@ def test_a_packed_dump_that_breaks_off_is_refused() -> None:
 def test_what_is_packed_twice_is_no_dump() -> None:
     with pytest.raises(Unreadable, match="binary"):
         reading(gzip.compress(gzip.compress(pairs(("T", GRAVEL)).encode())))
+
+
+def test_every_name_of_a_column_stands_in_the_docs_and_no_other() -> None:
+    from digest.dumps.columns import LIKELY, SIGNALS
+
+    page = (Path(__file__).parents[2] / "docs" / "dumps.md").read_text(encoding="utf-8")
+    table = page.partition("| column | is read from | holds |")[2].partition("\n\n")[0]
+    told = [re.findall(r"`([^`]+)`", row.split("|")[2]) for row in table.splitlines()[2:]]
+
+    read = [list(names) for names in (*LIKELY.values(), *SIGNALS.values())]
+    assert told == read
