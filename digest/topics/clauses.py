@@ -53,6 +53,16 @@ FIELDS = {
 SIGNALS = ("upvotes", "comments", "stars", "citations", "downloads", "likes", "views", "models", "datasets")
 TEXT_FIELDS = frozenset(("tiab", "ti", "abs", "co", "jr", "org"))
 OPERATORS = frozenset(("AND", "OR", "NOT", "ANDNOT"))
+#: What fingers make of an operator. NOR, XOR, ANN, AN, LAND and their like are words or names of their own.
+MISTYPED = {
+    "ANDN": "ANDNOT", "ANDNO": "ANDNOT", "ANDNT": "ANDNOT", "ANDOT": "ANDNOT", "ANNOT": "ANDNOT",
+    "ANDNTO": "ANDNOT", "ADNNOT": "ANDNOT", "NADNOT": "ANDNOT", "ANDONT": "ANDNOT", "NDNOT": "ANDNOT",
+    "AANDNOT": "ANDNOT", "ANNDNOT": "ANDNOT", "ANDDNOT": "ANDNOT", "ANDNNOT": "ANDNOT", "ANDNOOT": "ANDNOT",
+    "ANDNOTT": "ANDNOT", "ANDD": "AND", "ANND": "AND", "AAND": "AND", "NOTT": "NOT", "NOOT": "NOT",
+    "NNOT": "NOT", "OOR": "OR",
+}  # fmt: skip
+#: As words to look for, these stand behind a field or in quotes.
+NO_BARE_WORD = OPERATORS.union(MISTYPED)
 
 
 class Mistake(Exception):
@@ -160,7 +170,7 @@ def _spelled(field: str, tokens: tuple[str, ...], gaps: str, *, exact: bool, nea
         shown = f'"{shown}"'
     if near is not None:
         shown += f"~{near}"
-    canonical = f"{field}:{shown}" if field != "tiab" or shown in OPERATORS else shown
+    canonical = f"{field}:{shown}" if field != "tiab" or shown in NO_BARE_WORD else shown
     closed = () if near is not None or not gaps else tuple(phrases.closed(tokens, gaps))
     return Text(field, tokens, gaps, exact, near, shown, closed, canonical)
 

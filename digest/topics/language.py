@@ -17,7 +17,7 @@ from functools import lru_cache
 from typing import NoReturn
 
 from digest import errors
-from digest.topics import clauses, tree
+from digest.topics import clauses, taxonomy, tree
 from digest.topics.clauses import Mistake
 from digest.topics.tree import Node
 
@@ -166,8 +166,7 @@ class _Parser:
     def primary(self, default: str) -> Node:
         kind = self.kinds[self.at]
         if kind == "word":
-            found = self.take()
-            return self.leaf(default, found[0], found.start())
+            return self.word(default)
         if kind == "phrase":
             return self.phrase(default)
         if kind == "field":
@@ -236,6 +235,16 @@ class _Parser:
             begin = start + min(mistake.offset, max(0, len(value) - 1))
             end = begin + mistake.length if mistake.length else start + len(value)
             self.fail(mistake.message, begin, end, suggestion=mistake.suggestion, cause=mistake)
+
+    def word(self, default: str) -> Node:
+        """Read a bare word: refused where it is nearly an operator, with a note where it is a category."""
+        found = self.take()
+        if meant := clauses.MISTYPED.get(found[0]):
+            self.fail(f"{found[0]!r} is not an operator", *found.span(), suggestion=meant)
+        category = taxonomy.CODES.get(found[0].lower())
+        if category and "." in category:
+            self.warnings.append(f"{found[0]} is looked for as words; did you mean cat:{category}?")
+        return self.leaf(default, found[0], found.start())
 
     # ── small steps ─────────────────────────────────────────────────────────────────────────────
 

@@ -304,3 +304,29 @@ def test_every_field_and_signal_is_on_the_page():
 @pytest.mark.parametrize("value", re.findall(r"`((?:cat|id|doi|au|ti|all|is|date):[^`]*[^`:])`", PAGE))
 def test_examples_in_the_tables_are_read(value):
     assert topics.parse(value)
+
+
+@pytest.mark.parametrize(
+    ("written", "meant"),
+    [("robot ANDN survey", "ANDNOT"), ("robot ANDD arm", "AND"), ("ti:(robot NOTT survey)", "NOT")],
+)
+def test_a_word_that_is_nearly_an_operator_is_pointed_at(written, meant):
+    with pytest.raises(errors.BadFilter) as told:
+        topics.parse(written)
+
+    typed = written[told.value.column - 1 :][: told.value.length]
+    assert f"'{typed}' is not an operator. Did you mean {meant}?" in str(told.value)
+
+
+@pytest.mark.parametrize(
+    "written", ["NOR gates", "XOR", "ORB slam", "ANN", "ANT", "LAND", '"ANDN"', "tiab:ANDN", "ANDN."]
+)
+def test_an_acronym_that_looks_like_an_operator_is_looked_for(written):
+    parsed = topics.parse(written)
+
+    assert topics.parse(parsed.canonical) == parsed
+
+
+def test_a_bare_category_gets_a_note():
+    assert topics.parse("cs.cl").warnings == ("cs.cl is looked for as words; did you mean cat:cs.CL?",)
+    assert not topics.parse("cat:cs.CL OR math").warnings
