@@ -219,11 +219,13 @@ class Subscriber(Base):
     min_papers: Mapped[int] = mapped_column(default=1)  #: fewer than this: no digest
     max_age_days: Mapped[int | None]  #: only papers published within so many days
     wants_trending: Mapped[bool] = mapped_column(default=False)  #: a trending section beside the topics
+    wants_quiet_letters: Mapped[bool] = mapped_column(default=False)  #: a word where nothing matched
     epoch: Mapped[int] = mapped_column(default=0)  #: raising it revokes every link mailed before
     paused_until: Mapped[date | None]
     next_due_at: Mapped[datetime | None] = mapped_column(UtcDateTime)  #: None: look at the schedule
     cut_at: Mapped[datetime | None] = mapped_column(UtcDateTime)  #: papers up to here were considered
     cut_paper_id: Mapped[int | None] = mapped_column(BigKey)  #: and, for late dumps, up to this paper
+    heard_at: Mapped[datetime | None] = mapped_column(UtcDateTime)  #: when we last had something to say
     created_at: Mapped[datetime] = mapped_column(UtcDateTime)
     confirmed_at: Mapped[datetime | None] = mapped_column(UtcDateTime)
     left_at: Mapped[datetime | None] = mapped_column(UtcDateTime)  #: an unsubscribe can be undone for a while

@@ -56,6 +56,15 @@ MaxPapers = Annotated[
     typer.Option("--max-papers", metavar="N", help="Papers in a digest at most.", show_default=False),
 ]
 
+QuietLetters = Annotated[
+    bool | None,
+    typer.Option(
+        "--quiet-letters/--no-quiet-letters",
+        help="A word on days on which nothing matched; else only after 14 silent days.",
+        show_default=False,
+    ),
+]
+
 
 @app.command()
 def add(
@@ -208,6 +217,7 @@ def edit(
     at: At = None,
     timezone: Timezone = None,
     max_papers: MaxPapers = None,
+    quiet_letters: QuietLetters = None,
     now: Now = None,
     as_json: AsJson = False,
 ) -> None:
@@ -227,6 +237,7 @@ def edit(
             schedule=subscriptions.schedule_with(subscriber, cadence=cadence, at=at, timezone=timezone),
             topics=changed_topics(session, subscriber, topic or [], drop_topic or []),
             max_papers=max_papers,
+            wants_quiet_letters=quiet_letters,
         )
         report = people.report(session, subscriber) | {"changed": changed}
         session.commit()

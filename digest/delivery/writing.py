@@ -76,8 +76,17 @@ def content_of(desk: Desk, delivery: Claimed, reader: Reader | None, message_id:
         recipient=delivery.email or "",
         message_id=message_id,
         dated_at=delivery.dated_at,
-        headers=rendering.reply_headers(),
+        headers=headers_of(desk, delivery, reader),
     )
+
+
+def headers_of(desk: Desk, delivery: Claimed, reader: Reader | None) -> Sequence[tuple[str, str]]:
+    """Return what says how a letter came about: asked for just now, or one of many, with the way out."""
+    if delivery.letter != "quiet" or reader is None:
+        return rendering.reply_headers()
+    key = delivery.key_id if delivery.key_id in desk.site.ring else None
+    way = links.unsubscribe_url(desk.site, delivery.subscriber_id or 0, reader.epoch, key=key)
+    return rendering.list_headers(desk.site, way, campaign="quiet")
 
 
 def digest_content(desk: Desk, delivery: Claimed, reader: Reader, message_id: str) -> bytes:

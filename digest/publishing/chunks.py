@@ -26,6 +26,7 @@ from digest.editions import Cadence, Edition, Schedule
 from digest.links import Site
 from digest.model import DeliveryState, FilterRow, Subscriber, SubscriberState, Subscription
 from digest.press import Press
+from digest.publishing import quiet
 from digest.publishing.desk import FIRST_LOOK, SECOND_CHANCE, Cut, Desk, start_of_day
 
 #: What deciding needs to know of a subscriber.
@@ -34,6 +35,7 @@ COLUMNS = tuple(
     for name in (
         "id", "email", "cadence", "at", "timezone", "weekday", "not_after", "max_papers", "max_per_topic",
         "min_papers", "max_age_days", "wants_trending", "next_due_at", "cut_at", "cut_paper_id", "created_at",
+        "confirmed_at", "heard_at", "wants_quiet_letters",
     )
 )  # fmt: skip
 
@@ -78,6 +80,7 @@ class Decision:
     reader: Reader
     edition: Edition
     digest: Digest
+    eligible: int  #: the papers it could show, by number
     covers_from: datetime
     is_held: bool  #: fewer papers than wanted: they stay news for the next edition
 
@@ -179,6 +182,7 @@ def learn(session: Session, desk: Desk, numbers: Iterable[int]) -> None:
     """Let the desk evaluate those of these filters that it does not know."""
     if len(desk.choices) > MOST_FILTERS:
         desk.choices.clear()
+        desk.canonicals.clear()
     new = [number for number in numbers if number not in desk.choices]
     if new:
         found = session.execute(select(FilterRow.id, FilterRow.canonical).where(FilterRow.id.in_(new)))
@@ -243,6 +247,7 @@ def decide(desk: Desk, gathered: Gathered, reader: Reader, edition: Edition, now
         reader=reader,
         edition=edition,
         digest=Digest(sections=sections, checked=eligible.bit_count()),
+        eligible=eligible,
         covers_from=cut[0],
         is_held=not sections and caps.at_least > 1,
     )
@@ -287,7 +292,10 @@ def apply(session: Session, desk: Desk, gathered: Gathered, *, site: Site, now: 
         return None
     expired = put_missed(session, slots, now)
     keep_first_looks(session, slots, now)
-    move_cuts(session, new, desk, now)
+    told = put_quiet(
+        session, desk, gathered, new, {reader.id: slot for reader, slot in slots}, site=site, now=now
+    )
+    move_cuts(session, new, desk, now, told=told)
     promise(session, [pair for pair in slots if pair[0].id not in waiting])
     queued = sum(bool(one.digest.sections) for one in new)
     return Published(
@@ -379,10 +387,39 @@ def keep_first_looks(session: Session, slots: Iterable[tuple[Reader, Slot]], now
             change(session, [reader.id], {"cut_at": cut_of(reader, now)[0]})
 
 
-def move_cuts(session: Session, new: Sequence[Decision], desk: Desk, now: datetime) -> None:
-    """Let the next digests of these begin where this one ended, or where a held one began."""
-    done = [one.reader.id for one in new if not one.is_held]
-    change(session, done, {"cut_at": now, "cut_paper_id": max(desk.ids, default=0)})
+def put_quiet(
+    session: Session,
+    desk: Desk,
+    gathered: Gathered,
+    new: Iterable[Decision],
+    slots: Mapping[int, Slot],
+    *,
+    site: Site,
+    now: datetime,
+) -> set[int]:
+    """Write the letters of who has nothing to read and is to be told so, and return whom they go to."""
+    silent = [
+        (one, gathered.topics.get(one.reader.id, ()), slots[one.reader.id].next_due_at)
+        for one in new
+        if quiet.is_told(one, now)
+    ]
+    return quiet.put_letters(session, desk, silent, site=site, now=now)
+
+
+def move_cuts(
+    session: Session, new: Sequence[Decision], desk: Desk, now: datetime, *, told: set[int]
+) -> None:
+    """Let the next digests of these begin where this one ended, or where a held one began.
+
+    Who was told something, in a digest or in a quiet letter, has heard from us.
+    """
+    done = {"cut_at": now, "cut_paper_id": max(desk.ids, default=0)}
+    heard = [one.reader.id for one in new if one.digest.sections or one.reader.id in told]
+    silent = [
+        one.reader.id for one in new if not (one.digest.sections or one.is_held or one.reader.id in told)
+    ]
+    change(session, heard, {**done, "heard_at": now})
+    change(session, silent, done)
     for one in new:
         if one.is_held and one.reader.cut_at is None:
             change(session, [one.reader.id], {"cut_at": one.covers_from})

@@ -37,6 +37,7 @@ class Desk:
         self.press = press
         self.ids = tuple(paper.id for paper in press.papers)
         self.choices: dict[int, Choice] = {}
+        self.canonicals: dict[int, str] = {}
         self.kept: dict[tuple[Cut, datetime, datetime], int] = {}
         self.recent: dict[tuple[int, date], int] = {}
 
@@ -62,6 +63,7 @@ class Desk:
         parsed = {number: read(canonical) for number, canonical in filters.items()}
         known = {number: one for number, one in parsed.items() if one is not None}
         found = self.index.evaluate(known)
+        self.canonicals.update(filters)
         for number in filters:
             matches = found.get(number, 0)
             relevance = self.index.relevance(known[number], matches) if matches else {}

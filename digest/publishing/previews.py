@@ -16,6 +16,7 @@ from digest.editions import Edition, Schedule
 from digest.links import Site
 from digest.model import Delivery, FilterRow, Subscriber
 from digest.press import Press
+from digest.publishing import quiet
 from digest.publishing.chunks import COLUMNS, Decision, Reader, decide, desk_of, gather, reach
 from digest.rendering import Copy, Letter, Templates
 from digest.rendering.dkim import Signer, signed
@@ -53,7 +54,9 @@ def preview(
         letter = press.digest_letter(made, site, decision.digest, copy)
         message = press.digest_message(made, site, decision.digest, copy)
     else:
-        letter = quiet_letter(site, templates, decision.digest, copy)
+        topics = gather(session, desk_of(made), [decision.reader]).topics.get(subscriber.id, ())
+        proof = quiet.proof(desk_of(made), decision, topics, site=site, next_due_at=copy.next_due_at)
+        letter = quiet_letter(site, templates, proof, copy)
         message = quiet_message(site, letter, copy)
     return Preview(
         edition=decision.edition,
@@ -64,15 +67,14 @@ def preview(
     )
 
 
-def quiet_letter(site: Site, templates: Templates, digest: Digest, copy: Copy) -> Letter:
-    """Return what there is to read where a digest is empty (and is not sent): that nothing matched."""
+def quiet_letter(site: Site, templates: Templates, proof: Mapping[str, Any], copy: Copy) -> Letter:
+    """Return what there is to read where a digest is empty: that nothing matched. Few readers are sent it."""
     told = {
         "site": site,
+        **proof,
         "email": copy.recipient,
-        "checked": digest.checked,
         "manage_url": copy.manage_url,
         "unsubscribe_url": copy.unsubscribe_url,
-        "next_due_at": copy.next_due_at.isoformat() if copy.next_due_at else None,
         "timezone": copy.timezone,
         "dated_at": copy.dated_at,
     }

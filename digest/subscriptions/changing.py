@@ -24,6 +24,7 @@ def edit(
     schedule: Schedule | None = None,
     topics: Mapping[str, str] | None = None,
     max_papers: int | None = None,
+    wants_quiet_letters: bool | None = None,
 ) -> bool:
     """Change what is given and return whether anything changed; what is None stays."""
     before = spelled(session, subscriber)
@@ -31,6 +32,8 @@ def edit(
         subscriber.name = people.one_line(name)
     if max_papers is not None:
         subscriber.max_papers = papers_at_most(max_papers)
+    if wants_quiet_letters is not None:
+        subscriber.wants_quiet_letters = wants_quiet_letters
     if schedule is not None and schedule != people.schedule_of(subscriber):
         reschedule(subscriber, schedule, now)
     if topics is not None:
@@ -42,7 +45,8 @@ def edit(
 def spelled(session: Session, subscriber: Subscriber) -> tuple[object, ...]:
     """Return everything of a subscriber that an edit can change."""
     topics = [(topic.name, topic.canonical, topic.typed) for topic in people.topics_of(session, subscriber)]
-    return subscriber.name, people.schedule_of(subscriber), subscriber.max_papers, topics
+    wants = subscriber.max_papers, subscriber.wants_quiet_letters
+    return subscriber.name, people.schedule_of(subscriber), *wants, topics
 
 
 def papers_at_most(number: int) -> int:
