@@ -1,6 +1,6 @@
 """Bounces, complaints and suppressions: mail that came back, and addresses we must not write to."""
 
-from digest.bounces.reading import Complaint, Failure, Kind, Nothing, kind_of, read, refused
+from digest.bounces.reading import Complaint, Failure, Kind, Meaning, Nothing, kind_of, read, refused
 from digest.bounces.scoring import (
     Counted,
     accept,
@@ -27,6 +27,7 @@ __all__ = [
     "Counted",
     "Failure",
     "Kind",
+    "Meaning",
     "Nothing",
     "Reason",
     "Suppressed",

@@ -108,7 +108,7 @@ def report_in(message: Message) -> Failure | Nothing | None:
     told = [block for block in blocks if "Final-Recipient" in block or "Action" in block]
     failed = [block for block in told if is_failure(block)]
     if failed:
-        return failure_of(failed)
+        return failure_of(failed, prose(message))
     if told:
         actions = {str(block.get("Action", "")).strip().lower() for block in told}
         return Nothing(because=f"a report of {', '.join(sorted(actions)) or 'no failure'}")
@@ -123,13 +123,13 @@ def is_failure(block: Message) -> bool:
     return action.startswith("fail") or str(block.get("Status", "")).strip().startswith(("4", "5"))
 
 
-def failure_of(blocks: list[Message]) -> Failure:
-    """Return the failure that the first of these blocks tells of."""
+def failure_of(blocks: list[Message], whole: str) -> Failure:
+    """Return the failure that the first of these blocks tells of; `whole` is what people are told."""
     diagnosis = " ".join(str(blocks[0].get("Diagnostic-Code", "")).split())
     _, _, words = diagnosis.partition(";")
     status = precise(str(blocks[0].get("Status", "")), diagnosis)
     return Failure(
-        kind=kind_of(status, words or diagnosis),
+        kind=kind_within(status, words or diagnosis, whole),
         status=status,
         said=spoken(words or diagnosis),
         told_by="dsn",
@@ -192,11 +192,12 @@ def failure_in_words(message: Message) -> Failure | Nothing | None:
     if not lasting:
         return Nothing(because="a warning: they go on trying") if passing else None
     recipients = sorted(address.decode("ascii", "replace") for address in lasting)
-    words = near(prose(message), recipients[0])
+    whole = prose(message)
+    words = near(whole, recipients[0])
     found = STATUS.search(words)
     status = found[0] if found else ""
     return Failure(
-        kind=kind_of(status, words),
+        kind=kind_within(status, words, whole),
         status=status,
         said=spoken(words),
         told_by="words",
@@ -256,6 +257,13 @@ def kind_of(status: str, words: str, *, code: int | None = None, phase: str = ""
     if phase in {"connect", "mail", "data"}:
         return Kind.POLICY
     return kind_of_words(words, code, phase)
+
+
+def kind_within(status: str, words: str, whole: str) -> Kind:
+    """Return the kind of a failure; where neither status nor words say why, the mail around them may."""
+    kind = kind_of(status, words)
+    is_vague = status in {"", "5.0.0"} and not NOBODY.search(words)
+    return Kind.SOFT if kind is Kind.HARD and is_vague and FULL.search(whole) else kind
 
 
 def kind_of_status(subject: str, detail: str, words: str) -> Kind:

@@ -1,0 +1,241 @@
+"""Judges of how we read what comes back: thirty years of labelled bounces, and a real Postfix.
+
+The labelled ones travel in the source distribution of flufl.bounce; they are fetched for the judgement
+and thrown away after it. Before a judge is believed it is shown a defect that it must notice.
+"""
+
+from __future__ import annotations
+
+import ast
+import smtplib
+import subprocess
+import sys
+import tarfile
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+from aiosmtpd.controller import Controller
+from sqlalchemy import Engine, select
+
+from digest import bounces, db, delivery, outbox, subscriptions
+from digest.bounces import Failure, Kind, Meaning, Nothing
+from digest.house import House
+from digest.links import Site
+from digest.model import BounceRow, SubscriberState
+from digest.rendering import Templates
+from digest.settings import Settings
+from digest.transport.smtp import Server, Smtp
+from tests.judge import postfix
+from tests.judge.programs import program
+from tests.servers import free_port
+from tests.test_inbox import opened
+
+# ── the labelled corpus ─────────────────────────────────────────────────────────────────────────
+
+
+@dataclass(frozen=True, kw_only=True)
+class Labelled:
+    """A mail that came back once, and what its keepers say of it."""
+
+    name: str
+    content: bytes
+    recipients: frozenset[str]
+    is_passing: bool
+
+
+@pytest.fixture(scope="session")
+def corpus(tmp_path_factory: pytest.TempPathFactory) -> list[Labelled]:
+    """The bounces that flufl.bounce is tested with."""
+    folder = tmp_path_factory.mktemp("corpus")
+    fetching = [sys.executable, "-m", "pip", "download", "--quiet", "--no-deps", "--no-binary", ":all:"]
+    subprocess.run([*fetching, "flufl.bounce>=6", "--dest", str(folder)], check=False, capture_output=True)
+    archive = next(folder.glob("*.tar.gz"), None)
+    if archive is None:
+        pytest.skip("needs the source distribution of flufl.bounce, which pip could not download")
+    with tarfile.open(archive) as packed:
+        packed.extractall(folder, filter="data")
+    tests = next(folder.glob("*/tests"))
+    return [
+        Labelled(
+            name=name,
+            content=(tests / "data" / name).read_bytes(),
+            recipients=frozenset(address.decode().lower() for address in addresses),
+            is_passing=is_passing,
+        )
+        for _, name, addresses, is_passing in labels(tests / "test_detectors.py")
+        if addresses
+    ]
+
+
+def labels(path: Path) -> list[Any]:
+    """Return the table of (detector, file, addresses, is temporary)."""
+    for node in ast.parse(path.read_text()).body:
+        if isinstance(node, ast.Assign) and getattr(node.targets[0], "id", "") == "DETECTORS":
+            return list(ast.literal_eval(node.value))
+    raise AssertionError("the table of labels is not where it was")
+
+
+Read = Callable[[bytes], Meaning | None]
+
+
+def wrongly_read(corpus: list[Labelled], read: Read) -> list[str]:
+    """Return the mails of which `read` says something else than their keepers do."""
+    return [one.name for one in corpus if not agrees(read(one.content), one)]
+
+
+def agrees(told: Meaning | None, one: Labelled) -> bool:
+    """Return whether that is what the label says."""
+    if one.is_passing:  # they go on trying: nothing is held against anybody
+        return isinstance(told, Nothing)
+    return isinstance(told, Failure) and {each.lower() for each in told.recipients} == one.recipients
+
+
+def test_the_judge_notices_who_reads_only_reports_made_for_machines(corpus: list[Labelled]) -> None:
+    def only_reports(content: bytes) -> Meaning | None:
+        told = bounces.read(content)
+        return told if not (isinstance(told, Failure) and told.told_by == "words") else None
+
+    assert len(wrongly_read(corpus, only_reports)) > 50
+
+
+def test_the_judge_notices_who_takes_a_warning_for_a_failure(corpus: list[Labelled]) -> None:
+    def alarmed(content: bytes) -> Meaning | None:
+        told = bounces.read(content)
+        return Failure(kind=Kind.SOFT) if isinstance(told, Nothing) else told
+
+    assert len(wrongly_read(corpus, alarmed)) > 5
+
+
+def test_thirty_years_of_bounces_are_read_as_their_keepers_read_them(corpus: list[Labelled]) -> None:
+    kinds = Counter(getattr(bounces.read(one.content), "kind", "nothing") for one in corpus)
+    print(f"{len(corpus)} labelled bounces: {dict(kinds)}")
+
+    assert len(corpus) >= 100
+    assert wrongly_read(corpus, bounces.read) == []
+
+
+def test_a_full_mailbox_is_never_taken_for_a_dead_one(corpus: list[Labelled]) -> None:
+    told = {one.name: bounces.read(one.content) for one in corpus if b"quota" in one.content.lower()}
+
+    assert len(told) >= 5
+    hard = [name for name, each in told.items() if isinstance(each, Failure) and each.kind is Kind.HARD]
+    assert hard == []
+
+
+# ── a real Postfix ──────────────────────────────────────────────────────────────────────────────
+
+REFUSALS = {
+    "nobody": "550 5.1.1 no such user",
+    "full": "452 4.2.2 mailbox full",
+    "policy": "550 5.7.26 this mail is unauthenticated",
+    "plain": "550 sorry, no mailbox here by that name",
+}
+
+
+class Faraway:
+    """A mail server at the other end of the world, which refuses some."""
+
+    async def handle_RCPT(  # noqa: N802
+        self, server: Any, session: Any, envelope: Any, address: str, options: list[str]
+    ) -> str:
+        reply = REFUSALS.get(address.partition("@")[0])
+        if reply is None:
+            envelope.rcpt_tos.append(address)
+        return reply or "250 yes"
+
+
+@dataclass(kw_only=True)
+class Mailway:
+    """From us through Postfix to the other end, and back."""
+
+    engine: Engine
+    site: Site
+    templates: Templates
+    port: int
+    log: Path
+
+    def write(self, *names: str) -> None:
+        """Send a letter to each of these at the other end."""
+        now = datetime.now(UTC)
+        with db.writing(self.engine) as session:
+            for name in names:
+                email = f"{name}@faraway.example"
+                row = subscriptions.add(
+                    session, email, state=SubscriberState.ACTIVE, consent="a test", now=now
+                )
+                outbox.put_letter(
+                    session, letter="settings", subscriber_id=row.id, email=email, decision={},
+                    dedupe_key=name, site=self.site, now=now,
+                )  # fmt: skip
+            session.commit()
+            transport = Smtp(Server(scheme="smtp", host="127.0.0.1", port=self.port), helo="example.org")
+            report = delivery.deliver(
+                session, site=self.site, templates=self.templates, transport=transport,
+                clock=lambda: datetime.now(UTC),
+            )  # fmt: skip
+            transport.close()
+        assert report.sent == len(names), self.log.read_text()
+
+    def came_back(self, count: int) -> dict[int | None, BounceRow]:
+        """Return what came back by delivery, once so many have."""
+        deadline = time.monotonic() + 30
+        while time.monotonic() < deadline:
+            with db.reading(self.engine) as session:
+                found = {row.delivery_id: row for row in session.scalars(select(BounceRow))}
+            if len(found) >= count:
+                return found
+            time.sleep(0.2)
+        raise AssertionError(self.log.read_text())
+
+
+@pytest.fixture
+def mailway(sqlite_engine: Engine, site: Site, templates: Templates, tmp_path: Path) -> Iterator[Mailway]:
+    program("postfix", package="postfix")
+    ours = replace(site, inbound_domain="bounce.example.org")
+    inbound_port, port, far_port = free_port(), free_port(), free_port()
+    settings = Settings(
+        data_dir=tmp_path, inbound=f"lmtp://127.0.0.1:{inbound_port}", inbound_domain=ours.inbound_domain
+    )
+    house = House(settings=settings, engine=sqlite_engine, site=ours)
+    faraway = Controller(Faraway(), hostname="127.0.0.1", port=far_port, ident="far away")
+    faraway.start()
+    try:
+        with (
+            opened(house),
+            postfix.running(
+                port=port, relay_port=far_port, inbound_domain=ours.inbound_domain, inbound_port=inbound_port
+            ) as log,
+        ):
+            yield Mailway(engine=sqlite_engine, site=ours, templates=templates, port=port, log=log)
+    finally:
+        faraway.stop()
+
+
+def test_what_a_real_postfix_sends_back_is_understood(mailway: Mailway) -> None:
+    mailway.write("nobody", "full", "policy", "plain", "somebody")
+
+    found = mailway.came_back(4)
+    assert [(found[number].kind, found[number].status) for number in (1, 2, 3, 4)] == [
+        ("hard", "5.1.1"),
+        ("soft", "4.2.2"),
+        ("policy", "5.7.26"),
+        ("hard", "5.0.0"),
+    ]
+    assert {row.told_by for row in found.values()} == {"dsn"}
+    assert "faraway.example" not in "".join(row.said for row in found.values())
+
+
+def test_postfix_refuses_for_us_what_is_no_address_of_ours(mailway: Mailway) -> None:
+    with smtplib.SMTP("127.0.0.1", mailway.port, timeout=10) as client:
+        client.sendmail("", ["bounce+1.00000000000000000000@bounce.example.org"], b"Subject: forged\r\n\r\n")
+    time.sleep(2)
+
+    with db.reading(mailway.engine) as session:
+        assert session.scalars(select(BounceRow)).all() == []
+    assert "550 5.1.1 nobody of that name" in mailway.log.read_text()
