@@ -67,7 +67,7 @@ def measured(way: str, world: World, server: str, folder: Path) -> dict:
         with connected(url) as engine:
             world.build(engine)
         command = [sys.executable, "-m", "tests.bench.end_to_end", way, url, str(port)]
-        done = subprocess.run(command, check=True, capture_output=True, text=True)
+        done = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True)
         mails = sink.taken(port)
     figures = json.loads(done.stdout)
     letters = {path.name: path.read_bytes() for path in kept.iterdir()}
