@@ -27,6 +27,16 @@ class Fingerprint(Base):
     since: Mapped[datetime] = mapped_column(UtcDateTime)
 
 
+class Pace(Base):
+    """A token bucket, or a domain that asked us to slow down (`pause example.org`)."""
+
+    __tablename__ = "pace"
+
+    name: Mapped[str] = mapped_column(String(280), primary_key=True)
+    tokens: Mapped[float]  #: left at that moment; of a pause: how many there were in a row
+    at: Mapped[datetime] = mapped_column(UtcDateTime)  #: when they were counted; of a pause: its end
+
+
 class Heartbeat(Base):
     """The last sign of life of a role."""
 

@@ -26,6 +26,8 @@ from pydantic_settings import (
 from digest import transport
 from digest.errors import BadField
 from digest.links import Site
+from digest.rates import Rate
+from digest.rates import parse as parse_rates
 
 PREFIX = "DIGEST_"
 LOCAL_URL = "http://127.0.0.1:8000"
@@ -42,6 +44,7 @@ class Settings(BaseSettings):
     database_url: SecretStr | None = Field(default=None, description="SQLite or PostgreSQL.")
     broker_url: SecretStr | None = Field(default=None, description="Redis for the Celery workers.")
     mail_url: SecretStr | None = Field(default=None, description="Where mail goes.")
+    rates: str = Field(default="", description="How fast mail may go; empty: as fast as it can.")
     base_url: str = Field(default=LOCAL_URL, description="Our address on the web.")
     sender: str = Field(default=LOCAL_SENDER, description="The From of every letter.")
     site_name: str = Field(default="Digest", description="The name on pages and letters.")
@@ -90,6 +93,16 @@ class Settings(BaseSettings):
             return value
         if not {urlsplit(url).scheme for url in transport.parted(value.get_secret_value())} <= servers:
             raise ValueError("write smtp://host:587?starttls=true, lmtp://host:24 or maildir:///path")
+        return value
+
+    @field_validator("rates")
+    @classmethod
+    def check_rates(cls, value: str) -> str:
+        """Refuse what is no rate."""
+        try:
+            parse_rates(value)
+        except BadField as error:
+            raise ValueError(str(error).removeprefix("DIGEST_RATES: ")) from None
         return value
 
     @field_validator("signup")
@@ -169,6 +182,11 @@ class Settings(BaseSettings):
     def overrides(self) -> Path:
         """Return the folder of the operator's own templates; it need not be there."""
         return self.templates_dir or self.data_dir / "templates"
+
+    @property
+    def limits(self) -> tuple[Rate, ...]:
+        """Return how fast mail may go."""
+        return parse_rates(self.rates)
 
     @property
     def is_sample_allowed(self) -> bool:

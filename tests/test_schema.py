@@ -49,6 +49,7 @@ PROMISES = [
     promise("fingerprint", "name", says="a database knows one set of keys"),
     promise("heartbeat", "role", says="a role has one last sign of life"),
     promise("host", "name", says="a server has one moment from which it may be asked"),
+    promise("pace", "name", says="a rate has one bucket, and a domain one pause"),
     promise("press", "name", says="a press is named by its content"),
     promise("shown", "subscriber_id", "paper_id", says="a paper is shown to a subscriber once"),
     promise("signal", "paper_id", "source", "name", "observed_at", says="a figure is observed once a moment"),

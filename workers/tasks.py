@@ -106,6 +106,7 @@ def deliver(lane: str) -> None:
             transport=transport,
             clock=ours.clock,
             signers=ours.signers,
+            limits=ours.settings.limits,
             lane=Lane.PROMPT if lane == Lane.PROMPT else None,
             patience=PATIENCE,
             is_stopping=is_stopping,

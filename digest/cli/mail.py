@@ -142,6 +142,7 @@ def delivered(house: House, now: datetime | None, limit: int | None) -> dict[str
             transport=transport,
             clock=lambda: now or datetime.now(UTC),
             signers=house.signers,
+            limits=house.settings.limits,
             limit=limit,
             is_stopping=is_stopping,
             progress=done.to,

@@ -12,13 +12,14 @@ from datetime import datetime, timedelta
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
-from digest import bounces, failpoints, outbox, presses, showings
+from digest import bounces, failpoints, outbox, presses, rates, showings
 from digest.delivery.writing import Desk, Written, write
 from digest.errors import NotFound
 from digest.links import Site
 from digest.model import DeliveryState, FilterRow, Lane
 from digest.outbox import Claimed, Tried
 from digest.press import Press
+from digest.rates import Rate
 from digest.rendering import Templates
 from digest.rendering.dkim import Signer
 from digest.transport import Outcome, Transport, Verdict
@@ -50,6 +51,7 @@ def deliver(
     transport: Transport,
     clock: Callable[[], datetime],
     signers: Sequence[Signer] = (),
+    limits: Sequence[Rate] = (),
     lane: Lane | None = None,
     window: int = 50,
     limit: int | None = None,
@@ -64,7 +66,13 @@ def deliver(
     window is begun.
     """
     run = Run(
-        session=session, site=site, templates=templates, transport=transport, clock=clock, signers=signers
+        session=session,
+        site=site,
+        templates=templates,
+        transport=transport,
+        clock=clock,
+        signers=signers,
+        limits=limits,
     )
     ends_at = None if patience is None else clock() + patience
     done = 0
@@ -97,6 +105,7 @@ class Run:
     transport: Transport
     clock: Callable[[], datetime]
     signers: Sequence[Signer] = ()
+    limits: Sequence[Rate] = ()
     tally: Counter[str] = field(default_factory=Counter)
     is_cut_off: bool = False  #: no server answered: all the rest waits
 
@@ -203,11 +212,22 @@ class Run:
                 self.put_back(delivery, "", was=DeliveryState.CLAIMED, due_at=now, is_tried=False)
             elif each:
                 going[delivery.id] = each
+        self.hold(going, now)
         ours = outbox.intend(self.session, [each.intent for each in going.values()], lease=lease, now=now)
         failpoints.reach("intending")
         self.session.commit()
         failpoints.reach("intended")
         return {number: each for number, each in going.items() if number in ours}
+
+    def hold(self, going: dict[int, Written], now: datetime) -> None:
+        """Queue again those whose domain or rate lets them not go yet, and leave the others."""
+        emails = {number: each.delivery.email or "" for number, each in going.items()}
+        is_urgent = any(not each.delivery.edition for each in going.values())
+        late = rates.held(self.session, self.limits, emails, now=now, is_urgent=is_urgent)
+        for number, (due_at, reason) in late.items():
+            delivery = going.pop(number).delivery
+            self.put_back(delivery, reason, was=DeliveryState.CLAIMED, due_at=due_at, is_tried=False)
+            self.tally["deferred"] += 1
 
     def end(
         self, delivery: Claimed, state: DeliveryState, reason: str, *, was: DeliveryState, now: datetime
@@ -269,6 +289,8 @@ class Run:
                 due_at = outbox.next_try(delivery.id, delivery.attempts + 1, now)
                 self.put_back(delivery, reason, was=was, due_at=due_at, is_tried=True)
                 self.tally["deferred"] += 1
+                if delivery.email and rates.is_slow_down(outcome.code, outcome.reply, outcome.phase):
+                    rates.pause(self.session, delivery.email, now=now)
             case Verdict.UNTRIED if self.is_cut_off:
                 self.put_back(delivery, reason, was=was, due_at=now + PAUSE, is_tried=False)
                 self.tally["deferred"] += 1

@@ -85,6 +85,13 @@ def upgrade() -> None:
         sa.PrimaryKeyConstraint("role", name=op.f("pk_heartbeat")),
     )
     op.create_table(
+        "pace",
+        sa.Column("name", sa.String(length=280), nullable=False),
+        sa.Column("tokens", sa.Double(), nullable=False),
+        sa.Column("at", digest.db.UtcDateTime(timezone=True), nullable=False),
+        sa.PrimaryKeyConstraint("name", name=op.f("pk_pace")),
+    )
+    op.create_table(
         "mail_in",
         sa.Column("id", sa.BigInteger().with_variant(sa.Integer(), "sqlite"), nullable=False),
         sa.Column("received_at", digest.db.UtcDateTime(timezone=True), nullable=False),
