@@ -306,6 +306,21 @@ def test_every_topic_of_a_digest_that_is_too_long_gives_way_alike(site: Site, te
     assert [f"+{60 - n} more matched" for n in shown_of_each] == [section.more for section in shown.sections]
 
 
+@pytest.mark.parametrize(("topics", "each"), [(1, 10), (1, 60), (4, 60), (40, 3), (200, 1)], ids=str)
+def test_of_a_digest_that_was_fitted_every_paper_is_in_the_letter(
+    topics: int, each: int, site: Site, templates: Templates
+) -> None:
+    batch, digest = wide(topics, each)
+    made, copy = pressed(site, templates, batch), copy_for()
+
+    kept = press.fitted(made, site, digest, copy.filters)
+
+    shown = page(made, site, kept, copy)
+    assert sum(len(section.cards) for section in shown.sections) == len(kept.papers) > 0
+    assert len(kept.papers) + sum(section.more for section in kept.sections) == topics * each
+    assert press.digest_letter(made, site, kept, copy) == press.digest_letter(made, site, digest, copy)
+
+
 def test_the_abstract_goes_before_the_paper_does(site: Site, templates: Templates) -> None:
     batch, digest = wide(2, 24)
 

@@ -9,7 +9,8 @@ import pytest
 from sqlalchemy import Engine, event, select, update
 from sqlalchemy.orm import Session
 
-from digest import db, presses, publishing, showings, subscriptions
+from digest import db, press, presses, publishing, showings, subscriptions
+from digest.composition import Digest
 from digest.editions import Cadence
 from digest.links import Site
 from digest.model import Delivery, DeliveryState, FilterRow, PressRow, Shown, Subscriber, SubscriberState
@@ -18,6 +19,7 @@ from digest.press import Press
 from digest.publishing import Published
 from digest.rendering import Templates
 from tests.newsroom import Newsroom, at
+from tests.rendering.cast import copy_for
 
 GRAPHS = {"Graphs": "graph*"}
 
@@ -239,6 +241,25 @@ def test_only_papers_published_lately_if_that_is_wanted(newsroom: Newsroom):
     assert sorted(newsroom.digest("alice@example.org")["Graphs"]) == [
         "Graph of an unknown day", "Graph of last week",
     ]  # fmt: skip
+
+
+def test_what_no_letter_has_room_for_was_not_shown(newsroom: Newsroom):
+    newsroom.dump("20T00:00", [f"Graph {number} {'of very long names ' * 14}" for number in range(100)])
+    newsroom.subscribe("alice@example.org", GRAPHS, max_papers=100, max_per_topic=100)
+
+    newsroom.publish("20T08:00")
+
+    with db.reading(newsroom.engine) as session:
+        row = session.scalars(select(Delivery)).one()
+        made = presses.load(session, row.press or "")
+        shown = set(session.scalars(select(Shown.paper_id)))
+    digest = Digest.from_json(row.decision)
+    copy = copy_for(filters={digest.sections[0].filter_id or 0: "graph*"})
+    page = press.page(made, newsroom.site, digest, copy)
+    assert 20 < len(shown) < 100
+    assert set(digest.papers) == shown
+    assert sum(len(section.cards) for section in page.sections) == len(shown)
+    assert digest.sections[0].more == 100 - len(shown)
 
 
 def test_what_the_cap_left_out_returns_once_if_it_trends_by_newer_figures(newsroom: Newsroom):

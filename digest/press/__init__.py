@@ -8,7 +8,7 @@ from digest.press.making import make
 from digest.press.pages import Page
 from digest.press.presses import Press, from_bytes, to_bytes
 from digest.press.proof import by_the_book
-from digest.press.setting import digest_letter, digest_message, page
+from digest.press.setting import digest_letter, digest_message, fitted, page
 
 __all__ = [
     "Page",
@@ -16,6 +16,7 @@ __all__ = [
     "by_the_book",
     "digest_letter",
     "digest_message",
+    "fitted",
     "from_bytes",
     "make",
     "page",

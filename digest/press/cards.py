@@ -177,4 +177,3 @@ def marked(parts: Parts, runs: Iterable[Run]) -> str:
 def between(parts: Parts, name: str) -> str:
     """Return the part that stands between two others, if the template has one."""
     return parts[name].fill({}) if name in parts else ""
-

@@ -8,6 +8,7 @@ and filter, since many readers hold the same filter.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from datetime import date, datetime
 from functools import lru_cache
 from typing import Literal, NamedTuple
@@ -28,6 +29,9 @@ from digest.rendering.stencils import Slot, Stencil, escaped, slot
 from digest.rendering.words import wrapped
 
 WORDS_KEPT = 4096
+#: Bytes that hardly any title line, and hardly any section around its cards, takes; far fewer than fit are
+#: not even measured.
+LONGEST_LINE, LONGEST_FRAME = 2000, 1500
 VALUES = 3000  #: bytes set aside for what differs from copy to copy
 GAP = "\0"  #: stands where a filled part will be parted again; no text has it
 
@@ -83,6 +87,23 @@ def digest_message(press: Press, site: Site, digest: Digest, copy: Copy) -> byte
 def page(press: Press, site: Site, digest: Digest, copy: Copy) -> Page:
     """Return what the letter says, before it is set."""
     return pages.page(press, site, setter(press, site).plan(digest, copy), digest.checked, copy)
+
+
+def fitted(press: Press, site: Site, digest: Digest, filters: Mapping[int, str]) -> Digest:
+    """Return the digest without the papers that no letter has room for, not even for their titles.
+
+    They are counted, and were not shown: they may come in the next one.
+    """
+    if len(digest.papers) * LONGEST_LINE + len(digest.sections) * LONGEST_FRAME < budget.HTML_BYTES // 2:
+        return digest
+    made = setter(press, site)
+    plan = budget.shortened(
+        budget.whole(digest, filters), room=made.room, measure=made.measure, frame=made.frame
+    )
+    kept = {one.papers[0]: one for one in plan}
+    left = [(section, kept[section.papers[0]]) for section in digest.sections if section.papers[0] in kept]
+    sections = [replace(section, papers=tuple(one.papers), more=one.more) for section, one in left]
+    return replace(digest, sections=tuple(sections))
 
 
 def setter(press: Press, site: Site) -> Setter:

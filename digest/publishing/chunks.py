@@ -25,7 +25,7 @@ from digest.composition import TRENDING, Caps, Choice, Digest, Wish, compose
 from digest.editions import Cadence, Edition, Schedule
 from digest.links import Site
 from digest.model import DeliveryState, FilterRow, Subscriber, SubscriberState, Subscription
-from digest.press import Press
+from digest.press import Press, fitted
 from digest.publishing import quiet
 from digest.publishing.desk import FIRST_LOOK, SECOND_CHANCE, Cut, Desk, start_of_day
 
@@ -232,7 +232,9 @@ def slot_for(reader: Reader, now: datetime) -> Slot:
     )
 
 
-def decide(desk: Desk, gathered: Gathered, reader: Reader, edition: Edition, now: datetime) -> Decision:
+def decide(
+    desk: Desk, gathered: Gathered, reader: Reader, edition: Edition, now: datetime, *, site: Site
+) -> Decision:
     """Return what this reader is shown in this edition. The one place where that is decided."""
     cut = cut_of(reader, now)
     eligible = desk.eligible(cut, start_of_day(reader.created_at), now)
@@ -243,10 +245,11 @@ def decide(desk: Desk, gathered: Gathered, reader: Reader, edition: Edition, now
     sections = compose(
         wishes, eligible=eligible, ids=desk.ids, shown=gathered.shown.get(reader.id, ()), caps=caps
     )
+    digest = Digest(sections=sections, checked=eligible.bit_count())
     return Decision(
         reader=reader,
         edition=edition,
-        digest=Digest(sections=sections, checked=eligible.bit_count()),
+        digest=fitted(desk.press, site, digest, desk.canonicals),
         eligible=eligible,
         covers_from=cut[0],
         is_held=not sections and caps.at_least > 1,
@@ -282,7 +285,9 @@ def apply(session: Session, desk: Desk, gathered: Gathered, *, site: Site, now: 
     """Decide on everybody and write it; None if a paper was shown by somebody else meanwhile."""
     slots = [(reader, slot_for(reader, now)) for reader in gathered.readers]
     decisions = [
-        decide(desk, gathered, reader, slot.open, now) for reader, slot in slots if slot.open is not None
+        decide(desk, gathered, reader, slot.open, now, site=site)
+        for reader, slot in slots
+        if slot.open is not None
     ]
     waiting = {one.reader.id for one in decisions if waits(one)}
     decided = [one for one in decisions if one.reader.id not in waiting]

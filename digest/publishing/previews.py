@@ -106,7 +106,7 @@ def decided(
     made, _ = presses.fitting(session, site=site, templates=templates, now=now, since=since)
     reader = reader_of(session, subscriber.id)
     desk = desk_of(made)
-    return made, decide(desk, gather(session, desk, [reader]), reader, edition, now)
+    return made, decide(desk, gather(session, desk, [reader]), reader, edition, now, site=site)
 
 
 def reader_of(session: Session, subscriber_id: int) -> Reader:
