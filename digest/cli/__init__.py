@@ -26,6 +26,7 @@ from digest.cli import (
     init,
     mail,
     papers,
+    rehearsals,
     roles,
     sources,
     status,
@@ -65,6 +66,8 @@ app.add_typer(subscribers.app, name="subscribers", rich_help_panel=PEOPLE)
 app.add_typer(suppressions.app, name="suppressions", rich_help_panel=PEOPLE)
 
 app.command(rich_help_panel=MAIL)(mail.preview)
+app.command(rich_help_panel=MAIL)(rehearsals.rehearse)
+app.command(rich_help_panel=MAIL)(rehearsals.diff)
 app.command(rich_help_panel=MAIL)(mail.publish)
 app.command(rich_help_panel=MAIL)(mail.deliver)
 app.command(rich_help_panel=MAIL)(mail.run)

@@ -47,8 +47,22 @@ def preview(
     The message is signed as it would be. Raises NotFound for an address nobody subscribed with. Changes nothing.
     """
     subscriber = subscriptions.get(session, email)
-    schedule = subscriptions.schedule_of(subscriber)
     made, decision = decided(session, site, templates, subscriber, edition_for(session, subscriber, now), now)
+    return previewed(session, site, templates, signers, subscriber, made, decision, now)
+
+
+def previewed(
+    session: Session,
+    site: Site,
+    templates: Templates,
+    signers: Sequence[Signer],
+    subscriber: Subscriber,
+    made: Press,
+    decision: Decision,
+    now: datetime,
+) -> Preview:
+    """Return the decision as its reader would get it."""
+    schedule = subscriptions.schedule_of(subscriber)
     copy = copy_of(session, site, subscriber, schedule, decision, now)
     if decision.digest.sections:
         letter = press.digest_letter(made, site, decision.digest, copy)
