@@ -13,7 +13,7 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, cast
 
-from sqlalchemy import JSON, Connection, Table, bindparam, delete, insert, literal, select, text, update
+from sqlalchemy import JSON, Connection, Table, bindparam, delete, literal, select, text, update
 from sqlalchemy.orm import Session
 
 from digest import db
@@ -328,7 +328,7 @@ class Batch:
         if rows and self.connection.dialect.name == "postgresql":
             copy(self.connection, table, rows)
         elif rows:
-            self.connection.execute(insert(table), rows)
+            insert_plainly(self.connection, table, rows)
 
     def update(self, papers: Sequence[Known]) -> None:
         """Update the rows that became richer."""
@@ -403,6 +403,21 @@ def copy(connection: Connection, table: Table, rows: Sequence[Row]) -> None:
     with cursor, cursor.copy(f'COPY "{table.name}" ({names}) FROM STDIN') as stream:
         for row in rows:
             stream.write_row([*(row | {name: json.dumps(row[name]) for name in encoded}).values()])
+
+
+def insert_plainly(connection: Connection, table: Table, rows: Sequence[Row]) -> None:
+    """Insert rows into SQLite by position: half of an INSERT's time went into naming each row's values."""
+    columns = [table.c[name] for name in rows[0]]
+    names = ", ".join(f'"{column.name}"' for column in columns)
+    places = ", ".join("?" * len(columns))
+    dialect = connection.dialect
+    lists = [[row[column.name] for row in rows] for column in columns]
+    for place, column in enumerate(columns):
+        written = column.type.dialect_impl(dialect).bind_processor(dialect)
+        if written is not None:
+            lists[place] = list(map(written, lists[place]))
+    values = list(zip(*lists, strict=True))
+    connection.exec_driver_sql(f'INSERT INTO "{table.name}" ({names}) VALUES ({places})', values)  # noqa: S608
 
 
 def repoint(session: Session, younger: int, elder: int) -> None:

@@ -48,6 +48,10 @@ def record_of(found: dict[str, Any], position: int, line: int) -> Record:
 
 def name_of(parsed: Any) -> str:
     """Return `["Lind", "Per", "Jr"]` as "Per Lind Jr"."""
+    try:  # there are ten times as many names as papers
+        return " ".join(" ".join((parsed[1], parsed[0], parsed[2])).split())
+    except (TypeError, LookupError):
+        pass
     last, first, suffix = (*parsed[:3], "", "", "")[:3]
     return " ".join(" ".join([part for part in (first, last, suffix) if isinstance(part, str)]).split())
 
