@@ -10,6 +10,9 @@ from contextlib import suppress
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
+from digest import transport
+from digest.transport.servers import Server
+
 PATIENCE = 5.0  #: seconds that a server may take to answer
 
 
@@ -61,12 +64,18 @@ def connected_to_file(path: str) -> socket.socket:
 
 
 def mail_trouble(url: str) -> str | None:
-    """Return what is wrong with where mail goes, or None where it is ready; nothing is sent."""
+    """Return what is wrong with where mail goes, or None where it is ready; of several servers one will do."""
     parts = urlsplit(url)
-    if parts.scheme == "maildir":
+    if parts.scheme in {"maildir", "eml"}:
         return folder_trouble(Path(unquote(parts.path)))
+    troubles = [server_trouble(each) for each in transport.parted(url)]
+    return None if None in troubles else troubles[0]
+
+
+def server_trouble(url: str) -> str | None:
+    """Return what is wrong with one mail server, or None where it says hello; nothing is sent."""
     try:
-        greeted(url).close()
+        greeted(Server.from_url(url)).close()
     except (OSError, smtplib.SMTPException) as error:
         return f"it does not answer ({error})"
     return None
@@ -78,16 +87,32 @@ def folder_trouble(folder: Path) -> str | None:
     return None if os.access(standing, os.W_OK | os.X_OK) else f"{standing} cannot be written to"
 
 
-def greeted(url: str) -> smtplib.SMTP:
+def greeted(server: Server) -> smtplib.SMTP:
     """Return a conversation with a mail server that has said hello."""
-    parts = urlsplit(url)
     kinds: dict[str, type[smtplib.SMTP]] = {"smtps": smtplib.SMTP_SSL, "lmtp": smtplib.LMTP}
-    host = parts.hostname or unquote(parts.path)
-    server = kinds.get(parts.scheme, smtplib.SMTP)(host, parts.port or 0, timeout=PATIENCE)
+    client = kinds.get(server.scheme, smtplib.SMTP)(server.path or server.host, server.port, timeout=PATIENCE)
     try:
-        server.ehlo_or_helo_if_needed()
+        client.ehlo_or_helo_if_needed()
     except BaseException:
         with suppress(OSError):
-            server.close()
+            client.close()
         raise
-    return server
+    return client
+
+
+def logged_in(server: Server) -> tuple[smtplib.SMTP, list[str]]:
+    """Go as far as the first letter would, TLS and password included; return the conversation and the steps."""
+    client, steps = greeted(server), ["answers"]
+    try:
+        if server.starttls:
+            client.starttls(context=ssl.create_default_context(cafile=server.cafile))
+            client.ehlo()
+        if isinstance(client.sock, ssl.SSLSocket):
+            steps.append(f"{client.sock.version()}, certificate checked" if server.starttls else "TLS")
+        if server.user:
+            client.login(server.user, server.password)
+            steps.append("password taken")
+    except BaseException:
+        client.close()
+        raise
+    return client, steps

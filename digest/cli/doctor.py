@@ -4,24 +4,23 @@ from __future__ import annotations
 
 import os
 import shutil
-import socket
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
 from datetime import datetime
 from enum import StrEnum
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 from urllib.parse import unquote, urlsplit
 
 import typer
 
-from digest.cli import rooms, screen, status
+from digest import probes
+from digest.cli import postal, rooms, screen, status
 from digest.cli.options import AsJson, Now, clock
 from digest.errors import DigestError
 
 if TYPE_CHECKING:
     from digest.settings import Settings
 
-PATIENCE = 5.0  #: seconds that a server may take to answer
 ROOM = 500_000_000  #: free bytes below which a disk is called nearly full
 SILENCE = 180  #: seconds without a sign of life after which a role is called silent
 
@@ -44,12 +43,23 @@ class Finding:
     mend: str = ""
 
 
-def doctor(now: Now = None, as_json: AsJson = False) -> None:
+def doctor(
+    send_to: Annotated[
+        str | None,
+        typer.Option(
+            "--send-test", metavar="EMAIL", help="Send a test letter there, too.", show_default=False
+        ),
+    ] = None,
+    now: Now = None,
+    as_json: AsJson = False,
+) -> None:
     """Check every part, and say how to mend what is wrong.
 
     Exits with 1 if something is wrong.
     """
     findings = list(examine(rooms.read_settings(), clock(now)))
+    if send_to is not None:
+        findings.append(sent(send_to))
     if as_json:
         screen.lines(asdict(finding) for finding in findings)
     else:
@@ -57,6 +67,15 @@ def doctor(now: Now = None, as_json: AsJson = False) -> None:
             show(finding)
     if any(finding.health is Health.WRONG for finding in findings):
         raise typer.Exit(1)
+
+
+def sent(email: str) -> Finding:
+    """Send a test letter as the workers would."""
+    try:
+        postal.send_test(email)
+    except DigestError as error:
+        return Finding(thing="test", health=Health.WRONG, says=str(error))
+    return Finding(thing="test", health=Health.FINE, says=f"the server took a letter to {email}; look there")
 
 
 def show(finding: Finding) -> None:
@@ -78,6 +97,7 @@ def examine(settings: Settings, now: datetime) -> Iterator[Finding]:
         ("broker", lambda: check_broker(settings)),
         ("mail", lambda: check_mail(settings)),
         ("address", lambda: check_address(settings)),
+        ("names", lambda: check_way(settings)),
     )
     for thing, check in checks:
         try:
@@ -174,7 +194,7 @@ def check_broker(settings: Settings) -> Iterator[Finding]:
     """Ask the broker whether it is there; the embedded one runs only while `digest up` does."""
     where = status.masked(settings.broker)
     try:
-        answer = ask_broker(settings.broker)
+        answer = probes.ask_broker(settings.broker)
     except OSError as error:
         if settings.broker_url is None:
             says = "the embedded one is not running; digest up starts it"
@@ -192,71 +212,39 @@ def check_broker(settings: Settings) -> Iterator[Finding]:
         yield Finding(thing="broker", health=Health.WRONG, says=f"{where} says: {answer}", mend=mend)
 
 
-def ask_broker(url: str) -> str:
-    """Return what the broker at `url` answers to a PING, in its own protocol (RESP)."""
-    parts = urlsplit(url)
-    lines = ["PING"]
-    if parts.password:
-        who = f"{unquote(parts.username)} " if parts.username else ""
-        lines.insert(0, f"AUTH {who}{unquote(parts.password)}")
-    with connected(url) as connection:
-        connection.sendall("".join(f"{line}\r\n" for line in lines).encode())
-        with connection.makefile("r", encoding="utf-8", errors="replace") as answers:
-            replies = [answers.readline().strip() for _ in lines]
-    return replies[-1]
-
-
-def connected(url: str) -> socket.socket:
-    """Return a connection to where a broker URL points: a socket file, a port, a port behind TLS."""
-    parts = urlsplit(url)
-    if parts.scheme in {"redis+socket", "unix"}:
-        return connected_to_file(parts.path)
-    address = (parts.hostname or "localhost", parts.port or 6379)
-    connection = socket.create_connection(address, timeout=PATIENCE)
-    if parts.scheme == "rediss":
-        import ssl
-
-        return ssl.create_default_context().wrap_socket(connection, server_hostname=parts.hostname)
-    return connection
-
-
-def connected_to_file(path: str) -> socket.socket:
-    """Return a connection to a socket file."""
-    connection = socket.socket(socket.AF_UNIX)
-    connection.settimeout(PATIENCE)
-    try:
-        connection.connect(path)
-    except OSError:
-        connection.close()
-        raise
-    return connection
-
-
 def check_mail(settings: Settings) -> Iterator[Finding]:
-    """Greet the mail server; nothing is sent."""
-    import smtplib
-
+    """Go as far with the mail server as the first letter would; nothing is sent."""
     from digest import transport
 
     transport.open(settings.mail, site=settings.site()).close()
     parts = urlsplit(settings.mail)
-    where = status.masked(settings.mail)
     if parts.scheme == "maildir":
         yield Finding(
             thing="mail", health=Health.FINE, says=f"kept in {unquote(parts.path)}; nobody is written to"
         )
         return
-    kinds = {"smtp": smtplib.SMTP, "smtps": smtplib.SMTP_SSL, "lmtp": smtplib.LMTP}
-    try:
-        with kinds[parts.scheme](parts.hostname or "localhost", parts.port or 0, timeout=PATIENCE) as server:
-            server.ehlo_or_helo_if_needed()
-            offers = ", ".join(sorted(server.esmtp_features)) or "nothing special"
-    except (OSError, smtplib.SMTPException) as error:
-        says = f"{where} does not answer ({error})."
-        mend = "Start the mail server, or set DIGEST_MAIL_URL."
-        yield Finding(thing="mail", health=Health.WRONG, says=says, mend=mend)
+    for url in transport.parted(settings.mail):
+        yield found("mail", postal.server_told(url))
+
+
+def check_way(settings: Settings) -> Iterator[Finding]:
+    """Look at what receivers will look at, once mail leaves this machine for real readers."""
+    site = settings.site()
+    if site.is_local or urlsplit(settings.mail).scheme not in {"smtp", "smtps", "lmtp"}:
         return
-    yield Finding(thing="mail", health=Health.FINE, says=f"{where} offers {offers}")
+    with rooms.opened() as house:
+        signers = house.signers
+    for told in postal.letter_told(site, signers):
+        yield found("letter", told, otherwise=Health.HINT)
+    for told in postal.names_told(site, signers):
+        yield found("names", told, otherwise=Health.HINT)
+    yield found("names", postal.reverse_told(urlsplit(site.url).hostname or ""), otherwise=Health.HINT)
+
+
+def found(thing: str, told: postal.Told, *, otherwise: Health = Health.WRONG) -> Finding:
+    """Return what was told as a finding."""
+    is_well, says, mend = told
+    return Finding(thing=thing, health=Health.FINE if is_well else otherwise, says=says, mend=mend)
 
 
 def check_address(settings: Settings) -> Iterator[Finding]:

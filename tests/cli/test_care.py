@@ -14,8 +14,15 @@ from pathlib import Path
 import pytest
 from sqlalchemy import text
 
-from tests.cli.conftest import FRIDAY, Digest
-from tests.conftest import ROOT
+from digest import db, inbox
+from digest.cli import dkim, postal
+from digest.links import Site
+from digest.rendering.dkim import Signer
+from tests import mails
+from tests.cli.conftest import FRIDAY, Digest, Ran
+from tests.conftest import NOW, ROOT, connected
+from tests.faulty import Fault, faulty_server
+from tests.mailroom import open_mailroom
 
 
 @pytest.mark.usefixtures("catalog", "ada")
@@ -247,3 +254,119 @@ def test_a_merged_paper_stays_merged_on_the_way(digest: Digest, catalog: None, t
             (3, None),
         ]
     engine.dispose()
+
+
+# ── the way of a letter ─────────────────────────────────────────────────────────────────────────
+
+
+def test_the_doctor_goes_through_tls_and_password_and_says_so(
+    digest: Digest, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with open_mailroom() as mailroom:
+        monkeypatch.setenv("DIGEST_MAIL_URL", mailroom.url)
+        fine = mail_of(digest("doctor", "--json"))
+        monkeypatch.setenv("DIGEST_MAIL_URL", mailroom.url + "?starttls=true")
+        no_tls = mail_of(digest("doctor", "--json"))
+        monkeypatch.setenv("DIGEST_MAIL_URL", mailroom.url.replace("smtp://", "smtp://me:hidden@"))
+        no_login = mail_of(digest("doctor", "--json"))
+
+    assert fine["health"] == "fine"
+    assert (no_tls["health"], "STARTTLS" in no_tls["says"]) == ("wrong", True)
+    assert (no_login["health"], "hidden" in str(no_login)) == ("wrong", False)
+
+
+def test_the_doctor_sends_a_test_letter_where_it_is_told_to(
+    digest: Digest, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with open_mailroom() as mailroom:
+        monkeypatch.setenv("DIGEST_MAIL_URL", mailroom.url)
+        ran = digest("doctor", "--send-test", "ada@uni.example", "--json")
+
+        assert {line["thing"]: line["health"] for line in ran.lines}["test"] == "fine"
+        (mail,) = mailroom.to("ada@uni.example")
+        assert b"A test: this letter arrived" in mail.content
+
+
+def test_the_doctor_says_what_it_could_not_look_up(digest: Digest, monkeypatch: pytest.MonkeyPatch) -> None:
+    def nobody(name: str) -> list[str]:
+        raise postal.Unanswered("no name server")
+
+    monkeypatch.setattr(postal, "texts", nobody)
+    monkeypatch.setenv("DIGEST_BASE_URL", "https://digest.invalid")
+    monkeypatch.setenv("DIGEST_SENDER", "Digest <digest@digest.invalid>")
+    with open_mailroom() as mailroom:
+        monkeypatch.setenv("DIGEST_MAIL_URL", mailroom.url)
+        ran = digest("doctor", "--json")
+
+    told = [line["says"] for line in ran.lines if line["thing"] in {"letter", "names"}]
+    assert ran.code == 0
+    assert told[:2] == ["letters carry the one-click button (RFC 8058)", "Letters leave unsigned by us."]
+    assert told[2].startswith("Could not look up SPF, DKIM and DMARC (no name server)")
+    assert told[3].startswith("Could not look up the reverse name")
+
+
+def test_the_doctor_compares_the_dns_with_what_we_do(monkeypatch: pytest.MonkeyPatch) -> None:
+    site = Site(url="https://digest.example.org", sender_address="digest@digest.example.org")
+    signer = Signer(domain="digest.example.org", selector="mail", pem=dkim.new_key("ed25519"))
+    zone = {
+        "digest.example.org": ["v=spf1 a -all", "something else"],
+        signer.dns_name: [signer.dns_record],
+        "_dmarc.example.org": ["v=DMARC1; p=none"],
+    }
+    monkeypatch.setattr(postal, "texts", lambda name: zone.get(name, []))
+
+    assert [is_well for is_well, _, _ in postal.names_told(site, [signer])] == [True, True, True]
+
+    zone[signer.dns_name] = ["v=DKIM1; k=ed25519; p=AAAA"]
+    zone["digest.example.org"].append("v=spf1 -all")
+    del zone["_dmarc.example.org"]
+    assert [is_well for is_well, _, _ in postal.names_told(site, [signer])] == [False, False, False]
+
+
+def mail_of(ran: Ran) -> dict[str, str]:
+    return next(line for line in ran.lines if line["thing"] == "mail")
+
+
+# ── what came back ──────────────────────────────────────────────────────────────────────────────
+
+
+def test_a_letters_life_is_told_and_what_came_back_can_be_forgiven(
+    digest: Digest, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    digest("subscribers", "add", "nobody@uni.example", "--topic", "Robots=robot*")
+    with faulty_server() as server:
+        server.plan = lambda *_: Fault.RCPT_550
+        monkeypatch.setenv("DIGEST_MAIL_URL", f"smtp://127.0.0.1:{server.port}")
+        digest("deliver")
+
+    (row,) = digest("deliveries", "--json").lines
+    traced = digest("trace", str(row["id"]), "--json").document
+    assert (traced["state"], len(traced["tries"]), traced["tries"][0]["code"]) == ("failed", 1, 550)
+    assert [back["told_by"] for back in traced["came_back"]] == ["smtp"]
+    assert digest("trace", str(row["message_id"])).code == 0
+    assert digest("trace", "999").code == 1
+
+    (listed,) = digest("bounces", "list", "--json").lines
+    assert (listed["domain"], listed["delivery_id"]) == ("uni.example", row["id"])
+    forgiven = digest("bounces", "forgive", "--domain", "uni.example", "--json").document
+    assert forgiven == {"domain": "uni.example", "forgiven": 1, "lifted": 0}
+    assert digest("bounces", "list", "--kind", "nonsense").code == 2
+
+
+def test_mail_that_was_not_understood_is_listed_shown_tried_again_and_dropped(
+    digest: Digest, tmp_path: Path
+) -> None:
+    digest("status")
+    with (
+        connected(f"sqlite:///{tmp_path / 'data' / 'digest.sqlite3'}") as engine,
+        db.writing(engine) as session,
+    ):
+        inbox.keep(session, sender="", recipients=["postmaster@x"], content=mails.A_LETTER, now=NOW)
+
+    (row,) = digest("inbox", "list", "--json").lines
+    assert (row["subject"], row["state"]) == ("Lovely", "new")
+    assert digest("inbox", "retry").out.startswith(f"{row['id']}: shunted")
+    assert "Could you add a paper of mine?" in digest("inbox", "show", "1").out
+    assert digest("inbox", "drop", "1").code == 0
+    assert digest("inbox", "list", "--json").lines == []
+    assert digest("inbox", "show", "1").code == 1
