@@ -7,10 +7,12 @@ from __future__ import annotations
 
 import re
 import signal
+import time
 from pathlib import Path
 
 import pytest
 
+from tests.chaos.worker import LEASE
 from tests.chaos.world import World, attempts_of, storm, world
 from tests.conftest import ROOT
 
@@ -54,6 +56,42 @@ def test_a_storm_breaks_no_promise(database_url: str, window: int) -> None:
         assert weather(made, seed=7, seconds=12) == []
         assert made.kills > 3
         assert sum(made.plan.met.values()) > 5
+
+
+def finish(made: World, *, seconds: float = 60) -> None:
+    """Let everything settle, and hold it against the promises."""
+    made.drain(seconds=seconds)
+    assert made.broken() == []
+
+
+def test_connections_that_the_database_ends_lose_nothing(postgres_url: str) -> None:
+    with world(postgres_url, seed=11, readers=90, window=5, rate=0.1) as made:
+        for _round in range(6):
+            for worker in [each for each in made.workers if each.poll() is not None]:
+                made.forget(worker)
+            while len(made.workers) < 2:
+                made.start()
+            time.sleep(0.8)
+            made.cut_off()
+        finish(made)
+
+
+def test_a_sqlite_file_that_somebody_else_locks_only_delays(sqlite_url: str) -> None:
+    with world(sqlite_url, seed=12, readers=60, window=5, rate=0.1) as made:
+        made.start()
+        made.start()
+        for _round in range(3):
+            time.sleep(0.5)
+            made.lock(LEASE.total_seconds() + 0.5)
+        finish(made)
+
+
+def test_workers_whose_clocks_disagree_by_many_leases_break_no_promise(database_url: str) -> None:
+    with world(database_url, seed=13, readers=60, window=5, rate=0.1) as made:
+        for skew in (-15, 0, 15):
+            made.start(skew=skew)
+        time.sleep(4)
+        finish(made, seconds=90)
 
 
 @pytest.mark.parametrize(("mutant", "promises"), [("mark first", {"I1", "I4"}), ("no intent", {"I2"})])

@@ -15,7 +15,7 @@ import time
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from digest import db, delivery, failpoints, outbox
+from digest import db, delivery, failpoints, outbox, rates
 from digest.delivery import runs
 from digest.links import Site
 from digest.model import DeliveryState
@@ -60,6 +60,7 @@ def hurry() -> None:
     outbox.LEASE = LEASE
     outbox.FIRST_BACKOFF, outbox.LONGEST_BACKOFF = timedelta(seconds=0.2), timedelta(seconds=1)
     runs.PAUSE = timedelta(seconds=0.2)
+    rates.FIRST_PAUSE, rates.LONGEST_PAUSE = timedelta(seconds=0.2), timedelta(seconds=1)
 
 
 def main(told: dict[str, Any]) -> None:
@@ -70,6 +71,7 @@ def main(told: dict[str, Any]) -> None:
         failpoints.armed[told["failpoint"]] = told.get("spared", 0)
     engine = db.connect(told["database"])
     templates = Templates(templates_dir())
+    skew = timedelta(seconds=told.get("skew", 0))
     transport = Smtp(
         Server(scheme="smtp", host="127.0.0.1", port=told["port"]), helo="example.org", patience=PATIENCE
     )
@@ -80,7 +82,7 @@ def main(told: dict[str, Any]) -> None:
                 site=SITE,
                 templates=templates,
                 transport=transport,
-                clock=lambda: datetime.now(UTC),
+                clock=lambda: datetime.now(UTC) + skew,
                 window=told["window"],
                 patience=timedelta(seconds=1),
                 is_stopping=is_told_to_stop,

@@ -6,12 +6,13 @@ import json
 import os
 import random
 import signal
+import sqlite3
 import subprocess
 import sys
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -73,6 +74,7 @@ class World:
     workers: list[subprocess.Popen[bytes]] = field(default_factory=list)
     kills: int = 0
     freezes: int = 0
+    outages: int = 0  #: of the database
     left: dict[str, datetime] = field(default_factory=dict)  #: who opted out, and when that was committed
 
     # ── workers ─────────────────────────────────────────────────────────────────────────────────
@@ -120,6 +122,26 @@ class World:
         last = self.start(drain=True)
         last.wait(timeout=seconds)
         self.forget(last)
+
+    # ── the database ────────────────────────────────────────────────────────────────────────────
+
+    def cut_off(self) -> None:
+        """End every connection that a worker has to PostgreSQL, whatever it is doing."""
+        with self.engine.connect() as connection:
+            connection.exec_driver_sql(
+                "SELECT pg_terminate_backend(pid) FROM pg_stat_activity"
+                " WHERE datname = current_database() AND pid <> pg_backend_pid()"
+            )
+        self.outages += 1
+
+    def lock(self, seconds: float) -> None:
+        """Hold SQLite's write lock, as a backup or somebody's shell would."""
+        foreign = sqlite3.connect(str(self.engine.url.database), isolation_level=None, timeout=30)
+        with closing(foreign):
+            foreign.execute("BEGIN IMMEDIATE")
+            time.sleep(seconds)
+            foreign.execute("ROLLBACK")
+        self.outages += 1
 
     # ── people ──────────────────────────────────────────────────────────────────────────────────
 
