@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from pathlib import Path
 from typing import Any
 
 from sqlalchemy import ColumnElement, func, select
@@ -22,11 +23,13 @@ from digest.model import (
     Delivery,
     DeliveryState,
     DumpRow,
+    DumpState,
     Heartbeat,
     Lane,
     MailIn,
     MailState,
     PaperRow,
+    SourceRow,
     Subscriber,
     SubscriberState,
     Suppression,
@@ -38,6 +41,7 @@ NAMES = {"inbound": "inbound door"}
 FORGOTTEN = timedelta(days=7)  #: then a role that a house can do without was switched off
 OVERDUE = {Lane.PROMPT: timedelta(minutes=30), Lane.BULK: timedelta(hours=3)}
 DAY = timedelta(days=1)
+GIVEN_UP = 6  #: failures of a source in a row, patience doubling from five minutes: some three hours
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -93,6 +97,8 @@ def troubles(session: Session, *, now: datetime) -> list[Trouble]:
         *sticking(session, now),
         *refused_by_policy(session, now),
         *broken_domains(session, now),
+        *held_dumps(session, now),
+        *failing_sources(session),
     ]
 
 
@@ -149,6 +155,39 @@ def broken_domains(session: Session, now: datetime) -> Iterator[Trouble]:
                 "That is rarely true of so many readers at once, so nothing is held against them. If it is over:"
                 f" digest bounces forgive --domain {domain}. If they are gone: digest bounces accept --domain {domain}."
             ),
+        )
+
+
+def held_dumps(session: Session, now: datetime) -> Iterator[Trouble]:
+    """Yield that dumps wait for the operator's word, since they are short by their own count."""
+    held = session.execute(
+        select(DumpRow.id, DumpRow.path, DumpRow.reason)
+        .where(DumpRow.state == DumpState.HELD, DumpRow.read_at > now - DAY)
+        .order_by(DumpRow.id)
+        .limit(10)
+    ).all()
+    if held:
+        yield Trouble(
+            cause="held-dumps",
+            wrong="A dump is short by its own count, and nothing of it was loaded",
+            mend="Get it whole, or load it as far as it goes: digest dumps retry ID --incomplete-ok.",
+            facts=tuple(f"dump {number}, {Path(path).name}: {reason}" for number, path, reason in held),
+        )
+
+
+def failing_sources(session: Session) -> Iterator[Trouble]:
+    """Yield the sources that have not answered for hours."""
+    failing = session.execute(
+        select(SourceRow.name, SourceRow.failures, SourceRow.result)
+        .where(SourceRow.is_on, SourceRow.failures >= GIVEN_UP)
+        .order_by(SourceRow.name)
+    ).all()
+    if failing:
+        yield Trouble(
+            cause="failing-sources",
+            wrong="A source of papers cannot be read",
+            mend="Try it with digest sources poll SOURCE; one that is gone for good: digest sources remove SOURCE.",
+            facts=tuple(f"{name}: {result} ({failures} times)" for name, failures, result in failing),
         )
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from sqlalchemy import Engine, select
 
-from digest import db, intake, press
+from digest import db, intake, press, watching
 from digest.links import Site
 from digest.model import DumpState, PressRow
 from digest.rendering import Templates
@@ -72,6 +72,21 @@ def test_a_whole_list_says_nothing_and_a_held_one_shows_nothing(newsroom: Newsro
     assert (held.state, nothing.digest.sections) == (DumpState.HELD, ())
     assert "Tidal Sorting" in letter.text
     assert "Today's list" not in letter.text
+
+
+def test_a_held_list_is_told_to_the_operator(newsroom: Newsroom, tmp_path: Path) -> None:
+    held = arrive(
+        newsroom, tmp_path / "short.txt", LISTING.replace("1 new + 1", "53 new + 4"), moment="20T06:00", incomplete_ok=False
+    )  # fmt: skip
+
+    with db.reading(newsroom.engine) as session:
+        (trouble,) = watching.troubles(session, now=at("20T06:05"))
+        later = watching.troubles(session, now=at("21T06:05"))
+
+    assert (trouble.cause, later) == ("held-dumps", [])
+    assert trouble.facts[0].startswith(
+        f"dump {held.id}, short.txt: It is incomplete: its subject announces 57"
+    )
 
 
 def test_the_press_that_is_kept_says_it_on_every_machine(newsroom: Newsroom, tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ import pytest
 from sqlalchemy import Engine, func, select
 from sqlalchemy.orm import Session
 
-from digest import db, sources
+from digest import db, sources, watching
 from digest.errors import BadField, NotFound
 from digest.links import Site
 from digest.model import DumpRow, DumpState, HostRow, PaperRow, SignalRow, SourceRow
@@ -484,6 +484,20 @@ def test_what_is_no_list_of_papers_is_rejected_and_kept_to_be_looked_at(world: W
 
     assert (polled.state, len([*world.folder.glob("*/*")])) == ("rejected", 1)
     assert world.session.scalars(select(DumpRow.state)).all() == [DumpState.REJECTED]
+
+
+def test_a_source_that_fails_for_hours_is_told_to_the_operator(world: World) -> None:
+    world.add("arxiv:cs.CL")
+    told = []
+    for _ in range(watching.GIVEN_UP):
+        told.append(watching.troubles(world.session, now=world.clock.now))
+        (polled,) = world.poll("arxiv:cs.CL")
+        world.clock.now = polled.next_poll_at or NOW
+
+    (trouble,) = watching.troubles(world.session, now=world.clock.now)
+
+    assert told == [[]] * watching.GIVEN_UP
+    assert trouble.facts == ("arxiv:cs.CL: The server answered 404 Not Found. (6 times)",)
 
 
 def test_one_source_that_fails_does_not_keep_others_waiting(world: World) -> None:
