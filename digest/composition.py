@@ -45,6 +45,7 @@ class Digest:
 
     sections: tuple[Section, ...]
     checked: int  #: papers looked at for this edition
+    is_catch_up: bool = False  #: the first one after a leave
 
     @property
     def papers(self) -> tuple[int, ...]:
@@ -54,7 +55,8 @@ class Digest:
     def to_json(self) -> str:
         """Return the compact form that the outbox stores."""
         sections = [[s.topic, s.filter_id, s.papers, s.more] for s in self.sections]
-        return COMPACT({"sections": sections, "checked": self.checked})
+        kept = {"sections": sections, "checked": self.checked}
+        return COMPACT(kept | {"catch_up": True} if self.is_catch_up else kept)
 
     @classmethod
     def from_json(cls, text: str) -> Digest:
@@ -64,7 +66,7 @@ class Digest:
             Section(topic=topic, filter_id=filter_id, papers=tuple(papers), more=more)
             for topic, filter_id, papers, more in stored["sections"]
         )
-        return cls(sections=sections, checked=stored["checked"])
+        return cls(sections=sections, checked=stored["checked"], is_catch_up=stored.get("catch_up", False))
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -232,6 +232,7 @@ class Subscriber(Base):
     wants_quiet_letters: Mapped[bool] = mapped_column(default=False)  #: a word where nothing matched
     epoch: Mapped[int] = mapped_column(default=0)  #: raising it revokes every link mailed before
     paused_until: Mapped[date | None]
+    is_back: Mapped[bool] = mapped_column(default=False)  #: from a leave: the next digest catches up
     next_due_at: Mapped[datetime | None] = mapped_column(UtcDateTime)  #: None: look at the schedule
     cut_at: Mapped[datetime | None] = mapped_column(UtcDateTime)  #: papers up to here were considered
     cut_paper_id: Mapped[int | None] = mapped_column(BigKey)  #: and, for late dumps, up to this paper

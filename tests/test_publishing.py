@@ -627,3 +627,38 @@ def test_a_stored_filter_that_cannot_be_read_matches_nothing_and_stops_nobody(ne
         session.commit()
 
     assert newsroom.publish("20T08:00") == Published(due=2, queued=1, empty=1)
+
+
+# ── back from a leave ───────────────────────────────────────────────────────────────────────────
+
+
+def test_who_comes_back_gets_one_capped_catch_up_and_then_the_day_again(newsroom: Newsroom):
+    newsroom.subscribe("alice@example.org", GRAPHS, now="10T00:00", max_papers=3)
+    newsroom.dump("11T00:00", ["Graph one"])
+    newsroom.publish("11T08:00")
+    newsroom.change("alice@example.org", state=SubscriberState.PAUSED, paused_until=date(2026, 11, 20))
+    for day in range(12, 21):
+        newsroom.dump(f"{day}T00:00", [f"Graph of day {day}"])
+        newsroom.publish(f"{day}T08:00")
+    newsroom.dump("21T00:00", ["Graph of day 21"])
+    newsroom.publish("21T08:00")
+
+    first, back, next_one = newsroom.deliveries("alice@example.org")
+    digests = [Digest.from_json(one.decision) for one in (first, back, next_one)]
+    assert [one.is_catch_up for one in digests] == [False, True, False]
+    assert (len(digests[1].papers), digests[1].sections[0].more) == (3, 6)
+
+
+def test_a_catch_up_says_so_in_its_subject(newsroom: Newsroom):
+    newsroom.dump("18T00:00", ["Graph one", "Graph two"])
+    newsroom.subscribe("alice@example.org", GRAPHS, now="10T00:00", cut_at=at("12T08:00"), is_back=True)
+
+    letter = newsroom.preview("alice@example.org", "20T08:00").letter
+    assert letter.subject == "While you were away: the 2 that mattered"
+
+
+def test_a_day_off_is_no_absence(newsroom: Newsroom):
+    newsroom.dump("20T00:00", ["Graph one"])
+    newsroom.subscribe("alice@example.org", GRAPHS, now="10T00:00", cut_at=at("19T08:00"), is_back=True)
+
+    assert not newsroom.preview("alice@example.org", "20T08:00").digest.is_catch_up

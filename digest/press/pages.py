@@ -9,7 +9,7 @@ from itertools import count
 from typing import TYPE_CHECKING
 
 from digest import topics
-from digest.composition import TRENDING
+from digest.composition import TRENDING, Digest
 from digest.links import Site, paper_url
 from digest.press.budget import Planned
 from digest.rendering import Copy, words
@@ -70,14 +70,21 @@ class Page:
     sections: tuple[PageSection, ...]
 
 
-def page(press: Press, site: Site, plan: Sequence[Planned], checked: int, copy: Copy) -> Page:
+def cadence_of(edition: str, *, is_catch_up: bool) -> str:
+    """Return what the subject goes by: the cadence, unless the reader was away."""
+    return words.CATCH_UP if is_catch_up else edition.partition("-")[0]
+
+
+def page(press: Press, site: Site, plan: Sequence[Planned], digest: Digest, copy: Copy) -> Page:
     """Return the page of a digest, planned to fit, for this copy."""
     sections = tuple(sections_of(press, site, plan))
     titles = [title_of(press, paper) for section in plan for paper in section.papers]
     cards = [one.card for section in sections for one in section.cards]
-    line = words.checked(checked, sum(reading(card) for card in cards))
+    line = words.checked(digest.checked, sum(reading(card) for card in cards))
     return Page(
-        subject=words.subject(copy.edition.partition("-")[0], titles[:3], len(titles)),
+        subject=words.subject(
+            cadence_of(copy.edition, is_catch_up=digest.is_catch_up), titles[:3], len(titles)
+        ),
         preheader=words.preheader(titles[:3], line),
         headline=words.headline(len(titles)),
         checked=line,

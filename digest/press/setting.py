@@ -86,7 +86,7 @@ def digest_message(press: Press, site: Site, digest: Digest, copy: Copy) -> byte
 
 def page(press: Press, site: Site, digest: Digest, copy: Copy) -> Page:
     """Return what the letter says, before it is set."""
-    return pages.page(press, site, setter(press, site).plan(digest, copy), digest.checked, copy)
+    return pages.page(press, site, setter(press, site).plan(digest, copy), digest, copy)
 
 
 def fitted(press: Press, site: Site, digest: Digest, filters: Mapping[int, str]) -> Digest:
@@ -175,7 +175,7 @@ class Setter:
             html, text, papers, reading = self.sections(plan)
         topics = tuple([(section.topic, len(section.papers)) for section in plan])
         line = checked(digest.checked, reading)
-        cadence = copy.edition.partition("-")[0]
+        cadence = pages.cadence_of(copy.edition, is_catch_up=digest.is_catch_up)
         subject, header, titled, preheader = self.subject(cadence, tuple(papers[:3]), len(papers), line)
         values = {
             "next": NOTHING,

@@ -13,7 +13,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, fields
-from datetime import datetime, time
+from datetime import datetime, time, timedelta
 from functools import lru_cache
 from typing import Any
 
@@ -35,7 +35,7 @@ COLUMNS = tuple(
     for name in (
         "id", "email", "cadence", "at", "timezone", "weekday", "not_after", "max_papers", "max_per_topic",
         "min_papers", "max_age_days", "wants_trending", "next_due_at", "cut_at", "cut_paper_id", "created_at",
-        "confirmed_at", "heard_at", "wants_quiet_letters",
+        "confirmed_at", "heard_at", "wants_quiet_letters", "is_back",
     )
 )  # fmt: skip
 
@@ -44,6 +44,9 @@ Topic = tuple[str, int]  #: its name and the id of its filter
 
 #: A filter's matches take a few kilobytes; who holds a rare one is seldom followed by another who does.
 MOST_FILTERS = 20_000
+
+#: Who was on leave for less than this has missed too little to be told so.
+AWAY = timedelta(days=3)
 
 NOTHING = Choice(matches=0, order=(), place={}, worth={}, fit={})
 
@@ -245,7 +248,11 @@ def decide(
     sections = compose(
         wishes, eligible=eligible, ids=desk.ids, shown=gathered.shown.get(reader.id, ()), caps=caps
     )
-    digest = Digest(sections=sections, checked=eligible.bit_count())
+    digest = Digest(
+        sections=sections,
+        checked=eligible.bit_count(),
+        is_catch_up=reader.is_back and now - cut[0] >= AWAY,
+    )
     return Decision(
         reader=reader,
         edition=edition,
@@ -418,7 +425,7 @@ def move_cuts(
 
     Who was told something, in a digest or in a quiet letter, has heard from us.
     """
-    done = {"cut_at": now, "cut_paper_id": max(desk.ids, default=0)}
+    done = {"is_back": False, "cut_at": now, "cut_paper_id": max(desk.ids, default=0)}
     heard = [one.reader.id for one in new if one.digest.sections or one.reader.id in told]
     silent = [
         one.reader.id for one in new if not (one.digest.sections or one.is_held or one.reader.id in told)

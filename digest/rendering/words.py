@@ -25,6 +25,7 @@ LEADING_ON = re.compile(
     r"(?:[\s,;:–—-]+(?:a|an|and|as|at|by|for|from|in|into|is|of|on|or|over|that|the|to|under|via|when|where|with))+$",
     re.IGNORECASE,
 )
+CATCH_UP = "catch-up"  #: stands for the cadence of the first digest after a leave
 FIRST_SEEN = _("First seen today")
 #: Scripts written without spaces, each of whose signs is two columns wide.
 WIDE_SIGNS = (
@@ -91,6 +92,12 @@ def cut(text: str, room: int) -> str:
 def subject(cadence: str, leading: Sequence[str], count: int) -> str:
     """Return what the inbox shows first: the best paper, and how many stand behind it."""
     title = leading[0]
+    if cadence == CATCH_UP:
+        return ngettext(
+            "While you were away: the one that mattered",
+            "While you were away: the %(num)d that mattered",
+            count,
+        ) % {"num": count}
     if cadence in ("weekly", "monthly"):
         span = _("Your month") if cadence == "monthly" else _("Your week")
         lead = ngettext("%s: %d paper, ", "%s: %d papers, led by ", count) % (span, count)

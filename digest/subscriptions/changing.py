@@ -109,6 +109,7 @@ def resume(session: Session, subscriber: Subscriber) -> bool:
         return False
     subscriber.state = SubscriberState.ACTIVE
     subscriber.paused_until = None
+    subscriber.is_back = True
     subscriber.next_due_at = None
     session.flush()
     return True

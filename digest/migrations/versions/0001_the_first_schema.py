@@ -188,6 +188,7 @@ def upgrade() -> None:
         sa.Column("wants_quiet_letters", sa.Boolean(), nullable=False),
         sa.Column("epoch", sa.Integer(), nullable=False),
         sa.Column("paused_until", sa.Date(), nullable=True),
+        sa.Column("is_back", sa.Boolean(), nullable=False),
         sa.Column("next_due_at", digest.db.UtcDateTime(timezone=True), nullable=True),
         sa.Column("cut_at", digest.db.UtcDateTime(timezone=True), nullable=True),
         sa.Column("cut_paper_id", sa.BigInteger().with_variant(sa.Integer(), "sqlite"), nullable=True),
