@@ -79,6 +79,11 @@ def test_the_proof_of_consent_is_kept(session, alice, now):
     assert (proof.subscriber_id, proof.given_at, proof.how) == (alice.id, now, "asked at the group meeting")
 
 
+def test_a_topic_like_a_paper_is_refused_where_the_paper_is_not_known(session, alice, now):
+    with pytest.raises(BadFilter, match="There is no paper '2401.99999' in the catalog"):
+        subscriptions.edit(session, alice, topics={"Like it": "like:2401.99999"}, now=now)
+
+
 def test_an_address_subscribes_once(session, alice, now):
     with pytest.raises(BadField, match="is subscribed already"):
         subscriptions.add(session, "alice@UNI.edu", now=now)

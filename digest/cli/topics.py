@@ -24,9 +24,7 @@ FilterText = Annotated[
 @app.command()
 def check(text: FilterText, as_json: AsJson = False) -> None:
     """Print a filter's canonical form, or point at the mistake."""
-    from digest import topics
-
-    parsed = topics.parse(text)
+    parsed = read(text)
     if as_json:
         screen.document({"canonical": parsed.canonical, "warnings": list(parsed.warnings)})
         return
@@ -38,9 +36,9 @@ def check(text: FilterText, as_json: AsJson = False) -> None:
 @app.command("test")
 def try_out(text: FilterText, limit: Limit = None, now: Now = None, as_json: AsJson = False) -> None:
     """Try a filter on everything: matches, reasons, how many a day."""
-    from digest import catalog, topics
+    from digest import catalog
 
-    parsed = topics.parse(text)
+    parsed = read(text)
     with rooms.opened() as house, house.reading() as session:
         papers = catalog.papers(session, until=now)
     report = tried(parsed, papers, limit if as_json else limit or screen.LIMIT)
@@ -48,6 +46,38 @@ def try_out(text: FilterText, limit: Limit = None, now: Now = None, as_json: AsJ
         screen.document(report)
     else:
         show(report)
+
+
+@app.command()
+def suggest(
+    references: Annotated[
+        list[str], typer.Argument(metavar="PAPER...", help="Our id, an arXiv id, a DOI, or the exact title.")
+    ],
+    now: Now = None,
+    as_json: AsJson = False,
+) -> None:
+    """Propose a filter that finds these papers and their like; three papers are a good start."""
+    from digest import catalog, topics
+
+    with rooms.opened() as house, house.reading() as session:
+        examples = [catalog.find(session, reference) for reference in references]
+        papers = catalog.papers(session, until=now)
+    parsed = topics.suggest(examples, topics.Index(papers))
+    report = tried(parsed, papers, None if as_json else screen.LIMIT)
+    if as_json:
+        screen.document(report)
+    else:
+        show(report)
+
+
+def read(text: str) -> Filter:
+    """Return a filter; `like:PAPER` is looked up in the catalog."""
+    from digest import catalog, topics
+
+    if "like:" not in text.lower():
+        return topics.parse(text)
+    with rooms.opened() as house, house.reading() as session:
+        return topics.parse(topics.likened(text, lambda reference: catalog.find(session, reference)))
 
 
 def tried(parsed: Filter, papers: list[Paper], limit: int | None) -> dict[str, Any]:

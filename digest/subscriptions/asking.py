@@ -73,7 +73,7 @@ def ask(
     """
     address = addresses.checked(email)
     check_policy(address.email, may_sign_up)
-    wishes = wishes_json(topics or {}, schedule)
+    wishes = wishes_json(session, topics or {}, schedule)
     if bounces.is_suppressed(session, site, address.email):
         return Asked(answer=Answer.SUPPRESSED)
     subscriber = pending(session, address, now)
@@ -94,9 +94,9 @@ def check_policy(email: str, may_sign_up: Collection[str] | None) -> None:
     raise BadField("email", f"This site is for addresses at {', '.join(sorted(may_sign_up))}.")
 
 
-def wishes_json(topics: Mapping[str, str], schedule: Schedule | None) -> str:
+def wishes_json(session: Session, topics: Mapping[str, str], schedule: Schedule | None) -> str:
     """Return what was asked for, checked, as the confirmation keeps it."""
-    people.checked_topics(topics)
+    people.checked_topics(topics, session)
     wishes: dict[str, Any] = {}
     if topics:
         wishes["topics"] = dict(topics)

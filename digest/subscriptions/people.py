@@ -161,7 +161,7 @@ def topics_of(session: Session, subscriber: Subscriber) -> list[Topic]:
 
 def put_topics(session: Session, subscriber_id: int, topics: Mapping[str, str]) -> None:
     """Give the subscriber exactly these topics, or raise BadField or BadFilter naming the wrong one."""
-    checked = checked_topics(topics)
+    checked = checked_topics(topics, session)
     numbers = filter_ids(session, [canonical for _, canonical, _ in checked])
     session.execute(delete(Subscription).where(Subscription.subscriber_id == subscriber_id))
     session.add_all(
@@ -177,11 +177,13 @@ def put_topics(session: Session, subscriber_id: int, topics: Mapping[str, str]) 
     session.flush()
 
 
-def checked_topics(topics: Mapping[str, str]) -> list[tuple[str, str, str]]:
-    """Return (name, canonical filter, filter as typed) of each topic."""
+def checked_topics(topics: Mapping[str, str], session: Session | None = None) -> list[tuple[str, str, str]]:
+    """Return (name, canonical filter, filter as typed) of each topic; with a session, `like:` too."""
     if len(topics) > MAX_TOPICS:
         raise BadField("topics", f"{len(topics)} topics are too many; {MAX_TOPICS} is the most.")
-    checked = [(one_line(name), canonical(text), text.strip()) for name, text in topics.items()]
+    checked = [
+        (one_line(name), canonical(likened(text, session)), text.strip()) for name, text in topics.items()
+    ]
     names = [name.casefold() for name, _, _ in checked]
     for name, _, _ in checked:
         if not name or len(name) > MAX_NAME:
@@ -189,6 +191,15 @@ def checked_topics(topics: Mapping[str, str]) -> list[tuple[str, str, str]]:
         if names.count(name.casefold()) > 1:
             raise BadField("topics", f"two topics are called {name!r}.")
     return checked
+
+
+def likened(text: str, session: Session | None) -> str:
+    """Return a filter with every `like:PAPER` in the paper's own words."""
+    from digest import catalog, topics
+
+    if session is None or "like:" not in text.lower():
+        return text
+    return topics.likened(text, lambda reference: catalog.find(session, reference))
 
 
 @lru_cache(maxsize=10_000)

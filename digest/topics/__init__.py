@@ -5,6 +5,7 @@ from digest.topics.backtest import Backtest, PerDay, backtest
 from digest.topics.explanation import Explanation, Word, explain
 from digest.topics.index import Index
 from digest.topics.language import Filter, parse
+from digest.topics.likeness import likened, suggest
 from digest.topics.plan import Plan
 
 __all__ = [
@@ -18,5 +19,7 @@ __all__ = [
     "Word",
     "backtest",
     "explain",
+    "likened",
     "parse",
+    "suggest",
 ]

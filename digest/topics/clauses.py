@@ -47,6 +47,7 @@ FIELDS = {
     "id": "id", "arxiv": "id", "doi": "id", "pmid": "id",
     "is": "is",
     "about": "about",
+    "like": "like",
     "source": "source", "src": "source",
     "date": "date", "published": "date", "year": "date", "submitteddate": "date",
 }  # fmt: skip
@@ -446,6 +447,13 @@ def _about(value: str) -> About:
     return About(words, roots, f'about:"{shown}"' if len(words) > 1 else f"about:{shown}")
 
 
+def _like(_: str) -> Leaf:
+    raise Mistake(
+        "like: is read where the papers are, and they are not at hand here",
+        suggestion='about:"robots that learn from people"',
+    )
+
+
 _READERS: dict[str, Callable[[str], Leaf]] = {
     "au": _author,
     "1au": _first_author,
@@ -456,4 +464,5 @@ _READERS: dict[str, Callable[[str], Leaf]] = {
     "source": _source,
     "date": _published,
     "about": _about,
+    "like": _like,
 }

@@ -183,3 +183,17 @@ def test_json_keeps_letters_as_they_are(digest: Digest, tmp_path: Path) -> None:
 
     assert "Über die Łukasiewicz-Logik" in line
     assert json.loads(line)["display_abstract"].endswith("τ und π.")
+
+
+@pytest.mark.usefixtures("catalog")
+def test_a_filter_is_proposed_for_papers_and_tried(digest: Digest) -> None:
+    proposed = digest("topics", "suggest", TITLES[0], "--json").document
+
+    assert TITLES[0] in {match["title"] for match in proposed["matches"]}
+    assert digest("topics", "check", proposed["canonical"]).code == 0
+
+
+@pytest.mark.usefixtures("catalog")
+def test_what_is_like_a_paper_is_looked_up_in_the_catalog(digest: Digest) -> None:
+    assert digest("topics", "check", "like:1").out.startswith("about:")
+    assert "There is no paper" in digest("topics", "test", "like:2401.99999").err
