@@ -160,6 +160,16 @@ def test_a_letter_whose_reader_was_erased_bounces_in_peace(
     assert (failures(session), kept(session)) == ([], [])
 
 
+def test_who_is_erased_is_erased_from_the_inbox_too(
+    session: Session, site: Site, arrive: Callable[..., str], ada: Subscriber, now: datetime
+) -> None:
+    arrive(mails.A_LETTER, to="digest@example.org", sender="Ada@Uni.example")
+
+    subscriptions.erase(session, site, ADA, now=now)
+
+    assert inbox.listing(session) == []
+
+
 # ── complaints and leaving ──────────────────────────────────────────────────────────────────────
 
 
