@@ -105,7 +105,7 @@ def composed(session: Any, press: Press) -> bool:
     edition = chunks.slot_for(rows[0], MORNING).open
     assert edition is not None
     for reader in rows[:SAMPLE]:
-        ours = chunks.decide(desk, gathered, reader, edition, MORNING).digest
+        ours = chunks.decide(desk, gathered, reader, edition, MORNING, site=SITE).digest
         plain = plainly(press, desk.choices, gathered.topics[reader.id], reader.max_papers)
         assert listed(ours) == plain, (listed(ours), plain)
     print(f"{SAMPLE} digests are what the plain composer says")
@@ -114,7 +114,7 @@ def composed(session: Any, press: Press) -> bool:
     for _ in range(3):
         began = process_time()
         for reader in rows:
-            chunks.decide(desk, gathered, reader, edition, MORNING).digest.to_json()
+            chunks.decide(desk, gathered, reader, edition, MORNING, site=SITE).digest.to_json()
         best = max(best, len(rows) / (process_time() - began))
     print(f"composing: {best:,.0f} digests a second on one core")
     return best >= COMPOSED_A_SECOND
