@@ -135,6 +135,21 @@ class House(RuleBasedStateMachine):
     def a_reader_changes_the_caps(self, email: str, least: int, most: int) -> None:
         self.newsroom.change(email, min_papers=least, max_papers=max(least, most))
 
+    @rule(email=st.sampled_from(READERS), wants=st.booleans())
+    def a_reader_wants_a_word_on_quiet_days(self, email: str, wants: bool) -> None:
+        self.newsroom.change(email, wants_quiet_letters=wants)
+
+    @invariant()
+    def a_quiet_letter_stands_for_an_empty_edition(self) -> None:
+        if not hasattr(self, "newsroom"):
+            return
+        with db.reading(self.newsroom.engine) as session:
+            keys = session.scalars(select(Delivery.dedupe_key).where(Delivery.letter == "quiet")).all()
+            empty = session.execute(
+                select(Delivery.subscriber_id, Delivery.edition).where(Delivery.state == DeliveryState.EMPTY)
+            )
+            assert set(keys) <= {f"quiet-{row[0]}-{row[1]}" for row in empty}
+
     @rule(email=st.sampled_from(READERS), days=st.integers(1, 9))
     def a_reader_goes_on_leave(self, email: str, days: int) -> None:
         with db.writing(self.newsroom.engine) as session:
