@@ -80,7 +80,7 @@ def test_the_proof_of_consent_is_kept(session, alice, now):
 
 
 def test_a_topic_like_a_paper_is_refused_where_the_paper_is_not_known(session, alice, now):
-    with pytest.raises(BadFilter, match="There is no paper '2401.99999' in the catalog"):
+    with pytest.raises(BadFilter, match=r"There is no paper '2401.99999' in the catalog"):
         subscriptions.edit(session, alice, topics={"Like it": "like:2401.99999"}, now=now)
 
 
