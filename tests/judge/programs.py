@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import subprocess
@@ -12,6 +13,7 @@ import pytest
 from tests.processes import ROOT
 
 OURS = ROOT / ".judge"  #: what npm brings, outside git
+VERSIONS = {"axe-core": "4.14.1", "caniemail": "1.0.5", "mailauth": "4.13.3", "vnu-jar": "26.9.27"}
 
 
 def program(name: str, *, package: str) -> str:
@@ -36,12 +38,18 @@ def install(package: str) -> None:
 
 def npm_package(name: str) -> Path:
     """Return the folder of an npm package, installed below `.judge`; skip where it cannot be had."""
-    folder = OURS / "node_modules" / name
-    if not folder.is_dir():
+    folder, wanted = OURS / "node_modules" / name, VERSIONS[name]
+    if version_in(folder) != wanted:
         npm = program("npm", package="npm")
-        command = [npm, "install", "--prefix", str(OURS), "--no-audit", "--no-fund", "--loglevel=error", name]
+        command = [npm, "install", "--prefix", str(OURS), "--no-audit", "--no-fund", "--loglevel=error"]
         OURS.mkdir(exist_ok=True)
-        subprocess.run(command, check=False, stdout=subprocess.DEVNULL)
+        subprocess.run([*command, f"{name}@{wanted}"], check=False, stdout=subprocess.DEVNULL)
     if not folder.is_dir():
         pytest.skip(f"needs the npm package {name}, which npm could not install")
     return folder
+
+
+def version_in(folder: Path) -> str | None:
+    """Return the version of the npm package in a folder; None if there is none."""
+    manifest = folder / "package.json"
+    return str(json.loads(manifest.read_text())["version"]) if manifest.exists() else None
