@@ -12,7 +12,7 @@ from datetime import datetime, timedelta
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
-from digest import bounces, failpoints, outbox, presses, rates, showings
+from digest import bounces, db, failpoints, garbage, outbox, presses, rates, showings
 from digest.delivery.writing import Desk, Written, write
 from digest.errors import NotFound
 from digest.links import Site
@@ -80,16 +80,15 @@ def deliver(
     def is_over() -> bool:
         return run.is_cut_off or is_stopping() or (ends_at is not None and clock() >= ends_at)
 
-    while left := run.claim(lane, window * WINDOWS_AT_ONCE if limit is None else min(window, limit - done)):
+    while run.claim(lane, window * WINDOWS_AT_ONCE if limit is None else min(window, limit - done)):
         try:
-            desk = run.desk(left)
-            while left and not is_over():
-                run.send(desk, left[:window])
-                done += len(left[:window])
-                del left[:window]
-                progress(done)
+            with garbage.held_off():
+                desk = run.desk(run.left)
+                while run.left and not is_over():
+                    done += run.send(desk, window)
+                    progress(done)
         finally:
-            run.give_back(left)
+            run.give_back()
         if is_over():
             break
     return run.report()
@@ -107,25 +106,28 @@ class Run:
     signers: Sequence[Signer] = ()
     limits: Sequence[Rate] = ()
     tally: Counter[str] = field(default_factory=Counter)
+    left: list[Claimed] = field(default_factory=list)  #: claimed, and not yet begun
     is_cut_off: bool = False  #: no server answered: all the rest waits
 
     def report(self) -> Report:
         """Return what was counted."""
         return Report(**self.tally)
 
-    def claim(self, lane: Lane | None, limit: int) -> list[Claimed]:
+    def claim(self, lane: Lane | None, limit: int) -> bool:
         """Take what is due under one lease: of a lane, or of the first lane that has something."""
         for each in ([lane] if lane else [Lane.PROMPT, Lane.BULK]) if limit else []:
-            batch = outbox.claim(self.session, lane=each, now=self.clock(), limit=limit)
+            db.commit_unhurried(self.session)  # a claim that is lost leaves its letters queued
+            self.left = outbox.claim(self.session, lane=each, now=self.clock(), limit=limit)
             self.session.commit()
-            if batch:
+            if self.left:
                 failpoints.reach("claimed")
-                return batch
-        return []
+                return True
+        return False
 
-    def give_back(self, left: Sequence[Claimed]) -> None:
+    def give_back(self) -> None:
         """Queue again what we hold and shall not send."""
         self.session.rollback()  # what an error left half done
+        left = self.left
         if not left:
             return
         reason = "no server answered" if self.is_cut_off else ""
@@ -141,11 +143,16 @@ class Run:
         self.session.commit()
         self.tally["deferred"] += len(back) if self.is_cut_off else 0
 
-    def send(self, desk: Desk, window: Sequence[Claimed]) -> None:
-        """Take one window from the decision to its outcome."""
+    def send(self, desk: Desk, size: int) -> int:
+        """Take the next window from the decision to its outcome, and return how many it held.
+
+        Until its intent is committed a window can be given back; from then on it is settled.
+        """
+        window = self.left[:size]
         written = [write(desk, delivery) if delivery.email else None for delivery in window]
         failpoints.reach("written")
         going = self.intend(window, written)
+        del self.left[:size]
         began_at, outcomes = self.clock(), list[Outcome]()
         try:
             for outcome in self.transport.send([each.message for each in going.values()]):
@@ -153,6 +160,7 @@ class Run:
                 failpoints.reach("answered")
         finally:
             self.settle(window[0].lease, going, outcomes, began_at)
+        return len(window)
 
     # ── gather ──────────────────────────────────────────────────────────────────────────────────
 
@@ -257,8 +265,14 @@ class Run:
     def settle(
         self, lease: str, going: Mapping[int, Written], outcomes: Sequence[Outcome], began_at: datetime
     ) -> None:
-        """Keep what became of a window; what is in doubt stays as it is until its lease is over."""
+        """Keep what became of a window; what is in doubt stays as it is until its lease is over.
+
+        Where a window follows, this commit need not wait for the disk: the next intent waits for both
+        before its first byte, so that still no more than one window can be in doubt.
+        """
         now = self.clock()
+        if self.left:
+            db.commit_unhurried(self.session)
         self.is_cut_off = bool(outcomes) and all(each.verdict is Verdict.UNTRIED for each in outcomes)
         accepted = [each.delivery_id for each in outcomes if each.verdict is Verdict.ACCEPTED]
         sent = outbox.end(

@@ -8,10 +8,8 @@ of the chunk; running it twice, or two at once, finds the editions taken and wri
 
 from __future__ import annotations
 
-import gc
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from datetime import datetime, time, timedelta
 from functools import lru_cache
@@ -20,7 +18,7 @@ from typing import Any
 from sqlalchemy import ColumnElement, Row, and_, func, or_, select, update
 from sqlalchemy.orm import Session
 
-from digest import db, editions, outbox, showings
+from digest import db, editions, garbage, outbox, showings
 from digest.composition import TRENDING, Caps, Choice, Digest, Wish, compose
 from digest.editions import Cadence, Edition, Schedule
 from digest.links import Site
@@ -105,7 +103,7 @@ def publish_chunk(
     None for the id says that nobody is left. Commits.
     """
     desk = desk_of(press)
-    with uncollected():
+    with garbage.held_off():
         while True:
             db.commit_unhurried(session)
             gathered = gather(session, desk, readers(session, after_id=after_id, limit=limit, now=now))
@@ -117,18 +115,6 @@ def publish_chunk(
                 session.commit()
                 return published, gathered.readers[-1].id
             session.rollback()  # a letter showed one of them a paper meanwhile: look again
-
-
-@contextmanager
-def uncollected() -> Iterator[None]:
-    """Keep the garbage collector away from one chunk: its tuples set it off, and it finds the whole press."""
-    was_on = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if was_on:
-            gc.enable()
 
 
 # ── gathering ───────────────────────────────────────────────────────────────────────────────────

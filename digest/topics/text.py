@@ -95,6 +95,7 @@ def read(text: str) -> Words:
     )
 
 
+@lru_cache(maxsize=1 << 16)
 def fold(part: str) -> str:
     """Return `part` as comparisons are made on it: é is e, α is alpha, model's is model."""
     if part.isascii():
