@@ -8,15 +8,12 @@ alternative counts a little less.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from collections.abc import Iterator, Mapping
+from typing import Protocol
 
 from digest.topics import sets
 from digest.topics.language import Filter
 from digest.topics.tree import About, And, Anywhere, Node, Or, Text
-
-if TYPE_CHECKING:
-    from digest.topics.index import Index
 
 TITLE_WEIGHT = 4.0  #: a word in the title counts as so many in the abstract
 SATURATION = 0.6  #: BM25's k1: how soon more of the same word adds nothing
@@ -25,12 +22,24 @@ FURTHER_NAME = 0.2  #: what each further alternative loses
 WORDLESS = 0.5  #: the fit of a paper where a filter has no words to judge by
 
 
-def of(index: Index, filter_: Filter, matches: int) -> dict[int, float]:
+class Batch(Protocol):
+    """What relevance asks of the papers it judges; the index answers."""
+
+    def leaf(self, leaf: Text | About, /) -> int:
+        """Return the set of papers in which a clause holds."""
+        ...
+
+    def told(self, leaf: Text | About, /) -> Mapping[int, float]:
+        """Return how much a clause says of each paper, by number."""
+        ...
+
+
+def of(batch: Batch, filter_: Filter, matches: int) -> dict[int, float]:
     """Return the relevance of each of the papers `matches`: 0 to 1, the best of them has 1."""
     scores = dict.fromkeys(sets.members(matches), 0.0)
     for leaf, weight in dict(_weighted(filter_.tree, 1.0)).items():
-        told = index.told(leaf)
-        for number in sets.members(index.leaf(leaf) & matches):
+        told = batch.told(leaf)
+        for number in sets.members(batch.leaf(leaf) & matches):
             scores[number] += weight * told[number]
     best = max(scores.values(), default=0.0)
     if not best:
