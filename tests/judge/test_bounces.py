@@ -61,7 +61,7 @@ def corpus(tmp_path_factory: pytest.TempPathFactory) -> list[Labelled]:
         pytest.skip("needs the source distribution of flufl.bounce, which pip could not download")
     with tarfile.open(archive) as packed:
         safely = {"filter": "data"} if hasattr(tarfile, "data_filter") else {}  # Debian's 3.11.2 has none
-        packed.extractall(folder, **safely)  # noqa: S202  (a hash-checked index gave it to us)
+        packed.extractall(folder, **safely)  # noqa: S202  (from the index we install from)
     tests = next(folder.glob("*/tests"))
     return [
         Labelled(
