@@ -15,7 +15,7 @@ import pytest
 import redis
 from sqlalchemy.orm import Session
 
-from digest import db, fingerprints, subscriptions
+from digest import db, fingerprints, publishing, subscriptions
 from digest.editions import Schedule
 from digest.errors import Misfit
 from digest.links import Site
@@ -184,7 +184,7 @@ for tick in scheduler.TICKS:
 def test_chunks_begin_where_the_one_before_ends(session: Session, now: datetime) -> None:
     from workers.tasks import chunk_starts
 
-    for number in range(1203):
+    for number in range(2 * publishing.CHUNK + 3):
         subscriptions.add(
             session, f"reader{number}@example.org", state=SubscriberState.ACTIVE, consent="a test", now=now
         )
@@ -192,7 +192,7 @@ def test_chunks_begin_where_the_one_before_ends(session: Session, now: datetime)
 
     starts = chunk_starts(session, now)
 
-    assert [later - earlier for earlier, later in pairwise(starts)] == [500, 500]
+    assert [later - earlier for earlier, later in pairwise(starts)] == [publishing.CHUNK] * 2
 
 
 # ── machines that do not belong together ────────────────────────────────────────────────────────
