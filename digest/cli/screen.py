@@ -62,7 +62,8 @@ def plain(value: Any) -> Any:
 
 
 def say(text: str = "") -> None:
-    """Tell the person something beside the result, on stderr."""
+    """Tell the person something beside the result, on stderr, after what was written before it."""
+    sys.stdout.flush()
     print(text, file=sys.stderr)
 
 
