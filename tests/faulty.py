@@ -15,27 +15,63 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from enum import StrEnum
+from typing import NoReturn
 
 
 class Fault(StrEnum):
     """A way to fail, named by where and how."""
 
     BANNER_421 = "421 instead of a greeting"
+    BANNER_554 = "554 instead of a greeting"
     BANNER_DROP = "hangs up instead of greeting"
+    BANNER_RESET = "resets instead of greeting"
+    BANNER_HANG = "falls silent instead of greeting"
+    HELLO_421 = "421 to EHLO"
+    HELLO_554 = "554 to EHLO, and to HELO"
+    HELLO_DROP = "hangs up at EHLO"
+    HELLO_HANG = "falls silent at EHLO"
+    TLS_454 = "454 to STARTTLS"
+    TLS_DROP = "hangs up in the handshake of TLS"
+    TLS_RESET = "resets in the handshake of TLS"
+    TLS_HANG = "falls silent in the handshake of TLS"
+    TLS_NONSENSE = "answers the handshake of TLS in clear"
     MAIL_421 = "421 to MAIL"
     MAIL_451 = "451 to MAIL"
+    MAIL_452 = "452 to MAIL"
     MAIL_530 = "530 to MAIL: log in first"
+    MAIL_550 = "550 to MAIL"
     MAIL_552 = "552 to MAIL"
+    MAIL_554 = "554 to MAIL"
+    MAIL_DROP = "hangs up at MAIL"
+    MAIL_RESET = "resets at MAIL"
+    MAIL_HANG = "falls silent at MAIL"
     RCPT_421 = "421 to RCPT"
     RCPT_450 = "450 to RCPT"
+    RCPT_451 = "451 to RCPT"
+    RCPT_452 = "452 to RCPT"
     RCPT_550 = "550 to RCPT"
     RCPT_550_BUT_354 = "550 to RCPT, and yet 354 to DATA"
+    RCPT_552 = "552 to RCPT"
+    RCPT_554 = "554 to RCPT"
+    RCPT_DROP = "hangs up at RCPT"
+    RCPT_RESET = "resets at RCPT"
+    RCPT_HANG = "falls silent at RCPT"
+    DATA_421 = "421 to DATA"
     DATA_451 = "451 to DATA"
+    DATA_452 = "452 to DATA"
+    DATA_550 = "550 to DATA"
+    DATA_552 = "552 to DATA"
     DATA_554 = "554 to DATA"
+    DATA_DROP = "hangs up at DATA"
+    DATA_RESET = "resets at DATA"
+    DATA_HANG = "falls silent at DATA"
     MIDDLE_DROP = "hangs up in the middle of the body"
     DOT_421 = "421 to the final dot"
     DOT_451 = "451 to the final dot"
+    DOT_452 = "452 to the final dot"
+    DOT_550 = "550 to the final dot"
     DOT_552 = "552 to the final dot"
+    DOT_554 = "554 to the final dot"
     DOT_DROP = "accepts, and hangs up instead of saying so"
     DOT_RESET = "accepts, and resets instead of saying so"
     DOT_HANG = "accepts, and falls silent"
@@ -44,6 +80,34 @@ class Fault(StrEnum):
     NONSENSE = "replies with what is no SMTP"
     QUIT_421 = "421 to QUIT"
 
+    @property
+    def stage(self) -> str:
+        """Return where in a conversation it happens."""
+        return self.name.partition("_")[0]
+
+    @property
+    def reply(self) -> str:
+        """Return what the server says; nothing if it fails in another way."""
+        return REPLIES.get(self.name) or REPLIES.get(self.value[:3], "")
+
+
+#: By code, and for one fault where its words matter.
+REPLIES = {
+    "421": "421 4.3.2 closing down",
+    "450": "450 4.2.1 mailbox busy",
+    "451": "451 4.3.0 not now",
+    "452": "452 4.3.1 no room",
+    "454": "454 4.7.0 no TLS today",
+    "550": "550 5.1.1 no such user",
+    "552": "552 5.3.4 too big",
+    "554": "554 5.6.0 never",
+    "MAIL_530": "530 5.7.0 log in first",
+    "MAIL_550": "550 5.7.1 not from you",
+    "RCPT_421": "421 4.7.0 too many",
+    "RCPT_451": "451 4.7.1 greylisted",
+    "RCPT_452": "452 4.2.2 mailbox full",
+    "RCPT_552": "552 5.2.2 mailbox full",
+}
 
 #: These accept a message and leave its sender in doubt.
 SILENT_ACCEPTANCES = {Fault.DOT_DROP, Fault.DOT_RESET, Fault.DOT_HANG}
@@ -69,11 +133,12 @@ class FaultyServer:
     plan: Plan = lambda _recipient: None
     mail_plan: Callable[[], Fault | None] = lambda: None  #: at MAIL no server knows for whom it is
     offers: tuple[str, ...] = ("PIPELINING", "8BITMIME")
-    greeting_fault: Fault | None = None
+    greeting_plan: Callable[[], Fault | None] = lambda: None  #: how the next connection begins
     tls: ssl.SSLContext | None = None  #: for STARTTLS, or from the first byte with `is_tls_at_once`
     is_tls_at_once: bool = False
     login: tuple[str, str] | None = None
     hang_seconds: float = 30
+    thanks: str = "250 2.0.0 taken"  #: to a body it takes
     taken: list[Taken] = field(default_factory=list)
     commands: list[str] = field(default_factory=list)
     writes: list[bytes] = field(default_factory=list)
@@ -124,21 +189,39 @@ class Conversation:
         self.has_sender = False
         self.recipient = ""
         self.fault: Fault | None = None
+        self.greeting_fault = server.greeting_plan()
 
     def run(self) -> None:
-        if self.server.greeting_fault is Fault.BANNER_DROP:
+        if self.meets(self.greeting_fault, "BANNER"):
             raise End
-        if self.server.greeting_fault is Fault.BANNER_421:
-            self.end("421 4.3.2 closing down")
         self.say("220 faulty at your service")
         while True:
             line = self.line()
             self.server.commands.append(line)
             self.obey(line)
 
+    def meets(self, fault: Fault | None, stage: str) -> bool:
+        """Fail if that is due at this stage, and return whether the other side has its answer."""
+        if fault is None or fault.stage != stage:
+            return False
+        match fault.name.rpartition("_")[2]:
+            case "DROP":
+                raise End
+            case "RESET":
+                self.reset()
+            case "HANG":
+                time.sleep(self.server.hang_seconds)
+                raise End
+            case "421":
+                self.end(fault.reply)
+        self.say(fault.reply)
+        return True
+
     def obey(self, line: str) -> None:
         verb = line.split(" ", maxsplit=1)[0].split(":", maxsplit=1)[0].upper()
         match verb:
+            case "EHLO" | "LHLO" | "HELO" if self.meets(self.greeting_fault, "HELLO"):
+                pass
             case "EHLO" | "LHLO":
                 self.say("\r\n".join(f"250-{offer}" for offer in ("faulty", *self.server.offers[:-1])))
                 self.say(f"250 {self.server.offers[-1] if self.server.offers else 'HELP'}")
@@ -148,8 +231,7 @@ class Conversation:
                 self.has_sender, self.recipient = False, ""
                 self.say("250 ok")
             case "STARTTLS" if self.server.tls:
-                self.say("220 go ahead")
-                self.connection = self.server.tls.wrap_socket(self.connection, server_side=True)
+                self.secure(self.server.tls)
             case "AUTH":
                 self.authenticate(line)
             case "MAIL":
@@ -163,19 +245,22 @@ class Conversation:
             case _:
                 self.say("500 what?")
 
+    def secure(self, tls: ssl.SSLContext) -> None:
+        if self.greeting_fault is Fault.TLS_454:
+            self.say(self.greeting_fault.reply)
+            return
+        self.say("220 go ahead")
+        if self.greeting_fault is Fault.TLS_NONSENSE:
+            self.connection.recv(100)
+            self.end("500 what is this?")
+        self.meets(self.greeting_fault, "TLS")
+        self.connection = tls.wrap_socket(self.connection, server_side=True)
+
     def mail(self) -> None:
-        match self.server.mail_plan():
-            case Fault.MAIL_421:
-                self.end("421 4.3.2 closing down")
-            case Fault.MAIL_451:
-                self.say("451 4.3.0 not now")
-            case Fault.MAIL_530:
-                self.say("530 5.7.0 log in first")
-            case Fault.MAIL_552:
-                self.say("552 5.3.4 too big")
-            case _:
-                self.has_sender = True
-                self.say("250 ok")
+        self.recipient, self.fault = "", None
+        if not self.meets(self.server.mail_plan(), "MAIL"):
+            self.has_sender = True
+            self.say("250 ok")
 
     def envelope(self, line: str) -> None:
         """Answer RCPT, which decides how this message fares."""
@@ -184,56 +269,38 @@ class Conversation:
             return
         self.recipient = line.partition("<")[2].partition(">")[0]
         self.fault = self.server.plan(self.recipient)
-        match self.fault:
-            case Fault.RCPT_421:
-                self.end("421 4.7.0 too many")
-            case Fault.RCPT_450:
-                self.say("450 4.2.1 mailbox busy")
-            case Fault.RCPT_550 | Fault.RCPT_550_BUT_354:
-                self.say("550 5.1.1 no such user")
-            case _:
-                self.say("250 ok")
+        if not self.meets(self.fault, "RCPT"):
+            self.say("250 ok")
 
     def data(self) -> None:
-        refusals = {Fault.DATA_451: "451 4.3.0 not now", Fault.DATA_554: "554 5.6.0 never"}
-        refusals |= dict.fromkeys((Fault.RCPT_450, Fault.RCPT_550), "503 no recipients")
-        refusal = refusals.get(self.fault) if self.recipient and self.fault else None
-        if refusal or not self.recipient:
-            self.say(refusal or "503 RCPT first")
+        is_refused = self.fault and self.fault.stage == "RCPT" and self.fault is not Fault.RCPT_550_BUT_354
+        if is_refused or not self.recipient:
+            self.say("503 no recipients")
+            return
+        if self.meets(self.fault, "DATA"):
             return
         self.say("354 go on")
         if self.fault is Fault.MIDDLE_DROP:
             self.connection.recv(100)
             raise End
         content, self.has_sender = self.body(), False
-        match self.fault:
-            case Fault.RCPT_550_BUT_354:
-                self.say("554 5.5.1 nobody wants it")
-            case Fault.DOT_421:
-                self.end("421 4.3.2 closing down")
-            case Fault.DOT_451:
-                self.say("451 4.3.0 not now")
-            case Fault.DOT_552:
-                self.say("552 5.3.4 too big")
-            case Fault.DOT_LOSE:
-                raise End
-            case fault:
-                self.accept(content, fault)
+        if self.fault is Fault.RCPT_550_BUT_354:
+            self.say("554 5.5.1 nobody wants it")
+        elif self.fault is Fault.DOT_LOSE:
+            raise End
+        elif self.fault and self.fault.stage == "DOT" and self.fault.reply:
+            self.meets(self.fault, "DOT")
+        else:
+            self.accept(content, self.fault)
 
     def accept(self, content: bytes, fault: Fault | None) -> None:
         with self.server.lock:
             is_told = fault not in SILENT_ACCEPTANCES
             taken = Taken(recipient=self.recipient, content=content, is_told=is_told, at=datetime.now(UTC))
             self.server.taken.append(taken)
+        if not is_told:
+            self.meets(fault, "DOT")
         match fault:
-            case Fault.DOT_DROP:
-                raise End
-            case Fault.DOT_RESET:
-                self.connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
-                raise End
-            case Fault.DOT_HANG:
-                time.sleep(self.server.hang_seconds)
-                raise End
             case Fault.NONSENSE:
                 self.say("zut alors")
             case Fault.TRICKLE:
@@ -241,7 +308,7 @@ class Conversation:
                 self.say("250 2.0.0 taken")
                 self.is_trickling = False
             case _:
-                self.say("250 2.0.0 taken")
+                self.say(self.server.thanks)
         self.recipient = ""
 
     def authenticate(self, line: str) -> None:
@@ -290,8 +357,12 @@ class Conversation:
         else:
             self.connection.sendall(f"{text}\r\n".encode())
 
-    def end(self, text: str) -> None:
+    def end(self, text: str) -> NoReturn:
         self.say(text)
+        raise End
+
+    def reset(self) -> NoReturn:
+        self.connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
         raise End
 
 
