@@ -414,6 +414,7 @@ class Delivery(Base):
     lease: Mapped[str | None] = mapped_column(String(32))  #: the fencing token of who holds it
     leased_until: Mapped[datetime | None] = mapped_column(UtcDateTime)
     message_id: Mapped[str | None] = mapped_column(String(120))
+    provider_id: Mapped[str | None] = mapped_column(String(120))  #: the Message-ID a provider gave it instead
     content_hash: Mapped[str | None] = mapped_column(String(64))  #: of the first attempt's bytes
     settled_at: Mapped[datetime | None] = mapped_column(UtcDateTime)
 
@@ -426,6 +427,12 @@ class Delivery(Base):
             "due_at",
             postgresql_where=text("state IN ('queued', 'claimed', 'sending')"),
             sqlite_where=text("state IN ('queued', 'claimed', 'sending')"),
+        ),
+        Index(
+            "ix_delivery_provider",
+            "provider_id",
+            postgresql_where=text("provider_id IS NOT NULL"),
+            sqlite_where=text("provider_id IS NOT NULL"),
         ),
         {"sqlite_autoincrement": True},
     )

@@ -406,6 +406,14 @@ def remark(session: Session, delivery_id: int, reason: str, *, lease: str) -> No
     changed(session, remarking.values(reason=reason[:500]))
 
 
+def keep_names(session: Session, names: Mapping[int, str]) -> None:
+    """Keep what a provider calls deliveries that it has taken: reports on them name it so."""
+    if names:
+        naming = update(DELIVERY).where(DELIVERY.c.id == bindparam("key"))
+        rows = [{"key": number, "name": name} for number, name in names.items()]
+        session.connection().execute(naming.values(provider_id=bindparam("name")), rows)
+
+
 def holding(state: DeliveryState, ids: Collection[int], lease: str) -> ColumnElement[bool]:
     """Return the condition of every compare-and-set: in that state, and still under our lease."""
     return and_(Delivery.id.in_(ids), Delivery.state == state, Delivery.lease == lease)

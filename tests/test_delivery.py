@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -269,6 +270,36 @@ def test_without_a_server_all_letters_wait_and_none_burns_an_attempt(
     assert not any(address in caplog.text for address in letters)
     assert deliver(session, Memory()) == Report()
     assert deliver(session, Memory(), after=timedelta(minutes=1)) == Report(sent=3)
+
+
+def test_what_a_provider_calls_a_letter_is_kept_and_names_it(
+    session: Session,
+    letters: dict[str, int],
+    deliver: Callable[..., Report],
+    faulty: tuple[FaultyServer, Smtp],
+) -> None:
+    server, transport = faulty
+    transport.server = replace(transport.server, profile="ses")
+    server.thanks = "250 Ok 0102018f6a3b7c11-aa11bb22-000000"
+
+    deliver(session, transport)
+
+    named = set(session.scalars(select(Delivery.provider_id)))
+    assert named == {"0102018f6a3b7c11-aa11bb22-000000"}
+
+
+def test_a_server_that_leaves_our_message_id_alone_gives_no_name(
+    session: Session,
+    letters: dict[str, int],
+    deliver: Callable[..., Report],
+    faulty: tuple[FaultyServer, Smtp],
+) -> None:
+    server, transport = faulty
+    server.thanks = "250 Ok 0102018f6a3b7c11-aa11bb22-000000"
+
+    deliver(session, transport)
+
+    assert set(session.scalars(select(Delivery.provider_id))) == {None}
 
 
 # ── who must not be written to ──────────────────────────────────────────────────────────────────

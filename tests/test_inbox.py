@@ -142,6 +142,18 @@ def test_a_report_that_came_another_way_counts_if_it_quotes_our_own_address(
     )
 
 
+def test_a_report_counts_that_names_a_letter_as_the_provider_does(
+    session: Session, letter: int, arrive: Callable[..., str]
+) -> None:
+    session.get_one(Delivery, letter).provider_id = "0102018f6a3b7c11-aa11bb22-000000"
+    session.commit()
+    quoted = "Message-ID: <0102018f6a3b7c11-aa11bb22-000000@eu-west-1.amazonses.com>"
+
+    arrive(mails.dsn(quoted=quoted), to="digest@bounce.example.org")
+
+    assert failures(session) == [("hard", letter)]
+
+
 def test_an_answer_of_somebody_on_leave_changes_nothing(
     session: Session, site: Site, arrive: Callable[..., str], letter: int
 ) -> None:

@@ -72,7 +72,7 @@ def as_report(row: Delivery) -> dict[str, Any]:
     """Return what there is to say about a delivery."""
     names = (
         "id", "letter", "edition", "email", "state", "reason", "lane", "attempts", "in_doubt", "dated_at", "due_at",
-        "expires_at", "settled_at", "message_id",
+        "expires_at", "settled_at", "message_id", "provider_id",
     )  # fmt: skip
     return {name: getattr(row, name) for name in names}
 
@@ -110,13 +110,18 @@ def trace(
 
 
 def one(session: Session, name: str) -> Delivery:
-    """Return the delivery of that id or Message-ID, or raise NotFound."""
-    from sqlalchemy import select
+    """Return the delivery of that id or Message-ID, ours or the provider's, or raise NotFound."""
+    from sqlalchemy import or_, select
 
     from digest.errors import NotFound
     from digest.model import Delivery
 
-    wanted = Delivery.id == int(name) if name.isdigit() else Delivery.message_id == f"<{name.strip('<>')}>"
+    ours = name.strip("<>")
+    wanted = (
+        Delivery.id == int(name)
+        if name.isdigit()
+        else or_(Delivery.message_id == f"<{ours}>", Delivery.provider_id == ours.partition("@")[0])
+    )
     row = session.scalars(select(Delivery).where(wanted).limit(1)).first()
     if row is None:
         raise NotFound(f"There is no delivery {name}. See: digest deliveries")

@@ -278,6 +278,8 @@ class Run:
         sent = outbox.end(
             self.session, accepted, DeliveryState.SENT, was=DeliveryState.SENDING, lease=lease, now=now
         )
+        names = {each.delivery_id: each.provider_id for each in outcomes if each.provider_id}
+        outbox.keep_names(self.session, {number: name for number, name in names.items() if number in sent})
         self.tally["sent"] += len(sent)
         for outcome in outcomes:
             if outcome.verdict is not Verdict.ACCEPTED:

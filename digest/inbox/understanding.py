@@ -22,6 +22,9 @@ log = logging.getLogger(__name__)
 
 BOUNCE_ADDRESS = re.compile(rb"bounce\+\d{1,19}\.[0-9a-f]{20}@[a-z0-9.-]+", re.IGNORECASE)
 UNSUBSCRIBE_LINK = re.compile(rb"/u/([0-9a-f]{6}\.\d{1,19}-\d{1,9}\.[\w-]{24})")
+MESSAGE_ID = re.compile(
+    rb"^message-id:\s*<([\w.-]{8,100})@[\w.-]*amazonses\.com>", re.IGNORECASE | re.MULTILINE
+)
 SOFT_BREAK = re.compile(rb"=\r?\n")
 
 #: Names at which every domain must be reachable (RFC 2142); what comes there is for a person.
@@ -156,6 +159,10 @@ def subject_of(session: Session, site: Site, row: MailIn) -> About | None:
         number = links.opened_address(site, "bounce", address)
         if number is not None:
             return of_delivery(session, int(number))
+    for found in MESSAGE_ID.finditer(content):
+        number_there = session.scalar(select(Delivery.id).where(Delivery.provider_id == found[1].decode()))
+        if number_there is not None:
+            return of_delivery(session, number_there)
     for found in UNSUBSCRIBE_LINK.finditer(content):
         named = links.subscriber_in(site, "unsubscribe", found[1].decode())
         subscriber = session.get(Subscriber, named[0]) if named else None

@@ -42,6 +42,7 @@ class Outcome:
     phase: str = ""  #: connect, mail, rcpt, data, dot
     code: int | None = None
     reply: str = ""
+    provider_id: str = ""  #: what a provider that rewrites the Message-ID calls it instead
 
 
 class Transport(Protocol):

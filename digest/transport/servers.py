@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, field, replace
 from ipaddress import ip_address
 from urllib.parse import parse_qsl, unquote, urlsplit
@@ -13,6 +14,9 @@ OPTIONS = {"starttls", "cafile", "profile", "weight"}
 
 #: Providers that put headers of their own in place of ours: a signature over ours would break.
 PROFILES = {"ses": frozenset({"message-id", "date"})}
+
+#: And how they say, in their reply to the final dot, what they call the letter from now on.
+NAMES = {"ses": re.compile(r"Ok <?([\w.-]{8,100})")}
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

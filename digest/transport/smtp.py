@@ -11,11 +11,11 @@ import base64
 import re
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from time import monotonic
 
 from digest.transport import Message, Outcome, Verdict
-from digest.transport.servers import Patience, Server
+from digest.transport.servers import NAMES, Patience, Server
 from digest.transport.wire import Broken, Reply, Wire
 
 __all__ = ["Patience", "Server", "Smtp"]
@@ -248,13 +248,22 @@ class Connection:
         if reply.code < 400 and phase != "dot":
             raise Broken(f"it talks nonsense: {reply.code} to {phase.upper()}")
         verdict = {2: Verdict.ACCEPTED, 4: Verdict.DEFERRED, 5: Verdict.REFUSED}.get(reply.code // 100)
-        return outcome(message, verdict or Verdict.IN_DOUBT, phase, reply.text, reply.code)
+        judgement = outcome(message, verdict or Verdict.IN_DOUBT, phase, reply.text, reply.code)
+        if self.server.profile and verdict is Verdict.ACCEPTED:
+            return replace(judgement, provider_id=renamed(self.server.profile, reply.text))
+        return judgement
 
 
 def check(reply: Reply, what: str) -> None:
     """Raise Broken unless the server agreed."""
     if not reply.is_yes:
         raise Broken(f"{what}: {reply.code} {reply.text}", reply.code)
+
+
+def renamed(profile: str, reply: str) -> str:
+    """Return what the provider calls a letter it has taken, or nothing if it does not say."""
+    named = NAMES[profile].search(reply)
+    return named[1] if named else ""
 
 
 def is_welcome(phase: str, code: int) -> bool:
