@@ -37,7 +37,6 @@ TOPICS: dict[str, dict[str, str]] = {
 }
 ZONES = ("UTC", "Europe/Oslo", "America/New_York", "Asia/Tokyo", "Pacific/Kiritimati", "America/Havana")
 READERS = ("alice@example.org", "dora@example.org", "emil@example.org")
-GREEDY = "greedy@example.org"  #: wants everything, every day, and never goes away
 OPEN = (DeliveryState.QUEUED, DeliveryState.CLAIMED, DeliveryState.SENDING)
 
 SCHEDULES = st.builds(
@@ -65,13 +64,17 @@ class House(RuleBasedStateMachine):
         self.known = 0  #: deliveries checked so far
         for email in READERS:
             self.newsroom.subscribe(email, TOPICS["two"], now=self.clock, max_papers=3, max_per_topic=2)
-        self.newsroom.subscribe(GREEDY, now=self.clock, max_papers=100, max_per_topic=100)
-        self.opened_at = self.now
+        self.greedy: dict[str, datetime] = {}  #: since when
+        self.somebody_who_wants_everything_comes()
 
     @property
     def clock(self) -> str:
         """Now, as the newsroom reads it."""
         return self.now.strftime("%Y-%m-%dT%H:%M")
+
+    @property
+    def everybody(self) -> tuple[str, ...]:
+        return (*READERS, *self.greedy)
 
     def teardown(self) -> None:
         if hasattr(self, "newsroom"):
@@ -108,6 +111,15 @@ class House(RuleBasedStateMachine):
     def number(self, title: str) -> int:
         return int(title.rpartition(" ")[2])
 
+    @rule(days=st.integers(1, 4))
+    def nobody_publishes_for_days(self, days: int) -> None:
+        """Dumps land all the same, and somebody comes on the first of those days."""
+        if len(self.greedy) < 4:
+            self.somebody_who_wants_everything_comes()
+        for _ in range(days):
+            self.time_passes(24)
+            self.a_dump_arrives(["graph"], is_dated=False, votes=0, again=0)
+
     @precondition(lambda self: len(self.titles) > 1)
     @rule(chance=st.randoms(use_true_random=False))
     def two_papers_turn_out_to_be_one(self, chance: object) -> None:
@@ -116,6 +128,14 @@ class House(RuleBasedStateMachine):
         for title in (one, two):
             tie = Record(title=title, ids={"arxiv": f"2611.{self.number(title):05}", "doi": doi})
             self.newsroom.dump(self.clock, [tie])
+
+    @precondition(lambda self: len(self.greedy) < 4)
+    @rule()
+    def somebody_who_wants_everything_comes(self) -> None:
+        """Every day, and never goes away."""
+        email = f"greedy-{len(self.greedy)}@example.org"
+        self.newsroom.subscribe(email, now=self.clock, max_papers=100, max_per_topic=100)
+        self.greedy[email] = self.now
 
     @rule(email=st.sampled_from(READERS), schedule=SCHEDULES)
     def a_reader_changes_the_schedule(self, email: str, schedule: Schedule) -> None:
@@ -201,7 +221,7 @@ class House(RuleBasedStateMachine):
 
     def previews(self) -> dict[str, Digest]:
         """What everybody who is due is told they would get."""
-        return {email: self.newsroom.preview(email, self.clock).digest for email in (*READERS, GREEDY)}
+        return {email: self.newsroom.preview(email, self.clock).digest for email in self.everybody}
 
     def check_new_digests(self, previews: dict[str, Digest]) -> None:
         with db.reading(self.newsroom.engine) as session:
@@ -247,7 +267,7 @@ class House(RuleBasedStateMachine):
         with db.reading(self.newsroom.engine) as session:
             shown = set(session.execute(select(Shown.subscriber_id, Shown.paper_id)).all())
             papers = session.scalars(select(PaperRow.id).where(PaperRow.merged_into.is_(None))).all()
-            for email in (*READERS, GREEDY):
+            for email in self.everybody:
                 reader = subscriptions.get(session, email)
                 for paper in papers[-12:]:
                     answer = why(
@@ -260,19 +280,21 @@ class House(RuleBasedStateMachine):
                     )
                     assert (answer.json["cause"] == Cause.SHOWN) == ((reader.id, paper) in shown)
 
-    @rule()
-    def who_wants_everything_gets_everything(self) -> None:
-        self.now = (self.now + timedelta(days=1)).replace(hour=9)
+    @rule(days=st.integers(1, 4))
+    def who_wants_everything_gets_everything(self, days: int) -> None:
+        """Also what came while nobody published, beginning with their very first morning."""
+        self.now = (self.now + timedelta(days=days)).replace(hour=9)
         self.everybody_due_is_published()
         with db.reading(self.newsroom.engine) as session:
-            greedy = subscriptions.get(session, GREEDY)
-            shown = set(session.scalars(select(Shown.paper_id).where(Shown.subscriber_id == greedy.id)))
-            news = select(PaperRow.id).where(
-                PaperRow.merged_into.is_(None),
-                PaperRow.first_seen_at > self.opened_at,
-                PaperRow.first_seen_at <= self.now,
-            )
-            assert set(session.scalars(news)) <= shown
+            for email, came in self.greedy.items():
+                greedy = subscriptions.get(session, email)
+                shown = set(session.scalars(select(Shown.paper_id).where(Shown.subscriber_id == greedy.id)))
+                news = select(PaperRow.id).where(
+                    PaperRow.merged_into.is_(None),
+                    PaperRow.first_seen_at > came,
+                    PaperRow.first_seen_at <= self.now,
+                )
+                assert set(session.scalars(news)) <= shown
 
 
 class Once:

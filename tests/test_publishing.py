@@ -114,6 +114,19 @@ def test_a_new_subscribers_missed_first_edition_is_made_up_for(newsroom: Newsroo
     assert newsroom.digest("alice@example.org", "daily-2026-11-21") == {"Graphs": ["Graph one"]}
 
 
+def test_a_new_subscriber_loses_nothing_while_nobody_publishes(newsroom: Newsroom):
+    newsroom.dump("16T07:00", ["Graph from before"])
+    newsroom.subscribe("alice@example.org", GRAPHS, now="17T09:00")
+    newsroom.dump("18T00:00", ["Graph one"])
+    newsroom.dump("20T00:00", ["Graph two"])
+
+    previewed = newsroom.preview("alice@example.org", "20T09:00").digest
+    newsroom.publish("20T09:00")
+
+    assert newsroom.digest("alice@example.org") == {"Graphs": ["Graph two", "Graph one"]}
+    assert newsroom.titles(previewed.papers) == ["Graph two", "Graph one"]
+
+
 # ── what they get ───────────────────────────────────────────────────────────────────────────────
 
 

@@ -15,7 +15,7 @@ from datetime import datetime, time, timedelta
 from functools import lru_cache
 from typing import Any
 
-from sqlalchemy import ColumnElement, Row, and_, func, or_, select, update
+from sqlalchemy import ColumnElement, Row, and_, case, func, or_, select, update
 from sqlalchemy.orm import Session
 
 from digest import db, editions, garbage, outbox, showings
@@ -27,14 +27,20 @@ from digest.press import Press, fitted
 from digest.publishing import quiet
 from digest.publishing.desk import FIRST_LOOK, SECOND_CHANCE, Cut, Desk, start_of_day
 
+#: Back from a leave; of who is still away, the next digest is the one that they come back to.
+IS_BACK = or_(Subscriber.is_back, Subscriber.state == SubscriberState.PAUSED).label("is_back")
+
 #: What deciding needs to know of a subscriber.
-COLUMNS = tuple(
-    Subscriber.__table__.c[name]
-    for name in (
-        "id", "email", "cadence", "at", "timezone", "weekday", "not_after", "max_papers", "max_per_topic",
-        "min_papers", "max_age_days", "wants_trending", "next_due_at", "cut_at", "cut_paper_id", "created_at",
-        "confirmed_at", "heard_at", "wants_quiet_letters", "is_back",
-    )
+COLUMNS = (
+    *(
+        Subscriber.__table__.c[name]
+        for name in (
+            "id", "email", "cadence", "at", "timezone", "weekday", "not_after", "max_papers", "max_per_topic",
+            "min_papers", "max_age_days", "wants_trending", "next_due_at", "cut_at", "cut_paper_id",
+            "created_at", "confirmed_at", "heard_at", "wants_quiet_letters",
+        )
+    ),
+    IS_BACK,
 )  # fmt: skip
 
 Reader = Row[Any]  #: of `COLUMNS`
@@ -129,8 +135,12 @@ def is_due(now: datetime) -> ColumnElement[bool]:
 def reach(session: Session, now: datetime, *, and_for: int | None = None) -> tuple[int, datetime | None]:
     """Return how many are due, and the moment from which on papers may matter to them (and to one more)."""
     wanted = is_due(now) if and_for is None else or_(is_due(now), Subscriber.id == and_for)
-    due, earliest = session.execute(select(func.count(), func.min(Subscriber.cut_at)).where(wanted)).one()
-    return due, earliest - SECOND_CHANCE if earliest else None
+    came = case((Subscriber.cut_at.is_(None), func.coalesce(Subscriber.confirmed_at, Subscriber.created_at)))
+    promised = case((Subscriber.cut_at.is_(None), Subscriber.next_due_at))
+    moments = func.min(Subscriber.cut_at), func.min(came), func.min(promised)
+    due, cut, came_at, promised_at = session.execute(select(func.count(), *moments).where(wanted)).one()
+    back = (cut, SECOND_CHANCE), (came_at, FIRST_LOOK), (promised_at, FIRST_LOOK)
+    return due, min((moment - reaching for moment, reaching in back if moment), default=None)
 
 
 def readers(session: Session, *, after_id: int, limit: int, now: datetime) -> Sequence[Reader]:
@@ -174,7 +184,8 @@ def learn(session: Session, desk: Desk, numbers: Iterable[int]) -> None:
         desk.canonicals.clear()
     new = [number for number in numbers if number not in desk.choices]
     if new:
-        found = session.execute(select(FilterRow.id, FilterRow.canonical).where(FilterRow.id.in_(new)))
+        wanted = select(FILTER.c.id, FILTER.c.canonical).where(db.among(session, FILTER.c.id, new))
+        found = session.connection().execute(wanted)
         desk.learn({row[0]: row[1] for row in found})
 
 
@@ -252,9 +263,13 @@ def decide(
 def cut_of(reader: Reader | Subscriber, now: datetime) -> Cut:
     """Return up to where papers were considered for this reader.
 
-    The first look of a new one goes back a day from the edition they were promised first.
+    The first look of a new one goes back a day from the edition they were promised first; if nobody
+    published that one, to when they came.
     """
-    return reader.cut_at or min(now, reader.next_due_at or now) - FIRST_LOOK, reader.cut_paper_id
+    if reader.cut_at is not None:
+        return reader.cut_at, reader.cut_paper_id
+    came = reader.confirmed_at or reader.created_at
+    return min(came, min(now, reader.next_due_at or now) - FIRST_LOOK), reader.cut_paper_id
 
 
 @lru_cache(maxsize=1024)
@@ -442,3 +457,4 @@ def change(session: Session, ids: Sequence[int], values: Mapping[str, Any]) -> N
 #: The tables themselves: what goes through the mapping looks at every object.
 SUBSCRIBER: Any = Subscriber.__table__
 SUBSCRIPTION: Any = Subscription.__table__
+FILTER: Any = FilterRow.__table__
