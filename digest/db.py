@@ -191,14 +191,16 @@ def stored(dialect: Dialect, column: Column[Any], rows: Sequence[Mapping[str, An
     return [known[value] for value in values]
 
 
-def among(session: Session, column: ColumnElement[int], numbers: Collection[int]) -> ColumnElement[bool]:
-    """Return the condition that `column` is one of `numbers`, sent as one parameter.
+def among(
+    session: Session, column: ColumnElement[Any], values: Collection[int] | Collection[str]
+) -> ColumnElement[bool]:
+    """Return the condition that `column` is one of `values`, sent as one parameter.
 
     An IN of a thousand parameters is written out, parsed and planned anew each time.
     """
     if session.get_bind().dialect.name == "postgresql":
-        return column == any_(literal(list(numbers), postgresql.ARRAY(BigInteger)))
-    listed = func.json_each(json.dumps(list(numbers))).table_valued("value")
+        return column == any_(literal(list(values), postgresql.ARRAY(column.type)))
+    listed = func.json_each(json.dumps(list(values))).table_valued("value")
     return column.in_(select(listed.c.value))
 
 

@@ -155,7 +155,9 @@ class Claimed:
         return self.dedupe_key or f"{self.subscriber_id}|{self.edition}"
 
 
-FIELDS = tuple(getattr(Delivery, name) for name in Claimed.__dataclass_fields__ if name != "lease")
+#: The tables themselves: what goes through the mapping looks at every object.
+DELIVERY: Any = Delivery.__table__
+FIELDS = tuple(DELIVERY.c[name] for name in Claimed.__dataclass_fields__ if name != "lease")
 
 
 def claim(session: Session, *, lane: Lane, now: datetime, limit: int) -> list[Claimed]:
@@ -163,7 +165,7 @@ def claim(session: Session, *, lane: Lane, now: datetime, limit: int) -> list[Cl
 
     One whose lease is over is taken up again: clean if nothing had been sent, else with one more doubt.
     """
-    found = session.execute(due(lane, now, limit)).all()
+    found = session.connection().execute(due(lane, now, limit)).all()
     lease = token_hex(16)
     ours = take(session, [row.id for row in found], lease=lease, now=now)
     lapsed = [row for row in found if row.state == DeliveryState.SENDING and row.id in ours]
@@ -179,9 +181,9 @@ def due(lane: Lane, now: datetime, limit: int) -> Select[Any]:
     make PostgreSQL sort them all for every claim.
     """
     return (
-        select(*FIELDS, Delivery.state, Delivery.lease, Delivery.leased_until)
-        .where(IS_OPEN, Delivery.lane == lane, Delivery.due_at <= now)
-        .order_by(Delivery.due_at)
+        select(*FIELDS, DELIVERY.c.state, DELIVERY.c.lease, DELIVERY.c.leased_until)
+        .where(IS_OPEN, DELIVERY.c.lane == lane, DELIVERY.c.due_at <= now)
+        .order_by(DELIVERY.c.due_at)
         .limit(limit)
         .with_for_update(skip_locked=True)
     )
@@ -191,16 +193,16 @@ def take(session: Session, ids: Collection[int], *, lease: str, now: datetime) -
     """Put these deliveries under our lease and return those whose `due_at` nobody else had moved."""
     if not ids:
         return set()
-    doubt = case((Delivery.state == DeliveryState.SENDING, 1), else_=0)
+    doubt = case((DELIVERY.c.state == DeliveryState.SENDING, 1), else_=0)
     taking = (
         update(DELIVERY)
-        .where(IS_OPEN, Delivery.id.in_(ids), Delivery.due_at <= now)
+        .where(IS_OPEN, db.among(session, DELIVERY.c.id, ids), DELIVERY.c.due_at <= now)
         .values(
             state=DeliveryState.CLAIMED,
             lease=lease,
             leased_until=now + LEASE,
             due_at=now + LEASE,
-            in_doubt=Delivery.in_doubt + doubt,
+            in_doubt=DELIVERY.c.in_doubt + doubt,
         )
     )
     return changed(session, taking)
@@ -223,17 +225,19 @@ class Reader:
     schedule: Schedule
 
 
+READER = tuple(
+    Subscriber.__table__.c[name]
+    for name in ("id", "state", "epoch", "language", "cadence", "at", "timezone", "weekday", "not_after")
+)
+
+
 def readers(session: Session, ids: Iterable[int | None]) -> dict[int, Reader]:
     """Return these subscribers by id; who was removed is left out."""
     wanted = {number for number in ids if number is not None}
-    table = Subscriber
-    found = session.execute(
-        select(
-            table.id, table.state, table.epoch, table.language,
-            table.cadence, table.at, table.timezone, table.weekday, table.not_after,
-        ).where(table.id.in_(wanted))
-    )  # fmt: skip
-    return {row.id: reader(*row[1:]) for row in found} if wanted else {}
+    if not wanted:
+        return {}
+    found = session.connection().execute(select(*READER).where(db.among(session, READER[0], wanted)))
+    return {row[0]: reader(*row[1:]) for row in found}
 
 
 def reader(
@@ -304,7 +308,7 @@ def intend(session: Session, intents: Sequence[Intent], *, lease: str, now: date
     if session.get_bind().dialect.name == "postgresql":
         return intend_arrays(session, intents, lease=lease, now=now)
     intending = update(DELIVERY).where(
-        holding(DeliveryState.CLAIMED, [intent.id for intent in intents], lease)
+        holding(session, DeliveryState.CLAIMED, [intent.id for intent in intents], lease)
     )
     ours = changed(session, intending.values(**intention(now)))
     rows = [
@@ -323,8 +327,7 @@ def intend_arrays(session: Session, intents: Sequence[Intent], *, lease: str, no
     ids, names, hashes = map(list, columns)
     arrays = [literal(ids, INTEGERS), literal(names, TEXTS), literal(hashes, TEXTS)]
     new = func.unnest(*arrays).table_valued("id", "name", "hash", name="new").render_derived(name="new")
-    by_key = DELIVERY.c.id == func.any(literal(ids, INTEGERS))  # or a planner without figures reads all
-    held = and_(by_key, DELIVERY.c.state == DeliveryState.CLAIMED, DELIVERY.c.lease == lease)
+    held = holding(session, DeliveryState.CLAIMED, ids, lease)
     intending = update(DELIVERY).where(DELIVERY.c.id == new.c.id, held)
     naming = {"message_id": new.c.name, "content_hash": new.c.hash}
     found = session.connection().execute(
@@ -343,7 +346,6 @@ def intention(now: datetime) -> dict[str, Any]:
     }
 
 
-DELIVERY: Any = Delivery.__table__
 INTEGERS, TEXTS = postgresql.ARRAY(BigInteger), postgresql.ARRAY(String)
 NAMING = (
     update(DELIVERY)
@@ -365,7 +367,7 @@ def end(
     """Bring deliveries that we hold to a terminal state; return those that were still ours."""
     if not ids:
         return set()
-    ending = update(DELIVERY).where(holding(was, ids, lease))
+    ending = update(DELIVERY).where(holding(session, was, ids, lease))
     values = {"state": state, "reason": reason[:500], "settled_at": now, "lease": None, "leased_until": None}
     return changed(session, ending.values(**values))
 
@@ -388,12 +390,12 @@ def put_back(
         return set()
     burnt = 0 if is_tried or was != DeliveryState.SENDING else 1
     moment = literal(due_at, db.UtcDateTime)
-    putting = update(DELIVERY).where(holding(was, ids, lease))
+    putting = update(DELIVERY).where(holding(session, was, ids, lease))
     values = {
         "state": DeliveryState.QUEUED,
         "reason": reason[:500],
-        "due_at": case((Delivery.expires_at < due_at, Delivery.expires_at), else_=moment),
-        "attempts": Delivery.attempts - burnt,
+        "due_at": case((DELIVERY.c.expires_at < due_at, DELIVERY.c.expires_at), else_=moment),
+        "attempts": DELIVERY.c.attempts - burnt,
         "lease": None,
         "leased_until": None,
     }
@@ -402,7 +404,7 @@ def put_back(
 
 def remark(session: Session, delivery_id: int, reason: str, *, lease: str) -> None:
     """Note why a delivery stays in doubt."""
-    remarking = update(DELIVERY).where(holding(DeliveryState.SENDING, [delivery_id], lease))
+    remarking = update(DELIVERY).where(holding(session, DeliveryState.SENDING, [delivery_id], lease))
     changed(session, remarking.values(reason=reason[:500]))
 
 
@@ -414,9 +416,10 @@ def keep_names(session: Session, names: Mapping[int, str]) -> None:
         session.connection().execute(naming.values(provider_id=bindparam("name")), rows)
 
 
-def holding(state: DeliveryState, ids: Collection[int], lease: str) -> ColumnElement[bool]:
+def holding(session: Session, state: DeliveryState, ids: Collection[int], lease: str) -> ColumnElement[bool]:
     """Return the condition of every compare-and-set: in that state, and still under our lease."""
-    return and_(Delivery.id.in_(ids), Delivery.state == state, Delivery.lease == lease)
+    ours = db.among(session, DELIVERY.c.id, ids)
+    return and_(ours, DELIVERY.c.state == state, DELIVERY.c.lease == lease)
 
 
 def changed(session: Session, updating: Update) -> set[int]:

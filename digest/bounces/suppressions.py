@@ -18,9 +18,6 @@ from digest import addresses, db
 from digest.links import Site, address_hash
 from digest.model import Suppression
 
-#: How many addresses are looked up in one query.
-AT_ONCE = 500
-
 
 class Reason(StrEnum):
     """Why an address must not be written to."""
@@ -66,10 +63,9 @@ def is_suppressed(session: Session, site: Site, email: str) -> bool:
 def suppressed(session: Session, site: Site, emails: Iterable[str]) -> set[str]:
     """Return those of `emails`, as spelled there, that must not be written to."""
     hashes = {email: hashed(site, email) for email in emails}
-    wanted, listed = list(hashes.values()), set[str]()
-    for start in range(0, len(wanted), AT_ONCE):
-        some = wanted[start : start + AT_ONCE]
-        listed.update(session.scalars(select(Suppression.hmac).where(Suppression.hmac.in_(some))))
+    hmac = Suppression.__table__.c.hmac
+    found = session.connection().execute(select(hmac).where(db.among(session, hmac, hashes.values())))
+    listed = {row[0] for row in found}
     return {email for email, hmac in hashes.items() if hmac in listed}
 
 

@@ -184,8 +184,9 @@ class Run:
         wanted = {section[1] for decision in decisions for section in decision["sections"]}
         if not wanted:
             return {}
-        query = select(FilterRow.id, FilterRow.canonical).where(FilterRow.id.in_(wanted))
-        return {row.id: row.canonical for row in self.session.execute(query)}
+        table = FilterRow.__table__.c
+        query = select(table.id, table.canonical).where(db.among(self.session, table.id, wanted))
+        return {row[0]: row[1] for row in self.session.connection().execute(query)}
 
     def presses(self, digests: Sequence[Claimed]) -> dict[str, Press]:
         """Return the presses of these digests by name; one that is gone is left out."""
