@@ -3,6 +3,7 @@
 DigestError
 ├── UsageError                  somebody asked for what cannot be: exit code 2
 │   ├── BadFilter               a filter that cannot be read; knows its column
+│   │   └── BadPack             a file of filters that cannot be read; knows its line, too
 │   └── BadField                a value that does not fit its field; knows the field
 ├── Unreadable                  a dump that cannot be read at all
 ├── NotFound                    what was named does not exist
@@ -47,6 +48,26 @@ class BadFilter(UsageError):
         """Return the filter with carets under the mistake and the message below, for a terminal."""
         carets = " " * (self.column - 1) + "^" * max(1, self.length)
         return f"{self.text}\n{carets}\n{self}"
+
+
+class BadPack(BadFilter):
+    """A file of named filters that cannot be read; `text` is the line, and `line` its number from 1."""
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        line: int,
+        text: str,
+        column: int,
+        length: int = 1,
+        suggestion: str | None = None,
+    ):
+        super().__init__(message, text=text, column=column, length=length, suggestion=suggestion)
+        self.line = line
+
+    def __str__(self) -> str:
+        return f"Line {self.line}, c{super().__str__()[1:]}"
 
 
 class BadField(UsageError):

@@ -6,7 +6,9 @@ from digest.topics.explanation import Explanation, Word, explain
 from digest.topics.index import Index
 from digest.topics.language import Filter, parse
 from digest.topics.likeness import likened, suggest
+from digest.topics.packs import Pack
 from digest.topics.plan import Plan
+from digest.topics.resolving import Shelf, meanings, resolved, stands_on
 
 __all__ = [
     "Backtest",
@@ -14,12 +16,17 @@ __all__ = [
     "Explanation",
     "Filter",
     "Index",
+    "Pack",
     "PerDay",
     "Plan",
+    "Shelf",
     "Word",
     "backtest",
     "explain",
     "likened",
+    "meanings",
     "parse",
+    "resolved",
+    "stands_on",
     "suggest",
 ]

@@ -26,6 +26,7 @@ from digest.topics.tree import (
     Source,
     State,
     Text,
+    Use,
 )
 
 SHORTEST_PREFIX = 3
@@ -48,6 +49,7 @@ FIELDS = {
     "is": "is",
     "about": "about",
     "like": "like",
+    "use": "use",
     "source": "source", "src": "source",
     "date": "date", "published": "date", "year": "date", "submitteddate": "date",
 }  # fmt: skip
@@ -447,6 +449,31 @@ def _about(value: str) -> About:
     return About(words, roots, f'about:"{shown}"' if len(words) > 1 else f"about:{shown}")
 
 
+#: The name of a pack, and of a filter in it.
+NAME = r"[a-z0-9]+(?:[._-][a-z0-9]+)*"
+LONGEST_NAME = 40
+_REFERENCE = re.compile(rf"({NAME})(?:/({NAME}))?(?:@(\d{{1,6}}))?")
+
+
+def _use(value: str) -> Use:
+    found = _REFERENCE.fullmatch(value.strip().lower())
+    if found is None or max(len(found[1]), len(found[2] or "")) > LONGEST_NAME:
+        raise Mistake(
+            "A filter of a pack is written PACK/FILTER, or PACK/FILTER@VERSION", suggestion="use:lab/nlp"
+        )
+    if found[3] and not int(found[3]):
+        raise Mistake(
+            "Versions count from 1", offset=found.start(3), suggestion=f"use:{found[0][: found.start(3)]}1"
+        )
+    return used(found[1], found[2] or "", int(found[3]) if found[3] else None)
+
+
+def used(pack: str, name: str, version: int | None) -> Use:
+    """Return the clause that asks for a filter of a pack."""
+    filter_ = f"/{name}" if name else ""
+    return Use(pack, name, version, f"use:{pack}{filter_}{f'@{version}' if version else ''}")
+
+
 def _like(_: str) -> Leaf:
     raise Mistake(
         "like: is read where the papers are, and they are not at hand here",
@@ -465,4 +492,5 @@ _READERS: dict[str, Callable[[str], Leaf]] = {
     "date": _published,
     "about": _about,
     "like": _like,
+    "use": _use,
 }

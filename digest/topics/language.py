@@ -19,11 +19,20 @@ from typing import NoReturn
 from digest import errors
 from digest.topics import clauses, taxonomy, tree
 from digest.topics.clauses import Mistake
-from digest.topics.tree import Node
+from digest.topics.tree import Node, Use
 
 MOST_CHARACTERS = 1000
 MOST_CLAUSES = 64
 MOST_LEVELS = 8
+
+
+@dataclass(frozen=True, slots=True)
+class Used:
+    """Where a filter names one of a pack: `text[start:end]`."""
+
+    leaf: Use
+    start: int
+    end: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +43,7 @@ class Filter:
     canonical: str  #: the one spelling: parse(canonical) is this filter again
     text: str = field(compare=False)  #: as written
     warnings: tuple[str, ...] = field(compare=False, default=())
+    uses: tuple[Used, ...] = field(compare=False, default=())  #: filters of packs, as it names them
 
 
 @lru_cache(maxsize=16384)
@@ -47,7 +57,7 @@ def parse(written: str) -> Filter:
 def _refuse_length(written: str) -> NoReturn:
     raise errors.BadFilter(
         f"A filter has at most {MOST_CHARACTERS:,} characters; this one has {len(written):,}.",
-        text=_on_one_line(written[: MOST_CHARACTERS + 1]),
+        text=on_one_line(written[: MOST_CHARACTERS + 1]),
         column=MOST_CHARACTERS + 1,
     )
 
@@ -72,7 +82,8 @@ _OPERATOR = {"&": "AND", "&&": "AND", "|": "OR", "||": "OR"}
 _AS_WORDS = {"and": "AND", "or": "OR", "not": "NOT", "andnot": "ANDNOT"}
 
 
-def _on_one_line(written: str) -> str:
+def on_one_line(written: str) -> str:
+    """Return what was written without line breaks or controls, every character in its place."""
     return re.sub(r"[\s\x00-\x1f\x7f-\x9f]", " ", written)
 
 
@@ -92,6 +103,7 @@ class _Parser:
         self.clauses = 0
         self.mixed = False
         self.warnings: list[str] = []
+        self.uses: list[Used] = []
 
     def filter(self) -> Filter:
         if not self.lexemes:
@@ -100,7 +112,8 @@ class _Parser:
         if self.kinds[self.at] == "close":
             self.fail("This bracket closes nothing", *self.span())
         self.check(node)
-        return Filter(node, node.canonical, self.written, tuple(dict.fromkeys(self.all_warnings(node))))
+        warnings = tuple(dict.fromkeys(self.all_warnings(node)))
+        return Filter(node, node.canonical, self.written, warnings, tuple(self.uses))
 
     def check(self, node: Node) -> None:
         """Refuse what could match everything, and what could not be read again."""
@@ -230,11 +243,14 @@ class _Parser:
                 f"{value} in small letters is a word to look for; write {_AS_WORDS[value]} to combine"
             )
         try:
-            return clauses.clause(field, value, quoted=quoted, near=near)
+            found = clauses.clause(field, value, quoted=quoted, near=near)
         except Mistake as mistake:
             begin = start + min(mistake.offset, max(0, len(value) - 1))
             end = begin + mistake.length if mistake.length else start + len(value)
             self.fail(mistake.message, begin, end, suggestion=mistake.suggestion, cause=mistake)
+        if isinstance(found, Use):
+            self.uses.append(Used(found, start, start + len(value)))
+        return found
 
     def word(self, default: str) -> Node:
         """Read a bare word: refused where it is nearly an operator, with a note where it is a category."""
@@ -315,9 +331,9 @@ class _Parser:
     ) -> NoReturn:
         ending = "" if message.endswith((".", "?")) else "."
         raise errors.BadFilter(
-            _on_one_line(message) + ending,
-            text=_on_one_line(self.written),
+            on_one_line(message) + ending,
+            text=on_one_line(self.written),
             column=start + 1,
             length=max(1, end - start),
-            suggestion=_on_one_line(suggestion) if suggestion else None,
+            suggestion=on_one_line(suggestion) if suggestion else None,
         ) from cause

@@ -106,6 +106,16 @@ class About:
 
 
 @dataclass(frozen=True, slots=True)
+class Use:
+    """A filter of a pack by its name. Before papers are looked at, what it stands for takes its place."""
+
+    pack: str
+    name: str  #: of the filter in the pack; empty: any of its filters
+    version: int | None  #: None: the newest
+    canonical: str
+
+
+@dataclass(frozen=True, slots=True)
 class Not:
     """What must not be."""
 
@@ -133,7 +143,7 @@ class Or:
 
 
 Leaf: TypeAlias = (
-    Text | Person | Category | Identifier | State | Source | Published | Signal | Anywhere | About
+    Text | Person | Category | Identifier | State | Source | Published | Signal | Anywhere | About | Use
 )
 Node: TypeAlias = Leaf | Not | And | Or
 
