@@ -37,6 +37,28 @@ class Pace(Base):
     at: Mapped[datetime] = mapped_column(UtcDateTime)  #: when they were counted; of a pause: its end
 
 
+class Stop(Base):
+    """Mail was stopped: since when, why, and whether that is over. At most one of a kind stands."""
+
+    __tablename__ = "stop"
+
+    id: Mapped[int] = mapped_column(BigKey, primary_key=True)
+    covers: Mapped[str] = mapped_column(String(6))  #: bulk: digests; all: also what people wait for
+    since: Mapped[datetime] = mapped_column(UtcDateTime)
+    said: Mapped[str]  #: why
+    lifted_at: Mapped[datetime | None] = mapped_column(UtcDateTime)
+
+    __table_args__ = (
+        Index(
+            "ix_stop_standing",
+            "covers",
+            unique=True,
+            postgresql_where=text("lifted_at IS NULL"),
+            sqlite_where=text("lifted_at IS NULL"),
+        ),
+    )
+
+
 class Heartbeat(Base):
     """The last sign of life of a role."""
 
@@ -255,6 +277,35 @@ class FilterRow(Base):
     canonical: Mapped[str] = mapped_column(String(2000), unique=True)
 
 
+class PackRow(Base):
+    """A version of a pack: named filters that a group shares. Only ever added."""
+
+    __tablename__ = "pack"
+
+    id: Mapped[int] = mapped_column(BigKey, primary_key=True)
+    name: Mapped[str] = mapped_column(String(40))
+    version: Mapped[int]
+    description: Mapped[str] = mapped_column(default="")
+    filters: Mapped[dict[str, str]] = mapped_column(JSON)  #: canonical filters by name
+    stood_on: Mapped[dict[str, int]] = mapped_column(JSON, default=dict)  #: versions of other packs, then
+    text: Mapped[str]  #: the file
+    published_at: Mapped[datetime] = mapped_column(UtcDateTime)
+
+    __table_args__ = (UniqueConstraint("name", "version"),)
+
+
+class Meaning(Base):
+    """What a filter that uses packs stands for now: a filter without packs, which never changes.
+
+    Digests keep the second, so a letter says the same whatever is published between its attempts.
+    """
+
+    __tablename__ = "meaning"
+
+    filter_id: Mapped[int] = mapped_column(ForeignKey("filter.id"), primary_key=True, autoincrement=False)
+    stands_for_id: Mapped[int] = mapped_column(ForeignKey("filter.id"))
+
+
 class Subscription(Base):
     """One subscriber's interest in one topic."""
 
@@ -352,6 +403,15 @@ class MailIn(Base):
     content: Mapped[bytes] = mapped_column(LargeBinary)
     state: Mapped[MailState] = mapped_column(String(10), index=True)
     reason: Mapped[str] = mapped_column(default="")
+
+
+class Notice(Base):
+    """A provider's notice that was taken in: it may be sent again, and counts once."""
+
+    __tablename__ = "notice"
+
+    id: Mapped[str] = mapped_column(String(100), primary_key=True)  #: the provider's own
+    at: Mapped[datetime] = mapped_column(UtcDateTime, index=True)
 
 
 class PressRow(Base):
