@@ -17,7 +17,7 @@ from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime
 from datetime import time as time_of_day
 from io import BufferedReader
-from itertools import chain
+from itertools import chain, islice
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -25,7 +25,7 @@ from typing import Any
 from sqlalchemy import delete, func, insert, or_, select, update
 from sqlalchemy.orm import Session
 
-from digest import catalog, dumps
+from digest import catalog, dumps, garbage
 from digest.catalog import Tally, one_at_a_time
 from digest.dumps import Header, Problem
 from digest.errors import NotFound, Unreadable
@@ -390,26 +390,19 @@ def store(
     """Put the dump's good records into the catalog, batch by batch."""
     tally, read = Tally(), 0
     reading = dumps.read(file, name=path.name, observed_on=survey.observed_on, format=survey.format)
-    for batch in batches(record for record in reading.records if isinstance(record, Record)):
-        tally += catalog.add(session, batch, dump=row)
+    records = (record for record in reading.records if isinstance(record, Record))
+    is_done = False
+    while not is_done:
+        with garbage.held_off():  # a batch makes tens of thousands of values, and hardly a cycle
+            batch = list(islice(records, BATCH))
+            tally += catalog.add(session, batch, dump=row)
+        is_done = len(batch) < BATCH
         read += len(batch)
         if progress is not None:
             progress(read)
         if read % TRANSACTION == 0 and not wishes.dry_run:
             session.commit()
     return tally
-
-
-def batches(records: Iterator[Record]) -> Iterator[list[Record]]:
-    """Yield the records by hundreds."""
-    batch: list[Record] = []
-    for record in records:
-        batch.append(record)
-        if len(batch) == BATCH:
-            yield batch
-            batch = []
-    if batch:
-        yield batch
 
 
 def concluded(

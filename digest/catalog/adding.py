@@ -8,9 +8,9 @@ makes them one: the elder stays, the other points to it for ever, and nobody is 
 from __future__ import annotations
 
 import hashlib
-import json
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from json.encoder import encode_basestring_ascii
 from typing import Any, cast
 
 from sqlalchemy import JSON, Connection, Table, bindparam, delete, literal, select, text, update
@@ -27,7 +27,6 @@ SHOWN = cast(Table, Shown.__table__)
 
 TITLE = "title"  #: the alias scheme of strict title keys
 LONGEST_KEY = 400
-CHUNK = 500  #: values in one IN (...)
 LOCK = 0xD16E57  #: one writer of the catalog at a time: the advisory lock's number
 
 #: Titles that many papers bear; they say nothing about which paper it is.
@@ -97,9 +96,10 @@ def add(session: Session, records: Sequence[Record], *, dump: DumpRow) -> Tally:
     session.flush()
     one_at_a_time(session)
     batch = Batch(session, dump)
-    batch.gather(records)
-    for record in records:
-        batch.place(record)
+    titled = [(record, title_alias(record)) for record in records]
+    batch.gather(titled)
+    for record, title in titled:
+        batch.place(record, title)
     batch.write()
     return batch.tally()
 
@@ -112,7 +112,8 @@ def one_at_a_time(session: Session) -> None:
 
 def keys_of(record: Record) -> list[Key]:
     """Return the ids of a record, the strongest first."""
-    return sorted(record.ids.items(), key=lambda item: strength(item[0]))
+    keys = list(record.ids.items())
+    return sorted(keys, key=lambda item: strength(item[0])) if len(keys) > 1 else keys
 
 
 def strength(scheme: str) -> int:
@@ -175,36 +176,38 @@ class Batch:
 
     # ── gather ──────────────────────────────────────────────────────────────────────────────────
 
-    def gather(self, records: Sequence[Record]) -> None:
+    def gather(self, titled: Sequence[tuple[Record, Key | None]]) -> None:
         """Fetch every paper that a record of the batch might belong to."""
         wanted: dict[str, set[str]] = {}
-        for record in records:
-            for scheme, value in (*record.ids.items(), title_alias(record) or ("", "")):
+        for record, title in titled:
+            for scheme, value in (*record.ids.items(), *([title] if title else [])):
                 wanted.setdefault(scheme, set()).add(value)
-        wanted.pop("", None)
         for scheme, values in wanted.items():
-            for chunk in chunks(values):
-                query = select(ALIAS.c.value, ALIAS.c.paper_id).where(
-                    ALIAS.c.scheme == scheme, ALIAS.c.value.in_(chunk)
-                )
-                self.owners |= {(scheme, value): paper for value, paper in self.connection.execute(query)}
-        for ids in chunks(set(self.owners.values())):
+            query = select(ALIAS.c.value, ALIAS.c.paper_id).where(
+                ALIAS.c.scheme == scheme, db.among(self.session, ALIAS.c.value, sorted(values))
+            )
+            self.owners |= {(scheme, value): paper for value, paper in self.connection.execute(query)}
+        if ids := sorted(set(self.owners.values())):
             self.gather_papers(ids)
-            if any(record.signals for record in records):
+            if any(record.signals for record, _ in titled):
                 self.gather_signals(ids)
 
     def gather_papers(self, ids: Sequence[int]) -> None:
         """Fetch rows, ids and appearances in this dump."""
-        for row in self.connection.execute(select(PAPER).where(PAPER.c.id.in_(ids))).mappings():
+        for row in self.connection.execute(
+            select(PAPER).where(db.among(self.session, PAPER.c.id, ids))
+        ).mappings():
             columns = dict(row)
             self.papers[row["id"]] = Known(columns.pop("id"), columns)
         query = select(ALIAS.c.paper_id, ALIAS.c.scheme, ALIAS.c.value)
-        for paper, scheme, value in self.connection.execute(query.where(ALIAS.c.paper_id.in_(ids))):
+        for paper, scheme, value in self.connection.execute(
+            query.where(db.among(self.session, ALIAS.c.paper_id, ids))
+        ):
             self.owners[scheme, value] = paper
             if scheme != TITLE:
                 self.papers[paper].ids.setdefault(scheme, set()).add(value)
         here = select(APPEARANCE.c.paper_id).where(
-            APPEARANCE.c.dump_id == self.dump.id, APPEARANCE.c.paper_id.in_(ids)
+            APPEARANCE.c.dump_id == self.dump.id, db.among(self.session, APPEARANCE.c.paper_id, ids)
         )
         for paper in self.connection.scalars(here):
             self.papers[paper].is_told = True
@@ -213,14 +216,14 @@ class Batch:
         """Fetch the latest figure of each signal, to tell a change from a repetition."""
         query = (
             select(SIGNAL.c.paper_id, SIGNAL.c.name, SIGNAL.c.value)
-            .where(SIGNAL.c.paper_id.in_(ids), SIGNAL.c.source == self.dump.source)
+            .where(db.among(self.session, SIGNAL.c.paper_id, ids), SIGNAL.c.source == self.dump.source)
             .order_by(SIGNAL.c.observed_at)
         )
         self.latest |= {(paper, name): value for paper, name, value in self.connection.execute(query)}
 
     # ── decide ──────────────────────────────────────────────────────────────────────────────────
 
-    def place(self, record: Record) -> None:
+    def place(self, record: Record, title: Key | None) -> None:
         """Find the paper a record belongs to, or begin one, and note what it adds."""
         row = row_of(
             record,
@@ -228,7 +231,6 @@ class Batch:
             is_history=self.dump.is_history,
             is_sample=self.dump.is_sample,
         )
-        title = title_alias(record)
         paper = self.paper_of(record, title)
         if paper is None:
             self.begun += 1
@@ -398,11 +400,14 @@ def copy(connection: Connection, table: Table, rows: Sequence[Row]) -> None:
     """Insert rows into PostgreSQL with COPY, which takes half as long as INSERT does here."""
     columns = [table.c[name] for name in rows[0]]
     names = ", ".join(f'"{column.name}"' for column in columns)
-    encoded = [column.name for column in columns if isinstance(column.type, JSON)]
+    lists = [[row[column.name] for row in rows] for column in columns]
+    for place, column in enumerate(columns):
+        if isinstance(column.type, JSON):
+            lists[place] = list(map(as_json, lists[place]))
     cursor: Any = connection.connection.cursor()
     with cursor, cursor.copy(f'COPY "{table.name}" ({names}) FROM STDIN') as stream:
-        for row in rows:
-            stream.write_row([*(row | {name: json.dumps(row[name]) for name in encoded}).values()])
+        for values in zip(*lists, strict=True):
+            stream.write_row(values)
 
 
 def insert_plainly(connection: Connection, table: Table, rows: Sequence[Row]) -> None:
@@ -414,10 +419,18 @@ def insert_plainly(connection: Connection, table: Table, rows: Sequence[Row]) ->
     lists = [[row[column.name] for row in rows] for column in columns]
     for place, column in enumerate(columns):
         written = column.type.dialect_impl(dialect).bind_processor(dialect)
-        if written is not None:
-            lists[place] = list(map(written, lists[place]))
+        if isinstance(column.type, JSON):
+            lists[place] = list(map(as_json, lists[place]))
+        elif written is not None:  # of a moment or a day that all share, once
+            known = {value: written(value) for value in set(lists[place])}
+            lists[place] = [known[value] for value in lists[place]]
     values = list(zip(*lists, strict=True))
     connection.exec_driver_sql(f'INSERT INTO "{table.name}" ({names}) VALUES ({places})', values)  # noqa: S608
+
+
+def as_json(texts: Sequence[str]) -> str:
+    """Return a list of texts as `json.dumps` writes it, in a quarter of its time."""
+    return f"[{', '.join(map(encode_basestring_ascii, texts))}]"
 
 
 def repoint(session: Session, younger: int, elder: int) -> None:
@@ -445,10 +458,3 @@ def move(
     )
     connection.execute(statement)
     connection.execute(delete(table).where(table.c.paper_id == younger))
-
-
-def chunks(values: Collection[Any]) -> Iterator[Sequence[Any]]:
-    """Yield the values by hundreds, in a fixed order."""
-    ordered = sorted(values)
-    for start in range(0, len(ordered), CHUNK):
-        yield ordered[start : start + CHUNK]
