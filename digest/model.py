@@ -218,6 +218,25 @@ class SignalRow(Base):
     value: Mapped[float]
 
 
+class ChangeKind(StrEnum):
+    """What may become of a paper after it was told of."""
+
+    WITHDRAWN = "withdrawn"  #: taken back by its authors
+    PUBLISHED = "published"  #: a journal took it
+    REWRITTEN = "rewritten"  #: a new version that changed much
+
+
+class ChangeRow(Base):
+    """What became of a paper that the catalog had: each kind once."""
+
+    __tablename__ = "change"
+
+    paper_id: Mapped[int] = mapped_column(ForeignKey("paper.id", ondelete="CASCADE"), primary_key=True)
+    kind: Mapped[ChangeKind] = mapped_column(String(10), primary_key=True)
+    seen_at: Mapped[datetime] = mapped_column(UtcDateTime, index=True)
+    says: Mapped[str]  #: where it was published, what it is called now, why it was taken back
+
+
 # ── the people ──────────────────────────────────────────────────────────────────────────────────
 
 
@@ -527,5 +546,19 @@ class Shown(Base):
     paper_id: Mapped[int] = mapped_column(BigKey, primary_key=True, autoincrement=False, index=True)
     delivery_id: Mapped[int] = mapped_column(BigKey)
     shown_on: Mapped[date]
+
+    __table_args__ = ({"sqlite_with_rowid": False},)
+
+
+class Told(Base):
+    """A subscriber who was sent a paper has been told what became of it: each kind once."""
+
+    __tablename__ = "told"
+
+    subscriber_id: Mapped[int] = mapped_column(BigKey, primary_key=True, autoincrement=False)
+    paper_id: Mapped[int] = mapped_column(BigKey, primary_key=True, autoincrement=False, index=True)
+    kind: Mapped[ChangeKind] = mapped_column(String(10), primary_key=True)
+    delivery_id: Mapped[int] = mapped_column(BigKey, index=True)
+    told_on: Mapped[date]
 
     __table_args__ = ({"sqlite_with_rowid": False},)

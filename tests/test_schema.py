@@ -42,6 +42,7 @@ def promise(table: str, *columns: str, says: str) -> Promise:
 PROMISES = [
     promise("alias", "scheme", "value", says="an id of the world belongs to one paper"),
     promise("appearance", "dump_id", "paper_id", says="a paper stands in a dump once"),
+    promise("change", "paper_id", "kind", says="what becomes of a paper is noted once"),
     promise("delivery", "dedupe_key", says="a letter that is not a digest is written once"),
     promise("delivery", "subscriber_id", "edition", says="an edition reaches a subscriber once"),
     promise("dump", "sha256", says="the same dump is loaded once"),
@@ -59,6 +60,7 @@ PROMISES = [
     promise("subscriber", "email_key", says="one person is one subscriber"),
     promise("subscription", "subscriber_id", "name", says="a subscriber has one topic of a name"),
     promise("suppression", "hmac", says="an address is suppressed once"),
+    promise("told", "subscriber_id", "paper_id", "kind", says="what became of a paper is told once"),
 ]
 
 
