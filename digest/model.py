@@ -102,6 +102,7 @@ class DumpRow(Base):
     unchanged: Mapped[int] = mapped_column(default=0)
     rejected: Mapped[int] = mapped_column(default=0)
     missing: Mapped[int | None]  #: papers it lacks by its own count; 0: it breaks off, nobody knows where
+    usual: Mapped[int | None]  #: papers usual on its weekday, where it holds far fewer
     observed_at: Mapped[datetime] = mapped_column(UtcDateTime)  #: the moment its figures hold for
     seen_at: Mapped[datetime | None] = mapped_column(
         UtcDateTime
@@ -234,7 +235,7 @@ class ChangeRow(Base):
     paper_id: Mapped[int] = mapped_column(ForeignKey("paper.id", ondelete="CASCADE"), primary_key=True)
     kind: Mapped[ChangeKind] = mapped_column(String(10), primary_key=True)
     seen_at: Mapped[datetime] = mapped_column(UtcDateTime, index=True)
-    says: Mapped[str]  #: where it was published, what it is called now, why it was taken back
+    says: Mapped[str]  #: where it was published, what it was called before, why it was taken back
 
 
 # ── the people ──────────────────────────────────────────────────────────────────────────────────
