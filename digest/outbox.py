@@ -276,6 +276,8 @@ def refusal(
 
 def is_wanted(delivery: Claimed, reader: Reader | None) -> bool:
     """Return whether its subscriber, as they are now, may be sent this letter."""
+    if delivery.letter == "invite":
+        return reader is not None and reader.state is SubscriberState.PENDING
     match reader.state if reader else None:
         case None:  # a stranger's question is answered; the digest of somebody removed is not sent
             return delivery.edition is None
@@ -284,7 +286,7 @@ def is_wanted(delivery: Claimed, reader: Reader | None) -> bool:
         case SubscriberState.PAUSED:
             return delivery.edition is None and delivery.letter != "quiet"
         case SubscriberState.PENDING:
-            return delivery.letter in {"confirm", "reminder", "invite"}
+            return delivery.letter in {"confirm", "reminder"}
         case SubscriberState.UNSUBSCRIBED:
             return delivery.letter not in {"digest", "welcome", "quiet"}
 
@@ -400,6 +402,13 @@ def put_back(
         "leased_until": None,
     }
     return changed(session, putting.values(**values))
+
+
+def withdraw(session: Session, dedupe_key: str, reason: str, *, now: datetime) -> None:
+    """Take back a letter that still waits, if there is one of that key."""
+    waiting = and_(DELIVERY.c.dedupe_key == dedupe_key, DELIVERY.c.state == DeliveryState.QUEUED)
+    values = {"state": DeliveryState.SUPPRESSED, "reason": reason, "settled_at": now}
+    changed(session, update(DELIVERY).where(waiting).values(**values))
 
 
 def remark(session: Session, delivery_id: int, reason: str, *, lease: str) -> None:

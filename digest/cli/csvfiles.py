@@ -33,13 +33,22 @@ def read(
         str | None,
         typer.Option("--consent", metavar="TEXT", help="How the active ones agreed.", show_default=False),
     ] = None,
+    invited_by: Annotated[
+        str,
+        typer.Option(
+            "--invited-by",
+            metavar="TEXT",
+            help="Who put the pending ones on the list, as their invitation says it.",
+            show_default=False,
+        ),
+    ] = "",
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Read and report; change nothing.")] = False,
     now: Now = None,
     as_json: AsJson = False,
 ) -> None:
     """Import subscribers from a CSV file.
 
-    A bad row is told with its line and does not stop the good ones. Rows with state active need --consent, else they come in as pending. Whoever has left stays away.
+    A bad row is told with its line and does not stop the good ones. Rows with state active need --consent, else they come in as pending, and each is asked once by mail, one a minute. Whoever has left stays away.
     """
     from digest import subscriptions
 
@@ -50,12 +59,16 @@ def read(
         screen.progress("Importing") as done,
     ):
         rows = subscriptions.rows_in(cast(TextIO, counted(file, done.to)))
-        imported = subscriptions.import_rows(session, house.site, rows, consent=consent, now=clock(now))
+        imported = subscriptions.import_rows(
+            session, house.site, rows, consent=consent, invited_by=invited_by, now=clock(now)
+        )
         if dry_run:
             session.rollback()
         else:
             session.commit()
-    report = {name: getattr(imported, name) for name in ("added", "updated", "unchanged", "rejected")}
+    report = {
+        name: getattr(imported, name) for name in ("added", "updated", "unchanged", "invited", "rejected")
+    }
     report["problems"] = [{"line": one.line, "reason": one.reason} for one in imported.problems]
     if as_json:
         screen.document(report)
@@ -94,7 +107,8 @@ def counted(lines: TextIO, done: Callable[[int], None]) -> Iterator[str]:
 
 def show(report: dict[str, Any], *, dry_run: bool) -> None:
     """Show an import to a person."""
-    figures = ", ".join(f"{report[name]:,} {name}" for name in ("added", "updated", "unchanged", "rejected"))
+    names = ["added", "updated", "unchanged", *(["invited"] if report["invited"] else []), "rejected"]
+    figures = ", ".join(f"{report[name]:,} {name}" for name in names)
     screen.tell(f"Would be: {figures}." if dry_run else f"{figures}.")
     for problem in report["problems"][:PROBLEMS_SHOWN]:
         screen.say(f"  line {problem['line']}: {screen.visible(problem['reason'])}")

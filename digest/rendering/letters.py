@@ -53,7 +53,10 @@ class Copy:
 KINDS: Mapping[str, tuple[str, ...]] = {
     "confirm": ("confirm_url",),
     "reminder": ("confirm_url",),  #: once, after a day
-    "invite": ("confirm_url",),  #: to somebody an operator imported; may name `topics`
+    "invite": (
+        "confirm_url",
+        "unsubscribe_url",
+    ),  #: to whom an operator imported; may name `topics` and who it is `by`
     "welcome": ("manage_url", "unsubscribe_url"),  #: may show `cards` (Card.to_json)
     "settings": ("manage_url", "unsubscribe_url"),  #: to somebody who subscribed again
     "manage": ("manage_url", "unsubscribe_url"),  #: to somebody who asked for their link
@@ -80,6 +83,9 @@ UNSAID: Mapping[str, Any] = {
     "topics": (),
     "until": "",
     "about": "",
+    "asked_at": "",
+    "by": "",
+    "days": 14,
     "nearest": None,
     "since": "",
     "facts": (),
@@ -106,7 +112,7 @@ def letter(templates: Templates, kind: str, context: Mapping[str, Any]) -> Lette
 
 #: What differs from one copy of a letter to the next: links and a few words, set as they are given.
 VARIES = (
-    "subject", "email", "next_due", "until",
+    "subject", "email", "next_due", "until", "asked_at",
     "confirm_url", "manage_url", "unsubscribe_url", "undo_url",
 )  # fmt: skip
 
@@ -153,6 +159,8 @@ def derived(kind: str, context: Mapping[str, Any]) -> dict[str, Any]:
         made["manage_url"] = way(site, subscriber, epoch, key=key)
         made["unsubscribe_url"] = links.unsubscribe_url(site, subscriber, epoch, key=key)
         made["undo_url"] = made["unsubscribe_url"]  # the page of somebody who left offers the way back
+    if context.get("dated_at"):
+        made["asked_at"] = words.day_and_hour(context["dated_at"])
     if context.get("next_due_at"):
         due, now = (moment(context[name]) for name in ("next_due_at", "dated_at"))
         made["next_due"] = words.moment_in_words(due, context.get("timezone", "UTC"), seen_from=now)

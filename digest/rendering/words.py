@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import textwrap
 from collections.abc import Iterator, Sequence
-from datetime import date, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta
 from functools import partial
 from gettext import NullTranslations
 from math import ceil
@@ -51,6 +51,12 @@ def day_in_words(day: date) -> str:
 def short_day(day: date) -> str:
     """Return `20 Nov 2026`."""
     return f"{day.day} {MONTHS[day.month - 1][:3]} {day.year}"
+
+
+def day_and_hour(moment: datetime) -> str:
+    """Return `20 November 2026, 07:12 UTC`."""
+    there = moment.astimezone(UTC)
+    return f"{day_in_words(there.date())}, {there:%H:%M} UTC"
 
 
 def moment_in_words(moment: datetime, timezone: str, *, seen_from: datetime) -> str:

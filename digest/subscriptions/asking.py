@@ -25,7 +25,8 @@ from digest.links import Site, unseal
 from digest.model import Confirmation, Consent, Subscriber, SubscriberState
 from digest.rendering import words
 from digest.rendering.cards import Card
-from digest.subscriptions import people
+from digest.subscriptions import inviting, people
+from digest.subscriptions.filters import Books
 
 LIFETIME = timedelta(hours=48)
 REMINDED_AFTER = timedelta(hours=24)
@@ -96,7 +97,7 @@ def check_policy(email: str, may_sign_up: Collection[str] | None) -> None:
 
 def wishes_json(session: Session, topics: Mapping[str, str], schedule: Schedule | None) -> str:
     """Return what was asked for, checked, as the confirmation keeps it."""
-    people.checked_topics(topics, session)
+    people.checked_topics(topics, Books(session))
     wishes: dict[str, Any] = {}
     if topics:
         wishes["topics"] = dict(topics)
@@ -121,7 +122,9 @@ def pending(session: Session, address: addresses.Address, now: datetime) -> Subs
 
 def is_capped(session: Session, subscriber_id: int, now: datetime) -> bool:
     """Return whether the address was asked often enough lately."""
-    theirs = select(func.count()).where(Confirmation.subscriber_id == subscriber_id)
+    theirs = select(func.count()).where(
+        Confirmation.subscriber_id == subscriber_id, Confirmation.wishes != inviting.INVITED
+    )
     return any(
         (session.scalar(theirs.where(Confirmation.made_at > now - window)) or 0) >= most
         for most, window in CAPS
@@ -137,6 +140,7 @@ def put_confirmation(
     )
     session.add(confirmation)
     session.flush()
+    inviting.withdraw(session, site, subscriber.email_key, now=now)
     outbox.put_letter(
         session,
         letter="confirm",
@@ -183,13 +187,15 @@ def send_link(session: Session, site: Site, subscriber: Subscriber, now: datetim
 def remind_unanswered(session: Session, site: Site, now: datetime) -> int:
     """Write once more to those who have not answered for a day; return to how many.
 
-    One reminder is all that an address ever gets, however often somebody asks for it.
+    One reminder is all that an address ever gets, however often somebody asks for it; who was invited
+    has asked for nothing, and gets none.
     """
     unanswered = (
         select(Confirmation.id, Confirmation.expires_at, Subscriber.id, Subscriber.email)
         .join(Subscriber, Subscriber.id == Confirmation.subscriber_id)
         .where(
             Confirmation.used_at.is_(None),
+            Confirmation.wishes != inviting.INVITED,
             Confirmation.made_at <= now - REMINDED_AFTER,
             Confirmation.expires_at > now,
             Subscriber.state == SubscriberState.PENDING,

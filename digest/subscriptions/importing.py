@@ -23,7 +23,7 @@ from digest.editions import Schedule
 from digest.errors import BadField, BadFilter, UsageError
 from digest.links import Site
 from digest.model import Consent, FilterRow, Subscriber, SubscriberState, Subscription
-from digest.subscriptions import people
+from digest.subscriptions import inviting, people
 
 COLUMNS = ("email", "name", "cadence", "at", "timezone", "state", "topics", "packs")
 AT_ONCE = 500  #: rows looked up and written together
@@ -55,6 +55,7 @@ class Imported:
     added: int = 0
     updated: int = 0
     unchanged: int = 0
+    invited: int = 0  #: of the pending ones; asked once, whatever is imported again
     problems: list[Problem] = field(default_factory=list)
 
     @property
@@ -87,12 +88,14 @@ def import_rows(
     rows: Iterable[Row],
     *,
     consent: str | None = None,
+    invited_by: str = "",
     now: datetime,
 ) -> Imported:
     """Add and update subscribers from `rows`; `consent` says how the active ones agreed.
 
-    Without it they come in pending. Lines are counted as in the file where `rows` can tell
-    (a `csv.DictReader`), else with the header as line 1.
+    Without it they come in pending, and each is asked once; `invited_by` says who put them on the list.
+    Lines are counted as in the file where `rows` can tell (a `csv.DictReader`), else with the header as
+    line 1.
     """
     done = Imported()
     waiting: dict[str, Wanted] = {}
@@ -103,10 +106,10 @@ def import_rows(
             done.reject(line, str(error))
             continue
         if wanted.address.key in waiting or len(waiting) == AT_ONCE:  # twice in one file: in order
-            write(session, site, waiting, consent, now, done)
+            write(session, site, waiting, consent, invited_by, now, done)
             waiting = {}
         waiting[wanted.address.key] = wanted
-    write(session, site, waiting, consent, now, done)
+    write(session, site, waiting, consent, invited_by, now, done)
     done.problems.sort(key=lambda problem: problem.line)
     return done
 
@@ -209,6 +212,7 @@ def write(
     site: Site,
     waiting: Mapping[str, Wanted],
     consent: str | None,
+    invited_by: str,
     now: datetime,
     done: Imported,
 ) -> None:
@@ -233,6 +237,13 @@ def write(
             done.unchanged += 1
     insert_all(session, new, consent, now)
     done.added += len(new)
+    asked = [
+        key
+        for key, wanted in waiting.items()
+        if wanted.state == SubscriberState.PENDING and wanted.address.email not in barred
+    ]
+    if asked:
+        done.invited += inviting.invite(session, site, asked, by=invited_by, now=now)
 
 
 def standing(session: Session, keys: Iterable[str]) -> list[Any]:

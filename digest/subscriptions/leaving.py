@@ -22,10 +22,13 @@ UNSENT = (DeliveryState.QUEUED, DeliveryState.CLAIMED)
 def unsubscribe(session: Session, site: Site, subscriber: Subscriber, *, now: datetime) -> bool:
     """Let a subscriber leave, at once; a goodbye letter offers the way back. False if they had left.
 
+    Who never confirmed has no way back to be offered, and gets no letter.
     What waits in the outbox is dropped by the delivery, which looks at the state before it sends.
     """
     if not leave(session, subscriber, now=now):
         return False
+    if subscriber.confirmed_at is None:
+        return True
     outbox.put_letter(
         session,
         letter="goodbye",
