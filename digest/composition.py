@@ -39,6 +39,15 @@ class Section:
     more: int = 0  #: further papers that matched, left out by the cap
 
 
+class FollowUp(NamedTuple):
+    """What became of a paper that the reader was sent before. No showing: they have had it."""
+
+    paper: int
+    kind: str  #: withdrawn, published or rewritten
+    title: str
+    says: str  #: where it was published, what it was called before, why it was taken back
+
+
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Digest:
     """The decision kept with a delivery: which papers, under which topic, in which order."""
@@ -46,6 +55,8 @@ class Digest:
     sections: tuple[Section, ...]
     checked: int  #: papers looked at for this edition
     is_catch_up: bool = False  #: the first one after a leave
+    matched: int = 0  #: of a catch-up: papers that could have been in it, those that are among them
+    news: tuple[FollowUp, ...] = ()  #: about papers of earlier digests
 
     @property
     def papers(self) -> tuple[int, ...]:
@@ -55,8 +66,10 @@ class Digest:
     def to_json(self) -> str:
         """Return the compact form that the outbox stores."""
         sections = [[s.topic, s.filter_id, s.papers, s.more] for s in self.sections]
-        kept = {"sections": sections, "checked": self.checked}
-        return COMPACT(kept | {"catch_up": True} if self.is_catch_up else kept)
+        kept: dict[str, object] = {"sections": sections, "checked": self.checked}
+        if self.is_catch_up:
+            kept |= {"catch_up": True, "matched": self.matched}
+        return COMPACT(kept | {"news": self.news} if self.news else kept)
 
     @classmethod
     def from_json(cls, text: str) -> Digest:
@@ -66,7 +79,13 @@ class Digest:
             Section(topic=topic, filter_id=filter_id, papers=tuple(papers), more=more)
             for topic, filter_id, papers, more in stored["sections"]
         )
-        return cls(sections=sections, checked=stored["checked"], is_catch_up=stored.get("catch_up", False))
+        return cls(
+            sections=sections,
+            checked=stored["checked"],
+            is_catch_up=stored.get("catch_up", False),
+            matched=stored.get("matched", 0),
+            news=tuple(FollowUp(*one) for one in stored.get("news", ())),
+        )
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -242,6 +261,14 @@ def settle(wishes: Sequence[Wish], picked: Mapping[int, int], found: int, per_to
             sizes[home] += 1
         homes[home].append(number)
     return homes
+
+
+def matching(wishes: Sequence[Wish], eligible: int, shown: Collection[int]) -> int:
+    """Return how many eligible papers a digest of these wishes could show, however many it has room for."""
+    wanted = 0
+    for wish in wishes:
+        wanted |= wish.choice.matches
+    return (wanted & eligible & ~bits(shown)).bit_count()
 
 
 def common(wishes: Sequence[Wish]) -> int:

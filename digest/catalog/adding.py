@@ -13,17 +13,18 @@ from dataclasses import dataclass, field
 from json.encoder import encode_basestring_ascii
 from typing import Any, cast
 
-from sqlalchemy import JSON, Connection, Table, bindparam, delete, literal, select, text, update
+from sqlalchemy import JSON, Connection, Table, bindparam, select, text, update
 from sqlalchemy.orm import Session
 
 from digest import db
+from digest.catalog.changing import changes, is_journal, is_publication
 from digest.catalog.enriching import Row, enriched, row_of
-from digest.model import Alias, Appearance, DumpRow, PaperRow, Shown, SignalRow
+from digest.catalog.merging import repoint
+from digest.model import Alias, Appearance, ChangeKind, ChangeRow, DumpRow, PaperRow, SignalRow
 from digest.papers import STRENGTH, Record, fold, title_key
 
 PAPER, ALIAS = cast(Table, PaperRow.__table__), cast(Table, Alias.__table__)
 APPEARANCE, SIGNAL = cast(Table, Appearance.__table__), cast(Table, SignalRow.__table__)
-SHOWN = cast(Table, Shown.__table__)
 
 TITLE = "title"  #: the alias scheme of strict title keys
 LONGEST_KEY = 400
@@ -172,6 +173,7 @@ class Batch:
         self.signals: dict[tuple[int, str], float] = {}
         self.latest: dict[tuple[int, str], float] = {}
         self.merged: dict[int, int] = {}
+        self.changes: dict[tuple[int, ChangeKind], str] = {}  #: what became of stored papers
         self.begun = 0  #: papers begun in this batch
 
     # ── gather ──────────────────────────────────────────────────────────────────────────────────
@@ -260,6 +262,8 @@ class Batch:
         """Make two papers one; the elder stays."""
         elder, younger = sorted((one, other), key=seniority)
         self.enrich(elder, younger.row)
+        for value in younger.ids.get("doi", ()):
+            self.note_doi(elder, value)
         for scheme, values in younger.ids.items():
             elder.ids.setdefault(scheme, set()).update(values)
         elder.is_told = elder.is_told or younger.is_told
@@ -279,13 +283,27 @@ class Batch:
         """Add what another row knows better."""
         better = enriched(paper.row, row)
         if better != paper.row:
+            for kind, says in changes(paper.row, better, row):
+                self.note(paper, kind, says)
             paper.row = better
             paper.is_changed = paper.is_richer = True
+
+    def note(self, paper: Known, kind: ChangeKind, says: str) -> None:
+        """Note what became of a paper that was stored before; what history tells is no news."""
+        if paper.id > 0 and not self.dump.is_history:
+            self.changes.setdefault((paper.id, kind), says)
+
+    def note_doi(self, paper: Known, doi: str) -> None:
+        """Note that a paper is published, if this is the first that says so."""
+        if "doi" not in paper.ids and is_publication(doi) and not is_journal(paper.row["journal"]):
+            self.note(paper, ChangeKind.PUBLISHED, f"doi:{doi}")
 
     def claim(self, paper: Known, key: Key) -> None:
         """Note that an id belongs to the paper, unless it belongs to another."""
         if key in self.owners:
             return
+        if key[0] == "doi":
+            self.note_doi(paper, key[1])
         self.owners[key] = self.aliases[key] = paper.id
         paper.is_richer = True
         if key[0] != TITLE:
@@ -318,6 +336,7 @@ class Batch:
         )
         self.write_appearances(ids)
         self.write_signals(ids)
+        self.write_changes()
 
     def survivor(self, paper: int) -> int:
         """Return the paper that remains of one that may itself have been merged further."""
@@ -371,6 +390,20 @@ class Batch:
             ),
             rows,
         )
+
+    def write_changes(self) -> None:
+        """Remember what became of papers, each kind the first time."""
+        rows = [
+            {
+                "paper_id": self.survivor(paper),
+                "kind": kind,
+                "seen_at": self.dump.seen_at or self.dump.observed_at,
+                "says": says,
+            }
+            for (paper, kind), says in self.changes.items()
+        ]
+        if rows:
+            self.connection.execute(db.upsert(self.session, ChangeRow).on_conflict_do_nothing(), rows)
 
     def tally(self) -> Tally:
         """Count the papers of the batch by what happened to them."""
@@ -431,30 +464,3 @@ def insert_plainly(connection: Connection, table: Table, rows: Sequence[Row]) ->
 def as_json(texts: Sequence[str]) -> str:
     """Return a list of texts as `json.dumps` writes it, in a quarter of its time."""
     return f"[{', '.join(map(encode_basestring_ascii, texts))}]"
-
-
-def repoint(session: Session, younger: int, elder: int) -> None:
-    """Make everything that was the younger paper's the elder's: ids, showings, figures, places."""
-    connection = session.connection()
-    connection.execute(update(ALIAS).where(ALIAS.c.paper_id == younger).values(paper_id=elder))
-    move(session, Shown, SHOWN, ["subscriber_id", "paper_id"], younger, elder)
-    move(session, Appearance, APPEARANCE, ["dump_id", "paper_id"], younger, elder)
-    move(session, SignalRow, SIGNAL, ["paper_id", "source", "name", "observed_at"], younger, elder)
-    both = PAPER.c.id == younger, PAPER.c.merged_into == younger
-    connection.execute(update(PAPER).where(both[0] | both[1]).values(merged_into=elder))
-
-
-def move(
-    session: Session, row: type[db.Base], table: Table, key: list[str], younger: int, elder: int
-) -> None:
-    """Give the younger paper's rows of a table to the elder, which keeps its own where both have one."""
-    connection = session.connection()
-    columns = [column.name for column in table.columns]
-    theirs = select(*(literal(elder) if name == "paper_id" else table.c[name] for name in columns)).where(
-        table.c.paper_id == younger
-    )
-    statement = (
-        db.upsert(session, row).from_select(columns, theirs).on_conflict_do_nothing(index_elements=key)
-    )
-    connection.execute(statement)
-    connection.execute(delete(table).where(table.c.paper_id == younger))
