@@ -147,6 +147,7 @@ class Claimed:
     in_doubt: int
     message_id: str | None
     content_hash: str | None
+    reason: str  #: what it waited for last
     lease: str
 
     @property
@@ -270,7 +271,11 @@ def refusal(
     if not is_wanted(delivery, reader):
         return DeliveryState.SUPPRESSED, f"the subscriber is {reader.state if reader else 'removed'}"
     if delivery.expires_at <= now:
-        return DeliveryState.EXPIRED, f"too late: it expired at {delivery.expires_at:%Y-%m-%d %H:%M} UTC"
+        waited = f"; it had waited: {delivery.reason}" if delivery.reason else ""
+        return (
+            DeliveryState.EXPIRED,
+            f"too late: it expired at {delivery.expires_at:%Y-%m-%d %H:%M} UTC{waited}",
+        )
     return None
 
 
@@ -409,6 +414,38 @@ def withdraw(session: Session, dedupe_key: str, reason: str, *, now: datetime) -
     waiting = and_(DELIVERY.c.dedupe_key == dedupe_key, DELIVERY.c.state == DeliveryState.QUEUED)
     values = {"state": DeliveryState.SUPPRESSED, "reason": reason, "settled_at": now}
     changed(session, update(DELIVERY).where(waiting).values(**values))
+
+
+def postpone(session: Session, *, lane: Lane, until: datetime, reason: str, now: datetime, limit: int) -> int:
+    """Let due letters of a lane that nobody holds wait until then; return how many, at most `limit`.
+
+    What is too late by now stays due, so that it ends here and now. Nothing waits beyond its expiry.
+    """
+    idle = (DELIVERY.c.state == DeliveryState.QUEUED, DELIVERY.c.due_at <= now, DELIVERY.c.expires_at > now)
+    some = (
+        select(DELIVERY.c.id)
+        .where(IS_OPEN, DELIVERY.c.lane == lane, *idle)
+        .order_by(DELIVERY.c.due_at)
+        .limit(limit)
+        .with_for_update(skip_locked=True)
+    )
+    moment = literal(until, db.UtcDateTime)
+    values = {
+        "reason": reason[:500],
+        "due_at": case((DELIVERY.c.expires_at < until, DELIVERY.c.expires_at), else_=moment),
+    }
+    return (
+        session.connection()
+        .execute(update(DELIVERY).where(DELIVERY.c.id.in_(some)).values(**values))
+        .rowcount
+    )
+
+
+def hasten(session: Session, *, reason: str, now: datetime) -> int:
+    """Make due again what waits for a reason that begins like this; return how many letters that are."""
+    theirs = (DELIVERY.c.state == DeliveryState.QUEUED, DELIVERY.c.reason.startswith(reason, autoescape=True))
+    hastening = update(DELIVERY).where(IS_OPEN, *theirs, DELIVERY.c.due_at > now)
+    return session.connection().execute(hastening.values(due_at=now, reason="")).rowcount
 
 
 def remark(session: Session, delivery_id: int, reason: str, *, lease: str) -> None:

@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import os
 import secrets
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from email.utils import parseaddr
+from functools import partial
 from pathlib import Path
 from typing import Any, Literal
 from urllib.parse import urlsplit
 
-from pydantic import Field, SecretStr, ValidationError, field_validator
+from pydantic import Field, SecretStr, ValidationError, ValidationInfo, field_validator
 from pydantic_settings import (
     BaseSettings,
     EnvSettingsSource,
@@ -23,11 +24,11 @@ from pydantic_settings import (
     TomlConfigSettingsSource,
 )
 
-from digest import transport
+from digest import rates, transport
+from digest.editions import zone_in
 from digest.errors import BadField
 from digest.links import Site
-from digest.rates import Rate
-from digest.rates import parse as parse_rates
+from digest.rates import Rules
 
 PREFIX = "DIGEST_"
 LOCAL_URL = "http://127.0.0.1:8000"
@@ -45,6 +46,14 @@ class Settings(BaseSettings):
     broker_url: SecretStr | None = Field(default=None, description="Redis for the Celery workers.")
     mail_url: SecretStr | None = Field(default=None, description="Where mail goes.")
     rates: str = Field(default="", description="How fast mail may go; empty: as fast as it can.")
+    send_hours: str = Field(default="", description="The hours in which digests go out; empty: all day.")
+    warm_up: str = Field(default="", description="The first day of a new sender's slow start.")
+    canary: str = Field(default="", description="The share of an edition that goes ahead, and for how long.")
+    stop_at: str = Field(
+        default="bounces 10%, complaints 0.5%, deferred 50%, policy 20%",
+        description="Shares of mail that go wrong at which all of it is stopped.",
+    )
+    timezone: str = Field(default="UTC", description="The operator's own: of send hours and warm-up days.")
     base_url: str = Field(default=LOCAL_URL, description="Our address on the web.")
     sender: str = Field(default=LOCAL_SENDER, description="The From of every letter.")
     site_name: str = Field(default="Digest", description="The name on pages and letters.")
@@ -93,16 +102,28 @@ class Settings(BaseSettings):
             return value
         if not {urlsplit(url).scheme for url in transport.parted(value.get_secret_value())} <= servers:
             raise ValueError("write smtp://host:587?starttls=true, lmtp://host:24 or maildir:///path")
+        try:
+            rates.servers_in(transport.shares(value.get_secret_value()))
+        except BadField as error:
+            raise ValueError(str(error).partition(": ")[2]) from None
         return value
 
-    @field_validator("rates")
+    @field_validator("rates", "send_hours", "warm_up", "canary", "stop_at", "timezone")
     @classmethod
-    def check_rates(cls, value: str) -> str:
-        """Refuse what is no rate."""
+    def check_pace(cls, value: str, info: ValidationInfo) -> str:
+        """Refuse what cannot be read."""
+        reads: dict[str | None, Callable[[str], object]] = {
+            "rates": rates.parse,
+            "send_hours": partial(rates.hours_in, zone="UTC"),
+            "warm_up": partial(rates.warm_up_in, zone="UTC"),
+            "canary": rates.canary_in,
+            "stop_at": rates.brakes_in,
+            "timezone": zone_in,
+        }
         try:
-            parse_rates(value)
+            reads[info.field_name](value)
         except BadField as error:
-            raise ValueError(str(error).removeprefix("DIGEST_RATES: ")) from None
+            raise ValueError(str(error).partition(": ")[2]) from None
         return value
 
     @field_validator("signup")
@@ -184,9 +205,17 @@ class Settings(BaseSettings):
         return self.templates_dir or self.data_dir / "templates"
 
     @property
-    def limits(self) -> tuple[Rate, ...]:
-        """Return how fast mail may go."""
-        return parse_rates(self.rates)
+    def limits(self) -> Rules:
+        """Return how fast mail may go, and when not at all."""
+        return Rules(
+            rates=rates.parse(self.rates),
+            at_once=rates.at_once_in(self.rates),
+            servers=rates.servers_in(transport.shares(self.mail)),
+            hours=rates.hours_in(self.send_hours, self.timezone),
+            warm_up=rates.warm_up_in(self.warm_up, self.timezone),
+            canary=rates.canary_in(self.canary),
+            brakes=rates.brakes_in(self.stop_at),
+        )
 
     @property
     def is_sample_allowed(self) -> bool:

@@ -6,20 +6,21 @@ import json
 import logging
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
 from digest import bounces, db, failpoints, garbage, outbox, presses, rates, showings
+from digest.delivery.gates import Gate
 from digest.delivery.writing import Desk, Written, write
 from digest.errors import NotFound
 from digest.links import Site
 from digest.model import DeliveryState, FilterRow, Lane
 from digest.outbox import Claimed, Tried
 from digest.press import Press
-from digest.rates import Rate
+from digest.rates import Rules, Wait
 from digest.rendering import Templates
 from digest.rendering.dkim import Signer
 from digest.transport import Outcome, Transport, Verdict
@@ -28,6 +29,7 @@ log = logging.getLogger(__name__)
 
 WINDOWS_AT_ONCE = 10  #: claimed together, so that a window costs a tenth of a claim
 PAUSE = timedelta(seconds=60)  #: before a server that did not answer is asked again
+UNLIMITED = Rules()
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -51,7 +53,7 @@ def deliver(
     transport: Transport,
     clock: Callable[[], datetime],
     signers: Sequence[Signer] = (),
-    limits: Sequence[Rate] = (),
+    limits: Rules = UNLIMITED,
     lane: Lane | None = None,
     window: int = 50,
     limit: int | None = None,
@@ -72,8 +74,10 @@ def deliver(
         transport=transport,
         clock=clock,
         signers=signers,
-        limits=limits,
+        gate=Gate(session=session, rules=limits),
     )
+    if limits.brakes:
+        run.gate.brake(clock())
     ends_at = None if patience is None else clock() + patience
     done = 0
 
@@ -84,7 +88,7 @@ def deliver(
         try:
             with garbage.held_off():
                 desk = run.desk(run.left)
-                while run.left and not is_over():
+                while run.left and not (is_over() or run.gate.is_met):
                     done += run.send(desk, window)
                     progress(done)
         finally:
@@ -103,8 +107,8 @@ class Run:
     templates: Templates
     transport: Transport
     clock: Callable[[], datetime]
+    gate: Gate
     signers: Sequence[Signer] = ()
-    limits: Sequence[Rate] = ()
     tally: Counter[str] = field(default_factory=Counter)
     left: list[Claimed] = field(default_factory=list)  #: claimed, and not yet begun
     is_cut_off: bool = False  #: no server answered: all the rest waits
@@ -116,13 +120,25 @@ class Run:
     def claim(self, lane: Lane | None, limit: int) -> bool:
         """Take what is due under one lease: of a lane, or of the first lane that has something."""
         for each in ([lane] if lane else [Lane.PROMPT, Lane.BULK]) if limit else []:
+            now = self.clock()
+            if self.gate.is_shut(each, now):
+                continue
             db.commit_unhurried(self.session)  # a claim that is lost leaves its letters queued
-            self.left = outbox.claim(self.session, lane=each, now=self.clock(), limit=limit)
+            self.left = outbox.claim(self.session, lane=each, now=now, limit=limit)
             self.session.commit()
             if self.left:
                 failpoints.reach("claimed")
+                self.let_first_ones_go(now)
                 return True
         return False
+
+    def let_first_ones_go(self, now: datetime) -> None:
+        """Queue again what waits for the first letters of its edition, and keep those."""
+        late = self.gate.followers(self.left, now)
+        if late:
+            self.put_off(late, lease=self.left[0].lease)
+            self.left = [delivery for delivery in self.left if delivery.id not in late]
+            self.session.commit()
 
     def give_back(self) -> None:
         """Queue again what we hold and shall not send."""
@@ -221,22 +237,43 @@ class Run:
                 self.put_back(delivery, "", was=DeliveryState.CLAIMED, due_at=now, is_tried=False)
             elif each:
                 going[delivery.id] = each
-        self.hold(going, now)
+        self.hold(going, lease, now)
         ours = outbox.intend(self.session, [each.intent for each in going.values()], lease=lease, now=now)
         failpoints.reach("intending")
         self.session.commit()
         failpoints.reach("intended")
         return {number: each for number, each in going.items() if number in ours}
 
-    def hold(self, going: dict[int, Written], now: datetime) -> None:
-        """Queue again those whose domain or rate lets them not go yet, and leave the others."""
-        emails = {number: each.delivery.email or "" for number, each in going.items()}
-        is_urgent = any(not each.delivery.edition for each in going.values())
-        late = rates.held(self.session, self.limits, emails, now=now, is_urgent=is_urgent)
-        for number, (due_at, reason) in late.items():
-            delivery = going.pop(number).delivery
-            self.put_back(delivery, reason, was=DeliveryState.CLAIMED, due_at=due_at, is_tried=False)
-            self.tally["deferred"] += 1
+    def hold(self, going: dict[int, Written], lease: str, now: datetime) -> None:
+        """Queue again those that may not go yet, and leave the others, paid for. An alarm waits for nothing."""
+        emails = {
+            number: each.delivery.email or ""
+            for number, each in going.items()
+            if each.delivery.letter != "alarm"
+        }
+        held = self.gate.held(emails, lease=lease, now=now)
+        self.put_off(held.late, lease=lease)
+        for number in held.late:
+            del going[number]
+        for number, server in held.servers.items():
+            going[number] = replace(going[number], message=replace(going[number].message, server=server))
+
+    def put_off(self, late: Mapping[int, Wait], *, lease: str) -> None:
+        """Queue again what must wait; no attempt is burnt, and what waits for the same goes together."""
+        together: dict[Wait, list[int]] = {}
+        for number, wait in late.items():
+            together.setdefault(wait, []).append(number)
+        for wait, numbers in together.items():
+            outbox.put_back(
+                self.session,
+                numbers,
+                wait.reason,
+                was=DeliveryState.CLAIMED,
+                lease=lease,
+                due_at=wait.until,
+                is_tried=False,
+            )
+        self.tally["deferred"] += len(late)
 
     def end(
         self, delivery: Claimed, state: DeliveryState, reason: str, *, was: DeliveryState, now: datetime
@@ -287,9 +324,12 @@ class Run:
                 self.settle_unsent(going[outcome.delivery_id], outcome, now)
         tried = [evidence(each, began_at) for each in outcomes if each.verdict is not Verdict.UNTRIED]
         outbox.keep_attempts(self.session, tried, lease=lease, now=now)
+        self.gate.leave(going, outcomes, lease=lease, now=now)
         failpoints.reach("settling")
         self.session.commit()
         failpoints.reach("settled")
+        if len(tried) > len(accepted):
+            self.gate.brake(now)
         if self.is_cut_off:
             log.warning("No letter could be handed over; all of them wait. %s", outcomes[0].reply)
         if len(sent) < len(accepted):
@@ -302,6 +342,10 @@ class Run:
             case Verdict.REFUSED:
                 self.end(delivery, DeliveryState.FAILED, reason, was=was, now=now)
                 self.count_refusal(written, outcome, now)
+            case Verdict.DEFERRED if pause := rates.throttled_for(outcome.reply):
+                rates.pause_server(self.session, written.message.server, now + pause)
+                self.put_back(delivery, reason, was=was, due_at=now + pause, is_tried=False)
+                self.tally["deferred"] += 1
             case Verdict.DEFERRED:
                 due_at = outbox.next_try(delivery.id, delivery.attempts + 1, now)
                 self.put_back(delivery, reason, was=was, due_at=due_at, is_tried=True)

@@ -11,6 +11,9 @@ from urllib.parse import urlsplit
 
 from digest.errors import BadField, Misfit
 from digest.links import Site
+from digest.transport.servers import PROFILES, Server
+
+SERVERS = frozenset({"smtp", "smtps", "lmtp"})  #: the schemes of what answers; the others are folders
 
 
 class Verdict(StrEnum):
@@ -31,6 +34,7 @@ class Message:
     sender: str  #: the envelope sender
     recipient: str
     content: bytes
+    server: str = ""  #: the one of several that it was paid for; empty: any of them
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -82,7 +86,17 @@ def open(url: str, *, site: Site) -> Transport:
     from digest.transport.several import Member, Several
 
     opened = [open_server(each, site=site) for each in servers]
-    return Several([Member(transport=transport, weight=weight) for transport, weight in opened])
+    return Several(
+        [Member(transport=each, weight=server.weight, name=server.name) for each, server in opened]
+    )
+
+
+def shares(url: str) -> list[tuple[str, int, str]]:
+    """Return the name, the weight and the rates of every server that a mail URL names."""
+    if urlsplit(url).scheme not in SERVERS:
+        return []
+    found = [Server.from_url(each) for each in parted(url)]
+    return [(server.name, server.weight, server.rate) for server in found]
 
 
 def parted(url: str) -> list[str]:
@@ -90,24 +104,22 @@ def parted(url: str) -> list[str]:
     return re.split(r"\s*,\s*(?=\w+://)", url.strip())
 
 
-def open_server(url: str, *, site: Site) -> tuple[Transport, int]:
-    """Return the transport to one mail server, and its weight."""
+def open_server(url: str, *, site: Site) -> tuple[Transport, Server]:
+    """Return the transport to one mail server, and what its URL says of it."""
     scheme = urlsplit(url).scheme
-    if scheme not in {"smtp", "smtps", "lmtp"}:
+    if scheme not in SERVERS:
         raise BadField("DIGEST_MAIL_URL", f"{scheme or url!r} is no transport; write smtp, lmtp or maildir.")
-    from digest.transport.smtp import Server, Smtp
+    from digest.transport.smtp import Smtp
 
     server = Server.from_url(url)
     if not server.is_local:
         check_links(site, server.host)
-    return Smtp(server, helo=site.domain), server.weight
+    return Smtp(server, helo=site.domain), server
 
 
 def rewritten(url: str) -> frozenset[str]:
     """Return the headers that whoever takes our mail puts its own in place of."""
-    from digest.transport.servers import PROFILES, Server
-
-    if urlsplit(url).scheme not in {"smtp", "smtps", "lmtp"}:
+    if urlsplit(url).scheme not in SERVERS:
         return frozenset()
     profiles = [Server.from_url(each).profile for each in parted(url)]
     return frozenset().union(*[PROFILES.get(profile, frozenset()) for profile in profiles])

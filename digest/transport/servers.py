@@ -10,7 +10,7 @@ from urllib.parse import parse_qsl, unquote, urlsplit
 from digest.errors import BadField
 
 PORTS = {"smtp": 25, "smtps": 465, "lmtp": 24}
-OPTIONS = {"starttls", "cafile", "profile", "weight"}
+OPTIONS = {"starttls", "cafile", "profile", "weight", "rate"}
 
 #: Providers that put headers of their own in place of ours: a signature over ours would break.
 PROFILES = {"ses": frozenset({"message-id", "date"})}
@@ -48,6 +48,7 @@ class Server:
     password: str = field(default="", repr=False)
     starttls: bool = False
     weight: int = 1  #: how much of the mail it takes, beside other servers
+    rate: str = ""  #: how fast it lets us, as the URL says it
     cafile: str | None = None  #: the authority behind the server's certificate, if it is not a public one
 
     @classmethod
@@ -65,7 +66,8 @@ class Server:
             raise BadField("DIGEST_MAIL_URL", f"{error}.") from None
         if unknown := options.keys() - OPTIONS:
             raise BadField(
-                "DIGEST_MAIL_URL", f"{min(unknown)} is no option; write starttls, cafile, profile or weight."
+                "DIGEST_MAIL_URL",
+                f"{min(unknown)} is no option; write starttls, cafile, profile, weight or rate.",
             )
         weight = options.get("weight", "1")
         if not (weight.isdecimal() and 1 <= int(weight) <= 100):
@@ -86,6 +88,7 @@ class Server:
             password=unquote(parts.password or ""),
             starttls=options.get("starttls", "").lower() in {"true", "yes", "1"},
             weight=int(weight),
+            rate=options.get("rate", ""),
             cafile=options.get("cafile"),
         )
         crosses = not server.is_local and (port == 587 or bool(server.user))

@@ -16,16 +16,18 @@ class Member:
     """One of the servers, how much of the mail it takes, and how it stands."""
 
     transport: Transport
+    name: str = ""
     weight: int = 1
     credit: int = 0
     rests_until: float = 0.0
 
 
 class Several:
-    """Sends each window through one of its servers.
+    """Sends each window through one of its servers, and what was paid for a server through that one.
 
     Only messages of which nothing was sent (`untried`) go on to the next server; one that a server
-    refused, deferred or left in doubt is never shown to another.
+    refused, deferred or left in doubt is never shown to another. What was paid for a server is not
+    taken to another, which has limits of its own: it comes back untried, and is paid for anew.
     """
 
     def __init__(self, members: Sequence[Member], *, clock: Callable[[], float] = monotonic):
@@ -34,8 +36,17 @@ class Several:
 
     def send(self, window: Sequence[Message]) -> Iterator[Outcome]:
         """Try every message once, and where no server is reached, say what the last one said."""
+        for member in self.members:
+            paid = [message for message in window if message.server == member.name and member.name]
+            if paid:
+                yield from member.transport.send(paid)
+        named = {member.name for member in self.members if member.name}
+        yield from self.pass_round([message for message in window if message.server not in named])
+
+    def pass_round(self, window: Sequence[Message]) -> Iterator[Outcome]:
+        """Try these through whichever server answers."""
         waiting, untried = list(window), list[Outcome]()
-        for member in self.in_turn():
+        for member in self.in_turn() if waiting else []:
             untried = []
             for outcome in member.transport.send(waiting):
                 if outcome.verdict is Verdict.UNTRIED:

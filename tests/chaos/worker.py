@@ -1,24 +1,24 @@
-"""A worker for the chaos suite: the real delivery on a real database, with its waits made short.
-
-    python -m tests.chaos.worker '{"database": ..., "port": ..., "window": ..., "failpoint": ..., "mutant": ...}'
-
-It delivers until its standard input is closed, or until nothing is open if it is told to drain.
-"""
+"""A worker for the chaos suite: the real delivery on a real database, with its waits made short."""
 
 from __future__ import annotations
 
-import json
 import logging
-import select
-import sys
+import resource
+import signal
 import time
+from collections.abc import Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from digest import db, delivery, failpoints, outbox, rates
+from sqlalchemy.exc import DBAPIError
+
+from digest import db, delivery, failpoints, lifeline, outbox
 from digest.delivery import runs
+from digest.errors import DigestError
 from digest.links import Site
 from digest.model import DeliveryState
+from digest.rates import pausing
 from digest.rendering import Templates
 from digest.settings import templates_dir
 from digest.transport.smtp import Patience, Server, Smtp
@@ -55,54 +55,75 @@ class NoIntent(runs.Run):
 MUTANTS = {"mark first": MarkFirst, "no intent": NoIntent}
 
 
+@dataclass(frozen=True, kw_only=True)
+class Orders:
+    """What a worker is told."""
+
+    database: str
+    server: Server
+    window: int
+    drains: bool = False  #: end once nothing is open
+    failpoint: str = ""  #: where it dies
+    spared: int = 0  #: how often it passes there first
+    mutant: str = ""
+    steps: Sequence[tuple[float, float]] = ()  #: after so many seconds its clock is so many seconds wrong
+    largest_file: int = 0  #: bytes to which no file of its may grow
+
+
 def hurry() -> None:
     """Make the product's waits short enough for a test; their order stays what it is."""
     outbox.LEASE = LEASE
     outbox.FIRST_BACKOFF, outbox.LONGEST_BACKOFF = timedelta(seconds=0.2), timedelta(seconds=1)
-    runs.PAUSE = timedelta(seconds=0.2)
-    rates.FIRST_PAUSE, rates.LONGEST_PAUSE = timedelta(seconds=0.2), timedelta(seconds=1)
+    runs.PAUSE, runs.WINDOWS_AT_ONCE = timedelta(seconds=0.2), 3
+    pausing.FIRST_PAUSE, pausing.LONGEST_PAUSE = timedelta(seconds=0.2), timedelta(seconds=1)
 
 
-def main(told: dict[str, Any]) -> None:
-    logging.basicConfig(level=logging.ERROR)
+def work(told: Orders) -> None:
+    """Deliver until killed, or until nothing is open if told to drain."""
+    lifeline.tie(signal.SIGKILL)
+    logging.basicConfig(level=logging.CRITICAL)
     hurry()
-    runs.Run = MUTANTS.get(told.get("mutant", ""), runs.Run)  # type: ignore[misc]
-    if told.get("failpoint"):
-        failpoints.armed[told["failpoint"]] = told.get("spared", 0)
-    engine = db.connect(told["database"])
-    templates = Templates(templates_dir())
-    skew = timedelta(seconds=told.get("skew", 0))
-    transport = Smtp(
-        Server(scheme="smtp", host="127.0.0.1", port=told["port"]), helo="example.org", patience=PATIENCE
-    )
-    while not is_told_to_stop():
-        with db.writing(engine) as session:
-            delivery.deliver(
-                session,
-                site=SITE,
-                templates=templates,
-                transport=transport,
-                clock=lambda: datetime.now(UTC) + skew,
-                window=told["window"],
-                patience=timedelta(seconds=1),
-                is_stopping=is_told_to_stop,
-            )
-            if told.get("drain") and not is_anything_open(session):
-                break
+    runs.Run = MUTANTS.get(told.mutant, runs.Run)  # type: ignore[misc]
+    if told.failpoint:
+        failpoints.armed[told.failpoint] = told.spared
+    if told.largest_file:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (told.largest_file, told.largest_file))
+    engine, templates = db.connect(told.database), Templates(templates_dir())
+    transport = Smtp(told.server, helo="example.org", patience=PATIENCE)
+    clock = wrong(told.steps)
+    while True:
+        try:
+            with db.writing(engine) as session:
+                delivery.deliver(
+                    session,
+                    site=SITE,
+                    templates=templates,
+                    transport=transport,
+                    clock=clock,
+                    window=told.window,
+                    patience=timedelta(seconds=1),
+                )
+                if told.drains and not is_anything_open(session):
+                    break
+        except (DigestError, DBAPIError):
+            pass  # as a task fails: this process takes up the next one
         time.sleep(0.05)
     transport.close()
 
 
-def is_told_to_stop() -> bool:
-    """Return whether our standard input has been closed."""
-    return bool(select.select([sys.stdin], [], [], 0)[0])
+def wrong(steps: Sequence[tuple[float, float]]) -> Any:
+    """Return a clock that is put forward and back."""
+    began = time.monotonic()
+
+    def clock() -> datetime:
+        since = time.monotonic() - began
+        off = next((seconds for after, seconds in reversed(steps) if since >= after), 0.0)
+        return datetime.now(UTC) + timedelta(seconds=off)
+
+    return clock
 
 
 def is_anything_open(session: Any) -> bool:
     """Return whether a delivery has not come to its end."""
     found = outbox.counts(session)
     return any(found[state] for state in (DeliveryState.QUEUED, DeliveryState.CLAIMED, DeliveryState.SENDING))
-
-
-if __name__ == "__main__":
-    main(json.loads(sys.argv[1]))
