@@ -43,6 +43,7 @@ def digest_copy(
         next_due_at=next_due_at(schedule, dated_at),
         timezone=schedule.timezone,
         unsubscribe_url=links.unsubscribe_url(site, subscriber_id, epoch, key=key),
+        leave_address=links.leave_address(site, subscriber_id, epoch, key=key),
         manage_url=links.ask_url(site, subscriber_id, epoch, key=key),
         browser_url=links.view_url(site, subscriber_id, epoch, edition, key=key),
         filters=filters,

@@ -166,14 +166,20 @@ def envelope_sender(site: Site, delivery_id: int) -> str:
     return bounce_address(site, delivery_id) if site.inbound_domain else site.sender_address
 
 
-def leave_address(site: Site, subscriber_id: int, epoch: int) -> str:
-    """Return the address to which any mail lets one subscriber leave; it can do nothing else."""
-    return sealed_address(site, "leave", f"{subscriber_id}-{epoch}")
+def leave_address(site: Site, subscriber_id: int, epoch: int, *, key: str | None = None) -> str:
+    """Return the address to which any mail lets one subscriber leave; it can do nothing else.
+
+    Empty while we take no mail in.
+    """
+    if not site.inbound_domain:
+        return ""
+    return sealed_address(site, "leave", f"{subscriber_id}-{epoch}", key=key)
 
 
-def sealed_address(site: Site, purpose: str, subject: str) -> str:
-    """Return `PURPOSE+SUBJECT.MAC@` our domain."""
-    return f"{purpose}+{subject}.{address_mac(site.keys[0], purpose, subject)}@{site.inbound_domain}"
+def sealed_address(site: Site, purpose: str, subject: str, *, key: str | None = None) -> str:
+    """Return `PURPOSE+SUBJECT.MAC@` our domain, signed by `key` or the newest."""
+    proof = address_mac(site.ring[key or site.signing_key_id], purpose, subject)
+    return f"{purpose}+{subject}.{proof}@{site.inbound_domain}"
 
 
 def opened_address(site: Site, purpose: str, address: str) -> str | None:

@@ -184,7 +184,9 @@ def test_the_joined_message_says_what_the_plain_one_says(site: Site, templates: 
         recipient=copy.recipient,
         message_id="<7@example.org>",
         dated_at=copy.dated_at,
-        headers=list_headers(site, copy.unsubscribe_url, campaign=copy.edition),
+        headers=list_headers(
+            site, copy.unsubscribe_url, leave_address=copy.leave_address, campaign=copy.edition
+        ),
     )
 
     assert joined.partition(b"\r\n\r\n")[0] == plain.partition(b"\r\n\r\n")[0]

@@ -86,7 +86,8 @@ def headers_of(desk: Desk, delivery: Claimed, reader: Reader | None) -> Sequence
         return rendering.reply_headers()
     key = delivery.key_id if delivery.key_id in desk.site.ring else None
     way = links.unsubscribe_url(desk.site, delivery.subscriber_id or 0, reader.epoch, key=key)
-    return rendering.list_headers(desk.site, way, campaign=delivery.letter)
+    address = links.leave_address(desk.site, delivery.subscriber_id or 0, reader.epoch, key=key)
+    return rendering.list_headers(desk.site, way, leave_address=address, campaign=delivery.letter)
 
 
 def digest_content(desk: Desk, delivery: Claimed, reader: Reader, message_id: str) -> bytes:

@@ -74,11 +74,12 @@ def digest_message(press: Press, site: Site, digest: Digest, copy: Copy) -> byte
     made = setter(press, site)
     told = made.tell(digest, copy)
     message_id = copy.message_id or links.message_id(site, f"delivery-{copy.delivery_id}")
-    top = made.letterhead(copy.edition, copy.dated_at) % {
+    top = made.letterhead(copy.edition, copy.dated_at, bool(copy.leave_address)) % {
         b"to": one_line(copy.recipient).encode(),
         b"subject": told.header,
         b"id": message_id.encode(),
         b"way": copy.unsubscribe_url.encode(),
+        b"leave": copy.leave_address.encode(),
     }
     text, html = made.text.joined(told.values, told.text, 1), made.html.joined(told.values, told.html, 0)
     return b"".join(enveloped(top, boundary(message_id), text, html))
@@ -230,16 +231,26 @@ class Setter:
         pieces = self.opening(2, topic).html + self.ending(999).html
         return len(unwired(pieces).encode()) + three - two
 
-    def set_letterhead(self, edition: str, dated_at: datetime) -> bytes:
+    def set_letterhead(
+        self,
+        edition: str,
+        dated_at: datetime,
+        has_address: bool,  # noqa: FBT001 - a key of the cache
+    ) -> bytes:
         """Return the header of an edition's messages, with places for what each has of its own."""
-        there = {name: slot(name) for name in ("to", "subject", "id", "way")}
+        there = {name: slot(name) for name in ("to", "subject", "id", "way", "leave")}
         block = head(
             site=self.site,
             recipient=there["to"],
             subject=there["subject"],
             message_id=there["id"],
             dated_at=dated_at,
-            headers=list_headers(self.site, there["way"], campaign=edition),
+            headers=list_headers(
+                self.site,
+                there["way"],
+                leave_address=there["leave"] if has_address else "",
+                campaign=edition,
+            ),
         ).replace(b"%", b"%%")
         for name, mark in there.items():
             block = block.replace(mark.encode(), f"%({name})b".encode())

@@ -103,7 +103,9 @@ def quiet_message(site: Site, letter: Letter, copy: Copy) -> bytes:
         recipient=copy.recipient,
         message_id=copy.message_id,
         dated_at=copy.dated_at,
-        headers=rendering.list_headers(site, copy.unsubscribe_url, campaign=copy.edition),
+        headers=rendering.list_headers(
+            site, copy.unsubscribe_url, leave_address=copy.leave_address, campaign=copy.edition
+        ),
     )
 
 

@@ -55,12 +55,18 @@ def is_no_character(char: str) -> bool:
     return ord(char) & 0xFFFE == 0xFFFE or 0xFDD0 <= ord(char) <= 0xFDEF
 
 
-def list_headers(site: Site, unsubscribe_url: str, *, campaign: str = "digest") -> tuple[Header, ...]:
-    """Return what tells a mail program that this is a list, and how to leave it in one click."""
+def list_headers(
+    site: Site, unsubscribe_url: str, *, leave_address: str = "", campaign: str = "digest"
+) -> tuple[Header, ...]:
+    """Return what tells a mail program that this is a list, and how to leave it: in one click, or by a mail.
+
+    Without a `leave_address` no mail is taken in, and none is asked for.
+    """
+    by_mail = f",\r\n <mailto:{leave_address}?subject=unsubscribe>" if leave_address else ""
     one_click = (("List-Unsubscribe-Post", "List-Unsubscribe=One-Click"),) if site.is_https else ()
     return (
         ("List-Id", f"{phrase(site.name)} <digest.{site.domain}>"),
-        ("List-Unsubscribe", f"<{unsubscribe_url}>"),
+        ("List-Unsubscribe", f"<{unsubscribe_url}>{by_mail}"),
         *one_click,
         ("List-Help", f"<{site.url}/>"),
         ("Auto-Submitted", "auto-generated"),

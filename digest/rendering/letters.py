@@ -45,6 +45,7 @@ class Copy:
     timezone: str = "UTC"
     unsubscribe_url: str
     manage_url: str
+    leave_address: str = ""  #: empty while we take no mail in
     browser_url: str = ""
     filters: Mapping[int, str] = field(default_factory=dict)  #: canonical filters by the ids in the digest
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from datetime import datetime
 from email import message_from_bytes, policy
 from email.message import EmailMessage
@@ -11,12 +12,12 @@ from pathlib import Path
 
 import pytest
 
-from digest import press, transport
+from digest import links, press, transport
 from digest.links import Site
 from digest.rendering import Templates, letter, message, reply_headers
 from digest.transport import Message, Verdict
 from tests.mailroom import Mail, open_mailroom
-from tests.rendering.cast import NOW, by_topic, copy_for, pressed
+from tests.rendering.cast import NOW, by_topic, copy_for, pressed, trending
 
 NASTY_TITLE = ". leading dot\r\n.\r\nBcc: x@example.com =?utf-8?q?a=0ABcc:_x?= <script>"
 
@@ -51,8 +52,6 @@ def home() -> Site:
 @pytest.fixture(scope="module")
 def mail(home: Site, templates_here: Templates) -> Mail:
     """A digest as a server received it, its first title as nasty as they come."""
-    from dataclasses import replace
-
     from tests.rendering.cast import PAPERS
 
     batch = [
@@ -114,6 +113,32 @@ def test_7_to_13_the_list_headers(parsed: EmailMessage) -> None:
         assert len(parsed.get_all(name)) == 1, name
         assert re.fullmatch(pattern, parsed[name]), (name, parsed[name])
     assert "alice" not in parsed["Feedback-ID"] + parsed["List-Unsubscribe"] + parsed["Message-ID"]
+
+
+def test_8_and_25_with_an_inbound_door_any_mail_lets_its_reader_go_and_without_one_none_is_asked_for(
+    home: Site, templates_here: Templates, mail: Mail
+) -> None:
+    site = replace(home, inbound_domain="bounce.example.org")
+    address = links.leave_address(site, 7, 0)
+    written = {
+        copy.leave_address: posted(
+            site, press.digest_message(pressed(site, templates_here), site, trending(11), copy)
+        )
+        for copy in (copy_for(leave_address=address), copy_for(leave_address=""))
+    }
+    with_door, without = (
+        message_from_bytes(written[key].content, policy=policy.default)["List-Unsubscribe"]
+        for key in (address, "")
+    )
+
+    assert links.opened_address(site, "leave", address) == "7-0"
+    assert re.fullmatch(
+        r"<https://digest\.example\.org/u/[\w.-]+>, <mailto:leave\+7-0\.[0-9a-f]{20}@bounce\.example\.org\?subject=unsubscribe>",
+        with_door,
+    )
+    assert "mailto:" not in without
+    assert b"mailto:" not in mail.content
+    assert links.leave_address(home, 7, 0) == ""
 
 
 def test_14_text_comes_first_and_html_last_both_in_quoted_printable(parsed: EmailMessage) -> None:
