@@ -14,18 +14,17 @@ import stat
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from datetime import UTC, date, datetime
+from datetime import UTC, date, datetime, timedelta
 from datetime import time as time_of_day
 from io import BufferedReader
 from itertools import chain, islice
 from pathlib import Path
-from statistics import median
 from typing import Any
 
 from sqlalchemy import delete, func, insert, or_, select, update
 from sqlalchemy.orm import Session
 
-from digest import catalog, dumps, garbage
+from digest import catalog, dumps, expectations, garbage
 from digest.catalog import Tally, one_at_a_time
 from digest.dumps import Header, Problem
 from digest.errors import NotFound, Unreadable
@@ -39,7 +38,8 @@ BATCH = 500  #: records stored together
 TRANSACTION = 20_000  #: records committed together: a day's dump is one transaction
 MOST_PROBLEMS = 1_000  #: bad records kept of one dump
 DAILY = ("feed", "arxiv-listing", "hf-json")  #: formats that announce the papers of a day
-FEW = 0.4  #: a smaller share of the weekday's median is remarked upon
+GROWING = ("hf-json",)  #: of these, a list whose day is not over may be short
+LATEST = timedelta(days=7)  #: after its day, for which a list that comes late is still news
 MOST_BAD = 0.5  #: a dump with a greater share of bad records is rejected whole
 ACCEPTED, REFUSED = "done", "rejected"  #: where files of the folder go
 UNFINISHED = (".part", ".partial", ".tmp", ".crdownload", ".swp", "~")
@@ -101,6 +101,7 @@ class Wishes:
     dry_run: bool = False
     source: str | None = None
     figures_at: datetime | None = None
+    still_news: timedelta = timedelta()
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -138,14 +139,16 @@ def load(
     dry_run: bool = False,
     source: str | None = None,
     figures_at: datetime | None = None,
+    still_news: timedelta = timedelta(),
     progress: Progress | None = None,
 ) -> Loaded:
     """Load one dump and commit; the file stays where it is.
 
-    A dump whose bytes were loaded before changes nothing. One that ends before its own end is held,
-    and nothing of it is loaded, unless `incomplete_ok`. With `dry_run` everything is done and
-    then taken back. `figures_at` is when a past day's list was read, where its figures are of that
-    moment. What is wrong with the file is told in the answer, never raised.
+    A dump whose bytes were loaded before changes nothing. One that ends before its own end, or is far
+    shorter than usual, is held, and nothing of it is loaded, unless `incomplete_ok`. With `dry_run`
+    everything is done and then taken back. `figures_at` is when a past day's list was read, where its
+    figures are of that moment. For so long after its day as `still_news`, its papers count as first
+    seen now. What is wrong with the file is told in the answer, never raised.
     """
     wishes = Wishes(
         date=date,
@@ -157,6 +160,7 @@ def load(
         dry_run=dry_run,
         source=source,
         figures_at=figures_at,
+        still_news=still_news,
     )
     try:
         with opened(path) as file:
@@ -194,6 +198,7 @@ def load_open(
     survey = surveyed(file, path, wishes, observed_on=wishes.date or min(modified, now).date())
     row = row_of(session, sha256)
     describe(row, path, survey, wishes, modified, now)
+    survey = weighed(session, row, survey, wishes, now)
     tally = Tally()
     if survey.state is DumpState.LOADED:
         tally = store(session, row, file, path, survey, wishes, progress)
@@ -249,11 +254,20 @@ def whole(reason: str) -> tuple[Problem, ...]:
     return (Problem(line=0, reason=reason),)
 
 
-def retry(session: Session, dump_id: int, *, now: datetime, incomplete_ok: bool = False) -> Loaded:
+def retry(
+    session: Session,
+    dump_id: int,
+    *,
+    now: datetime,
+    incomplete_ok: bool = False,
+    as_history: bool = False,
+) -> Loaded:
     """Read a dump again that was held or rejected, from where its file lies, and commit.
 
-    With `incomplete_ok` one that ends before its own end is loaded as far as it goes. A file that
-    had been put into `rejected/` and is loaded now moves to `done/`. Raises NotFound without the file.
+    With `incomplete_ok` one that is short is loaded as far as it goes. However old its day, its papers
+    count as first seen now, since no reader could have been told of them before, unless it is released
+    `as_history`. A file that had been put into `rejected/` and is loaded now moves to `done/`. Raises
+    NotFound without the file.
     """
     row = session.get(DumpRow, dump_id, populate_existing=True)
     if row is None:
@@ -265,7 +279,8 @@ def retry(session: Session, dump_id: int, *, now: datetime, incomplete_ok: bool 
         raise NotFound(
             f"The file of dump {dump_id} is not at {path} any more: digest intake it from where it is."
         )
-    loaded = load(session, path, now=now, incomplete_ok=incomplete_ok, **as_before(row))
+    wishes = as_before(row) | ({"as_history": True} if as_history else {})
+    loaded = load(session, path, now=now, incomplete_ok=incomplete_ok, still_news=timedelta.max, **wishes)
     if loaded.is_loaded and path.parent.name == REFUSED:
         remember_place(session, loaded, put_aside(path.parent.parent, loaded))
         path.with_name(f"{path.name}.reason.txt").unlink(missing_ok=True)
@@ -274,7 +289,8 @@ def retry(session: Session, dump_id: int, *, now: datetime, incomplete_ok: bool 
 
 def as_before(row: DumpRow) -> dict[str, Any]:
     """Return what was wished of a dump when it was read first."""
-    seen_at = row.seen_at or row.observed_at
+    has_figures_of_its_own = row.is_history and row.seen_at is not None
+    seen_at = row.seen_at if has_figures_of_its_own else row.observed_at
     is_dated = row.date is not None and seen_at == datetime.combine(row.date, time_of_day(), UTC)
     return {
         "date": row.date if is_dated else None,
@@ -283,7 +299,7 @@ def as_before(row: DumpRow) -> dict[str, Any]:
         "as_history": row.is_history,
         "is_sample": row.is_sample,
         "source": row.source,
-        "figures_at": row.observed_at if row.seen_at else None,
+        "figures_at": row.observed_at if has_figures_of_its_own else None,
     }
 
 
@@ -371,11 +387,51 @@ def describe(
     row.observed_at = datetime.combine(day, time_of_day(), UTC) if day else now
     row.observed_at = row.observed_at if wishes.date else min(row.observed_at, now)
     row.seen_at = row.observed_at if wishes.figures_at else None
+    if day and not wishes.as_history and timedelta() < now.date() - day <= wishes.still_news:
+        row.seen_at = now
     row.observed_at = wishes.figures_at or row.observed_at
     row.missing = next((problem.missing for problem in survey.problems if problem.is_truncation), None)
     row.read_at = now
     row.state = DumpState.LOADING if survey.state is DumpState.LOADED else survey.state
     row.reason = survey.reason or None
+
+
+def weighed(session: Session, row: DumpRow, survey: Survey, wishes: Wishes, now: datetime) -> Survey:
+    """Hold a day's list that is far shorter than on that weekday before, unless the operator wants it as it is."""
+    row.usual = None
+    if survey.state is not DumpState.LOADED or row.format not in DAILY or row.is_history or row.date is None:
+        return survey
+    usual = expectations.usual_papers(lists_like(session, row), row.date)
+    if not expectations.is_far_below(survey.papers, usual):
+        return survey
+    row.usual = usual
+    may_grow = row.format in GROWING and row.date >= now.date()
+    if wishes.incomplete_ok or may_grow or survey.header.announced == 0:
+        return survey
+    row.state = DumpState.HELD
+    row.reason = f"It {few_of(row, survey.papers)}. Nothing of it was loaded."
+    return replace(survey, state=DumpState.HELD, reason=row.reason)
+
+
+def lists_like(session: Session, row: DumpRow) -> dict[date, int]:
+    """Return how many papers were in the lists of a dump's kind, by day.
+
+    Of several on one day the shortest counts: who reads two archives gets a long list and a short one.
+    """
+    query = select(DumpRow.date, func.min(DumpRow.papers)).where(
+        DumpRow.format == row.format,
+        DumpRow.source == row.source,
+        DumpRow.state == DumpState.LOADED,
+        DumpRow.is_history.is_(False),
+        DumpRow.date < row.date,
+    )
+    newest = query.group_by(DumpRow.date).order_by(DumpRow.date.desc()).limit(7 * expectations.WEEKS)
+    return {day: papers for day, papers in session.execute(newest) if day is not None}
+
+
+def few_of(row: DumpRow, papers: int) -> str:
+    """Return how many papers a dump holds and how many would be usual."""
+    return f"holds {papers} papers, where {row.usual} are usual on a {row.date:%A}"
 
 
 def store(
@@ -414,7 +470,7 @@ def concluded(
     row.papers = (
         session.scalar(select(func.count()).select_from(Appearance).where(Appearance.dump_id == row.id)) or 0
     )
-    remarks = [*contradiction(survey.header, wishes), *shortfall(session, row)]
+    remarks = [*contradiction(survey.header, wishes), *shortfall(row)]
     if survey.reason:
         remarks += whole(survey.reason)
     problems = (*remarks, *survey.problems)
@@ -431,23 +487,10 @@ def contradiction(header: Header, wishes: Wishes) -> Iterator[Problem]:
         )
 
 
-def shortfall(session: Session, row: DumpRow) -> Iterator[Problem]:
-    """Yield a remark where a daily announcement is far shorter than it usually is on that weekday."""
-    if row.format not in DAILY or row.date is None or row.is_history or row.state != DumpState.LOADED:
-        return
-    query = select(DumpRow.date, DumpRow.papers).where(
-        DumpRow.format == row.format,
-        DumpRow.source == row.source,
-        DumpRow.state == DumpState.LOADED,
-        DumpRow.is_history.is_(False),
-        DumpRow.date < row.date,
-    )
-    recent = session.execute(query.order_by(DumpRow.date.desc()).limit(60)).all()
-    alike = [papers for day, papers in recent if day is not None and day.weekday() == row.date.weekday()]
-    if len(alike) >= 3 and row.papers < FEW * (usual := median(alike)):
-        yield Problem(
-            line=0, reason=f"it holds {row.papers} papers, where {usual:.0f} are usual on a {row.date:%A}"
-        )
+def shortfall(row: DumpRow) -> Iterator[Problem]:
+    """Yield a remark where a list was loaded although it is far shorter than usual."""
+    if row.usual is not None and row.state == DumpState.LOADED:
+        yield Problem(line=0, reason=f"it {few_of(row, row.papers)}")
 
 
 def keep_problems(session: Session, row: DumpRow, problems: Sequence[Problem]) -> None:
@@ -505,7 +548,7 @@ def collect(
     folder.mkdir(parents=True, exist_ok=True)
     loaded = []
     for path in complete(folder, now, settle_seconds):
-        found = load(session, path, now=now, incomplete_ok=incomplete_ok)
+        found = load(session, path, now=now, incomplete_ok=incomplete_ok, still_news=LATEST)
         is_gone = found.id is None and not os.path.lexists(path)  # another worker was faster
         if not is_gone and not found.reason.startswith("It was written to"):
             remember_place(session, found, put_aside(folder, found))

@@ -352,23 +352,141 @@ def test_a_day_without_papers_is_no_mistake(session: Session, folder: Path) -> N
     assert (loaded.state, loaded.papers, loaded.reason) == (DumpState.LOADED, 0, "")
 
 
-def test_an_announcement_far_shorter_than_usual_is_remarked_upon(session: Session, folder: Path) -> None:
-    def announced(week: int, papers: int) -> intake.Loaded:
-        rows = [
-            {"id": f"26{week:02}.{number:05}", "title": f"Tides {week} {number}", "upvotes": 1}
-            | {"summary": "We sort.", "publishedAt": "2026-11-01", "numComments": 0}
-            for number in range(papers)
-        ]
-        path = put(folder, f"{week}.json", json.dumps(rows))
-        return intake.load(session, path, now=NOW, date=date(2026, 10, 2) + timedelta(weeks=week))
+def announced(
+    session: Session,
+    folder: Path,
+    day: date,
+    papers: int,
+    *,
+    now: datetime = NOW,
+    incomplete_ok: bool = False,
+) -> intake.Loaded:
+    """A day's list with so many papers."""
+    rows = [
+        {"id": f"26{day:%d}.{number:05}", "title": f"Tides {day} {number}", "upvotes": 1}
+        | {"summary": "We sort.", "publishedAt": "2026-11-01", "numComments": 0}
+        for number in range(papers)
+    ]
+    path = put(folder, f"{day}-{papers}.json", json.dumps(rows))
+    return intake.load(session, path, now=now, date=day, incomplete_ok=incomplete_ok)
 
-    assert [announced(week, 20).problems for week in range(4)] == [()] * 4
-    assert [problem.reason for problem in announced(4, 5).problems] == [
-        "it holds 5 papers, where 20 are usual on a Friday"
+
+FRIDAYS = [date(2026, 10, 16) + timedelta(weeks=week) for week in range(5)]  # the last is of six days ago
+FEW = "holds 5 papers, where 20 are usual on a Friday"
+
+
+def test_a_list_far_shorter_than_usual_is_held(session: Session, folder: Path) -> None:
+    assert [announced(session, folder, day, 20).problems for day in FRIDAYS[:4]] == [()] * 4
+
+    held = announced(session, folder, FRIDAYS[4], 5)
+
+    assert (held.state, held.papers, held.reason) == (
+        DumpState.HELD,
+        0,
+        f"It {FEW}. Nothing of it was loaded.",
+    )
+    assert held.id is not None
+    again = intake.retry(session, held.id, now=NOW)
+    released = intake.retry(session, held.id, now=NOW, incomplete_ok=True)
+    assert (again.state, released.state, released.new) == (DumpState.HELD, DumpState.LOADED, 5)
+
+
+def test_or_loaded_with_a_remark_if_the_operator_says_so(session: Session, folder: Path) -> None:
+    for day in FRIDAYS[:4]:
+        announced(session, folder, day, 20)
+
+    loaded = announced(session, folder, FRIDAYS[4], 5, incomplete_ok=True)
+
+    assert (loaded.state, loaded.new) == (DumpState.LOADED, 5)
+    assert [problem.reason for problem in loaded.problems] == [f"it {FEW}"]
+
+
+def test_another_weekday_a_few_weeks_or_a_little_less_hold_nothing(session: Session, folder: Path) -> None:
+    for day in FRIDAYS[:2]:
+        announced(session, folder, day, 20)
+    assert announced(session, folder, FRIDAYS[2], 5).is_loaded  # two weeks are no custom
+    for day in FRIDAYS[3:]:
+        announced(session, folder, day, 20)
+
+    assert announced(session, folder, FRIDAYS[4] + timedelta(days=1), 1).is_loaded
+    assert announced(session, folder, FRIDAYS[4] + timedelta(weeks=1), 8).is_loaded
+
+
+def test_a_list_that_still_grows_is_not_held_on_its_own_day(session: Session, folder: Path) -> None:
+    for day in FRIDAYS:
+        announced(session, folder, day, 20)
+    friday = FRIDAYS[4] + timedelta(weeks=1)
+    assert friday == NOW.date()
+
+    morning = announced(session, folder, friday, 2)
+
+    assert (morning.state, morning.new) == (DumpState.LOADED, 2)
+    assert [problem.reason for problem in morning.problems] == [
+        "it holds 2 papers, where 20 are usual on a Friday"
     ]
 
 
+def test_a_short_list_beside_a_long_one_is_usual_too(session: Session, folder: Path) -> None:
+    for day in FRIDAYS[:4]:
+        announced(session, folder, day, 50)
+        announced(session, folder, day, 12)
+
+    assert announced(session, folder, FRIDAYS[4], 11).is_loaded
+    assert announced(session, folder, FRIDAYS[4], 4).state is DumpState.HELD
+
+
 # ── once more ───────────────────────────────────────────────────────────────────────────────────
+
+
+def first_seen(session: Session, title: str) -> datetime:
+    return catalog.find(session, title).first_seen_at
+
+
+def test_a_dump_released_after_its_day_is_first_seen_when_it_is_released(
+    session: Session, folder: Path
+) -> None:
+    path = put(folder, "half.json", CUT)
+    held = intake.load(session, path, now=NOW, date=date(2026, 11, 20))
+    assert held.id is not None
+    days_later = NOW + timedelta(days=3)
+
+    loaded = intake.retry(session, held.id, now=days_later, incomplete_ok=True)
+
+    (paper,) = catalog.papers(session, news_only=True)
+    assert (loaded.date, paper.first_seen_at) == (date(2026, 11, 20), days_later)
+    row = session.get_one(DumpRow, held.id)
+    assert row.observed_at == datetime(2026, 11, 20, tzinfo=UTC)  # its figures are of its day
+
+
+def test_unless_it_is_released_as_history(session: Session, folder: Path) -> None:
+    held = intake.load(session, put(folder, "half.json", CUT), now=NOW, date=date(2026, 11, 20))
+    assert held.id is not None
+
+    intake.retry(session, held.id, now=NOW + timedelta(days=3), incomplete_ok=True, as_history=True)
+
+    (paper,) = catalog.papers(session)
+    assert paper.first_seen_at == datetime(2026, 11, 20, tzinfo=UTC)
+    assert catalog.papers(session, news_only=True) == []
+
+
+def test_a_dump_that_is_held_again_keeps_its_day(session: Session, folder: Path) -> None:
+    held = intake.load(session, put(folder, "half.json", CUT), now=NOW, date=date(2026, 11, 18))
+    assert held.id is not None
+
+    for days in (1, 2):
+        again = intake.retry(session, held.id, now=NOW + timedelta(days=days))
+        assert (again.state, again.date) == (DumpState.HELD, date(2026, 11, 18))
+
+
+def test_a_list_in_the_folder_is_news_a_few_days_after_its_day_and_no_longer(
+    session: Session, folder: Path
+) -> None:
+    put(folder, "late.txt", f"Retrieved {date(2026, 11, 18)}\n" + pairs(TIDES, OWLS))
+    put(folder, "old.txt", f"Retrieved {date(2026, 11, 9)}\n" + pairs(KITES))
+    collect(session, folder)
+
+    assert first_seen(session, TIDES[0]) == NOW
+    assert first_seen(session, KITES[0]) == datetime(2026, 11, 9, tzinfo=UTC)
 
 
 def test_a_held_dump_is_loaded_as_far_as_it_goes_when_somebody_says_so(

@@ -256,6 +256,7 @@ def taken(line: Line, row: SourceRow, ask: Ask, path: Path, validators: list[str
         source=row.name,
         figures_at=line.now if ask.has_figures and ask.is_history else None,
         incomplete_ok=line.incomplete_ok,
+        still_news=min(intake.LATEST, line.now.date() - row.since),
     )
     if loaded.is_known:
         kept.unlink()
