@@ -44,12 +44,14 @@ def get(session: Session, name: str, version: int | None = None) -> Pack:
 def newest_versions(session: Session) -> dict[str, int]:
     """Return the packs there are, each with its newest version."""
     newest = select(PackRow.name, func.max(PackRow.version)).group_by(PackRow.name).order_by(PackRow.name)
-    return {name: version for name, version in session.execute(newest)}
+    return {row[0]: row[1] for row in session.execute(newest)}
 
 
 def versions(session: Session, name: str) -> list[tuple[int, datetime]]:
     """Return the versions of a pack with the moments they were published, oldest first."""
-    found = select(PackRow.version, PackRow.published_at).where(PackRow.name == name).order_by(PackRow.version)
+    found = (
+        select(PackRow.version, PackRow.published_at).where(PackRow.name == name).order_by(PackRow.version)
+    )
     return [(version, moment) for version, moment in session.execute(found)]
 
 

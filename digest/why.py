@@ -16,13 +16,14 @@ from sqlalchemy import select
 from sqlalchemy.orm import Session
 
 from digest import bounces, catalog, presses, publishing, showings, subscriptions, topics
-from digest.composition import Digest
+from digest.composition import Digest, Section
 from digest.editions import Edition
 from digest.errors import BadFilter, NotFound
 from digest.links import Site
 from digest.model import (
     Delivery,
     DeliveryState,
+    FilterRow,
     PaperRow,
     Shown,
     Subscriber,
@@ -142,7 +143,7 @@ def if_shown(question: Question) -> Answer | None:
         (one for one in Digest.from_json(delivery.decision).sections if question.paper.id in one.papers), None
     )
     if section is not None:
-        tell_of_topics(question, only=section.topic)
+        tell_of_section(question, section)
     question.lines.append(
         f"the digest is {delivery.state}" + (f": {delivery.reason}" if delivery.reason else "")
     )
@@ -251,27 +252,35 @@ def tell_of_places(question: Question, delivery: Delivery) -> int | None:
     return min(found.values(), default=None)
 
 
-def tell_of_topics(question: Question, *, only: str | None = None) -> bool:
+def tell_of_topics(question: Question) -> bool:
     """Say for each topic whether it matches the paper and why; return whether one does."""
     asked = subscriptions.topics_of(question.session, question.subscriber)
     matched = not asked or question.subscriber.wants_trending
     for topic in asked:
-        if only in {None, topic.name}:
-            matched = tell_of_topic(question, topic) or matched
+        if topic.stands_for != topic.canonical:
+            question.lines.append(f"{topic.name} is {topic.canonical}, which stands for {topic.stands_for}")
+        matched = tell_of_filter(question, topic.name, topic.stands_for) or matched
     return matched
 
 
-def tell_of_topic(question: Question, topic: subscriptions.Topic) -> bool:
-    """Say whether a topic matches the paper, and why."""
+def tell_of_section(question: Question, section: Section) -> None:
+    """Say why a paper was shown under a topic: by what the filter, packs and all, stood for at that time."""
+    stored = None if section.filter_id is None else question.session.get(FilterRow, section.filter_id)
+    if stored is not None:
+        tell_of_filter(question, section.topic, stored.canonical)
+
+
+def tell_of_filter(question: Question, name: str, canonical: str) -> bool:
+    """Say whether a topic's filter matches the paper, and why."""
     try:
-        found = topics.explain(topics.parse(topic.canonical), question.paper)
+        found = topics.explain(topics.parse(canonical), question.paper)
     except BadFilter as error:
-        question.lines.append(f"{topic.name}: the stored filter cannot be read. {error}")
+        question.lines.append(f"{name}: the stored filter cannot be read. {error}")
         return False
     if found.matched:
-        question.lines.append(f"{topic.name} matches: {' · '.join(found.why)}")
+        question.lines.append(f"{name} matches: {' · '.join(found.why)}")
     else:
-        question.lines.append(f"{topic.name} does not match: {'; '.join(found.failed)}")
+        question.lines.append(f"{name} does not match: {'; '.join(found.failed)}")
     return found.matched
 
 

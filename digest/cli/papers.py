@@ -94,9 +94,9 @@ def listed(
     session: Session, filter_text: str, dump_id: int | None, order: Order, now: datetime | None
 ) -> list[Listed]:
     """Return the papers asked for, in the order asked for."""
-    from digest import topics
+    from digest import subscriptions, topics
 
-    wanted = topics.parse(filter_text) if filter_text else None
+    wanted = subscriptions.Books(session).whole(filter_text) if filter_text else None
     places = places_in(session, dump_id) if dump_id is not None or order is Order.POSITION else {}
     found = ranked(session, None if dump_id is None else places.keys(), now)
     if wanted is not None:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from datetime import UTC, date
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from digest.cli import rooms, screen
+from digest.cli import packs, rooms, screen
 from digest.cli.options import AsJson, Limit, Now
 
 if TYPE_CHECKING:
@@ -15,6 +16,8 @@ if TYPE_CHECKING:
     from digest.topics import Filter, Index
 
 app = typer.Typer(help="Check a filter, or try it on the catalog.", no_args_is_help=True)
+
+app.add_typer(packs.app, name="pack")
 
 FilterText = Annotated[
     str, typer.Argument(metavar="FILTER", help="For example: title:diffusion AND (video OR image)")
@@ -24,11 +27,16 @@ FilterText = Annotated[
 @app.command()
 def check(text: FilterText, as_json: AsJson = False) -> None:
     """Print a filter's canonical form, or point at the mistake."""
-    parsed = read(text)
+    parsed, whole, meanings = read(text)
     if as_json:
-        screen.document({"canonical": parsed.canonical, "warnings": list(parsed.warnings)})
+        report: dict[str, Any] = {"canonical": parsed.canonical, "warnings": list(parsed.warnings)}
+        if meanings:
+            report |= {"stands_for": whole.canonical, "packs": meanings}
+        screen.document(report)
         return
     screen.tell(parsed.canonical)
+    for name, canonical in meanings.items():
+        screen.tell(f"  {name} stands for {canonical}")
     for warning in parsed.warnings:
         screen.say(f"note: {warning}")
 
@@ -36,12 +44,17 @@ def check(text: FilterText, as_json: AsJson = False) -> None:
 @app.command("test")
 def try_out(text: FilterText, limit: Limit = None, now: Now = None, as_json: AsJson = False) -> None:
     """Try a filter on everything: matches, reasons, how many a day."""
-    from digest import catalog
+    from digest import catalog, subscriptions
 
-    parsed = read(text)
     with rooms.opened() as house, house.reading() as session:
+        books = subscriptions.Books(session)
+        parsed = books.read(text)
+        whole, meanings = books.resolved(parsed), books.meanings(parsed)
         papers = catalog.papers(session, until=now)
-    report = tried(parsed, papers, limit if as_json else limit or screen.LIMIT)
+    report = tried(whole, papers, limit if as_json else limit or screen.LIMIT)
+    report = {**report, "canonical": parsed.canonical}
+    if meanings:
+        report |= {"stands_for": whole.canonical, "packs": meanings}
     if as_json:
         screen.document(report)
     else:
@@ -70,14 +83,21 @@ def suggest(
         show(report)
 
 
-def read(text: str) -> Filter:
-    """Return a filter; `like:PAPER` is looked up in the catalog."""
-    from digest import catalog, topics
+def read(text: str) -> tuple[Filter, Filter, Mapping[str, str]]:
+    """Return a filter as it is written and written out, and what its packs stand for.
+
+    The house is opened only where a paper or a pack must be looked up.
+    """
+    from digest import subscriptions, topics
 
     if "like:" not in text.lower():
-        return topics.parse(text)
+        parsed = topics.parse(text)
+        if not parsed.uses:
+            return parsed, parsed, {}
     with rooms.opened() as house, house.reading() as session:
-        return topics.parse(topics.likened(text, lambda reference: catalog.find(session, reference)))
+        books = subscriptions.Books(session)
+        parsed = books.read(text)
+        return parsed, books.resolved(parsed), books.meanings(parsed)
 
 
 def tried(parsed: Filter, papers: list[Paper], limit: int | None) -> dict[str, Any]:
@@ -131,6 +151,8 @@ def show(report: dict[str, Any]) -> None:
     """Show a tried filter to a person: what it finds, and what each of its clauses adds or takes away."""
     matches, per_day = report["matches"], report["per_day"]
     screen.tell(report["canonical"])
+    for name, canonical in report.get("packs", {}).items():
+        screen.tell(f"  {name} stands for {canonical}")
     found = f"{screen.count(report['found'], 'match', 'matches')} in {screen.count(per_day['days'], 'day')}"
     usual = (
         f": {per_day['median']:g} on most days, {per_day['p90']:g} on busy ones, {per_day['max']:g} at most"

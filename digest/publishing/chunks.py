@@ -22,7 +22,7 @@ from digest import db, editions, garbage, outbox, showings
 from digest.composition import TRENDING, Caps, Choice, Digest, Wish, compose
 from digest.editions import Cadence, Edition, Schedule
 from digest.links import Site
-from digest.model import DeliveryState, FilterRow, Subscriber, SubscriberState, Subscription
+from digest.model import DeliveryState, FilterRow, Meaning, Subscriber, SubscriberState, Subscription
 from digest.press import Press, fitted
 from digest.publishing import quiet
 from digest.publishing.desk import FIRST_LOOK, SECOND_CHANCE, Cut, Desk, start_of_day
@@ -172,9 +172,16 @@ def topics_of(session: Session, ids: Sequence[int]) -> Mapping[int, Sequence[Top
         .where(db.among(session, held.subscriber_id, ids))
         .order_by(held.subscriber_id, held.position, held.id)
     )
+    meant = meanings(session)
     for subscriber_id, name, number in session.connection().execute(wanted):
-        topics[subscriber_id].append((name, number))
+        topics[subscriber_id].append((name, meant.get(number, number)))
     return topics
+
+
+def meanings(session: Session) -> Mapping[int, int]:
+    """Return what filters that use packs stand for now, by id: decisions are made, and kept, on those."""
+    found = session.connection().execute(select(MEANING.c.filter_id, MEANING.c.stands_for_id))
+    return {row[0]: row[1] for row in found}
 
 
 def learn(session: Session, desk: Desk, numbers: Iterable[int]) -> None:
@@ -458,3 +465,4 @@ def change(session: Session, ids: Sequence[int], values: Mapping[str, Any]) -> N
 SUBSCRIBER: Any = Subscriber.__table__
 SUBSCRIPTION: Any = Subscription.__table__
 FILTER: Any = FilterRow.__table__
+MEANING: Any = Meaning.__table__

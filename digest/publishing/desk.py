@@ -120,7 +120,8 @@ def is_young(paper: Paper, days: int, today: date) -> bool:
 def read(canonical: str) -> topics.Filter | None:
     """Return the filter, or None for one that an older language allowed and ours does not."""
     try:
-        return topics.parse(canonical)
+        filter_ = topics.parse(canonical)
+        return topics.resolved(filter_, {})  # no packs at hand: who stored it put in what they stand for
     except BadFilter as error:
         log.warning("a stored filter cannot be read and matches nothing: %s", error)
         return None

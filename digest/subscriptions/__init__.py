@@ -14,14 +14,14 @@ from digest.subscriptions.asking import (
     send_link,
 )
 from digest.subscriptions.changing import edit, pause, resume, schedule_with, sleepers_due, wake
+from digest.subscriptions.filters import Books, filter_id, filter_ids
+from digest.subscriptions.following import Step, Turn, back, followers, publish, step, users
 from digest.subscriptions.importing import Imported, Problem, import_rows, rows_in
 from digest.subscriptions.leaving import can_undo, erase, leave, remove, undo, unsubscribe
 from digest.subscriptions.people import (
     Topic,
     add,
     checked_topics,
-    filter_id,
-    filter_ids,
     find,
     get,
     listing,
@@ -32,11 +32,15 @@ from digest.subscriptions.people import (
 __all__ = [
     "Answer",
     "Asked",
+    "Books",
     "Imported",
     "Problem",
+    "Step",
     "Topic",
+    "Turn",
     "add",
     "ask",
+    "back",
     "can_undo",
     "checked_topics",
     "confirm",
@@ -47,11 +51,13 @@ __all__ = [
     "filter_id",
     "filter_ids",
     "find",
+    "followers",
     "get",
     "import_rows",
     "leave",
     "listing",
     "pause",
+    "publish",
     "remind_unanswered",
     "remove",
     "resume",
@@ -60,8 +66,10 @@ __all__ = [
     "schedule_with",
     "send_link",
     "sleepers_due",
+    "step",
     "topics_of",
     "undo",
     "unsubscribe",
+    "users",
     "wake",
 ]

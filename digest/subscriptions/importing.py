@@ -23,7 +23,8 @@ from digest.editions import Schedule
 from digest.errors import BadField, BadFilter, UsageError
 from digest.links import Site
 from digest.model import Consent, FilterRow, Subscriber, SubscriberState, Subscription
-from digest.subscriptions import inviting, people
+from digest.subscriptions import filters, inviting, people
+from digest.subscriptions.filters import Books
 
 COLUMNS = ("email", "name", "cadence", "at", "timezone", "state", "topics", "packs")
 AT_ONCE = 500  #: rows looked up and written together
@@ -80,6 +81,7 @@ class Wanted:
     at: str | None
     timezone: str | None
     topics: Checked | None
+    packs: Checked | None = None  #: topics that are filters of packs, as they are
 
 
 def import_rows(
@@ -98,10 +100,11 @@ def import_rows(
     line 1.
     """
     done = Imported()
+    pages = Pages(session)
     waiting: dict[str, Wanted] = {}
     for line, row in numbered(rows):
         try:
-            wanted = checked(row, line, may_activate=bool(consent))
+            wanted = checked(row, line, pages, may_activate=bool(consent))
         except UsageError as error:
             done.reject(line, str(error))
             continue
@@ -143,17 +146,18 @@ def numbered(rows: Iterable[Row]) -> Iterator[tuple[int, Row | csv.Error]]:
         line = (ends or 0) + 1
 
 
-def checked(row: Row | csv.Error, line: int, *, may_activate: bool) -> Wanted:
+def checked(row: Row | csv.Error, line: int, pages: Pages, *, may_activate: bool) -> Wanted:
     """Return what a row asks for, or raise the error that says which field is wrong."""
     if isinstance(row, csv.Error):
         raise BadField("row", f"it cannot be read: {row}.")
     if row.get(None):
         raise BadField("row", "it has more cells than the header. Quote cells that hold a comma.")
     cells = {name: unescaped(value) for name, value in row.items() if name and value}
-    if cells.get("packs"):
-        raise BadField("packs", f"{cells['packs']!r} is not known; this site has no packs yet.")
     cadence, at, timezone = cells.get("cadence"), cells.get("at"), cells.get("timezone")
     schedule_in(cadence or "daily", at or "08:00", timezone or "UTC")
+    topics = pages.topics_in(cells["topics"]) if "topics" in cells else None
+    packs = pages.packs_in(cells["packs"]) if "packs" in cells else None
+    people.check_names([name for name, _, _ in (*(topics or ()), *(packs or ()))])
     return Wanted(
         line=line,
         address=addresses.checked(cells.get("email", "")),
@@ -162,7 +166,8 @@ def checked(row: Row | csv.Error, line: int, *, may_activate: bool) -> Wanted:
         cadence=cadence,
         at=at,
         timezone=timezone,
-        topics=topics_in(cells["topics"]) if "topics" in cells else None,
+        topics=topics,
+        packs=packs,
     )
 
 
@@ -189,19 +194,48 @@ def state_in(text: str, *, may_activate: bool) -> SubscriberState:
     return state
 
 
-@lru_cache(maxsize=4096)
-def topics_in(text: str) -> Checked:
-    """Return the topics of a JSON object {"name": "filter"}."""
+class Pages:
+    """The cells of a file that hold filters: a file has few distinct ones, and each is read once."""
+
+    def __init__(self, session: Session):
+        self.books = Books(session)
+        self.read: dict[tuple[str, str], Checked] = {}
+
+    def topics_in(self, cell: str) -> Checked:
+        """Return the topics of a JSON object {"name": "filter"}."""
+        if ("topics", cell) not in self.read:
+            self.read["topics", cell] = self.checked("topics", topics_of(cell))
+        return self.read["topics", cell]
+
+    def packs_in(self, cell: str) -> Checked:
+        """Return the topics of a list of packs, `lab/nlp; lab/robots`: each is called as it is listed."""
+        if ("packs", cell) not in self.read:
+            self.read["packs", cell] = self.checked("packs", packs_of(cell))
+        return self.read["packs", cell]
+
+    def checked(self, column: str, topics: Mapping[str, str]) -> Checked:
+        """Return the topics as they are stored, or raise BadField."""
+        try:
+            return tuple(people.checked_topics(topics, self.books))
+        except BadFilter as error:
+            raise BadField(column, f"in {error.text!r}: {error}") from error
+
+
+def topics_of(cell: str) -> dict[str, str]:
+    """Return the topics of a JSON object."""
     try:
-        topics = json.loads(text)
+        topics = json.loads(cell)
     except (ValueError, RecursionError):
         topics = None
     if not isinstance(topics, dict) or not all(isinstance(value, str) for value in topics.values()):
         raise BadField("topics", 'write them as JSON: {"name": "filter"}')
-    try:
-        return tuple(people.checked_topics(topics))
-    except BadFilter as error:
-        raise BadField("topics", f"in {error.text!r}: {error}") from error
+    return topics
+
+
+def packs_of(cell: str) -> dict[str, str]:
+    """Return {lab/nlp: use:lab/nlp} for each pack in a list parted by semicolons."""
+    listed = [name.strip().lower().removeprefix("use:") for name in cell.split(";") if name.strip()]
+    return {filters.name_of(name): f"use:{name}" for name in listed}
 
 
 # ── writing ─────────────────────────────────────────────────────────────────────────────────────
@@ -231,7 +265,15 @@ def write(
             new.append(wanted)
         elif there.state == SubscriberState.UNSUBSCRIBED and wanted.state == SubscriberState.ACTIVE:
             done.reject(wanted.line, f"state: {wanted.address.email} has left; only they can come back.")
-        elif change(session, there, wanted, held.get(there.id, ()), consent, now):
+        elif change(
+            session,
+            there,
+            wanted,
+            topics_after(wanted, held.get(there.id, ())),
+            held.get(there.id, ()),
+            consent,
+            now,
+        ):
             done.updated += 1
         else:
             done.unchanged += 1
@@ -267,7 +309,13 @@ def topics_held(session: Session, ids: list[int]) -> dict[int, Checked]:
 
 
 def change(
-    session: Session, there: Any, wanted: Wanted, held: Checked, consent: str | None, now: datetime
+    session: Session,
+    there: Any,
+    wanted: Wanted,
+    topics: Checked,
+    held: Checked,
+    consent: str | None,
+    now: datetime,
 ) -> bool:
     """Bring somebody who stands here to what the row says; return whether anything changed."""
     values = differing(there, wanted)
@@ -277,11 +325,31 @@ def change(
             session.add(Consent(subscriber_id=there.id, given_at=now, how=consent or ""))
     if values:
         session.execute(update(Subscriber).where(Subscriber.id == there.id).values(**values))
-    if wanted.topics is None or wanted.topics == held:
+    if topics == held:
         return bool(values)
     session.execute(delete(Subscription).where(Subscription.subscriber_id == there.id))
-    put_topics(session, {there.id: wanted.topics})
+    put_topics(session, {there.id: topics})
     return True
+
+
+def topics_after(wanted: Wanted, held: Checked) -> Checked:
+    """Return the topics of somebody who holds some: each column replaces its kind, packs stand last."""
+    if wanted.topics is None and wanted.packs is None:
+        return held
+    are_packs = [filters.is_pack(name, canonical) for name, canonical, _ in held]
+    own = wanted.topics or ()
+    shared = wanted.packs or ()
+    if wanted.topics is None:
+        own = without([topic for topic, is_pack in zip(held, are_packs, strict=True) if not is_pack], shared)
+    if wanted.packs is None:
+        shared = without([topic for topic, is_pack in zip(held, are_packs, strict=True) if is_pack], own)
+    return (*own, *shared)
+
+
+def without(topics: Iterable[tuple[str, str, str]], others: Checked) -> Checked:
+    """Return topics but those called as one of the others."""
+    taken = {name.casefold() for name, _, _ in others}
+    return tuple(topic for topic in topics if topic[0].casefold() not in taken)
 
 
 def differing(there: Any, wanted: Wanted) -> dict[str, Any]:
@@ -319,7 +387,14 @@ def insert_all(session: Session, new: list[Wanted], consent: str | None, now: da
     rows = [as_row(wanted, now) for wanted in new]
     returning = db.upsert(session, Subscriber).returning(Subscriber.id, Subscriber.email_key)
     ids = {row.email_key: row.id for row in session.execute(returning, rows)}
-    put_topics(session, {ids[wanted.address.key]: wanted.topics for wanted in new if wanted.topics})
+    put_topics(
+        session,
+        {
+            ids[wanted.address.key]: topics_after(wanted, ())
+            for wanted in new
+            if wanted.topics or wanted.packs
+        },
+    )
     proofs = [
         {"subscriber_id": ids[row["email_key"]], "given_at": now, "how": consent or ""}
         for row in rows
@@ -349,7 +424,7 @@ def as_row(wanted: Wanted, now: datetime) -> dict[str, Any]:
 def put_topics(session: Session, topics: Mapping[int, Checked]) -> None:
     """Add the topics of many subscribers."""
     wanted = {canonical for theirs in topics.values() for _, canonical, _ in theirs}
-    numbers = people.filter_ids(session, wanted)
+    numbers = filters.filter_ids(session, wanted)
     rows = [
         {
             "subscriber_id": subscriber_id,

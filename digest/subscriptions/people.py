@@ -3,24 +3,24 @@
 from __future__ import annotations
 
 import unicodedata
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from difflib import get_close_matches
-from functools import lru_cache
 
-from sqlalchemy import delete, select
-from sqlalchemy.orm import Session
+from sqlalchemy import delete, func, select
+from sqlalchemy.orm import Session, aliased
 
-from digest import addresses, bounces, db
+from digest import addresses, bounces
 from digest.editions import Cadence, Schedule
-from digest.errors import BadField, BadFilter, NotFound
+from digest.errors import BadField, NotFound
 from digest.links import Site
-from digest.model import Consent, FilterRow, Subscriber, SubscriberState, Subscription
+from digest.model import Consent, FilterRow, Meaning, Subscriber, SubscriberState, Subscription
+from digest.subscriptions import filters
+from digest.subscriptions.filters import Books
 
 MAX_TOPICS = 50
 MAX_NAME = 80  #: the length of a topic's name
-MAX_FILTER = 2000  #: the length of a filter in canonical form
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -30,6 +30,7 @@ class Topic:
     name: str
     filter_id: int
     canonical: str
+    stands_for: str  #: the same, unless it uses packs
     typed: str  #: the filter as its owner spelled it
 
 
@@ -147,22 +148,37 @@ def one_line(text: str) -> str:
 
 def topics_of(session: Session, subscriber: Subscriber) -> list[Topic]:
     """Return the subscriber's topics in the order of the digest's sections."""
+    meant = aliased(FilterRow)
     rows = session.execute(
-        select(Subscription.name, Subscription.filter_id, FilterRow.canonical, Subscription.typed)
+        select(
+            Subscription.name,
+            Subscription.filter_id,
+            FilterRow.canonical,
+            func.coalesce(meant.canonical, FilterRow.canonical).label("stands_for"),
+            Subscription.typed,
+        )
         .join(FilterRow, FilterRow.id == Subscription.filter_id)
+        .outerjoin(Meaning, Meaning.filter_id == Subscription.filter_id)
+        .outerjoin(meant, meant.id == Meaning.stands_for_id)
         .where(Subscription.subscriber_id == subscriber.id)
         .order_by(Subscription.position, Subscription.id)
     )
     return [
-        Topic(name=row.name, filter_id=row.filter_id, canonical=row.canonical, typed=row.typed)
+        Topic(
+            name=row.name,
+            filter_id=row.filter_id,
+            canonical=row.canonical,
+            stands_for=row.stands_for,
+            typed=row.typed,
+        )
         for row in rows
     ]
 
 
 def put_topics(session: Session, subscriber_id: int, topics: Mapping[str, str]) -> None:
     """Give the subscriber exactly these topics, or raise BadField or BadFilter naming the wrong one."""
-    checked = checked_topics(topics, session)
-    numbers = filter_ids(session, [canonical for _, canonical, _ in checked])
+    checked = checked_topics(topics, Books(session))
+    numbers = filters.filter_ids(session, [canonical for _, canonical, _ in checked])
     session.execute(delete(Subscription).where(Subscription.subscriber_id == subscriber_id))
     session.add_all(
         Subscription(
@@ -177,56 +193,22 @@ def put_topics(session: Session, subscriber_id: int, topics: Mapping[str, str]) 
     session.flush()
 
 
-def checked_topics(topics: Mapping[str, str], session: Session | None = None) -> list[tuple[str, str, str]]:
-    """Return (name, canonical filter, filter as typed) of each topic; with a session, `like:` too."""
-    if len(topics) > MAX_TOPICS:
-        raise BadField("topics", f"{len(topics)} topics are too many; {MAX_TOPICS} is the most.")
-    checked = [
-        (one_line(name), canonical(likened(text, session)), text.strip()) for name, text in topics.items()
+def checked_topics(topics: Mapping[str, str], books: Books) -> list[tuple[str, str, str]]:
+    """Return (name, canonical filter, filter as typed) of each topic; raises BadField or BadFilter."""
+    names = [one_line(name) for name in topics]
+    check_names(names)
+    return [
+        (name, books.canonical(text), text.strip()) for name, text in zip(names, topics.values(), strict=True)
     ]
-    names = [name.casefold() for name, _, _ in checked]
-    for name, _, _ in checked:
+
+
+def check_names(names: Sequence[str]) -> None:
+    """Raise BadField where topics of one subscriber cannot be called so, or are too many."""
+    if len(names) > MAX_TOPICS:
+        raise BadField("topics", f"{len(names)} topics are too many; {MAX_TOPICS} is the most.")
+    folded = [name.casefold() for name in names]
+    for name in names:
         if not name or len(name) > MAX_NAME:
             raise BadField("topics", f"a topic's name has 1 to {MAX_NAME} characters, not {len(name)}.")
-        if names.count(name.casefold()) > 1:
+        if folded.count(name.casefold()) > 1:
             raise BadField("topics", f"two topics are called {name!r}.")
-    return checked
-
-
-def likened(text: str, session: Session | None) -> str:
-    """Return a filter with every `like:PAPER` in the paper's own words."""
-    from digest import catalog, topics
-
-    if session is None or "like:" not in text.lower():
-        return text
-    return topics.likened(text, lambda reference: catalog.find(session, reference))
-
-
-@lru_cache(maxsize=10_000)
-def canonical(text: str) -> str:
-    """Return the canonical form of a filter, or raise BadFilter."""
-    from digest import topics
-
-    found = topics.parse(text).canonical
-    if len(found) > MAX_FILTER:
-        raise BadFilter(f"a filter of more than {MAX_FILTER} characters", text=text, column=MAX_FILTER)
-    return found
-
-
-def filter_id(session: Session, canonical: str) -> int:
-    """Return the id of a canonical filter, which is stored if nobody held it before."""
-    return filter_ids(session, [canonical])[canonical]
-
-
-def filter_ids(session: Session, canonicals: Collection[str]) -> dict[str, int]:
-    """Return the ids of canonical filters, storing those that nobody held before."""
-    if not canonicals:
-        return {}
-    distinct = sorted(set(canonicals))  # sorted: two that store the same ones wait in the same order
-    stored = select(FilterRow.canonical, FilterRow.id).where(FilterRow.canonical.in_(distinct))
-    found = {row.canonical: row.id for row in session.execute(stored)}
-    missing = [{"canonical": text} for text in distinct if text not in found]
-    if missing:
-        session.execute(db.upsert(session, FilterRow).on_conflict_do_nothing(), missing)
-        found = {row.canonical: row.id for row in session.execute(stored)}
-    return found

@@ -66,6 +66,27 @@ def backtest(filter_: Filter, index: Index, days: Sequence[date]) -> Backtest:
     )
 
 
+@dataclass(frozen=True, slots=True)
+class Compared:
+    """What one filter in place of another would have brought."""
+
+    before: PerDay
+    after: PerDay
+    gained: tuple[int, ...]  #: by number in the batch, latest day first
+    lost: tuple[int, ...]
+
+
+def compared(before: Filter | None, after: Filter | None, index: Index, days: Sequence[date]) -> Compared:
+    """Return what `after` would have brought of the papers of `index` where `before` stood; None brings nothing."""
+    old = index.matches(before) if before else 0
+    new = index.matches(after) if after else 0
+
+    def latest(numbers: int) -> tuple[int, ...]:
+        return tuple(sorted(members(numbers), key=lambda number: (-days[number].toordinal(), number)))
+
+    return Compared(_per_day(old, days), _per_day(new, days), latest(new & ~old), latest(old & ~new))
+
+
 def _per_day(matches: int, days: Sequence[date]) -> PerDay:
     found = Counter(days[number] for number in members(matches))
     counts = sorted(found.get(day, 0) for day in set(days)) or [0]

@@ -61,6 +61,11 @@ def meanings(filter_: Filter, shelf: Shelf) -> dict[str, str]:
     return found
 
 
+def written_out(canonical: str, shelf: Shelf) -> str:
+    """Return what a canonical filter stands for."""
+    return resolved(parse(canonical), shelf).canonical
+
+
 def stands_on(pack: Pack, shelf: Shelf) -> dict[str, int]:
     """Return the versions of all the packs that a new one uses, however far down; raises BadFilter."""
     resolver = Resolver({**shelf, pack.name: {**shelf.get(pack.name, {}), pack.version: pack}})

@@ -85,7 +85,8 @@ def tried(request: Request, typed: Mapping[str, Any]) -> Response:
     """Show what a filter would have brought lately."""
     of = house.of(request)
     with db.reading(of.engine) as session:
-        found = interests.gauge(of, session).tried(typed["filter"])
+        wanted = subscriptions.Books(session).whole(typed["filter"])
+        found = interests.gauge(of, session).tried(wanted)
     lines = (interests.in_words(found.per_day), *found.warnings[:3])
     return answer(request, 200, tried=lines, **typed)
 

@@ -12,7 +12,7 @@ from sqlalchemy.orm import Session
 from digest import catalog, topics
 from digest.house import House
 from digest.rendering import words
-from digest.topics import Backtest, Index, PerDay
+from digest.topics import Backtest, Filter, Index, PerDay
 from digest.web import trending
 
 DAYS = 31  #: looked back upon
@@ -44,9 +44,9 @@ class Gauge:
     index: Index
     days: tuple[date, ...]
 
-    def tried(self, text: str) -> Backtest:
-        """Return what a filter would have brought; raises BadFilter."""
-        return topics.backtest(topics.parse(text), self.index, self.days)
+    def tried(self, wanted: Filter) -> Backtest:
+        """Return what a filter would have brought."""
+        return topics.backtest(wanted, self.index, self.days)
 
 
 def gauge(of: House, session: Session) -> Gauge:
@@ -66,7 +66,7 @@ def made(session: Session, now: datetime) -> Gauge:
 
 def offered(gauge: Gauge) -> list[tuple[str, str]]:
     """Return the interests, each with what it brings a day."""
-    return [(name, rate(gauge.tried(text).per_day)) for name, text in INTERESTS.items()]
+    return [(name, rate(gauge.tried(topics.parse(text)).per_day)) for name, text in INTERESTS.items()]
 
 
 def rate(per_day: PerDay) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import date, datetime, timedelta
 
@@ -16,6 +17,7 @@ from digest.errors import BadField, BadFilter, UsageError
 from digest.house import House
 from digest.model import Subscriber
 from digest.rendering import words
+from digest.subscriptions import Books
 from digest.web import forms, house, interests, pages
 from digest.web.forms import said
 from digest.web.front import sentence
@@ -108,10 +110,13 @@ def settings_page(
 def gauge_topics(of: House, rows: list[TopicRow]) -> None:
     """Note beside each topic that can be read what it would have brought lately."""
     with db.reading(of.engine) as session:
-        gauge = interests.gauge(of, session)
-    for row in rows:
-        if row.filter and gauge.days and not (row.wrong or row.error):
-            row.brings = interests.in_words(gauge.tried(row.filter).per_day)
+        gauge, books = interests.gauge(of, session), subscriptions.Books(session)
+        for row in rows:
+            if row.filter and gauge.days and not (row.wrong or row.error):
+                with suppress(
+                    BadFilter
+                ):  # it could be read when it was stored; a paper or a pack may be gone
+                    row.brings = interests.in_words(gauge.tried(books.whole(row.filter)).per_day)
 
 
 # ── changing ────────────────────────────────────────────────────────────────────────────────────
@@ -159,7 +164,7 @@ def save(
     request: Request, session: Session, subscriber: Subscriber, form: FormData, now: datetime
 ) -> Response | str:
     """Save the form, all of it or nothing; return the word for what was done, or the page with errors."""
-    rows = topic_rows(form)
+    rows = topic_rows(form, subscriptions.Books(session))
     fields = {name: said(form, name, 80) for name in ("cadence", "at", "timezone", "max_papers")}
     errors = {"topics": "Look at the marked topics."} if any(row.wrong or row.error for row in rows) else {}
     try:
@@ -190,7 +195,7 @@ def number_in(text: str) -> int | None:
     return int(text) if text else None
 
 
-def topic_rows(form: FormData) -> list[TopicRow]:
+def topic_rows(form: FormData, books: Books) -> list[TopicRow]:
     """Return the topics of the form, checked one by one; empty rows are left out."""
     names, filters = form.getlist("name"), form.getlist("filter")
     rows = [
@@ -199,7 +204,7 @@ def topic_rows(form: FormData) -> list[TopicRow]:
     ]
     seen: set[str] = set()
     for row in (kept := [row for row in rows if row.filter or row.name]):
-        check(row, seen)
+        check(row, seen, books)
     return kept
 
 
@@ -208,11 +213,11 @@ def text_of(value: object) -> str:
     return value.replace("\0", "").strip()[:2000] if isinstance(value, str) else ""
 
 
-def check(row: TopicRow, seen: set[str]) -> None:
+def check(row: TopicRow, seen: set[str], books: Books) -> None:
     """Note what is wrong with a topic; without a name, it is called by its filter."""
     row.name = row.name or words.cut(row.filter, 60)
     try:
-        subscriptions.checked_topics({row.name: row.filter})
+        subscriptions.checked_topics({row.name: row.filter}, books)
         if row.name.casefold() in seen:
             row.error = "Another topic has this name."
     except BadFilter as error:
