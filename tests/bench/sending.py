@@ -15,8 +15,8 @@ import smtplib
 import subprocess
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import closing, contextmanager
+from collections.abc import Callable, Sequence
+from contextlib import closing
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -31,8 +31,7 @@ from digest.outbox import Intent, Tried
 from digest.rendering import Templates
 from digest.transport import Message, Verdict
 from digest.transport.smtp import Server, Smtp
-from tests.bench import world
-from tests.bench.sink import open_sink
+from tests.bench import sink, world
 from tests.bench.world import World
 from tests.conftest import connected, fresh_database
 from tests.mailroom import open_mailroom
@@ -54,19 +53,19 @@ def main(full: bool) -> int:
     compare(messages(40))
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        is_fast = shutil.which("cc") is not None
+        is_fast = sink.is_fast()
         if not is_fast:
             print("   no C compiler: the sink is in Python and slower than what it measures; no gate holds")
-        with sink(folder, 0) as port:
+        with sink.fastest(folder) as taker:
             print("   on the loopback")
-            fast, beside_postfix = ratios(port, messages(count))
+            fast, beside_postfix = ratios(taker.port, messages(count))
         far = DELAYED_GATE
         if is_fast:
-            with sink(folder, 20) as port:
+            with sink.fastest(folder, 20) as taker:
                 print("   with replies that take 20 ms")
-                far = delayed(port, messages(FAR))
-        with postgres("synchronous_commit=on") as server, sink(folder, 0) as port:
-            share = ledgers(server, folder, count, port)
+                far = delayed(taker.port, messages(FAR))
+        with postgres("synchronous_commit=on") as server, sink.fastest(folder) as taker:
+            share = ledgers(server, folder, count, taker.port)
     print(
         f"   ratios {fast:.1f} (gate {PIPELINED_GATE}) to smtplib and {beside_postfix:.1f} (gate {POSTFIX_GATE})"
         f" to smtp-source, {far:.2f} (gate {DELAYED_GATE}) at 20 ms;"
@@ -272,29 +271,3 @@ def pass_through(session: db.Session, part: Sequence[outbox.Claimed], now: datet
         session, [Tried(each, now, "accepted", "dot", 250, "taken") for each in ids], lease=lease, now=now
     )
     session.commit()
-
-
-# ── the sink ────────────────────────────────────────────────────────────────────────────────────
-
-
-def compiled(folder: Path) -> Path:
-    """Return the sink's program."""
-    source, program = Path(__file__).with_name("fastsink.c"), folder / "fastsink"
-    if not program.exists():
-        subprocess.run(["cc", "-O2", "-o", str(program), str(source)], check=True)
-    return program
-
-
-@contextmanager
-def sink(folder: Path, delay: int) -> Iterator[int]:
-    """Run the sink and yield its port; every reply takes so many milliseconds."""
-    if not shutil.which("cc"):
-        with open_sink(folder) as port:
-            yield port
-        return
-    with subprocess.Popen([str(compiled(folder)), str(delay)], stdout=subprocess.PIPE) as process:
-        assert process.stdout
-        try:
-            yield int(process.stdout.readline())
-        finally:
-            process.terminate()

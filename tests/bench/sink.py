@@ -1,17 +1,20 @@
-"""An SMTP server that takes everything, as fast as Python can: it counts, and keeps what it is asked to.
+"""SMTP servers that take everything: one in C for whoever is timed, one in Python that keeps letters.
 
-`python -m tests.bench.sink FOLDER` prints its port. It writes a message to FOLDER/RECIPIENT where the
-recipient's name starts with `kept`, and on every `STAT` it answers how many messages it has taken.
+`fastsink.c` is compiled where there is a C compiler, and is no bottleneck. `python -m tests.bench.sink
+FOLDER` prints its port and is as fast as Python can be: it writes a message to FOLDER/RECIPIENT where
+the recipient's name starts with `kept`. On every `STAT` both answer how many messages they have taken.
 """
 
 from __future__ import annotations
 
 import asyncio
+import shutil
 import socket
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 
 END = b"\r\n.\r\n"
@@ -84,16 +87,61 @@ async def serve() -> None:
     await server.serve_forever()
 
 
+# ── running one ─────────────────────────────────────────────────────────────────────────────────
+
+
+@dataclass(frozen=True, kw_only=True)
+class Running:
+    """A sink in a process of its own."""
+
+    port: int
+    pid: int
+    language: str
+
+    def taken(self) -> int:
+        """Return how many messages it has taken."""
+        return taken(self.port)
+
+
 @contextmanager
-def open_sink(folder: Path) -> Iterator[int]:
-    """Run a sink in a process of its own and yield its port."""
-    command = [sys.executable, "-m", "tests.bench.sink", str(folder)]
+def fastest(folder: Path, delay: int = 0) -> Iterator[Running]:
+    """Run the fastest sink there is: every reply of the one in C takes `delay` ms. It keeps nothing."""
+    if is_fast():
+        with running([str(compiled(folder)), str(delay)], "C") as sink:
+            yield sink
+    else:
+        with keeping(folder) as sink:
+            yield sink
+
+
+def is_fast() -> bool:
+    """Return whether there is what it takes to have a sink that is no bottleneck."""
+    return shutil.which("cc") is not None
+
+
+@contextmanager
+def keeping(folder: Path) -> Iterator[Running]:
+    """Run the sink that keeps the letters to whoever is called `kept`."""
+    with running([sys.executable, "-m", "tests.bench.sink", str(folder)], "Python") as sink:
+        yield sink
+
+
+@contextmanager
+def running(command: Sequence[str], language: str) -> Iterator[Running]:
     with subprocess.Popen(command, stdout=subprocess.PIPE) as process:
         assert process.stdout
         try:
-            yield int(process.stdout.readline())
+            yield Running(port=int(process.stdout.readline()), pid=process.pid, language=language)
         finally:
             process.terminate()
+
+
+def compiled(folder: Path) -> Path:
+    """Return the program of the sink in C."""
+    source, program = Path(__file__).with_name("fastsink.c"), folder / "fastsink"
+    if not program.exists():
+        subprocess.run(["cc", "-O2", "-o", str(program), str(source)], check=True)
+    return program
 
 
 def taken(port: int) -> int:

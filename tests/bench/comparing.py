@@ -1,0 +1,58 @@
+"""Are two ways' letters the same letters? Asked before any of them is timed."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from email import message_from_bytes, policy
+from typing import Any
+
+from lxml import html
+
+HEADERS = ("Subject", "From", "To", "List-Unsubscribe", "List-Unsubscribe-Post", "List-Id")
+FEWEST = 50  #: letters that are to be compared
+
+Letters = dict[str, bytes]  #: by recipient
+
+
+def compare(ours: Letters, theirs: Letters) -> None:
+    """Raise AssertionError unless both ways told the same readers the same, and it looks the same."""
+    assert ours.keys() == theirs.keys(), ours.keys() ^ theirs.keys()
+    assert len(ours) > FEWEST
+    for name, letter in ours.items():
+        for our, their in zip(contents(letter), contents(theirs[name]), strict=True):
+            assert our == their, f"{name}: {our!r} is {their!r} with them"
+
+
+def contents(message: bytes) -> Iterator[Any]:
+    """Yield the headers that matter, the text, and every element that is seen."""
+    parsed = message_from_bytes(message, policy=policy.default)
+    yield from [str(parsed[name]).strip() for name in HEADERS]
+    plain, page = (parsed.get_body((kind,)) for kind in ("plain", "html"))
+    assert plain
+    assert page
+    yield plain.get_content().replace("\r\n", "\n").rstrip()
+    yield from elements(page.get_content())
+
+
+def elements(page: str) -> Iterator[tuple[Any, ...]]:
+    """Yield every element of a page as a browser has it, whichever inliner wrote it.
+
+    One may write `#FFF` and the other `#FFFFFF`, double quotes or single ones, a `tbody` or none.
+    """
+    for element in html.document_fromstring(page).iter():
+        if element.tag in {html.etree.Comment, "style", "tbody"}:
+            continue
+        attributes = {name: value for name, value in element.attrib.items() if name != "style"}
+        yield element.tag, attributes, declarations(element.get("style", "")), said(element)
+
+
+def declarations(style: str) -> set[str]:
+    """Return the declarations of a style attribute, spelled in one way."""
+    plain = re.sub(r"#(\w)(\w)(\w)\b", r"#\1\1\2\2\3\3", style.replace('"', "'"))
+    return {re.sub(r"\s*([:,])\s*", r"\1", each.strip()).lower() for each in plain.split(";") if each.strip()}
+
+
+def said(element: Any) -> str:
+    """Return what is written in an element and right behind it."""
+    return " ".join(f"{element.text or ''} {element.tail or ''}".split())

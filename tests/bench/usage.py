@@ -1,0 +1,67 @@
+"""What processes take of the machine: processor seconds and memory, as Linux counts them."""
+
+from __future__ import annotations
+
+import os
+from collections import defaultdict
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+TICKS = os.sysconf("SC_CLK_TCK")
+
+
+class Counted(NamedTuple):
+    """One process: who started it, and the seconds that it and those it has buried have worked."""
+
+    parent: int
+    seconds: float
+
+
+def seconds(root: int) -> float:
+    """Return the processor seconds of a process and of all it ever started."""
+    counted = processes()
+    return sum(counted[number].seconds for number in family(root, counted))
+
+
+def peak(root: int) -> float:
+    """Return the peak of memory, in MB, of the largest process among a process and its children."""
+    return max(map(high_water, family(root, processes())), default=0.0)
+
+
+def parent(number: int) -> int:
+    """Return who started a process."""
+    return processes()[number].parent
+
+
+def family(root: int, counted: dict[int, Counted]) -> Iterator[int]:
+    """Yield a process and all that descend from it, as far as they live."""
+    children: dict[int, list[int]] = defaultdict(list)
+    for number, each in counted.items():
+        children[each.parent].append(number)
+    waiting = [root] if root in counted else []
+    while waiting:
+        number = waiting.pop()
+        waiting += children[number]
+        yield number
+
+
+def processes() -> dict[int, Counted]:
+    """Return all processes by their numbers."""
+    found = {}
+    for folder in Path("/proc").glob("[0-9]*"):
+        try:
+            fields = (folder / "stat").read_text().rpartition(")")[2].split()
+        except OSError:  # it has ended meanwhile
+            continue
+        found[int(folder.name)] = Counted(int(fields[1]), sum(map(int, fields[11:15])) / TICKS)
+    return found
+
+
+def high_water(number: int) -> float:
+    """Return the most memory a process has held, in MB."""
+    try:
+        status = Path(f"/proc/{number}/status").read_text()
+    except OSError:
+        return 0.0
+    return int((status.partition("VmHWM:")[2].split() or ["0"])[0]) / 1024
