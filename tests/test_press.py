@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import zlib
 from dataclasses import replace
 from datetime import UTC, date, datetime
@@ -113,7 +114,7 @@ def test_the_joined_letter_is_byte_for_byte_what_premailer_makes_of_the_whole_pa
 def test_a_digest_of_invented_papers_says_so_and_no_other_does(site: Site, templates: Templates) -> None:
     batch = [replace(FLOW, is_sample=True), ROBOTS]
     of_batch = pressed(site, templates, batch)
-    said = "These papers are invented: a sample, until your first dump."
+    said = "These papers are invented: a sample."
 
     with_sample, without = (
         press.digest_letter(of_batch, site, trending(paper.id), copy_for()) for paper in batch
@@ -282,6 +283,17 @@ def wide(topics: int, each: int) -> tuple[list[Paper], Digest]:
     batch = [long_paper(number) for number in range(1, topics * each + 1)]
     ids = [tuple(range(1 + topic * each, 1 + (topic + 1) * each)) for topic in range(topics)]
     return batch, by_topic(*((f"Topic number {place}", None, part) for place, part in enumerate(ids)))
+
+
+@pytest.mark.parametrize(("topics", "each"), [(1, 10), (4, 60)], ids=str)
+def test_a_paper_whose_title_is_all_there_is_room_for_can_be_read_from_the_text_too(
+    topics: int, each: int, site: Site, templates: Templates
+) -> None:
+    batch, digest = wide(topics, each)
+
+    letter = press.digest_letter(pressed(site, templates, batch), site, digest, copy_for())
+
+    assert set(re.findall(r'href="(https?://[^"]+)"', letter.html)) <= set(letter.text.split())
 
 
 @pytest.mark.parametrize(("topics", "each"), [(1, 10), (1, 60), (4, 60), (40, 3), (200, 1)], ids=str)

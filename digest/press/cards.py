@@ -135,7 +135,7 @@ def html_values(parts: Parts, card: Card, **gaps: str) -> dict[str, str]:
 
 def text_values(parts: Parts, card: Card, **gaps: str) -> dict[str, str]:
     """Return what stands in a card's slots in the text part; the gaps stay open."""
-    ways = [parts["link"].fill({"label": link.label, "href": link.href}) for link in card.links]
+    ways = [parts["link"].fill({"label": link.label, "href": link.href}) for link in card.ways]
     return {
         "meta": card.meta,
         "byline": wrapped(card.byline),

@@ -62,6 +62,11 @@ class Card:
     is_sample: bool = False  #: the paper is invented
 
     def to_json(self) -> dict[str, Any]:
+    @property
+    def ways(self) -> tuple[Link, ...]:
+        """Return the links of a text, which has none on the title."""
+        return self.links or (Link(words.SPEECH.gettext("Read"), self.href),)
+
         """Return the card as a decision can keep it."""
         return asdict(self)
 
