@@ -6,7 +6,7 @@ that nobody has seen it. Nothing here commits.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import date
 from typing import Any
 
@@ -14,13 +14,14 @@ from sqlalchemy import delete, select, text, tuple_, update
 from sqlalchemy.orm import Session
 
 from digest import db
-from digest.model import Delivery, DeliveryState, Shown, Subscriber
+from digest.model import Delivery, DeliveryState, Shown, Subscriber, Told
 
 UNACCEPTED = (
     DeliveryState.FAILED, DeliveryState.EXPIRED, DeliveryState.SUPPRESSED, DeliveryState.STUCK,
 )  # fmt: skip
 
 SHOWN: Any = Shown.__table__
+TOLD: Any = Told.__table__
 Showing = tuple[int, int, int]  #: subscriber id, paper id, delivery id
 
 # Eight showings a digest: on PostgreSQL three arrays are four times as fast as a row of parameters
@@ -50,6 +51,17 @@ def put(session: Session, showings: Sequence[Showing], *, shown_on: date) -> int
     return connection.exec_driver_sql(PUT_ROW, [(s, p, d, day) for s, p, d in showings]).rowcount
 
 
+def tell(session: Session, told: Sequence[Mapping[str, Any]]) -> int:
+    """Write who was told what became of a paper, and return how much of it is new."""
+    if not told:
+        return 0
+    connection = session.connection()
+    if connection.dialect.name == "postgresql":
+        new = db.insert_arrays(TOLD, told).on_conflict_do_nothing().returning(TOLD.c.paper_id)
+        return len(connection.execute(new).all())
+    return connection.execute(db.upsert(session, Told).on_conflict_do_nothing(), list(told)).rowcount
+
+
 def of(session: Session, subscriber_ids: Collection[int], *, since_id: int) -> list[tuple[int, int]]:
     """Return (subscriber id, paper id) of what these were shown, papers from `since_id` on.
 
@@ -64,16 +76,22 @@ def of(session: Session, subscriber_ids: Collection[int], *, since_id: int) -> l
 def release(session: Session, delivery_ids: Iterable[int]) -> int:
     """Take back what certainly nobody saw, and return how many digests that were.
 
-    Only digests that ended unaccepted with no attempt in doubt are released. Their papers are news
-    again: the subscriber's cut goes back to where it stood before, if that is earlier.
+    Only what ended unaccepted with no attempt in doubt is released. What a letter told of earlier papers
+    will be told again, and the papers of a digest are news again: the subscriber's cut goes back to where
+    it stood before, if that is earlier.
     """
+    delivery_ids = list(delivery_ids)
+    unseen = Delivery.id.in_(delivery_ids), Delivery.state.in_(UNACCEPTED), Delivery.in_doubt == 0
+    session.execute(
+        delete(Told)
+        .where(Told.delivery_id.in_(select(Delivery.id).where(*unseen)))
+        .execution_options(synchronize_session=False)
+    )
     released = session.execute(
         select(Delivery.id, Delivery.subscriber_id, Delivery.covers_from, Delivery.covers_paper_id)
         .where(
-            Delivery.id.in_(list(delivery_ids)),
+            *unseen,
             Delivery.edition.is_not(None),
-            Delivery.state.in_(UNACCEPTED),
-            Delivery.in_doubt == 0,
             Delivery.covers_from.is_not(None),
             Delivery.subscriber_id.is_not(None),
         )
@@ -102,9 +120,10 @@ def move_back(session: Session, released: Any) -> None:
 
 
 def prune(session: Session, *, before: date) -> int:
-    """Forget showings from before that day and return how many.
+    """Forget showings, and what was told, from before that day; return how many showings.
 
     Safe as long as the day lies further back than any digest reaches: a paper that old is no news.
     """
+    session.execute(delete(Told).where(Told.told_on < before).execution_options(synchronize_session=False))
     forgetting = delete(Shown).where(Shown.shown_on < before).execution_options(synchronize_session=False)
     return session.connection().execute(forgetting).rowcount

@@ -12,7 +12,7 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Any
 
-from sqlalchemy import select
+from sqlalchemy import and_, select
 from sqlalchemy.orm import Session
 
 from digest import bounces, catalog, presses, publishing, showings, subscriptions, topics
@@ -21,13 +21,17 @@ from digest.editions import Edition
 from digest.errors import BadFilter, NotFound
 from digest.links import Site
 from digest.model import (
+    Appearance,
+    ChangeRow,
     Delivery,
     DeliveryState,
+    DumpRow,
     FilterRow,
     PaperRow,
     Shown,
     Subscriber,
     SubscriberState,
+    Told,
 )
 from digest.papers import Announcement, Paper, display
 from digest.rendering import Templates
@@ -122,6 +126,23 @@ def tell_of_paper(question: Question, reference: str) -> None:
     )
     if reference.strip().isdigit() and int(reference) != paper.id:
         question.lines.append(f"paper {reference.strip()} turned out to be this one")
+    if (late := late_dump(question)) is not None:
+        when = minute(paper.first_seen_at)
+        question.lines.append(f"its list is of {late.date} and was loaded on {when} (dump {late.id})")
+
+
+def late_dump(question: Question) -> DumpRow | None:
+    """Return the dump that brought the paper, if it was read days after its own."""
+    return question.session.scalar(
+        select(DumpRow)
+        .join(Appearance, Appearance.dump_id == DumpRow.id)
+        .where(
+            Appearance.paper_id == question.paper.id,
+            DumpRow.seen_at == question.paper.first_seen_at,
+            DumpRow.is_history.is_(False),
+        )
+        .limit(1)
+    )
 
 
 # ── shown ───────────────────────────────────────────────────────────────────────────────────────
@@ -147,6 +168,7 @@ def if_shown(question: Question) -> Answer | None:
     question.lines.append(
         f"the digest is {delivery.state}" + (f": {delivery.reason}" if delivery.reason else "")
     )
+    tell_of_changes(question)
     topic = f", under {section.topic}" if section else ""
     return question.answer(
         Cause.SHOWN,
@@ -155,6 +177,28 @@ def if_shown(question: Question) -> Answer | None:
         shown_on=found.shown_on.isoformat(),
         state=delivery.state,
     )
+
+
+def tell_of_changes(question: Question) -> None:
+    """Say what became of a paper that was shown, and when the reader was told."""
+    told = and_(
+        Told.paper_id == ChangeRow.paper_id,
+        Told.kind == ChangeRow.kind,
+        Told.subscriber_id == question.subscriber.id,
+    )
+    found = (
+        select(ChangeRow, Told.told_on, Delivery.edition, Delivery.letter)
+        .outerjoin(Told, told)
+        .outerjoin(Delivery, Delivery.id == Told.delivery_id)
+        .where(ChangeRow.paper_id == question.paper.id)
+        .order_by(ChangeRow.seen_at)
+    )
+    for change, told_on, edition, letter in question.session.execute(found):
+        known = f"{change.kind} since, as a dump of {minute(change.seen_at)} said"
+        if told_on is None:
+            question.lines.append(f"{known}; they have not been told")
+        else:
+            question.lines.append(f"{known}; told on {told_on} in {edition or f'a {letter} letter'}")
 
 
 # ── never news ──────────────────────────────────────────────────────────────────────────────────

@@ -9,11 +9,11 @@ from itertools import count
 from typing import TYPE_CHECKING
 
 from digest import topics
-from digest.composition import TRENDING, Digest
+from digest.composition import TRENDING, Digest, FollowUp
 from digest.links import Site, paper_url
 from digest.press.budget import Planned
 from digest.rendering import Copy, words
-from digest.rendering.cards import Card, Form, card, title
+from digest.rendering.cards import LONGEST_TITLE, Card, Form, card, title
 from digest.rendering.headers import one_line
 from digest.rendering.runs import plain
 
@@ -49,6 +49,15 @@ class PageSection:
     more: str
 
 
+@dataclass(frozen=True, slots=True)
+class NewsItem:
+    """What became of a paper that the reader was sent before."""
+
+    href: str
+    title: str
+    says: str
+
+
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Page:
     """Everything a digest letter says."""
@@ -68,6 +77,7 @@ class Page:
     browser_url: str
     anchors: tuple[Anchor, ...]
     sections: tuple[PageSection, ...]
+    news: tuple[NewsItem, ...]
 
 
 def cadence_of(edition: str, *, is_catch_up: bool) -> str:
@@ -86,7 +96,7 @@ def page(press: Press, site: Site, plan: Sequence[Planned], digest: Digest, copy
             cadence_of(copy.edition, is_catch_up=digest.is_catch_up), titles[:3], len(titles)
         ),
         preheader=words.preheader(titles[:3], line),
-        headline=words.headline(len(titles)),
+        headline=headline(digest, len(titles)),
         checked=line,
         note=press.note,
         is_sample=any(card.is_sample for card in cards),
@@ -99,6 +109,26 @@ def page(press: Press, site: Site, plan: Sequence[Planned], digest: Digest, copy
         browser_url=copy.browser_url,
         anchors=anchors(sections),
         sections=sections,
+        news=news_of(digest.news, site),
+    )
+
+
+def headline(digest: Digest, papers: int) -> str:
+    """Return the headline: how many papers there are, and of a catch-up, from among how many."""
+    if digest.is_catch_up and digest.matched > papers:
+        return words.caught_up(digest.matched, papers)
+    return words.headline(papers)
+
+
+def news_of(news: Sequence[FollowUp], site: Site) -> tuple[NewsItem, ...]:
+    """Return what became of papers of earlier digests."""
+    return tuple(
+        NewsItem(
+            paper_url(site, one.paper),
+            words.cut(one_line(one.title), LONGEST_TITLE),
+            words.became(one.kind, one_line(one.says)),
+        )
+        for one in news
     )
 
 

@@ -11,7 +11,7 @@ from datetime import UTC, date, datetime
 from difflib import ndiff
 from itertools import chain
 
-from digest.composition import TRENDING, Digest, Section
+from digest.composition import TRENDING, Digest, FollowUp, Section
 from digest.errors import Misfit
 from digest.links import Site
 from digest.papers import Paper
@@ -42,6 +42,10 @@ DIGESTS = (
             Section(topic="Second", filter_id=None, papers=(3, 4)),
         ),
         checked=400,
+        news=(
+            FollowUp(5, "withdrawn", "Taken & given", "An error in <Lemma 2>"),
+            FollowUp(6, "rewritten", "Anew", ""),
+        ),
     ),
     Digest(sections=(Section(topic=TRENDING, filter_id=None, papers=(2,)),), checked=1),
 )

@@ -14,12 +14,12 @@ from functools import lru_cache
 from typing import Literal, NamedTuple
 
 from digest import links
-from digest.composition import Digest
+from digest.composition import Digest, FollowUp
 from digest.links import Site
 from digest.press import budget, pages
 from digest.press.budget import Planned
 from digest.press.cards import Cards, SetText, between
-from digest.press.pages import Page
+from digest.press.pages import NewsItem, Page
 from digest.press.presses import Press
 from digest.rendering import Copy, Letter, list_headers, words
 from digest.rendering.cards import Form
@@ -45,7 +45,7 @@ class Pair(NamedTuple):
 
 NOTHING = Pair(b"", b"")
 #: Parts of the page that are left out unless there is something to say.
-OPTIONAL = frozenset({"next", "anchors", "browser", "sample", "note"})
+OPTIONAL = frozenset({"next", "anchors", "browser", "sample", "note", "news"})
 
 
 class Told(NamedTuple):
@@ -95,11 +95,17 @@ def fitted(press: Press, site: Site, digest: Digest, filters: Mapping[int, str])
 
     They are counted, and were not shown: they may come in the next one.
     """
-    if len(digest.papers) * LONGEST_LINE + len(digest.sections) * LONGEST_FRAME < budget.HTML_BYTES // 2:
+    if (
+        len(digest.papers) * LONGEST_LINE + len(digest.sections) * LONGEST_FRAME < budget.HTML_BYTES // 2
+        and not digest.news
+    ):
         return digest
     made = setter(press, site)
     plan = budget.shortened(
-        budget.whole(digest, filters), room=made.room, measure=made.measure, frame=made.frame
+        budget.whole(digest, filters),
+        room=made.room - len(made.news(digest.news).html),
+        measure=made.measure,
+        frame=made.frame,
     )
     kept = {one.papers[0]: one for one in plan}
     left = [(section, kept[section.papers[0]]) for section in digest.sections if section.papers[0] in kept]
@@ -164,6 +170,7 @@ class Setter:
         self.anchors = lru_cache(WORDS_KEPT)(self.set_anchors)
         self.next_due = lru_cache(WORDS_KEPT)(self.set_next_due)
         self.subject = lru_cache(WORDS_KEPT)(self.set_subject)
+        self.news = lru_cache(WORDS_KEPT)(self.set_news)
 
     # ── one letter ──────────────────────────────────────────────────────────────────────────────
 
@@ -171,7 +178,10 @@ class Setter:
         """Return every piece of one letter."""
         plan = budget.whole(digest, copy.filters)
         html, text, papers, reading = self.sections(plan)
-        if sum(map(len, html)) > self.room:  # encoded it is longer than decoded: a cheap first question
+        news = self.news(digest.news) if digest.news else NOTHING
+        if (
+            sum(map(len, html)) + len(news.html) > self.room
+        ):  # encoded it is longer than decoded: a cheap first question
             plan = self.plan(digest, copy)
             html, text, papers, reading = self.sections(plan)
         topics = tuple([(section.topic, len(section.papers)) for section in plan])
@@ -182,10 +192,13 @@ class Setter:
             "next": NOTHING,
             "sample": self.sample(papers),
             "note": self.note,
+            "news": news,
             "browser": self.browser(copy.browser_url) if copy.browser_url else NOTHING,
             "subject": titled,
             "preheader": preheader,
-            "headline": headline(len(papers)),
+            "headline": same(pages.headline(digest, len(papers)))
+            if digest.is_catch_up
+            else headline(len(papers)),
             "checked": same(line),
             "day": day(copy.day),
             "recipient": spelled(copy.recipient),
@@ -219,7 +232,8 @@ class Setter:
     def plan(self, digest: Digest, copy: Copy) -> list[Planned]:
         """Return what of a digest is set, and in which length, so that it fits its budget."""
         plan = budget.whole(digest, copy.filters)
-        return budget.shortened(plan, room=self.room, measure=self.measure, frame=self.frame)
+        room = self.room - len(self.news(digest.news).html)
+        return budget.shortened(plan, room=room, measure=self.measure, frame=self.frame)
 
     def measure(self, paper_id: int, canonical: str | None, form: Form) -> int:
         """Return how many bytes of HTML a card takes, with its number and its rule."""
@@ -313,6 +327,27 @@ class Setter:
             wire(html.fill({"note": escaped(said)})) if html else b"",
             wire(text.fill({"note": wrapped(said)})) if text else b"",
         )
+
+    def set_news(self, news: tuple[FollowUp, ...]) -> Pair:
+        """Return what became of papers of earlier digests, where these templates have a place for it."""
+        html, text = self.html_parts.get("news"), self.text_parts.get("news")
+        items = pages.news_of(news, self.site)
+        if not items:
+            return NOTHING
+        return Pair(
+            wire(html.fill({"item": "".join(map(self.set_item, items))})) if html else b"",
+            wire(text.fill({"item": "".join(map(self.say_item, items))})) if text else b"",
+        )
+
+    def set_item(self, item: NewsItem) -> str:
+        """Return one piece of news in HTML."""
+        values = {"href": escaped(item.href), "title": escaped(item.title), "says": escaped(item.says)}
+        return self.html_parts["item"].fill(values)
+
+    def say_item(self, item: NewsItem) -> str:
+        """Return one piece of news in plain text."""
+        values = {"href": item.href, "title": wrapped(item.title), "says": wrapped(item.says)}
+        return self.text_parts["item"].fill(values)
 
     def set_next_due(self, due_at: datetime, timezone: str, dated_at: datetime) -> Pair:
         """Return the line that promises the next digest."""

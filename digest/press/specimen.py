@@ -48,5 +48,7 @@ def specimen() -> dict[str, Any]:
         "more": slot("more"),
     }
     anchor = {"name": slot("name"), "topic": slot("topic"), "count": slot("count")}
+    item = {"href": slot("href"), "title": slot("title"), "says": slot("says")}
     words = {word: slot(word) for word in WORDS}
-    return {**words, "is_sample": True, "anchors": [anchor] * 2, "sections": [section] * 2}
+    repeated = {"anchors": [anchor] * 2, "sections": [section] * 2, "news": [item] * 2}
+    return {**words, "is_sample": True, **repeated}

@@ -9,7 +9,7 @@ of the chunk; running it twice, or two at once, finds the editions taken and wri
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from datetime import datetime, time, timedelta
 from functools import lru_cache
@@ -19,13 +19,14 @@ from sqlalchemy import ColumnElement, Row, and_, case, func, or_, select, update
 from sqlalchemy.orm import Session
 
 from digest import db, editions, garbage, outbox, showings
-from digest.composition import TRENDING, Caps, Choice, Digest, Wish, compose
+from digest.composition import TRENDING, Caps, Choice, Digest, Wish, compose, matching
 from digest.editions import Cadence, Edition, Schedule
 from digest.links import Site
 from digest.model import DeliveryState, FilterRow, Meaning, Subscriber, SubscriberState, Subscription
 from digest.press import Press, fitted
-from digest.publishing import quiet
+from digest.publishing import followups, quiet
 from digest.publishing.desk import FIRST_LOOK, SECOND_CHANCE, Cut, Desk, start_of_day
+from digest.publishing.followups import Pending
 
 #: Back from a leave; of who is still away, the next digest is the one that they come back to.
 IS_BACK = or_(Subscriber.is_back, Subscriber.state == SubscriberState.PAUSED).label("is_back")
@@ -90,6 +91,7 @@ class Decision:
     eligible: int  #: the papers it could show, by number
     covers_from: datetime
     is_held: bool  #: fewer papers than wanted: they stay news for the next edition
+    pending: Pending | None = None  #: what became of earlier papers
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,6 +101,7 @@ class Gathered:
     readers: Sequence[Reader]
     topics: Mapping[int, Sequence[Topic]]
     shown: Mapping[int, set[int]]  #: subscriber to the numbers of papers
+    pending: Mapping[int, Pending]  #: subscriber to what became of papers they were sent
 
 
 def publish_chunk(
@@ -112,7 +115,7 @@ def publish_chunk(
     with garbage.held_off():
         while True:
             db.commit_unhurried(session)
-            gathered = gather(session, desk, readers(session, after_id=after_id, limit=limit, now=now))
+            gathered = gather(session, desk, readers(session, after_id=after_id, limit=limit, now=now), now)
             if not gathered.readers:
                 session.commit()
                 return Published(), None
@@ -149,8 +152,8 @@ def readers(session: Session, *, after_id: int, limit: int, now: datetime) -> Se
     return session.connection().execute(wanted.limit(limit).with_for_update(key_share=True)).all()
 
 
-def gather(session: Session, desk: Desk, found: Sequence[Reader]) -> Gathered:
-    """Return these subscribers with their topics and what they were shown of this press."""
+def gather(session: Session, desk: Desk, found: Sequence[Reader], now: datetime) -> Gathered:
+    """Return these subscribers with their topics, what they were shown of this press, and news of earlier."""
     ids = [reader.id for reader in found]
     topics = topics_of(session, ids) if ids else {}
     learn(session, desk, {number for some in topics.values() for _, number in some})
@@ -160,7 +163,7 @@ def gather(session: Session, desk: Desk, found: Sequence[Reader]) -> Gathered:
             number = desk.press.number.get(paper_id)
             if number is not None:
                 shown[subscriber_id].add(number)
-    return Gathered(found, topics, shown)
+    return Gathered(found, topics, shown, followups.pending(session, found, now))
 
 
 def topics_of(session: Session, ids: Sequence[int]) -> Mapping[int, Sequence[Topic]]:
@@ -249,13 +252,16 @@ def decide(
         eligible &= desk.young(reader.max_age_days, edition.day)
     caps = caps_of(reader.max_papers, reader.max_per_topic, reader.min_papers)
     wishes = wishes_of(desk, reader, gathered.topics.get(reader.id, ()))
-    sections = compose(
-        wishes, eligible=eligible, ids=desk.ids, shown=gathered.shown.get(reader.id, ()), caps=caps
-    )
+    shown = gathered.shown.get(reader.id, ())
+    sections = compose(wishes, eligible=eligible, ids=desk.ids, shown=shown, caps=caps)
+    is_catch_up = bool(reader.is_back) and now - cut[0] >= AWAY
+    pending = gathered.pending.get(reader.id)
     digest = Digest(
         sections=sections,
         checked=eligible.bit_count(),
-        is_catch_up=reader.is_back and now - cut[0] >= AWAY,
+        is_catch_up=is_catch_up,
+        matched=matching(wishes, eligible, shown) if is_catch_up else 0,
+        news=pending.news if pending and sections else (),
     )
     return Decision(
         reader=reader,
@@ -264,6 +270,7 @@ def decide(
         eligible=eligible,
         covers_from=cut[0],
         is_held=not sections and caps.at_least > 1,
+        pending=pending,
     )
 
 
@@ -315,6 +322,8 @@ def apply(session: Session, desk: Desk, gathered: Gathered, *, site: Site, now: 
     told = put_quiet(
         session, desk, gathered, new, {reader.id: slot for reader, slot in slots}, site=site, now=now
     )
+    if not put_news(session, new, written | told, now):
+        return None
     move_cuts(session, new, desk, now, told=told)
     promise(session, [pair for pair in slots if pair[0].id not in waiting])
     queued = sum(bool(one.digest.sections) for one in new)
@@ -416,8 +425,8 @@ def put_quiet(
     *,
     site: Site,
     now: datetime,
-) -> set[int]:
-    """Write the letters of who has nothing to read and is to be told so, and return whom they go to."""
+) -> dict[int, int]:
+    """Write the letters of who has nothing to read and is to be told so; return {whom: delivery id}."""
     silent = [
         (one, gathered.topics.get(one.reader.id, ()), slots[one.reader.id].next_due_at)
         for one in new
@@ -426,20 +435,35 @@ def put_quiet(
     return quiet.put_letters(session, desk, silent, site=site, now=now)
 
 
+def put_news(session: Session, new: Iterable[Decision], letters: Mapping[int, int], now: datetime) -> bool:
+    """Write down who is told what became of earlier papers, by these letters; False if somebody was told it."""
+    told = [
+        (one.reader.id, letters[one.reader.id], one.pending.news)
+        for one in new
+        if one.pending is not None and (one.digest.sections or quiet.is_told(one, now))
+    ]
+    return followups.put(session, told, now=now)
+
+
 def move_cuts(
-    session: Session, new: Sequence[Decision], desk: Desk, now: datetime, *, told: set[int]
+    session: Session, new: Sequence[Decision], desk: Desk, now: datetime, *, told: Collection[int]
 ) -> None:
     """Let the next digests of these begin where this one ended, or where a held one began.
 
     Who was told something, in a digest or in a quiet letter, has heard from us.
     """
     done = {"is_back": False, "cut_at": now, "cut_paper_id": max(desk.ids, default=0)}
-    heard = [one.reader.id for one in new if one.digest.sections or one.reader.id in told]
+    heard = [
+        one.reader.id for one in new if one.digest.sections or (one.reader.id in told and not one.is_held)
+    ]
     silent = [
         one.reader.id for one in new if not (one.digest.sections or one.is_held or one.reader.id in told)
     ]
     change(session, heard, {**done, "heard_at": now})
     change(session, silent, done)
+    change(
+        session, [one.reader.id for one in new if one.is_held and one.reader.id in told], {"heard_at": now}
+    )
     for one in new:
         if one.is_held and one.reader.cut_at is None:
             change(session, [one.reader.id], {"cut_at": one.covers_from})

@@ -19,7 +19,7 @@ def places(
 ) -> dict[str, int]:
     """Return the paper's place under each topic that matches it, among what the edition could show."""
     desk, reader = desk_of(press), reader_of(session, subscriber_id)
-    gathered = gather(session, desk, [reader])
+    gathered = gather(session, desk, [reader], delivery.dated_at)
     covered = (delivery.covers_from or delivery.dated_at, delivery.covers_paper_id)
     later = select(Shown.paper_id).where(
         Shown.subscriber_id == subscriber_id, Shown.delivery_id >= delivery.id
@@ -35,7 +35,7 @@ def places_now(
 ) -> dict[str, int]:
     """Return the paper's place under each topic that matches it, among what the next edition can show."""
     desk, reader = desk_of(press), reader_of(session, subscriber_id)
-    gathered = gather(session, desk, [reader])
+    gathered = gather(session, desk, [reader], now)
     shown = gathered.shown.get(subscriber_id, set())
     return standing(desk, gathered, reader, paper_id, cut_of(reader, now), shown, now)
 

@@ -68,7 +68,7 @@ def previewed(
         letter = press.digest_letter(made, site, decision.digest, copy)
         message = press.digest_message(made, site, decision.digest, copy)
     else:
-        topics = gather(session, desk_of(made), [decision.reader]).topics.get(subscriber.id, ())
+        topics = gather(session, desk_of(made), [decision.reader], now).topics.get(subscriber.id, ())
         proof = quiet.proof(desk_of(made), decision, topics, site=site, next_due_at=copy.next_due_at)
         letter = quiet_letter(site, templates, proof, copy)
         message = quiet_message(site, letter, copy)
@@ -122,7 +122,7 @@ def decided(
     made, _ = presses.fitting(session, site=site, templates=templates, now=now, since=since)
     reader = reader_of(session, subscriber.id)
     desk = desk_of(made)
-    return made, decide(desk, gather(session, desk, [reader]), reader, edition, now, site=site)
+    return made, decide(desk, gather(session, desk, [reader], now), reader, edition, now, site=site)
 
 
 def reader_of(session: Session, subscriber_id: int) -> Reader:
@@ -185,6 +185,10 @@ def in_words(made: Press, decision: Decision, filters: Mapping[int, str]) -> dic
                 "papers": [paper_in_words(made, number) for number in section.papers],
             }
             for section in decision.digest.sections
+        ],
+        "news": [
+            {"id": one.paper, "title": one.title, "became": one.kind, "says": one.says}
+            for one in decision.digest.news
         ],
     }
 

@@ -13,26 +13,29 @@ from digest.editions import Edition
 from digest.links import Site
 from digest.model import Lane
 from digest.publishing.desk import Desk, read
+from digest.publishing.followups import Pending, last_heard
+from digest.rendering import words
 from digest.topics.tree import And, Node, Not
 
 if TYPE_CHECKING:
-    from digest.publishing.chunks import Decision, Reader, Topic
+    from digest.publishing.chunks import Decision, Topic
 
 SILENCE = timedelta(days=14)  #: after so long a word is due, wanted or not
 LONGEST_LACKED = 60  #: characters of a clause that are worth naming
 
 
 def is_told(decision: Decision, now: datetime) -> bool:
-    """Return whether this empty edition is worth a letter: something was checked, and silence was long."""
-    if decision.digest.sections or decision.is_held or not decision.digest.checked:
+    """Return whether this empty edition is worth a letter.
+
+    It is where news of earlier papers have waited long, or where something was checked and silence was long.
+    """
+    if decision.digest.sections:
+        return False
+    if decision.pending is not None and decision.pending.is_overdue(now):
+        return True
+    if decision.is_held or not decision.digest.checked:
         return False
     return decision.reader.wants_quiet_letters or now - last_heard(decision.reader) >= SILENCE
-
-
-def last_heard(reader: Reader) -> datetime:
-    """Return when the reader was last told something, or began to listen."""
-    moment: datetime = reader.heard_at or reader.confirmed_at or reader.created_at
-    return moment
 
 
 def put_letters(
@@ -42,15 +45,16 @@ def put_letters(
     *,
     site: Site,
     now: datetime,
-) -> set[int]:
+) -> dict[int, int]:
     """Write these quiet letters into the bulk lane, each with the reader's topics and next edition.
 
-    Returns whom they go to. An edition's letter is written once: its key is the reader and the edition.
+    Returns {whom it goes to: delivery id}. An edition's letter is written once: its key is the reader and
+    the edition.
     """
-    told = set()
+    told = {}
     for decision, topics, next_due_at in decisions:
         reader, edition = decision.reader, decision.edition
-        outbox.put_letter(
+        number = outbox.put_letter(
             session,
             letter="quiet",
             subscriber_id=reader.id,
@@ -62,7 +66,8 @@ def put_letters(
             expires_at=edition.closes_at,
             lane=Lane.BULK,
         )
-        told.add(reader.id)
+        if number is not None:
+            told[reader.id] = number
     return told
 
 
@@ -76,10 +81,23 @@ def proof(
 ) -> dict[str, Any]:
     """Return what a quiet letter tells: how many papers were checked, and which came nearest."""
     return {
-        "checked": decision.digest.checked,
-        "nearest": nearest(desk, decision.eligible, topics, site),
+        "checked": 0 if decision.is_held else decision.digest.checked,  # of held ones some did match
+        "nearest": None if decision.is_held else nearest(desk, decision.eligible, topics, site),
         "next_due_at": next_due_at.isoformat() if next_due_at else None,
+        "news": news(decision.pending, site),
     }
+
+
+def news(pending: Pending | None, site: Site) -> list[dict[str, str]]:
+    """Return what became of papers of earlier digests, as letters say it."""
+    return [
+        {
+            "title": one.title,
+            "href": links.paper_url(site, one.paper),
+            "says": words.became(one.kind, one.says),
+        }
+        for one in (pending.news if pending is not None else ())
+    ]
 
 
 def nearest(desk: Desk, eligible: int, topics: Sequence[Topic], site: Site) -> dict[str, str] | None:

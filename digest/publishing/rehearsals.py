@@ -58,7 +58,7 @@ def rehearse(
     desk, last_id = desk_of(made), 0
     wanted = select(*COLUMNS).where(or_(is_due(now), Subscriber.id.in_(asleep))).order_by(Subscriber.id)
     while readers := session.execute(wanted.where(Subscriber.id > last_id).limit(AT_ONCE)).all():
-        gathered = gather(session, desk, readers)
+        gathered = gather(session, desk, readers, now)
         for reader in readers:
             edition = slot_for(reader, now).open
             if edition is None or is_decided(session, reader.id, edition.name):

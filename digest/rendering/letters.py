@@ -63,7 +63,7 @@ KINDS: Mapping[str, tuple[str, ...]] = {
     "manage": ("manage_url", "unsubscribe_url"),  #: to somebody who asked for their link
     "changed": ("manage_url", "unsubscribe_url"),  #: `topics` as {name, filter}; none means trending
     "paused": ("manage_url", "unsubscribe_url"),  #: may say `until`
-    "quiet": ("manage_url", "unsubscribe_url", "checked"),  #: may tell the `nearest`: {title, href, lacked}
+    "quiet": ("manage_url", "unsubscribe_url", "checked"),  #: may tell the `nearest` {title, href, lacked} and `news`
     "goodbye": ("undo_url",),
     "reply": ("outcomes",),  #: {command, said} for every command in a mail, which was `about` something
     "help": ("commands",),  #: {spelled, does}
@@ -88,6 +88,8 @@ UNSAID: Mapping[str, Any] = {
     "by": "",
     "days": 14,
     "nearest": None,
+    "pack": None,
+    "news": (),
     "since": "",
     "facts": (),
 }

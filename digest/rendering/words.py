@@ -19,6 +19,7 @@ ngettext = SPEECH.ngettext
 LONGEST_SUBJECT = 60
 LONGEST_PREHEADER = 90
 WORDS_PER_MINUTE = 200
+LONGEST_SAID = 160
 NAMED = 8  #: topics that the footer names
 MEASURE = 72  #: columns of the text part
 LEADING_ON = re.compile(
@@ -72,6 +73,16 @@ def moment_in_words(moment: datetime, timezone: str, *, seen_from: datetime) -> 
 def headline(papers: int) -> str:
     """Return `5 papers for you`."""
     return ngettext("%d paper for you", "%d papers for you", papers) % papers
+
+
+def caught_up(matched: int, papers: int) -> str:
+    """Return `212 papers matched while you were away; these are the best 9`."""
+    if papers == 1:
+        return _("%d papers matched while you were away; this is the best") % matched
+    return _("%(matched)d papers matched while you were away; these are the best %(papers)d") % {
+        "matched": matched,
+        "papers": papers,
+    }
 
 
 def checked(papers: int, words: int) -> str:
@@ -155,6 +166,57 @@ def short_of(papers: int) -> str:
             papers,
         )
         % papers
+    )
+
+
+def far_below(papers: int, usual: int) -> str:
+    """Return `Today's list holds 12 papers, where 240 are usual on this day of the week.`"""
+    return ngettext(
+        "Today's list holds %(papers)d paper, where %(usual)d are usual on this day of the week.",
+        "Today's list holds %(papers)d papers, where %(usual)d are usual on this day of the week.",
+        papers,
+    ) % {"papers": papers, "usual": usual}
+
+
+def not_come(sources: Sequence[str]) -> str:
+    """Return `Today's list from Hugging Face had not arrived when this was written.`"""
+    named = [name for source in sources if (name := source_in_words(source))]
+    if not named:
+        return _("Today's list had not arrived when this was written.")
+    return ngettext(
+        "Today's list from %s had not arrived when this was written.",
+        "Today's lists from %s had not arrived when this was written.",
+        len(named),
+    ) % ", ".join(dict.fromkeys(named))
+
+
+def source_in_words(source: str) -> str:
+    """Return what a reader calls a source: `arXiv`, or the server of an address; our own folder has no name."""
+    if "://" in source:
+        return source.partition("://")[2].partition("/")[0][:60]
+    kind = source.partition(":")[0]
+    names = {
+        "hf-daily": "Hugging Face",
+        "arxiv": "arXiv",
+        "biorxiv": "bioRxiv",
+        "medrxiv": "medRxiv",
+        "folder": "",
+    }
+    return names.get(kind, kind)
+
+
+def became(kind: str, says: str) -> str:
+    """Return what became of a paper: `Published: J. Gravel 12 (2026)`."""
+    said = cut(says, LONGEST_SAID)
+    match kind:
+        case "withdrawn":
+            return _("Withdrawn by its authors: “%s”") % said if said else _("Withdrawn by its authors.")
+        case "published":
+            return _("Published: %s") % said
+    return (
+        _("Rewritten; it was called “%s”") % said
+        if said
+        else _("A new version rewrites most of its abstract.")
     )
 
 

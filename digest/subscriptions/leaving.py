@@ -10,7 +10,7 @@ from sqlalchemy.orm import Session
 from digest import bounces, editions, outbox
 from digest.bounces import Reason
 from digest.links import Site
-from digest.model import Attempt, Delivery, DeliveryState, MailIn, Shown, Subscriber, SubscriberState
+from digest.model import Attempt, Delivery, DeliveryState, MailIn, Shown, Subscriber, SubscriberState, Told
 from digest.subscriptions import people
 
 UNDO_FOR = timedelta(days=30)
@@ -106,6 +106,7 @@ def erase(session: Session, site: Site, email: str, *, now: datetime, keep_out: 
         .values(email=None, subscriber_id=None, reason="erased")
     )
     session.execute(delete(Shown).where(Shown.subscriber_id == subscriber.id))
+    session.execute(delete(Told).where(Told.subscriber_id == subscriber.id))
     session.execute(delete(MailIn).where(func.lower(MailIn.sender) == subscriber.email.lower()))
     if keep_out:
         bounces.suppress(session, site, subscriber.email, Reason.ERASED, "", now)

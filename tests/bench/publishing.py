@@ -101,7 +101,7 @@ def composed(session: Any, press: Press) -> bool:
     """Compare with the plain composer, then measure composing alone."""
     desk = chunks.desk_of(press)
     rows = chunks.readers(session, after_id=0, limit=5_000, now=MORNING)
-    gathered = chunks.gather(session, desk, rows)
+    gathered = chunks.gather(session, desk, rows, MORNING)
     edition = chunks.slot_for(rows[0], MORNING).open
     assert edition is not None
     for reader in rows[:SAMPLE]:

@@ -1,0 +1,124 @@
+"""Follow-ups: what became of papers that readers were sent, told to each of them once.
+
+A reader is told with the next digest that has papers. Where none comes, news wait no longer than a week:
+then a quiet letter brings them. It costs one short statement a chunk as long as nothing has changed.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING
+
+from sqlalchemy import and_, exists, select
+from sqlalchemy.orm import Session
+
+from digest import db, papers, showings
+from digest.composition import FollowUp
+from digest.model import ChangeRow, Delivery, DeliveryState, PaperRow, Shown, Told
+
+if TYPE_CHECKING:
+    from digest.publishing.chunks import Reader
+
+PATIENCE = timedelta(days=7)  #: for so long news wait for papers to come with
+LATE = timedelta(days=2)  #: a dump is dated to its day, and may come so long after it
+STALE = timedelta(days=60)  #: what became of a paper so long ago is no news
+MOST = 20  #: in one digest; withdrawals first
+
+GRAVITY = ("withdrawn", "published", "rewritten")
+
+
+@dataclass(frozen=True, slots=True)
+class Pending:
+    """What one reader is to be told, and since when that has been known."""
+
+    news: tuple[FollowUp, ...]
+    since: datetime
+
+    def is_overdue(self, now: datetime) -> bool:
+        """Return whether this waits for papers no longer."""
+        return now - self.since >= PATIENCE
+
+
+def pending(session: Session, readers: Sequence[Reader], now: datetime) -> Mapping[int, Pending]:
+    """Return what has become of papers that these were sent, where they have not been told."""
+    if not readers:
+        return {}
+    began = {reader.id: max(last_heard(reader) - LATE, now - STALE) for reader in readers}
+    changed = changes(session, min(began.values()), now)
+    found: dict[int, list[tuple[int, datetime, FollowUp]]] = defaultdict(list)
+    for subscriber_id, seen_at, kind, paper, title, says in untold(session, list(began), changed):
+        if seen_at > began[subscriber_id]:
+            news = FollowUp(paper, str(kind), papers.display(title), papers.display(says))
+            found[subscriber_id].append((GRAVITY.index(kind), seen_at, news))
+    return {number: gathered(some) for number, some in found.items()}
+
+
+def last_heard(reader: Reader) -> datetime:
+    """Return when the reader was last told something, or began to listen."""
+    moment: datetime = reader.heard_at or reader.confirmed_at or reader.created_at
+    return moment
+
+
+def gathered(found: list[tuple[int, datetime, FollowUp]]) -> Pending:
+    """Return the news of one reader, the gravest first."""
+    found.sort()
+    return Pending(tuple(news for _, _, news in found[:MOST]), min(seen_at for _, seen_at, _ in found))
+
+
+def changes(session: Session, since: datetime, until: datetime) -> Sequence[int]:
+    """Return the papers that anybody was shown and of which something has become in that time."""
+    was_shown = exists().where(Shown.paper_id == ChangeRow.paper_id)
+    wanted = select(ChangeRow.paper_id).where(
+        ChangeRow.seen_at > since, ChangeRow.seen_at <= until, was_shown
+    )
+    return session.scalars(wanted.distinct()).all()
+
+
+def untold(
+    session: Session, subscriber_ids: Sequence[int], changed: Sequence[int]
+) -> Iterable[tuple[int, datetime, str, int, str, str]]:
+    """Yield what became of those of the papers that these were sent before, unless they have been told."""
+    if not changed:
+        return []
+    told = and_(
+        Told.subscriber_id == Shown.subscriber_id,
+        Told.paper_id == ChangeRow.paper_id,
+        Told.kind == ChangeRow.kind,
+    )
+    wanted = (
+        select(
+            Shown.subscriber_id, ChangeRow.seen_at, ChangeRow.kind, ChangeRow.paper_id,
+            PaperRow.title, ChangeRow.says,
+        )
+        .join(ChangeRow, ChangeRow.paper_id == Shown.paper_id)
+        .join(PaperRow, PaperRow.id == ChangeRow.paper_id)
+        .join(Delivery, Delivery.id == Shown.delivery_id)
+        .outerjoin(Told, told)
+        .where(
+            db.among(session, Shown.__table__.c.subscriber_id, subscriber_ids),
+            db.among(session, Shown.__table__.c.paper_id, changed),
+            Delivery.state == DeliveryState.SENT,
+            ChangeRow.seen_at > Delivery.dated_at,
+            Told.subscriber_id.is_(None),
+        )
+    )  # fmt: skip
+    return [tuple(row) for row in session.execute(wanted)]  # type: ignore[misc]
+
+
+def put(session: Session, told: Iterable[tuple[int, int, Sequence[FollowUp]]], *, now: datetime) -> bool:
+    """Write who was told what by which delivery; False if somebody else told one of them meanwhile."""
+    rows = [
+        {
+            "subscriber_id": subscriber_id,
+            "paper_id": one.paper,
+            "kind": one.kind,
+            "delivery_id": delivery_id,
+            "told_on": now.date(),
+        }
+        for subscriber_id, delivery_id, news in told
+        for one in news
+    ]
+    return showings.tell(session, rows) == len(rows)
