@@ -293,7 +293,7 @@ def is_wanted(delivery: Claimed, reader: Reader | None) -> bool:
         case SubscriberState.PENDING:
             return delivery.letter in {"confirm", "reminder"}
         case SubscriberState.UNSUBSCRIBED:
-            return delivery.letter not in {"digest", "welcome", "quiet"}
+            return delivery.letter not in {"digest", "welcome", "quiet", "changed"}
 
 
 # ── sending ─────────────────────────────────────────────────────────────────────────────────────

@@ -116,7 +116,11 @@ def diff(path: File, now: Now = None, as_json: AsJson = False) -> None:
     if as_json:
         screen.document(report)
         return
-    show_step(report, f"{report['name']} would be published as version {report['version']}.", "would be")
+    show_step(
+        report,
+        f"{report['name']} would be published as version {report['version']}.",
+        "Would follow, and be told in a letter",
+    )
 
 
 # ── changing ────────────────────────────────────────────────────────────────────────────────────
@@ -162,7 +166,7 @@ def finish(report: Mapping[str, Any], sentence: str, as_json: bool) -> None:
     if as_json:
         screen.document(report)
     else:
-        show_step(report, sentence, "are")
+        show_step(report, sentence, "Follow, and are told in a letter")
 
 
 # ── reading ─────────────────────────────────────────────────────────────────────────────────────
@@ -315,7 +319,7 @@ def staying_report(session: Session, turn: Turn) -> dict[str, Any]:
     }
 
 
-def show_step(report: Mapping[str, Any], sentence: str, are: str) -> None:
+def show_step(report: Mapping[str, Any], sentence: str, told: str) -> None:
     """Show a new version to a person."""
     screen.tell(
         sentence
@@ -326,9 +330,7 @@ def show_step(report: Mapping[str, Any], sentence: str, are: str) -> None:
         show_filter(one)
     if report["is_new"]:
         screen.tell()
-        screen.tell(
-            f"{screen.count(report['subscribers'], 'subscriber')} {are} led to it, and told in a letter."
-        )
+        screen.tell(f"{told}: {screen.count(report['subscribers'], 'subscriber')}.")
     for one in report["staying"]:
         held = screen.count(one["subscribers"], "subscriber")
         screen.say(f"note: {one['filter']} ({held}) stays as it was: {one['reason']}")

@@ -61,7 +61,7 @@ KINDS: Mapping[str, tuple[str, ...]] = {
     "welcome": ("manage_url", "unsubscribe_url"),  #: may show `cards` (Card.to_json)
     "settings": ("manage_url", "unsubscribe_url"),  #: to somebody who subscribed again
     "manage": ("manage_url", "unsubscribe_url"),  #: to somebody who asked for their link
-    "changed": ("manage_url", "unsubscribe_url"),  #: `topics` as {name, filter}; none means trending
+    "changed": ("manage_url", "unsubscribe_url"),  #: `topics` as {name, filter}; none means trending; may be for a `pack`
     "paused": ("manage_url", "unsubscribe_url"),  #: may say `until`
     "quiet": ("manage_url", "unsubscribe_url", "checked"),  #: may tell the `nearest` {title, href, lacked} and `news`
     "goodbye": ("undo_url",),
@@ -88,6 +88,7 @@ UNSAID: Mapping[str, Any] = {
     "by": "",
     "days": 14,
     "nearest": None,
+    "pack": None,
     "pack": None,
     "news": (),
     "since": "",
