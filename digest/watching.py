@@ -15,7 +15,7 @@ from typing import Any
 from sqlalchemy import ColumnElement, func, select
 from sqlalchemy.orm import InstrumentedAttribute, Session
 
-from digest import bounces, db, outbox
+from digest import bounces, catalog, db, expectations, outbox, rates
 from digest.bounces import Kind
 from digest.links import Site
 from digest.model import (
@@ -94,12 +94,26 @@ def troubles(session: Session, *, now: datetime) -> list[Trouble]:
     """Return everything in the database that an operator should see to."""
     return [
         *silent(session, now),
+        *stopped(session),
         *sticking(session, now),
         *refused_by_policy(session, now),
         *broken_domains(session, now),
         *held_dumps(session, now),
+        *late_lists(session, now),
         *failing_sources(session),
     ]
+
+
+def stopped(session: Session) -> Iterator[Trouble]:
+    """Yield that mail is stopped, and waits for the operator's word."""
+    for stop in rates.stopped(session):
+        yield Trouble(
+            cause=f"stop-{stop.id}",
+            wrong="All mail is stopped" if stop.covers == rates.ALL else "Digests are stopped",
+            mend="See what went wrong: digest bounces list, and digest deliveries. Then go on: digest deliveries resume.",
+            since=stop.since,
+            facts=(stop.said,),
+        )
 
 
 def sticking(session: Session, now: datetime) -> Iterator[Trouble]:
@@ -159,7 +173,7 @@ def broken_domains(session: Session, now: datetime) -> Iterator[Trouble]:
 
 
 def held_dumps(session: Session, now: datetime) -> Iterator[Trouble]:
-    """Yield that dumps wait for the operator's word, since they are short by their own count."""
+    """Yield that dumps wait for the operator's word, since they came short."""
     held = session.execute(
         select(DumpRow.id, DumpRow.path, DumpRow.reason)
         .where(DumpRow.state == DumpState.HELD, DumpRow.read_at > now - DAY)
@@ -169,9 +183,21 @@ def held_dumps(session: Session, now: datetime) -> Iterator[Trouble]:
     if held:
         yield Trouble(
             cause="held-dumps",
-            wrong="A dump is short by its own count, and nothing of it was loaded",
+            wrong="A list came short, and nothing of it was loaded",
             mend="Get it whole, or load it as far as it goes: digest dumps retry ID --incomplete-ok.",
             facts=tuple(f"dump {number}, {Path(path).name}: {reason}" for number, path, reason in held),
+        )
+
+
+def late_lists(session: Session, now: datetime) -> Iterator[Trouble]:
+    """Yield that a list has not come which usually has by this hour of this weekday."""
+    if missing := expectations.late(catalog.arrivals(session, until=now), now=now):
+        yield Trouble(
+            cause="late-lists",
+            wrong="A list of papers is late",
+            mend="Look at what came last: digest dumps list, digest sources list. Ask a source again: digest sources poll SOURCE.",
+            since=min(one.expected_by for one in missing),
+            facts=tuple(f"{one} (the last came {one.last_at:%Y-%m-%d %H:%M} UTC)" for one in missing),
         )
 
 

@@ -20,7 +20,7 @@ from kombu.exceptions import OperationalError
 from sqlalchemy import exists, select
 from sqlalchemy.exc import DBAPIError
 
-from digest import outbox, sources, subscriptions, watching
+from digest import outbox, rates, sources, subscriptions, watching
 from digest.errors import DigestError
 from digest.model import Lane, PaperRow
 from digest.publishing.chunks import is_due
@@ -92,9 +92,10 @@ def beat() -> None:
 
 
 def watch() -> None:
-    """Write to the operator about what is wrong. The end of this clock is noticed by the web door."""
+    """Stop the mail if too much goes wrong, and write to the operator about it. The end of this clock is noticed by the web door."""
     ours = house()
     with ours.writing() as session:
+        rates.brake(session, ours.settings.limits.brakes, now=ours.clock())
         found = watching.troubles(session, now=ours.clock())
         watching.write_to_operator(
             session, found, site=ours.site, operator=ours.settings.operator_email, now=ours.clock()

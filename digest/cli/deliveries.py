@@ -16,10 +16,13 @@ if TYPE_CHECKING:
     from digest.model import Attempt, Delivery
 
 AT_ONCE = 500  #: rows read together
+app = typer.Typer(help="List every letter, its state and the reason; stop the mail, and go on.")
 STATES = "queued, claimed, sending, sent, failed, expired, suppressed, stuck or empty"
 
 
+@app.callback(invoke_without_command=True)
 def deliveries(
+    context: typer.Context,
     state: Annotated[
         str | None,
         typer.Option("--state", metavar="STATE", help=f"Only those: {STATES}.", show_default=False),
@@ -30,7 +33,9 @@ def deliveries(
     limit: Limit = None,
     as_json: AsJson = False,
 ) -> None:
-    """List every letter, its state and the reason, newest first."""
+    """List every letter, its state and the reason, newest first; stop the mail, and go on."""
+    if context.invoked_subcommand is not None:
+        return
     with rooms.opened() as house, house.reading() as session:
         found = ledger(session, state, email, limit if limit or as_json else screen.LIMIT)
         if as_json:
@@ -45,6 +50,50 @@ def deliveries(
             give=["reason", "edition", "to"],
             empty="No deliveries.",
         )
+
+
+@app.command()
+def stop(
+    reason: Annotated[
+        str, typer.Option("--reason", metavar="TEXT", help="Why; it is shown until you go on.")
+    ] = "the operator said so",
+    everything: Annotated[
+        bool, typer.Option("--all", help="Also what people wait for: confirmations, replies.")
+    ] = False,
+    now: Now = None,
+    as_json: AsJson = False,
+) -> None:
+    """Stop the digests until `digest deliveries resume`."""
+    from digest import rates
+
+    covers = rates.ALL if everything else rates.BULK
+    with rooms.opened() as house, rooms.writing(house) as session:
+        is_new = rates.stop(session, reason, covers=covers, now=clock(now))
+        session.commit()
+    if as_json:
+        screen.document({"stopped": is_new, "covers": covers})
+    else:
+        screen.tell("Stopped. Go on with: digest deliveries resume" if is_new else "It is stopped already.")
+
+
+@app.command()
+def resume(now: Now = None, as_json: AsJson = False) -> None:
+    """Go on after a stop; what waited for that is due at once."""
+    from digest import outbox, rates
+
+    moment = clock(now)
+    with rooms.opened() as house, rooms.writing(house) as session:
+        lifted = rates.resume(session, now=moment)
+        due = outbox.hasten(session, reason=rates.STOPPED, now=moment) if lifted else 0
+        session.commit()
+    if as_json:
+        screen.document({"lifted": lifted, "due": due})
+    elif lifted:
+        screen.tell(
+            f"Mail goes on; {screen.count(due, 'letter')} had waited and {'is' if due == 1 else 'are'} due."
+        )
+    else:
+        screen.tell("Nothing is stopped.")
 
 
 def ledger(session: Session, state: str | None, email: str | None, limit: int | None) -> Iterable[Delivery]:

@@ -26,7 +26,10 @@ def status(now: Now = None, as_json: AsJson = False) -> None:
             "subscribers": people(session),
             "catalog": catalog(session),
             "dumps": last_dumps(session),
+            "late": late_lists(session, moment),
             "outbox": outbox(session),
+            "stops": stops(session),
+            "paused": paused(session, moment),
             "next_due_at": next_due(session),
             "due_now": due_now(session, moment),
             "heartbeats": heartbeats(session, moment),
@@ -77,6 +80,16 @@ def last_dumps(session: Session) -> list[dict[str, Any]]:
     return [{name: getattr(row, name) for name in names} for row in rows]
 
 
+def late_lists(session: Session, now: datetime) -> list[dict[str, Any]]:
+    """Return the lists that have not come and usually have by this hour of this weekday."""
+    from dataclasses import asdict
+
+    from digest import catalog, expectations
+
+    found = expectations.late(catalog.arrivals(session, until=now), now=now)
+    return [asdict(one) | {"says": str(one)} for one in found]
+
+
 def outbox(session: Session) -> dict[str, int]:
     """Return how many deliveries are in each state."""
     from sqlalchemy import func, select
@@ -86,6 +99,20 @@ def outbox(session: Session) -> dict[str, int]:
     rows = session.execute(select(Delivery.state, func.count().label("number")).group_by(Delivery.state))
     found = {row.state: row.number for row in rows}
     return {state.value: found.get(state, 0) for state in DeliveryState}
+
+
+def stops(session: Session) -> list[dict[str, Any]]:
+    """Return why mail is stopped, if it is."""
+    from digest import rates
+
+    return [{"covers": row.covers, "since": row.since, "said": row.said} for row in rates.stopped(session)]
+
+
+def paused(session: Session, now: datetime) -> dict[str, datetime]:
+    """Return the domains and servers that asked us to wait, and until when."""
+    from digest import rates
+
+    return rates.standing(session, now=now)
 
 
 def next_due(session: Session) -> datetime | None:
@@ -159,7 +186,13 @@ def show(report: dict[str, Any]) -> None:
                 "Catalog",
                 f"{screen.count(catalog['papers'], 'paper')} from {screen.count(catalog['dumps'], 'dump')}",
             ),
+            *([("Late", [one["says"] for one in report["late"]])] if report["late"] else []),
             ("Outbox", named(report["outbox"])),
+            *[("Stopped", in_words(stop)) for stop in report["stops"]],
+            *[
+                ("Waits", f"{name} until {until:%Y-%m-%d %H:%M} UTC")
+                for name, until in report["paused"].items()
+            ],
             ("Due now", screen.count(report["due_now"], "subscriber")),
             ("Next due", report["next_due_at"]),
             ("Roles", [alive(beat) for beat in report["heartbeats"]] or "none has shown a sign of life"),
@@ -193,6 +226,12 @@ def show(report: dict[str, Any]) -> None:
 def named(figures: dict[str, int]) -> str:
     """Return `3 active, 1 pending`."""
     return ", ".join(f"{number:,} {name}" for name, number in figures.items() if number) or "none"
+
+
+def in_words(stop: dict[str, Any]) -> str:
+    """Return what is stopped since when, why, and how it goes on."""
+    what = "all mail" if stop["covers"] == "all" else "digests"
+    return f"{what} since {stop['since']:%Y-%m-%d %H:%M} UTC: {stop['said']}; go on with: digest deliveries resume"
 
 
 def alive(beat: dict[str, Any]) -> str:

@@ -24,7 +24,7 @@ log = logging.getLogger(__name__)
 
 LASTING = timedelta(minutes=5)  #: a standstill so long is written to every letter that waits for it
 AT_ONCE = 5_000  #: letters that are put off in one transaction
-BRAKING = timedelta(seconds=10)  #: between two looks at what goes wrong
+BRAKING = timedelta(seconds=2)  #: between two looks at what goes wrong
 WORTH_IT = 10  #: letters that a canary has at least: fewer would say nothing
 
 
@@ -123,11 +123,16 @@ class Gate:
             for server in sorted(silent - heard):
                 rates.pause_server(self.session, server, now + rates.AWAY_PAUSE)
 
+    def brake_now_and_then(self, now: datetime) -> None:
+        """Do so, but not after each of the windows that went wrong: what is looked at is long."""
+        if self.braked_at is None or now - self.braked_at >= BRAKING:
+            self.braked_at = now
+            self.brake(now)
+
     def brake(self, now: datetime) -> None:
         """Stop the mail if too much of it goes wrong; commits."""
-        if not self.rules.brakes or (self.braked_at and now - self.braked_at < BRAKING):
+        if not self.rules.brakes:
             return
-        self.braked_at = now
         surge = rates.brake(self.session, self.rules.brakes, now=now)
         self.session.commit()
         if surge:

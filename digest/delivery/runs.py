@@ -329,7 +329,7 @@ class Run:
         self.session.commit()
         failpoints.reach("settled")
         if len(tried) > len(accepted):
-            self.gate.brake(now)
+            self.gate.brake_now_and_then(now)
         if self.is_cut_off:
             log.warning("No letter could be handed over; all of them wait. %s", outcomes[0].reply)
         if len(sent) < len(accepted):

@@ -43,13 +43,13 @@ def is_slow_down(code: int | None, reply: str, phase: str) -> bool:
 def pause(session: Session, email: str, *, now: datetime) -> datetime:
     """Let a domain's letters wait: for 5, 10, 20, ... minutes, up to an hour. Return until when."""
     name = f"pause {domain_of(email)}"
-    tokens, at = lock(session, {name: 0.0}, now)[name]
-    if at > now:
-        return at  # another letter of the same window said so
-    strikes = int(tokens) + 1 if now - at < WEARY else 1
-    until = now + min(FIRST_PAUSE * 2 ** min(strikes - 1, 10), LONGEST_PAUSE)
-    put(session, name, float(strikes), until)
-    return until
+    strikes, until = lock(session, {name: 0.0}, now)[name]
+    if until > now:
+        return until  # another letter of the same window said so
+    strikes = strikes + 1 if now - until < WEARY else 1
+    ends_at: datetime = now + min(FIRST_PAUSE * 2 ** min(int(strikes) - 1, 10), LONGEST_PAUSE)
+    put(session, name, strikes, ends_at)
+    return ends_at
 
 
 def domain_of(email: str) -> str:

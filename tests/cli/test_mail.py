@@ -219,3 +219,22 @@ def test_an_operators_own_letter_comes_before_ours(digest: Digest, ada: str, tmp
     text = mail.get_body(("plain",))
     assert text is not None
     assert "Our own words: http" in text.get_content()
+
+
+@pytest.mark.usefixtures("catalog")
+def test_the_operators_brake_holds_digests_until_they_say_so(digest: Digest, ada: str) -> None:
+    digest("publish", "--now", FRIDAY)
+
+    assert digest("deliveries", "stop", "--reason", "a wrong template", "--now", FRIDAY).code == 0
+    held = digest("deliver", "--now", FRIDAY, "--json").document
+    status = digest("status", "--now", FRIDAY, "--json").document
+    shown = digest("status", "--now", FRIDAY).out
+
+    assert (held["sent"], held["deferred"]) == (0, 1)
+    assert [(stop["covers"], stop["said"]) for stop in status["stops"]] == [("bulk", "a wrong template")]
+    assert "digest deliveries resume" in shown.replace("\n", " ")
+    assert digest("deliveries", "--json").lines[0]["reason"] == "stopped: a wrong template"
+
+    assert digest("deliveries", "resume", "--now", FRIDAY, "--json").document == {"lifted": 1, "due": 1}
+    assert digest("deliver", "--now", FRIDAY, "--json").document["sent"] == 1
+    assert digest("deliveries", "resume", "--now", FRIDAY).out == "Nothing is stopped.\n"
