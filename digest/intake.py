@@ -401,12 +401,14 @@ def weighed(session: Session, row: DumpRow, survey: Survey, wishes: Wishes, now:
     row.usual = None
     if survey.state is not DumpState.LOADED or row.format not in DAILY or row.is_history or row.date is None:
         return survey
+    may_grow = row.format in GROWING and row.date >= now.date()
+    if may_grow or survey.header.announced == 0:
+        return survey
     usual = expectations.usual_papers(lists_like(session, row), row.date)
     if not expectations.is_far_below(survey.papers, usual):
         return survey
     row.usual = usual
-    may_grow = row.format in GROWING and row.date >= now.date()
-    if wishes.incomplete_ok or may_grow or survey.header.announced == 0:
+    if wishes.incomplete_ok:
         return survey
     row.state = DumpState.HELD
     row.reason = f"It {few_of(row, survey.papers)}. Nothing of it was loaded."

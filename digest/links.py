@@ -29,6 +29,7 @@ class Site:
     keys: tuple[bytes, ...] = field(default=(), repr=False)  #: the first signs, all verify
     pepper: bytes = field(default=b"", repr=False)  #: never rotates: guards suppressions
     inbound_domain: str = ""  #: where mail for us arrives; empty: we take none in
+    owns_up: bool = False  #: the day's letters name the lists that had not come when they were written
 
     @property
     def domain(self) -> str:

@@ -9,7 +9,7 @@ from datetime import UTC, datetime, time, timedelta
 from sqlalchemy import delete, func, select, text
 from sqlalchemy.orm import Session
 
-from digest import catalog, db, press, ranking
+from digest import catalog, db, expectations, press, ranking
 from digest.errors import NotFound
 from digest.links import Site
 from digest.model import Delivery, DumpRow, DumpState, PaperRow, PressRow
@@ -42,7 +42,7 @@ def fitting(
 ) -> tuple[Press, str]:
     """Return the press that `current` would, and its key, without storing anything."""
     as_of = catalog.observed_at(session, until=now) or since
-    note = note_of(session, now)
+    note = note_of(session, site, now)
     key = key_of(session, site, templates, now=now, since=since, as_of=as_of, note=note)
     name = session.scalar(select(PressRow.name).where(PressRow.key == key).limit(1))
     if name is not None:
@@ -59,18 +59,31 @@ def keep(session: Session, made: Press, *, key: str, now: datetime) -> None:
     session.execute(adding.on_conflict_do_update(index_elements=["name"], set_={"key": key, "made_at": now}))
 
 
-def note_of(session: Session, now: datetime) -> str:
-    """Return what the letters of a day say of dumps that came short and were loaded all the same."""
-    today = DumpRow.read_at > now - timedelta(days=1), DumpRow.read_at <= now
-    missing = session.scalars(
-        select(DumpRow.missing).where(
-            DumpRow.missing.is_not(None),
+def note_of(session: Session, site: Site, now: datetime) -> str:
+    """Return what the letters of a day say of lists that came short, and of those that have not come."""
+    short = session.execute(
+        select(DumpRow.missing, DumpRow.usual, DumpRow.papers)
+        .where(
+            DumpRow.missing.is_not(None) | DumpRow.usual.is_not(None),
             DumpRow.state == DumpState.LOADED,
             DumpRow.is_history.is_(False),
-            *today,
+            DumpRow.read_at > now - timedelta(days=1),
+            DumpRow.read_at <= now,
         )
+        .order_by(DumpRow.id)
     ).all()
-    return words.short_of(sum(one or 0 for one in missing)) if missing else ""
+    missing = [row.missing for row in short if row.missing is not None]
+    said = [words.short_of(sum(missing))] if missing else []
+    said += [words.far_below(row.papers, row.usual) for row in short if row.missing is None][-1:]
+    if site.owns_up and (absent := late(session, now)):
+        said.append(words.not_come([one.source for one in absent]))
+    return " ".join(said)
+
+
+def late(session: Session, now: datetime) -> list[expectations.Late]:
+    """Return the lists of the day that should have come and have not."""
+    found = expectations.late(catalog.arrivals(session, until=now), now=now)
+    return [one for one in found if one.day == now.astimezone(UTC).date()]
 
 
 def key_of(

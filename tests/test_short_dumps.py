@@ -1,13 +1,15 @@
-"""A list that comes short of its own count: loaded if the operator says so, and the day's digests say so."""
+"""A list that is short, late or released after its day: what the operator is told, and what the readers."""
 
 from __future__ import annotations
 
+import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from sqlalchemy import Engine, select
 
-from digest import db, intake, press, watching
+from digest import db, intake, press, watching, why
 from digest.links import Site
 from digest.model import DumpState, PressRow
 from digest.rendering import Templates
@@ -117,3 +119,162 @@ def test_templates_of_one_s_own_need_no_place_for_it(
 
     assert SHORT in letter.text
     assert "short of its own count" not in letter.html
+
+
+# ── far below what is usual ─────────────────────────────────────────────────────────────────────
+
+
+def page(tmp_path: Path, name: str, papers: int) -> Path:
+    """A day's list with so many papers that no other day had."""
+    rows = [
+        {"id": f"2611.{number:05}", "title": f"Kites of {name}, Part {number}", "upvotes": 1}
+        | {"summary": "We steer.", "publishedAt": "2026-11-01", "numComments": 0}
+        for number in range(papers)
+    ]
+    for number, row in enumerate(rows):
+        row["id"] = f"26{int(name):02}.{number:05}"
+    path = tmp_path / f"{name}.json"
+    path.write_text(json.dumps(rows))
+    return path
+
+
+def load(
+    newsroom: Newsroom, path: Path, moment: str, *, day: str = "", incomplete_ok: bool = False
+) -> intake.Loaded:
+    dated = at(day or moment).date() if day or moment < "20" else None
+    with db.writing(newsroom.engine) as session:
+        return intake.load(
+            session, path, now=at(moment), date=dated, incomplete_ok=incomplete_ok, source="folder"
+        )
+
+
+def three_thursdays(newsroom: Newsroom, tmp_path: Path, papers: int = 20) -> None:
+    for number, day in enumerate(["10-29", "11-05", "11-12"], start=1):
+        load(newsroom, page(tmp_path, str(number), papers), f"{day}T06:00", day=day)
+
+
+def test_the_digests_own_up_to_a_list_far_shorter_than_usual(newsroom: Newsroom, tmp_path: Path) -> None:
+    newsroom.subscribe("alice@example.org", now="10-01T00:00")
+    three_thursdays(newsroom, tmp_path)
+    load(newsroom, page(tmp_path, "4", 5), "20T06:00", day="11-19", incomplete_ok=True)
+
+    letter = newsroom.preview("alice@example.org", "20T08:00").letter
+
+    said = "Today's list holds 5 papers, where 20 are usual on this day of the week."
+    assert said in " ".join(letter.text.split())
+
+
+# ── late ────────────────────────────────────────────────────────────────────────────────────────
+
+LATE = "Today's list had not arrived when this was written."
+
+
+def test_a_list_that_has_not_come_by_its_hour_is_told_to_the_operator(
+    newsroom: Newsroom, tmp_path: Path
+) -> None:
+    three_thursdays(newsroom, tmp_path)
+
+    with db.reading(newsroom.engine) as session:
+        early = watching.troubles(session, now=at("19T07:55"))
+        (trouble,) = watching.troubles(session, now=at("19T08:05"))
+        saturday = watching.troubles(session, now=at("21T12:00"))
+
+    assert (early, saturday) == ([], [])
+    assert (trouble.cause, trouble.since) == ("late-lists", at("19T08:00"))
+    assert trouble.facts == (
+        "folder: nothing yet of Thursday's list, which usually comes at 06:00 UTC"
+        " (the last came 2026-11-12 06:00 UTC)",
+    )
+
+
+def test_a_list_that_is_held_is_not_late(newsroom: Newsroom, tmp_path: Path) -> None:
+    three_thursdays(newsroom, tmp_path)
+    load(newsroom, page(tmp_path, "4", 5), "19T06:00", day="11-18")
+    cut = tmp_path / "cut.json"
+    cut.write_text(page(tmp_path, "5", 9).read_text()[:-40])
+    held = load(newsroom, cut, "19T06:30")
+
+    with db.reading(newsroom.engine) as session:
+        assert held.state is DumpState.HELD
+        assert [one.cause for one in watching.troubles(session, now=at("19T12:00"))] == ["held-dumps"]
+
+
+def test_the_digests_say_that_a_list_is_late_if_the_operator_wants_it(
+    newsroom: Newsroom, tmp_path: Path
+) -> None:
+    newsroom.subscribe("alice@example.org", now="10-01T00:00")
+    three_thursdays(newsroom, tmp_path)
+    newsroom.dump("18T12:00", ["Owls"])
+
+    silent = newsroom.preview("alice@example.org", "19T09:00").letter
+    newsroom.site = replace(newsroom.site, owns_up=True)
+    frank = newsroom.preview("alice@example.org", "19T09:00").letter
+    load(newsroom, page(tmp_path, "4", 20), "19T09:30")
+    come = newsroom.preview("alice@example.org", "19T10:00").letter
+
+    assert LATE in frank.text
+    assert LATE not in silent.text + come.text
+
+
+# ── released after its day ──────────────────────────────────────────────────────────────────────
+
+
+def release(newsroom: Newsroom, dump: intake.Loaded, moment: str, *, as_history: bool = False) -> None:
+    assert dump.id is not None
+    with db.writing(newsroom.engine) as session:
+        intake.retry(session, dump.id, now=at(moment), incomplete_ok=True, as_history=as_history)
+
+
+def answer(newsroom: Newsroom, title: str, moment: str) -> why.Answer:
+    with db.reading(newsroom.engine) as session:
+        return why.why(
+            session, site=newsroom.site, templates=newsroom.templates, email="alice@example.org",
+            reference=title, now=at(moment),
+        )  # fmt: skip
+
+
+def held_on_the_17th(newsroom: Newsroom, tmp_path: Path) -> intake.Loaded:
+    newsroom.subscribe("alice@example.org", now="15T00:00")
+    newsroom.dump("17T05:00", ["Owls"])
+    path = tmp_path / "mail.txt"
+    path.write_text(LISTING.replace("1 new + 1", "53 new + 4").replace("Fri, 20 Nov 26", "Tue, 17 Nov 26"))
+    with db.writing(newsroom.engine) as session:
+        held = intake.load(session, path, now=at("17T06:00"), date=at("17").date())
+    assert held.state is DumpState.HELD
+    for day in (17, 18, 19):
+        newsroom.publish(f"{day}T08:00")
+    return held
+
+
+def test_its_papers_are_in_the_next_digest_once_and_why_can_tell(newsroom: Newsroom, tmp_path: Path) -> None:
+    held = held_on_the_17th(newsroom, tmp_path)
+    release(newsroom, held, "19T10:00")
+
+    before = answer(newsroom, "Tidal Sorting of Gravel", "19T11:00")
+    newsroom.publish("20T08:00")
+    newsroom.publish("21T08:00")
+    after = answer(newsroom, "Tidal Sorting of Gravel", "21T09:00")
+
+    shown = [
+        title
+        for papers in newsroom.digest("alice@example.org", "daily-2026-11-20").values()
+        for title in papers
+    ]
+    assert shown.count("Tidal Sorting of Gravel") == 1
+    assert before.json["cause"] == why.Cause.NOT_DUE
+    assert before.lines[1].startswith(
+        f"its list is of 2026-11-17 and was loaded on 2026-11-19 10:00 UTC (dump {held.id})"
+    )
+    assert after.verdict == "Shown on 2026-11-20 in daily-2026-11-20, under Trending."
+    assert [one.edition for one in newsroom.deliveries("alice@example.org") if one.state == "queued"] == [
+        "daily-2026-11-17", "daily-2026-11-20",
+    ]  # fmt: skip
+
+
+def test_released_as_history_they_are_nobody_s_news(newsroom: Newsroom, tmp_path: Path) -> None:
+    held = held_on_the_17th(newsroom, tmp_path)
+    release(newsroom, held, "19T10:00", as_history=True)
+
+    newsroom.publish("20T08:00")
+
+    assert newsroom.deliveries("alice@example.org")[-1].state == "empty"

@@ -6,14 +6,15 @@ import difflib
 from bisect import bisect_left
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any, cast
 
 from sqlalchemy import ColumnElement, Select, Table, func, select
 from sqlalchemy.orm import Session
 
 from digest.errors import NotFound
-from digest.model import Alias, Appearance, DumpRow, DumpState, PaperRow, SignalRow
+from digest.expectations import WEEKS, Arrival
+from digest.model import Alias, Appearance, DumpRow, DumpState, PaperRow, SignalRow, SourceRow
 from digest.papers import Announcement, Organization, Paper, id_in, normalised_id, title_key
 from digest.ranking import Appearance as Place
 from digest.ranking import Evidence
@@ -246,6 +247,29 @@ def dump_moments(session: Session, as_of: datetime) -> list[datetime]:
         DUMP.c.state == DumpState.LOADED.value, DUMP.c.observed_at <= as_of
     )
     return sorted(session.scalars(query))
+
+
+def arrivals(session: Session, *, until: datetime) -> list[Arrival]:
+    """Return when lists came with something new, from the folder and the sources that are on.
+
+    A list that is held has come. One of an earlier day that was released later says nothing about the day
+    of its release.
+    """
+    is_on = select(SourceRow.name).where(SourceRow.is_on)
+    query = select(DUMP.c.source, DUMP.c.read_at, DUMP.c.date).where(
+        DUMP.c.read_at > until - timedelta(weeks=WEEKS + 1),
+        DUMP.c.read_at <= until,
+        DUMP.c.is_history.is_(False),
+        DUMP.c.is_sample.is_(False),
+        (DUMP.c.state == DumpState.HELD.value)
+        | ((DUMP.c.state == DumpState.LOADED.value) & (DUMP.c.new > 0)),
+        (DUMP.c.source == "folder") | DUMP.c.source.in_(is_on),
+    )
+    return [
+        Arrival(source=source, at=at)
+        for source, at, day in session.execute(query)
+        if day is None or (at.date() - day).days <= 1
+    ]
 
 
 def chunks(ids: Collection[int]) -> Iterator[list[int]]:

@@ -182,6 +182,9 @@ def check_database(settings: Settings, now: datetime) -> Iterator[Finding]:
             yield Finding(
                 thing="roles", health=Health.HINT, says=says, mend="Start it: digest up, or its own line."
             )
+        for late in status.late_lists(session, now):
+            mend = "See digest dumps list and digest sources list; ask again: digest sources poll SOURCE"
+            yield Finding(thing="lists", health=Health.HINT, says=f"{late['says']}.", mend=mend)
         stuck = status.outbox(session)["stuck"]
         if stuck:
             says = f"{screen.count(stuck, 'delivery', 'deliveries')} stuck: nobody can know whether they arrived."

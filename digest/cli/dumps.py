@@ -11,6 +11,7 @@ import typer
 
 from digest.cli import rooms, screen
 from digest.cli.options import AsJson, Limit, Now, clock, day
+from digest.cli.status import late_lists
 
 if TYPE_CHECKING:
     from sqlalchemy.orm import Session
@@ -119,8 +120,11 @@ def show_loaded(loaded: dict[str, Any], *, dry_run: bool) -> None:
 
 
 @app.command("list")
-def show_list(limit: Limit = None, as_json: AsJson = False) -> None:
-    """List the dumps, the newest first."""
+def show_list(limit: Limit = None, now: Now = None, as_json: AsJson = False) -> None:
+    """List the dumps, the newest first, and name the lists that should have come and have not.
+
+    With --json a late list is a line without an id, in the state `late`.
+    """
     from sqlalchemy import select
 
     from digest.model import DumpRow
@@ -128,8 +132,9 @@ def show_list(limit: Limit = None, as_json: AsJson = False) -> None:
     wanted = limit if limit or as_json else screen.LIMIT
     with rooms.opened() as house, house.reading() as session:
         rows = session.scalars(select(DumpRow).order_by(DumpRow.id.desc()).limit(wanted)).all()
+        late = late_lists(session, clock(now))
     if as_json:
-        screen.lines(as_report(row) for row in rows)
+        screen.lines([*(as_missing(one) for one in late), *(as_report(row) for row in rows)])
         return
     screen.table(
         ("id#", "date", "file", "format", "state", "papers#", "new#", "updated#", "rejected#"),
@@ -140,6 +145,8 @@ def show_list(limit: Limit = None, as_json: AsJson = False) -> None:
         give=["file", "format"],
         empty="No dumps yet. Read one: digest intake PATH",
     )
+    for one in late:
+        screen.say(f"Late: {one['says']}.")
 
 
 @app.command()
@@ -183,17 +190,22 @@ def retry(
         bool,
         typer.Option("--incomplete-ok", help="Load it as far as it goes, short or cut off though it is."),
     ] = False,
+    as_history: Annotated[bool, typer.Option("--as-history", help="Load it without making it news.")] = False,
     now: Now = None,
     as_json: AsJson = False,
 ) -> None:
     """Read a dump again that was held or rejected, from where its file lies.
+
+    Its papers are news from now on, however old its day, unless --as-history.
 
     Exits with 0 if it is loaded now (or was already), 1 if it still cannot be.
     """
     from digest import intake as story
 
     with rooms.opened() as house, rooms.writing(house) as session:
-        loaded = story.retry(session, dump_id, now=clock(now), incomplete_ok=incomplete_ok)
+        loaded = story.retry(
+            session, dump_id, now=clock(now), incomplete_ok=incomplete_ok, as_history=as_history
+        )
     if as_json:
         screen.document(loaded.to_json())
     else:
@@ -206,6 +218,12 @@ def as_report(dump: DumpRow) -> dict[str, Any]:
     """Return what there is to say about a dump."""
     names = (
         "id", "path", "source", "format", "date", "order", "state", "reason", "papers", "new", "updated",
-        "unchanged", "rejected", "missing", "is_history", "is_sample", "observed_at", "read_at",
+        "unchanged", "rejected", "missing", "usual", "is_history", "is_sample", "observed_at", "seen_at", "read_at",
     )  # fmt: skip
     return {name: getattr(dump, name) for name in names}
+
+
+def as_missing(late: dict[str, Any]) -> dict[str, Any]:
+    """Return a list that has not come as a dump that is not there."""
+    told = {"date": late["day"], "source": late["source"], "state": "late", "reason": late["says"]}
+    return {"id": None, "path": None, **told, "expected_by": late["expected_by"]}
