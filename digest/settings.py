@@ -68,7 +68,7 @@ class Settings(BaseSettings):
     host: str = Field(default="127.0.0.1", description="Where the web door listens.")
     port: int = Field(default=8000, description="And on which port.", ge=0, le=65535)
     short_dumps: Literal["hold", "send"] = Field(
-        default="hold", description="What becomes of a dump that is short by its own count."
+        default="hold", description="What becomes of lists that come short, and what is said of late ones."
     )
     inbound: str = Field(default="", description="Where mail for us is taken in; empty: none is.")
     inbound_domain: str = Field(default="", description="The domain of mail for us.")
@@ -243,6 +243,7 @@ class Settings(BaseSettings):
             keys=tuple(key.strip().encode() for key in ring.split(",") if key.strip()),
             pepper=pepper.encode(),
             inbound_domain=(self.inbound_domain or address.rpartition("@")[2]) if self.inbound else "",
+            owns_up=self.short_dumps == "send",
         )
 
     def kept_secret(self, name: str) -> str:
