@@ -11,10 +11,10 @@ from __future__ import annotations
 import hashlib
 import re
 from base64 import b64encode
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from functools import cached_property
+from functools import cached_property, lru_cache
 
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from cryptography.hazmat.primitives.asymmetric.padding import PKCS1v15
@@ -35,7 +35,7 @@ SMALLEST_RSA = 2048  #: bits; verifiers need not take less (RFC 8301), and some 
 
 PEM_BLOCK = re.compile(r"-----BEGIN [A-Z ]*PRIVATE KEY-----.*?-----END [A-Z ]*PRIVATE KEY-----", re.DOTALL)
 SPACES = re.compile(rb"[ \t]+")
-SPACES_AT_END = re.compile(rb"[ \t]+\r\n")
+FOLD = re.compile(rb"\r\n(?=[ \t])")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -131,7 +131,7 @@ def signature(
     top = (
         f"DKIM-Signature: v=1; a={signer.algorithm}; c=relaxed/relaxed; d={signer.domain};\r\n"
         f" s={signer.selector}; t={int(dated_at.timestamp())};\r\n"
-        f" h={folded(names)};\r\n bh={body_hash};\r\n b="
+        f" h={folded(tuple(names))};\r\n bh={body_hash};\r\n b="
     ).encode()
     seal = b64encode(signer.sealed(b"".join(covered) + canonical_fields(top)[0][1])).decode()
     lines = "\r\n ".join(seal[start : start + 72] for start in range(0, len(seal), 72))
@@ -142,16 +142,20 @@ def chosen(fields: Sequence[tuple[str, bytes]], unsigned: frozenset[str]) -> tup
     """Return the names to sign and the fields they stand for; of several with one name, the last first."""
     names: list[str] = []
     covered: list[bytes] = []
+    there: dict[str, list[bytes]] = {}
+    for name, canonical in reversed(fields):
+        there.setdefault(name, []).append(canonical + b"\r\n")
     for name in SIGNED:
         if name in unsigned:
             continue
-        there = [canonical + b"\r\n" for found, canonical in reversed(fields) if found == name]
-        names += [name] * (len(there) + (name in TWICE))
-        covered += there
+        found = there.get(name, [])
+        names += [name] * (len(found) + (name in TWICE))
+        covered += found
     return names, covered
 
 
-def folded(names: Iterable[str]) -> str:
+@lru_cache(maxsize=64)  # of one kind of letter it is always the same
+def folded(names: tuple[str, ...]) -> str:
     """Return the list of names on short lines."""
     lines = [""]
     for name in names:
@@ -164,16 +168,15 @@ def folded(names: Iterable[str]) -> str:
 def canonical_fields(head: bytes) -> list[tuple[str, bytes]]:
     """Return the header fields as `relaxed` has them: (name, field without its line end)."""
     made = []
-    for line in re.sub(rb"\r\n(?=[ \t])", b"", head).split(b"\r\n"):
+    for line in FOLD.sub(b"", head).split(b"\r\n"):
         name, _, value = line.partition(b":")
         lower = name.strip().lower()
-        made.append((lower.decode(), lower + b":" + SPACES.sub(b" ", value).strip()))
+        single = SPACES.sub(b" ", value) if b"  " in value or b"\t" in value else value
+        made.append((lower.decode(), lower + b":" + single.strip()))
     return made
 
 
 def canonical_body(body: bytes) -> bytes:
-    """Return the body as `relaxed` has it. Quoted-printable leaves it little to do, so that is asked first."""
-    if b"\t" in body or b"  " in body or b" \r\n" in body:
-        body = SPACES.sub(b" ", SPACES_AT_END.sub(b"\r\n", body))
+    """Return a body of ours as `relaxed` has it: rendering.mime writes no blanks that it would touch."""
     stripped = body.rstrip(b"\r\n")
     return stripped + b"\r\n" if stripped else b""

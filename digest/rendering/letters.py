@@ -89,7 +89,6 @@ UNSAID: Mapping[str, Any] = {
     "days": 14,
     "nearest": None,
     "pack": None,
-    "pack": None,
     "news": (),
     "since": "",
     "facts": (),

@@ -6,6 +6,7 @@ import quopri
 import re
 from email import message_from_bytes, policy
 
+from dkim import canonicalization as oracle
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -17,7 +18,23 @@ from tests.rendering.cast import NOW
 PIECES = st.text(
     st.characters(exclude_categories=["Cs"], exclude_characters="\r\0"), max_size=200
 ) | st.sampled_from(
-    ["x" * 75, "x" * 76, "x" * 500, "= \n", ".\n.", " \n", "\t", "é" * 40, "From ", "=\n", "--=_\n"]
+    [
+        "a  b",
+        "\ta\t",
+        "  two\n  three\n",
+        " ",
+        "x" * 75,
+        "x" * 76,
+        "x" * 500,
+        "= \n",
+        ".\n.",
+        " \n",
+        "\t",
+        "é" * 40,
+        "From ",
+        "=\n",
+        "--=_\n",
+    ]
 )
 
 
@@ -36,6 +53,15 @@ def test_joined_pieces_are_legal_lines(pieces: list[str]) -> None:
     assert encoded.isascii()
     assert not re.search(rb"(?<!\r)\n|\r(?!\n)|[ \t]\r\n", encoded)
     assert all(len(line) <= 76 for line in encoded.split(b"\r\n"))
+
+
+@given(st.lists(PIECES, max_size=12))
+def test_joined_pieces_are_what_a_relaxed_signature_is_made_over(pieces: list[str]) -> None:
+    encoded = b"".join(map(wire, pieces))
+
+    assert oracle.CanonicalizationPolicy.from_c_value(b"relaxed/relaxed").canonicalize_body(
+        encoded + b"end\r\n"
+    ) == (encoded + b"end\r\n")
 
 
 @given(st.lists(PIECES, max_size=12), st.text(max_size=30))
