@@ -1,0 +1,155 @@
+"""Publishing by one worker process and by two, on SQLite and on PostgreSQL with every commit on disk.
+
+Every process reads the press and evaluates the filters for itself, as the product's workers do, and takes
+every other chunk of readers. On PostgreSQL two must come near twice the rate of one, where there are two
+cores for them. SQLite has one writer at a time: what two gain there is told, and held to nothing.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, ExitStack, contextmanager
+from dataclasses import dataclass
+from operator import attrgetter
+from pathlib import Path
+
+from sqlalchemy import make_url, select
+
+from digest import db, presses, publishing, settings
+from digest.model import Subscriber
+from digest.rendering import Templates
+from tests.bench.world import NOW, SITE, World
+from tests.conftest import connected, fresh_database
+from tests.servers import postgres
+
+NEAR = 1.6  #: times the rate of one, by two on PostgreSQL
+ROUNDS = 2  #: the better of which counts
+
+
+def main(full: bool) -> int:
+    world = World(readers=100_000 if full else 10_000, filters=10_000 if full else 1_000)
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        press = built(world, f"sqlite:///{folder / 'world'}")
+        told("SQLite", {count: rate(world, press, count, lambda: a_file(folder)) for count in (1, 2)})
+    with (
+        postgres("synchronous_commit=on", "max_wal_size=8GB", "shared_buffers=256MB") as server,
+        fresh_database(server, template="template0") as url,
+    ):
+        press, template = built(world, url), str(make_url(url).database)
+        ratio = told(
+            "PostgreSQL",
+            {
+                count: rate(world, press, count, lambda: fresh_database(server, template=template))
+                for count in (1, 2)
+            },
+        )
+    print(f"   two publish {ratio:.2f} times as fast as one on PostgreSQL (gate {NEAR})")
+    return 0 if ratio >= NEAR or (os.cpu_count() or 1) < 2 else 1
+
+
+@dataclass(frozen=True)
+class Rate:
+    """Readers a second, and the processor microseconds that the workers spent on one."""
+
+    readers: float
+    cost: float
+
+
+def told(database: str, rates: dict[int, Rate]) -> float:
+    """Print the rates, and return how much faster two are."""
+    ratio = rates[2].readers / rates[1].readers
+    one, two = (
+        f"{each.readers:,.0f} readers/s ({each.cost:,.0f} µs of work each)" for each in rates.values()
+    )
+    print(f"   {database:10} by one {one}, by two {two}: {ratio:.2f} times", flush=True)
+    return ratio
+
+
+def built(world: World, url: str) -> str:
+    """Build the world, make its press, and return the name of that."""
+    with connected(url) as engine:
+        world.build(engine)
+        with db.writing(engine) as session:
+            templates = Templates(settings.templates_dir())
+            press = publishing.prepare(session, site=SITE, templates=templates, now=NOW)
+            assert press is not None
+        with engine.begin() as connection:
+            connection.exec_driver_sql("ANALYZE")
+    return press.name
+
+
+@contextmanager
+def a_file(folder: Path) -> Iterator[str]:
+    """Yield the URL of a copy of the world in SQLite."""
+    with tempfile.TemporaryDirectory(dir=folder) as name:
+        shutil.copyfile(folder / "world", Path(name) / "world")
+        yield f"sqlite:///{name}/world"
+
+
+def rate(world: World, press: str, count: int, copy: Callable[[], AbstractContextManager[str]]) -> Rate:
+    """Return how fast so many processes publish the world."""
+    found = []
+    for _round in range(ROUNDS):
+        with copy() as url, ExitStack() as stack:
+            workers = [stack.enter_context(worker(url, press, number, count)) for number in range(count)]
+            for each in workers:
+                hear(each)
+            began = time.perf_counter()
+            for each in workers:
+                say_go(each)
+            answers = [hear(each).split() for each in workers]
+            took = time.perf_counter() - began
+        done = sum(int(due) for due, _ in answers)
+        assert done == world.readers, f"{done} of {world.readers} readers were published"
+        found.append(Rate(done / took, sum(float(worked) for _, worked in answers) / done * 1e6))
+    return max(found, key=attrgetter("readers"))
+
+
+# ── a process that publishes ────────────────────────────────────────────────────────────────────
+
+
+@contextmanager
+def worker(url: str, press: str, number: int, count: int) -> Iterator[subprocess.Popen[str]]:
+    """Run one of `count` processes."""
+    command = [sys.executable, "-m", "tests.bench.scaling", url, press, str(number), str(count)]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
+        yield process
+
+
+def hear(process: subprocess.Popen[str]) -> str:
+    assert process.stdout
+    return process.stdout.readline()
+
+
+def say_go(process: subprocess.Popen[str]) -> None:
+    assert process.stdin
+    process.stdin.write("\n")
+    process.stdin.flush()
+
+
+def work(url: str, name: str, number: int, count: int) -> None:
+    """Get ready, wait for the word, publish every `count`th chunk, and say how many readers that were."""
+    with connected(url) as engine, db.writing(engine) as session:
+        press = presses.load(session, name)
+        ids = session.scalars(select(Subscriber.id).order_by(Subscriber.id)).all()
+        session.commit()
+        print("ready", flush=True)
+        sys.stdin.readline()
+        due, worked = 0, time.process_time()
+        for start in [0, *ids[publishing.CHUNK - 1 :: publishing.CHUNK]][number::count]:
+            published, _ = publishing.publish_chunk(
+                session, press, site=SITE, after_id=start, limit=publishing.CHUNK, now=NOW
+            )
+            due += published.due
+        print(due, time.process_time() - worked, flush=True)
+
+
+if __name__ == "__main__":
+    work(sys.argv[1], sys.argv[2], int(sys.argv[3]), int(sys.argv[4]))
