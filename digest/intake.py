@@ -35,6 +35,7 @@ log = logging.getLogger(__name__)
 logging.getLogger("bibtexparser").setLevel(logging.CRITICAL)  # what it warns of comes to us as problems
 
 BATCH = 500  #: records stored together
+STEP = 2_000  #: papers checked between two words of progress
 TRANSACTION = 20_000  #: records committed together: a day's dump is one transaction
 MOST_PROBLEMS = 1_000  #: bad records kept of one dump
 DAILY = ("feed", "arxiv-listing", "hf-json")  #: formats that announce the papers of a day
@@ -44,7 +45,8 @@ MOST_BAD = 0.5  #: a dump with a greater share of bad records is rejected whole
 ACCEPTED, REFUSED = "done", "rejected"  #: where files of the folder go
 UNFINISHED = (".part", ".partial", ".tmp", ".crdownload", ".swp", "~")
 
-Progress = Callable[[int], None]
+#: Told how many papers are done, and of how many: while a dump is checked, nobody knows.
+Progress = Callable[[int, int | None], None]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -195,7 +197,8 @@ def load_open(
         return remembered(session, known, path)
     session.commit()
     modified = datetime.fromtimestamp(before.st_mtime, UTC)
-    survey = surveyed(file, path, wishes, observed_on=wishes.date or min(modified, now).date())
+    observed_on = wishes.date or min(modified, now).date()
+    survey = surveyed(file, path, wishes, observed_on=observed_on, progress=progress)
     row = row_of(session, sha256)
     describe(row, path, survey, wishes, modified, now)
     survey = weighed(session, row, survey, wishes, now)
@@ -306,7 +309,9 @@ def as_before(row: DumpRow) -> dict[str, Any]:
 # ── survey ──────────────────────────────────────────────────────────────────────────────────────
 
 
-def surveyed(file: BufferedReader, path: Path, wishes: Wishes, *, observed_on: date) -> Survey:
+def surveyed(
+    file: BufferedReader, path: Path, wishes: Wishes, *, observed_on: date, progress: Progress | None = None
+) -> Survey:
     """Read the dump from end to end and decide whether it can be loaded; nothing is kept but problems."""
     papers, rejected = 0, 0
     problems: list[Problem] = []
@@ -315,6 +320,8 @@ def surveyed(file: BufferedReader, path: Path, wishes: Wishes, *, observed_on: d
         for record in reading.records:
             if isinstance(record, Record):
                 papers += 1
+                if progress is not None and papers % STEP == 0:
+                    progress(papers, None)
                 continue
             rejected += 1
             if len(problems) < MOST_PROBLEMS or record.is_truncation:
@@ -457,7 +464,7 @@ def store(
         is_done = len(batch) < BATCH
         read += len(batch)
         if progress is not None:
-            progress(read)
+            progress(read, survey.papers)
         if read % TRANSACTION == 0 and not wishes.dry_run:
             session.commit()
     return tally

@@ -93,7 +93,7 @@ def load(session: Session, path: Path, **choices: Any) -> tuple[dict[str, Any], 
     """Load one dump; return its report and whether it is in the catalog."""
     from digest import intake as story
 
-    with screen.progress(path.name) as done:
+    with screen.progress(path.name, of="papers") as done:
         loaded = story.load(session, path, progress=done.to, **choices)
     return loaded.to_json(), loaded.is_loaded
 

@@ -202,9 +202,9 @@ class Progress:
 
     update: Callable[..., object] = lambda **_: None
 
-    def to(self, done: int) -> None:
-        """So much is done."""
-        self.update(completed=done)
+    def to(self, done: int, total: int | None = None) -> None:
+        """So much is done, of so much if that is known by now."""
+        self.update(completed=done, total=total)
 
     def by(self, more: int) -> None:
         """So much more is done."""
@@ -212,17 +212,26 @@ class Progress:
 
 
 @contextmanager
-def progress(what: str, *, total: int | None = None) -> Iterator[Progress]:
-    """Show how far a long work is, on stderr, if a terminal is there."""
+def progress(what: str, *, total: int | None = None, of: str = "") -> Iterator[Progress]:
+    """Show how far a long work is, and with the name of what is counted how fast; on stderr, if a terminal is there."""
     if not sys.stderr.isatty():
         yield Progress()
         return
     from rich import progress as rich
+    from rich.text import Text
+
+    class Pace(rich.ProgressColumn):
+        """How much is done in a second."""
+
+        def render(self, task: rich.Task) -> Text:
+            speed = task.finished_speed or task.speed
+            return Text(f"{speed:,.0f} {of}/s" if speed else "")
 
     columns = (
         rich.TextColumn("{task.description}"),
         rich.BarColumn(),
         rich.MofNCompleteColumn(),
+        *([Pace()] if of else []),
         rich.TimeElapsedColumn(),
     )
     with rich.Progress(*columns, console=console(sys.stderr), transient=True) as bars:

@@ -93,14 +93,14 @@ def add(
         )
         session.commit()
         with screen.progress(f"The past of {source}", total=days) as done:
-            filled = sources.back_fill(line(house, session, moment), source, days=days, progress=done.to)
+            filled = sources.back_fill(line(house, session, moment), row.name, days=days, progress=done.to)
         report = as_report(row) | {"back_fill": {"days": days} | filled.to_json()}
     if back_fill and back_fill > days:
         screen.say(f"The past of {source} is fetched for {days} days at most.")
     if as_json:
         screen.document(report)
     else:
-        screen.tell(f"{source} is on: asked every {hours(row.every)}, first at the scheduler's next look.")
+        screen.tell(f"{row.name} is on: asked every {hours(row.every)}, first at the scheduler's next look.")
         if days:
             screen.tell(
                 f"Its last {screen.count(days, 'day')}, as history: {filled.result}.".replace("..", ".")

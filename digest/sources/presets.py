@@ -6,6 +6,7 @@ page, how long it wants to be left in peace. Anything else is a single URL.
 
 from __future__ import annotations
 
+import hashlib
 import json
 import re
 from collections.abc import Callable, Iterator
@@ -16,6 +17,8 @@ from urllib.parse import quote, urlencode, urlsplit
 from digest.errors import BadField
 
 URL = "url"  #: the kind of a source that is no preset
+LONGEST_NAME = 80
+LONGEST_URL = 2_000
 JSON = ("application/json", "text/json")
 XML = ("application/xml", "text/xml", "application/atom+xml", "application/rss+xml")
 NOT_PAPERS = ("text/html", "application/xhtml+xml", "image/", "audio/", "video/", "font/")
@@ -98,8 +101,18 @@ def named(name: str) -> Preset:
     if "://" in name:
         if urlsplit(name).scheme != "https" or not urlsplit(name).hostname:
             raise BadField("source", f"{name[:80]} is no https address.")
+        if len(name) > LONGEST_URL:
+            raise BadField(
+                "source", f"the address has {len(name):,} characters; {LONGEST_URL:,} are the most."
+            )
         return Preset(kind=URL, url=name, every=6 * HOUR)
     if kind == "arxiv" and ARCHIVE.fullmatch(rest):
+        if len(name) > LONGEST_NAME:
+            raise BadField(
+                "source",
+                f"{name[:40]}... has {len(name)} characters, and {LONGEST_NAME} are the most: name whole archives"
+                " (arxiv:cs+stat), or share them out over two sources.",
+            )
         return PRESETS[kind]
     if kind != "arxiv" and name in PRESETS:
         return PRESETS[name]
@@ -108,6 +121,14 @@ def named(name: str) -> Preset:
         f"there is no preset {name[:80]!r}; there are hf-daily, arxiv:cs.CL+cs.LG (any archives), biorxiv,"
         " medrxiv, or an https address.",
     )
+
+
+def short_name(name: str) -> str:
+    """Return what a source is called: itself, but for an address too long for a column, or for anybody's eyes."""
+    if len(name) <= LONGEST_NAME:
+        return name
+    hash8 = hashlib.sha256(name.encode()).hexdigest()[:8]
+    return f"{(urlsplit(name).hostname or 'source')[:60]}-{hash8}"
 
 
 def pause_for(kind: str) -> timedelta:

@@ -27,11 +27,11 @@ def add(
 ) -> SourceRow:
     """Turn a source on, or on again with these wishes; it is due at once.
 
-    `name` is a preset or an https address; `url` overrules where a preset's requests go.
+    `name` is a preset or an https address; a long address is known by a shorter name from then on. `url`
+    overrules where a preset's requests go.
     """
     preset = presets.named(name)
-    if len(name) > 80:
-        raise BadField("source", "it is longer than 80 characters.")
+    name = presets.short_name(name)
     if every is not None and not presets.LEAST <= every <= presets.MOST:
         raise BadField("every", "a source is polled every 15 minutes at most, and every 7 days at least.")
     row = session.scalar(select(SourceRow).where(SourceRow.name == name))
@@ -54,7 +54,7 @@ def remove(session: Session, name: str) -> None:
 
 def get(session: Session, name: str) -> SourceRow:
     """Return the source of that name."""
-    row = session.scalar(select(SourceRow).where(SourceRow.name == name))
+    row = session.scalar(select(SourceRow).where(SourceRow.name == presets.short_name(name)))
     if row is None:
         raise NotFound(f"There is no source {name}; see digest sources list.")
     return row

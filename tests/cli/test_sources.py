@@ -81,3 +81,62 @@ def test_short_dumps_are_loaded_where_the_setting_says_so(digest: Digest, tmp_pa
     loaded = digest("intake", tmp_path / "cut.json", "--json", "--now", FRIDAY)
 
     assert (loaded.code, loaded.document["dumps"][0]["papers"]) == (0, 1)
+
+
+def test_a_long_address_is_known_by_a_shorter_name(digest: Digest) -> None:
+    address = f"https://papers.example.org/lists?{'topic=kites&' * 20}format=json"
+
+    added = digest("sources", "add", address, "--now", FRIDAY)
+    again = digest("sources", "add", address, "--every", "12", "--now", FRIDAY)
+    (listed,) = digest("sources", "list", "--json").lines
+
+    assert (added.code, again.code) == (0, 0)
+    assert added.out.startswith(f"{listed['name']} is on")
+    assert listed["name"].startswith("papers.example.org-")
+    assert (listed["url"], listed["every"]) == (address, 43_200)
+    assert digest("sources", "remove", address).code == 0
+
+
+def test_a_name_that_is_too_long_says_what_to_do(digest: Digest) -> None:
+    endless = digest("sources", "add", f"https://papers.example.org/{'x' * 2000}")
+    archives = digest("sources", "add", "arxiv:" + "+".join(["cs.CL"] * 20))
+
+    assert (endless.code, archives.code) == (2, 2)
+    assert "the address has 2,027 characters; 2,000 are the most" in endless.err
+    assert "share them out over two sources" in archives.err
+
+
+def test_a_dump_released_late_is_news_unless_it_is_history(digest: Digest, tmp_path: Path) -> None:
+    numbers = []
+    for name in ("kites", "owls"):
+        (tmp_path / f"{name}.json").write_text(CUT.replace("Kites", name.title()))
+        held = digest("intake", tmp_path / f"{name}.json", "--json", "--date", "2026-11-20", "--now", FRIDAY)
+        numbers.append(str(held.document["dumps"][0]["id"]))
+
+    late = ("--incomplete-ok", "--now", "2026-11-24T09:00:00Z")
+    news = digest("dumps", "retry", numbers[0], *late)
+    history = digest("dumps", "retry", numbers[1], *late, "--as-history")
+
+    seen = {paper["title"]: paper["first_seen_at"] for paper in digest("papers", "--json").lines}
+    assert (news.code, history.code) == (0, 0)
+    assert seen["Kites That Steer Themselves"] == "2026-11-24T09:00:00+00:00"
+    assert seen["Owls That Steer Themselves"] == "2026-11-20T00:00:00+00:00"
+    assert digest("dumps", "show", numbers[1], "--json").document["is_history"] is True
+
+
+def test_a_late_list_is_shown_wherever_the_operator_looks(digest: Digest, tmp_path: Path) -> None:
+    for week in ("10-30", "11-06", "11-13"):
+        (tmp_path / f"{week}.json").write_text(CUT.replace("Kites", week) + '"}]')
+        assert digest("intake", tmp_path / f"{week}.json", "--now", f"2026-{week}T06:00:00Z").code == 0
+    now = ("--now", "2026-11-20T09:00:00Z")
+    said = "folder: nothing yet of Friday's list, which usually comes at 06:00 UTC"
+
+    late, *dumps = digest("dumps", "list", "--json", *now).lines
+
+    assert (late["id"], late["state"], late["source"], late["reason"]) == (None, "late", "folder", said)
+    assert [dump["state"] for dump in dumps] == ["loaded"] * 3
+    assert f"Late: {said}." in digest("dumps", "list", *now).err
+    assert said in digest("status", *now).out
+    assert [one["says"] for one in digest("status", "--json", *now).document["late"]] == [said]
+    assert f"{said}." in digest("doctor", *now).out
+    assert len(digest("dumps", "list", "--json", "--now", FRIDAY.replace("08:30", "07:59")).lines) == 3
