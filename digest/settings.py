@@ -72,6 +72,7 @@ class Settings(BaseSettings):
     )
     inbound: str = Field(default="", description="Where mail for us is taken in; empty: none is.")
     inbound_domain: str = Field(default="", description="The domain of mail for us.")
+    sns_topics: str = Field(default="", description="Amazon's topics whose notices of SES we believe.")
     operator_email: str = Field(default="", description="Who is written to when something is wrong.")
     proxies: int = Field(default=0, description="Proxies of ours before the web door.", ge=0, le=9)
 
@@ -148,6 +149,17 @@ class Settings(BaseSettings):
                 )
         return value.strip()
 
+    @field_validator("sns_topics")
+    @classmethod
+    def check_sns_topics(cls, value: str) -> str:
+        """Refuse what is the name of no topic."""
+        from digest.inbox.notices import is_topic  # with all it stands on: for who names one
+
+        for arn in value.replace(",", " ").split():
+            if not is_topic(arn):
+                raise ValueError(f"{arn!r} is no topic; write arn:aws:sns:eu-west-1:123456789012:bounces")
+        return value.strip()
+
     @classmethod
     def settings_customise_sources(
         cls,
@@ -198,6 +210,11 @@ class Settings(BaseSettings):
     def inbound_urls(self) -> tuple[str, ...]:
         """Return where mail for us is taken in."""
         return tuple(self.inbound.replace(",", " ").split())
+
+    @property
+    def sns_topic_arns(self) -> frozenset[str]:
+        """Return the topics whose notices are believed."""
+        return frozenset(self.sns_topics.replace(",", " ").split())
 
     @property
     def overrides(self) -> Path:

@@ -20,7 +20,7 @@ from kombu.exceptions import OperationalError
 from sqlalchemy import exists, select
 from sqlalchemy.exc import DBAPIError
 
-from digest import outbox, rates, sources, subscriptions, watching
+from digest import inbox, outbox, rates, sources, subscriptions, watching
 from digest.errors import DigestError
 from digest.model import Lane, PaperRow
 from digest.publishing.chunks import is_due
@@ -110,6 +110,13 @@ def remind() -> None:
         session.commit()
 
 
+def understand() -> None:
+    """Look at mail and notices that were kept and not looked at: whoever took them in has died, or could not."""
+    ours = house()
+    with ours.writing() as session:
+        inbox.look_through(session, site=ours.site, now=ours.clock())
+
+
 def tidy() -> None:
     """Have forgotten, once a day, what no digest can need any more."""
     enqueue(tasks.tidy, queue=BULK)
@@ -117,7 +124,7 @@ def tidy() -> None:
 
 #: With their seconds.
 TICKS: dict[Tick, float] = {
-    beat: 30, watch: 60, publish: 5, sweep: 3, collect: 5, poll: 20, remind: 300, tidy: 86_400,
+    beat: 30, watch: 60, publish: 5, sweep: 3, collect: 5, poll: 20, remind: 300, understand: 60, tidy: 86_400,
 }  # fmt: skip
 
 

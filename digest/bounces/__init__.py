@@ -1,5 +1,6 @@
 """Bounces, complaints and suppressions: mail that came back, and addresses we must not write to."""
 
+from digest.bounces.notices import Told, read_notice
 from digest.bounces.reading import Complaint, Failure, Kind, Meaning, Nothing, kind_of, read, refused
 from digest.bounces.scoring import (
     Counted,
@@ -31,6 +32,7 @@ __all__ = [
     "Nothing",
     "Reason",
     "Suppressed",
+    "Told",
     "accept",
     "as_report",
     "forgive",
@@ -42,6 +44,7 @@ __all__ = [
     "lift",
     "listing",
     "read",
+    "read_notice",
     "record",
     "refused",
     "score",

@@ -29,6 +29,7 @@ def status(now: Now = None, as_json: AsJson = False) -> None:
             "late": late_lists(session, moment),
             "outbox": outbox(session),
             "stops": stops(session),
+            "not_understood": not_understood(session),
             "paused": paused(session, moment),
             "next_due_at": next_due(session),
             "due_now": due_now(session, moment),
@@ -106,6 +107,15 @@ def stops(session: Session) -> list[dict[str, Any]]:
     from digest import rates
 
     return [{"covers": row.covers, "since": row.since, "said": row.said} for row in rates.stopped(session)]
+
+
+def not_understood(session: Session) -> int:
+    """Return how much mail for us waits for a person to look at it."""
+    from sqlalchemy import func, select
+
+    from digest.model import MailIn, MailState
+
+    return session.scalar(select(func.count()).where(MailIn.state == MailState.SHUNTED)) or 0
 
 
 def paused(session: Session, now: datetime) -> dict[str, datetime]:
@@ -193,6 +203,7 @@ def show(report: dict[str, Any]) -> None:
                 ("Waits", f"{name} until {until:%Y-%m-%d %H:%M} UTC")
                 for name, until in report["paused"].items()
             ],
+            *shunted(report["not_understood"]),
             ("Due now", screen.count(report["due_now"], "subscriber")),
             ("Next due", report["next_due_at"]),
             ("Roles", [alive(beat) for beat in report["heartbeats"]] or "none has shown a sign of life"),
@@ -226,6 +237,12 @@ def show(report: dict[str, Any]) -> None:
 def named(figures: dict[str, int]) -> str:
     """Return `3 active, 1 pending`."""
     return ", ".join(f"{number:,} {name}" for name, number in figures.items() if number) or "none"
+
+
+def shunted(number: int) -> list[tuple[str, str]]:
+    """Return a line about mail that was not understood, if there is any."""
+    kept = screen.count(number, "mail was", "mails were")
+    return [("Inbox", f"{kept} not understood; see digest inbox list")] if number else []
 
 
 def in_words(stop: dict[str, Any]) -> str:

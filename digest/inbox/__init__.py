@@ -7,7 +7,8 @@ Nothing counts without proof: a bounce names a delivery by an address that only 
 complaint shows a letter of ours. Whoever the From line names is never believed.
 """
 
+from digest.inbox import notices
 from digest.inbox.keeping import get, keep, listing, prune
 from digest.inbox.understanding import is_for_us, look, look_through
 
-__all__ = ["get", "is_for_us", "keep", "listing", "look", "look_through", "prune"]
+__all__ = ["get", "is_for_us", "keep", "listing", "look", "look_through", "notices", "prune"]

@@ -8,13 +8,14 @@ import re
 from dataclasses import dataclass
 from datetime import datetime
 
-from sqlalchemy import select
+from sqlalchemy import func, select
 from sqlalchemy.exc import DBAPIError
 from sqlalchemy.orm import Session
 
 from digest import bounces, links, subscriptions
-from digest.bounces import Complaint, Failure, Nothing
+from digest.bounces import Complaint, Failure, Nothing, Told
 from digest.bounces.reading import is_automatic
+from digest.inbox import notices
 from digest.links import Site
 from digest.model import Delivery, MailIn, MailState, Subscriber
 
@@ -102,6 +103,8 @@ def done(session: Session, site: Site, row: MailIn, now: datetime) -> str:
     leaving = links.opened_address(site, "leave", row.recipient)
     if leaving is not None:
         return leave(session, site, leaving, row, now)
+    if notices.is_topic(row.recipient):
+        return noticed(session, site, row, now)
     meaning = bounces.read(row.content)
     if meaning is None:
         raise NotUnderstood("it is no report, and we know no commands")
@@ -111,6 +114,19 @@ def done(session: Session, site: Site, row: MailIn, now: datetime) -> str:
     if about is None:
         raise NotUnderstood("it reports on a letter that we cannot prove to be ours")
     return counted(session, site, about, meaning, now)
+
+
+def noticed(session: Session, site: Site, row: MailIn, now: datetime) -> str:
+    """Do what a provider's notice asks; its signature was checked before it was kept."""
+    told = bounces.read_notice(row.content)
+    if told is None:
+        raise NotUnderstood("it is no notice of SES that we know")
+    if isinstance(told.meaning, Nothing):
+        return told.meaning.because
+    about = subject_of_notice(session, site, told)
+    if about is None:
+        raise NotUnderstood("it tells of a letter that we do not know")
+    return counted(session, site, about, told.meaning, now)
 
 
 def leave(session: Session, site: Site, subject: str, row: MailIn, now: datetime) -> str:
@@ -168,6 +184,23 @@ def subject_of(session: Session, site: Site, row: MailIn) -> About | None:
         subscriber = session.get(Subscriber, named[0]) if named else None
         if named and subscriber and subscriber.epoch == named[1]:
             return About(email=subscriber.email, subscriber=subscriber)
+    return None
+
+
+def subject_of_notice(session: Session, site: Site, told: Told) -> About | None:
+    """Return whom a notice is about: by the provider's name for the letter, ours, or the address it went to."""
+    if told.provider_id:
+        named = select(Delivery.id).where(Delivery.provider_id == told.provider_id.partition("@")[0])
+        if (number := session.scalar(named)) is not None:
+            return of_delivery(session, number)
+    sealed = links.opened_address(site, "bounce", told.sender)
+    if sealed is not None:
+        return of_delivery(session, int(sealed))
+    if told.recipient:
+        theirs = func.lower(Delivery.email) == told.recipient.strip("<> ").lower()
+        last = select(Delivery.id).where(theirs).order_by(Delivery.id.desc()).limit(1)
+        if (number := session.scalar(last)) is not None:
+            return of_delivery(session, number)
     return None
 
 

@@ -18,6 +18,7 @@ from digest.web import (
     leaving,
     managing,
     metrics,
+    notices,
     outbox,
     pages,
     papers,
@@ -51,7 +52,9 @@ ROUTES: list[BaseRoute] = [
     Route("/f/{token}.{format:str}", feeds.mine),
     Route("/v/{token}.bib", viewing.bibtex),
     Route("/v/{token}.ris", viewing.ris),
+    Route("/v/{token}/{place:int}", viewing.rest),
     Route("/v/{token}", viewing.show),
+    Route("/sns", notices.take, methods=["POST"]),
     Route("/privacy", front.privacy),
     Route("/healthz", health.healthz),
     Route("/readyz", health.readyz),
@@ -69,6 +72,7 @@ def create_app(settings: Settings, *, clock: house.Clock = house.wall_clock) -> 
         exception_handlers=pages.HANDLERS,
     )
     app.state.house, app.state.limits = opened, Limits()
+    app.state.certificates = notices.Certificates(fetch=notices.fetcher(opened))
     return app
 
 

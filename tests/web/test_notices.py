@@ -1,0 +1,452 @@
+"""Amazon's notices at our web door: signed with keys of our own in the place of Amazon's."""
+
+from __future__ import annotations
+
+import base64
+import json
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field, replace
+from datetime import datetime, timedelta
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import pytest
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes
+from cryptography.hazmat.primitives.asymmetric.padding import PKCS1v15
+from cryptography.hazmat.primitives.asymmetric.rsa import RSAPrivateKey, generate_private_key
+from cryptography.hazmat.primitives.serialization import Encoding
+from cryptography.x509.oid import NameOID
+from sqlalchemy import select
+
+from digest import bounces, links
+from digest.bounces import Complaint, Failure, Kind, Nothing, Reason
+from digest.errors import BadField
+from digest.model import BounceRow, Delivery, MailIn, Notice, SubscriberState
+from digest.settings import load
+from digest.web import notices
+from digest.web.notices import Busy, Certificates
+from tests.sources.server import says, sends_on, serving
+from tests.web.conftest import Clock, Door, opened, settings_for
+
+TOPIC = "arn:aws:sns:eu-west-1:123456789012:digest-bounces"
+HOST = "https://sns.eu-west-1.amazonaws.com"
+CERTIFICATE = f"{HOST}/SimpleNotificationService-0123456789abcdef.pem"
+DAY = timedelta(days=1)
+
+
+# ── Amazon, as far as we need it ────────────────────────────────────────────────────────────────
+
+
+@cache
+def key(size: int = 2048) -> RSAPrivateKey:
+    return generate_private_key(65537, size)
+
+
+def certificate(now: datetime, *, name: str = "sns.amazonaws.com", days: int = 30, size: int = 2048) -> bytes:
+    who = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)])
+    made = x509.CertificateBuilder().subject_name(who).issuer_name(who).public_key(key(size).public_key())
+    made = made.serial_number(x509.random_serial_number())
+    made = made.not_valid_before(now - 30 * DAY).not_valid_after(now + days * DAY)
+    return made.sign(key(size), hashes.SHA256()).public_bytes(Encoding.PEM)
+
+
+@dataclass
+class Amazon:
+    """Signs messages, hands out its certificate, and remembers what it was asked."""
+
+    now: datetime
+    pem: bytes
+    asked: list[str] = field(default_factory=list)
+    is_away: bool = False
+    count: int = 0
+
+    def fetch(self, url: str) -> bytes:
+        self.asked.append(url)
+        if self.is_away:
+            raise Busy("away")
+        return self.pem if url.endswith(".pem") else b"<ConfirmSubscriptionResponse/>"
+
+    def message(
+        self, told: Any = "", *, version: str = "2", size: int = 2048, **changed: str
+    ) -> dict[str, str]:
+        """Return a signed message; what is `changed` is changed before it is signed."""
+        self.count += 1
+        said = {
+            "Type": "Notification",
+            "MessageId": f"message-{self.count}",
+            "TopicArn": TOPIC,
+            "Message": told if isinstance(told, str) else json.dumps(told),
+            "Timestamp": self.now.isoformat(timespec="milliseconds").replace("+00:00", "Z"),
+            "SignatureVersion": version,
+            "SigningCertURL": CERTIFICATE,
+            "UnsubscribeURL": f"{HOST}/?Action=Unsubscribe",
+        } | changed
+        names = ["Message", "MessageId", "Subject", "Timestamp", "TopicArn", "Type"]
+        if said["Type"] != "Notification":
+            names = ["Message", "MessageId", "SubscribeURL", "Timestamp", "Token", "TopicArn", "Type"]
+        text = "".join(f"{name}\n{said[name]}\n" for name in names if name in said)
+        algorithm = hashes.SHA1() if version == "1" else hashes.SHA256()  # noqa: S303
+        said["Signature"] = base64.b64encode(key(size).sign(text.encode(), PKCS1v15(), algorithm)).decode()
+        return said
+
+
+@pytest.fixture
+def door(sqlite_url: str, tmp_path: Path, clock: Clock) -> Iterator[Door]:
+    """The site with a topic that it believes, and a bounce domain."""
+    changed = {"sns_topics": TOPIC, "inbound": "lmtp://127.0.0.1:8024", "inbound_domain": "back.example.org"}
+    yield from opened(settings_for(sqlite_url, tmp_path, **changed), clock)
+
+
+@pytest.fixture
+def amazon(door: Door, now: datetime) -> Amazon:
+    """Amazon, in whose place we stand at this door."""
+    ours = Amazon(now=now, pem=certificate(now))
+    door.client.app.state.certificates = Certificates(fetch=ours.fetch)
+    return ours
+
+
+@pytest.fixture
+def post(door: Door) -> Callable[[Any], int]:
+    """Post a message as SNS does, and return how it is answered."""
+
+    def posted(said: Any) -> int:
+        body = said if isinstance(said, bytes) else json.dumps(said).encode()
+        return door.client.post("/sns", content=body, headers={"content-type": "text/plain"}).status_code
+
+    return posted
+
+
+def bounce(delivery: Delivery, **changed: Any) -> dict[str, Any]:
+    person = {
+        "emailAddress": delivery.email, "action": "failed", "status": "5.1.1",
+        "diagnosticCode": "smtp; 550 5.1.1 <dora@uni.edu>: nobody here",
+    }  # fmt: skip
+    told = {
+        "bounceType": "Permanent",
+        "bounceSubType": "General",
+        "bouncedRecipients": [person | changed.pop("person", {})],
+    }
+    mail = {"messageId": "0102-abc-000000", "source": "papers@example.org", "destination": [delivery.email]}
+    return {"notificationType": "Bounce", "bounce": told | changed.pop("bounce", {}), "mail": mail | changed}
+
+
+def counted(door: Door) -> list[tuple[str, str, int | None]]:
+    with door.writing() as session:
+        rows = select(BounceRow.kind, BounceRow.status, BounceRow.delivery_id).order_by(BounceRow.id)
+        return [tuple(row) for row in session.execute(rows)]
+
+
+# ── what is believed ────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize("version", ["1", "2"])
+def test_a_bounce_that_amazon_signed_counts_against_its_address(
+    door: Door, amazon: Amazon, post, digest_sent: Delivery, version: str
+) -> None:
+    sender = links.bounce_address(door.site, digest_sent.id)
+
+    assert post(amazon.message(bounce(digest_sent, source=sender), version=version)) == 200
+
+    assert counted(door) == [("hard", "5.1.1", digest_sent.id)]
+    assert amazon.asked == [CERTIFICATE]
+    with door.writing() as session:
+        assert session.scalars(select(MailIn)).all() == []
+
+
+def test_amazon_is_asked_for_its_certificate_once(
+    door: Door, amazon: Amazon, post, digest_sent: Delivery
+) -> None:
+    assert [post(amazon.message(bounce(digest_sent), Subject="Amazon SES")) for _ in range(3)] == [200] * 3
+
+    assert amazon.asked == [CERTIFICATE]
+
+
+def test_a_notice_that_comes_again_counts_once(
+    door: Door, amazon: Amazon, post, digest_sent: Delivery
+) -> None:
+    message = amazon.message(bounce(digest_sent))
+
+    assert [post(message) for _ in range(3)] == [200] * 3
+
+    assert len(counted(door)) == 1
+
+
+def test_what_was_signed_long_ago_is_turned_away_and_what_was_remembered_long_enough_is_forgotten(
+    door: Door, amazon: Amazon, post, digest_sent: Delivery
+) -> None:
+    message = amazon.message(bounce(digest_sent))
+    post(message)
+    door.clock.now += 2 * DAY
+    assert post(message) == 403
+
+    door.clock.now += 2 * DAY
+    amazon.now = door.clock.now
+    assert post(amazon.message(bounce(digest_sent))) == 200
+    with door.writing() as session:
+        assert session.scalars(select(Notice.id)).all() == ["message-2"]
+
+
+def without(name: str) -> Callable[[dict[str, str]], dict[str, str]]:
+    return lambda said: {key: value for key, value in said.items() if key != name}
+
+
+@pytest.mark.parametrize(
+    "spoil",
+    [
+        lambda said: said | {"Message": said["Message"].replace("5.1.1", "5.1.2")},
+        lambda said: said | {"Subject": "added"},
+        lambda said: said | {"Signature": base64.b64encode(b"x" * 256).decode()},
+        lambda said: said | {"Signature": "no base64!"},
+        lambda said: said | {"SignatureVersion": "1"},
+        lambda said: said | {"SignatureVersion": "3"},
+        lambda said: said | {"TopicArn": TOPIC + "x"},
+        lambda said: said | {"Timestamp": "yesterday"},
+        lambda said: said | {"Timestamp": "2026-11-20T08:01:00"},
+        lambda said: said | {"MessageId": 5},
+        *[
+            without(name)
+            for name in ("Type", "MessageId", "Message", "Signature", "SigningCertURL", "Timestamp")
+        ],
+        lambda said: [said],
+        lambda _said: b"\xff\xfe",
+        lambda _said: b"[" * 50_000,
+    ],
+)
+def test_what_amazon_has_not_signed_for_our_topic_is_turned_away(
+    door: Door, amazon: Amazon, post, digest_sent: Delivery, spoil: Callable[[Any], Any]
+) -> None:
+    before = door.everything()
+
+    assert post(spoil(amazon.message(bounce(digest_sent)))) == 403
+
+    assert door.everything() == before
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "https://evil.example/SimpleNotificationService-0123456789abcdef.pem",
+        "http://sns.eu-west-1.amazonaws.com/SimpleNotificationService-0123456789abcdef.pem",
+        "https://sns.eu-west-1.amazonaws.com.evil.example/SimpleNotificationService-01.pem",
+        "https://evil.example#sns.eu-west-1.amazonaws.com/SimpleNotificationService-01.pem",
+        "https://sns.eu-west-1.amazonaws.com@evil.example/SimpleNotificationService-01.pem",
+        "https://sns.eu-west-1.amazonaws.com:8443/SimpleNotificationService-01.pem",
+        "https://sns.us-east-1.amazonaws.com/SimpleNotificationService-01.pem",
+        "https://sns.eu-west-1.amazonaws.com/bucket/../evil.pem",
+        "https://s3.amazonaws.com/evil/SimpleNotificationService-01.pem",
+        "//[",
+    ],
+)
+def test_a_certificate_from_elsewhere_is_not_even_fetched(amazon: Amazon, post, url: str) -> None:
+    assert post(amazon.message({}, SigningCertURL=url)) == 403
+
+    assert amazon.asked == []
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [{"name": "evil.example"}, {"name": "sns.amazonaws.com.evil.example"}, {"days": -1}, {"size": 1024}],
+)
+def test_a_certificate_that_is_not_of_sns_or_not_valid_now_proves_nothing(
+    amazon: Amazon, post, now: datetime, changed: dict[str, Any]
+) -> None:
+    amazon.pem = certificate(now, **changed)
+
+    assert post(amazon.message({}, size=changed.get("size", 2048))) == 403
+
+
+def test_where_amazon_does_not_answer_it_shall_try_again(amazon: Amazon, post) -> None:
+    amazon.is_away = True
+    assert post(amazon.message({})) == 503
+
+    amazon.is_away = False
+    assert post(amazon.message({})) == 200
+
+
+def test_nobody_makes_us_ask_amazon_without_end(amazon: Amazon, post) -> None:
+    amazon.is_away = True
+
+    for number in range(30):
+        post(amazon.message({}, SigningCertURL=f"{HOST}/SimpleNotificationService-{number:x}.pem"))
+
+    assert len(amazon.asked) == notices.MOST_FETCHES
+
+
+def test_without_a_topic_there_is_no_such_door(sqlite_url: str, tmp_path: Path, clock: Clock) -> None:
+    for door in opened(settings_for(sqlite_url, tmp_path), clock):
+        assert door.client.post("/sns", content=b"{}").status_code == 404
+
+
+def test_only_the_name_of_a_topic_is_taken_for_one() -> None:
+    for wrong in ("bounces", "arn:aws:sns:eu-west-1:12:bounces", "arn:aws:sns:evil.example/:123456789012:x"):
+        with pytest.raises(BadField, match="DIGEST_SNS_TOPICS"):
+            load({"sns_topics": wrong})
+
+
+# ── subscribing ─────────────────────────────────────────────────────────────────────────────────
+
+
+def test_a_subscription_is_confirmed_at_amazon_whatever_address_the_message_names(
+    door: Door, amazon: Amazon, post
+) -> None:
+    asking = {
+        "Type": "SubscriptionConfirmation",
+        "Token": "t&o=k",
+        "SubscribeURL": "https://evil.example/?Token=1",
+    }
+
+    assert post(amazon.message("You have chosen to subscribe", **asking)) == 200
+
+    arn = "arn%3Aaws%3Asns%3Aeu-west-1%3A123456789012%3Adigest-bounces"
+    assert amazon.asked[1:] == [f"{HOST}/?Action=ConfirmSubscription&TopicArn={arn}&Token=t%26o%3Dk"]
+
+
+def test_a_subscription_that_amazon_did_not_sign_is_not_confirmed(amazon: Amazon, post) -> None:
+    asking = {"Type": "SubscriptionConfirmation", "Token": "token", "SubscribeURL": f"{HOST}/?Token=token"}
+
+    assert post(amazon.message("", **asking) | {"Token": "another"}) == 403
+
+    assert amazon.asked == [CERTIFICATE]
+
+
+def test_no_redirect_leads_us_away_from_amazon(door: Door) -> None:
+    with serving() as elsewhere:
+        elsewhere.answers["/moved"] = sends_on(f"{elsewhere.url}/evil")
+        elsewhere.answers["/evil"] = elsewhere.answers["/there"] = says(b"content")
+        fetch = notices.fetcher(door.house, loopback=True)
+
+        assert fetch(f"{elsewhere.url}/there") == b"content"
+        with pytest.raises(Busy, match="302"):
+            fetch(f"{elsewhere.url}/moved")
+        assert elsewhere.paths == ["/there", "/moved"]
+
+    with pytest.raises(Busy, match="not on the open internet"):
+        notices.fetcher(door.house, resolve=lambda _host, _port: ["10.0.0.1"])(f"{HOST}/x.pem")
+
+
+# ── what it means ───────────────────────────────────────────────────────────────────────────────
+
+
+def test_a_letter_is_found_by_what_amazon_calls_it_by_our_own_name_or_by_its_address(
+    door: Door, amazon: Amazon, post, digest_sent: Delivery
+) -> None:
+    with door.writing() as session:
+        session.get_one(Delivery, digest_sent.id).provider_id = "0102-abc-000000"
+        session.commit()
+
+    post(amazon.message(bounce(digest_sent, destination=[], person={"emailAddress": ""})))
+    post(
+        amazon.message(
+            bounce(digest_sent, messageId="", source=links.bounce_address(door.site, digest_sent.id))
+        )
+    )
+    post(amazon.message(bounce(digest_sent, messageId="other")))
+
+    assert [number for _, _, number in counted(door)] == [digest_sent.id] * 3
+
+
+def test_a_complaint_ends_the_mail_at_once(door: Door, amazon: Amazon, post, digest_sent: Delivery) -> None:
+    told = {"complainedRecipients": [{"emailAddress": "dora@uni.edu"}], "complaintFeedbackType": "abuse"}
+    mail = {"messageId": "x", "source": "papers@example.org", "destination": ["dora@uni.edu"]}
+
+    assert post(amazon.message({"notificationType": "Complaint", "complaint": told, "mail": mail})) == 200
+
+    assert door.subscriber("dora@uni.edu").state == SubscriberState.UNSUBSCRIBED
+    with door.writing() as session:
+        assert [line.reason for line in bounces.listing(session)] == [Reason.COMPLAINT]
+
+
+def test_a_notice_that_is_not_understood_is_kept_for_a_person(
+    door: Door, amazon: Amazon, post, digest_sent
+) -> None:
+    unknown = bounce(
+        digest_sent, messageId="x", destination=[], person={"emailAddress": "nobody@else.example"}
+    )
+
+    assert [post(amazon.message(said)) for said in ({"a": 1}, "no JSON", unknown)] == [200] * 3
+
+    with door.writing() as session:
+        assert [(row.state, row.recipient, row.reason) for row in session.scalars(select(MailIn))] == [
+            ("shunted", TOPIC, "it is no notice of SES that we know"),
+            ("shunted", TOPIC, "it is no notice of SES that we know"),
+            ("shunted", TOPIC, "it tells of a letter that we do not know"),
+        ]
+
+
+def read(kind: str, sort: str, status: str = "", said: str = "") -> Any:
+    person = {"emailAddress": "ada@uni.example", "status": status, "diagnosticCode": said}
+    told = {"bounceType": kind, "bounceSubType": sort, "bouncedRecipients": [person]}
+    found = bounces.read_notice(json.dumps({"eventType": "Bounce", "bounce": told, "mail": {}}).encode())
+    assert found
+    return found.meaning
+
+
+@pytest.mark.parametrize(
+    ("told", "kind"),
+    [
+        (("Permanent", "General", "5.1.1", "smtp; 550 5.1.1 user unknown"), Kind.HARD),
+        (("Permanent", "NoEmail"), Kind.HARD),
+        (("Permanent", "OnAccountSuppressionList"), Kind.HARD),
+        (("Permanent", "General", "5.7.26", "smtp; 550-5.7.26 unauthenticated"), Kind.POLICY),
+        (("Permanent", "General", "5.7.1", "smtp; 554 5.7.1 blocked"), Kind.POLICY),
+        (("Transient", "MailboxFull", "5.2.2", "smtp; 552 5.2.2 full"), Kind.SOFT),
+        (("Transient", "MailboxFull"), Kind.SOFT),
+        (("Transient", "General", "4.4.7", "smtp; 554 4.4.7 expired"), Kind.SOFT),
+        (("Transient", "ContentRejected"), Kind.POLICY),
+        (("Undetermined", "Undetermined"), Kind.SOFT),
+    ],
+)
+def test_what_amazons_types_say_of_an_address(told: tuple[str, ...], kind: Kind) -> None:
+    meaning = read(*told)
+
+    assert isinstance(meaning, Failure)
+    assert (meaning.kind, meaning.told_by) == (kind, "notice")
+    assert "@" not in meaning.said
+
+
+def test_who_is_on_leave_has_not_bounced_at_amazon_either() -> None:
+    assert read("Transient", "General") == Nothing(because="an automatic answer")
+
+
+@pytest.mark.parametrize("kind", ["Delivery", "Send", "DeliveryDelay", "AmazonSnsSubscriptionSucceeded"])
+def test_what_went_well_asks_for_nothing(kind: str) -> None:
+    found = bounces.read_notice(json.dumps({"notificationType": kind}).encode())
+
+    assert found
+    assert isinstance(found.meaning, Nothing)
+
+
+def test_a_complaint_and_its_opposite() -> None:
+    def told(kind: str) -> Any:
+        said = {"notificationType": "Complaint", "complaint": {"complaintFeedbackType": kind}}
+        found = bounces.read_notice(json.dumps(said).encode())
+        assert found
+        return found.meaning
+
+    assert isinstance(told("abuse"), Complaint)
+    assert isinstance(told("not-spam"), Nothing)
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"", b"null", b"[]", b"5", b'"text"', b"{}", b"[" * 60_000, b'{"notificationType": 5}',
+        b'{"notificationType": "Bounce", "bounce": [], "mail": 1}',
+        b'{"notificationType": "Bounce", "bounce": {"bouncedRecipients": [null]}}',
+        b'{"notificationType": "Complaint", "complaint": {"complainedRecipients": {"a": 1}}}',
+        b'{"notificationType": "Bounce", "mail": {"destination": [[]], "source": {}}}',
+    ],
+)  # fmt: skip
+def test_whatever_a_notice_looks_like_reading_it_does_not_fail(content: bytes) -> None:
+    found = bounces.read_notice(content)
+
+    assert found is None or isinstance(found.meaning, (Failure, Complaint))
+
+
+def test_a_mail_that_looks_like_a_notice_is_none(door: Door) -> None:
+    from digest import inbox
+
+    assert not inbox.is_for_us(door.site, TOPIC)
+    assert not inbox.is_for_us(replace(door.site, inbound_domain=TOPIC), f"x@{TOPIC}")
