@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import json
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
 from typing import Annotated, Any, TextIO, cast
@@ -134,9 +134,22 @@ def write(
         rows = csv.writer(file, lineterminator="\n")
         rows.writerow(COLUMNS)
         for one in people.listed(session):
-            topics = json.dumps(one["topics"], ensure_ascii=False) if one["topics"] else ""
-            cells = {**one, "topics": topics, "packs": ""}
+            topics, packs = parted(one["topics"])
+            written = json.dumps(topics, ensure_ascii=False) if topics else ""
+            cells = {**one, "topics": written, "packs": "; ".join(packs)}
             rows.writerow(guarded(str(cells[name])) for name in COLUMNS)
+
+
+def parted(topics: Mapping[str, str]) -> tuple[dict[str, str], list[str]]:
+    """Return a subscriber's own topics, and the packs that stand last among them as import puts them."""
+    from digest import subscriptions
+
+    own, packs = dict(topics), []
+    for name, typed in reversed(topics.items()):
+        if not subscriptions.is_pack(name, typed):
+            break
+        packs.insert(0, own.pop(name).removeprefix("use:"))
+    return own, packs
 
 
 def guarded(text: str) -> str:

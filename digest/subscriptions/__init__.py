@@ -14,7 +14,7 @@ from digest.subscriptions.asking import (
     send_link,
 )
 from digest.subscriptions.changing import edit, pause, resume, schedule_with, sleepers_due, wake
-from digest.subscriptions.filters import Books, filter_id, filter_ids
+from digest.subscriptions.filters import Books, filter_id, filter_ids, is_pack
 from digest.subscriptions.following import Step, Turn, back, followers, publish, step, users
 from digest.subscriptions.importing import Imported, Problem, import_rows, rows_in
 from digest.subscriptions.leaving import can_undo, erase, leave, remove, undo, unsubscribe
@@ -54,6 +54,7 @@ __all__ = [
     "followers",
     "get",
     "import_rows",
+    "is_pack",
     "leave",
     "listing",
     "pause",

@@ -138,6 +138,30 @@ def test_an_import_takes_good_rows_and_tells_the_line_of_bad_ones(digest: Digest
     }
 
 
+def test_an_export_with_packs_is_imported_as_it_stands(digest: Digest, tmp_path: Path) -> None:
+    (tmp_path / "lab.pack").write_text("pack: lab\n\nnlp = LLM\n\nrobots = robot*\n")
+    digest("topics", "pack", "publish", tmp_path / "lab.pack")
+    topics = (
+        "--topic",
+        "NLP=use:lab/nlp",
+        "--topic",
+        "lab/robots=use:lab/robots@1",
+        "--topic",
+        "lab=use:lab",
+    )
+    digest("subscribers", "add", "ada@example.org", *topics, "--confirmed", "--consent", "x")
+
+    written = digest("subscribers", "export").out
+    (tmp_path / "people.csv").write_text(written)
+    again = digest("subscribers", "import", tmp_path / "people.csv", "--consent", "x", "--json").document
+    digest("subscribers", "erase", "ada@example.org")
+    digest("subscribers", "import", tmp_path / "people.csv", "--consent", "x")
+
+    assert written.splitlines()[1].endswith('"{""NLP"": ""use:lab/nlp""}",lab/robots@1; lab')
+    assert (again["unchanged"], again["updated"]) == (1, 0)
+    assert digest("subscribers", "export").out == written
+
+
 def test_without_consent_an_import_makes_nobody_active(digest: Digest, tmp_path: Path) -> None:
     (tmp_path / "people.csv").write_text("email,state\nada@example.org,active\n")
 

@@ -1,0 +1,148 @@
+"""`digest topics pack`: from a file to everybody who follows it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.cli.conftest import Digest
+
+LAB = "pack: lab\ndescription: Ours.\n\nlight = descent OR light\n\nother = ti:survey\n"
+
+
+@pytest.fixture
+def lab(tmp_path: Path) -> Path:
+    path = tmp_path / "lab.pack"
+    path.write_text(LAB)
+    return path
+
+
+def subscribed(digest: Digest, *topics: str) -> None:
+    given = [word for topic in topics for word in ("--topic", topic)]
+    assert digest("subscribers", "add", "ada@example.org", *given, "--confirmed", "--consent", "x").code == 0
+
+
+def test_a_pack_is_checked_before_anybody_sees_it(digest: Digest, lab: Path) -> None:
+    fine = digest("topics", "pack", "lint", lab, "--json")
+    lab.write_text(LAB.replace("descent", "descent AND (cat:cs.NLP"))
+    wrong = digest("topics", "pack", "lint", lab)
+
+    assert fine.document == {
+        "name": "lab", "description": "Ours.", "filters": {"light": "descent OR light", "other": "ti:survey"},
+    }  # fmt: skip
+    assert wrong.code == 2
+    assert wrong.err.splitlines() == [
+        'digest: Line 4, column 26: arXiv has no category "cs.NLP". Did you mean cat:cs.CL?',
+        "  light = descent AND (cat:cs.NLP OR light",
+        "                           ^^^^^^",
+    ]
+    assert digest("topics", "pack", "list", "--json").lines == []
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [(None, "No such file"), (b"\xff\xfe", "is not UTF-8"), (b"", "nothing in this file"), (b"\0" * 60_000, "at most 50,000")],
+)  # fmt: skip
+def test_what_is_no_pack_is_refused_in_one_line(
+    digest: Digest, tmp_path: Path, content: bytes | None, said: str
+) -> None:
+    path = tmp_path / "x.pack"
+    if content is not None:
+        path.write_bytes(content)
+
+    for command in ("lint", "diff", "publish"):
+        ran = digest("topics", "pack", command, path)
+        assert ran.code == 2
+        assert said in ran.err
+        assert "Traceback" not in ran.err
+
+
+def test_a_difference_names_the_papers_gained_and_lost_and_who_it_concerns(
+    digest: Digest, lab: Path, catalog: None
+) -> None:
+    digest("topics", "pack", "publish", lab)
+    subscribed(digest, "Light=use:lab/light", "Pinned=use:lab/light@1")
+    lab.write_text(LAB.replace("descent OR light", "descent"))
+
+    told = digest("topics", "pack", "diff", lab, "--json").document
+    shown = digest("topics", "pack", "diff", lab).out
+    before = digest("topics", "pack", "list", "--json").lines
+
+    light, other = told["filters"]
+    assert (told["name"], told["version"], told["before"], told["subscribers"]) == ("lab", 2, 1, 1)
+    assert (light["change"], light["was"], light["is"], other["change"]) == (
+        "changed", "descent OR light", "descent", "same",
+    )  # fmt: skip
+    lost = digest("papers", "light ANDNOT descent", "--json").lines
+    assert lost
+    assert [one["id"] for one in light["lost"]] == [one["id"] for one in lost]
+    assert light["gained"] == []
+    assert f"  - 2026-11-20  {light['lost'][0]['title']}" in shown
+    assert "Would follow, and be told in a letter: 1 subscriber." in shown
+    assert [(one["version"], one["subscribers"]) for one in before] == [(1, 1)]
+
+
+def test_publishing_leads_followers_on_and_undo_leads_them_back(
+    digest: Digest, lab: Path, catalog: None
+) -> None:
+    digest("topics", "pack", "publish", lab)
+    subscribed(digest, "Light=use:lab/light")
+    lab.write_text(LAB.replace("descent OR light", "descent"))
+
+    published = digest("topics", "pack", "publish", lab, "--json").document
+    twice = digest("topics", "pack", "publish", lab)
+    undone = digest("topics", "pack", "undo", "lab")
+    letters = digest("deliveries", "--json").lines
+
+    assert (published["version"], published["subscribers"]) == (2, 1)
+    assert (twice.code, twice.err) == (2, "digest: lab holds the same already in version 2.\n")
+    assert undone.out.startswith("lab holds in version 3 what it held in version 1.")
+    assert digest("topics", "pack", "show", "lab").out.splitlines()[3] == "light = descent OR light"
+    assert digest("topics", "pack", "show", "lab", "--version", "2").out.splitlines()[3] == "light = descent"
+    assert [one["letter"] for one in letters] == ["changed", "changed"]
+
+
+def test_check_and_test_say_what_a_pack_stands_for(digest: Digest, lab: Path, catalog: None) -> None:
+    digest("topics", "pack", "publish", lab)
+
+    checked = digest("topics", "check", "use:lab/light x", "--json").document
+    tried = digest("topics", "test", "use:lab/light ANDNOT zebra", "--json").document
+    plain = digest("topics", "test", "(descent OR light) ANDNOT zebra", "--json").document
+
+    assert checked == {
+        "canonical": "use:lab/light AND x",
+        "warnings": [],
+        "stands_for": "(descent OR light) AND x",
+        "packs": {"use:lab/light@1": "descent OR light"},
+    }
+    assert tried["matches"] == plain["matches"]
+    assert tried["canonical"] == "use:lab/light ANDNOT zebra"
+    assert (
+        digest("papers", "use:lab/light", "--json").lines
+        == digest("papers", "descent OR light", "--json").lines
+    )
+
+
+def test_a_pack_that_is_not_there_is_pointed_at(digest: Digest, lab: Path) -> None:
+    digest("topics", "pack", "publish", lab)
+
+    ran = digest("topics", "check", "x OR use:lab/lihgt")
+
+    assert ran.code == 2
+    assert ran.err.splitlines() == [
+        "digest: Column 10: The pack lab has no filter lihgt; it has light, other. Did you mean use:lab/light?",
+        "  x OR use:lab/lihgt",
+        "           ^^^^^^^^^",
+    ]
+    assert digest("topics", "pack", "show", "lub").err == "digest: There is no pack lub. Did you mean lab?\n"
+    assert digest("topics", "pack", "undo", "lab").code == 2
+
+
+def test_a_pack_may_ask_for_what_is_like_a_paper(digest: Digest, lab: Path, catalog: None) -> None:
+    lab.write_text("pack: lab\n\nlike = like:1\n")
+
+    published = digest("topics", "pack", "publish", lab, "--json").document
+
+    assert published["filters"][0]["is"].startswith('about:"')
+    assert digest("papers", "like:1", "--json").lines[0]["id"]
