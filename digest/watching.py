@@ -19,6 +19,7 @@ from digest import bounces, catalog, db, expectations, outbox, rates
 from digest.bounces import Kind
 from digest.links import Site
 from digest.model import (
+    Attempt,
     BounceRow,
     Delivery,
     DeliveryState,
@@ -34,6 +35,7 @@ from digest.model import (
     SubscriberState,
     Suppression,
 )
+from digest.transport import Verdict
 
 SILENCE = timedelta(minutes=3)  #: without a sign of life for so long, a role has stopped
 ROLES = ("scheduler", "worker")  #: where one of them is, the other must be
@@ -41,6 +43,8 @@ NAMES = {"inbound": "inbound door"}
 FORGOTTEN = timedelta(days=7)  #: then a role that a house can do without was switched off
 OVERDUE = {Lane.PROMPT: timedelta(minutes=30), Lane.BULK: timedelta(hours=3)}
 DAY = timedelta(days=1)
+TELLING, RECENT = 5, timedelta(hours=2)  #: so many attempts, none older, say how a mail server is
+LATER = frozenset({Verdict.DEFERRED, Verdict.IN_DOUBT})
 GIVEN_UP = 6  #: failures of a source in a row, patience doubling from five minutes: some three hours
 
 
@@ -93,15 +97,20 @@ def silent(session: Session, now: datetime) -> Iterator[Trouble]:
 def troubles(session: Session, *, now: datetime) -> list[Trouble]:
     """Return everything in the database that an operator should see to."""
     return [
-        *silent(session, now),
+        *idle(session, now),
         *stopped(session),
-        *sticking(session, now),
+        *stuck(session, now),
         *refused_by_policy(session, now),
         *broken_domains(session, now),
         *held_dumps(session, now),
         *late_lists(session, now),
         *failing_sources(session),
     ]
+
+
+def idle(session: Session, now: datetime) -> list[Trouble]:
+    """Return who does not do their work, as far as the database tells: what turns /readyz red."""
+    return [*silent(session, now), *late(session, now), *put_off(session, now)]
 
 
 def stopped(session: Session) -> Iterator[Trouble]:
@@ -116,28 +125,49 @@ def stopped(session: Session) -> Iterator[Trouble]:
         )
 
 
-def sticking(session: Session, now: datetime) -> Iterator[Trouble]:
-    """Yield what tells that deliveries do not move."""
+def late(session: Session, now: datetime) -> Iterator[Trouble]:
+    """Yield the lanes in which nobody takes up what is due."""
     for lane, patience in OVERDUE.items():
-        if late := outbox.waiting(session, lane=lane, now=now - patience, at_most=10_000):
+        if count := outbox.waiting(session, lane=lane, now=now - patience, at_most=10_000):
             yield Trouble(
                 cause=f"late-{lane}",
-                wrong=f"{late:,} {'letters wait' if late > 1 else 'letter waits'} longer than they should",
+                wrong=f"{count:,} {'letters wait' if count > 1 else 'letter waits'} longer than they should",
                 mend="See what the mail server says: digest deliveries --state queued, and digest doctor.",
                 since=now - patience,
             )
-    stuck = session.scalars(
+
+
+def put_off(session: Session, now: datetime) -> Iterator[Trouble]:
+    """Yield that the mail server answers, and takes nothing: of the last letters it put off every one."""
+    last = session.execute(
+        select(Attempt.verdict, Attempt.began_at, Attempt.code).order_by(Attempt.id.desc()).limit(TELLING)
+    ).all()
+    recent = [row for row in last if now - row.began_at < RECENT and row.verdict in LATER]
+    if len(recent) == TELLING:
+        codes = sorted({str(row.code) for row in recent if row.code})
+        yield Trouble(
+            cause="mail-takes-nothing",
+            wrong="The mail server takes no letter",
+            mend="It puts off or leaves open every one. Its words: digest deliveries --state queued, and digest trace.",
+            since=recent[-1].began_at,
+            facts=tuple(f"it says {code}" for code in codes),
+        )
+
+
+def stuck(session: Session, now: datetime) -> Iterator[Trouble]:
+    """Yield the letters of which nobody can know whether they arrived."""
+    found = session.scalars(
         select(Delivery.id)
         .where(Delivery.state == DeliveryState.STUCK, Delivery.settled_at > now - DAY)
         .order_by(Delivery.id)
         .limit(10)
     ).all()
-    if stuck:
+    if found:
         yield Trouble(
             cause="stuck",
             wrong="Letters are stuck: nobody can know whether they arrived",
             mend="Look at each with digest trace, and ask whoever runs the mail server.",
-            facts=tuple(f"digest trace {number}" for number in stuck),
+            facts=tuple(f"digest trace {number}" for number in found),
         )
 
 

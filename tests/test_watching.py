@@ -68,6 +68,24 @@ def test_letters_that_do_not_move_are_noticed(session: Session, site: Site, now:
     assert causes(session, now) == ["late-prompt"]
 
 
+def test_a_mail_server_that_answers_and_takes_nothing_is_noticed(
+    session: Session, site: Site, now: datetime
+) -> None:
+    number = put(session, site, now)
+
+    def tried(*verdicts: str) -> list[str]:
+        each = [outbox.Tried(number, now, verdict, "rcpt", 451, "4.3.0 not now") for verdict in verdicts]
+        for nth, one in enumerate(each):
+            outbox.keep_attempts(session, [one], lease=f"{len(verdicts)}{nth}", now=now)
+        return causes(session, now)
+
+    assert tried("deferred", "refused", "deferred", "deferred", "in doubt", "deferred") == []
+    assert tried("deferred", "deferred") == ["mail-takes-nothing"]
+    assert tried("accepted") == []
+    assert tried(*["deferred"] * 5) == ["mail-takes-nothing"]
+    assert causes(session, now + timedelta(hours=3)) == ["late-prompt"]
+
+
 def test_a_stuck_letter_is_named_by_its_id(session: Session, site: Site, now: datetime) -> None:
     number = put(session, site, now)
     session.execute(update(Delivery).values(state=DeliveryState.STUCK, settled_at=now))

@@ -29,7 +29,7 @@ def readyz(request: Request) -> PlainTextResponse:
         session.execute(text("SELECT 1"))
         if db.revision(ours.engine) != db.newest_revision(ours.engine):
             return PlainTextResponse("schema\n", 503)
-        found = [*watching.silent(session, ours.clock()), *unanswered(ours)]
+        found = [*watching.idle(session, ours.clock()), *unanswered(ours)]
     if found:
         return PlainTextResponse("".join(f"{trouble.wrong}\n" for trouble in found), 503)
     return PlainTextResponse("ok\n")

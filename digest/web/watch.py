@@ -19,22 +19,23 @@ from digest.web import health
 log = logging.getLogger(__name__)
 
 SECONDS = 60.0
-SILENT = frozenset({"silent-worker", "silent-scheduler"})  #: then nobody else would deliver
+#: Then nobody else would deliver, or nobody would be told that there is something to deliver.
+UNTOLD = frozenset({"silent-worker", "silent-scheduler", "broker"})
 MOST_LETTERS = 20
 
 
-def start(house: House, *, seconds: float = SECONDS) -> Event:
+def start(house: House) -> Event:
     """Look after the house in a thread of its own until the event that is returned is set."""
     stop = Event()
-    Thread(target=keep_watch, args=(house, stop, seconds), name="watch", daemon=True).start()
+    Thread(target=keep_watch, args=(house, stop), name="watch", daemon=True).start()
     return stop
 
 
-def keep_watch(house: House, stop: Event, seconds: float) -> None:
+def keep_watch(house: House, stop: Event) -> None:
     """Look every minute; what goes wrong with looking is logged."""
     known: set[str] = set()
     stop.wait(watching.SILENCE.total_seconds())  # all roles start together, some of them slowly
-    while not stop.wait(seconds):
+    while not stop.wait(SECONDS):
         try:
             known = tell(look(house), known)
         except Exception:
@@ -61,7 +62,7 @@ def look(house: House) -> list[Trouble]:
         watching.write_to_operator(
             session, found, site=house.site, operator=house.settings.operator_email, now=now
         )
-    if any(trouble.cause in SILENT for trouble in found):
+    if any(trouble.cause in UNTOLD for trouble in found):
         deliver(house)
     return found
 
@@ -75,6 +76,8 @@ def deliver(house: House) -> None:
             templates=house.templates,
             transport=transport,
             clock=house.clock,
+            signers=house.signers,
+            limits=house.settings.limits,
             lane=Lane.PROMPT,
             limit=MOST_LETTERS,
         )

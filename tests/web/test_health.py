@@ -10,6 +10,7 @@ import pytest
 from starlette.testclient import TestClient
 
 from digest import watching
+from digest.cli.dkim import new_key
 from digest.house import House
 from digest.model import Delivery
 from digest.settings import Settings
@@ -103,7 +104,12 @@ def test_figures_are_for_neighbours_only(door: Door, neighbour: TestClient) -> N
 
 
 def test_when_the_worker_has_stopped_the_web_door_sends_the_letter_itself(door: Door, tmp_path: Path) -> None:
-    house = with_settings(door.house, operator_email="op@example.org", mail_url=f"maildir://{tmp_path}/mail")
+    house = with_settings(
+        door.house,
+        operator_email="op@example.org",
+        mail_url=f"maildir://{tmp_path}/mail",
+        dkim_key=new_key("ed25519"),
+    )
     beat(door, "scheduler")
     assert watch.look(house) == watch.look(house)  # there is no worker
 
@@ -112,6 +118,7 @@ def test_when_the_worker_has_stopped_the_web_door_sends_the_letter_itself(door: 
     assert (letter.letter, letter.email, letter.state) == ("alarm", "op@example.org", "sent")
     (mail,) = (tmp_path / "mail" / "new").iterdir()
     assert b"There is no worker" in mail.read_bytes()
+    assert mail.read_bytes().startswith(b"DKIM-Signature: ")
 
 
 def test_a_trouble_is_logged_when_it_begins(door: Door, caplog: pytest.LogCaptureFixture) -> None:
