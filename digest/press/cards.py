@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from functools import lru_cache
 from typing import NamedTuple
 
 from digest.links import Site, paper_url
 from digest.press import pages
 from digest.press.presses import Press
-from digest.rendering.cards import Card, Form, bare, told
+from digest.rendering.cards import Card, Form, bare, because, marked
 from digest.rendering.mime import wire
 from digest.rendering.runs import Run, plain
 from digest.rendering.stencils import Stencil, escaped
@@ -22,7 +22,7 @@ Found = tuple[tuple[str, ...], list[tuple[str, int, int]]]
 CARDS_KEPT = 8192  #: some 24 MB in a process
 FOUND_KEPT = 32768  #: few words each, and dear to find again
 FRAMES_KEPT = 4096
-RUNS_KEPT = 8192
+PLAIN_KEPT = 8192
 WHYS_KEPT = 8192
 
 #: Where a card is parted again after filling; no text from outside has a NUL.
@@ -44,6 +44,8 @@ class Frame(NamedTuple):
     """A card without what a filter has to say: literals and the names of gaps, in order."""
 
     card: Card
+    title: SetText  #: with nothing marked
+    abstract: SetText
     html: tuple[bytes | str, ...]
     text: tuple[bytes | str, ...]
     size: int
@@ -57,10 +59,11 @@ class Cards:
         self.site = site
         self.html_parts = press.html.parts()
         self.text_parts = press.text.parts()
+        self.mark = tuple(self.html_parts["mark"].fill({"marked": TITLE}).split(TITLE))
         self.card = lru_cache(CARDS_KEPT)(self.set_card)
         self.found = lru_cache(FOUND_KEPT)(self.find)
         self.frame = lru_cache(FRAMES_KEPT)(self.set_frame)
-        self.runs = lru_cache(RUNS_KEPT)(self.set_runs)
+        self.plain = lru_cache(PLAIN_KEPT)(set_plain)
         self.why = lru_cache(WHYS_KEPT)(self.set_why)
 
     def start(self) -> tuple[str, str]:
@@ -75,8 +78,10 @@ class Cards:
         frame = self.frame(paper_id, form)
         number = self.press.number[paper_id]
         why, words = self.found(number, canonical)
-        said = told(frame.card, self.press.papers[number], why=why, words=words, form=form)
-        title, abstract, reason = self.runs(said.title), self.runs(said.abstract), self.why(said.why)
+        plain, reason = frame.card, self.why(because(why))
+        in_title, in_abstract = marked(plain, self.press.papers[number], words=words, form=form)
+        title = frame.title if in_title is plain.title else self.set_runs(in_title)
+        abstract = frame.abstract if in_abstract is plain.abstract else self.set_runs(in_abstract)
         given = {TITLE: title, ABSTRACT: abstract, WHY: reason}
         return SetText(
             b"".join([piece if isinstance(piece, bytes) else given[piece].html for piece in frame.html]),
@@ -97,17 +102,27 @@ class Cards:
         html = filled(self.html_parts, html_values(self.html_parts, card, **gaps)).partition(NUMBER)[2]
         text = filled(self.text_parts, text_values(self.text_parts, card, **gaps)).partition(NUMBER)[2]
         size = len(GAP.sub("", html).encode())
-        return Frame(card, parted(html), parted(text), size)
+        title, abstract = self.set_runs(card.title), self.set_runs(card.abstract)
+        return Frame(card, title, abstract, parted(html), parted(text), size)
 
     def set_runs(self, runs: tuple[Run, ...]) -> SetText:
-        """Return text with what is marked marked."""
-        html, text = marked(self.html_parts, runs), plain(runs)
-        return SetText(wire(html), wire(wrapped(text)), len(html.encode()), len(text.split()))
+        """Return text with what is marked marked: in HTML; plain text has no marks, and is the same for all."""
+        opens, closes = self.mark
+        html = "".join(
+            [f"{opens}{escaped(run.text)}{closes}" if run.is_marked else escaped(run.text) for run in runs]
+        )
+        text, words = self.plain(plain(runs))
+        return SetText(wire(html), text, len(html.encode()), words)
 
     def set_why(self, why: str) -> SetText:
         """Return the why line."""
         html = escaped(why)
         return SetText(wire(html), wire(barred(why)), len(html.encode()), 0)
+
+
+def set_plain(text: str) -> tuple[bytes, int]:
+    """Return the lines of a text as they are mailed, and how many words there are to read."""
+    return wire(wrapped(text)), len(text.split())
 
 
 def parted(card: str) -> tuple[bytes | str, ...]:
@@ -164,14 +179,6 @@ def filled(parts: Parts, values: Mapping[str, str]) -> str:
     said = {**values, "said": parts["said"].fill(values) if values["meta"] else ""}
     shown = {part: parts[part].fill(said) if values[needed] else "" for part, needed in NEEDS.items()}
     return parts["card"].fill({**said, **shown})
-
-
-def marked(parts: Parts, runs: Iterable[Run]) -> str:
-    """Return text as HTML, with what is marked marked."""
-    return "".join(
-        parts["mark"].fill({"marked": escaped(run.text)}) if run.is_marked else escaped(run.text)
-        for run in runs
-    )
 
 
 def between(parts: Parts, name: str) -> str:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
+from bisect import bisect_right
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from enum import StrEnum
 from functools import lru_cache
 from typing import Any
@@ -61,14 +62,15 @@ class Card:
     links: tuple[Link, ...]
     is_sample: bool = False  #: the paper is invented
 
-    def to_json(self) -> dict[str, Any]:
     @property
     def ways(self) -> tuple[Link, ...]:
         """Return the links of a text, which has none on the title."""
         return self.links or (Link(words.SPEECH.gettext("Read"), self.href),)
 
+    def to_json(self) -> dict[str, Any]:
         """Return the card as a decision can keep it."""
-        return asdict(self)
+        runs_of = {name: [run._asdict() for run in getattr(self, name)] for name in ("title", "abstract")}
+        return asdict(self) | runs_of
 
     @classmethod
     def from_json(cls, kept: Mapping[str, Any]) -> Card:
@@ -116,22 +118,29 @@ def told(
     card: Card, paper: Paper, *, why: Sequence[str], words: Iterable[tuple[str, int, int]], form: Form
 ) -> Card:
     """Return a bare card with what a filter found in the paper marked, and why it is shown."""
+    in_title, in_abstract = marked(card, paper, words=words, form=form)
+    return replace(card, title=in_title, abstract=in_abstract, why=because(why))
+
+
+def marked(
+    card: Card, paper: Paper, *, words: Iterable[tuple[str, int, int]], form: Form
+) -> tuple[tuple[Run, ...], tuple[Run, ...]]:
+    """Return title and abstract of a bare card with what a filter found marked: its own where that is nothing."""
     in_title, in_abstract = [], []
     for field, start, end in words:
         if field == "title":
             in_title.append((start, end))
         elif field == "abstract":
             in_abstract.append((start, end))
-    return Card(
-        meta=card.meta,
-        href=card.href,
-        title=runs(title(paper), in_title) if in_title else card.title,
-        byline=card.byline,
-        abstract=abstract_runs(paper, in_abstract, form) if in_abstract else card.abstract,
-        why=tidy(" · ".join(why)),
-        links=card.links,
-        is_sample=card.is_sample,
+    return (
+        runs(title(paper), in_title) if in_title else card.title,
+        abstract_runs(paper, in_abstract, form) if in_abstract else card.abstract,
     )
+
+
+def because(why: Sequence[str]) -> str:
+    """Return the why line."""
+    return tidy(" · ".join(why))
 
 
 @lru_cache(maxsize=8192)
@@ -177,9 +186,10 @@ def abstract_runs(paper: Paper, marks: Sequence[tuple[int, int]], form: Form) ->
 
 def sentence_around(text: str, place: int, room: int) -> tuple[int, int]:
     """Return where the sentence at `place` begins and ends; of a long one, what stands around `place`."""
-    ends = [0, *sentence_ends(text), len(text)]
-    start = max(end for end in ends if end <= place)
-    end = min((end for end in ends if end > place), default=len(text))
+    ends = sentence_ends(text)
+    behind = bisect_right(ends, place)
+    start = ends[behind - 1] if behind else 0
+    end = ends[behind] if behind < len(ends) else len(text)
     start += len(text[start:end]) - len(text[start:end].lstrip())
     if end - start > room:
         start = max(start, text.rfind(" ", 0, max(start + 1, place - room // 3)) + 1)

@@ -18,6 +18,8 @@ STACKED = 3  #: combining marks that may sit on one letter; more is zalgo
 
 #: Marks, overrides and isolates that turn the reading order around.
 BIDI = dict.fromkeys((0x061C, 0x200E, 0x200F, *range(0x202A, 0x202F), *range(0x2066, 0x206A)))
+#: Characters of Latin scripts and of punctuation that stand for themselves: nothing to compose, none hidden.
+HARMLESS = re.compile("[ -~\u00a1-\u00ac\u00ae-\u02ff\u2010-\u2027\u2030-\u205e]*\\Z")
 ATOMS = re.compile(r"[A-Za-z0-9!#$%&'*+/=?^_`{|}~ -]*\Z")
 
 Header = tuple[str, str]
@@ -35,7 +37,7 @@ def header_text(text: str) -> str:
 
 def one_line(text: str) -> str:
     """Return `text` as one line of readable characters; what it says stays, what it does not."""
-    if text.isascii() and text.isprintable():
+    if (text.isascii() and text.isprintable()) or HARMLESS.match(text):
         return " ".join(text.split())
     composed = unicodedata.normalize("NFC", text)
     kept: list[str] = []

@@ -225,9 +225,26 @@ def became(kind: str, says: str) -> str:
 
 def wrapped(text: str, *, measure: int = MEASURE) -> str:
     """Return `text` on lines of at most 72 columns; a longer word keeps a line of its own."""
-    if WIDE.search(text):
+    if not text.isascii() and WIDE.search(text):
         return "\n".join(wide_lines(text, measure))
-    return fill(text, measure) if len(text) > measure else text
+    if len(text) <= measure:
+        return text
+    is_even = " ".join(text.split()) == text
+    return "\n".join(even_lines(text, measure)) if is_even else fill(text, measure)
+
+
+def even_lines(text: str, measure: int) -> Iterator[str]:
+    """Yield the lines that `fill` makes of words with one blank between them, and sooner."""
+    start = 0
+    while len(text) - start > measure:
+        end = text.rfind(" ", start, start + measure + 1)
+        if end < 0:
+            end = text.find(" ", start + measure)
+        if end < 0:
+            break
+        yield text[start:end]
+        start = end + 1
+    yield text[start:]
 
 
 def barred(text: str) -> str:

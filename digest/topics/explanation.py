@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from functools import lru_cache
+from operator import itemgetter
+from typing import NamedTuple
 
 from digest.papers import Paper
-from digest.topics import about, names, phrases, text, tree
+from digest.topics import about, names, phrases, rows, text, tree
 from digest.topics.index import FIELDS, Index, fields_of, texts_of
 from digest.topics.language import Filter
+from digest.topics.postings import Forms, Postings
 from digest.topics.tree import (
     About,
     And,
@@ -28,10 +30,10 @@ from digest.topics.tree import (
 )
 
 MOST_TOLD = 4  #: words of a description that a reason names
+_ORDER = {field: place for place, field in enumerate(FIELDS)}
 
 
-@dataclass(frozen=True, slots=True)
-class Word:
+class Word(NamedTuple):
     """Words of a paper that made it match: `text` is `display(field)[start:end]`."""
 
     field: str  #: title, abstract, comment, journal or organization
@@ -40,8 +42,7 @@ class Word:
     text: str
 
 
-@dataclass(frozen=True, slots=True)
-class Explanation:
+class Explanation(NamedTuple):
     """Why a paper belongs to a topic, or does not."""
 
     matched: bool
@@ -52,19 +53,20 @@ class Explanation:
 
 def explain(filter_: Filter, paper: Paper) -> Explanation:
     """Return why `paper` belongs to a filter, or what keeps it out."""
-    page = _page(_Same(paper))
-    if not page.holds(filter_.tree):
-        return Explanation(matched=False, why=(), words=(), failed=tuple(page.failures(filter_.tree)))
-    leaves = [leaf for leaf in _parts(filter_.tree) if page.holds(leaf)]
-    found = {leaf.canonical: page.words(leaf) for leaf in leaves}
-    lines = sorted(
-        ((_strength(found[leaf.canonical]), page.reason(leaf, found[leaf.canonical])) for leaf in leaves),
-        key=lambda line: line[0],
-    )
-    words = [word for words in found.values() for word in words]
-    return Explanation(
-        matched=True, why=tuple(dict.fromkeys(line for _, line in lines)), words=_outermost(words), failed=()
-    )
+    reading = _Reading(_page(_Same(paper)))
+    if not reading.holds(filter_.tree):
+        failed = tuple(reading.failures(filter_.tree))
+        return Explanation(matched=False, why=(), words=(), failed=failed)
+    lines: list[tuple[int, str]] = []
+    marked: list[Word] = []
+    for leaf in _parts(filter_.tree):
+        if reading.holds(leaf):
+            words = reading.words(leaf)
+            lines.append((_strength(words), reading.reason(leaf, words)))
+            marked += words
+    lines.sort(key=itemgetter(0))
+    why = tuple(dict.fromkeys([line for _, line in lines]))
+    return Explanation(matched=True, why=why, words=_outermost(marked), failed=())
 
 
 def _parts(node: Node) -> Iterator[Leaf]:
@@ -77,13 +79,15 @@ def _parts(node: Node) -> Iterator[Leaf]:
 
 def _strength(words: list[Word]) -> int:
     """Return how early a reason is told: words in the title, in the abstract, and then all else."""
-    return min((FIELDS.index(word.field) for word in words), default=len(FIELDS))
+    return min([_ORDER[word.field] for word in words], default=len(FIELDS))
 
 
 def _outermost(words: list[Word]) -> tuple[Word, ...]:
     """Return `words` in reading order, without those that stand inside or across another."""
+    if len(words) < 2:
+        return tuple(words)
     kept: list[Word] = []
-    for word in sorted(words, key=lambda word: (FIELDS.index(word.field), word.start, -word.end)):
+    for word in sorted(words, key=lambda word: (_ORDER[word.field], word.start, -word.end)):
         if not kept or kept[-1].field != word.field or word.start >= kept[-1].end:
             kept.append(word)
     return tuple(kept)
@@ -95,18 +99,29 @@ class _Page:
     def __init__(self, paper: Paper):
         self.paper = paper
         self.texts = texts_of(paper)
-        self.index = Index((paper,))
         self.rows = {place: text.read(written) for place, written in enumerate(self.texts) if written}
+        self.postings = Postings(rows.of_read(self.rows.items()))
+        self.index = Index((paper,), self.postings)
+
+
+class _Reading:
+    """A page as one filter reads it: what a clause found there is found once."""
+
+    def __init__(self, page: _Page):
+        self.page = page
+        self._found: dict[str, list[Word]] = {}
 
     def holds(self, node: Node) -> bool:
         """Return whether the paper is what `node` asks for."""
+        if isinstance(node, Text):
+            return bool(self.words(node))
         if isinstance(node, Not):
             return not self.holds(node.child)
         if isinstance(node, And):
             return all(map(self.holds, node.children))
         if isinstance(node, Or):
             return any(map(self.holds, node.children))
-        return bool(self.index.leaf(node))
+        return bool(self.page.index.leaf(node))
 
     def words(self, leaf: Leaf) -> list[Word]:
         """Return the words of the paper that a clause found."""
@@ -114,38 +129,44 @@ class _Page:
             return [self._word(place, at, at) for place in (0, 1) for at in self._telling(leaf, place)]
         if not isinstance(leaf, Text):
             return []
-        return [
-            self._word(place, first, last)
-            for place in fields_of(leaf)
-            if place in self.rows
-            for first, last in self._stretches(leaf, place)
-        ]
+        found = self._found.get(leaf.canonical)
+        if found is None:
+            found = self._found[leaf.canonical] = self._look_up(leaf)
+        return found
 
     def _telling(self, leaf: About, place: int) -> list[int]:
         """Return the parts of a text that share a root with a description and say something."""
-        if place not in self.rows:
+        if place not in self.page.rows:
             return []
         wanted = {root for root in leaf.roots if about.weight_of((root,)) == 1}
+        folded = self.page.rows[place].folded
+        return [at for at, word in enumerate(folded) if about.root(text.stem(word)) in wanted]
+
+    def _look_up(self, leaf: Text) -> list[Word]:
+        """Return every stretch of a text where a clause holds."""
+        index, there = self.page.index, self.page.rows
+        forms = index.forms(leaf)
+        places = [place for place in fields_of(leaf) if place in there]
+        if leaf.near is not None:
+            return [word for place in places for word in self._near(place, forms, leaf.near)]
+        ways = [(leaf.gaps, forms), *index.spellings(leaf, forms)]
         return [
-            at for at, word in enumerate(self.rows[place].folded) if about.root(text.stem(word)) in wanted
+            self._word(place, at, at + len(words) - 1)
+            for place in places
+            for gaps, words in ways
+            for at in self.page.postings.places(place, words, gaps)
         ]
 
-    def _stretches(self, leaf: Text, place: int) -> Iterator[tuple[int, int]]:
-        """Yield the first and last part of every stretch of a text where a clause holds."""
-        forms = self.index.forms(leaf)
-        postings = self.index.postings
-        if leaf.near is not None:
-            window = phrases.near_window(postings.all_places(place, forms), len(forms) + leaf.near)
-            yield from [window] if window else []
-            return
-        for gaps, words in [(leaf.gaps, forms), *self.index.spellings(leaf, forms)]:
-            for at in postings.places(place, words, gaps):
-                yield at, at + len(words) - 1
+    def _near(self, place: int, forms: list[Forms], near: int) -> Iterator[Word]:
+        """Yield the first stretch of a text with all of `forms`, where there is one."""
+        window = phrases.near_window(self.page.postings.all_places(place, forms), len(forms) + near)
+        if window:
+            yield self._word(place, *window)
 
     def _word(self, place: int, first: int, last: int) -> Word:
-        row = self.rows[place]
+        row = self.page.rows[place]
         start, end = row.starts[first], row.ends[last]
-        return Word(FIELDS[place], start, end, self.texts[place][start:end])
+        return Word(FIELDS[place], start, end, self.page.texts[place][start:end])
 
     def reason(self, leaf: Leaf, words: list[Word]) -> str:
         """Return in a few words what a clause found in the paper."""
@@ -160,15 +181,15 @@ class _Page:
         if isinstance(leaf, Category):
             return f"in {leaf.canonical.partition(':')[2]}"
         if isinstance(leaf, Published):
-            return f"published {self.paper.published}"
+            return f"published {self.page.paper.published}"
         if isinstance(leaf, Signal):
-            return f"{self.paper.signals[leaf.name]:g} {leaf.name}"
+            return f"{self.page.paper.signals[leaf.name]:g} {leaf.name}"
         if isinstance(leaf, State):
             return f"announced as {leaf.value}"
         return f"from {leaf.value}" if isinstance(leaf, Source) else leaf.canonical
 
     def _author(self, leaf: Person) -> str:
-        authors = self.paper.authors[:1] if leaf.first else self.paper.authors
+        authors = self.page.paper.authors[:1] if leaf.first else self.page.paper.authors
         return next(
             author
             for author in authors

@@ -17,10 +17,11 @@ from typing import Any
 
 from digest import papers
 from digest.papers import Paper
-from digest.topics import about, names, relevance, sets, text
+from digest.topics import about, names, relevance, rows, sets, text
 from digest.topics.language import Filter
 from digest.topics.plan import Plan
-from digest.topics.postings import Forms, Memory, Postings
+from digest.topics.postings import Forms, Postings
+from digest.topics.rows import Memory
 from digest.topics.tree import (
     About,
     Anywhere,
@@ -44,11 +45,11 @@ _PLACES = {"ti": (0,), "abs": (1,), "tiab": (0, 1), "co": (2,), "jr": (3,), "org
 class Index:
     """A batch of papers that filters are matched against."""
 
-    def __init__(self, batch: Sequence[Paper]):
+    def __init__(self, batch: Sequence[Paper], postings: Postings | None = None):
         self.papers = tuple(batch)
         self.size = len(self.papers)
         self.full = (1 << self.size) - 1
-        self.postings = Postings(self._documents())
+        self.postings = postings or self._posted()
         self._plan = Plan()
         self._values: list[int] = []
         self._found: dict[str, int] = {}
@@ -66,6 +67,11 @@ class Index:
             Anywhere: self._anywhere,
             About: self._about,
         }
+
+    def _posted(self) -> Postings:
+        postings = Postings(rows.of_texts(self._documents()))
+        postings.list_words()
+        return postings
 
     def _documents(self) -> Iterator[tuple[int, str]]:
         for number, paper in enumerate(self.papers):

@@ -5,16 +5,16 @@ Every text of the batch is a *document* with a number; a set of documents is an 
 
 from __future__ import annotations
 
-from array import array
 from bisect import bisect_left
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from itertools import chain, repeat
-from typing import NamedTuple, TypeAlias, TypeVar
+from typing import NamedTuple, TypeAlias
 
 from digest.topics import pairs, phrases, sets, text
 from digest.topics.pairs import Pairs
+from digest.topics.rows import Memory, Rows
 
 #: The words of a batch that one token stands for.
 Forms: TypeAlias = tuple[int, ...]
@@ -39,93 +39,61 @@ class Known(NamedTuple):
     halves: list[Halves]
 
 
-_Key = TypeVar("_Key")
-_Value = TypeVar("_Value")
-
-
-class Memory(dict[_Key, _Value]):
-    """What was found for a key: looked up when first asked for."""
-
-    def __init__(self, look_up: Callable[[_Key], _Value]):
-        super().__init__()
-        self._look_up = look_up
-
-    def __missing__(self, key: _Key) -> _Value:
-        found = self[key] = self._look_up(key)
-        return found
-
-
 class Postings:
-    """The words of a batch of documents, indexed once.
+    """Where the words of some rows stand, however they are asked for."""
 
-    A *word* is a folded part ("model"), or a part as typed if it begins with two capitals ("SAM"),
-    which is then there under both. Words are numbered. The whole batch is one string, whose
-    characters are the numbers of the words, so that the search for neighbours runs at the speed of
-    `str.find`; word 0 is none and parts the documents.
-    """
-
-    def __init__(self, documents: Iterable[tuple[int, str]]):
-        surfaces: defaultdict[str, int] = defaultdict()
-        surfaces.default_factory = surfaces.__len__
-        number = surfaces.__getitem__
-        row = [number("")]
-        glue = [","]
-        self._document_at = array("I", [0])
-        self._spans: dict[int, tuple[int, int]] = {}
-        for document, written in documents:
-            pieces = text.split(written)
-            start = len(row)
-            row.extend(map(number, pieces[1::2]))
-            self._spans[document] = (start, len(row))
-            row.append(0)
-            glue.extend(map(text.glue_of, pieces[2:-1:2]))
-            glue.append(",," if len(row) - start > 1 else ",")
-            self._document_at.extend(repeat(document, len(row) - start))
-        self.glue = "".join(glue)
-        self._size = max(self._spans, default=0) + 1
-        self._number_words(list(surfaces))
-        self._post(row)
+    def __init__(self, rows: Rows):
+        self.words = rows.words
+        self.glue = rows.glue
+        self.row, self.typed = rows.folded + MARGIN, rows.typed + MARGIN
+        self._spans = rows.spans
+        self._size = max(rows.spans, default=0) + 1
+        self._document_at = rows.document_at
+        self._folded_of = rows.folded_of
         self._table: Pairs | None = None
         self._looks = 0
 
-    # ── building ────────────────────────────────────────────────────────────────────────────────
+    # ── made when asked for ─────────────────────────────────────────────────────────────────────
 
-    def _number_words(self, surfaces: list[str]) -> None:
-        self.words: dict[str, int] = {"": 0}
-        number = self.words.setdefault
-        self._folded = [number(text.fold(surface), len(self.words)) for surface in surfaces]
-        self._typed = [
-            number(surface, len(self.words)) if surface[1:2].isupper() and surface[0].isupper() else folded
-            for surface, folded in zip(surfaces, self._folded, strict=True)
-        ]
-        self._as_typed = frozenset(self._typed).difference(self._folded)
-        self._spellings = list(self.words)
-        self._sorted = sorted(self.words)
+    @cached_property
+    def stems(self) -> Mapping[str, Forms]:
+        """The words by what they share with their plurals."""
         stems: defaultdict[str, list[int]] = defaultdict(list)
         for word, at in self.words.items():
             stems[text.stem(word)].append(at)
-        self.stems = {stem: tuple(forms) for stem, forms in stems.items()}
+        return {stem: tuple(forms) for stem, forms in stems.items()}
 
-    def _post(self, row: list[int]) -> None:
-        """List the documents of every word, and turn the row of surfaces into rows of words."""
-        by_surface: list[list[int]] = [[] for _ in self._folded]
+    @cached_property
+    def _sorted(self) -> list[str]:
+        return sorted(self.words)
+
+    @cached_property
+    def _spellings(self) -> list[str]:
+        return list(self.words)
+
+    @cached_property
+    def _listed(self) -> Sequence[Sequence[int]]:
+        """The documents of every word; of a folded one, also those that have it as typed."""
+        listed: list[list[int]] = [[] for _ in self.words]
         for document, (start, end) in self._spans.items():
-            for surface in set(row[start:end]):
-                by_surface[surface].append(document)
-        surfaces_of: list[set[int]] = [set() for _ in self._spellings]
-        for surface, (folded, typed) in enumerate(zip(self._folded, self._typed, strict=True)):
-            surfaces_of[folded].add(surface)
-            surfaces_of[typed].add(surface)
-        self._listed = [[by_surface[surface] for surface in surfaces] for surfaces in surfaces_of]
-        self.posted: Mapping[int, int] = Memory(
-            lambda word: sets.of_many(chain.from_iterable(self._listed[word]), self._size)
-        )
-        self.row = "".join(map([*map(chr, self._folded)].__getitem__, row)) + MARGIN
-        self.typed = "".join(map([*map(chr, self._typed)].__getitem__, row)) + MARGIN
+            for word in map(ord, set(self.typed[start:end])):
+                listed[word].append(document)
+        for word, folded in self._folded_of.items():
+            listed[folded] += listed[word]
+        return listed
+
+    @cached_property
+    def posted(self) -> Mapping[int, int]:
+        """The set of the documents that have a word."""
+        return Memory(lambda word: sets.of_many(self._listed[word], self._size))
+
+    def list_words(self) -> None:
+        """Make at once what nearly every question needs, so that the first is answered like the others."""
+        self._sorted, self.stems, self._listed  # noqa: B018 - each is made by being looked at
 
     def prepare(self) -> None:
         """Make at once what would be made when asked for: right before very many questions."""
-        for word in range(len(self._listed)):
+        for word in range(len(self.words)):
             self.posted[word]
         self._table = self._table or self._new_table()
 
@@ -231,25 +199,32 @@ class Postings:
     def _searched(self, forms: Sequence[Forms]) -> list[int]:
         """Return where words stand in turn, by a search for all or for the rarest of them."""
         self._look(len(self._spans) // 4)
-        as_typed = {words[0] in self._as_typed for words in forms}
-        if max(map(len, forms)) == 1 and len(as_typed) == 1:  # else "SAM model" stands in neither row
-            wanted = "".join(chr(words[0]) for words in forms)
-            return [*_found(self.typed if True in as_typed else self.row, wanted)]
+        spelled = self._spelled(forms)
+        if spelled:
+            return _found(*spelled)
         rarest = min(range(len(forms)), key=lambda k: self._price(forms[k]))
         if len(forms[rarest]) > FEW:
             return self._scanned(forms)
-        starts = {
-            at - rarest
-            for word in forms[rarest]
-            for at in _found(self.typed if word in self._as_typed else self.row, chr(word))
-        }
+        starts = {at - rarest for word in forms[rarest] for at in self._places_of(word, 0, len(self.row))}
         return sorted(self._where_all(starts, forms, known=(rarest,)))
+
+    def _spelled(self, forms: Sequence[Forms]) -> tuple[str, str] | None:
+        """Return the row in which single words stand as `forms` have them, and how they are spelled there.
+
+        There is none for forms of several words, nor for "SAM model": one row has SAM, the other model.
+        """
+        where, wanted = None, ""
+        for words in forms:
+            row = self.typed if words[0] in self._folded_of else self.row
+            if len(words) > 1 or (where is not None and where is not row):
+                return None
+            where = row
+            wanted += chr(words[0])
+        return (where, wanted) if where else None
 
     def _price(self, words: Forms) -> int:
         """Return about how much must be looked at to find every place of `words`."""
-        return len(words) * len(self._spans) + sum(
-            map(len, chain.from_iterable(map(self._listed.__getitem__, words)))
-        )
+        return len(words) * len(self._spans) + sum(map(len, map(self._listed.__getitem__, words)))
 
     def _scanned(self, forms: Sequence[Forms]) -> list[int]:
         """Return where words stand in turn, by a look at every document that has all of them."""
@@ -268,11 +243,21 @@ class Postings:
 
     def places(self, document: int, forms: Sequence[Forms], gaps: str) -> list[int]:
         """Return where in a document words of `forms` stand in turn, glued as `gaps` ask."""
-        start, end = self._spans[document]
         if not all(forms):
             return []
-        found = self._where_all(range(start, end - len(forms) + 1), forms)
-        return [place - start for place in found if phrases.glue_fits(gaps, self.glue, place)]
+        start, end = self._spans[document]
+        spelled = self._spelled(forms)
+        if spelled:
+            found = _found(*spelled, start, end)
+        else:
+            found = sorted([at for word in forms[0] for at in self._places_of(word, start, end)])
+            found = self._where_all(found, forms, known=(0,)) if len(forms) > 1 else found
+        if "-" in gaps or "=" in gaps:
+            found = [place for place in found if phrases.glue_fits(gaps, self.glue, place)]
+        return [place - start for place in found]
+
+    def _places_of(self, word: int, start: int, end: int) -> list[int]:
+        return _found(self.typed if word in self._folded_of else self.row, chr(word), start, end)
 
     def found_in(self, forms: Sequence[Forms], gaps: str) -> Iterator[int]:
         """Yield the document of every place where words of `forms` stand in turn."""
@@ -285,7 +270,7 @@ class Postings:
     def count(self, document: int, words: Forms) -> int:
         """Return how often any of `words` stands in a document."""
         start, end = self._spans.get(document, (0, 0))
-        typed, as_typed = self.typed, self._as_typed
+        typed, as_typed = self.typed, self._folded_of
         return sum([(typed if word in as_typed else self.row).count(chr(word), start, end) for word in words])
 
     def length(self, document: int) -> int:
@@ -308,9 +293,8 @@ class Postings:
     def all_places(self, document: int, forms: Sequence[Forms]) -> list[list[int]]:
         """Return where in a document each of `forms` stands, in order."""
         start, end = self._spans[document]
-        row, typed = self.row[start:end], self.typed[start:end]
         return [
-            sorted(at for word in words for at in _found(typed if word in self._as_typed else row, chr(word)))
+            sorted(at - start for word in words for at in self._places_of(word, start, end))
             for words in forms
         ]
 
@@ -353,8 +337,10 @@ def signs(forms: Sequence[Forms]) -> list[frozenset[str]]:
     return [frozenset(map(chr, words)) for words in forms]
 
 
-def _found(row: str, wanted: str) -> Iterator[int]:
-    at = row.find(wanted)
+def _found(row: str, wanted: str, start: int = 0, end: int | None = None) -> list[int]:
+    found: list[int] = []
+    at = row.find(wanted, start, end)
     while at >= 0:
-        yield at
-        at = row.find(wanted, at + 1)
+        found.append(at)
+        at = row.find(wanted, at + 1, end)
+    return found

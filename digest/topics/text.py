@@ -129,6 +129,11 @@ def _singular(folded: str) -> str:
     return folded[:-1]
 
 
+def is_as_typed(surface: str) -> bool:
+    """Return whether a part is also there as it is typed, since it begins with two capitals: SAM, GPT4."""
+    return surface[1:2].isupper() and surface[0].isupper()
+
+
 def is_acronym(surface: str) -> bool:
     """Return whether `surface` is short and all capitals, so that it means itself as typed: SAM, LLMs."""
     return ACRONYM.fullmatch(surface) is not None

@@ -16,7 +16,7 @@ from digest.papers import Organization, Paper
 from digest.rendering import Templates, card
 from digest.rendering.cards import Card, Form, safe_url, sentence_ends, to_sentence_end
 from digest.rendering.runs import Run, plain
-from digest.rendering.words import barred, cut, wrapped
+from digest.rendering.words import barred, cut, fill, wrapped
 from tests.rendering.cast import ATTENTION, BARE, FLOW, ROBOTS, copy_for, pressed, trending
 
 PAGE = "https://digest.example.org/papers/11"
@@ -230,6 +230,13 @@ def test_chinese_is_cut_and_wrapped_where_there_are_no_spaces() -> None:
 
     assert len(cut(text, 60)) == 60
     assert all(len(line) <= 72 for line in wrapped(text).splitlines())
+
+
+@given(st.text(st.sampled_from("abcdé-  \t\n\u00a0"), max_size=120), st.integers(5, 30))
+def test_lines_are_broken_where_the_library_breaks_them(text: str, measure: int) -> None:
+    expected = fill(text, measure) if len(text) > measure else text
+
+    assert wrapped(text, measure=measure) == expected
 
 
 def test_a_link_is_never_broken_over_lines() -> None:

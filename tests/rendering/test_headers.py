@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from digest.links import Site
 from digest.rendering import Letter, header_text, list_headers, message, reply_headers
-from digest.rendering.headers import address, encoded
+from digest.rendering.headers import HARMLESS, address, encoded
 from tests.rendering.cast import NOW
 
 WORD_OF_EVIL = "=?utf-8?q?a=0ABcc:_x@example.com?="
@@ -157,3 +157,12 @@ def test_a_long_unsubscribe_link_is_neither_folded_nor_encoded(site: Site) -> No
 
     assert f"\r\nList-Unsubscribe: <{url}>\r\n".encode() in raw
     assert f"\r\nMessage-ID: <{'b' * 100}@example.org>\r\n".encode() in raw
+
+
+def test_characters_taken_as_they_are_have_nothing_to_hide() -> None:
+    taken = [sign for sign in map(chr, range(0x11_0000)) if HARMLESS.match(sign)]
+
+    assert "…" in taken
+    assert all(unicodedata.normalize("NFC", sign) == sign for sign in taken)
+    assert {unicodedata.category(sign)[0] for sign in taken} <= set("LNPSZ")
+    assert [sign for sign in taken if unicodedata.category(sign)[0] == "Z"] == [" "]

@@ -8,7 +8,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from digest import errors, topics
-from digest.topics.tree import conjunction, disjunction, negation
+from digest.topics import text
+from digest.topics.index import FIELDS, fields_of, texts_of
+from digest.topics.phrases import near_window
+from digest.topics.tree import Text, conjunction, disjunction, negation
 from tests.topics import evaluator, strategies
 
 
@@ -77,3 +80,47 @@ def test_explanations_match_when_the_filter_does_and_point_at_the_words(paper, w
             else getattr(paper, word.field)
         )
         assert shown[word.start : word.end] == word.text != ""
+
+
+def stretches(index, document, leaf):
+    """Return where a clause holds in a document of a batch: its first and last word."""
+    postings, forms = index.postings, index.forms(leaf)
+    if leaf.near is not None:
+        window = near_window(postings.all_places(document, forms), len(forms) + leaf.near)
+        return {window} - {None}
+    ways = [(leaf.gaps, forms), *index.spellings(leaf, forms)]
+    return {
+        (at, at + len(words) - 1) for gaps, words in ways for at in postings.places(document, words, gaps)
+    }
+
+
+@settings(max_examples=200)
+@given(st.lists(strategies.papers, min_size=1, max_size=4), strategies.clauses)
+def test_a_paper_explained_alone_is_explained_as_the_batch_would(batch, written):
+    leaf = read(written).tree
+    index = topics.Index(batch)
+
+    for number, paper in enumerate(batch):
+        explained = topics.explain(topics.parse(written), paper)
+
+        assert explained.matched == bool(index.matches(read(written)) >> number & 1)
+        if isinstance(leaf, Text):
+            marked = [(word.field, word.start, word.end) for word in explained.words]
+            assert marked == outermost(index, number, paper, leaf)
+
+
+def outermost(index, number, paper, leaf):
+    """Return what the batch says is to be marked in a paper, without what begins inside another."""
+    found = []
+    for place in fields_of(leaf):
+        shown = text.read(texts_of(paper)[place])
+        if not shown.folded:
+            continue
+        for first, last in stretches(index, place * index.size + number, leaf):
+            found.append((FIELDS[place], shown.starts[first], shown.ends[last]))
+    found.sort(key=lambda word: (FIELDS.index(word[0]), word[1], -word[2]))
+    kept = []
+    for word in found:
+        if not kept or kept[-1][0] != word[0] or word[1] >= kept[-1][2]:
+            kept.append(word)
+    return kept
