@@ -179,6 +179,38 @@ def test_letters_paid_for_a_server_that_is_away_go_through_another_within_its_ow
     assert deliver(rules, 12 * SECOND, transport=both, window=4).sent == 2
 
 
+def test_one_letter_at_a_time_finds_the_server_that_answers(put, deliver, session: Session) -> None:
+    rules = Rules(servers=rates.servers_in([("smtp://a:25", 3, "9/s"), ("smtp://b:25", 1, "")]))
+    sound = Memory()
+    both = Several(
+        [Member(transport=Away(), name="smtp://a:25"), Member(transport=sound, name="smtp://b:25")]
+    )
+    put(3, lane=Lane.PROMPT)
+
+    assert deliver(rules, transport=both, window=1).sent == 3
+
+
+def test_where_no_server_answers_letters_wait_a_minute_unburnt(put, deliver, session: Session) -> None:
+    rules = Rules(servers=rates.servers_in([("smtp://a:25", 1, "9/s")]))
+    away = Several([Member(transport=Away(), name="smtp://a:25")])
+    put(3)
+
+    deliver(rules, transport=away)
+    assert reasons(session) == {("queued", "smtp://a:25 does not answer, or asked us to slow down", 0): 3}
+    assert deliver(rules, 59 * SECOND) == Report()
+    assert deliver(rules, 60 * SECOND) == Report(sent=3)
+
+
+def test_a_refused_smarthost_pauses_all_workers_and_burns_no_attempt(put, deliver, session: Session) -> None:
+    put(3)
+    deliver(Rules(), transport=Away())
+    put(2)
+
+    assert deliver(Rules(), SECOND) == Report(deferred=2)
+    assert {attempts for _, _, attempts in reasons(session)} == {0}
+    assert deliver(Rules(), MINUTE) == Report(sent=5)
+
+
 # ── conversations ───────────────────────────────────────────────────────────────────────────────
 
 
@@ -273,9 +305,8 @@ def test_a_surge_of_4xx_stops_the_rest_until_the_operator_says_so(
     assert first.deferred >= 20
     stop = "stopped: 20 of 20 letters were put off by the mail server (the limit is 50 %)"
     assert reasons(session)[("queued", stop, 0)] == 40
-    assert [(each.cause, each.wrong) for each in watching.troubles(session, now=now)] == [
-        ("stop-1", "Digests are stopped")
-    ]
+    told = {each.cause: each.wrong for each in watching.troubles(session, now=now)}
+    assert told["stop-1"] == "Digests are stopped"
     put(1, lane=Lane.PROMPT)
     assert deliver(BRAKES, 2 * MINUTE) == Report(sent=1)
 

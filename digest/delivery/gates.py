@@ -40,6 +40,11 @@ class Gate:
     begun: dict[str, Wait] = field(default_factory=dict)  #: editions, until their rest follows
     braked_at: datetime | None = None
 
+    @property
+    def deals_out(self) -> bool:
+        """Return whether letters are dealt out to servers beforehand."""
+        return bool(self.rules.servers)
+
     # ── before a claim ──────────────────────────────────────────────────────────────────────────
 
     def is_shut(self, lane: Lane, now: datetime) -> bool:
@@ -116,7 +121,7 @@ class Gate:
         """Make room for others at the domains we spoke with, and give a server a rest that did not answer."""
         emails = [each.delivery.email or "" for each in going.values()] if self.rules.at_once else []
         rates.leave(self.session, self.rules, emails, lease=lease)
-        if self.rules.servers:
+        if self.deals_out:
             asked = {number: each.message.server for number, each in going.items()}
             silent = {asked[each.delivery_id] for each in outcomes if each.verdict is Verdict.UNTRIED}
             heard = {asked[each.delivery_id] for each in outcomes if each.verdict is not Verdict.UNTRIED}

@@ -311,7 +311,8 @@ class Run:
         now = self.clock()
         if self.left:
             db.commit_unhurried(self.session)
-        self.is_cut_off = bool(outcomes) and all(each.verdict is Verdict.UNTRIED for each in outcomes)
+        is_silent = bool(outcomes) and all(each.verdict is Verdict.UNTRIED for each in outcomes)
+        self.is_cut_off = is_silent and not self.gate.deals_out  # or those that were asked get a rest
         accepted = [each.delivery_id for each in outcomes if each.verdict is Verdict.ACCEPTED]
         sent = outbox.end(
             self.session, accepted, DeliveryState.SENT, was=DeliveryState.SENDING, lease=lease, now=now
@@ -325,13 +326,15 @@ class Run:
         tried = [evidence(each, began_at) for each in outcomes if each.verdict is not Verdict.UNTRIED]
         outbox.keep_attempts(self.session, tried, lease=lease, now=now)
         self.gate.leave(going, outcomes, lease=lease, now=now)
+        if self.is_cut_off:
+            rates.pause_server(self.session, "", now + PAUSE)  # nor need the others try meanwhile
         failpoints.reach("settling")
         self.session.commit()
         failpoints.reach("settled")
         if len(tried) > len(accepted):
             self.gate.brake_now_and_then(now)
-        if self.is_cut_off:
-            log.warning("No letter could be handed over; all of them wait. %s", outcomes[0].reply)
+        if is_silent:
+            log.warning("No letter could be handed over; they wait. %s", outcomes[0].reply)
         if len(sent) < len(accepted):
             log.warning("%d letters were accepted after their lease was over", len(accepted) - len(sent))
 

@@ -69,12 +69,15 @@ def held(
 
 
 def standing(session: Session, names: Collection[str], now: datetime) -> dict[str, Wait]:
-    """Return which of these wait, and the stops that stand: in one look."""
+    """Return which of these wait, and the stops that stand: in one look.
+
+    A pause that would last longer than any does was made by a clock that is wrong.
+    """
     table = Stop.__table__.c
     pauses = [f"pause {name}" for name in names]
     query = union_all(
         select(PACE.c.name, PACE.c.at, literal("").label("said")).where(
-            db.among(session, PACE.c.name, pauses), PACE.c.at > now
+            db.among(session, PACE.c.name, pauses), PACE.c.at > now, PACE.c.at <= now + pausing.LONGEST_PAUSE
         ),
         select(table.covers, table.since, table.said).where(table.lifted_at.is_(None)),
     )
@@ -90,7 +93,9 @@ def standing(session: Session, names: Collection[str], now: datetime) -> dict[st
 
 def asked(name: str) -> str:
     """Return why a pause is made."""
-    return "the mail server asked us to slow down" if name == EVERYTHING else f"{name} asked us to slow down"
+    if name == EVERYTHING:
+        return "the mail server does not answer, or asked us to slow down"
+    return f"{name} {'does not answer, or ' if '://' in name else ''}asked us to slow down"
 
 
 def standstill(waits: Mapping[str, Wait], *, is_urgent: bool) -> Wait | None:

@@ -13,10 +13,11 @@ PORTS = {"smtp": 25, "smtps": 465, "lmtp": 24}
 OPTIONS = {"starttls", "cafile", "profile", "weight", "rate"}
 
 #: Providers that put headers of their own in place of ours: a signature over ours would break.
-PROFILES = {"ses": frozenset({"message-id", "date"})}
+PROFILES = {"ses": frozenset({"message-id", "date"}), "postfix": frozenset[str]()}
 
 #: And how they say, in their reply to the final dot, what they call the letter from now on.
-NAMES = {"ses": re.compile(r"Ok <?([\w.-]{8,100})")}
+#: Postfix leaves our Message-ID alone, but its log speaks of queue ids: with one `digest trace` finds the letter.
+NAMES = {"ses": re.compile(r"Ok <?([\w.-]{8,100})"), "postfix": re.compile(r"queued as ([\w.-]{5,100})")}
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

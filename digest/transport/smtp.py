@@ -161,7 +161,7 @@ class Connection:
         """Return what to say before the body, or the outcome where the server need not even be asked."""
         recipient, size, options = postal(message.recipient), len(message.content), ""
         if not recipient or UNSAFE.search(recipient):
-            return outcome(message, Verdict.REFUSED, "mail", "this is not an address")
+            return outcome(message, Verdict.REFUSED, "mail", "5.1.3 this is not an address")
         if 0 < self.size_limit < size:
             reason = f"the message has {size} bytes and the server takes {self.size_limit}"
             return outcome(message, Verdict.REFUSED, "mail", reason)
@@ -171,7 +171,7 @@ class Connection:
             options += " BODY=8BITMIME"
         if not recipient.isascii():
             if "SMTPUTF8" not in self.offers:
-                reason = "the server does not take addresses outside ASCII (SMTPUTF8)"
+                reason = "5.6.7 the server does not take addresses outside ASCII (SMTPUTF8)"
                 return outcome(message, Verdict.REFUSED, "mail", reason)
             options += " SMTPUTF8"
         sender = ("mail", f"MAIL FROM:<{message.sender}>{options}")

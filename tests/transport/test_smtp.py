@@ -261,10 +261,10 @@ def test_whoever_stops_listening_half_way_gets_a_clean_connection_next_time() ->
 @pytest.mark.parametrize(
     ("recipient", "reason"),
     [
-        ("a\r\nRCPT TO:<evil@example.org>", "this is not an address"),
-        ("a> SIZE=1", "this is not an address"),
-        ("", "this is not an address"),
-        ("größe@example.org", "the server does not take addresses outside ASCII (SMTPUTF8)"),
+        ("a\r\nRCPT TO:<evil@example.org>", "5.1.3 this is not an address"),
+        ("a> SIZE=1", "5.1.3 this is not an address"),
+        ("", "5.1.3 this is not an address"),
+        ("größe@example.org", "5.6.7 the server does not take addresses outside ASCII (SMTPUTF8)"),
     ],
 )
 def test_an_address_that_cannot_travel_is_refused_here(recipient: str, reason: str) -> None:
