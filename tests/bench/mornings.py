@@ -199,9 +199,9 @@ def watch(
     figures: Figures,
 ) -> None:
     """Wait for the end, and look at the memory of the workers meanwhile."""
-    looked = 0.0
-    while not is_over(time.perf_counter() - began):
-        time.sleep(0.1)
+    looked = took = 0.0
+    while not is_over(took):
+        time.sleep(min(max(took / 100, 0.02), GLANCE))  # looking costs, and a hundredth is near enough
         took = time.perf_counter() - began
         assert took < PATIENCE, house.logs()[-4000:]
         if took - looked > GLANCE:

@@ -31,7 +31,7 @@ from digest.outbox import Intent, Tried
 from digest.rendering import Templates
 from digest.transport import Message, Verdict
 from digest.transport.smtp import Server, Smtp
-from tests.bench import sink, world
+from tests.bench import sink, usage, world
 from tests.bench.world import World
 from tests.conftest import connected, fresh_database
 from tests.mailroom import open_mailroom
@@ -59,6 +59,10 @@ def main(full: bool) -> int:
         with sink.fastest(folder) as taker:
             print("   on the loopback")
             fast, beside_postfix = ratios(taker.port, messages(count))
+            own = usage.seconds(taker.pid) / taker.taken()
+            print(
+                f"   the sink itself, in {taker.language}: {own * 1e6:,.0f} µs of its processor for a message"
+            )
         far = DELAYED_GATE
         if is_fast:
             with sink.fastest(folder, 20) as taker:

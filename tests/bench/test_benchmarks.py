@@ -1,0 +1,102 @@
+"""The benchmarks' own tools: what they compare, count and look for."""
+
+from __future__ import annotations
+
+import importlib
+import subprocess
+import sys
+from contextlib import closing
+from dataclasses import replace
+from email.message import EmailMessage
+from pathlib import Path
+
+import pytest
+
+from digest import topics
+from digest.composition import choice
+from digest.links import Site
+from digest.papers import Paper
+from digest.rendering import Templates
+from tests.bench import breakdown, middle, naive, sink, usage
+from tests.bench.comparing import Letters, compare
+from tests.bench.letters import pressed
+from tests.bench.world import NOW, World
+
+
+def letters(**details: str) -> Letters:
+    """Sixty letters that are the same but for whom they go to."""
+    return {str(number): letter(number, **details) for number in range(60)}
+
+
+def letter(
+    number: int, *, style: str = "color: #FFF", text: str = "Hello", href: str = "https://x/1"
+) -> bytes:
+    message = EmailMessage()
+    message["Subject"], message["To"] = "Papers", f"reader{number}@example.org"
+    message.set_content("Hello\n")
+    page = f'<html><body><p style="{style}"><a href="{href}">{text}</a> there</p></body></html>'
+    message.add_alternative(page, subtype="html")
+    return message.as_bytes()
+
+
+@pytest.mark.parametrize("change", [{"style": "color: #FFE"}, {"text": "Hallo"}, {"href": "https://x/2"}])
+def test_letters_that_differ_are_told_apart(change: dict[str, str]) -> None:
+    with pytest.raises(AssertionError, match="with them"):
+        compare(letters(), letters(**change))
+
+
+def test_letters_that_two_inliners_spell_differently_are_the_same() -> None:
+    compare(letters(style="color: #FFF; margin: 0"), letters(style="margin:0;color:#ffffff;"))
+
+
+def test_a_letter_that_only_one_way_wrote_is_missed() -> None:
+    with pytest.raises(AssertionError):
+        compare(letters(), letters() | {"60": letter(60)})
+
+
+@pytest.fixture(scope="module")
+def morning(templates: Templates) -> naive.Morning:
+    papers = [
+        Paper(id=number, title=title, abstract=abstract, first_seen_at=NOW)
+        for number, (title, abstract) in enumerate(World(papers=60).texts, start=1)
+    ]
+    press = pressed(papers, templates)
+    return naive.Morning(
+        site=Site(), press=press, index=topics.Index(papers), templates=templates, port=0, now=NOW
+    )
+
+
+def test_the_rivals_find_what_we_find(morning: naive.Morning, tmp_path: Path) -> None:
+    with sink.keeping(tmp_path) as opened:
+        desk = middle.desk(replace(morning, port=opened.port))
+        with desk.server, closing(desk.papers):
+            for number, text in enumerate(World(papers=60, filters=120).interests):
+                asked = topics.parse(text)
+                matches = morning.index.matches(asked)
+                relevance = morning.index.relevance(asked, matches) if matches else {}
+                ours = choice(matches, morning.press.scores, relevance)
+                assert naive.chosen(morning, asked.canonical) == ours, text
+                assert middle.chosen(desk, number, asked.canonical) == ours, text
+
+
+@pytest.mark.parametrize("module", breakdown.STEPS)
+def test_every_step_that_is_told_apart_is_a_function_of_the_product(module: str) -> None:
+    source = Path(importlib.import_module(module).__file__ or "").read_text()
+
+    missing = [name for name in breakdown.STEPS[module] if f"def {name}(" not in source]
+
+    assert missing == []
+
+
+def test_the_work_of_a_process_is_counted_with_that_of_those_it_has_buried() -> None:
+    busy = "import time\nwhile time.process_time() < 0.3: pass"
+    parent = f"import subprocess, sys\nsubprocess.run([sys.executable, '-c', {busy!r}])\nprint(flush=True)\ninput()"
+    with subprocess.Popen(
+        [sys.executable, "-c", parent], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    ) as process:
+        assert process.stdout
+        process.stdout.readline()
+        used = usage.seconds(process.pid)
+        process.communicate(b"\n")
+    assert used >= 0.25
+    assert usage.seconds(process.pid) == 0
