@@ -47,14 +47,16 @@ def whole(digest: Digest, filters: Mapping[int, str]) -> list[Planned]:
 
 
 def shortened(
-    plan: Sequence[Planned], *, room: int, measure: Measure, frame: Callable[[str], int]
+    plan: Sequence[Planned], *, room: int, measure: Measure, frame: Callable[[str], int], rest: int
 ) -> list[Planned]:
-    """Return the plan with cards shortened until they fit into `room`; `frame` is what a topic's section adds.
+    """Return the plan with cards shortened until they fit into `room`.
 
+    `frame` is what a topic's section adds, `rest` what the line does that counts what it has left out.
     A section that loses its last card goes as well, and the one before it counts what it had.
     """
     forms: list[list[Form | None]] = [[Form.FULL] * len(section.papers) for section in plan]
-    taken = sum(
+    counts = [one.more > 0 for one in plan]
+    taken = rest * sum(counts) + sum(
         frame(one.topic) + sum(measure(paper, one.canonical, Form.FULL) for paper in one.papers)
         for one in plan
     )
@@ -69,9 +71,14 @@ def shortened(
             section, present = plan[place], forms[place][row]
             paper = section.papers[row]
             taken -= measure(paper, section.canonical, present or Form.LINE)
-            taken += (
-                measure(paper, section.canonical, shorter) if shorter else -frame(section.topic) * (row == 0)
-            )
+            if shorter:
+                taken += measure(paper, section.canonical, shorter)
+            else:
+                taken -= (frame(section.topic) + rest * counts[place]) * (row == 0)
+                counting = place if row else place - 1  # what a section had that went is counted before it
+                if counting >= 0 and not counts[counting]:
+                    taken += rest
+                    counts[counting] = True
             forms[place][row] = shorter
     return rebuilt(plan, forms)
 

@@ -46,7 +46,9 @@ class PageSection:
     topic: str
     underline: str
     cards: tuple[Numbered, ...]
-    more: str
+    more: str  #: how many were left out, where no page lists them
+    rest: str  #: the same, where one does
+    rest_url: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +89,7 @@ def cadence_of(edition: str, *, is_catch_up: bool) -> str:
 
 def page(press: Press, site: Site, plan: Sequence[Planned], digest: Digest, copy: Copy) -> Page:
     """Return the page of a digest, planned to fit, for this copy."""
-    sections = tuple(sections_of(press, site, plan))
+    sections = tuple(sections_of(press, site, plan, copy.browser_url))
     titles = [title_of(press, paper) for section in plan for paper in section.papers]
     cards = [one.card for section in sections for one in section.cards]
     line = words.checked(digest.checked, sum(reading(card) for card in cards))
@@ -132,7 +134,7 @@ def news_of(news: Sequence[FollowUp], site: Site) -> tuple[NewsItem, ...]:
     )
 
 
-def sections_of(press: Press, site: Site, plan: Sequence[Planned]) -> list[PageSection]:
+def sections_of(press: Press, site: Site, plan: Sequence[Planned], browser_url: str) -> list[PageSection]:
     """Return the sections, their cards numbered through the whole letter."""
     made: list[PageSection] = []
     numbers = count(1)
@@ -148,7 +150,9 @@ def sections_of(press: Press, site: Site, plan: Sequence[Planned]) -> list[PageS
                 topic=topic,
                 underline=underline(topic),
                 cards=tuple(cards),
-                more=words.more(section.more) if section.more else "",
+                more=words.more(section.more) if section.more and not browser_url else "",
+                rest=words.more(section.more) if section.more and browser_url else "",
+                rest_url=rest_url(browser_url, place) if section.more and browser_url else "",
             )
         )
     return made
@@ -157,6 +161,11 @@ def sections_of(press: Press, site: Site, plan: Sequence[Planned]) -> list[PageS
 def reading(card: Card) -> int:
     """Return how many words of a card there are to read."""
     return len(plain(card.title).split()) + len(plain(card.abstract).split())
+
+
+def rest_url(browser_url: str, place: int) -> str:
+    """Return the address of the page that lists what a section had no room for."""
+    return f"{browser_url}/{place}"
 
 
 def anchor_name(place: int) -> str:

@@ -32,6 +32,7 @@ WORDS_KEPT = 4096
 #: Bytes that hardly any title line, and hardly any section around its cards, takes; far fewer than fit are
 #: not even measured.
 LONGEST_LINE, LONGEST_FRAME = 2000, 1500
+LONGEST_URL = 200  #: bytes of the address under which a digest is read in a browser, or about
 VALUES = 3000  #: bytes set aside for what differs from copy to copy
 GAP = "\0"  #: stands where a filled part will be parted again; no text has it
 
@@ -106,6 +107,7 @@ def fitted(press: Press, site: Site, digest: Digest, filters: Mapping[int, str])
         room=made.room - len(made.news(digest.news).html),
         measure=made.measure,
         frame=made.frame,
+        rest=made.counting,
     )
     kept = {one.papers[0]: one for one in plan}
     left = [(section, kept[section.papers[0]]) for section in digest.sections if section.papers[0] in kept]
@@ -162,11 +164,13 @@ class Setter:
         self.room = budget.HTML_BYTES - VALUES - sum(len(piece.encode()) for piece in literals)
         self.samples = frozenset(paper.id for paper in press.papers if paper.is_sample)
         self.note = self.set_note()
+        self.counting = self.measure_rest()
         self.start = len(unwired(self.set_number(999, False).html))  # noqa: FBT003
         self.letterhead = lru_cache(WORDS_KEPT)(self.set_letterhead)
         self.number = lru_cache(WORDS_KEPT)(self.set_number)
         self.opening = lru_cache(WORDS_KEPT)(self.set_opening)
         self.ending = lru_cache(WORDS_KEPT)(self.set_ending)
+        self.rest = lru_cache(WORDS_KEPT)(self.set_rest)
         self.anchors = lru_cache(WORDS_KEPT)(self.set_anchors)
         self.next_due = lru_cache(WORDS_KEPT)(self.set_next_due)
         self.subject = lru_cache(WORDS_KEPT)(self.set_subject)
@@ -177,13 +181,13 @@ class Setter:
     def tell(self, digest: Digest, copy: Copy) -> Told:
         """Return every piece of one letter."""
         plan = budget.whole(digest, copy.filters)
-        html, text, papers, reading = self.sections(plan)
+        html, text, papers, reading = self.sections(plan, copy.browser_url)
         news = self.news(digest.news) if digest.news else NOTHING
         if (
             sum(map(len, html)) + len(news.html) > self.room
         ):  # encoded it is longer than decoded: a cheap first question
             plan = self.plan(digest, copy)
-            html, text, papers, reading = self.sections(plan)
+            html, text, papers, reading = self.sections(plan, copy.browser_url)
         topics = tuple([(section.topic, len(section.papers)) for section in plan])
         line = checked(digest.checked, reading)
         cadence = pages.cadence_of(copy.edition, is_catch_up=digest.is_catch_up)
@@ -211,11 +215,14 @@ class Setter:
             values["next"] = self.next_due(copy.next_due_at, copy.timezone, copy.dated_at)
         return Told(subject, header, values, html, text)
 
-    def sections(self, plan: Iterable[Planned]) -> tuple[list[bytes], list[bytes], list[int], int]:
+    def sections(
+        self, plan: Iterable[Planned], browser_url: str
+    ) -> tuple[list[bytes], list[bytes], list[int], int]:
         """Return the pieces of all sections, HTML and text, their papers, and the words there are to read."""
         papers: list[int] = []
         pieces: list[Pair | SetText] = []
         number = reading = 0
+        page = spelled(browser_url)
         for place, section in enumerate(plan, start=1):
             pieces.append(self.opening(place, section.topic))
             papers += section.papers
@@ -226,14 +233,18 @@ class Setter:
                 pieces += (self.number(number, is_first), card)
                 reading += card.words
                 is_first = False
-            pieces.append(self.ending(section.more))
+            if section.more and browser_url:
+                before, after = self.rest(section.more, place)
+                pieces += (before, page, after)
+            else:
+                pieces.append(self.ending(section.more))
         return [piece[0] for piece in pieces], [piece[1] for piece in pieces], papers, reading
 
     def plan(self, digest: Digest, copy: Copy) -> list[Planned]:
         """Return what of a digest is set, and in which length, so that it fits its budget."""
         plan = budget.whole(digest, copy.filters)
         room = self.room - len(self.news(digest.news).html)
-        return budget.shortened(plan, room=room, measure=self.measure, frame=self.frame)
+        return budget.shortened(plan, room=room, measure=self.measure, frame=self.frame, rest=self.counting)
 
     def measure(self, paper_id: int, canonical: str | None, form: Form) -> int:
         """Return how many bytes of HTML a card takes, with its number and its rule."""
@@ -244,6 +255,11 @@ class Setter:
         two, three = (len(unwired(self.anchors(((topic, 99),) * ways).html).encode()) for ways in (2, 3))
         pieces = self.opening(2, topic).html + self.ending(999).html
         return len(unwired(pieces).encode()) + three - two
+
+    def measure_rest(self) -> int:
+        """Return how many bytes of HTML the line takes that counts what was left out, with its address."""
+        linked = sum(len(unwired(piece.html).encode()) for piece in self.set_rest(999, 99)) + LONGEST_URL
+        return linked - len(unwired(self.set_ending(0).html).encode())
 
     def set_letterhead(
         self,
@@ -299,6 +315,17 @@ class Setter:
             wire(self.html_parts["section"].fill(html).partition(GAP)[2]),
             wire(self.text_parts["section"].fill(text).partition(GAP)[2]),
         )
+
+    def set_rest(self, more: int, place: int) -> tuple[Pair, Pair]:
+        """Return such an end in two pieces: between them stands the page that lists what was left out."""
+        values = {"name": "", "topic": "", "underline": "", "card": GAP}
+        said, url = words.more(more), pages.rest_url(GAP, place)
+        html = self.html_parts["rest"].fill({"rest": escaped(said), "rest_url": url})
+        text = self.text_parts["rest"].fill({"rest": said, "rest_url": url})
+        _, *in_html = self.html_parts["section"].fill({**values, "rest": html}).split(GAP)
+        _, *in_text = self.text_parts["section"].fill({**values, "rest": text}).split(GAP)
+        before, after = (Pair(wire(piece), wire(said)) for piece, said in zip(in_html, in_text, strict=True))
+        return before, after
 
     def set_anchors(self, topics: tuple[tuple[str, int], ...]) -> Pair:
         """Return the line of ways to the sections; one section needs none, nor does the text part."""

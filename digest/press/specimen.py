@@ -46,6 +46,8 @@ def specimen() -> dict[str, Any]:
         "underline": slot("underline"),
         "cards": [{"card": card, "number": slot("number")}] * 2,
         "more": slot("more"),
+        "rest": slot("rest"),
+        "rest_url": slot("rest_url"),
     }
     anchor = {"name": slot("name"), "topic": slot("topic"), "count": slot("count")}
     item = {"href": slot("href"), "title": slot("title"), "says": slot("says")}

@@ -18,7 +18,7 @@ from digest.model import Delivery
 from digest.press import Press
 from digest.publishing.chunks import Published, cut_of, publish_chunk, reach
 from digest.publishing.desk import is_news, is_young
-from digest.publishing.places import places, places_now
+from digest.publishing.places import places, places_now, rest
 from digest.publishing.previews import Preview, decided, edition_for, preview
 from digest.publishing.tidying import tidy
 from digest.rendering import Templates
@@ -38,6 +38,7 @@ __all__ = [
     "preview",
     "publish",
     "publish_chunk",
+    "rest",
     "tidy",
 ]
 

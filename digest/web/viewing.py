@@ -15,13 +15,14 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, PlainTextResponse, Response
 
-from digest import catalog, copies, db, links, press, presses, subscriptions
+from digest import catalog, copies, db, links, press, presses, publishing, subscriptions
 from digest.composition import Digest
 from digest.errors import NotFound
 from digest.house import House
 from digest.model import Delivery, DeliveryState, FilterRow, Subscriber
 from digest.papers import Paper
 from digest.rendering import Copy, cards, words
+from digest.rendering.cards import Form
 from digest.web import house, pages, papers
 from digest.web.leaving import masked, theirs
 from digest.web.shell import mail_headers
@@ -53,6 +54,34 @@ def show(request: Request) -> Response:
         copy = copy_of(of, session, delivery, reader)
     letter = press.digest_letter(made, of.site, Digest.from_json(delivery.decision), copy)
     return HTMLResponse(pages.letter_page(letter.html), headers=mail_headers())
+
+
+def rest(request: Request) -> Response:
+    """List what matched a topic of that digest and had no room in it."""
+    of = house.of(request)
+    with db.reading(of.engine) as session:
+        delivery, reader = named(request, session)
+        sections = Digest.from_json(delivery.decision).sections
+        place = request.path_params["place"]
+        if delivery.press is None or not 1 <= place <= len(sections):
+            raise HTTPException(404)
+        try:
+            made = presses.load(session, delivery.press)
+        except NotFound:
+            raise HTTPException(410) from None
+        left = publishing.rest(session, made, delivery, sections[place - 1])
+        schedule = subscriptions.schedule_of(reader)
+    return pages.page(
+        request,
+        "rest",
+        topic=sections[place - 1].topic,
+        day=words.day_in_words(copies.day_of(schedule, delivery.dated_at)),
+        count=len(left),
+        cards=[
+            cards.card(made.papers[made.number[paper]], page=links.paper_url(of.site, paper), form=Form.BRIEF)
+            for paper in left[:LISTED]
+        ],
+    )
 
 
 def named(request: Request, session: Session) -> tuple[Delivery, Subscriber]:

@@ -8,7 +8,7 @@ from datetime import timedelta
 
 import pytest
 
-from digest import delivery, links, publishing, transport
+from digest import delivery, links, publishing, subscriptions, transport
 from digest.model import SubscriberState
 from tests.web.conftest import BASE, path_of
 
@@ -126,3 +126,37 @@ def test_looking_at_all_of_it_changes_nothing(door, alice, forwarded):
         assert door.client.get(path).status_code == 200
 
     assert door.everything() == before
+
+
+# ── what had no room ────────────────────────────────────────────────────────────────────────────
+
+
+def test_what_a_digest_had_no_room_for_is_listed_behind_its_link(door, papers, now):
+    with door.writing() as session:
+        emil = subscriptions.add(
+            session, "emil@uni.edu", state=SubscriberState.ACTIVE, consent="asked", now=now,
+            topics={"Diffusion": "title:diffusion", "Quiet": "title:quiet"},
+        )  # fmt: skip
+        emil.max_papers = 3
+        session.commit()
+        at = now + timedelta(minutes=1)
+        publishing.publish(session, site=door.site, templates=door.house.templates, now=at)
+        memory = transport.open("memory:", site=door.site)
+        delivery.deliver(
+            session, site=door.site, templates=door.house.templates, transport=memory, clock=lambda: at
+        )
+    messages = [
+        email.message_from_bytes(one.content) for one in memory.messages if one.recipient == emil.email
+    ]
+    text, html = (part.get_payload(decode=True).decode() for part in messages[0].get_payload())
+    ((url, more),) = re.findall(rf'href="{BASE}(/v/[^"]+)"[^>]*>\+(\d+) more matched<', html)
+    before = door.everything()
+
+    page = door.client.get(url)
+
+    assert f"+{more} more matched: {BASE}{url}" in text.replace("\r\n", "\n")
+    assert page.status_code == 200
+    assert page.text.count("<h3") == int(more) > 0
+    assert "emil@uni.edu" not in page.text
+    assert door.everything() == before
+    assert door.client.get(url.rpartition("/")[0] + "/9").status_code == 404
