@@ -31,6 +31,8 @@ from digest.topics.tree import (
 
 SHORTEST_PREFIX = 3
 WIDEST = 99  #: words that may stand between the words of "a b"~N
+MOST_WORDS = 64  #: of a phrase
+MOST_CHARACTERS = 1000  #: of a filter, as written and written out
 
 #: Every spelling of a field, and the one we print.
 FIELDS = {
@@ -135,9 +137,13 @@ def _phrase(value: str) -> tuple[tuple[str, ...], str]:
     row = text.read(plain)
     # A part that is nothing once folded (a lone accent) is no word.
     kept = [i for i, folded in enumerate(row.folded) if folded]
+    if len(kept) > MOST_WORDS:
+        raise Mistake(f"A phrase has at most {MOST_WORDS} words; this one has {len(kept)}")
+    # Whoever shouts a whole phrase ("SHARPNESS AWARE") means no acronym.
+    is_shouted = any(len(surface) > 5 and surface.isupper() for surface in row.surfaces)
     tokens = []
     for i in kept:
-        token = _token(row, i)
+        token = row.folded[i] if is_shouted else _token(row, i)
         if row.ends[i] in stars and stars[row.ends[i]] not in row.starts:
             del stars[row.ends[i]]
             if sum(map(str.isalpha, token)) < SHORTEST_PREFIX:
@@ -152,16 +158,18 @@ def _phrase(value: str) -> tuple[tuple[str, ...], str]:
 def _plain(value: str) -> str:
     """Return a value without its TeX, read as the papers' own is, and without compatibility forms."""
     plain = papers.display(value) if _TEX.search(value) else value
-    return plain if plain.isascii() else unicodedata.normalize("NFKC", plain)
+    if not plain.isascii():
+        plain = unicodedata.normalize("NFKC", plain)
+    if len(plain) > MOST_CHARACTERS:  # one sign may stand for eighteen letters
+        raise Mistake(
+            f"Written out, this has {len(plain):,} characters; a filter has at most {MOST_CHARACTERS:,}"
+        )
+    return plain
 
 
 def _token(row: text.Words, i: int) -> str:
-    """Return part `i` to look for: folded, but a short acronym as typed.
-
-    Whoever shouts a whole phrase ("SHARPNESS AWARE") means no acronym.
-    """
-    shouted = any(len(surface) > 5 and surface.isupper() for surface in row.surfaces)
-    return row.surfaces[i] if text.is_acronym(row.surfaces[i]) and not shouted else row.folded[i]
+    """Return part `i` to look for: folded, but a short acronym as typed."""
+    return row.surfaces[i] if text.is_acronym(row.surfaces[i]) else row.folded[i]
 
 
 def _spelled(field: str, tokens: tuple[str, ...], gaps: str, *, exact: bool, near: int | None) -> Text:

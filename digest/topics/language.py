@@ -21,7 +21,7 @@ from digest.topics import clauses, taxonomy, tree
 from digest.topics.clauses import Mistake
 from digest.topics.tree import Node, Use
 
-MOST_CHARACTERS = 1000
+MOST_CHARACTERS = clauses.MOST_CHARACTERS
 MOST_CLAUSES = 64
 MOST_LEVELS = 8
 

@@ -10,13 +10,14 @@ import math
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import cache
 from itertools import pairwise
 
 from digest import errors, papers
 from digest.papers import Paper
 from digest.topics import about, text
 from digest.topics.index import Index
-from digest.topics.language import Filter, parse
+from digest.topics.language import MOST_CHARACTERS, Filter, parse
 
 MOST_WORDS = 6  #: of a description made of a paper
 LONGEST_WORD = 40  #: longer ones are no words
@@ -29,8 +30,9 @@ _LIKE = re.compile(r'"[^"]*"|(?i:\blike):(?:"(?P<quoted>[^"]*)"|(?P<bare>[^\s()"
 
 def likened(written: str, paper_of: Callable[[str], Paper]) -> str:
     """Return a filter with every `like:PAPER` as a description; raises BadFilter where there is no such paper."""
-    if "like:" not in written.lower():
-        return written
+    if "like:" not in written.lower() or len(written) > MOST_CHARACTERS:
+        return written  # too long a filter is refused when it is read
+    paper_of = cache(paper_of)
 
     def described(found: re.Match[str]) -> str:
         reference = found["quoted"] or found["bare"]

@@ -5,13 +5,14 @@ from __future__ import annotations
 import contextlib
 import re
 from pathlib import Path
-from time import perf_counter
+from time import process_time
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from digest import errors, topics
+from digest.topics import clauses, names
 from digest.topics.tree import leaves
 from tests.topics import strategies
 
@@ -134,39 +135,72 @@ def test_any_text_is_a_filter_or_one_clear_error(written):
     assert filter_ is None or topics.parse(filter_.canonical) == filter_
 
 
-@pytest.mark.parametrize(
-    "unit",
-    [
-        "(",
-        "a ",
-        "-",
-        "a OR ",
-        '"',
-        '"a" ',
-        "a*",
-        "ti:",
-        "*",
-        "\\",
-        "~",
-        "é",
-        "a-",
-        "NOT ",
-        "[",
-        "{",
-        "$a$",
-        "au:a_",
-        "|",
-        "%",
-        "\u0301",
-    ],
+UNITS = [
+    "(", "a", "--", "a-", "a*", "a_", "a~", "a?", "a.", "\\", "*", "~", "é", "[", "{", "|", "%", "&", "!", '"', "$a$", "{\\em ",
+    "\\'e", "^{2}", "au:a_", "1au:a-", "use:a ", "cat:a ", "about:a ", "like:", "id:", "date:[", "a ", "a OR ", "NOT ", '"a" ',
+    '"a b"~5 ', "all:a-b ", "ANDN ", "cs.CL ", "titel:", "a\n", "\u0301", "\u2028", "\ufdfa", "\u3300", "\u1100", "\U0001d400",
+    "ß", "İ", "กำ", "🏳️\u200d🌈",
+]  # fmt: skip
+FRAMES = (
+    "{}",
+    'ti:"{}"',
+    'all:"{}"',
+    'about:"{}"',
+    'au:"{}"',
+    "cat:{}",
+    "co:({})",
+    "source:{}",
+    "use:{}",
+    "titel{}",
 )
+
+
+def cost_of(written):
+    """Return the processor time that a filter takes to be read or refused, without what was kept of others."""
+    for kept in (topics.parse, clauses.clause, names.parts_of):
+        kept.cache_clear()
+    start = process_time()
+    with contextlib.suppress(errors.BadFilter):
+        topics.parse(written)
+    return process_time() - start
+
+
+def ten_milliseconds():
+    """Return what so much work takes here that it takes 10 ms on the machine on which that was promised."""
+    start = process_time()
+    sum(number * number for number in range(160_000))
+    return process_time() - start
+
+
+def is_answered_at_once(written):
+    """The best of some tries on both sides: others may be using this machine."""
+    return any(cost_of(written) < ten_milliseconds() for _ in range(5))
+
+
+@pytest.mark.parametrize("unit", UNITS)
 def test_ten_thousand_characters_are_answered_at_once(unit):
-    for written in ((unit * 10_000)[:10_000], (unit * 1000)[:1000]):
-        topics.parse.cache_clear()
-        start = perf_counter()
-        with contextlib.suppress(errors.BadFilter):
-            topics.parse(written)
-        assert perf_counter() - start < 0.05  # promised: 0.01 on an idle machine
+    for frame in FRAMES:
+        for length in (1000, 10_000):
+            room = length - len(frame) + 2
+            assert is_answered_at_once(frame.format((unit * room)[:room])), (frame, length)
+
+
+@settings(max_examples=100)
+@given(
+    st.text(max_size=1000) | st.text(min_size=990, max_size=10_000) | st.lists(st.sampled_from(UNITS), min_size=300).map("".join)
+)  # fmt: skip
+def test_any_text_is_answered_at_once(written):
+    assert is_answered_at_once(written)
+
+
+def test_a_sign_that_stands_for_many_letters_is_counted_as_those():
+    assert "17,820 characters" in refused("\ufdfa" * 990).message
+    assert canonical("\u3392") == "mhz"  # one sign, for which MHz may be written
+
+
+def test_a_phrase_has_at_most_64_words():
+    assert topics.parse(f'"{"a " * 64}"')
+    assert "at most 64 words; this one has 65" in refused(f'"{"a " * 65}"').message
 
 
 # ── the same, written otherwise ─────────────────────────────────────────────────────────────────
@@ -294,8 +328,6 @@ def test_mistakes_on_the_page_are_answered_so(shown):
 
 
 def test_every_field_and_signal_is_on_the_page():
-    from digest.topics import clauses
-
     named = set(re.findall(r"([A-Za-z0-9_]+):", PAGE))
 
     assert {*clauses.FIELDS, *clauses.SIGNALS} <= named
