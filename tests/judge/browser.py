@@ -8,8 +8,8 @@ import subprocess
 import tempfile
 import threading
 import urllib.request
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from html import unescape
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -30,6 +30,15 @@ QUIET = (
     "--disable-sync",
     "--hide-scrollbars",
 )
+GUTTER = 16
+#: Makes every frame as high as its page, and tells how high the highest is.
+WALL = f"""<style>body {{ margin: 0; display: flex; gap: {GUTTER}px; align-items: flex-start; background: #8a8a8a }}
+iframe {{ border: 0; flex: none }}</style>
+<script>addEventListener("load", () => {{
+  const frames = [...document.querySelectorAll("iframe")];
+  frames.forEach((frame) => {{ frame.height = frame.contentDocument.documentElement.scrollHeight; }});
+  document.documentElement.dataset.seen = JSON.stringify([Math.max(...frames.map((frame) => +frame.height))]);
+}});</script>"""
 DARK = ("--force-dark-mode", "--blink-settings=preferredColorScheme=0")
 
 
@@ -41,6 +50,7 @@ class Sight:
     is_dark: bool
     overflow: int  #: pixels that one would have to scroll sideways
     words: int
+    first_title: int  #: pixels from the top to the first heading of the third order; 0: there is none
     sticking_out: tuple[str, ...]
     faint: tuple[str, ...]  #: text with less contrast than WCAG 2.2 asks for
 
@@ -56,13 +66,14 @@ def gallery(pages: dict[str, bytes], upstream: str = "") -> Iterator[str]:
                 try:
                     with urllib.request.urlopen(upstream + self.path) as answer:  # noqa: S310  (our own server)
                         content, kind = answer.read(), answer.headers["Content-Type"]
-                except OSError as error:
+                except (OSError, ValueError) as error:  # nobody there, or nobody to ask
                     self.send_error(404, str(error))
                     return
             self.send_response(200)
             self.send_header("Content-Type", kind)
             self.end_headers()
-            self.wfile.write(content)
+            with suppress(OSError):  # a browser that has seen enough hangs up
+                self.wfile.write(content)
 
         def log_message(self, format: str, *args: object) -> None:
             """Say nothing."""
@@ -116,9 +127,27 @@ def seen_by(chromium: str, url: str, *options: str) -> list[Any]:
     return json.loads(unescape(found[1]))
 
 
-def photograph(chromium: str, page: Path, picture: Path, *, width: int, is_dark: bool = False) -> None:
-    """Take a picture of a page, for people to look at."""
-    with tempfile.TemporaryDirectory(prefix="digest-browser-", ignore_cleanup_errors=True) as profile:
-        command = [chromium, *QUIET, *(DARK if is_dark else ()), f"--user-data-dir={profile}"]
-        command += [f"--window-size={width},2400", f"--screenshot={picture}", page.as_uri()]
-        subprocess.run(command, capture_output=True, timeout=60, check=True)
+def photograph(
+    chromium: str,
+    pages: Sequence[bytes],
+    picture: Path,
+    *,
+    width: int,
+    is_dark: bool = False,
+    has_images: bool = True,
+) -> None:
+    """Take a picture of pages side by side, each as wide as a screen of that width, in their whole height.
+
+    They are shown in frames, since no window of a browser is as narrow as a phone.
+    """
+    shown = {f"/{place}": page for place, page in enumerate(pages)}
+    frames = "".join(f'<iframe src="{path}" width="{width}" height="300"></iframe>' for path in shown)
+    shown["/wall"] = f"<!doctype html><title>wall</title>{WALL}{frames}".encode()
+    options = [*(DARK if is_dark else ()), *(() if has_images else ("--blink-settings=imagesEnabled=false",))]
+    with gallery(shown) as origin:
+        (height,) = seen_by(chromium, f"{origin}/wall", *options)
+        with tempfile.TemporaryDirectory(prefix="digest-browser-", ignore_cleanup_errors=True) as profile:
+            command = [chromium, *QUIET, *options, f"--user-data-dir={profile}"]
+            command += [f"--window-size={(width + GUTTER) * len(pages) - GUTTER},{height}"]
+            command += [f"--screenshot={picture}", f"{origin}/wall"]
+            subprocess.run(command, capture_output=True, timeout=60, check=True)

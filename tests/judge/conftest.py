@@ -20,6 +20,7 @@ from digest.links import Site
 from digest.settings import Settings
 from tests.judge.programs import npm_package, program
 from tests.judge.spam import Rspamd, running
+from tests.judge.thunderbird import Thunderbird
 from tests.processes import ROOT, Installation, installation, wait_until
 from tests.servers import free_port
 
@@ -44,6 +45,19 @@ def is_full() -> bool:
 @pytest.fixture(scope="session")
 def chromium() -> str:
     return program("chromium", package="chromium")
+
+
+@pytest.fixture(scope="session")
+def thunderbird(is_full: bool) -> Thunderbird | None:
+    """A mail program on a screen of its own; large, so only where every judge looks."""
+    if not is_full:
+        return None
+    return Thunderbird(
+        thunderbird=program("thunderbird", package="thunderbird"),
+        screen=program("Xvfb", package="xvfb"),
+        camera=program("import", package="imagemagick"),
+        counter=program("convert", package="imagemagick"),
+    )
 
 
 @pytest.fixture(scope="session")

@@ -12,10 +12,15 @@ from pathlib import Path
 
 import pytest
 
+from digest.rendering.letters import KINDS
+from tests.judge import portraits
 from tests.judge.browser import WIDTHS, Sight, look, photograph, violations
 from tests.judge.conftest import PAGES, Exhibits
 from tests.judge.programs import OURS, npm_package
 from tests.judge.spam import Rspamd
+from tests.judge.thunderbird import Thunderbird
+
+HIGHEST_TITLE = 240  #: pixels below the top
 
 #: Outlook draws tables by attributes that the standard calls obsolete, and hides by a property of its own.
 FOR_OUTLOOK = re.compile(
@@ -282,14 +287,89 @@ def assert_fits_and_reads(sights: list[Sight]) -> None:
     assert [(sight.width, sight.is_dark, sight.faint) for sight in sights if sight.faint] == []
 
 
-def test_the_digest_is_photographed_for_people_to_look_at(
-    chromium: str, exhibits: Exhibits, is_full: bool
+def test_papers_that_mean_no_good_leave_the_layout_standing(chromium: str) -> None:
+    assert_fits_and_reads(look(chromium, page=portraits.hostile()))
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_every_letter_fits_every_screen_and_can_be_read_day_and_night(
+    chromium: str, kind: str, is_full: bool
 ) -> None:
+    if not is_full:
+        pytest.skip("every letter in turn: JUDGE=full make judge")
+    assert_fits_and_reads(look(chromium, page=portraits.letters()[kind]))
+
+
+def test_images_switched_off_take_nothing_from_a_letter(chromium: str, tmp_path: Path) -> None:
+    planted = b"<!doctype html><title>x</title><img alt=\"\" src=\"data:image/svg+xml,%3Csvg xmlns='http://www.w3.org/2000/svg' width='99' height='99'%3E%3Crect width='99' height='99'/%3E%3C/svg%3E\">"
+    digest = portraits.html_of(portraits.digest_eml())
+
+    def pictures(page: bytes) -> tuple[bytes, bytes]:
+        made = []
+        for has_images in (True, False):
+            photograph(chromium, [page], tmp_path / "one.png", width=375, has_images=has_images)
+            made.append((tmp_path / "one.png").read_bytes())
+        return made[0], made[1]
+
+    with_image, without_image = pictures(planted)
+    shown, switched_off = pictures(digest)
+
+    assert with_image != without_image
+    assert shown == switched_off
+
+
+def test_on_a_phone_the_first_title_stands_in_the_upper_third(chromium: str, exhibits: Exhibits) -> None:
+    pushed_down = b"<!doctype html><title>x</title><div style=height:500px></div><h3>late</h3>"
+
+    late = {sight.first_title for sight in look(chromium, page=pushed_down)}
+    ours = {sight.first_title for sight in look(chromium, page=exhibits.digest_html.read_bytes())}
+
+    assert min(late) > HIGHEST_TITLE >= max(ours) > 0
+
+
+def test_the_letters_are_photographed_for_people_to_look_at(chromium: str, is_full: bool) -> None:
     if not is_full:
         pytest.skip("for people, not for machines: JUDGE=full make judge")
     OURS.mkdir(exist_ok=True)
-    for width in (500, 640):  # narrower windows a browser without a screen does not make
-        for is_dark in (False, True):
-            picture = OURS / f"digest-{width}-{'dark' if is_dark else 'light'}.png"
-            photograph(chromium, exhibits.digest_html, picture, width=width, is_dark=is_dark)
-            assert picture.stat().st_size > 10_000
+
+    for picture in portraits.of_letters(chromium, OURS):
+        assert picture.stat().st_size > 10_000
+
+
+# ── looks: Thunderbird ──────────────────────────────────────────────────────────────────────────
+
+MARK = "#FBE7A6"  #: the ground of a matched word by day
+BRIGHT = 0.8  #: of all that a colour can shine
+
+
+def brightness(colours: Mapping[str, int]) -> float:
+    """Return what share of a picture is nearly white."""
+    bright = sum(
+        count
+        for colour, count in colours.items()
+        if min(int(colour[place : place + 2], 16) for place in (1, 3, 5)) > BRIGHT * 255
+    )
+    return bright / sum(colours.values())
+
+
+def test_a_real_thunderbird_shows_the_digest_by_day_and_by_night(
+    thunderbird: Thunderbird, exhibits: Exhibits, tmp_path: Path, is_full: bool
+) -> None:
+    """By night it throws away every @media rule and lifts our colours itself: nothing may stay too bright."""
+    if not is_full:
+        pytest.skip("takes a minute and a mail program: JUDGE=full make judge")
+    OURS.mkdir(exist_ok=True)
+    planted = tmp_path / "planted.eml"
+    planted.write_bytes(
+        b"From: a@example.org\r\nSubject: x\r\nContent-Type: text/html\r\n\r\n<p>no mark</p>\r\n"
+    )
+
+    empty = thunderbird.colours(thunderbird.photograph(planted, tmp_path / "planted.png"))
+    day = thunderbird.colours(thunderbird.photograph(exhibits.digest_eml, OURS / "thunderbird-light.png"))
+    night = thunderbird.colours(
+        thunderbird.photograph(exhibits.digest_eml, OURS / "thunderbird-dark.png", is_dark=True)
+    )
+
+    assert empty[MARK] == 0
+    assert day[MARK] > 500
+    assert brightness(night) < 0.1 < 0.5 < brightness(day)
