@@ -39,7 +39,7 @@ DIGESTS = (
     Digest(
         sections=(
             Section(topic="First & foremost", filter_id=1, papers=(1, 2), more=3),
-            Section(topic="Second", filter_id=None, papers=(3, 4)),
+            Section(topic="Second", filter_id=None, papers=(3, 4), more=2),
         ),
         checked=400,
         news=(

@@ -253,7 +253,7 @@ class Setter:
     def frame(self, topic: str) -> int:
         """Return how many bytes of HTML a section takes beside its cards, with its way from the top."""
         two, three = (len(unwired(self.anchors(((topic, 99),) * ways).html).encode()) for ways in (2, 3))
-        pieces = self.opening(2, topic).html + self.ending(999).html
+        pieces = self.opening(2, topic).html + self.ending(0).html
         return len(unwired(pieces).encode()) + three - two
 
     def measure_rest(self) -> int:
