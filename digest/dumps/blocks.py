@@ -8,7 +8,8 @@ from dataclasses import dataclass, field
 from datetime import date
 
 from digest.dumps import page
-from digest.dumps.page import Kind, Mark, Page
+from digest.dumps.marks import Kind, Mark, marks, signed
+from digest.dumps.page import Page
 from digest.dumps.reading import Header, Items, Problem, Source, excerpt
 from digest.papers import Organization, Record, id_in
 
@@ -16,6 +17,7 @@ NAME = "blocks"
 
 LONGEST_TITLE = 350  #: a longer text is an abstract
 LONGEST_ORGANIZATION = 120
+LONGEST_NAME = 40  #: of who submitted a paper
 MOST_LINES = 2_000  #: of one text
 MOST_TEXT = 60_000  #: characters of an abstract: more is refused anyway
 BARE_URL = re.compile(r"\s*(https?://\S+)\s*")
@@ -67,8 +69,8 @@ def paragraphs(lines: Iterable[tuple[int, str, str]]) -> Iterator[Unit]:
     """Yield the marks, and the prose between blank lines and marks as one text each."""
     run: list[tuple[int, str]] = []
     for number, line, fault in lines:
-        found = None if fault else page.mark(line) or link(line)
-        if line.strip() and found is None:
+        found = () if fault else tuple(meta(number, line))
+        if line.strip() and not found:
             if len(run) < MOST_LINES:
                 run.append((number, line.strip()))
             continue
@@ -76,9 +78,22 @@ def paragraphs(lines: Iterable[tuple[int, str, str]]) -> Iterator[Unit]:
         run = []
         if fault:
             yield Fault(line=number, reason=fault)
-        elif found is not None:
-            yield found
+        yield from found
     yield from texts(run)
+
+
+def meta(number: int, line: str) -> Iterator[Unit]:
+    """Yield what a line says that is no prose: marks, an address, or a name with marks behind it."""
+    if found := marks(line):
+        yield from found
+    elif address := link(line):
+        yield address
+    else:
+        name, behind = signed(line)
+        if behind:
+            yield Text(line=number, lines=(name,))
+            yield Mark(kind=Kind.DOT)
+            yield from behind
 
 
 def link(line: str) -> Link | None:
@@ -145,9 +160,15 @@ class Draft:
 
 def papers(units: Iterable[Unit], found: Page) -> Items:
     """Put papers together: title, abstract, then meta lines, of which any may be missing."""
-    position = 0
+    position, number = 0, 1
+    told: set[int] = set()
     for draft in drafts(units, found):
+        draft.title, number = page.unnumbered(page.unadorned(draft.title), number)
         record = draft.record(position + 1)
+        if isinstance(record, Record) and record.abstract:
+            if (key := hash((record.title, record.abstract))) in told:
+                continue  # trending pages show every paper twice
+            told.add(key)
         position += isinstance(record, Record)
         yield record
 
@@ -156,10 +177,24 @@ def drafts(units: Iterable[Unit], found: Page) -> Iterator[Draft]:
     """Yield the drafts in order; a text that cannot belong to the draft at hand begins the next."""
     draft: Draft | None = None
     count: float | None = None  #: a figure whose meaning comes later
+    is_captioned = False
+    leads: bool | None = None  #: whether this page tells of upvotes in front of a title
+    before: Unit | None = None
     for unit, following in with_following(units):
+        is_named, before = isinstance(before, Mark) and before.kind is Kind.SUBMITTER, unit
         match unit:
-            case Mark(kind=Kind.COUNT):
-                count = unit.number
+            case Mark(kind=Kind.UPVOTE):
+                is_captioned = True
+            case Text() if is_named and len(unit.joined) <= LONGEST_NAME:
+                pass
+            case Mark(kind=Kind.UPVOTES) | Mark(kind=Kind.COUNT):
+                is_captioned, is_told = False, is_captioned or unit.kind is Kind.UPVOTES
+                if is_told and leads is None:
+                    leads = draft is None
+                if is_told and draft is not None and not leads and unit.number is not None:
+                    draft.signals["upvotes"] = unit.number
+                else:
+                    count = unit.number
             case Mark():
                 if draft is not None:
                     apply(draft, unit, found)
@@ -224,6 +259,8 @@ def apply(draft: Draft, mark: Mark, found: Page) -> None:
             if mark.number is not None:
                 draft.signals["comments"] = mark.number
             draft.has_meta = True
+        case Kind.COMMENTS | Kind.STARS if mark.number is not None:
+            draft.signals[mark.kind.name.casefold()] = mark.number
         case Kind.DOT:
             draft.has_meta = True
         case _:

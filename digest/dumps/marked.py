@@ -14,13 +14,21 @@ from urllib.parse import unquote, urlsplit
 
 from digest.dumps import page
 from digest.dumps.blocks import MOST_TEXT, Draft
-from digest.dumps.page import Kind, Mark, Page
+from digest.dumps.marks import Kind, Mark, figure, is_navigation, marks
+from digest.dumps.page import Page
 from digest.dumps.reading import Header, Items, Source
 from digest.papers import Organization, Record, id_in
 
 NAME = "markdown"
 
 HEADING = re.compile(r"\s{0,3}(#{2,6})\s+(\S.*)")
+#: A title in bold or in a list, linked to its paper; what stands behind it.
+LINKED = re.compile(
+    r"\s{0,3}(?:(?:\d{1,3}[.)]|[-*•])\s+)?(?:\*\*|__)\s*(?P<bold>\[.+\]\(PAPER\))\s*(?:\*\*|__)\s*(?P<after>.*)"
+    r"|\s{0,3}(?:\d{1,3}[.)]|[-*•])\s+(?P<listed>\[.+\]\(PAPER\))\s*(?P<behind>.*)".replace(
+        "PAPER", r"\S*(?:huggingface\.co/papers|arxiv\.org/abs)/\S+?"
+    )
+)
 IMAGE = re.compile(
     r"!\[([^\]\[]*)\](?:\([^)\s]{0,500}\)|\[\d{1,5}\])?|\[(?:图片：|[Ii]mage:?\s*)([^\]\[]*)\](?![(\[])"
 )
@@ -39,8 +47,7 @@ SHORT = 400  #: on a trending page, a shorter text is a summary
 
 def recognises(head: str) -> bool:
     """Return whether papers stand under headings on what is otherwise such a page."""
-    headings = re.findall(r"^ {0,3}#{2,6} +\S.*$", head, re.MULTILINE)
-    titles = [line for line in headings if not is_navigation(line.lstrip("# "))]
+    titles = [line for line in head.splitlines() if heading_in(line)[0]]
     if not titles:
         return False
     linked = sum("huggingface.co/papers/" in line for line in titles)
@@ -60,9 +67,10 @@ def read(source: Source) -> tuple[Header, Items]:
 
 def papers(source: Source, found: Page, references: dict[str, str]) -> Items:
     """Yield the papers; one that is told twice in the very same words is told once."""
-    position = 0
+    position, number = 0, 1
     told: set[int] = set()
     for draft in Reader(found, references).drafts(page.bounded(source)):
+        draft.title, number = page.unnumbered(page.unadorned(draft.title), number)
         record = draft.record(position + 1)
         if isinstance(record, Record):
             if (key := hash((record.title, record.abstract))) in told:
@@ -93,6 +101,7 @@ class Reader:
         self.text: list[str] = []  #: the lines of the paragraph at hand
         self.count: float | None = None  #: a figure whose meaning comes later
         self.after_upvote = False
+        self.leads: bool | None = None  #: whether this page tells of upvotes in front of a heading
         self.heading: list[str] = []  #: a heading whose link is not closed yet
         self.begun_at = 0
 
@@ -102,10 +111,13 @@ class Reader:
             if fault:
                 if self.draft is not None:
                     self.draft.fault = f"line {number}: {fault}"
-            elif self.heading or (HEADING.fullmatch(raw) and not is_navigation(raw.lstrip("# "))):
-                finished = self.on_heading(number, raw)
+            elif self.heading or heading_in(raw)[0]:
+                title, behind = (raw, "") if self.heading else heading_in(raw)
+                finished = self.on_heading(number, title)
                 if finished is not None:
                     yield finished
+                if behind:
+                    self.on_line(behind)
             else:
                 self.on_line(raw)
         self.end_paragraph()
@@ -116,7 +128,6 @@ class Reader:
         """Begin a paper once its heading is whole; return the one before it."""
         if not self.heading:
             self.begun_at = number
-            raw = raw.lstrip().lstrip("#")
         self.heading.append(raw.strip())
         title = " ".join(self.heading)
         if is_open(title) and len(self.heading) < 8:
@@ -133,14 +144,15 @@ class Reader:
 
     def on_line(self, raw: str) -> None:
         """Take in a line that is no heading."""
-        stripped = " ".join(raw.split())
+        stripped = " ".join(raw.split()).removeprefix("> ")
         if not stripped or set(stripped) <= set("[]`\\"):
             if not stripped:
                 self.end_paragraph()
             return
-        if found := page.mark(stripped):
+        if found := marks(stripped):
             self.end_paragraph()
-            self.apply(found)
+            for one in found:
+                self.apply(one)
             return
         line = self.bare(stripped)
         if not any(char.isalnum() for char in line.text):
@@ -162,12 +174,11 @@ class Reader:
         """Take in what stands between two middle dots."""
         if not text:
             return
-        if found := page.mark(text):
+        found = marks(text)
+        if found and found[0].kind is not Kind.STARS:  # a repository comes with its address
             self.end_paragraph()
-            self.apply(found, line.urls)
-        elif text.casefold() == "upvote":
-            self.end_paragraph()
-            self.after_upvote = True
+            for one in found:
+                self.apply(one, line.urls)
         elif line.handle and ALT in text:
             self.end_paragraph()
             self.on_organization(text.replace(ALT, "").strip(), line)
@@ -187,8 +198,11 @@ class Reader:
     def apply(self, found: Mark, urls: list[str] | None = None) -> None:
         """Write what a mark says into the paper at hand, or remember a figure for the next."""
         draft = self.draft
-        if found.kind is Kind.COUNT:
-            if draft is not None and self.after_upvote and found.number is not None:
+        if found.kind is Kind.UPVOTE or found.kind is Kind.UPVOTES:
+            self.after_upvote = True
+            self.leads = draft is None if self.leads is None else self.leads
+        if found.kind is Kind.COUNT or found.kind is Kind.UPVOTES:
+            if draft is not None and self.after_upvote and not self.leads and found.number is not None:
                 draft.signals["upvotes"] = found.number
                 self.after_upvote = False
             elif draft is not None and is_community(urls) and found.number is not None:
@@ -197,6 +211,8 @@ class Reader:
                 self.count = found.number
         elif draft is None:
             return
+        elif found.kind in (Kind.COMMENTS, Kind.STARS) and found.number is not None:
+            draft.signals[found.kind.name.casefold()] = found.number
         elif found.kind is Kind.AUTHORS and found.number is not None:
             draft.n_authors, draft.has_meta = int(found.number), True
         elif found.kind is Kind.DATE:
@@ -223,7 +239,7 @@ class Reader:
             draft.signals["comments"], self.count = self.count, None
         self.identify(line.urls)
         for label, url in line.parts:
-            if (stars := STARS.search(label)) and (number := page.figure(stars[1])) is not None:
+            if (stars := STARS.search(label)) and (number := figure(stars[1])) is not None:
                 draft.signals["stars"] = number
                 draft.urls.append(url)
 
@@ -286,10 +302,14 @@ class Reader:
         return address
 
 
-def is_navigation(heading: str) -> bool:
-    """Return whether a heading is the page's own."""
-    text = re.sub(r"[\[\]#*]", "", heading).strip()
-    return text.casefold() in page.NAVIGATION or bool(page.BYLINE.fullmatch(text))
+def heading_in(line: str) -> tuple[str, str]:
+    """Return the heading on a line and what stands behind it; nothing for the page's own."""
+    title, behind = "", ""
+    if found := HEADING.fullmatch(line):
+        title = found[2]
+    elif linked := LINKED.fullmatch(line):
+        title, behind = linked["bold"] or linked["listed"], linked["after"] or linked["behind"] or ""
+    return ("", "") if is_navigation(re.sub(r"[\[\]#*]", "", title).strip()) else (title, behind)
 
 
 def is_open(title: str) -> bool:

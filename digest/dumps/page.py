@@ -1,4 +1,4 @@
-"""What the text copies of Hugging Face paper pages have in common: their marks, dates and header.
+"""What the text copies of Hugging Face paper pages have in common: a header, and dates without a year.
 
 The same page reaches us flattened in many ways. What stays is the wording: `5 authors`, a lone
 middle dot, `Mar 11, 2023`, a line of navigation. These are the marks; the rest is papers.
@@ -7,116 +7,24 @@ middle dot, `Mar 11, 2023`, a line of navigation. These are the marks; the rest 
 from __future__ import annotations
 
 import re
+import unicodedata
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import date
-from enum import Enum, auto
 
+from digest.dumps.marks import Kind, Mark, marks
 from digest.dumps.reading import Header, Order, Source
 from digest.papers import Organization
 
-MONTHS = {
-    name: number
-    for number, names in enumerate(
-        [
-            "Jan January",
-            "Feb February",
-            "Mar March",
-            "Apr April",
-            "May May",
-            "Jun June",
-            "Jul July",
-            "Aug August",
-            "Sep September Sept",
-            "Oct October",
-            "Nov November",
-            "Dec December",
-        ],
-        start=1,
-    )
-    for name in names.split()
-}
-
-NAVIGATION = frozenset(
-    "new|Get trending papers in your email inbox once a day!|Get trending papers in your email inbox!|"
-    "Subscribe|Daily Papers|Trending Papers|Daily|Weekly|Monthly|Log In|Sign Up|Submitted by|"
-    "Previous|Next|Company|TOS|Privacy|About|Careers|Website|Models|Datasets|Spaces|Pricing|Docs|"
-    "System theme|Back to top|arXiv Page|PDF|View all".casefold().split("|")
-)
-BYLINE = re.compile(r"by.{0,200}\band the research community")
-AUTHORS = re.compile(r"[\[\s\-•*·\\]*([\d,]{1,9}) authors?(?:\](?:\(\S*\)|\[\d+\]))?[\\\s]*", re.IGNORECASE)
-DATE = re.compile(
-    r"(?:·\s*)?(?:Published on\s+)?(?P<month>[A-Z][a-z]{2,8})\.? (?P<day>\d{1,2})(?:, (?P<year>\d{4}))?"
-    r"(?:\s*\[\s*(?P<linked>[\d.,]+k?)\s*\](?:\(\S*\)|\[\d+\])|\s+(?P<comments>[\d.,]+k?))?"
-)
-COUNT = re.compile(r"(?:\[-\]\s*)?(?P<number>\d[\d,]*(?:\.\d+)?[kKmM]?|-)")
 CAPTURED = re.compile(
     r"^[^\w\n]{0,20}(?:retrieved|captured|fetched|accessed|crawled|scraped)\b[^\n]{0,40}?(\d{4})-(\d\d)-(\d\d)",
     re.IGNORECASE | re.MULTILINE,
 )
 URL = re.compile(r"https?://[^\s<>\"{}]+")
 AFTER_URL = ".,;:!?)]}'\""
+NUMBERED = re.compile(r"(?:#(\d{1,3})[:.]?|[(\[]?(\d{1,3})[.)\]])\s+(\S.*)")
 LONGEST_LINE = 60_000
 PREAMBLE = 200  #: lines within which a page's header stands
-
-
-class Kind(Enum):
-    """What a line says when it is no prose."""
-
-    DOT = auto()
-    AUTHORS = auto()
-    DATE = auto()
-    COUNT = auto()
-    NAVIGATION = auto()
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Mark:
-    """A line that is no prose: what it says, and its figures."""
-
-    kind: Kind
-    number: float | None = None  #: authors; or the comments behind a date; or a lone count
-    month: int = 0
-    day: int = 0
-    year: int | None = None
-
-
-def mark(line: str) -> Mark | None:
-    """Return what a line says if it is no prose."""
-    text = line.strip()
-    if len(text) > 200:
-        return None
-    if text == "·":
-        return Mark(kind=Kind.DOT)
-    if text.casefold() in NAVIGATION or BYLINE.fullmatch(text):
-        return Mark(kind=Kind.NAVIGATION)
-    if found := AUTHORS.fullmatch(text):
-        return Mark(kind=Kind.AUTHORS, number=float(found[1].replace(",", "")))
-    if (found := DATE.fullmatch(text)) and found["month"] in MONTHS:
-        return Mark(
-            kind=Kind.DATE,
-            number=figure(found["linked"] or found["comments"]),
-            month=MONTHS[found["month"]],
-            day=int(found["day"]),
-            year=int(found["year"]) if found["year"] else None,
-        )
-    if found := COUNT.fullmatch(text):
-        return Mark(kind=Kind.COUNT, number=figure(found["number"]))
-    return None
-
-
-def figure(text: str | None) -> float | None:
-    """Return the number in `3.29k`, `110k`, `1,204`; `-` is none at all, which is 0."""
-    if not text:
-        return None
-    if text == "-":
-        return 0.0
-    text = text.replace(",", "")
-    scale = {"k": 1e3, "m": 1e6}.get(text[-1].casefold(), 1.0)
-    try:
-        return round(float(text.rstrip("kKmM")) * scale)
-    except ValueError:
-        return None
 
 
 def urls_in(text: str) -> tuple[str, ...]:
@@ -152,15 +60,19 @@ def survey(source: Source) -> Page:
     dateline, newest = None, 0
     before = None
     for number, line, fault in source.lines():
-        if fault or len(line) > 200 or not (found := mark(line)):
+        found = () if fault or len(line) > 200 else marks(line)
+        if not found:
             before = None if line.strip() else before
             continue
-        if found.kind is Kind.DATE:
-            newest = max(newest, found.year or 0)
-            is_header = before is not Kind.DOT and number <= PREAMBLE and not line.lstrip().startswith("·")
-            if dateline is None and is_header and before is not Kind.AUTHORS:
-                dateline = found
-        before = found.kind
+        for one in found:
+            if one.kind is Kind.DATE:
+                newest = max(newest, one.year or 0)
+                is_header = (
+                    before not in (Kind.DOT, Kind.AUTHORS) and number <= PREAMBLE and not one.is_labelled
+                )
+                if dateline is None and is_header and len(found) == 1:
+                    dateline = one
+            before = one.kind
     return page_of(source, dateline, newest)
 
 
@@ -245,16 +157,44 @@ def bounded(source: Source) -> Iterator[tuple[int, str, str]]:
             yield number, line, fault
 
 
+def unadorned(title: str) -> str:
+    """Return a title without the sign that a copy put in front of it."""
+    sign, _, rest = title.partition(" ")
+    is_sign = sign and all(
+        unicodedata.category(char) in ("So", "Mn", "Cf") or char in "•▪►‣◦" for char in sign
+    )
+    return rest.strip() if is_sign and rest.strip() else title
+
+
+def unnumbered(title: str, expected: int) -> tuple[str, int]:
+    """Return a title without its number, if the titles of the page are numbered, and the next number."""
+    found = NUMBERED.fullmatch(title)
+    if found is None or int(found[1] or found[2]) != expected:
+        return title, expected
+    return found[3], expected + 1
+
+
 def title_line(line: str) -> str:
     """Return a first title without the button's caption that some copies glue to it."""
     return line.removeprefix("Subscribe") if re.match(r"Subscribe[^\sr]", line) else line
 
 
 def numbered(source: Source) -> Iterator[tuple[int, str, str]]:
-    """Yield the lines of a page; a lone button caption is taken off the first title."""
+    """Yield the lines of a page from its own first words on; a lone button caption is taken off the first title."""
     after_caption = False
+    first = beginning(source.head)
     for number, line, fault in bounded(source):
+        if number < first:
+            continue
         text = title_line(line) if after_caption else line
         if line.strip():
             after_caption = number < PREAMBLE and line.startswith("Get trending papers")
         yield number, text, fault
+
+
+def beginning(head: str) -> int:
+    """Return the line at which a page begins, after the menus of its site."""
+    lines = head.splitlines()[:PREAMBLE]
+    return next(
+        (number for number, line in enumerate(lines, 1) if line.strip().startswith("Get trending papers")), 1
+    )

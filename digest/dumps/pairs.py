@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator
 
 from digest.dumps import page
 from digest.dumps.blocks import LONGEST_TITLE, Fault, Text, Unit, link, papers
+from digest.dumps.marks import marks
 from digest.dumps.reading import Header, Items, Source
 
 NAME = "pairs"
@@ -34,7 +35,9 @@ def units(lines: Iterable[tuple[int, str, str]]) -> Iterator[Unit]:
     for number, line, fault in lines:
         if fault:
             yield Fault(line=number, reason=fault)
-        elif found := page.mark(line) or link(line):
-            yield found
+        elif found := marks(line):
+            yield from found
+        elif address := link(line):
+            yield address
         elif text := line.strip():
             yield Text(line=number, lines=(text,))

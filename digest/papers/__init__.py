@@ -104,7 +104,12 @@ def fold(text: str) -> str:
     if text.isascii():
         return text.casefold()
     decomposed = unicodedata.normalize("NFKD", text).casefold().translate(UNDECOMPOSED)
-    return "".join(char for char in decomposed if not unicodedata.combining(char))
+    return "".join(char for char in decomposed if not is_unspoken(char))
+
+
+def is_unspoken(char: str) -> bool:
+    """Return whether a character is an accent, or cannot be seen: soft hyphens, joiners, marks of direction."""
+    return unicodedata.combining(char) > 0 or unicodedata.category(char) == "Cf"
 
 
 def title_key(title: str) -> str:

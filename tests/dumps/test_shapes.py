@@ -1,0 +1,249 @@
+"""Pages of papers in shapes nobody showed us: other menus, figures, dates, bullets and line ends, the same papers.
+
+Every shape tells of the same three invented papers, and must be read as these three and nothing else.
+"""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Callable
+from datetime import date
+
+import pytest
+
+from digest.papers import Record, title_key
+from tests.dumps import abstract, items
+
+TITLES = (
+    "Tidal Sorting of Loose Gravel",
+    "Kites That Steer Themselves: A Field Study",
+    "What Owls Hear in the Rain?",
+)
+ABSTRACTS = tuple(abstract(subject) for subject in ("gravel", "kites", "owls"))
+IDS = ("2611.01234", "2611.01235", "2506.01236")
+AUTHORS = (5, 1, 12)
+UPVOTES = ("42", "3.29k", "-")
+COMMENTS = (3, 0, 1)
+DAYS = (date(2026, 11, 3), date(2025, 6, 3), date(2026, 11, 12))
+PRINTED = ("Nov 3, 2026", "Jun 3, 2025", "Nov 12, 2026")
+YEARLESS = ("Nov 3", "Jun 3, 2025", "Nov 12")
+
+INBOX = "Get trending papers in your email inbox!\n\n"
+TOP = f"new\n\n{INBOX}Subscribe\n\nDaily Papers\n\nbyAK and the research community\n\nNov 19\n\n"
+
+Shape = Callable[[int], str]
+
+
+def wrapped(text: str, width: int = 76) -> str:
+    return "\n".join(textwrap.wrap(text, width))
+
+
+def page(top: str, paper: Shape, *, between: str = "\n\n", bottom: str = "\n") -> str:
+    return top + between.join(paper(number) for number in range(3)) + bottom
+
+
+MENU = "Hugging Face's logo Hugging Face\n\nModels\n\nBuckets new\n\nDocs\n\nWhat is this?\n\nPricing\n\nLog In\n\n"
+FOOTER = "\n\nPrevious\n\n1\n\n2\n\n...\n\n100\n\nNext\n\nSystem theme\n\nCompany\n\n© Hugging Face\n\nTOS\n\nCareers\n"
+BOUND = str.maketrans({" ": "\N{NO-BREAK SPACE}"})
+
+
+def meta(number: int, printed: tuple[str, ...] = PRINTED) -> str:
+    return f"  • {AUTHORS[number]} authors\n·\n{printed[number]}"
+
+
+def twice(number: int) -> str:
+    who = ("ada", "Kenji Ito", "lind99")[number]
+    return (
+        f"Submitted by\n\n{who}\n\n{TITLES[number]}\n\n{ABSTRACTS[number]}\n\n{AUTHORS[number]} authors\n\n·\n\n"
+        f"Published on {PRINTED[number]}\n\nUpvote\n\n{UPVOTES[number]}"
+    )
+
+
+#: By name: the page, and which figures it tells of.
+SHAPES: dict[str, tuple[str, str]] = {
+    "menus around, upvotes before the title": (
+        page(
+            MENU + TOP,
+            lambda n: f"Upvote\n\n{UPVOTES[n]}\n\n{TITLES[n]}\n\n{ABSTRACTS[n]}\n\n{meta(n, YEARLESS)}",
+            bottom=FOOTER,
+        ),
+        "upvotes",
+    ),
+    "upvotes and stars after the date": (
+        page(
+            "Trending Papers\n\n" + INBOX,
+            lambda n: (
+                f"{TITLES[n]}\n\n{ABSTRACTS[n]}\n\n• {AUTHORS[n]} authors\n\n· Published on {PRINTED[n]}\n\n"
+                f"Upvote\n\n{UPVOTES[n]}\n\nGitHub 1.5k arXiv Page"
+            ),
+        ),
+        "upvotes stars",
+    ),
+    "a numbered list": (
+        page(
+            "Trending Papers\n\n" + INBOX,
+            lambda n: f"{n + 1}. {TITLES[n]}\n\n{ABSTRACTS[n]}\n\n{AUTHORS[n]} authors · {PRINTED[n]}",
+        ),
+        "",
+    ),
+    "a numbered list in Markdown": (
+        page(
+            "# Daily Papers\n\n" + INBOX,
+            lambda n: (
+                f"{n + 1}. **[{TITLES[n]}](https://huggingface.co/papers/{IDS[n]})** ({UPVOTES[n]} upvotes)\n\n"
+                f"   {ABSTRACTS[n]}\n\n   {AUTHORS[n]} authors · {DAYS[n]:%d %B %Y}"
+            ).replace("(- upvotes)", "(0 upvotes)"),
+        ),
+        "upvotes ids",
+    ),
+    "Windows line ends, no-break spaces, wrapped abstracts": (
+        page(
+            TOP.replace("Nov 19", "Nov\N{NO-BREAK SPACE}19"),
+            lambda n: f"{TITLES[n]}\n\n{wrapped(ABSTRACTS[n])}\n\n{meta(n, YEARLESS).translate(BOUND)}",
+        ).replace("\n", "\r\n"),
+        "",
+    ),
+    "emoji bullets": (
+        page(
+            "Trending Papers\n\n" + INBOX,
+            lambda n: (
+                f"📄 {TITLES[n]}\n\n{ABSTRACTS[n]}\n\n👥 {AUTHORS[n]} authors\n📅 {PRINTED[n]}\n"
+                f"👍 {UPVOTES[n].replace('-', '0')}\n💬 {COMMENTS[n]}\n⭐ 1.5k"
+            ),
+        ),
+        "upvotes comments stars",
+    ),
+    "dates in other spellings": (
+        page(
+            TOP.replace("Nov 19", "2026-11-19"),
+            lambda n: (
+                f"{TITLES[n]}\n\n{ABSTRACTS[n]}\n\n• {AUTHORS[n]} authors\n\n·\n\n"
+                + ("2026-11-03", "3rd June 2025", "Published on November 12th, 2026")[n]
+            ),
+        ),
+        "",
+    ),
+    "all figures on one line": (
+        page(
+            TOP,
+            lambda n: (
+                f"{TITLES[n]}\n\n{ABSTRACTS[n]}\n\n{AUTHORS[n]} authors · {YEARLESS[n]}"
+                f" · {UPVOTES[n].replace('-', '0')} upvotes · {COMMENTS[n]} comments"
+            ),
+        ),
+        "upvotes comments",
+    ),
+    "titles in bold, no headings": (
+        page(
+            "# Daily Papers\n\n" + INBOX,
+            lambda n: (
+                f"**[{TITLES[n]}](https://huggingface.co/papers/{IDS[n]})**\n\n{wrapped(ABSTRACTS[n])}\n\n"
+                f"*{AUTHORS[n]} authors* · *{PRINTED[n]}*"
+            ),
+        ),
+        "ids",
+    ),
+    "numbered headings, figures between bars": (
+        page(
+            "# Trending Papers\n\n" + INBOX,
+            lambda n: (
+                f"#### {n + 1}. {TITLES[n]}\n\n{wrapped(ABSTRACTS[n], 60)}\n\n"
+                f"{AUTHORS[n]} authors | {PRINTED[n]} | ▲ {UPVOTES[n].replace('-', '0')} | ⭐ 1.5k"
+            ),
+        ),
+        "upvotes stars",
+    ),
+    "abstracts as quotations, figures as a list": (
+        page(
+            "## Daily Papers\n\n" + INBOX,
+            lambda n: (
+                f"### [{TITLES[n]}](https://huggingface.co/papers/{IDS[n]})\n\n> {ABSTRACTS[n]}\n\n"
+                f"- **Authors:** {AUTHORS[n]} authors\n- **Published:** {PRINTED[n]}\n"
+                f"- **Upvotes:** {UPVOTES[n].replace('-', '0')}\n- **Comments:** {COMMENTS[n]}"
+            ),
+        ),
+        "upvotes comments ids",
+    ),
+    "lines by turns, CRLF, one line of figures": (
+        page(
+            f"{INBOX.strip()}\nSubscribe",
+            lambda n: (
+                f"{TITLES[n]}\n{ABSTRACTS[n]}\n{AUTHORS[n]} authors · {YEARLESS[n]} · {COMMENTS[n]} comments"
+            ),
+            between="\n",
+        ).replace("\n", "\r\n"),
+        "comments",
+    ),
+    "every paper twice, with who submitted it": (
+        page("Trending Papers\n\n" + INBOX, twice) + "\n" + page("", twice),
+        "upvotes",
+    ),
+    "tabs and blanks at both ends": (
+        page(
+            TOP,
+            lambda n: (
+                f"\t{TITLES[n]}  \n \n\t{ABSTRACTS[n]}\t\n\t\n  • {AUTHORS[n]} authors \n · \n{YEARLESS[n]} "
+            ),
+        ),
+        "",
+    ),
+}
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+def test_the_same_three_papers_come_out_of_every_shape(shape: str) -> None:
+    content, told = SHAPES[shape]
+
+    found = items(content)
+
+    assert [item for item in found if not isinstance(item, Record)] == []
+    papers = [item for item in found if isinstance(item, Record)]
+    assert [paper.title for paper in papers] == list(TITLES)
+    assert [paper.abstract for paper in papers] == list(ABSTRACTS)
+    assert [paper.n_authors for paper in papers] == list(AUTHORS)
+    assert [paper.published for paper in papers] == list(DAYS)
+    assert [paper.position for paper in papers] == [1, 2, 3]
+    figures = {
+        "upvotes": [42.0, 3290.0, 0.0],
+        "comments": [float(number) for number in COMMENTS],
+        "stars": [1500.0] * 3,
+    }
+    for name, values in figures.items():
+        expected = values if name in told else [None] * 3
+        assert [paper.signals.get(name) for paper in papers] == expected, name
+    if "ids" in told:
+        assert [paper.ids for paper in papers] == [{"arxiv": number} for number in IDS]
+
+
+def test_a_name_before_the_date_is_an_organisation_on_one_line_too() -> None:
+    found = items(
+        page(TOP, lambda n: f"{TITLES[n]}\n\n{ABSTRACTS[n]}\n\ngravelworks Gravel Works · {YEARLESS[n]}")
+    )
+
+    assert [
+        (item.organization.handle, item.organization.name, item.published)
+        for item in found
+        if isinstance(item, Record) and item.organization
+    ] == [("gravelworks", "Gravel Works", day) for day in DAYS]
+
+
+@pytest.mark.parametrize(
+    "title",
+    [
+        "3 Questions about Kites",
+        "2. Order Logic of Owls",
+        "Upvote or Not",
+        "A | B Testing of Gravel",
+        "May 2026 Floods",
+    ],
+)
+def test_a_title_that_looks_like_a_figure_is_a_title(title: str) -> None:
+    found = items(page(TOP, lambda n: f"{(TITLES[0], title, TITLES[2])[n]}\n\n{ABSTRACTS[n]}\n\n{meta(n)}"))
+
+    assert [item.title for item in found if isinstance(item, Record)] == [TITLES[0], title, TITLES[2]]
+
+
+def test_hyphens_that_cannot_be_seen_or_broken_make_no_other_title() -> None:
+    soft, joined = "\N{SOFT HYPHEN}", "\N{NON-BREAKING HYPHEN}"
+
+    assert title_key(f"Self{joined}Steer{soft}ing Ki{soft}tes") == title_key("Self-Steering Kites")
