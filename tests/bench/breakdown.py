@@ -13,7 +13,7 @@ import signal
 import sys
 import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from types import FrameType
 from typing import Any
@@ -22,7 +22,7 @@ from celery.signals import task_postrun, task_prerun
 
 COMMAND = (sys.executable, "-m", "tests.bench.breakdown")
 BETWEEN = 0.01  #: seconds from look to look: some thousandths of the worker's time
-OTHER = "other"
+OTHER, IDLE = "other", "between tasks"
 
 #: What a function does, by module: the innermost of them on the stack says where the worker is.
 STEPS: dict[str, dict[str, str]] = {
@@ -118,13 +118,16 @@ def main() -> int:
 # ── afterwards ──────────────────────────────────────────────────────────────────────────────────
 
 
-def tell(folder: Path, mails: int) -> None:
-    """Print what the workers of a data directory did for one digest, in microseconds."""
+def tell(folder: Path, mails: int, spans: Mapping[str, float]) -> None:
+    """Print what the workers of a data directory did for one digest, in microseconds.
+
+    `spans` are the seconds that all workers together had for publishing and for delivering.
+    """
     clock, processor = seen(folder, "clock"), seen(folder, "processor")
-    for what in dict.fromkeys(TASKS.values()):
+    for what, span in spans.items():
         rows = sorted(steps(clock, what).items(), key=lambda row: -row[1])
-        total = sum(took for _, took in rows)
-        print(f"   {what}: {total / mails * 1e6:,.1f} µs of a worker for one digest")
+        rows.append((IDLE, max(span - sum(took for _, took in rows), 0.0)))
+        print(f"   {what}: {span / mails * 1e6:,.1f} µs of a worker for one digest")
         print(f"      {'':20} {'by the clock':>12} {'working':>8} {'at SQL':>8}")
         for step, took in rows:
             worked, at_sql = steps(processor, what)[step], steps(clock, what, "SQL")[step]
