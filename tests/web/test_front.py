@@ -7,9 +7,10 @@ from datetime import timedelta
 import pytest
 from sqlalchemy import update
 
-from digest import bounces, db
+from digest import bounces, db, subscriptions
 from digest.bounces import Reason
 from digest.model import DumpRow, PaperRow, SubscriberState
+from digest.topics import packs
 from digest.web import limits
 from tests.web.conftest import opened, settings_for
 
@@ -121,6 +122,28 @@ def test_a_wrong_filter_has_a_caret_under_the_mistake_and_both_fields_kept(door)
     assert "^" in answer.text
     assert 'value="ada@uni.edu"' in answer.text
     assert 'value="robot* AND (arm"' in answer.text
+
+
+@pytest.mark.parametrize("written", ["title:quiet", "like:{}", "use:lab/quiet", "use:lab ANDNOT loud"])
+def test_any_filter_can_be_tried_before_it_is_asked_for(door, papers, now, written):
+    with door.writing() as session:
+        pack = packs.read("pack: lab\n\nquiet = title:quiet\n")
+        subscriptions.publish(session, door.site, pack, effect=lambda *_: {}, now=now)
+        session.commit()
+
+    answer = door.ask("", filter=written.format(papers[5]), do="try")
+
+    assert answer.status_code == 200
+    assert "About 10 a day (busiest 10), from 1 day" in answer.text
+
+
+@pytest.mark.parametrize(
+    ("written", "said"), [("like:99999", "There is no paper"), ("use:lub/x", "There is no pack lub.")]
+)
+def test_what_cannot_be_tried_is_pointed_at(door, papers, written, said):
+    answer = door.ask("", filter=written, do="try")
+
+    assert (answer.status_code, said in answer.text, "^" in answer.text) == (422, True, True)
 
 
 def test_a_robot_that_fills_every_field_is_thanked_and_ignored(door):

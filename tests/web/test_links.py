@@ -168,6 +168,16 @@ def test_each_topic_says_what_it_would_have_brought(door, papers, manage_path):
     assert "About 10 a day (busiest 10), from 1 day" in door.client.get(manage_path).text
 
 
+def test_a_topic_like_a_paper_can_be_saved_and_looked_at_again(door, papers, manage_path):
+    wanted = {"name": ["Like"], "filter": [f"like:{papers[5]} ANDNOT loud"]}
+
+    saved = door.client.post(manage_path, data=form() | wanted)
+
+    page = door.client.get(saved.headers["location"]).text
+    assert f'value="like:{papers[5]} ANDNOT loud"' in page
+    assert "About 10 a day (busiest 10), from 1 day" in page
+
+
 def test_mistakes_stand_beside_their_fields_what_was_typed_stays_and_nothing_is_saved(
     door, manage_path, alice
 ):
