@@ -279,6 +279,10 @@ class Subscriber(Base):
     cut_at: Mapped[datetime | None] = mapped_column(UtcDateTime)  #: papers up to here were considered
     cut_paper_id: Mapped[int | None] = mapped_column(BigKey)  #: and, for late dumps, up to this paper
     heard_at: Mapped[datetime | None] = mapped_column(UtcDateTime)  #: when we last had something to say
+    full_in_a_row: Mapped[str | None] = mapped_column(
+        String(50)
+    )  #: for each topic, in order: digests in a row, up to three, that had no room for all of it
+    offered_at: Mapped[datetime | None] = mapped_column(UtcDateTime)  #: when a narrower topic was offered
     created_at: Mapped[datetime] = mapped_column(UtcDateTime)
     confirmed_at: Mapped[datetime | None] = mapped_column(UtcDateTime)
     left_at: Mapped[datetime | None] = mapped_column(UtcDateTime)  #: an unsubscribe can be undone for a while
