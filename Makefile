@@ -21,7 +21,7 @@ test: dev  ## Run every test, on SQLite and on real PostgreSQL and Redis servers
 judge: dev  ## Ask independent judges: browser, axe, HTML checker, spam filters, mailauth, caniemail (JUDGE=full for all)
 	JUDGE="$${JUDGE:-short}" $(BIN)/python -m pytest -m judge tests/judge $(ARGS)
 
-chaos: dev  ## Kill workers at random instants for a minute and count what arrives
+chaos: dev  ## Break everything a delivery stands on, for a quarter of an hour, and count what arrives
 	$(BIN)/python -m tests.chaos $(ARGS)
 
 bench: dev  ## Measure speed and memory (ARGS="--full" for the large sizes, or a name)

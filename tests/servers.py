@@ -17,8 +17,9 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass, field
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -41,7 +42,16 @@ class NoServer(Exception):
 @contextmanager
 def postgres(*settings: str) -> Iterator[str]:
     """Run a PostgreSQL of our own, a careless one unless told, and yield the URL of its `postgres` database."""
-    with tempfile.TemporaryDirectory(prefix="digest-postgres-", ignore_cleanup_errors=True) as name:
+    with cluster(*settings) as server:
+        yield server.url
+
+
+@contextmanager
+def cluster(*settings: str, where: Path | None = None, wal_segment: int = 16) -> Iterator[Server]:
+    """Run a PostgreSQL that can be ended and started again, below `where` if it is told."""
+    with tempfile.TemporaryDirectory(
+        prefix="digest-postgres-", ignore_cleanup_errors=True, dir=where
+    ) as name:
         folder = Path(name)
         folder.chmod(0o755)
         owner = unprivileged()
@@ -51,15 +61,21 @@ def postgres(*settings: str) -> Iterator[str]:
         if owner:
             os.chown(data, owner.pw_uid, owner.pw_gid)
         initdb = [str(programs / "initdb"), "-D", str(data), "-U", "postgres", "-A", "trust", "-E", "UTF8"]
-        initdb += ["--no-locale", "--no-sync", "--no-instructions"]
+        initdb += ["--no-locale", "--no-sync", "--no-instructions", f"--wal-segsize={wal_segment}"]
         subprocess.run(initdb, check=True, stdout=subprocess.DEVNULL, cwd="/", **as_user(owner))
         port = free_port()
         options = [part for setting in settings or CARELESS for part in ("-c", setting)]
         command = [str(programs / "postgres"), "-D", str(data), "-k", str(data), "-h", "127.0.0.1"]
         command += ["-p", str(port), *options]
-        with running(command, stop=signal.SIGINT, log=folder / "log", **as_user(owner)) as server:
-            wait_for_postgres(server, data, folder / "log")
-            yield f"postgresql+psycopg://postgres@127.0.0.1:{port}/postgres"
+        server = Server(
+            url=f"postgresql+psycopg://postgres@127.0.0.1:{port}/postgres",
+            command=command,
+            log=folder / "log",
+            answers=lambda: takes_connections(data, server),
+            options=as_user(owner),
+        )
+        with started(server, stop=signal.SIGINT):
+            yield server
 
 
 def postgres_programs() -> Path:
@@ -104,10 +120,13 @@ def reachable(programs: Path, folder: Path, owner: pwd.struct_passwd | None) -> 
     return copy / programs.parent.name / programs.name
 
 
-def wait_for_postgres(server: subprocess.Popen[bytes], data: Path, log: Path) -> None:
-    """Wait until the server says in its pid file that it takes connections."""
-    pid_file = data / "postmaster.pid"
-    await_true(server, log, lambda: pid_file.exists() and b"ready" in pid_file.read_bytes())
+def takes_connections(data: Path, server: Server) -> bool:
+    """Return whether it says in its pid file that it does; one that died may have left its own there."""
+    try:
+        told = (data / "postmaster.pid").read_text().splitlines()
+    except OSError:
+        return False
+    return bool(server.process) and told[:1] == [str(server.process.pid)] and told[-1].strip() == "ready"
 
 
 # ── Redis and Valkey ────────────────────────────────────────────────────────────────────────────
@@ -142,7 +161,14 @@ def valkey_program() -> Path:
 
 @contextmanager
 def broker(program: Path) -> Iterator[str]:
-    """Run a Redis-compatible server on a free loopback port, in memory only."""
+    """Run a Redis-compatible server on a free loopback port, in memory only, and yield its URL."""
+    with mortal_broker(program) as server:
+        yield server.url
+
+
+@contextmanager
+def mortal_broker(program: Path) -> Iterator[Server]:
+    """Run one that can be ended and started again, without a memory of what it knew."""
     with tempfile.TemporaryDirectory(prefix="digest-broker-", ignore_cleanup_errors=True) as name:
         folder, port = Path(name), free_port()
         command = [
@@ -157,9 +183,14 @@ def broker(program: Path) -> Iterator[str]:
             "no",
         ]
         command += ["--dir", name]
-        with running(command, stop=signal.SIGTERM, log=folder / "log") as server:
-            await_true(server, folder / "log", lambda: answers_ping(port))
-            yield f"redis://127.0.0.1:{port}/0"
+        server = Server(
+            url=f"redis://127.0.0.1:{port}/0",
+            command=command,
+            log=folder / "log",
+            answers=lambda: answers_ping(port),
+        )
+        with started(server, stop=signal.SIGTERM):
+            yield server
 
 
 def answers_ping(port: int) -> bool:
@@ -175,29 +206,55 @@ def answers_ping(port: int) -> bool:
 # ── processes ───────────────────────────────────────────────────────────────────────────────────
 
 
+@dataclass(kw_only=True)
+class Server:
+    """A server of ours: it ends when we do, the kernel sees to that; a test may end it earlier."""
+
+    url: str
+    command: Sequence[str]
+    log: Path
+    answers: Callable[[], bool]
+    options: Mapping[str, Any] = field(default_factory=dict)
+    process: subprocess.Popen[bytes] | None = None
+
+    def start(self) -> None:
+        """Start it, and wait until it answers."""
+        with self.log.open("ab") as output:
+            self.process = subprocess.Popen(
+                self.command,
+                stdout=output,
+                stderr=subprocess.STDOUT,
+                cwd="/",
+                preexec_fn=die_with_parent,  # noqa: PLW1509  (one system call, looked up before the fork)
+                **self.options,
+            )
+        await_true(self.process, self.log, self.answers)
+
+    def tell(self, how: signal.Signals) -> None:
+        """Send it a signal."""
+        if self.process and self.process.poll() is None:
+            self.process.send_signal(how)
+
+    def end(self, how: signal.Signals) -> None:
+        """End it with a signal; one that does not listen is killed."""
+        self.tell(how)
+        if self.process:
+            try:
+                self.process.wait(timeout=10)
+            except subprocess.TimeoutExpired:
+                self.process.kill()
+                self.process.wait()
+
+
 @contextmanager
-def running(
-    command: Sequence[str], *, stop: signal.Signals, log: Path, **options: Any
-) -> Iterator[subprocess.Popen[bytes]]:
-    """Run a program until the block ends, or until we die: the kernel sees to that."""
-    with log.open("wb") as output:
-        process = subprocess.Popen(
-            command,
-            stdout=output,
-            stderr=subprocess.STDOUT,
-            cwd="/",
-            preexec_fn=die_with_parent,  # noqa: PLW1509  (one system call, looked up before the fork)
-            **options,
-        )
+def started(server: Server, *, stop: signal.Signals) -> Iterator[Server]:
+    """Run a server until the block ends."""
     try:
-        yield process
+        server.start()
+        yield server
     finally:
-        process.send_signal(stop)
-        try:
-            process.wait(timeout=10)
-        except subprocess.TimeoutExpired:
-            process.kill()
-            process.wait()
+        server.tell(signal.SIGCONT)
+        server.end(stop)
 
 
 def die_with_parent() -> None:

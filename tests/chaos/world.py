@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
-import json
+import multiprocessing
 import os
 import random
 import signal
 import sqlite3
-import subprocess
-import sys
+import ssl
+import tempfile
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
-from contextlib import closing, contextmanager, suppress
+from contextlib import closing, contextmanager, nullcontext
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
-from typing import Any
+from multiprocessing.context import ForkServerProcess
+from pathlib import Path
+from typing import Any, Protocol
 
 from sqlalchemy import Engine, select
 
@@ -24,19 +26,33 @@ from digest.editions import Schedule
 from digest.model import Delivery, DeliveryState, Shown, Subscriber, SubscriberState
 from digest.rendering import Templates
 from digest.settings import templates_dir
-from tests.chaos.worker import LEASE, SITE
+from digest.transport.smtp import Server
+from tests import certificates
+from tests.chaos.worker import LEASE, SITE, Orders, work
 from tests.conftest import ROOT
 from tests.faulty import Fault, FaultyServer, faulty_server
 
 #: How a worker that knows nothing of an opt-out may still write: what it had begun when that was committed.
 BEGUN = timedelta(seconds=4)
 
-RCPT_FAULTS = [
-    Fault.RCPT_421, Fault.RCPT_450, Fault.RCPT_550_BUT_354, Fault.DATA_451, Fault.MIDDLE_DROP, Fault.DOT_421,
-    Fault.DOT_451, Fault.DOT_DROP, Fault.DOT_RESET, Fault.DOT_HANG, Fault.DOT_LOSE, Fault.NONSENSE, Fault.TRICKLE,
-    Fault.QUIT_421, Fault.RCPT_550, Fault.DOT_552,
-]  # fmt: skip
-MAIL_FAULTS = [Fault.MAIL_421, Fault.MAIL_451, Fault.MAIL_530]
+#: One process that has everything loaded makes all workers: they start in milliseconds.
+NURSERY = multiprocessing.get_context("forkserver")
+NURSERY.set_forkserver_preload(["tests.chaos.worker"])
+
+GREETING_FAULTS = [fault for fault in Fault if fault.stage in {"BANNER", "HELLO", "TLS"}]
+MAIL_FAULTS = [fault for fault in Fault if fault.stage == "MAIL"]
+RCPT_FAULTS = [fault for fault in Fault if fault not in {*GREETING_FAULTS, *MAIL_FAULTS}]
+
+
+class Plan(Protocol):
+    """How a mail server fails, and how often it has."""
+
+    is_calm: bool
+    met: Counter[str]
+
+    def fault(self, faults: list[Fault]) -> Fault | None:
+        """Return what of these happens now."""
+        ...
 
 
 @dataclass
@@ -48,16 +64,30 @@ class Unruly:
     is_calm: bool = False
     met: Counter[str] = field(default_factory=Counter)
 
-    def at_rcpt(self, _recipient: str) -> Fault | None:
-        return self.fault(RCPT_FAULTS, self.rate)
-
-    def at_mail(self) -> Fault | None:
-        return self.fault(MAIL_FAULTS, self.rate / 10)
-
-    def fault(self, faults: list[Fault], rate: float) -> Fault | None:
+    def fault(self, faults: list[Fault]) -> Fault | None:
+        rate = self.rate if faults is RCPT_FAULTS else self.rate / 10  # before RCPT it meets a whole window
         if self.is_calm or self.chance.random() >= rate:
             return None
         fault = self.chance.choice(faults)
+        self.met[fault] += 1
+        return fault
+
+
+@dataclass
+class Exhaustive:
+    """A plan that fails in every way there is, once; in between it takes every second letter."""
+
+    left: set[Fault] = field(default_factory=lambda: set(Fault))
+    is_calm: bool = False
+    met: Counter[str] = field(default_factory=Counter)
+    letters: int = 0
+
+    def fault(self, faults: list[Fault]) -> Fault | None:
+        self.letters += faults is RCPT_FAULTS
+        fault = next((each for each in faults if each in self.left), None)
+        if self.is_calm or fault is None or (faults is RCPT_FAULTS and self.letters % 2):
+            return None
+        self.left.discard(fault)
         self.met[fault] += 1
         return fault
 
@@ -68,10 +98,11 @@ class World:
 
     engine: Engine
     server: FaultyServer
-    plan: Unruly
+    plan: Plan
     window: int
     mutant: str = ""
-    workers: list[subprocess.Popen[bytes]] = field(default_factory=list)
+    cafile: str | None = None  #: mail travels inside TLS
+    workers: list[ForkServerProcess] = field(default_factory=list)
     kills: int = 0
     freezes: int = 0
     outages: int = 0  #: of the database
@@ -79,49 +110,58 @@ class World:
 
     # ── workers ─────────────────────────────────────────────────────────────────────────────────
 
-    def start(self, **details: Any) -> subprocess.Popen[bytes]:
+    def start(self, **details: Any) -> ForkServerProcess:
         """Start a worker."""
-        told = {
-            "database": self.engine.url.render_as_string(hide_password=False),
-            "port": self.server.port,
-            "window": self.window,
-            "mutant": self.mutant,
-            **details,
-        }
-        worker = subprocess.Popen(
-            [sys.executable, "-m", "tests.chaos.worker", json.dumps(told)], cwd=ROOT, stdin=subprocess.PIPE
-        )
+        there = Server(
+            scheme="smtp", host="localhost", port=self.server.port,
+            starttls=bool(self.cafile), cafile=self.cafile,
+        )  # fmt: skip
+        url = self.engine.url.render_as_string(hide_password=False)
+        told = Orders(database=url, server=there, window=self.window, mutant=self.mutant, **details)
+        worker = NURSERY.Process(target=work, args=(told,), daemon=True)
+        worker.start()
         self.workers.append(worker)
         return worker
 
-    def kill(self, worker: subprocess.Popen[bytes]) -> None:
+    def staff(self, number: int, **details: Any) -> None:
+        """See to it that so many workers are at work."""
+        for worker in [each for each in self.workers if not each.is_alive()]:
+            self.forget(worker)
+        while len(self.workers) < number:
+            self.start(**details)
+
+    def ends(self, worker: ForkServerProcess, *, seconds: float = 60) -> int | None:
+        """Wait for a worker's end and return its exit code."""
+        worker.join(seconds)
+        assert not worker.is_alive(), "a worker did not come to its end"
+        self.workers.remove(worker)
+        return worker.exitcode
+
+    def kill(self, worker: ForkServerProcess) -> None:
         """End a worker as a power cut would."""
-        self.kills += worker.poll() is None
+        self.kills += worker.is_alive()
         worker.kill()
         self.forget(worker)
 
-    def forget(self, worker: subprocess.Popen[bytes]) -> None:
-        worker.wait()
-        if worker.stdin:
-            with suppress(BrokenPipeError):
-                worker.stdin.close()
+    def forget(self, worker: ForkServerProcess) -> None:
+        worker.join()
         self.workers.remove(worker)
 
-    def freeze(self, worker: subprocess.Popen[bytes], seconds: float) -> None:
+    def freeze(self, worker: ForkServerProcess, seconds: float) -> None:
         """Stop a worker for longer than its lease, then let it go on as if nothing had been."""
+        if not worker.is_alive() or worker.pid is None:
+            return
         self.freezes += 1
         os.kill(worker.pid, signal.SIGSTOP)
         time.sleep(seconds)
         os.kill(worker.pid, signal.SIGCONT)
 
-    def drain(self, *, seconds: float = 90) -> None:
-        """Let the workers that are left finish in peace."""
+    def drain(self, *, seconds: float = 60, **details: Any) -> None:
+        """Let a last worker finish in peace."""
         self.plan.is_calm = True
         for worker in list(self.workers):
             self.kill(worker)
-        last = self.start(drain=True)
-        last.wait(timeout=seconds)
-        self.forget(last)
+        assert self.ends(self.start(drains=True, **details), seconds=seconds) == 0
 
     # ── the database ────────────────────────────────────────────────────────────────────────────
 
@@ -190,23 +230,51 @@ TERMINAL = {
 
 @contextmanager
 def world(
-    database: str, *, seed: int, readers: int, window: int, rate: float, mutant: str = ""
+    database: str,
+    *,
+    seed: int,
+    readers: int,
+    window: int,
+    rate: float = 0,
+    plan: Plan | None = None,
+    mutant: str = "",
+    is_secret: bool = False,
 ) -> Iterator[World]:
     """Yield a world in which everybody's digest is published and nothing is sent."""
     engine = db.connect(database)
-    plan = Unruly(random.Random(seed), rate)
+    plan = plan or Unruly(random.Random(seed), rate)
     publish(engine, readers)
-    offers = ("PIPELINING", "8BITMIME") if seed % 3 else ("8BITMIME",)
-    server = FaultyServer(plan=plan.at_rcpt, mail_plan=plan.at_mail, offers=offers, hang_seconds=1)
-    with faulty_server(server):
-        made = World(engine=engine, server=server, plan=plan, window=window, mutant=mutant)
+    server = FaultyServer(
+        plan=lambda _recipient: plan.fault(RCPT_FAULTS),
+        mail_plan=lambda: plan.fault(MAIL_FAULTS),
+        greeting_plan=lambda: plan.fault(GREETING_FAULTS if is_secret else IN_CLEAR),
+        offers=("PIPELINING", "8BITMIME") if seed % 3 else ("8BITMIME",),
+        hang_seconds=1,
+    )
+    with certified(server) if is_secret else nullcontext() as cafile, faulty_server(server):
+        made = World(engine=engine, server=server, plan=plan, window=window, mutant=mutant, cafile=cafile)
         try:
             yield made
         finally:
             for worker in list(made.workers):
-                worker.send_signal(signal.SIGCONT)
+                if worker.pid and worker.is_alive():
+                    os.kill(worker.pid, signal.SIGCONT)
                 made.kill(worker)
             engine.dispose()
+
+
+IN_CLEAR = [fault for fault in GREETING_FAULTS if fault.stage != "TLS"]
+
+
+@contextmanager
+def certified(server: FaultyServer) -> Iterator[str]:
+    """Give the server a certificate, and yield the path of the authority behind it."""
+    with tempfile.TemporaryDirectory() as folder:
+        certificate, key = certificates.make(Path(folder), "localhost")
+        server.tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        server.tls.load_cert_chain(certificate, key)
+        server.offers = (*server.offers, "STARTTLS")
+        yield str(certificate)
 
 
 def publish(engine: Engine, readers: int) -> None:
@@ -218,12 +286,18 @@ def publish(engine: Engine, readers: int) -> None:
             intake.load(session, path, now=now - timedelta(hours=1))
         for number in range(readers):
             subscriptions.add(
-                session, f"reader{number}@example.org", schedule=Schedule(at=datetime.min.time()),
-                state=SubscriberState.ACTIVE, consent="chaos", now=now,
+                session, f"reader{number}@example.org", schedule=at_noon(now), state=SubscriberState.ACTIVE,
+                consent="chaos", now=now,
             )  # fmt: skip
         session.commit()
         published = publishing.publish(session, site=SITE, templates=templates, now=now)
     assert published.queued == readers, published
+
+
+def at_noon(now: datetime) -> Schedule:
+    """Return a schedule whose day is half over: no test runs into the next edition."""
+    ahead = 12 - now.hour
+    return Schedule(at=datetime.min.time(), timezone=f"Etc/GMT{-ahead:+d}" if ahead else "UTC")
 
 
 def storm(made: World, *, seed: int, seconds: float, workers: int) -> None:
@@ -234,8 +308,7 @@ def storm(made: World, *, seed: int, seconds: float, workers: int) -> None:
     chance.shuffle(staying)
     deadline = time.monotonic() + seconds
     while time.monotonic() < deadline:
-        while len(made.workers) < workers:
-            made.start()
+        made.staff(workers)
         time.sleep(chance.uniform(0.05, 0.6))
         victim = chance.choice(made.workers)
         act: Callable[[], None] = chance.choice(

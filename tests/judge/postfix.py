@@ -9,9 +9,11 @@ import socket
 import subprocess
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
+
+NOWHERE: Mapping[str, int] = {}
 
 MAIN = """
 compatibility_level = 3.6
@@ -36,6 +38,7 @@ maximal_queue_lifetime = 0
 bounce_queue_lifetime = 60
 virtual_mailbox_domains = {inbound_domain}
 virtual_transport = lmtp:inet:127.0.0.1:{inbound_port}
+transport_maps = inline:{{ {transports} }}
 relayhost = [127.0.0.1]:{relay_port}
 """
 
@@ -63,13 +66,30 @@ postlog unix-dgram n - n - 1 postlogd
 
 
 @contextmanager
-def running(*, port: int, relay_port: int, inbound_domain: str, inbound_port: int) -> Iterator[Path]:
-    """Run Postfix: it relays everything to one port, and hands our own domain to another over LMTP."""
+def running(
+    *,
+    port: int,
+    relay_port: int,
+    inbound_domain: str,
+    inbound_port: int,
+    mailboxes: Mapping[str, int] = NOWHERE,
+) -> Iterator[Path]:
+    """Run Postfix: it relays everything to one port, and hands our own domain to another over LMTP.
+
+    `mailboxes` are further domains with the ports that take their mail over LMTP.
+    """
     folder = Path(tempfile.mkdtemp(prefix="digest-judge-postfix-"))
     folder.chmod(0o755)
     (folder / "main.cf").write_text(
         MAIN.format(
-            folder=folder, inbound_domain=inbound_domain, inbound_port=inbound_port, relay_port=relay_port
+            folder=folder,
+            inbound_domain=inbound_domain,
+            inbound_port=inbound_port,
+            relay_port=relay_port,
+            transports=", ".join(
+                f"{domain}=lmtp:inet:127.0.0.1:{there}"
+                for domain, there in {"unused.invalid": 24, **mailboxes}.items()
+            ),
         )
     )
     (folder / "master.cf").write_text(MASTER.format(port=port))

@@ -1,0 +1,402 @@
+"""The misfortunes: each does one kind of harm to a world, lets it come to rest, and says what it did."""
+
+from __future__ import annotations
+
+import os
+import random
+import shutil
+import signal
+import subprocess
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+from sqlalchemy import create_engine, func, make_url, select
+
+from digest import db
+from digest.model import Delivery
+from tests import servers
+from tests.chaos import broker, nights
+from tests.chaos.worker import LEASE
+from tests.chaos.world import Exhaustive, Plan, World, storm, world
+from tests.faulty import Fault
+
+FAILPOINTS = ("claimed", "written", "intending", "intended", "answered", "settling", "settled")
+PAST_A_LEASE = LEASE.total_seconds() + 0.5
+HOUR = 3600.0  #: seconds
+
+
+class Unavailable(Exception):
+    """What a misfortune needs cannot be had on this machine."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Ground:
+    """What a world stands on: a database, and the server or the disk behind it."""
+
+    url: str
+    server: servers.Server | None = None
+    disk: Path | None = None
+
+    @property
+    def kind(self) -> str:
+        """Return sqlite or postgresql."""
+        return make_url(self.url).get_backend_name()
+
+
+@dataclass(frozen=True, kw_only=True)
+class Result:
+    """What came of one misfortune."""
+
+    told: str
+    letters: int
+    copies: int
+    doubts: int
+    broken: list[str]
+
+
+Run = Callable[[Ground, int, float], Result]  #: on what, with which seed, for how many seconds
+
+
+@dataclass(frozen=True, kw_only=True)
+class Case:
+    """One kind of misfortune."""
+
+    says: str  #: what happens
+    run: Run
+    on: tuple[str, ...] = ("sqlite", "postgresql")
+    short: tuple[str, ...] = ()  #: on which of them it is part of every test run
+    needs: str = ""  #: a server of its own, or a small disk
+
+
+def in_world(
+    act: Callable[[World, Ground, int, float], str],
+    *,
+    plan: Callable[[], Plan | None] = lambda: None,
+    readers: int = 120,
+    window: int = 5,
+    rate: float = 0.1,
+    is_secret: bool = False,
+) -> Run:
+    """Return the run that lets it happen in a world, and holds what is left against the promises."""
+
+    def run(ground: Ground, seed: int, seconds: float) -> Result:
+        details = {"seed": seed, "plan": plan(), "is_secret": is_secret}
+        with world(ground.url, readers=readers, window=window, rate=rate, **details) as made:  # type: ignore[arg-type]
+            return judged(made, act(made, ground, seed, seconds))
+
+    return run
+
+
+def judged(made: World, told: str) -> Result:
+    """Count, and name every promise that was broken."""
+    with db.reading(made.engine) as session:
+        letters, doubts = session.execute(select(func.count(), func.sum(Delivery.in_doubt))).one()
+    return Result(
+        told=told, letters=letters, copies=len(made.server.taken), doubts=doubts, broken=made.broken()
+    )
+
+
+# ── processes ───────────────────────────────────────────────────────────────────────────────────
+
+
+def die_everywhere(made: World, _ground: Ground, seed: int, _seconds: float) -> str:
+    """Let a worker die at every failpoint, some letters into its work."""
+    chance, hit = random.Random(seed), 0
+    for failpoint in FAILPOINTS:
+        worker = made.start(failpoint=failpoint, spared=0 if failpoint == "claimed" else chance.randint(0, 2))
+        hit += made.ends(worker) == -signal.SIGKILL
+    made.kills += hit
+    made.drain()
+    return f"{hit} of {len(FAILPOINTS)} instants hit"
+
+
+def weather(made: World, _ground: Ground, seed: int, seconds: float) -> str:
+    """Let it storm."""
+    storm(made, seed=seed, seconds=seconds, workers=3)
+    made.drain()
+    return (
+        f"{made.kills} kills, {made.freezes} freezes, {sum(made.plan.met.values())} failures of the server, "
+        f"{len(made.left)} people left"
+    )
+
+
+def misunderstand_time(made: World, _ground: Ground, _seed: int, seconds: float) -> str:
+    """Let the workers' clocks disagree, and be put forward and back by an hour."""
+    made.start(steps=[(0, -15)])
+    made.start(steps=[(0, 15)])
+    made.start(steps=[(0.2, HOUR), (0.6, 0), (1, -HOUR), (2, 0)])
+    time.sleep(min(seconds, 4.5))
+    made.drain(steps=[(0, 2 * HOUR)])  # what waits for a clock that was ahead
+    return "3 clocks, 4 steps of an hour"
+
+
+# ── the mail server ─────────────────────────────────────────────────────────────────────────────
+
+
+def meet_every_failure(made: World, _ground: Ground, _seed: int, _seconds: float) -> str:
+    """Go on until the mail server has failed in every way there is."""
+    deadline = time.monotonic() + 60
+    while len(made.plan.met) < len(Fault) and time.monotonic() < deadline:
+        made.staff(1)
+        time.sleep(0.1)
+    made.drain()
+    return f"{len(made.plan.met)} of {len(Fault)} failures met"
+
+
+# ── the database ────────────────────────────────────────────────────────────────────────────────
+
+
+def cut_off(made: World, _ground: Ground, _seed: int, seconds: float) -> str:
+    """End every connection to the database, again and again."""
+    return harass(made, made.cut_off, seconds, "times cut off")
+
+
+def crash(made: World, ground: Ground, _seed: int, seconds: float) -> str:
+    """Let the database server end at once, as `pg_ctl restart -m immediate` does, again and again."""
+
+    def fall() -> None:
+        assert ground.server
+        ground.server.end(signal.SIGQUIT)
+        ground.server.start()
+        made.engine.dispose()
+
+    return harass(made, fall, seconds, "crashes")
+
+
+def harass(made: World, harm: Callable[[], None], seconds: float, what: str) -> str:
+    """Do the same harm again and again while two workers are at work."""
+    deadline, count = time.monotonic() + seconds, 0
+    while time.monotonic() < deadline:
+        made.staff(2)
+        time.sleep(0.4)
+        harm()
+        count += 1
+    made.drain()
+    return f"{count} {what}"
+
+
+def lock(made: World, _ground: Ground, _seed: int, seconds: float) -> str:
+    """Hold SQLite's write lock for longer than a lease, again and again."""
+    made.staff(2)
+    rounds = max(1, int(seconds / (PAST_A_LEASE + 0.4)))
+    for _round in range(rounds):
+        time.sleep(0.4)
+        made.lock(PAST_A_LEASE)
+    made.drain()
+    return f"{rounds} locks of {PAST_A_LEASE:.0f} s"
+
+
+def fill_disk(made: World, ground: Ground, _seed: int, seconds: float) -> str:
+    """Leave no room on the disk under the database, make some, and take it away again."""
+    assert ground.disk
+    ballast, rounds = ground.disk / "ballast", 0
+    deadline = time.monotonic() + seconds
+    while time.monotonic() < deadline:
+        made.staff(2)
+        time.sleep(0.1)
+        fill(ballast)
+        time.sleep(0.5)
+        ballast.unlink()
+        made.engine.dispose()
+        if ground.server and ground.server.process and ground.server.process.poll() is not None:
+            ground.server.start()
+        rounds += 1
+    made.drain()
+    return f"{rounds} times full"
+
+
+def fill(path: Path) -> None:
+    """Take all the room there is."""
+    with path.open("wb", buffering=0) as file:
+        for size in (1 << 20, 1 << 12):
+            with suppress(OSError):
+                while True:
+                    file.write(b"x" * size)
+
+
+def forbid_growth(made: World, _ground: Ground, _seed: int, seconds: float) -> str:
+    """Let no file of the database grow beyond a little, which takes no right that a user lacks."""
+    deadline, limits, halts = time.monotonic() + seconds, 0, 0
+    while time.monotonic() < deadline:
+        worker = made.start(largest_file=(4_000, 60_000, 200_000)[limits % 3])
+        time.sleep(0.6)
+        before = len(made.server.taken)
+        time.sleep(0.2)
+        halts += len(made.server.taken) == before
+        limits += 1
+        made.kill(worker)
+    made.drain()
+    return f"{limits} limits, {halts} standstills"
+
+
+# ── the broker and the clock ────────────────────────────────────────────────────────────────────
+
+
+def lose_the_broker(ground: Ground, _seed: int, _seconds: float) -> Result:
+    """Let the broker fall silent, die and forget, beside two schedulers."""
+    made, told = broker.lose_the_broker(ground.url)
+    try:
+        return judged(made, told)
+    finally:
+        made.engine.dispose()
+
+
+def live_through_nights(ground: Ground, seed: int, _seconds: float) -> Result:
+    """Live through nights in which clocks are changed, with two publishers whose own clocks are wrong."""
+    wrong, letters = nights.live_through(ground.url, seed=seed)
+    told = f"{len(nights.NIGHTS)} nights in {len({zone for zone, _, _ in nights.NIGHTS})} zones"
+    return Result(told=told, letters=letters, copies=letters, doubts=0, broken=wrong)
+
+
+# ── all of them ─────────────────────────────────────────────────────────────────────────────────
+
+BOTH = ("sqlite", "postgresql")
+
+CASES = (
+    Case(
+        says=f"kill -9 at each of {len(FAILPOINTS)} named instants",
+        run=in_world(die_everywhere, rate=0),
+        short=BOTH,
+    ),
+    Case(
+        says="kill -9 at random, SIGSTOP beyond the lease, a failing mail server, people who leave",
+        run=in_world(weather, rate=0.15),
+        short=("postgresql",),
+    ),
+    Case(says="the same with windows of 50", run=in_world(weather, rate=0.15, readers=400, window=50)),
+    Case(says="the same with windows of one letter", run=in_world(weather, rate=0.15, window=1)),
+    Case(
+        says="the mail server fails once in every way, from the greeting to QUIT, TLS included",
+        run=in_world(meet_every_failure, plan=Exhaustive, is_secret=True),
+        short=("sqlite",),
+    ),
+    Case(
+        says="every connection to the database is ended, again and again",
+        run=in_world(cut_off),
+        on=("postgresql",),
+        short=("postgresql",),
+    ),
+    Case(
+        says="the database crashes and recovers (`-m immediate`), again and again",
+        run=in_world(crash),
+        on=("postgresql",),
+        short=("postgresql",),
+        needs="server",
+    ),
+    Case(
+        says="somebody locks the file for longer than a lease",
+        run=in_world(lock),
+        on=("sqlite",),
+        short=("sqlite",),
+    ),
+    Case(
+        says="the disk under the database is full, again and again",
+        run=in_world(fill_disk),
+        short=("sqlite",),
+        needs="disk",
+    ),
+    Case(says="the files of the database may not grow", run=in_world(forbid_growth), on=("sqlite",)),
+    Case(
+        says="clocks that disagree, and are put forward and back by an hour",
+        run=in_world(misunderstand_time, readers=150),
+        short=("postgresql",),
+    ),
+    Case(
+        says="nights in which clocks are changed, two publishers with wrong clocks",
+        run=live_through_nights,
+        short=("sqlite",),
+    ),
+    Case(
+        says="Redis accepts and is silent, is killed, comes back empty, is emptied; two schedulers",
+        run=lose_the_broker,
+        short=("postgresql",),
+    ),
+)
+
+
+# ── designs that must not pass ──────────────────────────────────────────────────────────────────
+
+#: What is wrong with them, and the promises they break.
+MUTANTS = {"mark first": {"I1", "I4"}, "no intent": {"I2"}}
+
+
+def caught(ground: Ground, mutant: str) -> set[str]:
+    """Return which promises a broken design breaks when its worker dies between a reply and its record."""
+    with world(ground.url, seed=3, readers=12, window=5, mutant=mutant) as made:
+        assert made.ends(made.start(failpoint="answered", spared=1)) == -signal.SIGKILL
+        made.drain()
+        return {fault[:2] for fault in made.broken()}
+
+
+# ── where it happens ────────────────────────────────────────────────────────────────────────────
+
+#: As an operator's server: what is committed and waited for is there after a crash.
+CAREFUL = ("fsync=off", "synchronous_commit=on", "full_page_writes=on")
+DISK_BYTES = {"sqlite": 24 << 20, "postgresql": 160 << 20}
+
+
+@contextmanager
+def ground(kind: str, *, needs: str = "", server: str = "") -> Iterator[Ground]:
+    """Yield a migrated database: on a server of its own or a small disk if need be, else on `server`."""
+    with tempfile.TemporaryDirectory(prefix="digest-chaos-") as name:
+        folder = Path(name)
+        folder.chmod(0o755)  # PostgreSQL runs as somebody else
+        if needs == "disk":
+            with small_disk(folder / "disk", DISK_BYTES[kind]) as disk, standing(kind, disk) as made:
+                yield Ground(url=made.url, server=made.server, disk=disk)
+        elif kind == "postgresql" and not needs and server:
+            yield Ground(url=migrated(fresh(server, f"chaos_{os.getpid()}_{time.monotonic_ns()}")))
+        else:
+            with standing(kind, folder) as made:
+                yield made
+
+
+@contextmanager
+def standing(kind: str, folder: Path) -> Iterator[Ground]:
+    """Yield a migrated database that keeps its files in that folder."""
+    if kind == "sqlite":
+        yield Ground(url=migrated(f"sqlite:///{folder / 'chaos.sqlite3'}"))
+        return
+    small = ("max_wal_size=4MB", "min_wal_size=2MB", "shared_buffers=16MB")
+    with servers.cluster(*CAREFUL, *small, where=folder, wal_segment=1) as server:
+        yield Ground(url=migrated(server.url), server=server)
+
+
+def migrated(url: str) -> str:
+    """Make the schema there, and return the URL."""
+    engine = db.connect(url)
+    db.upgrade(engine)
+    engine.dispose()
+    return url
+
+
+def fresh(server: str, name: str) -> str:
+    """Make an empty PostgreSQL database and return its URL."""
+    maker = create_engine(server, isolation_level="AUTOCOMMIT")
+    with maker.connect() as connection:
+        connection.exec_driver_sql(f'CREATE DATABASE "{name}"')
+    maker.dispose()
+    return make_url(server).set(database=name).render_as_string(hide_password=False)
+
+
+@contextmanager
+def small_disk(folder: Path, size: int) -> Iterator[Path]:
+    """Mount a disk of that size in memory, or raise Unavailable."""
+    folder.mkdir()
+    mount = shutil.which("mount")
+    options = f"size={size},mode=755"
+    if os.geteuid() != 0 or mount is None:
+        raise Unavailable("a small disk takes root and mount")
+    done = subprocess.run(
+        [mount, "-t", "tmpfs", "-o", options, "none", str(folder)], check=False, capture_output=True
+    )
+    if done.returncode:
+        raise Unavailable(f"a small disk cannot be mounted here: {done.stderr.decode().strip()}")
+    try:
+        yield folder
+    finally:
+        subprocess.run(["umount", "--lazy", str(folder)], check=False)

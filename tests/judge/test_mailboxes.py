@@ -1,0 +1,168 @@
+"""Judges of what stands in a mailbox at the end: real letters through a real Postfix into a real Dovecot."""
+
+from __future__ import annotations
+
+import multiprocessing
+import re
+import signal
+import subprocess
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime, timedelta
+from email import message_from_bytes, policy
+from pathlib import Path
+
+import dkim
+import pytest
+from sqlalchemy import select
+
+from digest import db, delivery, failpoints, intake, outbox, publishing, subscriptions
+from digest.cli.dkim import new_key
+from digest.editions import Schedule
+from digest.links import Site
+from digest.model import Delivery, SubscriberState
+from digest.rendering import Templates
+from digest.rendering.dkim import Signer
+from digest.transport.smtp import Server, Smtp
+from tests.conftest import ROOT
+from tests.judge import dovecot, postfix
+from tests.judge.programs import program
+from tests.servers import free_port
+
+DOMAIN = "mailbox.example"
+CAREFUL, PLAIN = "careful", "plain"
+
+#: What docs/delivery.md tells readers to put into their mailbox.
+COLLAPSE = 'require "duplicate";\n\nif duplicate {\n  discard;\n}\n'
+
+
+@dataclass(frozen=True, kw_only=True)
+class Mailway:
+    """From us through Postfix into Dovecot."""
+
+    database: str
+    site: Site
+    templates: Templates
+    signer: Signer
+    port: int
+    log: Path
+    boxes: dovecot.Mailboxes
+
+    def deliver(self, *, later: timedelta = timedelta(), dies: bool = False) -> None:
+        """Deliver what is due; a worker that `dies` does so between the server's yes and its noting it."""
+        if dies:
+            failpoints.armed["settling"] = 0
+        engine = db.connect(self.database)
+        transport = Smtp(Server(scheme="smtp", host="127.0.0.1", port=self.port), helo="example.org")
+        with db.writing(engine) as session:
+            delivery.deliver(
+                session, site=self.site, templates=self.templates, transport=transport, signers=[self.signer],
+                clock=lambda: datetime.now(UTC) + later,
+            )  # fmt: skip
+        transport.close()
+        engine.dispose()
+
+    def arrived(self, count: int) -> None:
+        """Wait until Dovecot has taken so many mails from Postfix."""
+        deadline = time.monotonic() + 30
+        while self.log.read_text().count("status=sent") < count:
+            assert time.monotonic() < deadline, self.log.read_text() + self.boxes.log()
+            time.sleep(0.2)
+
+
+@pytest.fixture
+def mailway(sqlite_url: str, site: Site, templates: Templates) -> Iterator[Mailway]:
+    program("postfix", package="postfix")
+    program("dovecot", package="dovecot-lmtpd")
+    program("sievec", package="dovecot-sieve")
+    found = program("dovecot", package="dovecot-core")
+    version = subprocess.run([found, "--version"], capture_output=True, text=True, check=True).stdout
+    if not version.startswith("2.3"):
+        pytest.skip(f"needs Dovecot 2.3, whose settings we know; this is {version}")
+    mail_port, port = free_port(), free_port()
+    signer = Signer(domain=site.domain, selector="mail", pem=new_key("rsa"))
+    with (
+        dovecot.running(found, port=mail_port, rules={CAREFUL: COLLAPSE}) as boxes,
+        postfix.running(
+            port=port, relay_port=free_port(), inbound_domain="bounce.example.org", inbound_port=free_port(),
+            mailboxes={DOMAIN: mail_port},
+        ) as log,
+    ):  # fmt: skip
+        yield Mailway(
+            database=sqlite_url, site=replace(site, inbound_domain="bounce.example.org"), templates=templates,
+            signer=signer, port=port, log=log, boxes=boxes,
+        )  # fmt: skip
+
+
+def publish(mailway: Mailway, *names: str) -> None:
+    """Publish a digest of the sample for these people."""
+    now = datetime.now(UTC)
+    ahead = 12 - now.hour  # noon there: no edition ends while we look
+    schedule = Schedule(at=datetime.min.time(), timezone=f"Etc/GMT{-ahead:+d}" if ahead else "UTC")
+    engine = db.connect(mailway.database)
+    with db.writing(engine) as session:
+        for path in (ROOT / "digest" / "sample").glob("*.txt"):
+            intake.load(session, path, now=now - timedelta(hours=1))
+        for name in names:
+            subscriptions.add(
+                session, f"{name}@{DOMAIN}", schedule=schedule, state=SubscriberState.ACTIVE, consent="a test",
+                now=now,
+            )  # fmt: skip
+        session.commit()
+        publishing.publish(session, site=mailway.site, templates=mailway.templates, now=now)
+    engine.dispose()
+
+
+def die(mailway: Mailway) -> None:
+    """Let a worker die once its server has said yes."""
+    worker = multiprocessing.get_context("fork").Process(target=mailway.deliver, kwargs={"dies": True})
+    worker.start()
+    worker.join(60)
+    assert worker.exitcode == -signal.SIGKILL
+
+
+def test_a_copy_after_a_crash_is_one_mail_in_a_mailbox_with_a_sieve_rule(mailway: Mailway) -> None:
+    publish(mailway, CAREFUL, PLAIN)
+    die(mailway)
+    mailway.arrived(2)
+
+    mailway.deliver(later=outbox.LEASE + timedelta(minutes=1))
+    mailway.arrived(4)
+
+    engine = db.connect(mailway.database)
+    with db.reading(engine) as session:
+        rows = session.execute(select(Delivery.state, Delivery.in_doubt)).all()
+    engine.dispose()
+    assert [tuple(row) for row in rows] == [("sent", 1), ("sent", 1)]
+    first, second = mailway.boxes.mails(PLAIN)  # the judge sees copies where no rule takes them away
+    assert inside(first) == inside(second)
+    assert len(mailway.boxes.mails(CAREFUL)) == 1, mailway.boxes.log()
+
+
+def inside(mail: bytes) -> bytes:
+    """Return a mail as we wrote it, without what each server on its way put on top."""
+    return mail[mail.index(b"DKIM-Signature:") :]
+
+
+def test_signatures_and_the_one_click_header_survive_the_way(mailway: Mailway) -> None:
+    publish(mailway, PLAIN)
+    mailway.deliver()
+    mailway.arrived(1)
+
+    (mail,) = mailway.boxes.mails(PLAIN)
+
+    def lookup(name: bytes, timeout: int = 5) -> bytes:
+        del timeout
+        assert name.decode() == f"{mailway.signer.dns_name}."
+        return mailway.signer.dns_record.encode()
+
+    assert not dkim.verify(mail.replace(b"=One-Click", b"=Two-Click"), dnsfunc=lookup)  # the judge sees that
+    assert dkim.verify(mail, dnsfunc=lookup)
+    message = message_from_bytes(mail, policy=policy.default)
+    assert message["List-Unsubscribe-Post"] == "List-Unsubscribe=One-Click"
+    assert re.fullmatch(r"<bounce\+1\.[0-9a-f]{20}@bounce\.example\.org>", message["Return-Path"])
+
+
+def test_the_docs_tell_the_rule_that_was_judged() -> None:
+    assert COLLAPSE in Path(ROOT, "docs", "delivery.md").read_text()
