@@ -106,7 +106,7 @@ BOMB = "".join(f'<!ENTITY a{n} "{f"&a{n - 1};" * 10}">' for n in range(1, 10))
 )  # fmt: skip
 def test_a_hostile_file_has_its_reason_and_costs_little(content: str | bytes, reason: str) -> None:
     tracemalloc.start()
-    begun = time.perf_counter()
+    begun = time.process_time()
     try:
         if not reason:
             list(items(content))
@@ -118,7 +118,7 @@ def test_a_hostile_file_has_its_reason_and_costs_little(content: str | bytes, re
         _, peak = tracemalloc.get_traced_memory()
         tracemalloc.stop()
 
-    assert time.perf_counter() - begun < 10
+    assert time.process_time() - begun < 10
     assert peak < 120 * 2**20
 
 
