@@ -26,7 +26,10 @@ WAYS = ("ours", "naive")
 
 def main(full: bool) -> int:
     world = World(readers=100_000 if full else 10_000, kept=0, now=datetime.now(UTC), at="00:00")
-    print(f"   both ways: Celery workers of {mornings.PROCESSES} processes, and the same servers")
+    print(
+        f"   both ways: Celery workers of {mornings.PROCESSES} processes, and the same servers;"
+        " the naive way is warm before its clock starts"
+    )
     with mornings.place() as place, tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         workers.compare_all(place, world, folder, WAYS)

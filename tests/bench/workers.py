@@ -29,7 +29,10 @@ FLAT = 1.1  #: times the memory at a tenth of the way
 def main(full: bool) -> int:
     readers, filters = (100_000, 10_000) if full else (5_000, 1_000)
     samples = {"naive": 200, "middle": 5_000} if full else {"naive": 40, "middle": 500}
-    print(f"   {mornings.PROCESSES} worker processes for each way, PostgreSQL with synchronous_commit=on")
+    print(
+        f"   {mornings.PROCESSES} worker processes for each way, PostgreSQL with synchronous_commit=on;"
+        " the rivals are warm before their clock starts"
+    )
     world = World(readers=readers, filters=filters, kept=0, now=datetime.now(UTC), at="00:00")
     with mornings.place() as place, tempfile.TemporaryDirectory() as name:
         folder = Path(name)
