@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
+import http.client
+import json
 import os
 import smtplib
 import socket
 import ssl
-from contextlib import suppress
+from collections.abc import Iterable
+from contextlib import closing, suppress
+from dataclasses import dataclass
+from datetime import datetime
 from pathlib import Path
+from secrets import token_hex
 from urllib.parse import unquote, urlsplit
 
-from digest import transport
+from digest import links, transport
+from digest.links import Site
 from digest.transport.servers import Server
 
 PATIENCE = 5.0  #: seconds that a server may take to answer
@@ -116,3 +123,48 @@ def logged_in(server: Server) -> tuple[smtplib.SMTP, list[str]]:
         client.close()
         raise
     return client, steps
+
+
+# ── our own pages, from outside ─────────────────────────────────────────────────────────────────
+
+MIRROR = "mirror"  #: the purpose of the token that opens it
+
+#: An address that is nobody's (RFC 5737), first in the chain of our question: what stands behind it, proxies wrote.
+MARKER = "192.0.2.1"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Reflection:
+    """What our pages answered to a question through the front: an HTTP status, and two numbers if it was 200."""
+
+    status: int
+    leads_to: str = ""  #: where we were sent instead
+    seen: int = 0  #: proxies that the request passed
+    proxies: int = 0  #: those that the web door believes
+
+
+def reflection(site: Site, now: datetime) -> Reflection:
+    """Ask our own address how our request looks from inside; raise OSError where nobody answers."""
+    parts = urlsplit(site.url)
+    kind = http.client.HTTPSConnection if parts.scheme == "https" else http.client.HTTPConnection
+    token = links.seal(site, MIRROR, f"{now.timestamp():.0f}-{token_hex(8)}")
+    with closing(kind(parts.hostname or "", parts.port, timeout=PATIENCE)) as connection:
+        connection.request("GET", f"{parts.path}/mirror/{token}", headers={"X-Forwarded-For": MARKER})
+        try:
+            answer = connection.getresponse()
+            content = answer.read(1000)
+        except http.client.HTTPException as error:
+            raise OSError(f"it does not speak HTTP ({type(error).__name__})") from error
+    if answer.status != http.HTTPStatus.OK:
+        return Reflection(status=answer.status, leads_to=answer.getheader("location", ""))
+    try:
+        told = json.loads(content)
+        return Reflection(status=answer.status, seen=int(told["seen"]), proxies=int(told["proxies"]))
+    except (ValueError, KeyError, TypeError):
+        return Reflection(status=http.HTTPStatus.NOT_FOUND)
+
+
+def hops_behind_marker(chains: Iterable[str]) -> int:
+    """Return how many proxies have written into the X-Forwarded-For of a question of ours."""
+    hops = [hop.strip() for hop in ",".join(chains).split(",") if hop.strip()]
+    return len(hops) - hops.index(MARKER) - 1 if MARKER in hops else len(hops)

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
 from datetime import datetime
 from enum import StrEnum
+from http import HTTPStatus
 from typing import TYPE_CHECKING, Annotated
 from urllib.parse import unquote, urlsplit
 
@@ -17,6 +18,7 @@ from digest import probes
 from digest.cli import postal, rooms, screen, status
 from digest.cli.options import AsJson, Now, clock
 from digest.errors import DigestError
+from digest.settings import LOCAL_URL
 
 if TYPE_CHECKING:
     from digest.settings import Settings
@@ -59,7 +61,7 @@ def doctor(
     """
     findings = list(examine(rooms.read_settings(), clock(now)))
     if send_to is not None:
-        findings.append(sent(send_to))
+        findings.extend(sent(send_to))
     if as_json:
         screen.lines(asdict(finding) for finding in findings)
     else:
@@ -69,13 +71,13 @@ def doctor(
         raise typer.Exit(1)
 
 
-def sent(email: str) -> Finding:
-    """Send a test letter as the workers would."""
+def sent(email: str) -> Iterator[Finding]:
+    """Send a test letter as the workers would, and look at the very bytes that were sent."""
     try:
-        postal.send_test(email)
+        for told in postal.trial_told(email):
+            yield found("test", told)
     except DigestError as error:
-        return Finding(thing="test", health=Health.WRONG, says=str(error))
-    return Finding(thing="test", health=Health.FINE, says=f"the server took a letter to {email}; look there")
+        yield Finding(thing="test", health=Health.WRONG, says=str(error))
 
 
 def show(finding: Finding) -> None:
@@ -97,6 +99,7 @@ def examine(settings: Settings, now: datetime) -> Iterator[Finding]:
         ("broker", lambda: check_broker(settings)),
         ("mail", lambda: check_mail(settings)),
         ("address", lambda: check_address(settings)),
+        ("proxies", lambda: check_front(settings)),
         ("names", lambda: check_way(settings)),
     )
     for thing, check in checks:
@@ -248,6 +251,21 @@ def found(thing: str, told: postal.Told, *, otherwise: Health = Health.WRONG) ->
     """Return what was told as a finding."""
     is_well, says, mend = told
     return Finding(thing=thing, health=Health.FINE if is_well else otherwise, says=says, mend=mend)
+
+
+def check_front(settings: Settings) -> Iterator[Finding]:
+    """Ask our own address what stands in front of the web door; where mail stays here, nobody need answer."""
+    site = settings.site()
+    try:
+        mirrored = probes.reflection(site, clock(None))
+    except OSError as error:
+        if not site.is_local:
+            says = f"{site.url} does not answer from here ({error.strerror or error})."
+            mend = "No link in a letter works without it. Start digest web, and what stands in front of it."
+            yield Finding(thing="proxies", health=Health.HINT, says=says, mend=mend)
+        return
+    if settings.base_url != LOCAL_URL or mirrored.status == HTTPStatus.OK:  # or nobody said where our pages are
+        yield found("proxies", postal.front_told(site, mirrored))
 
 
 def check_address(settings: Settings) -> Iterator[Finding]:

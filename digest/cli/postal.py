@@ -5,6 +5,7 @@ from __future__ import annotations
 import smtplib
 import socket
 from collections.abc import Iterator, Sequence
+from http import HTTPStatus
 from typing import TYPE_CHECKING
 
 from digest import probes
@@ -13,7 +14,11 @@ from digest.errors import DigestError
 from digest.transport.servers import Server
 
 if TYPE_CHECKING:
+    from datetime import datetime
+
+    from digest.house import House
     from digest.links import Site
+    from digest.probes import Reflection
     from digest.rendering.dkim import Signer
 
 LOOKUP_SECONDS = 3.0
@@ -60,6 +65,37 @@ def letter_told(site: Site, signers: Sequence[Signer]) -> Iterator[Told]:
                 f"Letters are signed for {signer.domain}, and come from {site.domain}.",
                 "Use one domain.",
             )
+
+
+# ── our own address ─────────────────────────────────────────────────────────────────────────────
+
+
+def front_told(site: Site, mirrored: Reflection) -> Told:
+    """Tell what stands in front of the web door, by what it made of a question of ours."""
+    if mirrored.leads_to:
+        says = f"{site.url} sends us on to {mirrored.leads_to}; a one-click unsubscribe must not be sent on."
+        return False, says, "Set DIGEST_BASE_URL to the address at which the pages really are."
+    if mirrored.status != HTTPStatus.OK:
+        says = f"{site.url} is answered by somebody else, or by a door with other keys ({mirrored.status})."
+        return False, says, "Look at where the proxy leads, and at DIGEST_SECRET_KEY of the web door."
+    return proxies_told(site, mirrored)
+
+
+def proxies_told(site: Site, mirrored: Reflection) -> Told:
+    """Compare the proxies that our request has passed with those that the web door believes."""
+    seen, believed = mirrored.seen, mirrored.proxies
+    if site.is_https and seen == 0:
+        says = "What takes https for us does not tell the web door who is asking."
+        return False, says, "Let it add to X-Forwarded-For, and set DIGEST_PROXIES=1."
+    if seen > believed:
+        says = (
+            f"DIGEST_PROXIES is {believed}, and the web door stands behind {seen}: all readers look like one."
+        )
+        return False, says, f"Set DIGEST_PROXIES={seen} where digest web runs."
+    if seen < believed:
+        says = f"DIGEST_PROXIES is {believed}, and the web door stands behind {seen}: anybody can claim any address."
+        return False, says, f"Set DIGEST_PROXIES={seen} where digest web runs."
+    return True, f"{seen or 'none'} in front of the web door, as DIGEST_PROXIES says", ""
 
 
 # ── what the DNS says of us ─────────────────────────────────────────────────────────────────────
@@ -148,37 +184,82 @@ def reverse_told(host: str) -> Told:
 # ── for real ────────────────────────────────────────────────────────────────────────────────────
 
 
-def send_test(email: str) -> None:
-    """Send a letter as the workers would, or raise DigestError with what the server said."""
-    from digest import addresses, rendering
+def trial_told(email: str) -> Iterator[Told]:
+    """Send a letter with all that a digest carries, as the workers would, and look at the bytes that went out.
+
+    Raise DigestError with what the server said if it does not take it.
+    """
+    from digest import addresses
     from digest.cli import rooms
     from digest.cli.options import clock
-    from digest.links import envelope_sender, message_id
-    from digest.rendering import dkim
+    from digest.links import envelope_sender
     from digest.transport import Message, Verdict
 
     address = addresses.checked(email)
-    now = clock(None)
     with rooms.opened() as house, house.transport() as opened:
-        said = {"wrong": "A test: this letter arrived", "mend": "Nothing is wrong.", "since": "", "facts": []}
-        context = {
-            "site": house.site, "email": address.email, "subscriber_id": None, "epoch": 0, "timezone": "UTC",
-            "key": None, "dated_at": now, **said,
-        }  # fmt: skip
-        content = rendering.message(
-            rendering.letter(house.templates, "alarm", context),
-            site=house.site,
-            recipient=address.email,
-            message_id=message_id(house.site, f"test-{now.isoformat()}"),
-            dated_at=now,
-            headers=rendering.reply_headers(),
-        )
-        if house.signers:
-            content = dkim.signed(content, house.signers, dated_at=now)
-        message = Message(
-            delivery_id=0, sender=envelope_sender(house.site, 0), recipient=address.email, content=content
-        )
+        content = trial_letter(house, address.email, clock(None))
+        sender = envelope_sender(house.site, 0)
+        message = Message(delivery_id=0, sender=sender, recipient=address.email, content=content)
         (outcome,) = opened.send([message])
+        signers, site = house.signers, house.site
     if outcome.verdict is not Verdict.ACCEPTED:
         told = " ".join(str(part) for part in (outcome.code, outcome.reply) if part)
         raise DigestError(f"The test letter was not taken ({outcome.verdict}, {outcome.phase}): {told}")
+    yield True, f"the server took a letter to {email}; look there", ""
+    yield from headers_told(content, site, is_signed=bool(signers))
+
+
+def trial_letter(house: House, email: str, now: datetime) -> bytes:
+    """Return a letter to try the way with, signed, with the headers of a digest; its link unsubscribes nobody."""
+    from digest import links, rendering
+    from digest.rendering import dkim
+
+    site = house.site
+    said = {"wrong": "A test: this letter arrived", "mend": "Nothing is wrong.", "since": "", "facts": []}
+    context = {
+        "site": site, "email": email, "subscriber_id": None, "epoch": 0, "timezone": "UTC", "key": None,
+        "dated_at": now, **said,
+    }  # fmt: skip
+    content = rendering.message(
+        rendering.letter(house.templates, "alarm", context),
+        site=site,
+        recipient=email,
+        message_id=links.message_id(site, f"test-{now.isoformat()}"),
+        dated_at=now,
+        headers=rendering.list_headers(site, links.unsubscribe_url(site, 0, 0)),
+    )
+    return dkim.signed(content, house.signers, dated_at=now) if house.signers else content
+
+
+def headers_told(content: bytes, site: Site, *, is_signed: bool) -> Iterator[Told]:
+    """Look in a letter for the one-click pair, and for signatures that are for its sender and cover the pair."""
+    from email import message_from_bytes
+
+    letter = message_from_bytes(content)
+    if not site.is_local and site.is_https:
+        is_pair = letter["List-Unsubscribe-Post"] == "List-Unsubscribe=One-Click"
+        is_one = str(letter["List-Unsubscribe"]).count("<https://") == 1
+        says = (
+            "it carries the one-click pair"
+            if is_pair and is_one
+            else "It lacks the one-click pair (RFC 8058)."
+        )
+        yield is_pair and is_one, says, ""
+    if not is_signed:
+        return
+    for signature in letter.get_all("DKIM-Signature", []):
+        yield signature_told(str(signature), site)
+
+
+def signature_told(signature: str, site: Site) -> Told:
+    """Look whether a signature is for the domain in From, and covers what a mailbox provider acts on."""
+    tags = dict(part.strip().partition("=")[::2] for part in signature.split(";"))
+    domain, covered = tags.get("d", ""), {name.strip().lower() for name in tags.get("h", "").split(":")}
+    missing = {"from", "subject", "list-unsubscribe"} - covered
+    if site.is_https:
+        missing |= {"list-unsubscribe-post"} - covered
+    if domain.lower() != site.domain.lower():
+        return False, f"It is signed for {domain}, and comes from {site.domain}.", "Use one domain."
+    if missing:
+        return False, f"Its signature leaves out {', '.join(sorted(missing))}.", ""
+    return True, f"signed for {domain} ({tags.get('a', '?')}), the list's headers covered", ""

@@ -18,6 +18,8 @@ from digest.web import (
     leaving,
     managing,
     metrics,
+    mirror,
+    narrowing,
     notices,
     outbox,
     pages,
@@ -52,6 +54,8 @@ ROUTES: list[BaseRoute] = [
     Route("/f/{token}.{format:str}", feeds.mine),
     Route("/v/{token}.bib", viewing.bibtex),
     Route("/v/{token}.ris", viewing.ris),
+    Route("/v/{token}/narrow", narrowing.show),
+    Route("/v/{token}/narrow", narrowing.change, methods=["POST"]),
     Route("/v/{token}/{place:int}", viewing.rest),
     Route("/v/{token}", viewing.show),
     Route("/sns", notices.take, methods=["POST"]),
@@ -59,6 +63,7 @@ ROUTES: list[BaseRoute] = [
     Route("/healthz", health.healthz),
     Route("/readyz", health.readyz),
     Route("/metrics", metrics.show),
+    Route("/mirror/{token}", mirror.show),
 ]
 
 

@@ -32,7 +32,7 @@ HEADERS = {
     "permissions-policy": "camera=(), geolocation=(), microphone=(), interest-cohort=()",
 }
 #: Pages opened by a link from a letter: nobody keeps or indexes them, and no log tells the link.
-PRIVATE = re.compile(r"^/(c|u|m|t|a|v|f|outbox)/(.*)$")
+PRIVATE = re.compile(r"^/(c|u|m|t|a|v|f|outbox|mirror)/(.*)$")
 
 #: What machines ask every few seconds; nobody wants to read that it went well.
 ASKED_OFTEN = frozenset({"/healthz", "/readyz", "/metrics"})

@@ -8,20 +8,25 @@ import socket
 import subprocess
 import sys
 import tomllib
+from collections.abc import Iterator
 from contextlib import closing
+from datetime import UTC, datetime
 from pathlib import Path
 
+import httpx2
 import pytest
 from sqlalchemy import text
 
-from digest import db, inbox
+from digest import db, inbox, links
 from digest.cli import dkim, postal
 from digest.links import Site
 from digest.rendering.dkim import Signer
+from digest.settings import Settings
 from tests import mails
 from tests.cli.conftest import FRIDAY, Digest, Ran
 from tests.conftest import NOW, ROOT, connected
 from tests.faulty import Fault, faulty_server
+from tests.front import Front
 from tests.mailroom import open_mailroom
 
 
@@ -282,9 +287,124 @@ def test_the_doctor_sends_a_test_letter_where_it_is_told_to(
         monkeypatch.setenv("DIGEST_MAIL_URL", mailroom.url)
         ran = digest("doctor", "--send-test", "ada@uni.example", "--json")
 
-        assert {line["thing"]: line["health"] for line in ran.lines}["test"] == "fine"
+        assert [line["health"] for line in ran.lines if line["thing"] == "test"] == ["fine"]
         (mail,) = mailroom.to("ada@uni.example")
         assert b"A test: this letter arrived" in mail.content
+
+
+def test_the_doctor_looks_at_the_signature_and_the_one_click_pair_of_the_letter_it_sent(
+    digest: Digest, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("DIGEST_BASE_URL", "https://digest.invalid")
+    monkeypatch.setenv("DIGEST_SENDER", "Digest <digest@digest.invalid>")
+    monkeypatch.setenv("DIGEST_DKIM_KEY", dkim.new_key("ed25519").decode())
+    monkeypatch.setattr(postal, "texts", lambda _name: [])
+    with open_mailroom() as mailroom:
+        monkeypatch.setenv("DIGEST_MAIL_URL", mailroom.url)
+        told = [
+            line
+            for line in digest("doctor", "--send-test", "ada@uni.example", "--json").lines
+            if line["thing"] == "test"
+        ]
+        (mail,) = mailroom.to("ada@uni.example")
+
+    assert {line["health"] for line in told} == {"fine"}
+    assert [line["says"] for line in told][1:] == [
+        "it carries the one-click pair",
+        "signed for digest.invalid (ed25519-sha256), the list's headers covered",
+    ]
+    assert mail.parsed()["List-Unsubscribe-Post"] == "List-Unsubscribe=One-Click"
+
+
+def test_the_doctor_sees_a_signature_that_is_for_another_domain_or_leaves_the_pair_out() -> None:
+    site = Site(url="https://digest.example.org", sender_address="digest@digest.example.org")
+    covered = "from:subject:list-unsubscribe:list-unsubscribe-post"
+
+    def told(domain: str, headers: str) -> str:
+        return postal.signature_told(f"v=1; a=rsa-sha256; d={domain};\r\n h={headers}; b=AA==", site)[1]
+
+    assert told("digest.example.org", covered).startswith("signed for digest.example.org")
+    assert told("elsewhere.example", covered) == (
+        "It is signed for elsewhere.example, and comes from digest.example.org."
+    )
+    assert told("digest.example.org", "from:subject") == (
+        "Its signature leaves out list-unsubscribe, list-unsubscribe-post."
+    )
+
+
+# ── what stands in front of the web door ────────────────────────────────────────────────────────
+
+
+@pytest.fixture
+def front() -> Iterator[Front]:
+    """Web doors, and proxies to put before them."""
+    made = Front()
+    with made.stack:
+        yield made
+
+
+def settings_here(tmp_path: Path, **details: int) -> Settings:
+    """The settings of this house's web door."""
+    return Settings(data_dir=tmp_path / "data", **details)
+
+
+@pytest.mark.parametrize(
+    ("in_front", "believed", "health", "says"),
+    [
+        (0, 0, "fine", "none in front"),
+        (1, 1, "fine", "1 in front"),
+        (2, 2, "fine", "2 in front"),
+        (1, 0, "wrong", "DIGEST_PROXIES is 0, and the web door stands behind 1: all readers look like one."),
+        (2, 1, "wrong", "DIGEST_PROXIES is 1, and the web door stands behind 2: all readers look like one."),
+        (
+            0,
+            1,
+            "wrong",
+            "DIGEST_PROXIES is 1, and the web door stands behind 0: anybody can claim any address.",
+        ),
+    ],
+)
+def test_the_doctor_finds_proxies_that_the_web_door_does_not_know_of(
+    digest: Digest,
+    front: Front,
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+    in_front: int,
+    believed: int,
+    health: str,
+    says: str,
+) -> None:
+    digest("status")
+    url = front.open(settings_here(tmp_path, proxies=believed), proxies=in_front)
+    monkeypatch.setenv("DIGEST_BASE_URL", url)
+
+    (told,) = [line for line in digest("doctor", "--json").lines if line["thing"] == "proxies"]
+
+    assert (told["health"], told["says"].startswith(says)) == (health, True), told
+
+
+def test_nobody_but_the_doctor_looks_into_the_mirror(front: Front, tmp_path: Path) -> None:
+    url = front.open(settings_here(tmp_path), proxies=0)
+    site = settings_here(tmp_path).site()
+    hour_ago = int(datetime.now(UTC).timestamp()) - 3600
+
+    for token in (
+        links.seal(site, "mirror", f"{hour_ago}-ab"),
+        links.seal(site, "unsubscribe", f"{hour_ago + 3600}-1"),
+        "nonsense",
+    ):
+        assert httpx2.get(f"{url}/mirror/{token}").status_code == 404
+
+
+def test_the_doctor_sees_that_our_address_is_somebody_elses(
+    digest: Digest, front: Front, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    strangers = front.open(Settings(data_dir=tmp_path / "strangers"), proxies=0)
+    monkeypatch.setenv("DIGEST_BASE_URL", strangers)
+
+    (told,) = [line for line in digest("doctor", "--json").lines if line["thing"] == "proxies"]
+
+    assert (told["health"], "answered by somebody else" in told["says"]) == ("wrong", True)
 
 
 def test_the_doctor_says_what_it_could_not_look_up(digest: Digest, monkeypatch: pytest.MonkeyPatch) -> None:
