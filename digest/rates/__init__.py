@@ -14,6 +14,7 @@ from digest.rates.pausing import (
     pause_server,
     standing,
     throttled_for,
+    tidy,
 )
 from digest.rates.rules import (
     WARM_UP,
@@ -67,6 +68,7 @@ __all__ = [
     "stopped",
     "surges",
     "throttled_for",
+    "tidy",
     "waiting_editions",
     "warm_up_in",
 ]

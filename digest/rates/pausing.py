@@ -6,12 +6,12 @@ import re
 from collections.abc import Collection, Iterable
 from datetime import datetime, timedelta
 
-from sqlalchemy import select
+from sqlalchemy import delete, or_, select
 from sqlalchemy.orm import Session
 
 from digest import db
 from digest.model import Pace
-from digest.rates.purses import forget, lock, under
+from digest.rates.purses import PACE, forget, lock, under
 from digest.rates.rules import Rules
 
 FIRST_PAUSE, LONGEST_PAUSE = timedelta(minutes=5), timedelta(hours=1)
@@ -21,6 +21,8 @@ SPEED_PAUSE = timedelta(seconds=15)  #: after it said that we send too fast
 AWAY_PAUSE = timedelta(seconds=60)  #: after it did not answer, while others do
 AT_ONCE_PAUSE = timedelta(seconds=10)  #: before a domain is looked at again that speaks with others of us
 SLOT_LIFE = timedelta(seconds=900)  #: as long as a lease: who dies holding one gives it back so late
+
+KEPT_FOR = timedelta(days=45)  #: rows that tell of what is over; a monthly edition's canary is not, so long
 
 EVERYTHING = "all"  #: the name under which the one server stands that has no rate of its own
 
@@ -77,6 +79,13 @@ def put(session: Session, name: str, tokens: float, at: datetime) -> None:
     values = {"tokens": tokens, "at": at}
     writing = db.upsert(session, Pace).values(name=name, **values)
     session.execute(writing.on_conflict_do_update(index_elements=["name"], set_=values))
+
+
+def tidy(session: Session, *, now: datetime) -> int:
+    """Forget pauses, conversations and canaries that were over long ago; return how many."""
+    passing = [PACE.c.name.startswith(prefix) for prefix in ("pause ", "slot ", "canary ")]
+    gone = session.connection().execute(delete(PACE).where(or_(*passing), PACE.c.at < now - KEPT_FOR))
+    return gone.rowcount
 
 
 def standing(session: Session, *, now: datetime) -> dict[str, datetime]:

@@ -19,7 +19,7 @@ from digest import db
 from digest.model import Attempt, BounceRow, Stop
 
 HOUR, DAY = timedelta(hours=1), timedelta(hours=24)
-MOST_ATTEMPTS = 50_000  #: looked at, the latest: a morning's million need not be counted every minute
+MOST_ATTEMPTS = 20_000  #: looked at, the latest: a morning's million need not be counted every minute
 MOST_BOUNCES = 5_000
 
 #: So many of a kind at least: two complaints among ten letters are no surge.
