@@ -13,12 +13,13 @@ from functools import lru_cache
 
 from digest import papers
 from digest.papers import Announcement
-from digest.topics import about, names, phrases, taxonomy, text
+from digest.topics import about, languages, names, phrases, taxonomy, text
 from digest.topics.tree import (
     About,
     Anywhere,
     Category,
     Identifier,
+    Language,
     Leaf,
     Person,
     Published,
@@ -52,9 +53,19 @@ FIELDS = {
     "about": "about",
     "like": "like",
     "use": "use",
+    "lang": "lang", "language": "lang",
     "source": "source", "src": "source",
     "date": "date", "published": "date", "year": "date", "submitteddate": "date",
 }  # fmt: skip
+#: What others have as fields and we have not: why, and what to write.
+NO_FIELDS = {
+    "trend": (
+        "How much a paper trends orders every digest and changes by the hour; ask for a figure",
+        "upvotes:>=20",
+    ),
+    "near": ("Words near one another stand in quotes", '"two words"~5'),
+    "kw": ("There are no keywords here; words are looked for in title and abstract", "tiab:"),
+}
 SIGNALS = ("upvotes", "comments", "stars", "citations", "downloads", "likes", "views", "models", "datasets")
 TEXT_FIELDS = frozenset(("tiab", "ti", "abs", "co", "jr", "org"))
 OPERATORS = frozenset(("AND", "OR", "NOT", "ANDNOT"))
@@ -89,7 +100,7 @@ def field_named(written: str) -> str | None:
 
 def field_suggestion(written: str) -> str | None:
     """Return the field that was probably meant, or None."""
-    close = get_close_matches(written.lower()[:40], (*FIELDS, *SIGNALS), n=1, cutoff=0.7)
+    close = get_close_matches(written.lower()[:40], (*FIELDS, *SIGNALS), n=1, cutoff=0.66)
     return f"{field_named(close[0])}:" if close else None
 
 
@@ -115,6 +126,7 @@ _FUZZY = re.compile(r"\w(~)\d*$")
 _PUBMED_TAG = re.compile(r"(?s)(.+)\[(ti|tiab|ab|au|1au|dp|mh|tw|title|abstract|author)\]", re.IGNORECASE)
 _TEX = re.compile(r"[\\${}]")
 _REGEX = re.compile(r"/.+/")
+_WEIGHT = re.compile(r"[^\W\d_]{3}(\^)[\d.]+$")
 
 
 def _text(field: str, value: str, *, quoted: bool, near: int | None) -> Text:
@@ -202,6 +214,14 @@ def _refuse_foreign(value: str) -> None:
             offset=found.start(1),
             length=1,
             suggestion='"two words"~5',
+        )
+    found = _WEIGHT.search(value)
+    if found:
+        raise Mistake(
+            "There are no weights here; what is named first in an OR counts most",
+            offset=found.start(1),
+            length=len(value) - found.start(1),
+            suggestion=value[: found.start(1)],
         )
     if _REGEX.fullmatch(value):
         raise Mistake("There are no regular expressions here; * may end a word")
@@ -321,6 +341,18 @@ def _source(value: str) -> Source:
     if not folded or '"' in folded or "*" in folded:
         raise Mistake("The name of a source belongs here", suggestion="source:arxiv")
     return Source(folded, f"source:{_quoted(folded)}")
+
+
+def _language(value: str) -> Language:
+    wanted = value.strip().lower().partition("-")[0]
+    code = languages.NAMES.get(wanted)
+    if code is None:
+        close = get_close_matches(wanted[:40], languages.NAMES, n=1, cutoff=0.6)
+        raise Mistake(
+            f"A language is one of {' '.join(dict.fromkeys(languages.NAMES.values()))}",
+            suggestion=_after("lang", languages.NAMES[close[0]] if close else None),
+        )
+    return Language(code, f"lang:{code}")
 
 
 # ── dates ───────────────────────────────────────────────────────────────────────────────────────
@@ -496,6 +528,7 @@ _READERS: dict[str, Callable[[str], Leaf]] = {
     "pcat": _primary,
     "id": _identifier,
     "is": _state,
+    "lang": _language,
     "source": _source,
     "date": _published,
     "about": _about,

@@ -17,7 +17,7 @@ from typing import Any
 
 from digest import papers
 from digest.papers import Paper
-from digest.topics import about, names, relevance, rows, sets, text
+from digest.topics import about, languages, names, relevance, rows, sets, text
 from digest.topics.language import Filter
 from digest.topics.plan import Plan
 from digest.topics.postings import Forms, Postings
@@ -27,6 +27,7 @@ from digest.topics.tree import (
     Anywhere,
     Category,
     Identifier,
+    Language,
     Leaf,
     Node,
     Person,
@@ -62,6 +63,7 @@ class Index:
             Identifier: lambda leaf: self._by_id.get(leaf.value.lower(), 0),
             State: lambda leaf: self._where(lambda paper: paper.announcement == leaf.value),
             Source: self._source,
+            Language: self._language,
             Published: self._published,
             Signal: self._signal,
             Anywhere: self._anywhere,
@@ -336,6 +338,16 @@ class Index:
         return self._where(
             lambda paper: any(" ".join(papers.fold(name).split()) == leaf.value for name in paper.sources)
         )
+
+    @cached_property
+    def _languages(self) -> dict[str, int]:
+        spoken: defaultdict[str, int] = defaultdict(int)
+        for number, paper in enumerate(self.papers):
+            spoken[languages.language_of(f"{paper.title} {paper.abstract}")] |= 1 << number
+        return dict(spoken)
+
+    def _language(self, leaf: Language) -> int:
+        return self._languages.get(leaf.value, 0)
 
     def _published(self, leaf: Published) -> int:
         return self._where(

@@ -255,6 +255,8 @@ class _Parser:
     def word(self, default: str) -> Node:
         """Read a bare word: refused where it is nearly an operator, with a note where it is a category."""
         found = self.take()
+        if re.fullmatch(r"NEAR/?\d+", found[0]):
+            self.fail(f"{found[0]!r} is not an operator", *found.span(), suggestion='"two words"~5')
         if meant := clauses.MISTYPED.get(found[0]):
             self.fail(f"{found[0]!r} is not an operator", *found.span(), suggestion=meant)
         category = taxonomy.CODES.get(found[0].lower())
@@ -292,6 +294,8 @@ class _Parser:
         self.fail(f"Brackets may be nested {MOST_LEVELS} deep", start, start + 1)
 
     def unknown_field(self, found: re.Match[str]) -> NoReturn:
+        if known := clauses.NO_FIELDS.get(found["name"].lower()):
+            self.fail(known[0], *found.span("name"), suggestion=known[1])
         self.fail(
             f"There is no field {found['name'][:40]}; put the word in quotes to look for it as it is",
             *found.span("name"),

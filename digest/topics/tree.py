@@ -70,6 +70,14 @@ class Source:
 
 
 @dataclass(frozen=True, slots=True)
+class Language:
+    """The language that a paper is written in."""
+
+    value: str  #: two letters
+    canonical: str
+
+
+@dataclass(frozen=True, slots=True)
 class Published:
     """A paper published from one day to another, both included."""
 
@@ -143,7 +151,18 @@ class Or:
 
 
 Leaf: TypeAlias = (
-    Text | Person | Category | Identifier | State | Source | Published | Signal | Anywhere | About | Use
+    Text
+    | Person
+    | Category
+    | Identifier
+    | State
+    | Source
+    | Language
+    | Published
+    | Signal
+    | Anywhere
+    | About
+    | Use
 )
 Node: TypeAlias = Leaf | Not | And | Or
 
