@@ -108,14 +108,15 @@ def test_every_state_is_explained() -> None:
     assert [state for state in SubscriberState if f"`{state}`" not in ARCHITECTURE] == []
 
 
-def test_every_format_is_in_the_table() -> None:
+def test_every_format_is_in_both_tables() -> None:
     from digest.dumps import FORMATS
 
+    names = sorted(known.NAME for known in FORMATS)
     told = (ROOT / "docs" / "dumps.md").read_text(encoding="utf-8")
     rows = [line.split("|")[1] for line in told.splitlines() if line.startswith("| `")]
-    assert sorted(name for row in rows for name in re.findall(r"`([^`]+)`", row)) == sorted(
-        known.NAME for known in FORMATS
-    )
+    assert sorted(name for row in rows for name in re.findall(r"`([^`]+)`", row)) == names
+    ours = README.partition("## What it reads")[2].partition("\n## ")[0]
+    assert sorted(re.findall(r"`([a-z-]+)`", ours)) == names
 
 
 def test_every_room_stands_on_the_map() -> None:
