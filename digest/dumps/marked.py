@@ -334,7 +334,10 @@ def is_only_links(text: str, line: Line) -> bool:
 
 def handle_in(url: str) -> str:
     """Return the name in an address of somebody's page on Hugging Face, or nothing."""
-    parts = urlsplit(url)
+    try:
+        parts = urlsplit(url)
+    except ValueError:  # half an IPv6 address, say
+        return ""
     name = unquote(parts.path.strip("/"))
     plain = parts.hostname == "huggingface.co" and "/" not in name and not parts.query
     return name if plain and name not in ("papers", "login", "join", "") else ""

@@ -247,3 +247,13 @@ def test_hyphens_that_cannot_be_seen_or_broken_make_no_other_title() -> None:
     soft, joined = "\N{SOFT HYPHEN}", "\N{NON-BREAKING HYPHEN}"
 
     assert title_key(f"Self{joined}Steer{soft}ing Ki{soft}tes") == title_key("Self-Steering Kites")
+
+
+def test_half_an_address_costs_no_paper() -> None:
+    shape = "### {0}\n\n{1}\n\n[Gravel Works](https://[huggingface.co/gravelworks)\n\n· {2}"
+
+    found = items(
+        page("# Daily Papers\n\n" + INBOX, lambda n: shape.format(TITLES[n], ABSTRACTS[n], PRINTED[n]))
+    )
+
+    assert [item.title for item in found if isinstance(item, Record)] == list(TITLES)
