@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import pytest
 from sqlalchemy import Engine, func, select
 
-from digest import db, delivery, packs, subscriptions, topics
+from digest import db, delivery, links, packs, subscriptions, topics
 from digest.errors import BadFilter, NotFound, UsageError
 from digest.links import Site
 from digest.model import Delivery, Lane, Meaning, PackRow, SubscriberState, Subscription
@@ -263,6 +263,22 @@ def test_a_topic_with_a_pack_that_is_not_there_is_refused(lab: Lab, wrong: str):
 
     with pytest.raises(BadFilter, match="Did you mean use:lab/nlp"):
         lab.edit(ALICE, NLP=wrong)
+
+    assert lab.topics(ALICE) == {"NLP": "LLM"}
+
+
+def test_a_yes_does_not_fail_on_a_filter_that_is_gone_meanwhile(lab: Lab):
+    lab.put(nlp="LLM", old="ICL")
+    with db.writing(lab.engine) as session:
+        wishes = {"NLP": "use:lab/nlp", "Old": "use:lab/old"}
+        asked = subscriptions.ask(session, lab.site, ALICE, topics=wishes, now=at("20T02:00"))
+        session.commit()
+    lab.put(nlp="LLM")
+
+    with db.writing(lab.engine) as session:
+        token = links.confirm_url(lab.site, asked.confirmation_id).rpartition("/")[2]
+        assert subscriptions.confirm(session, lab.site, token, at("20T03:00"))
+        session.commit()
 
     assert lab.topics(ALICE) == {"NLP": "LLM"}
 

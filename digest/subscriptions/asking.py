@@ -8,6 +8,7 @@ applied when it is confirmed.
 from __future__ import annotations
 
 import json
+import logging
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -20,13 +21,15 @@ from sqlalchemy.orm import Session
 
 from digest import addresses, bounces, db, editions, outbox, showings
 from digest.editions import Schedule
-from digest.errors import BadField
+from digest.errors import BadField, BadFilter
 from digest.links import Site, unseal
 from digest.model import Confirmation, Consent, Subscriber, SubscriberState
 from digest.rendering import words
 from digest.rendering.cards import Card
 from digest.subscriptions import inviting, people
 from digest.subscriptions.filters import Books
+
+log = logging.getLogger(__name__)
 
 LIFETIME = timedelta(hours=48)
 REMINDED_AFTER = timedelta(hours=24)
@@ -285,7 +288,20 @@ def apply_wishes(session: Session, subscriber: Subscriber, wishes: str) -> None:
         for column, value in people.columns(schedule).items():
             setattr(subscriber, column, value)
     if "topics" in wanted:
-        people.put_topics(session, subscriber.id, wanted["topics"])
+        people.put_topics(session, subscriber.id, still_readable(session, wanted["topics"]))
+
+
+def still_readable(session: Session, topics: Mapping[str, str]) -> dict[str, str]:
+    """Return the topics asked for whose packs have still what they name: a yes must not fail on the others."""
+    books, kept = Books(session), {}
+    for name, text in topics.items():
+        try:
+            books.canonical(text)
+        except BadFilter as error:
+            log.warning("a topic asked for can be read no more and is left out: %s", error)
+        else:
+            kept[name] = text
+    return kept
 
 
 def activate(session: Session, subscriber: Subscriber, now: datetime) -> None:
