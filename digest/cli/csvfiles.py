@@ -144,8 +144,9 @@ def parted(topics: Mapping[str, str]) -> tuple[dict[str, str], list[str]]:
     """Return a subscriber's own topics, and the packs that stand last among them as import puts them."""
     from digest import subscriptions
 
-    own, packs = dict(topics), []
-    for name, typed in reversed(topics.items()):
+    own = dict(topics)
+    packs: list[str] = []
+    for name, typed in reversed(list(topics.items())):
         if not subscriptions.is_pack(name, typed):
             break
         packs.insert(0, own.pop(name).removeprefix("use:"))
