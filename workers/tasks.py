@@ -8,7 +8,7 @@ from datetime import datetime, timedelta
 from sqlalchemy import func, select
 from sqlalchemy.orm import Session
 
-from digest import __version__, delivery, intake, presses, publishing, sources, watching
+from digest import __version__, delivery, intake, presses, publishing, rates, sources, watching
 from digest.model import Lane, Subscriber
 from digest.publishing.chunks import is_due
 from workers.app import BULK, PROMPT, app, is_stopping
@@ -126,6 +126,7 @@ def heartbeat() -> None:
 def tidy() -> None:
     """Forget what no digest can need any more."""
     with house().writing() as session:
+        rates.tidy(session, now=house().clock())
         shown, made = publishing.tidy(session, now=house().clock())
     if shown or made:
         log.info("forgot %d showings and %d presses past their time", shown, made)
