@@ -205,7 +205,8 @@ ACCEPTED = {
     "max-width": "of the one column; Outlook gets a table of 640",
     "border-radius": "of the button: elsewhere its corners are square",
     "display:inline-block": "of the links' height; elsewhere they are as high as their text",
-    "word-break": "of long addresses",
+    "word-break": "of words without an end, and of long addresses",
+    "white-space": "of the day, which keeps to one line: elsewhere a long name of the site breaks it",
 }
 
 
