@@ -48,6 +48,16 @@ class FollowUp(NamedTuple):
     says: str  #: where it was published, what it was called before, why it was taken back
 
 
+class Offer(NamedTuple):
+    """A clause that would narrow a topic whose matches had no room, digest after digest."""
+
+    topic: str
+    filter_id: int
+    clause: str
+    before: float  #: papers a day as it is
+    after: float  #: papers a day with the clause
+
+
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Digest:
     """The decision kept with a delivery: which papers, under which topic, in which order."""
@@ -57,6 +67,7 @@ class Digest:
     is_catch_up: bool = False  #: the first one after a leave
     matched: int = 0  #: of a catch-up: papers that could have been in it, those that are among them
     news: tuple[FollowUp, ...] = ()  #: about papers of earlier digests
+    offer: Offer | None = None
 
     @property
     def papers(self) -> tuple[int, ...]:
@@ -69,7 +80,11 @@ class Digest:
         kept: dict[str, object] = {"sections": sections, "checked": self.checked}
         if self.is_catch_up:
             kept |= {"catch_up": True, "matched": self.matched}
-        return COMPACT(kept | {"news": self.news} if self.news else kept)
+        if self.news:
+            kept["news"] = self.news
+        if self.offer:
+            kept["offer"] = self.offer
+        return COMPACT(kept)
 
     @classmethod
     def from_json(cls, text: str) -> Digest:
@@ -85,6 +100,7 @@ class Digest:
             is_catch_up=stored.get("catch_up", False),
             matched=stored.get("matched", 0),
             news=tuple(FollowUp(*one) for one in stored.get("news", ())),
+            offer=Offer(*stored["offer"]) if "offer" in stored else None,
         )
 
 

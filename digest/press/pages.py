@@ -80,6 +80,8 @@ class Page:
     anchors: tuple[Anchor, ...]
     sections: tuple[PageSection, ...]
     news: tuple[NewsItem, ...]
+    offer: str
+    offer_url: str
 
 
 def cadence_of(edition: str, *, is_catch_up: bool) -> str:
@@ -112,7 +114,22 @@ def page(press: Press, site: Site, plan: Sequence[Planned], digest: Digest, copy
         anchors=anchors(sections),
         sections=sections,
         news=news_of(digest.news, site),
+        offer=offer(digest) if copy.browser_url else "",
+        offer_url=offer_url(copy.browser_url) if digest.offer else "",
     )
+
+
+def offer(digest: Digest) -> str:
+    """Return what a full topic could be narrowed to; nothing if there is nothing to offer."""
+    if digest.offer is None:
+        return ""
+    topic, _, clause, before, after = digest.offer
+    return words.offer(heading(topic), one_line(clause), before, after)
+
+
+def offer_url(browser_url: str) -> str:
+    """Return the address of the page on which what was offered can be done."""
+    return f"{browser_url}/narrow"
 
 
 def headline(digest: Digest, papers: int) -> str:

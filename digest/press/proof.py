@@ -11,7 +11,7 @@ from datetime import UTC, date, datetime
 from difflib import ndiff
 from itertools import chain
 
-from digest.composition import TRENDING, Digest, FollowUp, Section
+from digest.composition import TRENDING, Digest, FollowUp, Offer, Section
 from digest.errors import Misfit
 from digest.links import Site
 from digest.papers import Paper
@@ -46,6 +46,7 @@ DIGESTS = (
             FollowUp(5, "withdrawn", "Taken & given", "An error in <Lemma 2>"),
             FollowUp(6, "rewritten", "Anew", ""),
         ),
+        offer=Offer("First & foremost", 1, '"whole parts"', 31.0, 3.0),
     ),
     Digest(sections=(Section(topic=TRENDING, filter_id=None, papers=(2,)),), checked=1),
 )

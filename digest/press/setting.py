@@ -46,7 +46,7 @@ class Pair(NamedTuple):
 
 NOTHING = Pair(b"", b"")
 #: Parts of the page that are left out unless there is something to say.
-OPTIONAL = frozenset({"next", "anchors", "browser", "sample", "note", "news"})
+OPTIONAL = frozenset({"next", "anchors", "browser", "sample", "note", "news", "offer"})
 
 
 class Told(NamedTuple):
@@ -197,6 +197,7 @@ class Setter:
             "sample": self.sample(papers),
             "note": self.note,
             "news": news,
+            "offer": self.offer(digest, copy) if digest.offer and copy.browser_url else NOTHING,
             "browser": self.browser(copy.browser_url) if copy.browser_url else NOTHING,
             "subject": titled,
             "preheader": preheader,
@@ -375,6 +376,15 @@ class Setter:
         """Return one piece of news in plain text."""
         values = {"href": item.href, "title": wrapped(item.title), "says": wrapped(item.says)}
         return self.text_parts["item"].fill(values)
+
+    def offer(self, digest: Digest, copy: Copy) -> Pair:
+        """Return the offer to narrow a topic, where these templates have a place for it."""
+        html, text = self.html_parts.get("offer"), self.text_parts.get("offer")
+        said, url = pages.offer(digest), pages.offer_url(copy.browser_url)
+        return Pair(
+            wire(html.fill({"offer": escaped(said), "offer_url": escaped(url)})) if html else b"",
+            wire(text.fill({"offer": wrapped(said), "offer_url": url})) if text else b"",
+        )
 
     def set_next_due(self, due_at: datetime, timezone: str, dated_at: datetime) -> Pair:
         """Return the line that promises the next digest."""

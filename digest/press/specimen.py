@@ -53,4 +53,5 @@ def specimen() -> dict[str, Any]:
     item = {"href": slot("href"), "title": slot("title"), "says": slot("says")}
     words = {word: slot(word) for word in WORDS}
     repeated = {"anchors": [anchor] * 2, "sections": [section] * 2, "news": [item] * 2}
+    words |= {"offer": slot("offer"), "offer_url": slot("offer_url")}
     return {**words, "is_sample": True, **repeated}

@@ -24,7 +24,7 @@ from digest.editions import Cadence, Edition, Schedule
 from digest.links import Site
 from digest.model import DeliveryState, FilterRow, Meaning, Subscriber, SubscriberState, Subscription
 from digest.press import Press, fitted
-from digest.publishing import followups, quiet
+from digest.publishing import followups, offers, quiet
 from digest.publishing.desk import FIRST_LOOK, SECOND_CHANCE, Cut, Desk, start_of_day
 from digest.publishing.followups import Pending
 
@@ -38,7 +38,7 @@ COLUMNS = (
         for name in (
             "id", "email", "cadence", "at", "timezone", "weekday", "not_after", "max_papers", "max_per_topic",
             "min_papers", "max_age_days", "wants_trending", "next_due_at", "cut_at", "cut_paper_id",
-            "created_at", "confirmed_at", "heard_at", "wants_quiet_letters",
+            "created_at", "confirmed_at", "heard_at", "wants_quiet_letters", "full_in_a_row", "offered_at",
         )
     ),
     IS_BACK,
@@ -92,6 +92,7 @@ class Decision:
     covers_from: datetime
     is_held: bool  #: fewer papers than wanted: they stay news for the next edition
     pending: Pending | None = None  #: what became of earlier papers
+    full_in_a_row: str = ""  #: see Subscriber
 
 
 @dataclass(frozen=True, slots=True)
@@ -251,7 +252,8 @@ def decide(
     if reader.max_age_days is not None:
         eligible &= desk.young(reader.max_age_days, edition.day)
     caps = caps_of(reader.max_papers, reader.max_per_topic, reader.min_papers)
-    wishes = wishes_of(desk, reader, gathered.topics.get(reader.id, ()))
+    topics = gathered.topics.get(reader.id, ())
+    wishes = wishes_of(desk, reader, topics)
     shown = gathered.shown.get(reader.id, ())
     sections = compose(wishes, eligible=eligible, ids=desk.ids, shown=shown, caps=caps)
     is_catch_up = bool(reader.is_back) and now - cut[0] >= AWAY
@@ -262,6 +264,7 @@ def decide(
         is_catch_up=is_catch_up,
         matched=matching(wishes, eligible, shown) if is_catch_up else 0,
         news=pending.news if pending and sections else (),
+        offer=offers.offer(desk, reader, topics, sections, now),
     )
     return Decision(
         reader=reader,
@@ -271,6 +274,7 @@ def decide(
         covers_from=cut[0],
         is_held=not sections and caps.at_least > 1,
         pending=pending,
+        full_in_a_row=offers.counted(reader.full_in_a_row, topics, sections),
     )
 
 
@@ -454,8 +458,15 @@ def move_cuts(
     """
     done = {"is_back": False, "cut_at": now, "cut_paper_id": max(desk.ids, default=0)}
     heard = [
-        one.reader.id for one in new if one.digest.sections or (one.reader.id in told and not one.is_held)
+        one.reader.id for one in new if not one.digest.sections and one.reader.id in told and not one.is_held
     ]
+    read: dict[tuple[str, bool], list[int]] = defaultdict(list)
+    for one in new:
+        if one.digest.sections:
+            read[one.full_in_a_row, one.digest.offer is not None].append(one.reader.id)
+    for (full, is_offered), ids in read.items():
+        offered = {"offered_at": now} if is_offered else {}
+        change(session, ids, {**done, **offered, "heard_at": now, "full_in_a_row": full})
     silent = [
         one.reader.id for one in new if not (one.digest.sections or one.is_held or one.reader.id in told)
     ]

@@ -40,6 +40,7 @@ class Desk:
         self.canonicals: dict[int, str] = {}
         self.kept: dict[tuple[Cut, datetime, datetime], int] = {}
         self.recent: dict[tuple[int, date], int] = {}
+        self.narrowings: dict[tuple[int, int], topics.Narrowing | None] = {}
 
     # ── which papers a topic chooses ────────────────────────────────────────────────────────────
 
@@ -68,6 +69,22 @@ class Desk:
             matches = found.get(number, 0)
             relevance = self.index.relevance(known[number], matches) if matches else {}
             self.choices[number] = composition.choice(matches, self.press.scores, relevance, self.twins)
+
+    def narrowing(self, filter_id: int, room: int) -> topics.Narrowing | None:
+        """Return what would narrow a filter down to `room` papers a day."""
+        if (filter_id, room) not in self.narrowings:
+            self.narrowings[filter_id, room] = self.narrowed(filter_id, room)
+        return self.narrowings[filter_id, room]
+
+    def narrowed(self, filter_id: int, room: int) -> topics.Narrowing | None:
+        """Look for that: what is worth most here stands for what its readers would keep."""
+        filter_ = read(self.canonicals[filter_id]) if filter_id in self.canonicals else None
+        if filter_ is None:
+            return None
+        papers = self.press.papers
+        days = [paper.first_seen_at.astimezone(UTC).date() for paper in papers]
+        best = composition.bits(self.choices[filter_id].order[: room * len(set(days))])
+        return topics.narrowed(filter_, papers, self.index, days, best=best, room=room)
 
     # ── which papers may be shown ───────────────────────────────────────────────────────────────
 

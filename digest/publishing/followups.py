@@ -46,8 +46,10 @@ def pending(session: Session, readers: Sequence[Reader], now: datetime) -> Mappi
     """Return what has become of papers that these were sent, where they have not been told."""
     if not readers:
         return {}
+    changed = changes(session, max(min(map(last_heard, readers)) - LATE, now - STALE), now)
+    if not changed:
+        return {}
     began = {reader.id: max(last_heard(reader) - LATE, now - STALE) for reader in readers}
-    changed = changes(session, min(began.values()), now)
     found: dict[int, list[tuple[int, datetime, FollowUp]]] = defaultdict(list)
     for subscriber_id, seen_at, kind, paper, title, says in untold(session, list(began), changed):
         if seen_at > began[subscriber_id]:
@@ -81,8 +83,6 @@ def untold(
     session: Session, subscriber_ids: Sequence[int], changed: Sequence[int]
 ) -> Iterable[tuple[int, datetime, str, int, str, str]]:
     """Yield what became of those of the papers that these were sent before, unless they have been told."""
-    if not changed:
-        return []
     told = and_(
         Told.subscriber_id == Shown.subscriber_id,
         Told.paper_id == ChangeRow.paper_id,

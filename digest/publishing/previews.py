@@ -190,6 +190,7 @@ def in_words(made: Press, decision: Decision, filters: Mapping[int, str]) -> dic
             {"id": one.paper, "title": one.title, "became": one.kind, "says": one.says}
             for one in decision.digest.news
         ],
+        "offer": decision.digest.offer._asdict() if decision.digest.offer else None,
     }
 
 

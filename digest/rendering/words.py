@@ -205,6 +205,18 @@ def source_in_words(source: str) -> str:
     return names.get(kind, kind)
 
 
+def offer(topic: str, clause: str, before: float, after: float) -> str:
+    """Return `Graphs matches 31 papers a day. Narrow it to "graph neural": 3 a day instead of 31`."""
+    return _(
+        "%(topic)s matches more than fits. Narrow it to %(clause)s: %(after)g a day instead of %(before)g"
+    ) % {
+        "topic": topic,
+        "clause": clause,
+        "before": before,
+        "after": after,
+    }
+
+
 def became(kind: str, says: str) -> str:
     """Return what became of a paper: `Published: J. Gravel 12 (2026)`."""
     said = cut(says, LONGEST_SAID)

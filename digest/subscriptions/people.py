@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from difflib import get_close_matches
 
-from sqlalchemy import delete, func, select
+from sqlalchemy import delete, func, select, update
 from sqlalchemy.orm import Session, aliased
 
 from digest import addresses, bounces
@@ -180,6 +180,8 @@ def put_topics(session: Session, subscriber_id: int, topics: Mapping[str, str]) 
     checked = checked_topics(topics, Books(session))
     numbers = filters.filter_ids(session, [canonical for _, canonical, _ in checked])
     session.execute(delete(Subscription).where(Subscription.subscriber_id == subscriber_id))
+    begun_anew = {"full_in_a_row": None}  # it counts by the place of topics
+    session.execute(update(Subscriber).where(Subscriber.id == subscriber_id).values(begun_anew))
     session.add_all(
         Subscription(
             subscriber_id=subscriber_id,

@@ -6,6 +6,7 @@ from digest.topics.explanation import Explanation, Word, explain
 from digest.topics.index import Index
 from digest.topics.language import Filter, parse
 from digest.topics.likeness import likened, suggest
+from digest.topics.narrowing import Narrowing, narrowed
 from digest.topics.packs import Pack
 from digest.topics.plan import Plan
 from digest.topics.resolving import Shelf, meanings, resolved, stands_on, written_out
@@ -17,6 +18,7 @@ __all__ = [
     "Explanation",
     "Filter",
     "Index",
+    "Narrowing",
     "Pack",
     "PerDay",
     "Plan",
@@ -27,6 +29,7 @@ __all__ = [
     "explain",
     "likened",
     "meanings",
+    "narrowed",
     "parse",
     "resolved",
     "stands_on",

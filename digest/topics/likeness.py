@@ -53,7 +53,7 @@ def description(paper: Paper) -> str:
     words: dict[str, str] = {}
     said: Counter[str] = Counter()
     for written, weight in ((paper.title, about.TITLE_WEIGHT), (paper.abstract, 1)):
-        for word in _telling(written):
+        for word in telling(written):
             root = about.root(text.stem(word))
             words.setdefault(root, word)
             said[root] += int(weight)
@@ -61,7 +61,8 @@ def description(paper: Paper) -> str:
     return " ".join(word for root, word in words.items() if root in kept) or "untitled"
 
 
-def _telling(written: str) -> list[str]:
+def telling(written: str) -> list[str]:
+    """Return the words of a text that say what it is about."""
     return [word for word in text.read(papers.display(written)).folded if _tells(word)]
 
 
@@ -113,11 +114,12 @@ def _best_names(examples: Sequence[Paper], own: Index, index: Index) -> list[str
 def _names(paper: Paper) -> Iterator[str]:
     """Yield the pairs of telling words in a paper, and the words of its title."""
     for written in (paper.title, paper.abstract):
-        yield from _pairs(text.read(papers.display(written)))
-    yield from (text.stem(word) for word in _telling(paper.title) if text.stem(word).isalnum())
+        yield from pairs(text.read(papers.display(written)))
+    yield from (text.stem(word) for word in telling(paper.title) if text.stem(word).isalnum())
 
 
-def _pairs(row: text.Words) -> Iterable[str]:
+def pairs(row: text.Words) -> Iterable[str]:
+    """Yield the pairs of words that stand side by side and say something, as phrases."""
     for (left, right), glue in zip(pairwise(row.folded), row.glue, strict=False):
         if glue != "," and _tells_in_pair(left) and _tells_in_pair(right) and (_tells(left) or _tells(right)):
             stem = text.stem(right)

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import email
 import re
+from dataclasses import replace
 from datetime import timedelta
 
 import pytest
 
 from digest import delivery, links, publishing, subscriptions, transport
+from digest.composition import Digest, Offer
 from digest.model import SubscriberState
 from tests.web.conftest import BASE, path_of
 
@@ -160,3 +162,58 @@ def test_what_a_digest_had_no_room_for_is_listed_behind_its_link(door, papers, n
     assert "emil@uni.edu" not in page.text
     assert door.everything() == before
     assert door.client.get(url.rpartition("/")[0] + "/9").status_code == 404
+
+
+# ── a narrower topic ────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.fixture
+def offer(door, digest_sent, dora):
+    """The page of an offer in dora's digest."""
+    with door.writing() as session:
+        delivery = session.get(type(digest_sent), digest_sent.id)
+        topic = subscriptions.topics_of(session, dora)[0]
+        made = Offer(topic.name, topic.filter_id, "slow*", 31.0, 3.0)
+        delivery.decision = replace(Digest.from_json(delivery.decision), offer=made).to_json()
+        session.commit()
+    return path_of(links.view_url(door.site, dora.id, dora.epoch, DAY)) + "/narrow"
+
+
+def filters(door) -> list[str]:
+    with door.writing() as session:
+        dora = subscriptions.get(session, "dora@uni.edu")
+        return [topic.typed for topic in subscriptions.topics_of(session, dora)]
+
+
+def test_what_was_offered_is_done_by_a_press_and_undone_by_another(door, offer):
+    before = filters(door)
+
+    page = door.client.get(offer)
+    assert "slow*: 3 a day instead of 31" in page.text
+    assert "dora@uni.edu" not in page.text
+    assert filters(door) == before
+
+    door.client.post(offer, data={"do": "narrow"})
+    door.client.post(offer, data={"do": "narrow"})
+    assert filters(door) == ["(title:diffusion) AND slow*", "title:quiet"]
+
+    assert "Make it wide again" in door.client.get(offer).text
+    door.client.post(offer, data={"do": "undo"})
+    assert filters(door) == before
+
+
+def test_a_topic_that_was_changed_since_is_left_alone(door, offer, dora):
+    with door.writing() as session:
+        changed = {"Diffusion": "title:flow"}
+        subscriptions.edit(
+            session, subscriptions.get(session, "dora@uni.edu"), topics=changed, now=door.clock.now
+        )
+        session.commit()
+
+    assert "has changed since" in door.client.get(offer).text
+    door.client.post(offer, data={"do": "narrow"})
+    assert filters(door) == ["title:flow"]
+
+
+def test_a_digest_that_offered_nothing_has_no_such_page(door, view):
+    assert door.client.get(f"{view}/narrow").status_code == 404
