@@ -111,14 +111,18 @@ def add(
 
 
 @app.command()
-def remove(source: Source) -> None:
+def remove(source: Source, as_json: AsJson = False) -> None:
     """Turn a source off for good. The papers it brought stay."""
     from digest import sources
 
     with rooms.opened() as house, rooms.writing(house) as session:
+        report = as_report(sources.get(session, source))
         sources.remove(session, source)
         session.commit()
-    screen.tell(f"{source} is off.")
+    if as_json:
+        screen.document(report | {"is_on": False})
+    else:
+        screen.tell(f"{report['name']} is off.")
 
 
 @app.command()

@@ -94,7 +94,9 @@ def test_a_long_address_is_known_by_a_shorter_name(digest: Digest) -> None:
     assert added.out.startswith(f"{listed['name']} is on")
     assert listed["name"].startswith("papers.example.org-")
     assert (listed["url"], listed["every"]) == (address, 43_200)
-    assert digest("sources", "remove", address).code == 0
+    removed = digest("sources", "remove", address, "--json").document
+    assert (removed["name"], removed["is_on"]) == (listed["name"], False)
+    assert digest("sources", "list", "--json").lines == []
 
 
 def test_a_name_that_is_too_long_says_what_to_do(digest: Digest) -> None:
