@@ -57,7 +57,7 @@ class Figures:
     seconds: float = 0.0
     published: float = 0.0  #: seconds until all was in the outbox; the rivals have none
     memory: float = 0.0  #: MB of the largest process of a worker, at its peak
-    early: float = 0.0  #: the same when a tenth had been delivered
+    halfway: float = 0.0  #: the same when half of it had been delivered
     cpu: dict[str, float] = field(default_factory=dict)  #: processor seconds by who used them
     sink: str = ""  #: the language it is written in
 
@@ -207,8 +207,8 @@ def watch(
         if took - looked > GLANCE:
             looked = took
             figures.memory = max(figures.memory, usage.peak(house.started[0].pid))
-            if not figures.early and opened.taken() > figures.readers / 10:
-                figures.early = figures.memory
+            if not figures.halfway and opened.taken() > figures.readers / 2:
+                figures.halfway = figures.memory
 
 
 Start = Callable[[], object]
