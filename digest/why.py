@@ -6,7 +6,7 @@ on, by the code that made it.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
@@ -33,7 +33,7 @@ from digest.model import (
     SubscriberState,
     Told,
 )
-from digest.papers import Announcement, Paper, display
+from digest.papers import NOTHING, Announcement, Paper, display
 from digest.rendering import Templates
 
 
@@ -266,7 +266,7 @@ def was_known(question: Question, delivery: Delivery, known_then: int | None) ->
 def left_out(question: Question, delivery: Delivery) -> Answer:
     """Answer why an edition that looked at the paper did not show it."""
     name = delivery.edition
-    if not tell_of_topics(question):
+    if not tell_of_topics(question, stood_for(question, delivery)):
         return question.answer(
             Cause.UNMATCHED, f"{name} looked at it, and no topic matches it.", edition=name
         )
@@ -296,14 +296,26 @@ def tell_of_places(question: Question, delivery: Delivery) -> int | None:
     return min(found.values(), default=None)
 
 
-def tell_of_topics(question: Question) -> bool:
-    """Say for each topic whether it matches the paper and why; return whether one does."""
+def stood_for(question: Question, delivery: Delivery) -> dict[str, str]:
+    """Return what the topics of a digest stood for when it was decided: packs have versions."""
+    sections = Digest.from_json(delivery.decision).sections
+    stored = {one.topic: question.session.get(FilterRow, one.filter_id) for one in sections if one.filter_id}
+    return {topic: row.canonical for topic, row in stored.items() if row is not None}
+
+
+def tell_of_topics(question: Question, then: Mapping[str, str] = NOTHING) -> bool:
+    """Say for each topic whether it matches the paper and why; return whether one does.
+
+    `then` says what topics stood for at the time, where that is known.
+    """
     asked = subscriptions.topics_of(question.session, question.subscriber)
     matched = not asked or question.subscriber.wants_trending
     for topic in asked:
+        meant = then.get(topic.name, topic.stands_for)
         if topic.stands_for != topic.canonical:
-            question.lines.append(f"{topic.name} is {topic.canonical}, which stands for {topic.stands_for}")
-        matched = tell_of_filter(question, topic.name, topic.stands_for) or matched
+            stands = "stands" if meant == topic.stands_for else "stood"
+            question.lines.append(f"{topic.name} is {topic.canonical}, which {stands} for {meant}")
+        matched = tell_of_filter(question, topic.name, meant) or matched
     return matched
 
 

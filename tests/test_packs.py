@@ -244,6 +244,20 @@ def test_a_digest_decided_with_one_version_says_the_same_after_the_next(lab: Lab
     assert b"graph*" in sent.content
 
 
+def test_what_a_cap_left_out_is_explained_by_the_version_of_that_day(lab: Lab):
+    lab.put(nlp="ti:graph*")
+    lab.subscribe(ALICE, {"NLP": "use:lab/nlp"}, max_papers=1)
+    lab.dump("20T02:00", ["Graph one", "Graph two"])
+    lab.publish("20T08:00")
+    (shown,) = lab.digest(ALICE)["NLP"]
+
+    lab.put(nlp="ti:robot*", now="20T08:01")
+    answer = lab.why(ALICE, "Graph two" if shown == "Graph one" else "Graph one")
+
+    assert "NLP is use:lab/nlp, which stood for ti:graph*" in answer.lines
+    assert answer.verdict.startswith("It matched, and daily-2026-11-20 was full")
+
+
 def test_why_says_what_a_pack_stands_for(lab: Lab):
     lab.put(nlp="ti:graph*")
     lab.subscribe(ALICE, {"NLP": "use:lab/nlp ANDNOT ti:survey"})
