@@ -22,8 +22,9 @@ CHATTY = (
     "uvicorn.access",
 )
 
-#: Anything that looks like an address; what remains of it is its domain.
-ADDRESS = re.compile(r"[^\s@<>\"'(),;:=/\[\]{}]+@(?=[\w-]+(?:\.[\w-]+)*)")
+#: Anything that looks like an address, or like a password in a URL; what remains of it is its domain. Of what
+#: stands before an address too much is taken rather than too little: `o'brien` and `a/b` are people, too.
+ADDRESS = re.compile(r"""(?:(?<=://)[^\s@/]*|"[^"\n]+"|[^\s@<>"(),;:\[\]]+)@(?=[\w-]+(?:\.[\w-]+)*)""")
 
 
 def set_up(log_format: str, *, level: int = logging.INFO) -> None:

@@ -12,7 +12,7 @@ import dkim as oracle
 import pytest
 from cryptography.hazmat.primitives.asymmetric.rsa import generate_private_key
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
-from sqlalchemy import Engine, select
+from sqlalchemy import Engine, select, update
 from sqlalchemy.orm import Session
 
 from digest import bounces, db, delivery, intake, outbox, publishing, subscriptions
@@ -435,6 +435,21 @@ def test_a_letter_that_cannot_be_written_stops_no_other(
 
     assert report == Report(sent=3, stuck=1)
     assert states(session)["dora@example.org"] == ("stuck", 0, 0)
+
+
+@pytest.mark.usefixtures("digests")
+@pytest.mark.parametrize("decision", ['{"sections": [[', "{}", '{"sections": 7}', "null"])
+def test_a_decision_that_cannot_be_read_stops_no_other(
+    session: Session, site: Site, templates: Templates, now: datetime, decision: str
+) -> None:
+    session.execute(update(Delivery).where(Delivery.email == BOB).values(decision=decision))
+    session.commit()
+
+    delivery.deliver(session, site=site, templates=templates, transport=Memory(), clock=lambda: now)
+
+    assert {who: state for who, (state, _, _) in states(session).items()} == {
+        ALICE: "sent", BOB: "stuck", CHARLIE: "sent",
+    }  # fmt: skip
 
 
 # ── stopping ────────────────────────────────────────────────────────────────────────────────────

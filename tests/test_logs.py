@@ -67,6 +67,24 @@ def test_no_line_names_an_address(capfd: pytest.CaptureFixture[str], log_format:
     assert "<…@uni.example>" in told
 
 
+@pytest.mark.parametrize(
+    "email",
+    [
+        "ada@uni.example",
+        "o'ada@uni.example",
+        "ada/x=y@uni.example",
+        "{ada}@uni.example",
+        '"ada b"@uni.example',
+        "ådä.ada@üni.example",
+    ],
+)
+@pytest.mark.parametrize(
+    "line", ["{}", "<{}>", "rcpt={}", "('{}', 7)", "[{}]", "mailto:{}", "{!r}", "user {}: no"]
+)
+def test_no_part_of_an_address_is_left(email: str, line: str) -> None:
+    assert "ada" not in logs.without_addresses(line.format(email))
+
+
 def test_what_is_chatty_is_kept_down(capfd: pytest.CaptureFixture[str]) -> None:
     logs.set_up("text")
 

@@ -196,8 +196,7 @@ class Run:
 
     def filters(self, digests: Sequence[Claimed]) -> dict[int, str]:
         """Return the canonical filters that these digests name, by id."""
-        decisions = (json.loads(delivery.decision) for delivery in digests)
-        wanted = {section[1] for decision in decisions for section in decision["sections"]}
+        wanted = {number for delivery in digests for number in filters_named(delivery)}
         if not wanted:
             return {}
         table = FilterRow.__table__.c
@@ -378,6 +377,14 @@ class Run:
             delivery_id=delivery.id,
             cadence=reader.schedule.cadence if reader else "daily",
         )
+
+
+def filters_named(delivery: Claimed) -> list[int]:
+    """Return the filters of a decision; none of one that cannot be read, which is told when it is written."""
+    try:
+        return [section[1] for section in json.loads(delivery.decision)["sections"]]
+    except (ValueError, LookupError, TypeError):
+        return []
 
 
 def spoilt(delivery: Claimed, written: Written | None) -> tuple[DeliveryState, str] | None:
