@@ -296,6 +296,8 @@ def test_the_hours_follow_the_clock_of_the_wall_over_a_change_of_time() -> None:
         ("stop_at", "sorrow 5%"),
         ("timezone", "Norway/Oslo"),
         ("mail_url", "smtp://127.0.0.1?rate=fast"),
+        ("mail_url", "smtp://127.0.0.1?rate=example.org 5/s"),
+        ("mail_url", "smtp://127.0.0.1?rate=5 at once"),
         ("rates", "0 at once"),
     ],
 )

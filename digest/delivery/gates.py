@@ -56,9 +56,9 @@ class Gate:
         self.lane, self.is_met = lane, False
         if lane is not Lane.BULK:
             return False
-        opens_at = self.rules.hours.opens_at(now) if self.rules.hours else None
-        if opens_at:
-            self.standstill = Wait(opens_at, f"digests go out from {self.rules.hours.opens:%H:%M} on")  # type: ignore[union-attr]
+        hours = self.rules.hours
+        if hours and (opens_at := hours.opens_at(now)):
+            self.standstill = Wait(opens_at, f"digests go out from {hours.opens:%H:%M} on")
         if self.standstill is None:
             return False
         if self.standstill.until - now < LASTING:

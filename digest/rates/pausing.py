@@ -91,7 +91,8 @@ def tidy(session: Session, *, now: datetime) -> int:
 def standing(session: Session, *, now: datetime) -> dict[str, datetime]:
     """Return every domain and server that waits now, for people to see."""
     found = session.execute(select(Pace.name, Pace.at).where(Pace.name.startswith("pause "), Pace.at > now))
-    return {row.name.removeprefix("pause "): row.at for row in found}
+    names = {row.name.removeprefix("pause "): row.at for row in found}
+    return {"the mail server" if name == EVERYTHING else name: at for name, at in names.items()}
 
 
 # ── conversations with a domain ─────────────────────────────────────────────────────────────────

@@ -206,12 +206,17 @@ def matched(told: str, setting: str) -> list[re.Match[str]]:
 def servers_in(told: Sequence[tuple[str, int, str]]) -> tuple[ServerShare, ...]:
     """Return the shares of servers given as (name, weight, rates); none where no server has a rate."""
     shares = tuple(
-        ServerShare(
-            name=name, weight=weight, rates=parse(rates, server=name, setting="DIGEST_MAIL_URL, rate")
-        )
-        for name, weight, rates in told
+        ServerShare(name=name, weight=weight, rates=server_rates(rates, name)) for name, weight, rates in told
     )
     return shares if any(share.rates for share in shares) else ()
+
+
+def server_rates(told: str, server: str) -> tuple[Rate, ...]:
+    """Return the rates of one server, or raise BadField: it has them for all letters, whomever they go to."""
+    setting = "DIGEST_MAIL_URL, rate"
+    if any(rule["domain"] or rule["once"] for rule in matched(told, setting)):
+        raise BadField(setting, f"{told!r} is no rate of a server; write rate=14/s,50000/day.")
+    return parse(told, server=server, setting=setting)
 
 
 def hours_in(told: str, zone: str) -> Hours | None:
