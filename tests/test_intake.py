@@ -14,6 +14,7 @@ from sqlalchemy.orm import Session
 
 from digest import catalog, db, intake
 from digest.errors import NotFound
+from digest.intake import loading, surveying
 from digest.model import Alias, Appearance, DumpRow, DumpState, PaperRow, ProblemRow, SignalRow
 from tests.dumps import abstract, blocks, meta, pairs
 
@@ -126,24 +127,29 @@ def test_a_rejected_dump_is_looked_at_again_when_it_comes_again(session: Session
     assert counts(session)[4:] == [1, 0]
 
 
-def test_progress_is_told_batch_by_batch(session: Session, folder: Path) -> None:
-    told: list[int] = []
+def test_progress_is_told_while_a_dump_is_checked_and_batch_by_batch(
+    session: Session, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    told: list[tuple[int, int | None]] = []
+    monkeypatch.setattr(surveying, "STEP", 1000)
     many = [(f"{TIDES[0]}, Part {number}", TIDES[1]) for number in range(1, 1201)]
 
-    intake.load(session, put(folder, "a.txt", pairs(*many)), now=NOW, progress=told.append)
+    intake.load(
+        session, put(folder, "a.txt", pairs(*many)), now=NOW, progress=lambda *done: told.append(done)
+    )
 
-    assert told == [500, 1000, 1200]
+    assert told == [(1000, None), (500, 1200), (1000, 1200), (1200, 1200)]
 
 
 def test_a_large_dump_that_was_cut_off_is_gone_on_with(
     session: Session, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(intake, "TRANSACTION", 1000)
+    monkeypatch.setattr(loading, "TRANSACTION", 1000)
     many = [(f"{TIDES[0]}, Part {number}", TIDES[1]) for number in range(1, 2601)]
     path = put(folder, "a.txt", pairs(*many))
 
-    def killed(read: int) -> None:
-        if read == 2500:
+    def killed(read: int, total: int | None) -> None:
+        if total is not None and read == 2500:
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):

@@ -1,0 +1,22 @@
+"""Sample content goes when the first real setting comes."""
+
+from __future__ import annotations
+
+from sqlalchemy import delete, or_, select
+from sqlalchemy.orm import Session
+
+from digest.model import Delivery, DumpRow, PaperRow, Shown, Subscriber
+
+
+def remove_samples(session: Session) -> None:
+    """Delete every sample paper, dump and subscriber, with what hangs on them, and commit."""
+    papers = select(PaperRow.id).where(PaperRow.is_sample)
+    subscribers = select(Subscriber.id).where(Subscriber.is_sample)
+    session.execute(
+        delete(Shown).where(or_(Shown.paper_id.in_(papers), Shown.subscriber_id.in_(subscribers)))
+    )
+    session.execute(delete(Delivery).where(Delivery.subscriber_id.in_(subscribers)))
+    session.execute(delete(Subscriber).where(Subscriber.is_sample))
+    session.execute(delete(PaperRow).where(PaperRow.is_sample))
+    session.execute(delete(DumpRow).where(DumpRow.is_sample))
+    session.commit()
