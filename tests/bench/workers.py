@@ -80,7 +80,7 @@ def holds(figures: dict[str, Figures], *, full: bool) -> bool:
     return ours.memory < MEMORY_GATE and (held or not full)
 
 
-def alone(readers: int, filters: int, papers: int) -> Figures:
+def alone(readers: int, filters: int, papers: int) -> None:
     """Have a morning of ours alone, looked into while it runs, and print where the time went."""
     world = World(papers=papers, readers=readers, filters=filters, kept=0, now=datetime.now(UTC), at="00:00")
     with mornings.place() as place, tempfile.TemporaryDirectory() as name:
@@ -97,7 +97,6 @@ def alone(readers: int, filters: int, papers: int) -> Figures:
         spans = {"publishing": ours.published, "delivering": sending}
         together = {what: took * mornings.PROCESSES for what, took in spans.items()}
         breakdown.tell(folder / "ours" / "data", ours.mails, together)
-    return ours
 
 
 if __name__ == "__main__":
