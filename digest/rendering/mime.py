@@ -26,17 +26,16 @@ def wire(text: str) -> bytes:
     """Return `text` in quoted-printable with CRLF, ready to be followed by more of it."""
     if not text:
         return b""
-    has_gaps = "  " in text or "\t" in text
     if (
         len(text) < LONGEST_LINE
         and text.isascii()
         and text.isprintable()
         and "=" not in text
+        and "  " not in text
         and text[-1] != " "
-        and not has_gaps
     ):
         return b"%b=\r\n" % text.encode()  # a link or a few words stay as they are
-    if has_gaps:
+    if "  " in text or "\t" in text:
         lines = b"\r\n".join([spaced(line) for line in text.split("\n")])
     else:
         lines = b2a_qp(text.replace("\n", "\r\n").encode(), istext=True)
