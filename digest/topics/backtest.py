@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import date
-from heapq import nsmallest
+from itertools import islice
 
-from digest.topics import tree
+from digest.topics import sets, tree
 from digest.topics.index import Index
 from digest.topics.language import Filter
-from digest.topics.sets import members
 from digest.topics.tree import And, Node, Not, Or
 
 #: More than this share of everything is hardly a topic; fewer days than these tell little.
@@ -55,14 +54,14 @@ def in_words(clause: str, effect: float) -> str:
 
 def backtest(filter_: Filter, index: Index, days: Sequence[date]) -> Backtest:
     """Return what a filter would have brought of the papers of `index`; `days` says when each came."""
-    matches = index.matches(filter_)
-    span = max(1, len(set(days)))
+    matches, calendar = index.matches(filter_), _calendar(days)
+    span = max(1, len(calendar))
     trials = [_tried(index, matches, *edit) for edit in _edits(filter_.tree)]
     return Backtest(
-        per_day=_per_day(matches, days),
+        per_day=_per_day(matches, calendar),
         clauses=tuple((trial.clause, round(trial.effect / span, 2)) for trial in trials),
         warnings=tuple(dict.fromkeys(_warnings(filter_, index, matches, trials, span))),
-        last=tuple(nsmallest(LAST, members(matches), key=lambda number: (-days[number].toordinal(), number))),
+        last=tuple(islice(_latest(matches, calendar), LAST)),
     )
 
 
@@ -81,20 +80,36 @@ def compared(before: Filter | None, after: Filter | None, index: Index, days: Se
     old = index.matches(before) if before else 0
     new = index.matches(after) if after else 0
 
-    def latest(numbers: int) -> tuple[int, ...]:
-        return tuple(sorted(members(numbers), key=lambda number: (-days[number].toordinal(), number)))
+    calendar = _calendar(days)
+    return Compared(
+        _per_day(old, calendar),
+        _per_day(new, calendar),
+        tuple(_latest(new & ~old, calendar)),
+        tuple(_latest(old & ~new, calendar)),
+    )
 
-    return Compared(_per_day(old, days), _per_day(new, days), latest(new & ~old), latest(old & ~new))
+
+def _calendar(days: Sequence[date]) -> list[int]:
+    """Return the set of papers that came on each day, the latest day first."""
+    papers: defaultdict[date, list[int]] = defaultdict(list)
+    for number, day in enumerate(days):
+        papers[day].append(number)
+    return [sets.of(papers[day]) for day in sorted(papers, reverse=True)]
 
 
-def _per_day(matches: int, days: Sequence[date]) -> PerDay:
-    found = Counter(days[number] for number in members(matches))
-    counts = sorted(found.get(day, 0) for day in set(days)) or [0]
+def _latest(matches: int, calendar: Sequence[int]) -> Iterator[int]:
+    """Yield the papers of a set, those of the latest day first."""
+    for papers in calendar:
+        yield from sets.members(matches & papers)
+
+
+def _per_day(matches: int, calendar: Sequence[int]) -> PerDay:
+    counts = sorted((matches & papers).bit_count() for papers in calendar) or [0]
     return PerDay(
         median=(counts[(len(counts) - 1) // 2] + counts[len(counts) // 2]) / 2,
         p90=float(counts[min(len(counts) - 1, len(counts) * 9 // 10)]),
         max=counts[-1],
-        days=len(set(days)),
+        days=len(calendar),
     )
 
 
