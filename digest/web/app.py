@@ -51,6 +51,7 @@ ROUTES: list[BaseRoute] = [
     Route("/outbox/{key}/html", outbox.html),
     Route("/outbox/{key}/source", outbox.source),
     Route("/feed.{format}", feeds.show),
+    Route("/feed/{topic:path}.{format}", feeds.shared),
     Route("/f/{token}.{format:str}", feeds.mine),
     Route("/v/{token}.bib", viewing.bibtex),
     Route("/v/{token}.ris", viewing.ris),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from datetime import datetime
@@ -14,8 +15,9 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
 
-from digest import catalog, db, links
+from digest import catalog, db, links, packs, ranking, subscriptions, topics
 from digest.composition import Digest
+from digest.errors import BadFilter
 from digest.house import House
 from digest.model import Delivery, DeliveryState, Subscriber
 from digest.papers import Paper, display
@@ -25,6 +27,10 @@ from digest.web.leaving import theirs
 
 ATOM = "http://www.w3.org/2005/Atom"
 EDITIONS = 14  #: of one subscriber's digests
+REFERENCE = re.compile(
+    r"[\w.-]{1,80}(/[\w.-]{1,80})?(@\d{1,6})?"
+)  #: a published filter, and no more of the language
+SHARED, SHARED_DAYS = 50, 8  #: papers of a shared filter, and how far back they reach
 ElementTree.register_namespace("", ATOM)
 
 
@@ -61,6 +67,21 @@ def trending_feed(of: House, address: str) -> Feed:
         Entry(paper=one.paper, at=one.paper.first_seen_at, why=" · ".join(one.reasons[:2])) for one in ranked
     )
     return Feed(title=f"{of.site.name}: trending papers", address=address, entries=entries, at=at)
+
+
+def shared_feed(of: House, session: Session, reference: str, address: str) -> Feed:
+    """Return the latest papers that a published filter finds, what trends first; raises BadFilter."""
+    wanted = subscriptions.Books(session).whole(f"use:{reference}")
+    at = catalog.observed_at(session, until=of.clock()) or of.clock()
+    papers = trending.news(session, at, of.clock(), days=SHARED_DAYS)
+    found = topics.Index(papers).matches(wanted)
+    chosen = [paper for place, paper in enumerate(papers) if found >> place & 1]
+    ranked = ranking.rank(chosen, catalog.evidence(session, chosen, as_of=at), at)[:SHARED]
+    entries = tuple(
+        Entry(paper=one.paper, at=one.paper.first_seen_at, topic=reference, why=" · ".join(one.reasons[:2]))
+        for one in ranked
+    )
+    return Feed(title=f"{of.site.name}: {reference}", address=address, entries=entries, at=at)
 
 
 def sent_feed(of: House, session: Session, subscriber: Subscriber, address: str) -> Feed:
@@ -179,6 +200,23 @@ def show(request: Request) -> Response:
     if form not in FORMATS:
         raise HTTPException(404)
     return FORMATS[form](of, trending_feed(of, f"{of.site.url}/feed.{form}"))
+
+
+def shared(request: Request) -> Response:
+    """Give what one of the filters finds that a group has published."""
+    of, form, reference = house.of(request), request.path_params["format"], request.path_params["topic"]
+    if form not in FORMATS or not REFERENCE.fullmatch(reference):
+        raise HTTPException(404)
+    address = f"{of.site.url}/feed/{reference}.{form}"
+    with db.reading(of.engine) as session:
+        key = (trending.state_of(session), packs.shelf(session), of.clock().date())
+        try:
+            feed = of.memory.once(
+                f"feed {reference}.{form}", key, lambda: shared_feed(of, session, reference, address)
+            )
+        except BadFilter:
+            raise HTTPException(404) from None
+    return FORMATS[form](of, feed)
 
 
 def mine(request: Request) -> Response:

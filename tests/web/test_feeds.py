@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from xml.etree import ElementTree
 
+import pytest
+
 from digest import links, subscriptions
+from digest.topics import packs as files
 from tests.web.conftest import path_of
 
 ATOM = "{http://www.w3.org/2005/Atom}"
@@ -45,6 +48,25 @@ def test_the_same_papers_as_json(door, papers):
 def test_an_empty_house_has_an_empty_feed(door):
     assert parsed(door.client.get("/feed.atom")).findall(f"{ATOM}entry") == []
     assert door.client.get("/feed.rss").status_code == 404
+
+
+def test_what_a_group_has_published_is_a_feed_for_everybody(door, papers):
+    pack = "pack: lab\n\nslow = slow OR tides\n\nnothing = unheardof\n"
+    with door.writing() as session:
+        subscriptions.publish(session, door.site, files.read(pack), effect=lambda *_: {}, now=door.clock.now)
+        session.commit()
+
+    feed = door.client.get("/feed/lab/slow.json").json()
+    atom = parsed(door.client.get("/feed/lab/slow.atom"))
+
+    assert feed["items"][0]["title"] == "Slow Diffusion"
+    assert len(feed["items"]) == len(atom.findall(f"{ATOM}entry")) < 12
+    assert door.client.get("/feed/lab/nothing.json").json()["items"] == []
+
+
+@pytest.mark.parametrize("path", ["lab/slow.json", "slow OR tides.json", "x/slow OR x.atom", "lab/slow.rss"])
+def test_a_filter_that_nobody_published_is_no_feed(door, papers, path):
+    assert door.client.get(f"/feed/{path}").status_code == 404
 
 
 def test_a_subscribers_feed_holds_what_they_were_sent_under_its_topics(door, digest_sent):
