@@ -144,17 +144,21 @@ class _Reading:
 
     def _look_up(self, leaf: Text) -> list[Word]:
         """Return every stretch of a text where a clause holds."""
-        index, there = self.page.index, self.page.rows
-        forms = index.forms(leaf)
-        places = [place for place in fields_of(leaf) if place in there]
+        postings, there = self.page.postings, self.page.rows
+        known = [postings.known[leaf.exact][token] for token in leaf.tokens]
+        forms = [one.forms for one in known]
         if leaf.near is not None:
+            places = [place for place in fields_of(leaf) if place in there]
             return [word for place in places for word in self._near(place, forms, leaf.near)]
-        ways = [(leaf.gaps, forms), *index.spellings(leaf, forms)]
+        ways = [(leaf.gaps, forms)] if all(forms) else []
+        if leaf.closed or any(one.halves for one in known):
+            ways += self.page.index.spellings(leaf, forms)
         return [
             self._word(place, at, at + len(words) - 1)
-            for place in places
+            for place in fields_of(leaf)
+            if place in there
             for gaps, words in ways
-            for at in self.page.postings.places(place, words, gaps)
+            for at in postings.places(place, words, gaps)
         ]
 
     def _near(self, place: int, forms: list[Forms], near: int) -> Iterator[Word]:

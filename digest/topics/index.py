@@ -12,7 +12,6 @@ from bisect import bisect_left
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cached_property
-from operator import itemgetter
 from typing import Any
 
 from digest import papers
@@ -111,18 +110,18 @@ class Index:
 
     def leaf(self, leaf: Leaf) -> int:
         """Return the set of papers that one clause matches."""
-        return self._lookup[type(leaf)](leaf)
+        return self._text(leaf) if type(leaf) is Text else self._lookup[type(leaf)](leaf)
 
     # ── words ───────────────────────────────────────────────────────────────────────────────────
 
     def _text(self, leaf: Text) -> int:
-        return self._in_field(leaf.field, self.documents(leaf))
-
-    def _in_field(self, field: str, documents: int) -> int:
-        """Return the papers that have one of `documents` in a field."""
-        if field == "tiab":
+        """Return the papers that have the words of a clause in its field."""
+        documents = self._found.get(leaf.words)
+        if documents is None:
+            documents = self.documents(leaf)
+        if leaf.field == "tiab":
             return (documents | documents >> self.size) & self.full
-        return documents >> (_PLACES[field][0] * self.size) & self.full
+        return documents >> (_PLACES[leaf.field][0] * self.size) & self.full
 
     def documents(self, leaf: Text) -> int:
         """Return the documents, of whatever field, in which the words of a clause stand."""
@@ -138,7 +137,8 @@ class Index:
         for token in leaf.tokens:
             words, halves = known[token]
             forms.append(words)
-            in_two = in_two or bool(halves)
+            if halves:
+                in_two = True
         if leaf.near is not None:
             return postings.together(forms, leaf.near)
         bits = postings.side_by_side(forms, leaf.gaps)
@@ -151,7 +151,8 @@ class Index:
         """Return whether this batch may have a word for two parts of a phrase at once; it seldom has."""
         if not leaf.exact or "*" in leaf.words:
             return True
-        return any(map(self.postings.words.__contains__, map(itemgetter(0), leaf.closed)))
+        words = self.postings.words
+        return any(joined in words for joined, _, _ in leaf.closed)
 
     def told(self, leaf: Text | About) -> Mapping[int, float]:
         """Return how much a clause says of each paper it matches, 0 to 1; worked out when asked."""

@@ -11,6 +11,7 @@ from digest.topics import sets
 MARGIN = 1000
 #: The documents of a pair found in more places than this are kept as a set.
 MANY = 12
+NOWHERE: Sequence[int] = ()
 
 
 class Pairs:
@@ -24,16 +25,13 @@ class Pairs:
         self._width = width = max(map(ord, set(row) | set(typed))) + 1
         # The same numbers over and over: one object each, and lists, which hand them out at no cost.
         numbers = [*range(max(width, max(document_at) + 1))]
-        # One place of the margin behind the last word, so that every word has a neighbour.
-        end = len(glue) + 1
-        self._words = words = [*map(numbers.__getitem__, map(ord, row[:end]))]
-        self._typed = as_typed = [*map(numbers.__getitem__, map(ord, typed[:end]))]
         self._document_at = [*map(numbers.__getitem__, document_at)]
+        self._last = max(document_at)
         margin = [0] * MARGIN
         self._places: defaultdict[int, list[int]] = defaultdict(list)
         # One place of the margin behind the last word, so that every word has a neighbour.
-        words = [*map(ord, row[: len(glue) + 1])]
-        as_typed = [*map(ord, typed[: len(glue) + 1])]
+        self._words = words = [*map(numbers.__getitem__, map(ord, row[: len(glue) + 1]))]
+        self._typed = as_typed = [*map(numbers.__getitem__, map(ord, typed[: len(glue) + 1]))]
         for at, (left, right) in enumerate(pairwise(words)):
             self._places[left * width + right].append(at)
         for at in [at for at, word in enumerate(as_typed) if word != words[at]]:
@@ -48,7 +46,7 @@ class Pairs:
         self._as_typed = frozenset(as_typed).difference(words)
         words.extend(margin)
         as_typed.extend(margin)
-        many = max(MANY, max(document_at) // 256)
+        many = max(MANY, self._last // 256)
         self._documents = {
             key: self.documents_at(places) for key, places in self._places.items() if len(places) > many
         }
@@ -57,9 +55,7 @@ class Pairs:
         """Return the documents in which one word stands right before another."""
         key = left * self._width + right
         found = self._documents.get(key)
-        if found is None:
-            return self.documents_at(self._places.get(key, ()))
-        return found
+        return self.documents_at(self._places.get(key, NOWHERE)) if found is None else found
 
     def places(self, left: int, right: int) -> Sequence[int]:
         """Return where the first of two neighbours stands."""
@@ -71,24 +67,26 @@ class Pairs:
         The places are those of the pair; the number says how far behind the first word they are.
         """
         found, width = self._places, self._width
-        which, places = 0, found.get(wanted[0] * width + wanted[1], [])
+        which, places = 0, found.get(wanted[0] * width + wanted[1], NOWHERE)
         for i in range(1, len(wanted) - 1):
-            others = found.get(wanted[i] * width + wanted[i + 1], [])
+            others = found.get(wanted[i] * width + wanted[i + 1], NOWHERE)
             if len(others) < len(places):
                 which, places = i, others
         for k, word in enumerate(wanted):
             if k != which and k != which + 1:
-                places = self._with(word, k - which, places)
+                row, away = self._typed if word in self._as_typed else self._words, k - which
+                places = [at for at in places if row[at + away] == word]
         return which, places
 
-    def _with(self, word: int, away: int, places: list[int]) -> list[int]:
-        """Return those of `places` which have a word so far away from them, folded or as typed."""
-        row = self._typed if word in self._as_typed else self._words
-        return [at for at in places if row[at + away] == word]
-
-    def documents_at(self, places: Iterable[int]) -> int:
+    def documents_at(self, places: Sequence[int]) -> int:
         """Return the documents in which `places` are."""
-        return sets.of(map(self._document_at.__getitem__, places))
+        document_at = self._document_at
+        if len(places) > sets.MANY:
+            return sets.of_many([document_at[at] for at in places], self._last)
+        bits = 0
+        for at in places:
+            bits |= 1 << document_at[at]
+        return bits
 
     def followers(self, word: int) -> Iterable[int]:
         """Return the words that follow a word after a hyphen."""

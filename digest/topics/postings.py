@@ -148,8 +148,9 @@ class Postings:
         if table is not None and not gaps.strip():
             if len(forms) == 2:
                 return self._beside(forms[0], forms[1], table)
-            if all(forms) and max(map(len, forms)) == 1:
-                return table.documents_at(table.in_a_row([words[0] for words in forms])[1])
+            wanted = [words[0] for words in forms if len(words) == 1]
+            if len(wanted) == len(forms):
+                return table.documents_at(table.in_a_row(wanted)[1])
         return sets.of(map(self._document_at.__getitem__, self._places(forms, gaps)))
 
     def _beside(self, lefts: Forms, rights: Forms, table: Pairs) -> int:
