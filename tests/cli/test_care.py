@@ -450,6 +450,20 @@ def mail_of(ran: Ran) -> dict[str, str]:
 # ── what came back ──────────────────────────────────────────────────────────────────────────────
 
 
+def test_a_letter_is_found_by_what_the_provider_calls_it(
+    digest: Digest, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    digest("subscribers", "add", "ada@uni.example", "--topic", "Robots=robot*")
+    with faulty_server() as server:
+        server.thanks = "250 Ok 0102018f6a3b7c11-aa11bb22-000000"
+        monkeypatch.setenv("DIGEST_MAIL_URL", f"smtp://127.0.0.1:{server.port}?profile=ses")
+        digest("deliver")
+
+    (row,) = digest("deliveries", "--json").lines
+    traced = digest("trace", "<0102018f6a3b7c11-aa11bb22-000000@eu-west-1.amazonses.com>", "--json").document
+    assert (row["provider_id"], traced["id"]) == ("0102018f6a3b7c11-aa11bb22-000000", row["id"])
+
+
 def test_a_letters_life_is_told_and_what_came_back_can_be_forgiven(
     digest: Digest, monkeypatch: pytest.MonkeyPatch
 ) -> None:
