@@ -173,34 +173,54 @@ def papers(units: Iterable[Unit], found: Page) -> Items:
         yield record
 
 
+@dataclass(kw_only=True, slots=True)
+class Votes:
+    """The figures of a page that stand alone: upvotes come in front of a title or behind its paper, as the first do."""
+
+    waiting: float | None = None  #: a figure whose meaning comes later
+    is_captioned: bool = False
+    come_first: bool | None = None
+
+    def take(self, mark: Mark, draft: Draft | None) -> None:
+        """Take in a caption or a figure: the upvotes of the paper at hand, or something that has to wait."""
+        if mark.kind is Kind.UPVOTE:
+            self.is_captioned = True
+            return
+        are_upvotes = self.is_captioned or mark.kind is Kind.UPVOTES
+        self.is_captioned = False
+        if are_upvotes and self.come_first is None:
+            self.come_first = draft is None
+        if are_upvotes and draft is not None and not self.come_first and mark.number is not None:
+            draft.signals["upvotes"] = mark.number
+        else:
+            self.waiting = mark.number
+
+    def begin(self, draft: Draft) -> Draft:
+        """Give a new draft the figure that stood before its title."""
+        if self.waiting is not None:
+            draft.signals["upvotes"] = self.waiting
+        self.waiting = None
+        return draft
+
+
 def drafts(units: Iterable[Unit], found: Page) -> Iterator[Draft]:
     """Yield the drafts in order; a text that cannot belong to the draft at hand begins the next."""
     draft: Draft | None = None
-    count: float | None = None  #: a figure whose meaning comes later
-    is_captioned = False
-    leads: bool | None = None  #: whether this page tells of upvotes in front of a title
+    votes = Votes()
     before: Unit | None = None
     for unit, following in with_following(units):
         is_named, before = isinstance(before, Mark) and before.kind is Kind.SUBMITTER, unit
         match unit:
-            case Mark(kind=Kind.UPVOTE):
-                is_captioned = True
             case Text() if is_named and len(unit.joined) <= LONGEST_NAME:
                 pass
-            case Mark(kind=Kind.UPVOTES) | Mark(kind=Kind.COUNT):
-                is_captioned, is_told = False, is_captioned or unit.kind is Kind.UPVOTES
-                if is_told and leads is None:
-                    leads = draft is None
-                if is_told and draft is not None and not leads and unit.number is not None:
-                    draft.signals["upvotes"] = unit.number
-                else:
-                    count = unit.number
+            case Mark(kind=Kind.UPVOTE | Kind.UPVOTES | Kind.COUNT):
+                votes.take(unit, draft)
             case Mark():
                 if draft is not None:
                     apply(draft, unit, found)
             case Link():
                 if draft is not None:
-                    count = follow(draft, unit.url, count)
+                    votes.waiting = follow(draft, unit.url, votes.waiting)
             case Fault():
                 if draft is None or draft.abstract is not None:
                     if draft is not None:
@@ -209,24 +229,17 @@ def drafts(units: Iterable[Unit], found: Page) -> Iterator[Draft]:
                 draft.fault = f"line {unit.line}: {unit.reason}"
                 draft.abstract = draft.abstract or ""
             case Text() if draft is None:
-                draft, count = begun(Draft(line=unit.line, title=unit.joined), count), None
+                draft = votes.begin(Draft(line=unit.line, title=unit.joined))
             case Text() if takes(draft, unit, following):
                 pass
             case Text():
                 finished, draft = next_draft(draft, unit)
-                draft, count = begun(draft, count), None
+                votes.begin(draft)
                 yield finished
     if draft is not None:
         if draft.abstract is None and not draft.has_meta:
             draft.fault = "the file ends before this paper's abstract"
         yield draft
-
-
-def begun(draft: Draft, upvotes: float | None) -> Draft:
-    """Give a new draft the figure that stood before its title."""
-    if upvotes is not None:
-        draft.signals["upvotes"] = upvotes
-    return draft
 
 
 def follow(draft: Draft, url: str, count: float | None) -> float | None:
