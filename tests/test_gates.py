@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, time, timedelta
+from threading import Barrier
 
 import pytest
-from sqlalchemy import select
+from sqlalchemy import Engine, select
 from sqlalchemy.orm import Session
 
-from digest import delivery, outbox, rates, watching
+from digest import db, delivery, outbox, rates, watching
 from digest.delivery import Report
+from digest.delivery.gates import Gate
 from digest.links import Site
 from digest.model import Delivery, Lane
 from digest.rates import Rules
@@ -347,3 +350,26 @@ def test_without_limits_a_window_asks_the_database_no_more_than_before(
     assert deliver(Rules()) == Report(sent=5)
 
     assert len([one for one in told if "pace" in one or "stop" in one]) == 1
+
+
+def test_workers_that_are_asked_to_slow_down_by_the_same_domains_do_not_wait_for_each_other(
+    engine: Engine, now: datetime
+) -> None:
+    """Each hears of them in an order of its own; a deadlock would leave a whole window in doubt."""
+    domains = [f"d{number}.example" for number in range(20)]
+    together = Barrier(2)
+
+    def work(order: list[str]) -> None:
+        for turn in range(3):
+            together.wait(timeout=60)
+            with db.writing(engine) as own:
+                gate = Gate(session=own, rules=Rules())
+                gate.domains = {domain: f"a@{domain}" for domain in order}
+                gate.leave({}, [], lease="", now=now + turn * 3 * HOUR)
+                own.commit()
+
+    with ThreadPoolExecutor(2) as pool:
+        list(pool.map(work, [domains, domains[::-1]]))
+
+    with db.writing(engine) as own:
+        assert len(rates.standing(own, now=now + 6 * HOUR)) == 20

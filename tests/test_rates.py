@@ -341,14 +341,16 @@ def test_what_waits_for_another_limit_takes_no_place(session: Session, now: date
 @settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     windows=st.lists(st.integers(1, 40), min_size=8, max_size=40),
-    told=st.sampled_from(["90/min", "90/h", "90/day", "90/min, example.org 50/min"]),
+    told=st.sampled_from(["90/min", "90/h", "90/day", "90/min, example.org 50/min", "warm-up"]),
     begins=st.integers(0, 10_000),
 )
 def test_workers_in_a_crowd_never_send_more_than_the_rate(
     postgres_url: str, windows: list[int], told: str, begins: int
 ) -> None:
     """Eight threads, each with a connection of its own, draw at one moment: 90 go out, or all there are."""
-    rules, moment = rules_of(told), datetime(2020, 1, 1, tzinfo=UTC) + begins * DAY
+    slow = Rules(warm_up=rates.warm_up_in("2020-01-01: 90, 500", "UTC"))
+    rules = slow if told == "warm-up" else rules_of(told)
+    moment = datetime(2020, 1, 1, tzinfo=UTC) + begins * DAY
     engine = db.connect(postgres_url)
 
     def draw(place: int) -> int:
@@ -364,6 +366,17 @@ def test_workers_in_a_crowd_never_send_more_than_the_rate(
     engine.dispose()
     allowed = 50 if "example.org" in told else 90
     assert sent == min(sum(windows), allowed)
+
+
+def test_of_a_crowd_no_more_speak_with_a_domain_than_may(engine: Engine, now: datetime) -> None:
+    rules = rules_of("2 at once")
+
+    def draw(place: int) -> bool:
+        with db.writing(engine) as own:
+            return not held(own, rules, readers(3), now, lease=f"{place}")
+
+    with ThreadPoolExecutor(8) as pool:
+        assert sum(pool.map(draw, range(8))) == 2
 
 
 def draw_all(url: str, told: str, moment: datetime, windows: int) -> int:

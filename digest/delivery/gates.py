@@ -38,6 +38,8 @@ class Gate:
     standstill: Wait | None = None  #: no digest may go before that
     is_met: bool = False  #: by the window that has just been held
     begun: dict[str, Wait] = field(default_factory=dict)  #: editions, until their rest follows
+    domains: dict[str, str] = field(default_factory=dict)  #: that asked us to wait, with an address there
+    servers: dict[str, datetime] = field(default_factory=dict)  #: that shall rest, until when
     braked_at: datetime | None = None
 
     @property
@@ -118,15 +120,23 @@ class Gate:
     def leave(
         self, going: Mapping[int, Written], outcomes: Sequence[Outcome], *, lease: str, now: datetime
     ) -> None:
-        """Make room for others at the domains we spoke with, and give a server a rest that did not answer."""
+        """Make room for others at the domains we spoke with, and let wait who asked for it or did not answer.
+
+        In the order of their names, or two workers could wait for each other.
+        """
         emails = [each.delivery.email or "" for each in going.values()] if self.rules.at_once else []
         rates.leave(self.session, self.rules, emails, lease=lease)
         if self.deals_out:
             asked = {number: each.message.server for number, each in going.items()}
             silent = {asked[each.delivery_id] for each in outcomes if each.verdict is Verdict.UNTRIED}
             heard = {asked[each.delivery_id] for each in outcomes if each.verdict is not Verdict.UNTRIED}
-            for server in sorted(silent - heard):
-                rates.pause_server(self.session, server, now + rates.AWAY_PAUSE)
+            self.servers |= dict.fromkeys(silent - heard, now + rates.AWAY_PAUSE)
+        for _, email in sorted(self.domains.items()):
+            rates.pause(self.session, email, now=now)
+        for server, until in sorted(self.servers.items()):
+            rates.pause_server(self.session, server, until)
+        self.domains.clear()
+        self.servers.clear()
 
     def brake_now_and_then(self, now: datetime) -> None:
         """Do so, but not after each of the windows that went wrong: what is looked at is long."""

@@ -324,9 +324,9 @@ class Run:
                 self.settle_unsent(going[outcome.delivery_id], outcome, now)
         tried = [evidence(each, began_at) for each in outcomes if each.verdict is not Verdict.UNTRIED]
         outbox.keep_attempts(self.session, tried, lease=lease, now=now)
-        self.gate.leave(going, outcomes, lease=lease, now=now)
         if self.is_cut_off:
-            rates.pause_server(self.session, "", now + PAUSE)  # nor need the others try meanwhile
+            self.gate.servers[""] = now + PAUSE  # nor need the others try meanwhile
+        self.gate.leave(going, outcomes, lease=lease, now=now)
         failpoints.reach("settling")
         self.session.commit()
         failpoints.reach("settled")
@@ -345,7 +345,7 @@ class Run:
                 self.end(delivery, DeliveryState.FAILED, reason, was=was, now=now)
                 self.count_refusal(written, outcome, now)
             case Verdict.DEFERRED if pause := rates.throttled_for(outcome.reply):
-                rates.pause_server(self.session, written.message.server, now + pause)
+                self.gate.servers[written.message.server] = now + pause
                 self.put_back(delivery, reason, was=was, due_at=now + pause, is_tried=False)
                 self.tally["deferred"] += 1
             case Verdict.DEFERRED:
@@ -353,7 +353,7 @@ class Run:
                 self.put_back(delivery, reason, was=was, due_at=due_at, is_tried=True)
                 self.tally["deferred"] += 1
                 if delivery.email and rates.is_slow_down(outcome.code, outcome.reply, outcome.phase):
-                    rates.pause(self.session, delivery.email, now=now)
+                    self.gate.domains[rates.domain_of(delivery.email)] = delivery.email
             case Verdict.UNTRIED if self.is_cut_off:
                 self.put_back(delivery, reason, was=was, due_at=now + PAUSE, is_tried=False)
                 self.tally["deferred"] += 1
