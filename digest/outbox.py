@@ -109,6 +109,23 @@ def put_letter(
     return session.execute(adding.values(row).returning(Delivery.id)).scalar_one_or_none()
 
 
+def put_notices(session: Session, rows: Sequence[Mapping[str, Any]], *, site: Site, now: datetime) -> int:
+    """Write letters that nobody waits for into the bulk lane, by hundreds, and return how many are new.
+
+    A row names `letter subscriber_id email decision dedupe_key`; one whose key was used before is left out.
+    """
+    same = {
+        **DIGEST_ROW,
+        "edition": None,
+        "key_id": site.signing_key_id,
+        "dated_at": now,
+        "due_at": now,
+        "expires_at": now + LETTER_LIFE,
+    }
+    written = [{**same, **row} for row in rows]
+    return len(db.put_many(session, Delivery, written, key=("dedupe_key",), returning=("id",)))
+
+
 def put_digests(session: Session, rows: Sequence[Mapping[str, Any]]) -> dict[int, int]:
     """Write digests into the bulk lane and return {subscriber id: delivery id} of those that are new.
 

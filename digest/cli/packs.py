@@ -132,9 +132,12 @@ def publish(path: File, now: Now = None, as_json: AsJson = False) -> None:
 
     Who follows the pack is led to it and told in one letter; what is pinned stays.
     """
-    with rooms.opened() as house, rooms.writing(house) as session:
-        report = published(session, house.site, read(session, path), None, clock(now), now)
-        session.commit()
+    with rooms.opened() as house:
+        with house.reading() as session:
+            pack, on = read(session, path), scale(session, now)  # before anybody else has to wait
+        with rooms.writing(house) as session:
+            report = published(session, house.site, pack, None, clock(now), on)
+            session.commit()
     finish(report, f"{report['name']} is published as version {report['version']}.", as_json)
 
 
@@ -143,21 +146,23 @@ def undo(name: Name, now: Now = None, as_json: AsJson = False) -> None:
     """Put the version before the newest back, as a new version."""
     from digest import packs, subscriptions
 
-    with rooms.opened() as house, rooms.writing(house) as session:
-        former = packs.get(session, name).version - 1
-        report = published(session, house.site, subscriptions.back(session, name), former, clock(now), now)
-        session.commit()
+    with rooms.opened() as house:
+        with house.reading() as session:
+            on = scale(session, now)
+        with rooms.writing(house) as session:
+            former = packs.get(session, name).version - 1
+            report = published(session, house.site, subscriptions.back(session, name), former, clock(now), on)
+            session.commit()
     finish(report, f"{name} holds in version {report['version']} what it held in version {former}.", as_json)
 
 
 def published(
-    session: Session, site: Any, pack: Pack, puts_back: int | None, moment: datetime, now: datetime | None
+    session: Session, site: Any, pack: Pack, puts_back: int | None, now: datetime, on: Scale
 ) -> dict[str, Any]:
     """Publish a pack and return what that changed."""
     from digest import subscriptions
 
-    on = scale(session, now)
-    taken = subscriptions.publish(session, site, pack, effect=on.effect, puts_back=puts_back, now=moment)
+    taken = subscriptions.publish(session, site, pack, effect=on.effect, puts_back=puts_back, now=now)
     return report_of(session, taken, on)
 
 

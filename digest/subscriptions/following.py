@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import json
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
+from itertools import islice
 
 from sqlalchemy import distinct, func, select
 from sqlalchemy.orm import Session, aliased
@@ -13,10 +15,11 @@ from sqlalchemy.orm import Session, aliased
 from digest import outbox, packs, topics
 from digest.errors import BadFilter, UsageError
 from digest.links import Site
-from digest.model import FilterRow, Lane, Meaning, Subscriber, SubscriberState, Subscription
+from digest.model import FilterRow, Meaning, Subscriber, SubscriberState, Subscription
 from digest.subscriptions import filters
 from digest.topics import Pack, Shelf
 
+AT_ONCE = 500  #: letters written together
 READS = (SubscriberState.ACTIVE, SubscriberState.PAUSED)  #: who is told, now or on their return
 
 
@@ -192,15 +195,15 @@ def tell(
         "description": pack.description,
         "puts_back": puts_back,
     }
-    for (subscriber_id, email), changed in theirs.items():
-        outbox.put_letter(
-            session,
-            letter="changed",
-            subscriber_id=subscriber_id,
-            email=email,
-            decision={"pack": said, "topics": changed},
-            dedupe_key=f"pack-{pack.name}-{pack.version}-{subscriber_id}",
-            site=site,
-            now=now,
-            lane=Lane.BULK,
-        )
+    letters = (
+        {
+            "letter": "changed",
+            "subscriber_id": subscriber_id,
+            "email": email,
+            "decision": json.dumps({"pack": said, "topics": changed}, separators=(",", ":")),
+            "dedupe_key": f"pack-{pack.name}-{pack.version}-{subscriber_id}",
+        }
+        for (subscriber_id, email), changed in theirs.items()
+    )
+    while some := list(islice(letters, AT_ONCE)):
+        outbox.put_notices(session, some, site=site, now=now)
