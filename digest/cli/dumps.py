@@ -123,7 +123,7 @@ def show_loaded(loaded: dict[str, Any], *, dry_run: bool) -> None:
 def show_list(limit: Limit = None, now: Now = None, as_json: AsJson = False) -> None:
     """List the dumps, the newest first, and name the lists that should have come and have not.
 
-    With --json a late list is a line without an id, in the state `late`.
+    With --json a late list is a line at the end, without an id, in the state `late`.
     """
     from sqlalchemy import select
 
@@ -134,7 +134,7 @@ def show_list(limit: Limit = None, now: Now = None, as_json: AsJson = False) -> 
         rows = session.scalars(select(DumpRow).order_by(DumpRow.id.desc()).limit(wanted)).all()
         late = late_lists(session, clock(now))
     if as_json:
-        screen.lines([*(as_missing(one) for one in late), *(as_report(row) for row in rows)])
+        screen.lines([*(as_report(row) for row in rows), *(as_missing(one) for one in late)])
         return
     screen.table(
         ("id#", "date", "file", "format", "state", "papers#", "new#", "updated#", "rejected#"),

@@ -133,7 +133,7 @@ def test_a_late_list_is_shown_wherever_the_operator_looks(digest: Digest, tmp_pa
     now = ("--now", "2026-11-20T09:00:00Z")
     said = "folder: nothing yet of Friday's list, which usually comes at 06:00 UTC"
 
-    late, *dumps = digest("dumps", "list", "--json", *now).lines
+    *dumps, late = digest("dumps", "list", "--json", *now).lines
 
     assert (late["id"], late["state"], late["source"], late["reason"]) == (None, "late", "folder", said)
     assert [dump["state"] for dump in dumps] == ["loaded"] * 3
