@@ -21,8 +21,8 @@ from digest import settings as house
 from digest.composition import Digest
 from digest.editions import Cadence, Schedule
 from digest.links import Site
-from digest.model import Delivery, DeliveryState, PaperRow, Shown, Subscriber, SubscriberState
-from digest.papers import Record
+from digest.model import Delivery, DeliveryState, PaperRow, Shown, Subscriber, SubscriberState, Told
+from digest.papers import Announcement, Record
 from digest.rendering import Templates
 from digest.why import Cause, why
 from tests.newsroom import Newsroom
@@ -61,6 +61,7 @@ class House(RuleBasedStateMachine):
         self.newsroom = Newsroom(engine=db.connect(f"sqlite:///{path}"), site=SITE, templates=TEMPLATES())
         self.titles: list[str] = []
         self.seen: dict[int, set[int]] = {}
+        self.told: dict[int, set[tuple[str, str]]] = {}
         self.known = 0  #: deliveries checked so far
         for email in READERS:
             self.newsroom.subscribe(email, TOPICS["two"], now=self.clock, max_papers=3, max_per_topic=2)
@@ -119,6 +120,28 @@ class House(RuleBasedStateMachine):
         for _ in range(days):
             self.time_passes(24)
             self.a_dump_arrives(["graph"], is_dated=False, votes=0, again=0)
+
+    @precondition(lambda self: self.titles)
+    @rule(place=st.integers(0, 30), is_withdrawn=st.booleans(), is_history=st.booleans())
+    def something_becomes_of_a_paper(self, place: int, is_withdrawn: bool, is_history: bool) -> None:
+        title = self.titles[-1 - place % len(self.titles)]
+        ids = {"arxiv": f"2611.{self.number(title):05}"}
+        withdrawn = Record(title=title, ids=ids, announcement=Announcement.WITHDRAWN)
+        published = Record(title=title, ids=ids, journal="J. Months")
+        self.newsroom.dump(self.clock, [withdrawn if is_withdrawn else published], is_history=is_history)
+
+    @invariant()
+    def news_are_told_only_of_papers_that_arrived_before(self) -> None:
+        if not hasattr(self, "newsroom"):
+            return
+        with db.reading(self.newsroom.engine) as session:
+            told = set(session.execute(select(Told.subscriber_id, Told.paper_id)).all())
+            arrived = (
+                select(Shown.subscriber_id, Shown.paper_id)
+                .join(Delivery, Delivery.id == Shown.delivery_id)
+                .where(Delivery.state == DeliveryState.SENT)
+            )
+            assert told <= set(session.execute(arrived).all())
 
     @precondition(lambda self: len(self.titles) > 1)
     @rule(chance=st.randoms(use_true_random=False))
@@ -214,7 +237,9 @@ class House(RuleBasedStateMachine):
             session.flush()
             showings.release(session, [delivery.id])
             if state in showings.UNACCEPTED and not in_doubt:
-                self.seen[delivery.subscriber_id or 0] -= set(Digest.from_json(delivery.decision).papers)
+                digest = Digest.from_json(delivery.decision)
+                self.seen[delivery.subscriber_id or 0] -= set(digest.papers)
+                self.told[delivery.subscriber_id or 0] -= self.news(digest)
             session.commit()
 
     # ── what must hold ──────────────────────────────────────────────────────────────────────────
@@ -242,9 +267,15 @@ class House(RuleBasedStateMachine):
                 assert len(digest.papers) == len(set(digest.papers)) <= reader.max_papers
                 assert not digest.papers or len(digest.papers) >= reader.min_papers
                 assert digest == previews[reader.email]  # the same answer everywhere
+                assert not self.news(digest) & self.told.setdefault(reader.id, set())  # nor told twice
+                self.told[reader.id] |= self.news(digest)
                 seen = self.seen.setdefault(reader.id, set())
                 assert not self.merged(session, digest.papers) & self.merged(session, seen)  # never twice
                 seen |= set(digest.papers)
+
+    def news(self, digest: Digest) -> set[tuple[str, str]]:
+        """What a digest tells of earlier papers."""
+        return {(one.title, one.kind) for one in digest.news}
 
     def merged(self, session: object, papers: object) -> set[int]:
         """These papers, as what they turned out to be."""
@@ -291,6 +322,7 @@ class House(RuleBasedStateMachine):
                 shown = set(session.scalars(select(Shown.paper_id).where(Shown.subscriber_id == greedy.id)))
                 news = select(PaperRow.id).where(
                     PaperRow.merged_into.is_(None),
+                    PaperRow.announcement != Announcement.WITHDRAWN,
                     PaperRow.first_seen_at > came,
                     PaperRow.first_seen_at <= self.now,
                 )

@@ -323,13 +323,12 @@ def apply(session: Session, desk: Desk, gathered: Gathered, *, site: Site, now: 
         return None
     expired = put_missed(session, slots, now)
     keep_first_looks(session, slots, now)
-    told = put_quiet(
-        session, desk, gathered, new, {reader.id: slot for reader, slot in slots}, site=site, now=now
-    )
+    slot_by_id = {reader.id: slot for reader, slot in slots}
+    told = put_quiet(session, desk, gathered, new, slot_by_id, site=site, now=now)
     if not put_news(session, new, written | told, now):
         return None
-    move_cuts(session, new, desk, now, told=told)
-    promise(session, [pair for pair in slots if pair[0].id not in waiting])
+    promised = move_cuts(session, new, desk, now, told=told, slots=slot_by_id)
+    promise(session, [pair for pair in slots if pair[0].id not in waiting | promised])
     queued = sum(bool(one.digest.sections) for one in new)
     return Published(
         due=len(decided) + expired,
@@ -450,23 +449,31 @@ def put_news(session: Session, new: Iterable[Decision], letters: Mapping[int, in
 
 
 def move_cuts(
-    session: Session, new: Sequence[Decision], desk: Desk, now: datetime, *, told: Collection[int]
-) -> None:
+    session: Session,
+    new: Sequence[Decision],
+    desk: Desk,
+    now: datetime,
+    *,
+    told: Collection[int],
+    slots: Mapping[int, Slot],
+) -> set[int]:
     """Let the next digests of these begin where this one ended, or where a held one began.
 
-    Who was told something, in a digest or in a quiet letter, has heard from us.
+    Who was told something, in a digest or in a quiet letter, has heard from us. Whom a digest goes to is
+    promised the next one in the same breath: their ids are returned.
     """
     done = {"is_back": False, "cut_at": now, "cut_paper_id": max(desk.ids, default=0)}
     heard = [
         one.reader.id for one in new if not one.digest.sections and one.reader.id in told and not one.is_held
     ]
-    read: dict[tuple[str, bool], list[int]] = defaultdict(list)
+    read: dict[tuple[str, bool, datetime], list[int]] = defaultdict(list)
     for one in new:
         if one.digest.sections:
-            read[one.full_in_a_row, one.digest.offer is not None].append(one.reader.id)
-    for (full, is_offered), ids in read.items():
-        offered = {"offered_at": now} if is_offered else {}
-        change(session, ids, {**done, **offered, "heard_at": now, "full_in_a_row": full})
+            due_at = slots[one.reader.id].next_due_at
+            read[one.full_in_a_row, one.digest.offer is not None, due_at].append(one.reader.id)
+    for (full, is_offered, due_at), ids in read.items():
+        moved = {**done, "heard_at": now, "full_in_a_row": full, "next_due_at": due_at}
+        change(session, ids, moved | ({"offered_at": now} if is_offered else {}))
     silent = [
         one.reader.id for one in new if not (one.digest.sections or one.is_held or one.reader.id in told)
     ]
@@ -478,6 +485,7 @@ def move_cuts(
     for one in new:
         if one.is_held and one.reader.cut_at is None:
             change(session, [one.reader.id], {"cut_at": one.covers_from})
+    return {number for ids in read.values() for number in ids}
 
 
 def promise(session: Session, slots: Iterable[tuple[Reader, Slot]]) -> None:
