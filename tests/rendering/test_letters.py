@@ -146,6 +146,24 @@ def test_a_confirmation_repeats_nothing_that_a_stranger_typed(site: Site, templa
     assert told == quiet
 
 
+def test_a_confirmation_says_when_it_was_asked_for(site: Site, templates: Templates) -> None:
+    asked = made(templates, site, "confirm", dated_at=NOW)
+
+    for said in (asked.text, asked.html):
+        assert "Asked for on 20 November 2026, 07:00 UTC." in said
+
+
+def test_an_invitation_says_who_put_the_address_on_the_list(site: Site, templates: Templates) -> None:
+    named = made(templates, site, "invite", by="Anna at <Example> Lab")
+    nameless = made(templates, site, "invite")
+    long = made(templates, site, "invite", by="The Department of " + "very " * 9 + "applied research")
+
+    assert named.subject == "Anna at <Example> Lab invites you: papers, once a day"
+    assert "Anna at &lt;Example&gt; Lab put your address on the list" in named.html
+    assert f"The people who run {site.name} put your address on their list" in " ".join(nameless.text.split())
+    assert max(len(nameless.subject), len(long.subject)) <= 60
+
+
 def test_links_and_hours_follow_from_the_decision(site: Site, templates: Templates) -> None:
     context = {
         "site": site,
