@@ -1,7 +1,7 @@
 """The long chaos run: `python -m tests.chaos [--seconds 30] [--rounds 2] [--seed 1] [--only WORD] [--write PATH]`.
 
 It plays every misfortune on every database, prints a line for each, and ends with 1 if a promise was broken.
-With --write the table in that page is made anew, between its two marks.
+With --write the table in that page is made anew, between its two marks; of a part that --only chose, only its rows.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ def main() -> int:
             failures += missed
             print(row, end="", flush=True)
     if told.write:
-        write(told.write, HEAD + "".join(rows))
+        write(told.write, rows, keeps=bool(told.only))
     return 1 if failures else 0
 
 
@@ -82,11 +82,13 @@ def mutants(server: str) -> Iterator[tuple[str, int]]:
             yield f"| {MUTANT_WORDS[mutant]} | {NAMES[kind]} | {said} | | | | |\n", is_missed
 
 
-def write(path: Path, table: str) -> None:
-    """Put the table between the marks of a page."""
+def write(path: Path, rows: list[str], *, keeps: bool) -> None:
+    """Put the table between the marks of a page; one that `keeps` leaves the rows that were not played."""
     before, _, rest = path.read_text().partition(BEGIN)
-    _, _, after = rest.partition(END)
-    path.write_text(before + BEGIN + table + END + after)
+    table, _, after = rest.partition(END)
+    old = table.splitlines(keepends=True)[2:] if keeps else []
+    known = {tuple(row.split("|")[1:3]): row for row in [*old, *rows]}
+    path.write_text(before + BEGIN + HEAD + "".join(known.values()) + END + after)
 
 
 def arguments() -> argparse.Namespace:
