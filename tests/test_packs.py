@@ -297,6 +297,20 @@ def test_a_yes_does_not_fail_on_a_filter_that_is_gone_meanwhile(lab: Lab):
     assert lab.topics(ALICE) == {"NLP": "LLM"}
 
 
+def test_a_topic_names_the_filter_that_its_digests_are_decided_on(lab: Lab):
+    lab.put(nlp="ti:graph*")
+    lab.subscribe(ALICE, {"NLP": "use:lab/nlp", "Own": "ti:robot*"})
+    lab.dump("20T02:00", ["Graph one", "Robot one"])
+    lab.publish("20T08:00")
+
+    with db.reading(lab.engine) as session:
+        topics = subscriptions.topics_of(session, subscriptions.get(session, ALICE))
+        decided = json.loads(lab.deliveries(ALICE)[0].decision)["sections"]
+    assert [(topic.name, topic.stands_for_id) for topic in topics] == [
+        (name, number) for name, number, *_ in decided
+    ]
+
+
 # ── files of people ─────────────────────────────────────────────────────────────────────────────
 
 

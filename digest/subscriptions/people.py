@@ -31,6 +31,7 @@ class Topic:
     filter_id: int
     canonical: str
     stands_for: str  #: the same, unless it uses packs
+    stands_for_id: int  #: the filter that digests are decided on
     typed: str  #: the filter as its owner spelled it
 
 
@@ -155,6 +156,7 @@ def topics_of(session: Session, subscriber: Subscriber) -> list[Topic]:
             Subscription.filter_id,
             FilterRow.canonical,
             func.coalesce(meant.canonical, FilterRow.canonical).label("stands_for"),
+            func.coalesce(Meaning.stands_for_id, Subscription.filter_id).label("stands_for_id"),
             Subscription.typed,
         )
         .join(FilterRow, FilterRow.id == Subscription.filter_id)
@@ -169,6 +171,7 @@ def topics_of(session: Session, subscriber: Subscriber) -> list[Topic]:
             filter_id=row.filter_id,
             canonical=row.canonical,
             stands_for=row.stands_for,
+            stands_for_id=row.stands_for_id,
             typed=row.typed,
         )
         for row in rows

@@ -28,7 +28,7 @@ def show(request: Request) -> Response:
         offer=offer,
         filter=wide(topic, offer) if narrow else spelled(topic),
         is_narrow=narrow,
-        can_narrow=topic.filter_id == offer.filter_id,
+        can_narrow=topic.stands_for_id == offer.filter_id,
     )
 
 
@@ -40,7 +40,7 @@ def act(request: Request, form: FormData) -> Response:
         filters = {one.name: spelled(one) for one in subscriptions.topics_of(session, reader)}
         if said(form, "do") == "undo" and is_narrow(topic, offer):
             filters[topic.name] = wide(topic, offer)
-        elif said(form, "do") == "narrow" and topic.filter_id == offer.filter_id:
+        elif said(form, "do") == "narrow" and topic.stands_for_id == offer.filter_id:
             filters[topic.name] = f"({spelled(topic)}) AND {offer.clause}"
         subscriptions.edit(session, reader, topics=filters, now=of.clock())
         session.commit()
