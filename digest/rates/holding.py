@@ -6,23 +6,38 @@ the limits hold whoever dies, and what waits has burnt no attempt. Nothing here 
 
 from __future__ import annotations
 
+import json
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import NamedTuple
 
-from sqlalchemy import literal, select, union_all
+from sqlalchemy import String, TextualSelect, bindparam, column, text
 from sqlalchemy.orm import Session
 
 from digest import db
-from digest.model import Stop
 from digest.rates import pausing, purses
 from digest.rates.pausing import AT_ONCE_PAUSE, EVERYTHING, domain_of
-from digest.rates.purses import PACE, Purse
+from digest.rates.purses import Purse
 from digest.rates.rules import Rules, ServerShare
 
 STOPPED_FOR = timedelta(hours=1)  #: before stopped mail is looked at again; a resume does not wait for it
 STOPPED = "stopped: "  #: how the reason begins of what waits for a resume
+
+
+def look(among: str) -> TextualSelect:
+    """Return the one look at pauses and stops; it is taken for every window, so it is written but once."""
+    spelled = text(
+        f"SELECT name, at, '' AS said FROM pace WHERE name {among} AND at > :now AND at <= :latest"  # noqa: S608
+        " UNION ALL SELECT covers, since, said FROM stop WHERE lifted_at IS NULL"
+    )
+    moments = [bindparam(name, type_=db.UtcDateTime) for name in ("now", "latest")]
+    return spelled.bindparams(*moments).columns(
+        column("name", String), column("at", db.UtcDateTime), column("said", String)
+    )
+
+
+WAITS = {True: look("= ANY(:names)"), False: look("IN (SELECT value FROM json_each(:names))")}
 
 
 class Wait(NamedTuple):
@@ -73,16 +88,15 @@ def standing(session: Session, names: Collection[str], now: datetime) -> dict[st
 
     A pause that would last longer than any does was made by a clock that is wrong.
     """
-    table = Stop.__table__.c
     pauses = [f"pause {name}" for name in names]
-    query = union_all(
-        select(PACE.c.name, PACE.c.at, literal("").label("said")).where(
-            db.among(session, PACE.c.name, pauses), PACE.c.at > now, PACE.c.at <= now + pausing.LONGEST_PAUSE
-        ),
-        select(table.covers, table.since, table.said).where(table.lifted_at.is_(None)),
-    )
+    is_postgres = session.get_bind().dialect.name == "postgresql"
+    told = {
+        "names": pauses if is_postgres else json.dumps(pauses),
+        "now": now,
+        "latest": now + pausing.LONGEST_PAUSE,
+    }
     found = {}
-    for name, at, said in session.connection().execute(query):
+    for name, at, said in session.connection().execute(WAITS[is_postgres], told):
         paused = name.removeprefix("pause ")
         if paused == name:
             found[f"stop {name}"] = Wait(now + STOPPED_FOR, f"{STOPPED}{said}")
