@@ -16,6 +16,7 @@ import json
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, time, timedelta
+from functools import lru_cache
 from secrets import token_hex
 from typing import Any
 from zlib import crc32
@@ -27,6 +28,7 @@ from sqlalchemy import (
     String,
     Update,
     and_,
+    any_,
     bindparam,
     case,
     func,
@@ -175,7 +177,8 @@ class Claimed:
 
 #: The tables themselves: what goes through the mapping looks at every object.
 DELIVERY: Any = Delivery.__table__
-FIELDS = tuple(DELIVERY.c[name] for name in Claimed.__dataclass_fields__ if name != "lease")
+NAMES = tuple(name for name in Claimed.__dataclass_fields__ if name != "lease")
+FIELDS = tuple(DELIVERY.c[name] for name in NAMES)
 
 
 def claim(session: Session, *, lane: Lane, now: datetime, limit: int) -> list[Claimed]:
@@ -228,7 +231,7 @@ def take(session: Session, ids: Collection[int], *, lease: str, now: datetime) -
 
 def claimed(row: Any, lease: str) -> Claimed:
     """Return a row as it is once it is claimed."""
-    fields = {column.key: getattr(row, column.key) for column in FIELDS}
+    fields: dict[str, Any] = dict(zip(NAMES, row, strict=False))
     fields["in_doubt"] += row.state == DeliveryState.SENDING
     return Claimed(**fields, lease=lease)
 
@@ -258,6 +261,7 @@ def readers(session: Session, ids: Iterable[int | None]) -> dict[int, Reader]:
     return {row[0]: reader(*row[1:]) for row in found}
 
 
+@lru_cache(maxsize=4096)
 def reader(
     state: str,
     epoch: int,
@@ -268,7 +272,7 @@ def reader(
     weekday: int,
     not_after: time | None,
 ) -> Reader:
-    """Return a subscriber's row as a value."""
+    """Return a subscriber's row as a value: thousands want the same at the same hour."""
     schedule = Schedule(
         cadence=Cadence(cadence), at=at, timezone=timezone, weekday=weekday, not_after=not_after
     )
@@ -334,7 +338,7 @@ def intend(session: Session, intents: Sequence[Intent], *, lease: str, now: date
     intending = update(DELIVERY).where(
         holding(session, DeliveryState.CLAIMED, [intent.id for intent in intents], lease)
     )
-    ours = changed(session, intending.values(**intention(now)))
+    ours = changed(session, intending.values(**intention(literal(now + LEASE, db.UtcDateTime))))
     rows = [
         {"key": intent.id, "name": intent.message_id, "hash": intent.content_hash}
         for intent in intents
@@ -347,35 +351,48 @@ def intend(session: Session, intents: Sequence[Intent], *, lease: str, now: date
 
 def intend_arrays(session: Session, intents: Sequence[Intent], *, lease: str, now: datetime) -> set[int]:
     """Do so in one statement, with the ids, names and hashes as three arrays."""
-    columns = zip(*[(intent.id, intent.message_id, intent.content_hash) for intent in intents], strict=True)
-    ids, names, hashes = map(list, columns)
-    arrays = [literal(ids, INTEGERS), literal(names, TEXTS), literal(hashes, TEXTS)]
-    new = func.unnest(*arrays).table_valued("id", "name", "hash", name="new").render_derived(name="new")
-    held = holding(session, DeliveryState.CLAIMED, ids, lease)
-    intending = update(DELIVERY).where(DELIVERY.c.id == new.c.id, held)
-    naming = {"message_id": new.c.name, "content_hash": new.c.hash}
-    found = session.connection().execute(
-        intending.values(**intention(now), **naming).returning(DELIVERY.c.id)
-    )
-    return {row[0] for row in found}
+    arrays = {
+        "ids": [intent.id for intent in intents],
+        "names": [intent.message_id for intent in intents],
+        "hashes": [intent.content_hash for intent in intents],
+    }
+    given = {**arrays, "held_under": lease, "until": now + LEASE}
+    return {row[0] for row in session.connection().execute(INTENDING, given)}
 
 
-def intention(now: datetime) -> dict[str, Any]:
+def intention(until: ColumnElement[datetime]) -> dict[str, Any]:
     """Return what an intent changes, whatever is sent."""
     return {
         "state": DeliveryState.SENDING,
         "attempts": DELIVERY.c.attempts + 1,
-        "leased_until": now + LEASE,
-        "due_at": now + LEASE,
+        "leased_until": until,
+        "due_at": until,
     }
 
 
-INTEGERS, TEXTS = postgresql.ARRAY(BigInteger), postgresql.ARRAY(String)
 NAMING = (
     update(DELIVERY)
     .where(DELIVERY.c.id == bindparam("key"))
     .values(message_id=bindparam("name"), content_hash=bindparam("hash"))
 )
+
+
+def intending_arrays() -> Any:
+    """Return the statement of `intend_arrays`, put together once: that takes as long as sending it."""
+    ids, names, hashes = (
+        bindparam(name, type_=postgresql.ARRAY(kind))
+        for name, kind in (("ids", BigInteger), ("names", String), ("hashes", String))
+    )
+    columns = func.unnest(ids, names, hashes).table_valued("id", "name", "hash", name="new")
+    new, until = columns.render_derived(name="new"), bindparam("until", type_=db.UtcDateTime)
+    by_key = DELIVERY.c.id == any_(ids)  # or a planner without figures reads all
+    held = and_(DELIVERY.c.state == DeliveryState.CLAIMED, DELIVERY.c.lease == bindparam("held_under"))
+    naming = {"message_id": new.c.name, "content_hash": new.c.hash}
+    intending = update(DELIVERY).where(DELIVERY.c.id == new.c.id, by_key, held)
+    return intending.values(**intention(until), **naming).returning(DELIVERY.c.id)
+
+
+INTENDING = intending_arrays()
 
 
 def end(

@@ -48,6 +48,35 @@ def test_what_a_story_did_not_commit_is_not_there(engine: Engine, now: datetime)
         assert session.scalars(select(Heartbeat)).all() == []
 
 
+def test_a_connection_that_died_while_it_lay_idle_is_replaced(
+    postgres_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(db, "IDLE", 0.0)
+    with connected(postgres_url) as ours, connected(postgres_url) as theirs:
+        with ours.connect() as connection:
+            before = connection.scalar(text("SELECT pg_backend_pid()"))
+        with theirs.connect() as connection:
+            connection.execute(text("SELECT pg_terminate_backend(:pid, 5000)"), {"pid": before})
+        with ours.connect() as connection:
+            after = connection.scalar(text("SELECT pg_backend_pid()"))
+
+    assert after != before
+
+
+def test_a_connection_in_use_just_now_is_not_asked_whether_it_is_alive(
+    postgres_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(db, "IDLE", 60.0)
+    with connected(postgres_url) as engine:
+        asked = []
+        monkeypatch.setattr(engine.dialect, "do_ping", asked.append)
+        for _ in range(3):
+            with engine.connect() as connection:
+                connection.scalar(text("SELECT 1"))
+
+    assert asked == []
+
+
 def test_sqlite_keeps_what_it_has_committed_through_a_power_cut(sqlite_engine: Engine) -> None:
     with sqlite_engine.connect() as connection:
         pragmas = {

@@ -351,7 +351,7 @@ def claimed_letter(now: datetime, **details: Any) -> outbox.Claimed:
         "id": 1, "subscriber_id": 1, "email": "alice@example.org", "letter": "digest", "edition": "daily-2026-11-20",
         "dedupe_key": None, "decision": "{}", "press": None, "key_id": "", "dated_at": now,
         "expires_at": now + SECOND, "attempts": 0, "in_doubt": 0, "message_id": None, "content_hash": None,
-        "lease": "",
+        "reason": "", "lease": "",
     }  # fmt: skip
     return outbox.Claimed(**{**fields, **details})
 
