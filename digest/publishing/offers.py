@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 IN_A_ROW = 3  #: so many digests that had no room for all of a topic, and the next one offers
 QUIET_FOR = timedelta(days=60)  #: after an offer no other is made for so long
 MOST_TOPICS = 50
+ONE_MORE = {"": "1", "0": "1", "1": "2", "2": "3", "3": "3"}
 
 
 def offer(
@@ -37,11 +38,14 @@ def offer(
 
 def counted(past: str | None, topics: Sequence[Topic], sections: Sequence[Section]) -> str:
     """Return for each topic in how many digests in a row, up to three, there was no room for all of it."""
-    full = {section.filter_id for section in sections if section.more}
-    before = past or ""
+    full = [section.filter_id for section in sections if section.more]
+    if not full:
+        return "0" * len(topics[:MOST_TOPICS])
+    if not past:
+        return "".join(["1" if topic[1] in full else "0" for topic in topics[:MOST_TOPICS]])
     return "".join(
         [
-            str(min(int(before[place : place + 1] or 0) + 1, IN_A_ROW)) if filter_id in full else "0"
-            for place, (_, filter_id) in enumerate(topics[:MOST_TOPICS])
+            ONE_MORE[past[place : place + 1]] if topic[1] in full else "0"
+            for place, topic in enumerate(topics[:MOST_TOPICS])
         ]
     )
