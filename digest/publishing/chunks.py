@@ -92,7 +92,6 @@ class Decision:
     covers_from: datetime
     is_held: bool  #: fewer papers than wanted: they stay news for the next edition
     pending: Pending | None = None  #: what became of earlier papers
-    full_in_a_row: str = ""  #: see Subscriber
 
 
 @dataclass(frozen=True, slots=True)
@@ -264,7 +263,7 @@ def decide(
         is_catch_up=is_catch_up,
         matched=matching(wishes, eligible, shown) if is_catch_up else 0,
         news=pending.news if pending and sections else (),
-        offer=offers.offer(desk, reader, topics, sections, now),
+        offer=offers.offer(desk, reader, topics, sections, now) if reader.full_in_a_row else None,
     )
     return Decision(
         reader=reader,
@@ -274,7 +273,6 @@ def decide(
         covers_from=cut[0],
         is_held=not sections and caps.at_least > 1,
         pending=pending,
-        full_in_a_row=offers.counted(reader.full_in_a_row, topics, sections),
     )
 
 
@@ -327,7 +325,7 @@ def apply(session: Session, desk: Desk, gathered: Gathered, *, site: Site, now: 
     told = put_quiet(session, desk, gathered, new, slot_by_id, site=site, now=now)
     if not put_news(session, new, written | told, now):
         return None
-    promised = move_cuts(session, new, desk, now, told=told, slots=slot_by_id)
+    promised = move_cuts(session, gathered, new, desk, now, told=told, slots=slot_by_id)
     promise(session, [pair for pair in slots if pair[0].id not in waiting | promised])
     queued = sum(bool(one.digest.sections) for one in new)
     return Published(
@@ -450,6 +448,7 @@ def put_news(session: Session, new: Iterable[Decision], letters: Mapping[int, in
 
 def move_cuts(
     session: Session,
+    gathered: Gathered,
     new: Sequence[Decision],
     desk: Desk,
     now: datetime,
@@ -469,8 +468,10 @@ def move_cuts(
     read: dict[tuple[str, bool, datetime], list[int]] = defaultdict(list)
     for one in new:
         if one.digest.sections:
-            due_at = slots[one.reader.id].next_due_at
-            read[one.full_in_a_row, one.digest.offer is not None, due_at].append(one.reader.id)
+            reader, due_at = one.reader, slots[one.reader.id].next_due_at
+            topics = gathered.topics.get(reader.id, ())
+            full = offers.counted(reader.full_in_a_row, topics, one.digest.sections)
+            read[full, one.digest.offer is not None, due_at].append(reader.id)
     for (full, is_offered, due_at), ids in read.items():
         moved = {**done, "heard_at": now, "full_in_a_row": full, "next_due_at": due_at}
         change(session, ids, moved | ({"offered_at": now} if is_offered else {}))
