@@ -17,6 +17,8 @@ from alembic.migration import MigrationContext
 from alembic.script import ScriptDirectory
 from sqlalchemy import (
     BigInteger,
+    BindParameter,
+    Boolean,
     Column,
     ColumnElement,
     Dialect,
@@ -24,8 +26,9 @@ from sqlalchemy import (
     Integer,
     MetaData,
     Row,
+    String,
     Table,
-    any_,
+    bindparam,
     create_engine,
     event,
     func,
@@ -36,9 +39,12 @@ from sqlalchemy import (
 )
 from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.exc import DBAPIError, DisconnectionError, OperationalError
+from sqlalchemy.ext.compiler import compiles
 from sqlalchemy.orm import DeclarativeBase, Session
 from sqlalchemy.pool import ConnectionPoolEntry
-from sqlalchemy.types import DateTime, TypeDecorator
+from sqlalchemy.sql.compiler import SQLCompiler
+from sqlalchemy.sql.visitors import InternalTraversal
+from sqlalchemy.types import DateTime, TypeDecorator, TypeEngine
 
 from digest.errors import Misfit, Unreachable
 
@@ -221,17 +227,73 @@ def stored(dialect: Dialect, column: Column[Any], rows: Sequence[Mapping[str, An
     return [known[value] for value in values]
 
 
+class Many(TypeDecorator[Collection[Any]]):
+    """Any number of values as one parameter: an array, or JSON on SQLite."""
+
+    impl = String
+    cache_ok = True
+
+    def __init__(self, of: TypeEngine[Any]) -> None:
+        super().__init__()
+        self.of = of
+
+    def load_dialect_impl(self, dialect: Dialect) -> TypeEngine[Any]:
+        """Return what carries the values."""
+        many = postgresql.ARRAY(self.of) if dialect.name == "postgresql" else String()
+        return dialect.type_descriptor(many)
+
+    def process_bind_param(self, value: Collection[Any] | None, dialect: Dialect) -> Any:
+        """Return the values as they travel."""
+        values = list(value or ())
+        return values if dialect.name == "postgresql" else json.dumps(values)
+
+
+class Among(ColumnElement[bool]):
+    """The condition that a column is one of many values."""
+
+    inherit_cache = True
+    type = Boolean()
+    _traverse_internals = [  # noqa: RUF012 - as SQLAlchemy reads it, to know equal conditions
+        ("column", InternalTraversal.dp_clauseelement),
+        ("values", InternalTraversal.dp_clauseelement),
+    ]
+
+    def __init__(self, column: ColumnElement[Any], values: BindParameter[Any]) -> None:
+        self.column = column
+        self.values = values
+
+
+@compiles(Among, "postgresql")
+def among_array(element: Among, compiler: SQLCompiler, **details: Any) -> str:
+    """Compare with an array."""
+    return (
+        f"{compiler.process(element.column, **details)} = ANY ({compiler.process(element.values, **details)})"
+    )
+
+
+@compiles(Among)
+def among_json(element: Among, compiler: SQLCompiler, **details: Any) -> str:
+    """Compare with the values of a JSON list."""
+    values = compiler.process(element.values, **details)
+    return f"{compiler.process(element.column, **details)} IN (SELECT value FROM json_each({values}))"  # noqa: S608
+
+
 def among(
-    session: Session, column: ColumnElement[Any], values: Collection[int] | Collection[str]
+    column: ColumnElement[Any], values: Collection[int] | Collection[str] | BindParameter[Any]
 ) -> ColumnElement[bool]:
     """Return the condition that `column` is one of `values`, sent as one parameter.
 
-    An IN of a thousand parameters is written out, parsed and planned anew each time.
+    An IN of a thousand parameters is written out, parsed and planned anew each time. With `many` for the
+    values a statement is put together once, which takes as long as sending it.
     """
-    if session.get_bind().dialect.name == "postgresql":
-        return column == any_(literal(list(values), postgresql.ARRAY(column.type)))
-    listed = func.json_each(json.dumps(list(values))).table_valued("value")
-    return column.in_(select(listed.c.value))
+    if isinstance(values, BindParameter):
+        return Among(column, values)
+    return Among(column, literal(values, Many(column.type)))
+
+
+def many(name: str, column: ColumnElement[Any]) -> BindParameter[Any]:
+    """Return the parameter of that name for any number of a column's values."""
+    return bindparam(name, type_=Many(column.type))
 
 
 def commit_unhurried(session: Session) -> None:

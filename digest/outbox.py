@@ -217,7 +217,7 @@ def take(session: Session, ids: Collection[int], *, lease: str, now: datetime) -
     doubt = case((DELIVERY.c.state == DeliveryState.SENDING, 1), else_=0)
     taking = (
         update(DELIVERY)
-        .where(IS_OPEN, db.among(session, DELIVERY.c.id, ids), DELIVERY.c.due_at <= now)
+        .where(IS_OPEN, db.among(DELIVERY.c.id, ids), DELIVERY.c.due_at <= now)
         .values(
             state=DeliveryState.CLAIMED,
             lease=lease,
@@ -250,6 +250,7 @@ READER = tuple(
     Subscriber.__table__.c[name]
     for name in ("id", "state", "epoch", "language", "cadence", "at", "timezone", "weekday", "not_after")
 )
+READING = select(*READER).where(db.among(READER[0], db.many("ids", READER[0])))
 
 
 def readers(session: Session, ids: Iterable[int | None]) -> dict[int, Reader]:
@@ -257,7 +258,7 @@ def readers(session: Session, ids: Iterable[int | None]) -> dict[int, Reader]:
     wanted = {number for number in ids if number is not None}
     if not wanted:
         return {}
-    found = session.connection().execute(select(*READER).where(db.among(session, READER[0], wanted)))
+    found = session.connection().execute(READING, {"ids": wanted})
     return {row[0]: reader(*row[1:]) for row in found}
 
 
@@ -336,7 +337,7 @@ def intend(session: Session, intents: Sequence[Intent], *, lease: str, now: date
     if session.get_bind().dialect.name == "postgresql":
         return intend_arrays(session, intents, lease=lease, now=now)
     intending = update(DELIVERY).where(
-        holding(session, DeliveryState.CLAIMED, [intent.id for intent in intents], lease)
+        holding(DeliveryState.CLAIMED, [intent.id for intent in intents], lease)
     )
     ours = changed(session, intending.values(**intention(literal(now + LEASE, db.UtcDateTime))))
     rows = [
@@ -408,9 +409,28 @@ def end(
     """Bring deliveries that we hold to a terminal state; return those that were still ours."""
     if not ids:
         return set()
-    ending = update(DELIVERY).where(holding(session, was, ids, lease))
-    values = {"state": state, "reason": reason[:500], "settled_at": now, "lease": None, "leased_until": None}
-    return changed(session, ending.values(**values))
+    held = {"ids": ids, "was": was, "held_under": lease}
+    found = session.connection().execute(ENDING, {**held, "is": state, "because": reason[:500], "now": now})
+    return {row[0] for row in found}
+
+
+HELD = and_(
+    db.among(DELIVERY.c.id, db.many("ids", DELIVERY.c.id)),
+    DELIVERY.c.state == bindparam("was"),
+    DELIVERY.c.lease == bindparam("held_under"),
+)
+ENDING = (
+    update(DELIVERY)
+    .where(HELD)
+    .values(
+        state=bindparam("is"),
+        reason=bindparam("because"),
+        settled_at=bindparam("now"),
+        lease=None,
+        leased_until=None,
+    )
+    .returning(DELIVERY.c.id)
+)
 
 
 def put_back(
@@ -431,7 +451,7 @@ def put_back(
         return set()
     burnt = 0 if is_tried or was != DeliveryState.SENDING else 1
     moment = literal(due_at, db.UtcDateTime)
-    putting = update(DELIVERY).where(holding(session, was, ids, lease))
+    putting = update(DELIVERY).where(holding(was, ids, lease))
     values = {
         "state": DeliveryState.QUEUED,
         "reason": reason[:500],
@@ -484,7 +504,7 @@ def hasten(session: Session, *, reason: str, now: datetime) -> int:
 
 def remark(session: Session, delivery_id: int, reason: str, *, lease: str) -> None:
     """Note why a delivery stays in doubt."""
-    remarking = update(DELIVERY).where(holding(session, DeliveryState.SENDING, [delivery_id], lease))
+    remarking = update(DELIVERY).where(holding(DeliveryState.SENDING, [delivery_id], lease))
     changed(session, remarking.values(reason=reason[:500]))
 
 
@@ -496,9 +516,9 @@ def keep_names(session: Session, names: Mapping[int, str]) -> None:
         session.connection().execute(naming.values(provider_id=bindparam("name")), rows)
 
 
-def holding(session: Session, state: DeliveryState, ids: Collection[int], lease: str) -> ColumnElement[bool]:
+def holding(state: DeliveryState, ids: Collection[int], lease: str) -> ColumnElement[bool]:
     """Return the condition of every compare-and-set: in that state, and still under our lease."""
-    ours = db.among(session, DELIVERY.c.id, ids)
+    ours = db.among(DELIVERY.c.id, ids)
     return and_(ours, DELIVERY.c.state == state, DELIVERY.c.lease == lease)
 
 

@@ -68,7 +68,7 @@ def of(session: Session, subscriber_ids: Collection[int], *, since_id: int) -> l
     The bound lets a reader of many years cost as little as a new one: their old showings are never read.
     """
     wanted = select(SHOWN.c.subscriber_id, SHOWN.c.paper_id).where(
-        db.among(session, SHOWN.c.subscriber_id, subscriber_ids), SHOWN.c.paper_id >= since_id
+        db.among(SHOWN.c.subscriber_id, subscriber_ids), SHOWN.c.paper_id >= since_id
     )
     return [(row[0], row[1]) for row in session.connection().execute(wanted)]
 

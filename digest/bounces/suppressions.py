@@ -10,6 +10,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
+from typing import Any
 
 from sqlalchemy import delete, select
 from sqlalchemy.orm import Session
@@ -60,12 +61,14 @@ def is_suppressed(session: Session, site: Site, email: str) -> bool:
     return bool(suppressed(session, site, [email]))
 
 
+HMAC: Any = Suppression.__table__.c.hmac
+LISTED = select(HMAC).where(db.among(HMAC, db.many("hashes", HMAC)))
+
+
 def suppressed(session: Session, site: Site, emails: Iterable[str]) -> set[str]:
     """Return those of `emails`, as spelled there, that must not be written to."""
     hashes = {email: hashed(site, email) for email in emails}
-    hmac = Suppression.__table__.c.hmac
-    found = session.connection().execute(select(hmac).where(db.among(session, hmac, hashes.values())))
-    listed = {row[0] for row in found}
+    listed = {row[0] for row in session.connection().execute(LISTED, {"hashes": hashes.values()})}
     return {email for email, hmac in hashes.items() if hmac in listed}
 
 

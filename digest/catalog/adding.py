@@ -186,7 +186,7 @@ class Batch:
                 wanted.setdefault(scheme, set()).add(value)
         for scheme, values in wanted.items():
             query = select(ALIAS.c.value, ALIAS.c.paper_id).where(
-                ALIAS.c.scheme == scheme, db.among(self.session, ALIAS.c.value, sorted(values))
+                ALIAS.c.scheme == scheme, db.among(ALIAS.c.value, sorted(values))
             )
             self.owners |= {(scheme, value): paper for value, paper in self.connection.execute(query)}
         if ids := sorted(set(self.owners.values())):
@@ -196,20 +196,16 @@ class Batch:
 
     def gather_papers(self, ids: Sequence[int]) -> None:
         """Fetch rows, ids and appearances in this dump."""
-        for row in self.connection.execute(
-            select(PAPER).where(db.among(self.session, PAPER.c.id, ids))
-        ).mappings():
+        for row in self.connection.execute(select(PAPER).where(db.among(PAPER.c.id, ids))).mappings():
             columns = dict(row)
             self.papers[row["id"]] = Known(columns.pop("id"), columns)
         query = select(ALIAS.c.paper_id, ALIAS.c.scheme, ALIAS.c.value)
-        for paper, scheme, value in self.connection.execute(
-            query.where(db.among(self.session, ALIAS.c.paper_id, ids))
-        ):
+        for paper, scheme, value in self.connection.execute(query.where(db.among(ALIAS.c.paper_id, ids))):
             self.owners[scheme, value] = paper
             if scheme != TITLE:
                 self.papers[paper].ids.setdefault(scheme, set()).add(value)
         here = select(APPEARANCE.c.paper_id).where(
-            APPEARANCE.c.dump_id == self.dump.id, db.among(self.session, APPEARANCE.c.paper_id, ids)
+            APPEARANCE.c.dump_id == self.dump.id, db.among(APPEARANCE.c.paper_id, ids)
         )
         for paper in self.connection.scalars(here):
             self.papers[paper].is_told = True
@@ -218,7 +214,7 @@ class Batch:
         """Fetch the latest figure of each signal, to tell a change from a repetition."""
         query = (
             select(SIGNAL.c.paper_id, SIGNAL.c.name, SIGNAL.c.value)
-            .where(db.among(self.session, SIGNAL.c.paper_id, ids), SIGNAL.c.source == self.dump.source)
+            .where(db.among(SIGNAL.c.paper_id, ids), SIGNAL.c.source == self.dump.source)
             .order_by(SIGNAL.c.observed_at)
         )
         self.latest |= {(paper, name): value for paper, name, value in self.connection.execute(query)}

@@ -264,7 +264,9 @@ def check_front(settings: Settings) -> Iterator[Finding]:
             mend = "No link in a letter works without it. Start digest web, and what stands in front of it."
             yield Finding(thing="proxies", health=Health.HINT, says=says, mend=mend)
         return
-    if settings.base_url != LOCAL_URL or mirrored.status == HTTPStatus.OK:  # or nobody said where our pages are
+    if (
+        settings.base_url != LOCAL_URL or mirrored.status == HTTPStatus.OK
+    ):  # or nobody said where our pages are
         yield found("proxies", postal.front_told(site, mirrored))
 
 

@@ -200,7 +200,7 @@ class Run:
         if not wanted:
             return {}
         table = FilterRow.__table__.c
-        query = select(table.id, table.canonical).where(db.among(self.session, table.id, wanted))
+        query = select(table.id, table.canonical).where(db.among(table.id, wanted))
         return {row[0]: row[1] for row in self.session.connection().execute(query)}
 
     def presses(self, digests: Sequence[Claimed]) -> dict[str, Press]:

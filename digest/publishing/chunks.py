@@ -172,7 +172,7 @@ def topics_of(session: Session, ids: Sequence[int]) -> Mapping[int, Sequence[Top
     held = SUBSCRIPTION.c
     wanted = (
         select(held.subscriber_id, held.name, held.filter_id)
-        .where(db.among(session, held.subscriber_id, ids))
+        .where(db.among(held.subscriber_id, ids))
         .order_by(held.subscriber_id, held.position, held.id)
     )
     meant = meanings(session)
@@ -194,7 +194,7 @@ def learn(session: Session, desk: Desk, numbers: Iterable[int]) -> None:
         desk.canonicals.clear()
     new = [number for number in numbers if number not in desk.choices]
     if new:
-        wanted = select(FILTER.c.id, FILTER.c.canonical).where(db.among(session, FILTER.c.id, new))
+        wanted = select(FILTER.c.id, FILTER.c.canonical).where(db.among(FILTER.c.id, new))
         found = session.connection().execute(wanted)
         desk.learn({row[0]: row[1] for row in found})
 
@@ -501,7 +501,7 @@ def promise(session: Session, slots: Iterable[tuple[Reader, Slot]]) -> None:
 def change(session: Session, ids: Sequence[int], values: Mapping[str, Any]) -> None:
     """Write the same values to all of these subscribers."""
     if ids:
-        chosen = db.among(session, SUBSCRIBER.c.id, ids)
+        chosen = db.among(SUBSCRIBER.c.id, ids)
         session.connection().execute(update(SUBSCRIBER).where(chosen).values(**values))
 
 

@@ -98,8 +98,8 @@ def untold(
         .join(Delivery, Delivery.id == Shown.delivery_id)
         .outerjoin(Told, told)
         .where(
-            db.among(session, Shown.__table__.c.subscriber_id, subscriber_ids),
-            db.among(session, Shown.__table__.c.paper_id, changed),
+            db.among(Shown.__table__.c.subscriber_id, subscriber_ids),
+            db.among(Shown.__table__.c.paper_id, changed),
             Delivery.state == DeliveryState.SENT,
             ChangeRow.seen_at > Delivery.dated_at,
             Told.subscriber_id.is_(None),

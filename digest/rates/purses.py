@@ -72,7 +72,7 @@ def lock(session: Session, fresh: Mapping[str, float], now: datetime) -> dict[st
     session.execute(db.upsert(session, Pace).values(rows).on_conflict_do_nothing())
     found = session.connection().execute(
         select(PACE.c.name, PACE.c.tokens, PACE.c.at)
-        .where(db.among(session, PACE.c.name, names))
+        .where(db.among(PACE.c.name, names))
         .order_by(PACE.c.name)
         .with_for_update()
     )
@@ -192,4 +192,4 @@ def add(session: Session, name: str, amount: int, at: datetime) -> None:
 def forget(session: Session, names: Collection[str]) -> None:
     """Drop rows that count no longer."""
     if names:
-        session.connection().execute(delete(PACE).where(db.among(session, PACE.c.name, names)))
+        session.connection().execute(delete(PACE).where(db.among(PACE.c.name, names)))

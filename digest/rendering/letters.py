@@ -61,9 +61,16 @@ KINDS: Mapping[str, tuple[str, ...]] = {
     "welcome": ("manage_url", "unsubscribe_url"),  #: may show `cards` (Card.to_json)
     "settings": ("manage_url", "unsubscribe_url"),  #: to somebody who subscribed again
     "manage": ("manage_url", "unsubscribe_url"),  #: to somebody who asked for their link
-    "changed": ("manage_url", "unsubscribe_url"),  #: `topics` as {name, filter}; none means trending; may be for a `pack`
+    "changed": (
+        "manage_url",
+        "unsubscribe_url",
+    ),  #: `topics` as {name, filter}; none means trending; may be for a `pack`
     "paused": ("manage_url", "unsubscribe_url"),  #: may say `until`
-    "quiet": ("manage_url", "unsubscribe_url", "checked"),  #: may tell the `nearest` {title, href, lacked} and `news`
+    "quiet": (
+        "manage_url",
+        "unsubscribe_url",
+        "checked",
+    ),  #: may tell the `nearest` {title, href, lacked} and `news`
     "goodbye": ("undo_url",),
     "reply": ("outcomes",),  #: {command, said} for every command in a mail, which was `about` something
     "help": ("commands",),  #: {spelled, does}
