@@ -1,7 +1,7 @@
 """The usual way to mail digests: one reader after the other, everything anew for each.
 
-For every reader a task of its own (`rivals.py`): a query through the ORM, every filter as regular
-expressions against every paper, Jinja and premailer over the whole page, an `EmailMessage`, an SMTP
+For every reader a task of its own (`rivals.py`): their topics and the papers they have not seen asked for
+through the ORM, every filter as regular expressions against every paper, Jinja and premailer over the whole page, an `EmailMessage`, an SMTP
 connection and a commit. It is a rival in the benchmarks, and since it shares only the pure decisions
 with the product (relevance, composition, words) it is an oracle too: its letters must be the same.
 """
@@ -10,9 +10,9 @@ from __future__ import annotations
 
 import re
 import smtplib
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields
-from datetime import datetime
+from datetime import datetime, timedelta
 from email.message import EmailMessage
 from email.policy import SMTP
 from email.utils import format_datetime
@@ -27,8 +27,17 @@ from sqlalchemy.orm import Session
 from digest import copies, subscriptions, topics
 from digest.composition import Caps, Choice, Digest, Wish, choice, compose
 from digest.links import Site
-from digest.model import Delivery, DeliveryState, FilterRow, Lane, Shown, Subscriber, Subscription
-from digest.papers import Paper, fold
+from digest.model import (
+    Delivery,
+    DeliveryState,
+    FilterRow,
+    Lane,
+    PaperRow,
+    Shown,
+    Subscriber,
+    Subscription,
+)
+from digest.papers import fold
 from digest.press import Press, page
 from digest.rendering import Copy, Templates, list_headers
 from digest.rendering.inlining import WRITTEN_BY_HAND
@@ -94,8 +103,16 @@ def composed(session: Session, morning: Morning, subscriber: Subscriber) -> tupl
     ordered = select(Subscription).where(Subscription.subscriber_id == subscriber.id)
     held = session.scalars(ordered.order_by(Subscription.position)).all()
     filters = {one.filter_id: session.get_one(FilterRow, one.filter_id).canonical for one in held}
-    wishes = [Wish(one.name, one.filter_id, chosen(morning, filters[one.filter_id])) for one in held]
+    papers = unseen(session, morning, subscriber)
+    wishes = [Wish(one.name, one.filter_id, chosen(morning, papers, filters[one.filter_id])) for one in held]
     return decided(morning, wishes), filters
+
+
+def unseen(session: Session, morning: Morning, subscriber: Subscriber) -> Sequence[PaperRow]:
+    """Return the papers of the day that this reader was not shown: a task carries an id, and asks for them."""
+    had = select(Shown.paper_id).where(Shown.subscriber_id == subscriber.id)
+    of_the_day = PaperRow.first_seen_at.between(morning.now - timedelta(days=1), morning.now)
+    return session.scalars(select(PaperRow).where(of_the_day, PaperRow.id.not_in(had))).all()
 
 
 def decided(morning: Morning, wishes: list[Wish]) -> Digest:
@@ -105,14 +122,14 @@ def decided(morning: Morning, wishes: list[Wish]) -> Digest:
     return Digest(sections=sections, checked=len(ids))
 
 
-def chosen(morning: Morning, canonical: str) -> Choice:
-    """Return what a filter chooses, each paper looked at in turn."""
-    is_wanted = predicate(canonical)
-    matches = sum(1 << number for number, paper in enumerate(morning.press.papers) if is_wanted(paper))
+def chosen(morning: Morning, papers: Sequence[Any], canonical: str) -> Choice:
+    """Return what a filter chooses of these papers, each looked at in turn."""
+    is_wanted, number = predicate(canonical), morning.press.number
+    matches = sum(1 << number[paper.id] for paper in papers if is_wanted(paper))
     return choice(matches, morning.press.scores, morning.index.relevance(topics.parse(canonical), matches))
 
 
-def predicate(canonical: str) -> Callable[[Paper], bool]:
+def predicate(canonical: str) -> Callable[[Any], bool]:
     """Return a filter of the benchmark's kinds as regular expressions."""
     if " ANDNOT " in canonical:
         wanted, unwanted = map(predicate, canonical.split(" ANDNOT "))

@@ -75,7 +75,7 @@ def test_the_rivals_find_what_we_find(morning: naive.Morning, tmp_path: Path) ->
                 matches = morning.index.matches(asked)
                 relevance = morning.index.relevance(asked, matches) if matches else {}
                 ours = choice(matches, morning.press.scores, relevance)
-                assert naive.chosen(morning, asked.canonical) == ours, text
+                assert naive.chosen(morning, morning.press.papers, asked.canonical) == ours, text
                 assert middle.chosen(desk, number, asked.canonical) == ours, text
 
 
