@@ -262,6 +262,10 @@ class Among(ColumnElement[bool]):
         self.column = column
         self.values = values
 
+    def self_group(self, against: Any = None) -> Among:
+        """Stand as it is: SQLAlchemy would ask SQLite whether the condition is 1, and no index answers that."""
+        return self
+
 
 @compiles(Among, "postgresql")
 def among_array(element: Among, compiler: SQLCompiler, **details: Any) -> str:

@@ -11,7 +11,7 @@ from sqlalchemy.exc import OperationalError, StatementError
 
 from digest import db
 from digest.errors import Misfit, Unreachable
-from digest.model import Heartbeat
+from digest.model import Alias, Heartbeat
 from tests.conftest import connected
 from tests.servers import free_port
 
@@ -46,6 +46,17 @@ def test_what_a_story_did_not_commit_is_not_there(engine: Engine, now: datetime)
 
     with db.reading(engine) as session:
         assert session.scalars(select(Heartbeat)).all() == []
+
+
+def test_many_values_are_looked_up_through_the_index(sqlite_engine: Engine) -> None:
+    alias = Alias.__table__.c
+    wanted = select(alias.paper_id).where(alias.scheme == "arxiv", db.among(alias.value, ["2611.00001"]))
+    with sqlite_engine.connect() as connection:
+        plan = connection.exec_driver_sql(
+            f"EXPLAIN QUERY PLAN {wanted.compile(sqlite_engine)}", ("arxiv", "[]")
+        ).all()
+
+    assert any("scheme=? AND value=?" in step[-1] for step in plan), plan
 
 
 def test_a_connection_that_died_while_it_lay_idle_is_replaced(
