@@ -23,7 +23,7 @@ from sqlalchemy.exc import DBAPIError
 from digest import inbox, outbox, rates, sources, subscriptions, watching
 from digest.errors import DigestError
 from digest.model import Lane, PaperRow
-from digest.publishing.chunks import is_due
+from digest.publishing.gathering import is_due
 from workers import tasks
 from workers.app import BULK, PROMPT, app
 from workers.house import house

@@ -10,7 +10,7 @@ from sqlalchemy.orm import Session
 
 from digest import __version__, delivery, intake, presses, publishing, rates, sources, watching
 from digest.model import Lane, Subscriber
-from digest.publishing.chunks import is_due
+from digest.publishing.gathering import is_due
 from workers.app import BULK, PROMPT, app, is_stopping
 from workers.house import house
 

@@ -16,8 +16,10 @@ from digest import presses, subscriptions
 from digest.links import Site
 from digest.model import Delivery
 from digest.press import Press
-from digest.publishing.chunks import Published, cut_of, publish_chunk, reach
+from digest.publishing.chunks import Published, publish_chunk
+from digest.publishing.deciding import cut_of
 from digest.publishing.desk import is_news, is_young
+from digest.publishing.gathering import reach
 from digest.publishing.places import places, places_now, rest
 from digest.publishing.previews import Preview, decided, edition_for, preview
 from digest.publishing.tidying import tidy

@@ -11,49 +11,25 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields
-from datetime import datetime, time, timedelta
-from functools import lru_cache
+from datetime import datetime
 from typing import Any
 
-from sqlalchemy import ColumnElement, Row, and_, case, func, or_, select, update
+from sqlalchemy import update
 from sqlalchemy.orm import Session
 
-from digest import db, editions, garbage, outbox, showings
-from digest.composition import TRENDING, Caps, Choice, Digest, Wish, compose, matching
-from digest.editions import Cadence, Edition, Schedule
+from digest import db, garbage, outbox, showings
+from digest.composition import Digest
+from digest.editions import Edition
 from digest.links import Site
-from digest.model import DeliveryState, FilterRow, Meaning, Subscriber, SubscriberState, Subscription
-from digest.press import Press, fitted
+from digest.model import DeliveryState, Subscriber
+from digest.press import Press
 from digest.publishing import followups, offers, quiet
-from digest.publishing.desk import FIRST_LOOK, SECOND_CHANCE, Cut, Desk, start_of_day
-from digest.publishing.followups import Pending
+from digest.publishing.deciding import cut_of, decide, slot_for, waits
+from digest.publishing.desk import Desk
+from digest.publishing.gathering import desk_of, gather, readers
+from digest.publishing.values import Decision, Gathered, Reader, Slot
 
-#: Back from a leave; of who is still away, the next digest is the one that they come back to.
-IS_BACK = or_(Subscriber.is_back, Subscriber.state == SubscriberState.PAUSED).label("is_back")
-
-#: What deciding needs to know of a subscriber.
-COLUMNS = (
-    *(
-        Subscriber.__table__.c[name]
-        for name in (
-            "id", "email", "cadence", "at", "timezone", "weekday", "not_after", "max_papers", "max_per_topic",
-            "min_papers", "max_age_days", "wants_trending", "next_due_at", "cut_at", "cut_paper_id",
-            "created_at", "confirmed_at", "heard_at", "wants_quiet_letters", "full_in_a_row", "offered_at",
-        )
-    ),
-    IS_BACK,
-)  # fmt: skip
-
-Reader = Row[Any]  #: of `COLUMNS`
-Topic = tuple[str, int]  #: its name and the id of its filter
-
-#: A filter's matches take a few kilobytes; who holds a rare one is seldom followed by another who does.
-MOST_FILTERS = 20_000
-
-#: Who was on leave for less than this has missed too little to be told so.
-AWAY = timedelta(days=3)
-
-NOTHING = Choice(matches=0, order=(), place={}, worth={}, fit={})
+SUBSCRIBER: Any = Subscriber.__table__  #: what goes through the mapping looks at every object
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -70,38 +46,6 @@ class Published:
         return Published(
             **{field.name: getattr(self, field.name) + getattr(other, field.name) for field in fields(self)}
         )
-
-
-@dataclass(frozen=True, slots=True)
-class Slot:
-    """What a schedule says at a moment."""
-
-    open: Edition | None
-    missed: tuple[Edition, ...]
-    next_due_at: datetime
-
-
-@dataclass(frozen=True, slots=True)
-class Decision:
-    """What one subscriber is shown in one edition."""
-
-    reader: Reader
-    edition: Edition
-    digest: Digest
-    eligible: int  #: the papers it could show, by number
-    covers_from: datetime
-    is_held: bool  #: fewer papers than wanted: they stay news for the next edition
-    pending: Pending | None = None  #: what became of earlier papers
-
-
-@dataclass(frozen=True, slots=True)
-class Gathered:
-    """All that deciding on a chunk needs."""
-
-    readers: Sequence[Reader]
-    topics: Mapping[int, Sequence[Topic]]
-    shown: Mapping[int, set[int]]  #: subscriber to the numbers of papers
-    pending: Mapping[int, Pending]  #: subscriber to what became of papers they were sent
 
 
 def publish_chunk(
@@ -124,185 +68,6 @@ def publish_chunk(
                 session.commit()
                 return published, gathered.readers[-1].id
             session.rollback()  # a letter showed one of them a paper meanwhile: look again
-
-
-# ── gathering ───────────────────────────────────────────────────────────────────────────────────
-
-
-def is_due(now: datetime) -> ColumnElement[bool]:
-    """Return the condition for being due: active, and the promised moment has come or none was promised."""
-    promised = or_(Subscriber.next_due_at.is_(None), Subscriber.next_due_at <= now)
-    return and_(Subscriber.state == SubscriberState.ACTIVE, promised)
-
-
-def reach(session: Session, now: datetime, *, and_for: int | None = None) -> tuple[int, datetime | None]:
-    """Return how many are due, and the moment from which on papers may matter to them (and to one more)."""
-    wanted = is_due(now) if and_for is None else or_(is_due(now), Subscriber.id == and_for)
-    came = case((Subscriber.cut_at.is_(None), func.coalesce(Subscriber.confirmed_at, Subscriber.created_at)))
-    promised = case((Subscriber.cut_at.is_(None), Subscriber.next_due_at))
-    moments = func.min(Subscriber.cut_at), func.min(came), func.min(promised)
-    due, cut, came_at, promised_at = session.execute(select(func.count(), *moments).where(wanted)).one()
-    back = (cut, SECOND_CHANCE), (came_at, FIRST_LOOK), (promised_at, FIRST_LOOK)
-    return due, min((moment - reaching for moment, reaching in back if moment), default=None)
-
-
-def readers(session: Session, *, after_id: int, limit: int, now: datetime) -> Sequence[Reader]:
-    """Return the next due subscribers, locked: a second publisher waits here, and finds them not due."""
-    wanted = select(*COLUMNS).where(is_due(now), Subscriber.id > after_id).order_by(Subscriber.id)
-    return session.connection().execute(wanted.limit(limit).with_for_update(key_share=True)).all()
-
-
-def gather(session: Session, desk: Desk, found: Sequence[Reader], now: datetime) -> Gathered:
-    """Return these subscribers with their topics, what they were shown of this press, and news of earlier."""
-    ids = [reader.id for reader in found]
-    topics = topics_of(session, ids) if ids else {}
-    learn(session, desk, {number for some in topics.values() for _, number in some})
-    shown: dict[int, set[int]] = defaultdict(set)
-    if ids and desk.ids:
-        for subscriber_id, paper_id in showings.of(session, ids, since_id=min(desk.ids)):
-            number = desk.press.number.get(paper_id)
-            if number is not None:
-                shown[subscriber_id].add(number)
-    return Gathered(found, topics, shown, followups.pending(session, found, now))
-
-
-def topics_of(session: Session, ids: Sequence[int]) -> Mapping[int, Sequence[Topic]]:
-    """Return the topics of each of these subscribers, in their order."""
-    topics: dict[int, list[Topic]] = defaultdict(list)
-    held = SUBSCRIPTION.c
-    wanted = (
-        select(held.subscriber_id, held.name, held.filter_id)
-        .where(db.among(held.subscriber_id, ids))
-        .order_by(held.subscriber_id, held.position, held.id)
-    )
-    meant = meanings(session)
-    for subscriber_id, name, number in session.connection().execute(wanted):
-        topics[subscriber_id].append((name, meant.get(number, number)))
-    return topics
-
-
-def meanings(session: Session) -> Mapping[int, int]:
-    """Return what filters that use packs stand for now, by id: decisions are made, and kept, on those."""
-    found = session.connection().execute(select(MEANING.c.filter_id, MEANING.c.stands_for_id))
-    return {row[0]: row[1] for row in found}
-
-
-def learn(session: Session, desk: Desk, numbers: Iterable[int]) -> None:
-    """Let the desk evaluate those of these filters that it does not know."""
-    if len(desk.choices) > MOST_FILTERS:
-        desk.choices.clear()
-        desk.canonicals.clear()
-    new = [number for number in numbers if number not in desk.choices]
-    if new:
-        wanted = select(FILTER.c.id, FILTER.c.canonical).where(db.among(FILTER.c.id, new))
-        found = session.connection().execute(wanted)
-        desk.learn({row[0]: row[1] for row in found})
-
-
-def desk_of(press: Press) -> Desk:
-    """Return the desk of that press; this process keeps the last two."""
-    if press.name not in DESKS:
-        DESKS[press.name] = Desk(press)
-        while len(DESKS) > 2:
-            del DESKS[next(iter(DESKS))]
-    return DESKS[press.name]
-
-
-DESKS: dict[str, Desk] = {}
-
-
-# ── deciding ────────────────────────────────────────────────────────────────────────────────────
-
-
-@lru_cache(maxsize=4096)
-def slot_of(
-    cadence: str,
-    at: time,
-    timezone: str,
-    weekday: int,
-    not_after: time | None,
-    promised: datetime | None,
-    now: datetime,
-) -> Slot:
-    """Return what a schedule says at `now` to somebody who was promised a digest at `promised`."""
-    schedule = Schedule(
-        cadence=Cadence(cadence), at=at, timezone=timezone, weekday=weekday, not_after=not_after
-    )
-    return Slot(
-        open=editions.edition_open(schedule, now),
-        missed=editions.editions_missed(schedule, promised, now) if promised else (),
-        next_due_at=editions.edition_after(schedule, now).due_at,
-    )
-
-
-def slot_for(reader: Reader, now: datetime) -> Slot:
-    """Return what the reader's schedule says at `now`."""
-    return slot_of(
-        reader.cadence, reader.at, reader.timezone, reader.weekday, reader.not_after, reader.next_due_at, now
-    )
-
-
-def decide(
-    desk: Desk, gathered: Gathered, reader: Reader, edition: Edition, now: datetime, *, site: Site
-) -> Decision:
-    """Return what this reader is shown in this edition. The one place where that is decided."""
-    cut = cut_of(reader, now)
-    eligible = desk.eligible(cut, start_of_day(reader.created_at), now)
-    if reader.max_age_days is not None:
-        eligible &= desk.young(reader.max_age_days, edition.day)
-    caps = caps_of(reader.max_papers, reader.max_per_topic, reader.min_papers)
-    topics = gathered.topics.get(reader.id, ())
-    wishes = wishes_of(desk, reader, topics)
-    shown = gathered.shown.get(reader.id, ())
-    sections = compose(wishes, eligible=eligible, ids=desk.ids, shown=shown, caps=caps)
-    is_catch_up = bool(reader.is_back) and now - cut[0] >= AWAY
-    pending = gathered.pending.get(reader.id)
-    digest = Digest(
-        sections=sections,
-        checked=eligible.bit_count(),
-        is_catch_up=is_catch_up,
-        matched=matching(wishes, eligible, shown) if is_catch_up else 0,
-        news=pending.news if pending and sections else (),
-        offer=offers.offer(desk, reader, topics, sections, now) if reader.full_in_a_row else None,
-    )
-    return Decision(
-        reader=reader,
-        edition=edition,
-        digest=fitted(desk.press, site, digest, desk.canonicals),
-        eligible=eligible,
-        covers_from=cut[0],
-        is_held=not sections and caps.at_least > 1,
-        pending=pending,
-    )
-
-
-def cut_of(reader: Reader | Subscriber, now: datetime) -> Cut:
-    """Return up to where papers were considered for this reader.
-
-    The first look of a new one goes back a day from the edition they were promised first; if nobody
-    published that one, to when they came.
-    """
-    if reader.cut_at is not None:
-        return reader.cut_at, reader.cut_paper_id
-    came = reader.confirmed_at or reader.created_at
-    return min(came, min(now, reader.next_due_at or now) - FIRST_LOOK), reader.cut_paper_id
-
-
-@lru_cache(maxsize=1024)
-def caps_of(papers: int, per_topic: int, at_least: int) -> Caps:
-    """Return how much a reader wants to read."""
-    return Caps(papers=papers, per_topic=per_topic, at_least=at_least)
-
-
-def wishes_of(desk: Desk, reader: Reader, topics: Sequence[Topic]) -> list[Wish]:
-    """Return what the reader asked for: their topics, and what trends if they want it or named none."""
-    wishes = [Wish(name, number, desk.choices.get(number, NOTHING)) for name, number in topics]
-    if reader.wants_trending or not wishes:
-        wishes.append(Wish(TRENDING, None, desk.trending))
-    return wishes
-
-
-# ── applying ────────────────────────────────────────────────────────────────────────────────────
 
 
 def apply(session: Session, desk: Desk, gathered: Gathered, *, site: Site, now: datetime) -> Published | None:
@@ -335,11 +100,6 @@ def apply(session: Session, desk: Desk, gathered: Gathered, *, site: Site, now: 
         already=len(decided) - len(new),
         expired=expired,
     )
-
-
-def waits(decision: Decision) -> bool:
-    """Return whether an edition without papers may wait for today's dump: its reader gave it an hour."""
-    return not decision.digest.sections and decision.reader.not_after is not None
 
 
 def row_of(decision: Decision, press: Press, site: Site, now: datetime) -> dict[str, Any]:
@@ -503,10 +263,3 @@ def change(session: Session, ids: Sequence[int], values: Mapping[str, Any]) -> N
     if ids:
         chosen = db.among(SUBSCRIBER.c.id, ids)
         session.connection().execute(update(SUBSCRIBER).where(chosen).values(**values))
-
-
-#: The tables themselves: what goes through the mapping looks at every object.
-SUBSCRIBER: Any = Subscriber.__table__
-SUBSCRIPTION: Any = Subscription.__table__
-FILTER: Any = FilterRow.__table__
-MEANING: Any = Meaning.__table__

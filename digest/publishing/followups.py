@@ -8,9 +8,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING
 
 from sqlalchemy import and_, exists, select
 from sqlalchemy.orm import Session
@@ -18,28 +16,13 @@ from sqlalchemy.orm import Session
 from digest import db, papers, showings
 from digest.composition import FollowUp
 from digest.model import ChangeRow, Delivery, DeliveryState, PaperRow, Shown, Told
+from digest.publishing.values import Pending, Reader
 
-if TYPE_CHECKING:
-    from digest.publishing.chunks import Reader
-
-PATIENCE = timedelta(days=7)  #: for so long news wait for papers to come with
 LATE = timedelta(days=2)  #: a dump is dated to its day, and may come so long after it
 STALE = timedelta(days=60)  #: what became of a paper so long ago is no news
 MOST = 20  #: in one digest; withdrawals first
 
 GRAVITY = ("withdrawn", "published", "rewritten")
-
-
-@dataclass(frozen=True, slots=True)
-class Pending:
-    """What one reader is to be told, and since when that has been known."""
-
-    news: tuple[FollowUp, ...]
-    since: datetime
-
-    def is_overdue(self, now: datetime) -> bool:
-        """Return whether this waits for papers no longer."""
-        return now - self.since >= PATIENCE
 
 
 def pending(session: Session, readers: Sequence[Reader], now: datetime) -> Mapping[int, Pending]:

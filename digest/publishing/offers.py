@@ -4,13 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING
 
 from digest.composition import Offer, Section
 from digest.publishing.desk import Desk
-
-if TYPE_CHECKING:
-    from digest.publishing.chunks import Reader, Topic
+from digest.publishing.values import Reader, Topic
 
 IN_A_ROW = 3  #: so many digests that had no room for all of a topic, and the next one offers
 QUIET_FOR = timedelta(days=60)  #: after an offer no other is made for so long

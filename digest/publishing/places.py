@@ -10,9 +10,11 @@ from sqlalchemy.orm import Session
 from digest.composition import Digest, Section
 from digest.model import Delivery, Shown
 from digest.press import Press
-from digest.publishing.chunks import NOTHING, Gathered, Reader, cut_of, desk_of, gather, learn, wishes_of
+from digest.publishing.deciding import NOTHING, cut_of, wishes_of
 from digest.publishing.desk import Cut, Desk, start_of_day
+from digest.publishing.gathering import desk_of, gather, learn
 from digest.publishing.previews import reader_of
+from digest.publishing.values import Gathered, Reader
 
 
 def places(

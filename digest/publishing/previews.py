@@ -17,7 +17,9 @@ from digest.links import Site
 from digest.model import Delivery, FilterRow, Subscriber
 from digest.press import Press
 from digest.publishing import quiet
-from digest.publishing.chunks import COLUMNS, Decision, Reader, decide, desk_of, gather, reach
+from digest.publishing.deciding import decide
+from digest.publishing.gathering import COLUMNS, desk_of, gather, reach
+from digest.publishing.values import Decision, Reader
 from digest.rendering import Copy, Letter, Templates
 from digest.rendering.dkim import Signer, signed
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from sqlalchemy.orm import Session
 
@@ -13,12 +13,10 @@ from digest.editions import Edition
 from digest.links import Site
 from digest.model import Lane
 from digest.publishing.desk import Desk, read
-from digest.publishing.followups import Pending, last_heard
+from digest.publishing.followups import last_heard
+from digest.publishing.values import Decision, Pending, Topic
 from digest.rendering import words
 from digest.topics.tree import And, Node, Not
-
-if TYPE_CHECKING:
-    from digest.publishing.chunks import Decision, Topic
 
 SILENCE = timedelta(days=14)  #: after so long a word is due, wanted or not
 LONGEST_LACKED = 60  #: characters of a clause that are worth naming

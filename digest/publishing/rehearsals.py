@@ -20,7 +20,8 @@ from digest.errors import NotFound
 from digest.links import Site
 from digest.model import Delivery, DeliveryState, FilterRow, Subscriber
 from digest.publishing import quiet
-from digest.publishing.chunks import COLUMNS, decide, desk_of, gather, is_due, reach, slot_for, waits
+from digest.publishing.deciding import decide, slot_for, waits
+from digest.publishing.gathering import COLUMNS, desk_of, gather, is_due, reach
 from digest.publishing.previews import Preview, is_decided, previewed
 from digest.rendering import Templates
 from digest.rendering.dkim import Signer

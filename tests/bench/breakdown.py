@@ -29,14 +29,9 @@ STEPS: dict[str, dict[str, str]] = {
     "digest.publishing": {"prepare": "press"},
     "digest.presses": {"load": "press"},
     "workers.tasks": {"chunk_starts": "gather"},
-    "digest.publishing.chunks": {
-        "readers": "gather",
-        "gather": "gather",
-        "learn": "filters",
-        "decide": "decide",
-        "apply": "apply",
-        "publish_chunk": "commit",
-    },
+    "digest.publishing.gathering": {"readers": "gather", "gather": "gather", "learn": "filters"},
+    "digest.publishing.deciding": {"decide": "decide"},
+    "digest.publishing.chunks": {"apply": "apply", "publish_chunk": "commit"},
     "digest.delivery.runs": {
         "claim": "claim",
         "give_back": "claim",

@@ -24,7 +24,7 @@ from sqlalchemy import Engine, exists, func, make_url, select, text
 
 from digest import outbox
 from digest.model import Delivery, DeliveryState, Subscriber
-from digest.publishing.chunks import is_due
+from digest.publishing.gathering import is_due
 from tests import servers
 from tests.bench import middle, sink, usage
 from tests.bench.world import SITE, World

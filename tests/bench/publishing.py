@@ -24,7 +24,7 @@ from digest import composition, db, publishing, settings
 from digest.composition import Digest
 from digest.model import Delivery, Shown
 from digest.press import Press
-from digest.publishing import chunks
+from digest.publishing import deciding, gathering
 from digest.rendering import Templates
 from tests import servers
 from tests.bench.world import NOW, SITE, World
@@ -86,7 +86,7 @@ def published(session: Any, press: Press) -> tuple[float, float, float]:
     Returns the rate by the clock, that by our processor time, and by how many KB the second half of the
     readers raised the peak of memory.
     """
-    chunks.DESKS.clear()
+    gathering.DESKS.clear()
     count, peaks, last_id = 0, [], 0
     began, worked = perf_counter(), process_time()
     while last_id is not None:
@@ -99,13 +99,13 @@ def published(session: Any, press: Press) -> tuple[float, float, float]:
 
 def composed(session: Any, press: Press) -> bool:
     """Compare with the plain composer, then measure composing alone."""
-    desk = chunks.desk_of(press)
-    rows = chunks.readers(session, after_id=0, limit=5_000, now=MORNING)
-    gathered = chunks.gather(session, desk, rows, MORNING)
-    edition = chunks.slot_for(rows[0], MORNING).open
+    desk = gathering.desk_of(press)
+    rows = gathering.readers(session, after_id=0, limit=5_000, now=MORNING)
+    gathered = gathering.gather(session, desk, rows, MORNING)
+    edition = deciding.slot_for(rows[0], MORNING).open
     assert edition is not None
     for reader in rows[:SAMPLE]:
-        ours = chunks.decide(desk, gathered, reader, edition, MORNING, site=SITE).digest
+        ours = deciding.decide(desk, gathered, reader, edition, MORNING, site=SITE).digest
         plain = plainly(press, desk.choices, gathered.topics[reader.id], reader.max_papers)
         assert listed(ours) == plain, (listed(ours), plain)
     print(f"{SAMPLE} digests are what the plain composer says")
@@ -114,7 +114,7 @@ def composed(session: Any, press: Press) -> bool:
     for _ in range(3):
         began = process_time()
         for reader in rows:
-            chunks.decide(desk, gathered, reader, edition, MORNING, site=SITE).digest.to_json()
+            deciding.decide(desk, gathered, reader, edition, MORNING, site=SITE).digest.to_json()
         best = max(best, len(rows) / (process_time() - began))
     print(f"composing: {best:,.0f} digests a second on one core")
     return best >= COMPOSED_A_SECOND
