@@ -83,7 +83,7 @@ def content_of(desk: Desk, delivery: Claimed, reader: Reader | None, message_id:
 def headers_of(desk: Desk, delivery: Claimed, reader: Reader | None) -> Sequence[tuple[str, str]]:
     """Return what says how a letter came about: asked for just now, or one of many, with the way out."""
     if delivery.letter not in {"quiet", "invite", "changed"} or reader is None:
-        return rendering.reply_headers()
+        return rendering.reply_headers(answers=str(json.loads(delivery.decision).get("answers", "")))
     key = delivery.key_id if delivery.key_id in desk.site.ring else None
     way = links.unsubscribe_url(desk.site, delivery.subscriber_id or 0, reader.epoch, key=key)
     address = links.leave_address(desk.site, delivery.subscriber_id or 0, reader.epoch, key=key)

@@ -80,7 +80,11 @@ def shortened(
                     taken += rest
                     counts[counting] = True
             forms[place][row] = shorter
-    return rebuilt(plan, forms)
+    made = rebuilt(plan, forms)
+    if not any(None in section for section in forms):
+        return made
+    # the last paper that went left more room than was wanted: the first cards grow into it again
+    return shortened(made, room=room, measure=measure, frame=frame, rest=rest)
 
 
 def rebuilt(plan: Sequence[Planned], forms: Sequence[Sequence[Form | None]]) -> list[Planned]:

@@ -39,6 +39,7 @@ def specimen() -> dict[str, Any]:
         abstract=(Run(slot("abstract")), Run(slot("marked"), is_marked=True)),
         why=slot("why"),
         links=(Link(slot("label"), slot("href"), slot("about")),) * 2,
+        leads_to=slot("label"),
     )
     section = {
         "name": slot("name"),

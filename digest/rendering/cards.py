@@ -59,13 +59,14 @@ class Card:
     byline: str
     abstract: tuple[Run, ...]
     why: str
-    links: tuple[Link, ...]
+    links: tuple[Link, ...]  #: beside the title's own: nothing is linked twice
+    leads_to: str = ""  #: what the title's link is called in a text, where titles are no links
     is_sample: bool = False  #: the paper is invented
 
     @property
     def ways(self) -> tuple[Link, ...]:
-        """Return the links of a text, which has none on the title."""
-        return self.links or (Link(words.SPEECH.gettext("Read"), self.href),)
+        """Return the links of a text: the title's own first."""
+        return (Link(self.leads_to or words.SPEECH.gettext("Read"), self.href), *self.links)
 
     def to_json(self) -> dict[str, Any]:
         """Return the card as a decision can keep it."""
@@ -99,17 +100,19 @@ def bare(paper: Paper, *, page: str, form: Form = Form.FULL) -> Card:
     """Return what of a card does not depend on who looks at it."""
     found = links_of(paper)
     abstract, pdf, code = (safe_url(url) for url in (found.abstract, found.pdf, found.code))
+    href, leads_to = first_way(abstract=abstract, pdf=pdf, page=page)
     short = form is Form.LINE
     return Card(
         meta="" if short else meta(paper),
-        href=abstract or pdf or page,
+        href=href,
         title=runs(title(paper), ()),
         byline="" if short else one_line(byline(paper)),
         abstract=abstract_runs(paper, (), form),
         why="",
         links=()
         if short
-        else labelled(abstract=abstract, pdf=pdf, code=code, page=page, about=spoken(title(paper))),
+        else labelled(pdf=pdf, code=code, page=page, about=spoken(title(paper)), besides=href),
+        leads_to=leads_to,
         is_sample=paper.is_sample,
     )
 
@@ -247,15 +250,18 @@ def safe_url(url: str | None) -> str | None:
     return quote(url.strip(), safe=URL_SAFE)
 
 
-def labelled(
-    *, abstract: str | None, pdf: str | None, code: str | None, page: str, about: str
-) -> tuple[Link, ...]:
-    """Return the links line: what is missing vanishes."""
+def first_way(*, abstract: str | None, pdf: str | None, page: str) -> tuple[str, str]:
+    """Return where the title leads, and what that is called; without a link of its own, to our page."""
     _ = words.SPEECH.gettext
-    if not (abstract or pdf or code):
-        return (Link(_("Find it"), page, about),)
-    offered = ((_("Read"), abstract), (_("PDF"), pdf), (_("Code"), code), (_("Cite"), f"{page}#cite"))
-    return tuple(Link(label, href, about) for label, href in offered if href)
+    offered = ((abstract, _("Read")), (pdf, _("PDF")))
+    return next(((href, label) for href, label in offered if href), (page, _("Find it")))
+
+
+def labelled(*, pdf: str | None, code: str | None, page: str, about: str, besides: str) -> tuple[Link, ...]:
+    """Return the links line: what is missing vanishes, and what the title links to is not said again."""
+    _ = words.SPEECH.gettext
+    offered = ((_("PDF"), pdf), (_("Code"), code), (_("Cite"), f"{page}#cite"))
+    return tuple(Link(label, href, about) for label, href in offered if href and href != besides)
 
 
 def spoken(title: str) -> str:

@@ -20,6 +20,7 @@ STACKED = 3  #: combining marks that may sit on one letter; more is zalgo
 BIDI = dict.fromkeys((0x061C, 0x200E, 0x200F, *range(0x202A, 0x202F), *range(0x2066, 0x206A)))
 #: Characters of Latin scripts and of punctuation that stand for themselves: nothing to compose, none hidden.
 HARMLESS = re.compile("[ -~\u00a1-\u00ac\u00ae-\u02ff\u2010-\u2027\u2030-\u205e]*\\Z")
+MESSAGE_ID = re.compile(r"<[!-;=?-~]{1,250}>\Z")  #: one that a header can carry as it is
 ATOMS = re.compile(r"[A-Za-z0-9!#$%&'*+/=?^_`{|}~ -]*\Z")
 
 Header = tuple[str, str]
@@ -77,9 +78,13 @@ def list_headers(
     )
 
 
-def reply_headers() -> tuple[Header, ...]:
-    """Return what stands on a letter that answers somebody: no list, no bulk (RFC 3834)."""
-    return (("Auto-Submitted", "auto-replied"),)
+def reply_headers(answers: str = "") -> tuple[Header, ...]:
+    """Return what stands on a letter that answers somebody: no list, no bulk (RFC 3834).
+
+    `answers` is the id of the mail it answers, if there was one: mail programs show the two together.
+    """
+    about = (("In-Reply-To", answers), ("References", answers)) if MESSAGE_ID.match(answers) else ()
+    return (("Auto-Submitted", "auto-replied"), *about)
 
 
 @lru_cache(maxsize=256)

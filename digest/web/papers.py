@@ -38,10 +38,13 @@ def show(request: Request) -> Response:
     found = paper(request, number)
     if found.id != number:
         return RedirectResponse(f"/papers/{found.id}", 301)
+    here = links.paper_url(of.site, found.id)
+    card = cards.card(found, page=here)
     return pages.page(
         request,
         "paper",
-        card=cards.card(found, page=links.paper_url(of.site, found.id)),
+        card=card,
+        ways=[way for way in card.ways if way.href not in (here, f"{here}#cite")],
         abstract=display(found.abstract),
         authors=found.authors,
         first_seen=words.day_in_words(found.first_seen_at.date()),

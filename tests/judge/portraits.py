@@ -5,7 +5,7 @@ from __future__ import annotations
 import subprocess
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from datetime import date
+from datetime import date, datetime
 from email import message_from_bytes, policy
 from pathlib import Path
 from shutil import which
@@ -15,12 +15,23 @@ from digest import press
 from digest.composition import Digest
 from digest.links import Site
 from digest.papers import Paper
-from digest.rendering import Templates, card, letter
+from digest.rendering import Letter, Templates, card, letter, list_headers, message, reply_headers
 from digest.rendering.letters import KINDS
 from tests.judge.browser import WIDTHS, photograph
 from tests.judge.thunderbird import Thunderbird
 from tests.processes import ROOT
-from tests.rendering.cast import ATTENTION, BARE, FLOW, NOW, PAPERS, ROBOTS, by_topic, copy_for, pressed
+from tests.rendering.cast import (
+    ATTENTION,
+    BARE,
+    FLOW,
+    NOW,
+    PAPERS,
+    ROBOTS,
+    by_topic,
+    copy_for,
+    pressed,
+    trending,
+)
 
 PICTURES = ROOT / "docs" / "pictures"
 PHONE = 375
@@ -32,6 +43,7 @@ SITE = Site(
     postal_address="Example Lab, 1 Example Street, 0150 Oslo, Norway",
     keys=(b"the key of the pictures",),
 )
+VIEW = "https://digest.example.org/v/2b4b1c.7-0-daily-2026-11-20.QxM3Yk9wT1pVbGFzZGZnaGpr"
 WAYS = {
     name: f"https://digest.example.org/{place}/2b4b1c.7-0.QxM3Yk9wT1pVbGFzZGZnaGpr"
     for name, place in {
@@ -103,10 +115,37 @@ def digest_eml(papers: Sequence[Paper] = PAPERS, digest: Digest | None = None, *
     made = pressed(
         SITE, templates(), papers, p11="+42 upvotes since yesterday", p12="in 3 of the last 4 dumps"
     )
-    url = "https://digest.example.org/v/2b4b1c.7-0-daily-2026-11-20.QxM3Yk9wT1pVbGFzZGZnaGpr"
     usual = by_topic(("Flows", 1, (11,)), ("Robots", 2, (12,)), ("Trending", None, (13, 14)))
-    copy = copy_for(browser_url=url, filters={1: '"flow matching" OR steps', 2: "robot*"})
+    copy = copy_for(browser_url=VIEW, filters={1: '"flow matching" OR steps', 2: "robot*"})
     return press.digest_message(made, SITE, digest or usual, copy)
+
+
+def digest_of(papers: int, *, dated_at: datetime) -> bytes:
+    """Return a digest of so many papers, among them some without links, as it is mailed at that moment."""
+    kinds = (ATTENTION, FLOW, ROBOTS, BARE)
+    batch = [
+        replace(kinds[number % 4], id=number + 1, title=f"{kinds[number % 4].title}, part {number + 1}")
+        for number in range(papers)
+    ]
+    made, copy = pressed(SITE, templates(), batch), copy_for(dated_at=dated_at, browser_url=VIEW)
+    return press.digest_message(made, SITE, trending(*(paper.id for paper in batch)), copy)
+
+
+def mails(*, dated_at: datetime) -> dict[str, bytes]:
+    """Return every letter besides the digest as it is mailed at that moment, by its kind."""
+    made = {}
+    for kind, said in written().items():
+        is_listed = kind in {"quiet", "invite", "changed"}
+        about = (
+            list_headers(SITE, WAYS["unsubscribe_url"], campaign=kind)
+            if is_listed
+            else reply_headers(answers="<question@example.edu>" if kind == "reply" else "")
+        )
+        made[kind] = message(
+            said, site=SITE, recipient="alice@example.edu", message_id=f"<{kind}@example.org>", dated_at=dated_at,
+            headers=about,
+        )  # fmt: skip
+    return made
 
 
 def html_of(raw: bytes) -> bytes:
@@ -117,11 +156,15 @@ def html_of(raw: bytes) -> bytes:
 
 def letters() -> dict[str, bytes]:
     """Return every letter besides the digest, as HTML, by its kind."""
+    return {kind: said.html.encode() for kind, said in written().items()}
+
+
+def written() -> dict[str, Letter]:
+    """Return every letter besides the digest, by its kind."""
     made = {}
     for kind in KINDS:
         topics = [topic["name"] for topic in TOPICS] if kind == "invite" else TOPICS
-        said = letter(templates(), kind, {**TOLD, "site": SITE, "topics": topics})
-        made[kind] = said.html.encode()
+        made[kind] = letter(templates(), kind, {**TOLD, "site": SITE, "topics": topics})
     return made
 
 

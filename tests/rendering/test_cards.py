@@ -37,14 +37,16 @@ def test_a_paper_of_which_all_is_known() -> None:
     assert found.title == (Run("Flow", is_marked=True), Run(" matching in twelve lines"))
     assert found.byline == "Ito, Okafor, Lind + 4"
     assert found.why == "flow in the title · +42 votes"
-    assert [link.label for link in found.links] == ["Read", "PDF", "Code", "Cite"]
+    assert [link.label for link in found.links] == ["PDF", "Code", "Cite"]
+    assert [link.label for link in found.ways] == ["Read", "PDF", "Code", "Cite"]
 
 
 def test_a_paper_without_any_link_leads_to_its_page_on_our_site() -> None:
     found = shown(ROBOTS)
 
     assert found.href == PAGE
-    assert [(link.label, link.href) for link in found.links] == [("Find it", PAGE)]
+    assert [(link.label, link.href) for link in found.links] == [("Cite", f"{PAGE}#cite")]
+    assert [(link.label, link.href) for link in found.ways] == [("Find it", PAGE), ("Cite", f"{PAGE}#cite")]
     assert found.byline == "7 authors"
 
 

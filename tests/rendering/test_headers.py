@@ -146,6 +146,25 @@ def test_an_answer_is_no_list_and_no_bulk() -> None:
     assert dict(reply_headers()) == {"Auto-Submitted": "auto-replied"}
 
 
+@pytest.mark.parametrize(
+    ("answers", "named"),
+    [
+        ("<question.1@example.edu>", True),
+        ("", False),
+        ("<a@b>\r\nBcc: <x@example.com>", False),
+        ("<a b@c>", False),
+        ("<" + "a" * 300 + "@b>", False),
+    ],
+    ids=["an id", "none", "a line break", "a blank", "no end"],
+)
+def test_an_answer_names_the_mail_it_answers_if_that_has_a_proper_id(answers: str, named: bool) -> None:
+    about = dict(reply_headers(answers=answers))
+
+    assert (about.get("In-Reply-To"), about.get("References")) == (
+        (answers, answers) if named else (None, None)
+    )
+
+
 def test_a_long_unsubscribe_link_is_neither_folded_nor_encoded(site: Site) -> None:
     """Python's own policy writes `=?utf-8?q?=3Chttps` here, and one-click is gone."""
     url = f"{site.url}/u/{'a' * 300}"

@@ -121,6 +121,20 @@ def test_every_link_of_the_html_is_in_the_text_too(kind: str, site: Site, templa
     assert all(text.strip() for _, text in Outline(written.html).links)
 
 
+@pytest.mark.parametrize("puts_back", [None, 1], ids=["a step on", "a step back"])
+def test_news_of_a_pack_reads_well_as_text_and_leads_to_the_topics(
+    puts_back: int | None, site: Site, templates: Templates
+) -> None:
+    pack = {"name": "lab/language-models", "version": 12, "former": 11, "puts_back": puts_back}
+
+    text = made(
+        templates, site, "changed", pack=pack, topics=({"name": "LLM", "filter": "llm", "days": 0},)
+    ).text
+
+    assert [line for line in text.splitlines() if len(line) > 78 and "https://" not in line] == []
+    assert f"Look at your topics: {TOLD['manage_url']}" in text
+
+
 @pytest.mark.parametrize("kind", KINDS)
 def test_no_letter_loads_anything_from_anywhere(kind: str, site: Site, templates: Templates) -> None:
     html = made(templates, site, kind).html

@@ -165,6 +165,13 @@ def test_15_the_text_has_the_same_papers_and_links_and_no_markup(parsed: EmailMe
     assert all(len(line) <= 78 or "https://" in line for line in text.splitlines())
 
 
+def test_no_address_is_linked_twice_in_a_digest(parsed: EmailMessage) -> None:
+    """A title leads to its paper; a second link to the same place is one more stop for a screen reader."""
+    hrefs = re.findall(r'href="([^"]+)"', part(parsed, "html"))
+
+    assert sorted(set(hrefs)) == sorted(hrefs)
+
+
 def test_16_the_html_is_a_page_of_its_own(parsed: EmailMessage) -> None:
     html = part(parsed, "html")
 
