@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from urllib.parse import urlsplit
 
+LOCAL_URL = "http://127.0.0.1:8000"  #: where the web door is until it is given an address
 MAC_BYTES = 18  #: 144 bits: 24 characters in a link
 
 
@@ -22,7 +23,7 @@ class Site:
     """Who we are: what stands in every letter and signs every link."""
 
     name: str = "Digest"
-    url: str = "http://127.0.0.1:8000"  #: without a final slash
+    url: str = LOCAL_URL  #: without a final slash
     sender_name: str = "Digest"
     sender_address: str = "digest@localhost"
     postal_address: str = ""

@@ -27,11 +27,10 @@ from pydantic_settings import (
 from digest import rates, transport
 from digest.editions import zone_in
 from digest.errors import BadField
-from digest.links import Site
+from digest.links import LOCAL_URL, Site
 from digest.rates import Rules
 
 PREFIX = "DIGEST_"
-LOCAL_URL = "http://127.0.0.1:8000"
 LOCAL_SENDER = "Digest <digest@localhost>"
 
 

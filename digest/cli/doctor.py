@@ -18,7 +18,7 @@ from digest import probes
 from digest.cli import postal, rooms, screen, status
 from digest.cli.options import AsJson, Now, clock
 from digest.errors import DigestError
-from digest.settings import LOCAL_URL
+from digest.links import LOCAL_URL
 
 if TYPE_CHECKING:
     from digest.settings import Settings

@@ -30,10 +30,10 @@ from digest import db, fingerprints, intake, lifeline, subscriptions
 from digest.cli import broker, screen
 from digest.editions import Schedule, zone_names
 from digest.errors import BadField, DigestError, Misfit
-from digest.links import Site
+from digest.links import LOCAL_URL, Site
 from digest.model import Heartbeat, PaperRow, Subscriber, SubscriberState
 from digest.rendering import Templates
-from digest.settings import LOCAL_URL, Settings, templates_dir
+from digest.settings import Settings, templates_dir
 
 log = logging.getLogger(__name__)
 

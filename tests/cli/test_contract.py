@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
@@ -179,9 +178,7 @@ def test_the_version_is_told(digest: Digest) -> None:
 def test_help_answers_at_once() -> None:
     command = [sys.executable, "-m", "digest", "--help"]
 
-    began = time.perf_counter()
     helped = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
-    first = time.perf_counter() - began
     loaded = subprocess.run(
         [sys.executable, "-X", "importtime", *command[1:]],
         cwd=ROOT,
@@ -191,10 +188,9 @@ def test_help_answers_at_once() -> None:
     )
 
     assert "subscribers" in helped.stdout
-    assert first < 1.0  # 0.15 s on two quiet cores; a busy machine gets some grace
-    assert not {"sqlalchemy", "celery", "pydantic_settings", "jinja2"} & {
-        line.rsplit("|", 1)[-1].strip() for line in loaded.stderr.splitlines()
-    }
+    modules = {line.rsplit("|", 1)[-1].strip() for line in loaded.stderr.splitlines()}
+    assert not {"sqlalchemy", "celery", "pydantic_settings", "jinja2", "lxml", "cryptography"} & modules
+    assert len(modules) < 600  # 403 with Python 3.11
 
 
 def test_a_reader_that_goes_away_is_no_crash(digest: Digest, dump: Path) -> None:
