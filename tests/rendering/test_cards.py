@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from time import perf_counter
+from time import process_time
 from typing import Any
 
 import pytest
@@ -212,11 +212,11 @@ def test_one_bad_paper_never_costs_a_reader_the_digest(text: str, site: Site, te
         categories=(text,), urls=(text, f"https://example.org/{text[:100]}"), first_seen_at=FLOW.first_seen_at,
     )  # fmt: skip
     made = pressed(site, templates, [evil, FLOW], p1=text)
-    began = perf_counter()
+    began = process_time()
 
     letter = press.digest_letter(made, site, trending(1, 11), copy_for())
 
-    assert perf_counter() - began < 5
+    assert process_time() - began < 5
     assert letter.html.count("<h3") == 2
     assert letter.html.count("<h1") == 1
     assert "<script" not in letter.html

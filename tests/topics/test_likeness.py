@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from time import perf_counter
+from time import process_time
 
 import pytest
 
@@ -81,7 +81,7 @@ def test_a_filter_is_proposed_for_papers_that_share_nothing_or_say_nothing():
 
 
 def test_a_filter_is_proposed_quickly():
-    start = perf_counter()
+    start = process_time()
     topics.suggest([paper("Long", "grasp planning " * 2000, id=1), *GRASPS], ALL)
 
-    assert perf_counter() - start < 2
+    assert process_time() - start < 2
