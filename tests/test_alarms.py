@@ -69,12 +69,12 @@ class House:
     def turns(self, *wrong: str) -> None:
         """Wait until /readyz says nothing but these."""
         wait_until(
-            f"/readyz to say {wrong}", lambda: set(self.ready().splitlines()) == set(wrong), seconds=40
+            f"/readyz to say {wrong}", lambda: set(self.ready().splitlines()) == set(wrong), seconds=120
         )
 
     def shows(self, wrong: str) -> None:
         """Wait until /readyz says this, whatever else it says."""
-        wait_until(f"/readyz to say {wrong}", lambda: wrong in self.ready().splitlines(), seconds=40)
+        wait_until(f"/readyz to say {wrong}", lambda: wrong in self.ready().splitlines(), seconds=120)
 
     def has_told(self, wrong: str) -> None:
         """Wait until a letter about it has reached the operator."""
@@ -82,7 +82,7 @@ class House:
         wait_until(
             f"a letter: {wrong}",
             lambda: any(wrong in str(mail.parsed()["subject"]) for mail in letters(OPERATOR)),
-            seconds=40,
+            seconds=120,
         )
 
 
