@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
+from functools import lru_cache
 from importlib.resources import files
+from itertools import repeat
 from pathlib import Path
 from time import monotonic
+from types import MappingProxyType
 from typing import Any, cast
 
 from alembic import command
@@ -28,6 +31,8 @@ from sqlalchemy import (
     Row,
     String,
     Table,
+    Update,
+    any_,
     bindparam,
     create_engine,
     event,
@@ -36,6 +41,7 @@ from sqlalchemy import (
     make_url,
     select,
     text,
+    update,
 )
 from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.exc import DBAPIError, DisconnectionError, OperationalError
@@ -52,6 +58,7 @@ from digest.errors import Misfit, Unreachable
 BigKey = BigInteger().with_variant(Integer, "sqlite")
 
 
+NOTHING: Mapping[str, Any] = MappingProxyType({})
 IDLE = 1.0  #: seconds after which a connection is asked whether it is still alive
 
 
@@ -74,6 +81,18 @@ class UtcDateTime(TypeDecorator[datetime]):
         if value is None:
             return None
         return value.replace(tzinfo=UTC) if value.tzinfo is None else value.astimezone(UTC)
+
+    def result_processor(self, dialect: Dialect, coltype: object) -> Any:
+        """Return what reads a value: of SQLite's texts the usual ones are read once."""
+        if dialect.name == "sqlite":
+            return moment
+        return super().result_processor(dialect, coltype)
+
+
+@lru_cache(maxsize=8192)
+def moment(text: str | None) -> datetime | None:
+    """Return the moment that SQLite keeps as this text: a morning's readers share most of theirs."""
+    return None if text is None else datetime.fromisoformat(text).replace(tzinfo=UTC)
 
 
 class Base(DeclarativeBase):
@@ -191,35 +210,65 @@ def put_many(
     mapped: type[Base],
     rows: Sequence[Mapping[str, Any]],
     *,
+    same: Mapping[str, Any] = NOTHING,
     key: Sequence[str],
     returning: Sequence[str],
 ) -> Sequence[Row[Any]]:
     """Insert hundreds of rows whose `key` is not taken, and return these columns of the new ones.
 
-    Every row names the same columns; the first of `returning` is the one that numbers the table. On
-    PostgreSQL parameters of their own for every row take 115 µs of our time a row, arrays 20. On SQLite
-    the driver's own loop is fastest, and the new rows are those above the highest number before:
-    nobody else is writing.
+    Every row names the same columns, `same` those in which they are alike; the first of `returning` is the
+    one that numbers the table. On PostgreSQL parameters of their own for every row take 115 µs of our time
+    a row, arrays 20. On SQLite the driver's own loop is fastest, and the new rows are those above the
+    highest number before: nobody else is writing.
     """
     if not rows:
         return []
     connection, table = session.connection(), cast(Table, mapped.__table__)
     wanted = [table.c[name] for name in returning]
     if connection.dialect.name == "postgresql":
-        new = insert_arrays(table, rows).on_conflict_do_nothing(index_elements=key)
+        new = insert_arrays(table, rows, same).on_conflict_do_nothing(index_elements=key)
         return connection.execute(new.returning(*wanted)).all()
     last = connection.execute(select(func.max(wanted[0]))).scalar() or 0
-    names = list(rows[0])
-    values = zip(*(stored(connection.dialect, table.c[name], rows) for name in names), strict=True)
+    names = [*rows[0], *same]
     places = ", ".join("?" * len(names))
     adding = f"INSERT INTO {table.name} ({', '.join(names)}) VALUES ({places})"  # noqa: S608 - our own names
-    connection.exec_driver_sql(f"{adding} ON CONFLICT ({', '.join(key)}) DO NOTHING", list(values))
+    values = tuples(connection.dialect, table, rows[0], rows, same)
+    connection.exec_driver_sql(f"{adding} ON CONFLICT ({', '.join(key)}) DO NOTHING", values)
     return connection.execute(select(*wanted).where(wanted[0] > last)).all()
 
 
-def stored(dialect: Dialect, column: Column[Any], rows: Sequence[Mapping[str, Any]]) -> list[Any]:
+def change_many(session: Session, mapped: type[Base], rows: Sequence[Mapping[str, Any]]) -> None:
+    """Write to hundreds of rows, each by its `id` and with values of its own, in one go.
+
+    Every row names the same columns. On PostgreSQL the values travel as arrays, as in `put_many`.
+    """
+    if not rows:
+        return
+    connection, table = session.connection(), cast(Table, mapped.__table__)
+    if connection.dialect.name == "postgresql":
+        connection.execute(update_arrays(table, rows))
+        return
+    names = [*(name for name in rows[0] if name != "id"), "id"]
+    changing = ", ".join(f"{name} = ?" for name in names[:-1])
+    statement = f"UPDATE {table.name} SET {changing} WHERE id = ?"  # noqa: S608 - our own names
+    connection.exec_driver_sql(statement, tuples(connection.dialect, table, names, rows))
+
+
+def tuples(
+    dialect: Dialect,
+    table: Table,
+    names: Iterable[str],
+    rows: Sequence[Mapping[str, Any]],
+    same: Mapping[str, Any] = NOTHING,
+) -> list[tuple[Any, ...]]:
+    """Return the rows as SQLite's driver takes them: these columns of each, and then what all share."""
+    own = [stored(dialect, table.c[name], [row[name] for row in rows]) for name in names]
+    shared = [repeat(stored(dialect, table.c[name], [value])[0]) for name, value in same.items()]
+    return list(zip(*own, *shared, strict=False))
+
+
+def stored(dialect: Dialect, column: Column[Any], values: Sequence[Any]) -> Sequence[Any]:
     """Return the column's values as SQLite keeps them; of equal moments one is put into words for all."""
-    values = [row[column.name] for row in rows]
     process = column.type.dialect_impl(dialect).bind_processor(dialect)
     if process is None:
         return values
@@ -300,6 +349,29 @@ def many(name: str, column: ColumnElement[Any]) -> BindParameter[Any]:
     return bindparam(name, type_=Many(column.type))
 
 
+class Unindexed(ColumnElement[Any]):
+    """A column that SQLite compares without looking for an index on it."""
+
+    inherit_cache = True
+    _traverse_internals = [("column", InternalTraversal.dp_clauseelement)]  # noqa: RUF012 - as in `Among`
+
+    def __init__(self, column: ColumnElement[Any]) -> None:
+        self.column = column
+        self.type = column.type
+
+
+@compiles(Unindexed, "sqlite")
+def unindexed_sqlite(element: Unindexed, compiler: SQLCompiler, **details: Any) -> str:
+    """Say it as SQLite's manual does (sqlite.org/optoverview.html, "Disqualifying WHERE-Clause Terms")."""
+    return f"+{compiler.process(element.column, **details)}"
+
+
+@compiles(Unindexed)
+def unindexed(element: Unindexed, compiler: SQLCompiler, **details: Any) -> str:
+    """Compare as ever: who keeps statistics plans for himself."""
+    return compiler.process(element.column, **details)
+
+
 def commit_unhurried(session: Session) -> None:
     """Let this transaction's commit on PostgreSQL not wait for the disk.
 
@@ -310,15 +382,34 @@ def commit_unhurried(session: Session) -> None:
         session.execute(text("SET LOCAL synchronous_commit = off"))
 
 
-def insert_arrays(table: Table, rows: Sequence[Mapping[str, Any]]) -> postgresql.Insert:
+def insert_arrays(
+    table: Table, rows: Sequence[Mapping[str, Any]], same: Mapping[str, Any] = NOTHING
+) -> postgresql.Insert:
     """Return an INSERT that carries each column as one array; what all rows share is sent once."""
-    names = list(rows[0])
-    values = {name: [row[name] for row in rows] for name in names}
-    many = [name for name in names if any(one != values[name][0] for one in values[name])] or names[:1]
-    arrays = [literal(values[name], postgresql.ARRAY(table.c[name].type)) for name in many]
-    new = func.unnest(*arrays).table_valued(*many, name="new").render_derived(name="new")
-    picked = [new.c[name] if name in many else literal(values[name][0], table.c[name].type) for name in names]
-    return postgresql.insert(table).from_select(names, select(*picked), include_defaults=False)
+    picked = arrays(table, rows, same)
+    return postgresql.insert(table).from_select(
+        list(picked), select(*picked.values()), include_defaults=False
+    )
+
+
+def update_arrays(table: Table, rows: Sequence[Mapping[str, Any]]) -> Update:
+    """Return the UPDATE of the rows that these name by their `id`, in the same way."""
+    new = arrays(table, rows)
+    ids = literal([row["id"] for row in rows], postgresql.ARRAY(table.c.id.type))
+    by_id = table.c.id == new.pop("id"), table.c.id == any_(ids)  # or a planner without figures reads all
+    return update(table).where(*by_id).values(new)
+
+
+def arrays(
+    table: Table, rows: Sequence[Mapping[str, Any]], same: Mapping[str, Any] = NOTHING
+) -> dict[str, ColumnElement[Any]]:
+    """Return each column's values, by name: those in which rows differ as columns of arrays laid side by side."""
+    first, *rest = rows
+    many = [name for name in first if any(row[name] != first[name] for row in rest)] or list(first)[:1]
+    sent = [literal([row[name] for row in rows], postgresql.ARRAY(table.c[name].type)) for name in many]
+    new = func.unnest(*sent).table_valued(*many, name="new").render_derived(name="new")
+    alike = {name: literal(value, table.c[name].type) for name, value in {**first, **same}.items()}
+    return {**alike, **{name: new.c[name] for name in many}}
 
 
 @contextmanager

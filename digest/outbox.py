@@ -128,16 +128,21 @@ def put_notices(session: Session, rows: Sequence[Mapping[str, Any]], *, site: Si
     return len(db.put_many(session, Delivery, written, key=("dedupe_key",), returning=("id",)))
 
 
-def put_digests(session: Session, rows: Sequence[Mapping[str, Any]]) -> dict[int, int]:
+def put_digests(
+    session: Session, rows: Sequence[Mapping[str, Any]], *, same: Mapping[str, Any] = db.NOTHING
+) -> dict[int, int]:
     """Write digests into the bulk lane and return {subscriber id: delivery id} of those that are new.
 
-    A row names at least `subscriber_id edition dated_at due_at expires_at`; an edition that a subscriber
-    already has is left as it stands.
+    A row names at least `subscriber_id edition dated_at due_at expires_at`, or `same` does where all are
+    alike; an edition that a subscriber already has is left as it stands.
     """
+    own = rows[0] if rows else {}
+    shared = {name: value for name, value in {**DIGEST_ROW, **same}.items() if name not in own}
     new = db.put_many(
         session,
         Delivery,
-        [{**DIGEST_ROW, **row} for row in rows],
+        rows,
+        same=shared,
         key=("subscriber_id", "edition"),
         returning=("id", "subscriber_id"),
     )

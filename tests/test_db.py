@@ -11,7 +11,7 @@ from sqlalchemy.exc import OperationalError, StatementError
 
 from digest import db
 from digest.errors import Misfit, Unreachable
-from digest.model import Alias, Heartbeat
+from digest.model import Alias, FilterRow, Heartbeat
 from tests.conftest import connected
 from tests.servers import free_port
 
@@ -46,6 +46,20 @@ def test_what_a_story_did_not_commit_is_not_there(engine: Engine, now: datetime)
 
     with db.reading(engine) as session:
         assert session.scalars(select(Heartbeat)).all() == []
+
+
+def test_many_rows_are_changed_each_to_values_of_its_own(engine: Engine, now: datetime) -> None:
+    with db.writing(engine) as session:
+        session.add_all([FilterRow(id=n, canonical=f"robot{n}") for n in (1, 2, 3)])
+        session.flush()
+        db.change_many(session, FilterRow, [{"id": 1, "canonical": "one"}, {"id": 3, "canonical": "three"}])
+        db.change_many(session, FilterRow, [])
+        session.commit()
+
+    with db.reading(engine) as session:
+        found = session.execute(select(FilterRow.id, FilterRow.canonical).order_by(FilterRow.id)).all()
+
+    assert found == [(1, "one"), (2, "robot2"), (3, "three")]
 
 
 def test_many_values_are_looked_up_through_the_index(sqlite_engine: Engine) -> None:

@@ -16,7 +16,7 @@ from digest.links import Site
 from digest.model import Delivery, DeliveryState, FilterRow, PressRow, Shown, Subscriber, SubscriberState
 from digest.papers import Record
 from digest.press import Press
-from digest.publishing import Published
+from digest.publishing import Published, gathering
 from digest.rendering import Templates
 from tests.newsroom import Newsroom, at
 from tests.rendering.cast import copy_for
@@ -628,6 +628,17 @@ def test_years_of_showings_cost_a_reader_nothing(newsroom: Newsroom):
 
     assert read == []
     assert newsroom.publish("20T08:00") == Published(due=1, queued=1)
+
+
+def test_the_next_due_are_found_without_sorting_all_of_them(sqlite_engine: Engine):
+    asked: list[tuple[str, tuple[object, ...]]] = []
+    event.listen(sqlite_engine, "before_cursor_execute", lambda *given: asked.append((given[2], given[3])))
+    with db.writing(sqlite_engine) as session:
+        gathering.readers(session, after_id=0, limit=500, now=at("20T08:00"))
+        question, values = asked[-1]
+        plan = session.connection().exec_driver_sql(f"EXPLAIN QUERY PLAN {question}", values).all()
+
+    assert [step[-1] for step in plan] == ["SEARCH subscriber USING INTEGER PRIMARY KEY (rowid>?)"]
 
 
 def test_a_stored_filter_that_cannot_be_read_matches_nothing_and_stops_nobody(newsroom: Newsroom):

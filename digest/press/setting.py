@@ -97,7 +97,7 @@ def fitted(press: Press, site: Site, digest: Digest, filters: Mapping[int, str])
     They are counted, and were not shown: they may come in the next one.
     """
     if (
-        len(digest.papers) * LONGEST_LINE + len(digest.sections) * LONGEST_FRAME < budget.HTML_BYTES // 2
+        digest.size * LONGEST_LINE + len(digest.sections) * LONGEST_FRAME < budget.HTML_BYTES // 2
         and not digest.news
     ):
         return digest
@@ -111,7 +111,7 @@ def fitted(press: Press, site: Site, digest: Digest, filters: Mapping[int, str])
     )
     kept = {one.papers[0]: one for one in plan}
     left = [(section, kept[section.papers[0]]) for section in digest.sections if section.papers[0] in kept]
-    sections = [replace(section, papers=tuple(one.papers), more=one.more) for section, one in left]
+    sections = [section._replace(papers=tuple(one.papers), more=one.more) for section, one in left]
     return replace(digest, sections=tuple(sections))
 
 

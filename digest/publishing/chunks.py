@@ -9,12 +9,11 @@ of the chunk; running it twice, or two at once, finds the editions taken and wri
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, fields
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import update
 from sqlalchemy.orm import Session
 
 from digest import db, garbage, outbox, showings
@@ -28,8 +27,6 @@ from digest.publishing.deciding import cut_of, decide, slot_for, waits
 from digest.publishing.desk import Desk
 from digest.publishing.gathering import desk_of, gather, readers
 from digest.publishing.values import Decision, Gathered, Reader, Slot
-
-SUBSCRIBER: Any = Subscriber.__table__  #: what goes through the mapping looks at every object
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -80,18 +77,23 @@ def apply(session: Session, desk: Desk, gathered: Gathered, *, site: Site, now: 
     ]
     waiting = {one.reader.id for one in decisions if waits(one)}
     decided = [one for one in decisions if one.reader.id not in waiting]
-    written = outbox.put_digests(session, [row_of(one, desk.press, site, now) for one in decided])
+    written = outbox.put_digests(
+        session,
+        [row_of(one, desk.press, now) for one in decided],
+        same={"key_id": site.signing_key_id, "dated_at": now, "covers_to": now},
+    )
     new = [one for one in decided if one.reader.id in written]
     if not put_showings(session, new, written):
         return None
     expired = put_missed(session, slots, now)
-    keep_first_looks(session, slots, now)
     slot_by_id = {reader.id: slot for reader, slot in slots}
     told = put_quiet(session, desk, gathered, new, slot_by_id, site=site, now=now)
     if not put_news(session, new, written | told, now):
         return None
-    promised = move_cuts(session, gathered, new, desk, now, told=told, slots=slot_by_id)
-    promise(session, [pair for pair in slots if pair[0].id not in waiting | promised])
+    moving = {reader.id: moved(reader, slot, now) for reader, slot in slots if reader.id not in waiting}
+    for one in new:
+        moving[one.reader.id] |= ended(one, gathered, desk, now, is_told=one.reader.id in told)
+    db.change_many(session, Subscriber, list(moving.values()))
     queued = sum(bool(one.digest.sections) for one in new)
     return Published(
         due=len(decided) + expired,
@@ -102,8 +104,8 @@ def apply(session: Session, desk: Desk, gathered: Gathered, *, site: Site, now: 
     )
 
 
-def row_of(decision: Decision, press: Press, site: Site, now: datetime) -> dict[str, Any]:
-    """Return the delivery that keeps the decision."""
+def row_of(decision: Decision, press: Press, now: datetime) -> dict[str, Any]:
+    """Return the delivery that keeps the decision, without what all of a chunk share."""
     reader, edition = decision.reader, decision.edition
     is_empty = not decision.digest.sections
     return {
@@ -112,10 +114,7 @@ def row_of(decision: Decision, press: Press, site: Site, now: datetime) -> dict[
         "edition": edition.name,
         "decision": decision.digest.to_json(),
         "press": press.name if decision.is_held or not is_empty else None,
-        "key_id": site.signing_key_id,
-        "dated_at": now,
         "covers_from": decision.covers_from,
-        "covers_to": now,
         "covers_paper_id": reader.cut_paper_id,
         "state": DeliveryState.EMPTY if is_empty else DeliveryState.QUEUED,
         "reason": empty_because(decision) if is_empty else "",
@@ -139,9 +138,9 @@ def put_showings(session: Session, decisions: Iterable[Decision], written: Mappi
     for one in decisions:
         subscriber_id = one.reader.id
         delivery_id = written[subscriber_id]
-        by_day[one.edition.day].extend(
-            [(subscriber_id, paper_id, delivery_id) for paper_id in one.digest.papers]
-        )
+        rows = by_day[one.edition.day]
+        for section in one.digest.sections:
+            rows += [(subscriber_id, paper_id, delivery_id) for paper_id in section.papers]
     return all(showings.put(session, some, shown_on=day) == len(some) for day, some in by_day.items())
 
 
@@ -168,13 +167,6 @@ def missed_row(reader: Reader, edition: Edition, now: datetime) -> dict[str, Any
         "expires_at": edition.closes_at,
         "settled_at": now,
     }
-
-
-def keep_first_looks(session: Session, slots: Iterable[tuple[Reader, Slot]], now: datetime) -> None:
-    """Let a new reader's missed first edition be made up for: the promise it hangs on is about to move."""
-    for reader, slot in slots:
-        if slot.missed and reader.cut_at is None:
-            change(session, [reader.id], {"cut_at": cut_of(reader, now)[0]})
 
 
 def put_quiet(
@@ -206,60 +198,40 @@ def put_news(session: Session, new: Iterable[Decision], letters: Mapping[int, in
     return followups.put(session, told, now=now)
 
 
-def move_cuts(
-    session: Session,
-    gathered: Gathered,
-    new: Sequence[Decision],
-    desk: Desk,
-    now: datetime,
-    *,
-    told: Collection[int],
-    slots: Mapping[int, Slot],
-) -> set[int]:
-    """Let the next digests of these begin where this one ended, or where a held one began.
+def moved(reader: Reader, slot: Slot, now: datetime) -> dict[str, Any]:
+    """Return what is written to every subscriber: when they are due next, and the rest as it was.
 
-    Who was told something, in a digest or in a quiet letter, has heard from us. Whom a digest goes to is
-    promised the next one in the same breath: their ids are returned.
+    Their rows are locked, and one statement for all costs less than one for each kind of news.
     """
-    done = {"is_back": False, "cut_at": now, "cut_paper_id": max(desk.ids, default=0)}
-    heard = [
-        one.reader.id for one in new if not one.digest.sections and one.reader.id in told and not one.is_held
-    ]
-    read: dict[tuple[str, bool, datetime], list[int]] = defaultdict(list)
-    for one in new:
-        if one.digest.sections:
-            reader, due_at = one.reader, slots[one.reader.id].next_due_at
-            topics = gathered.topics.get(reader.id, ())
-            full = offers.counted(reader.full_in_a_row, topics, one.digest.sections)
-            read[full, one.digest.offer is not None, due_at].append(reader.id)
-    for (full, is_offered, due_at), ids in read.items():
-        moved = {**done, "heard_at": now, "full_in_a_row": full, "next_due_at": due_at}
-        change(session, ids, moved | ({"offered_at": now} if is_offered else {}))
-    silent = [
-        one.reader.id for one in new if not (one.digest.sections or one.is_held or one.reader.id in told)
-    ]
-    change(session, heard, {**done, "heard_at": now})
-    change(session, silent, done)
-    change(
-        session, [one.reader.id for one in new if one.is_held and one.reader.id in told], {"heard_at": now}
-    )
-    for one in new:
-        if one.is_held and one.reader.cut_at is None:
-            change(session, [one.reader.id], {"cut_at": one.covers_from})
-    return {number for ids in read.values() for number in ids}
+    cut_at = reader.cut_at
+    if slot.missed and cut_at is None:  # a missed first look is made up for: its promise moves
+        cut_at = cut_of(reader, now)[0]
+    return {
+        "id": reader.id,
+        "next_due_at": slot.next_due_at,
+        "is_back": reader.is_back,
+        "cut_at": cut_at,
+        "cut_paper_id": reader.cut_paper_id,
+        "heard_at": reader.heard_at,
+        "full_in_a_row": reader.full_in_a_row,
+        "offered_at": reader.offered_at,
+    }
 
 
-def promise(session: Session, slots: Iterable[tuple[Reader, Slot]]) -> None:
-    """Write down when everybody is due next."""
-    by_moment: dict[datetime, list[int]] = defaultdict(list)
-    for reader, slot in slots:
-        by_moment[slot.next_due_at].append(reader.id)
-    for moment, ids in by_moment.items():
-        change(session, ids, {"next_due_at": moment})
+def ended(one: Decision, gathered: Gathered, desk: Desk, now: datetime, *, is_told: bool) -> dict[str, Any]:
+    """Return what a new decision changes: the next digest begins where this one ended, or a held one began.
 
-
-def change(session: Session, ids: Sequence[int], values: Mapping[str, Any]) -> None:
-    """Write the same values to all of these subscribers."""
-    if ids:
-        chosen = db.among(SUBSCRIBER.c.id, ids)
-        session.connection().execute(update(SUBSCRIBER).where(chosen).values(**values))
+    Who was told something, in a digest or in a quiet letter, has heard from us.
+    """
+    reader, sections = one.reader, one.digest.sections
+    changes: dict[str, Any] = {"is_back": False, "cut_at": now, "cut_paper_id": desk.last_id}
+    if one.is_held:
+        changes = {"cut_at": reader.cut_at or one.covers_from}
+    if sections or is_told:
+        changes["heard_at"] = now
+    if sections:
+        topics = gathered.topics.get(reader.id, ())
+        changes["full_in_a_row"] = offers.counted(reader.full_in_a_row, topics, sections)
+    if one.digest.offer is not None:
+        changes["offered_at"] = now
+    return changes

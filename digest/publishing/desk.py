@@ -36,6 +36,7 @@ class Desk:
     def __init__(self, press: Press) -> None:
         self.press = press
         self.ids = tuple(paper.id for paper in press.papers)
+        self.last_id = max(self.ids, default=0)
         self.choices: dict[int, Choice] = {}
         self.canonicals: dict[int, str] = {}
         self.kept: dict[tuple[Cut, datetime, datetime], int] = {}

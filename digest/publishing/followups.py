@@ -9,8 +9,9 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
+from typing import Any
 
-from sqlalchemy import and_, exists, select
+from sqlalchemy import and_, bindparam, exists, select
 from sqlalchemy.orm import Session
 
 from digest import db, papers, showings
@@ -55,11 +56,19 @@ def gathered(found: list[tuple[int, datetime, FollowUp]]) -> Pending:
 
 def changes(session: Session, since: datetime, until: datetime) -> Sequence[int]:
     """Return the papers that anybody was shown and of which something has become in that time."""
-    was_shown = exists().where(Shown.paper_id == ChangeRow.paper_id)
-    wanted = select(ChangeRow.paper_id).where(
-        ChangeRow.seen_at > since, ChangeRow.seen_at <= until, was_shown
+    return session.connection().execute(CHANGED, {"since": since, "until": until}).scalars().all()
+
+
+CHANGE: Any = ChangeRow.__table__.c
+CHANGED = (
+    select(CHANGE.paper_id)
+    .where(
+        CHANGE.seen_at > bindparam("since"),
+        CHANGE.seen_at <= bindparam("until"),
+        exists().where(Shown.paper_id == CHANGE.paper_id),
     )
-    return session.scalars(wanted.distinct()).all()
+    .distinct()
+)
 
 
 def untold(

@@ -21,31 +21,30 @@ from digest.publishing.values import Gathered, Reader, Topic
 IS_BACK = or_(Subscriber.is_back, Subscriber.state == SubscriberState.PAUSED).label("is_back")
 
 #: What deciding needs to know of a subscriber.
-COLUMNS = (
-    *(
-        Subscriber.__table__.c[name]
-        for name in (
-            "id", "email", "cadence", "at", "timezone", "weekday", "not_after", "max_papers", "max_per_topic",
-            "min_papers", "max_age_days", "wants_trending", "next_due_at", "cut_at", "cut_paper_id",
-            "created_at", "confirmed_at", "heard_at", "wants_quiet_letters", "full_in_a_row", "offered_at",
-        )
-    ),
-    IS_BACK,
-)  # fmt: skip
+COLUMNS = tuple(IS_BACK if name == "is_back" else Subscriber.__table__.c[name] for name in Reader._fields)
 
 #: A filter's matches take a few kilobytes; who holds a rare one is seldom followed by another who does.
 MOST_FILTERS = 20_000
 
-#: The tables themselves: what goes through the mapping looks at every object.
-SUBSCRIPTION: Any = Subscription.__table__
-FILTER: Any = FilterRow.__table__
-MEANING: Any = Meaning.__table__
+# The tables themselves: what goes through the mapping looks at every object. And what is asked for every
+# chunk is put together once: that takes as long as asking.
+SUBSCRIBER: Any = Subscriber.__table__.c
+HELD: Any = Subscription.__table__.c
+FILTER: Any = FilterRow.__table__.c
+HOLDING = (
+    select(HELD.subscriber_id, HELD.name, HELD.filter_id)
+    .where(db.among(HELD.subscriber_id, db.many("ids", HELD.subscriber_id)))
+    .order_by(HELD.subscriber_id, HELD.position, HELD.id)
+)
+FILTERS = select(FILTER.id, FILTER.canonical).where(db.among(FILTER.id, db.many("ids", FILTER.id)))
+MEANT: Any = Meaning.__table__.c
+MEANINGS = select(MEANT.filter_id, MEANT.stands_for_id)
 
 
-def is_due(now: datetime) -> ColumnElement[bool]:
+def is_due(now: datetime, state: ColumnElement[Any] = SUBSCRIBER.state) -> ColumnElement[bool]:
     """Return the condition for being due: active, and the promised moment has come or none was promised."""
     promised = or_(Subscriber.next_due_at.is_(None), Subscriber.next_due_at <= now)
-    return and_(Subscriber.state == SubscriberState.ACTIVE, promised)
+    return and_(state == SubscriberState.ACTIVE, promised)
 
 
 def reach(session: Session, now: datetime, *, and_for: int | None = None) -> tuple[int, datetime | None]:
@@ -60,9 +59,15 @@ def reach(session: Session, now: datetime, *, and_for: int | None = None) -> tup
 
 
 def readers(session: Session, *, after_id: int, limit: int, now: datetime) -> Sequence[Reader]:
-    """Return the next due subscribers, locked: a second publisher waits here, and finds them not due."""
-    wanted = select(*COLUMNS).where(is_due(now), Subscriber.id > after_id).order_by(Subscriber.id)
-    return session.connection().execute(wanted.limit(limit).with_for_update(key_share=True)).all()
+    """Return the next due subscribers, locked: a second publisher waits here, and finds them not due.
+
+    They are read in the order of their ids. By the index of who is due, SQLite would read and sort all who
+    are active, for every chunk.
+    """
+    due = is_due(now, db.Unindexed(SUBSCRIBER.state))
+    wanted = select(*COLUMNS).where(due, Subscriber.id > after_id).order_by(Subscriber.id)
+    found = session.connection().execute(wanted.limit(limit).with_for_update(key_share=True))
+    return [Reader._make(row) for row in found]
 
 
 def gather(session: Session, desk: Desk, found: Sequence[Reader], now: datetime) -> Gathered:
@@ -82,22 +87,15 @@ def gather(session: Session, desk: Desk, found: Sequence[Reader], now: datetime)
 def topics_of(session: Session, ids: Sequence[int]) -> Mapping[int, Sequence[Topic]]:
     """Return the topics of each of these subscribers, in their order."""
     topics: dict[int, list[Topic]] = defaultdict(list)
-    held = SUBSCRIPTION.c
-    wanted = (
-        select(held.subscriber_id, held.name, held.filter_id)
-        .where(db.among(held.subscriber_id, ids))
-        .order_by(held.subscriber_id, held.position, held.id)
-    )
     meant = meanings(session)
-    for subscriber_id, name, number in session.connection().execute(wanted):
+    for subscriber_id, name, number in session.connection().execute(HOLDING, {"ids": ids}):
         topics[subscriber_id].append((name, meant.get(number, number)))
     return topics
 
 
 def meanings(session: Session) -> Mapping[int, int]:
     """Return what filters that use packs stand for now, by id: decisions are made, and kept, on those."""
-    found = session.connection().execute(select(MEANING.c.filter_id, MEANING.c.stands_for_id))
-    return {row[0]: row[1] for row in found}
+    return {row[0]: row[1] for row in session.connection().execute(MEANINGS)}
 
 
 def learn(session: Session, desk: Desk, numbers: Iterable[int]) -> None:
@@ -107,8 +105,7 @@ def learn(session: Session, desk: Desk, numbers: Iterable[int]) -> None:
         desk.canonicals.clear()
     new = [number for number in numbers if number not in desk.choices]
     if new:
-        wanted = select(FILTER.c.id, FILTER.c.canonical).where(db.among(FILTER.c.id, new))
-        found = session.connection().execute(wanted)
+        found = session.connection().execute(FILTERS, {"ids": new})
         desk.learn({row[0]: row[1] for row in found})
 
 

@@ -129,7 +129,7 @@ def decided(
 
 def reader_of(session: Session, subscriber_id: int) -> Reader:
     """Return what deciding needs to know of one subscriber."""
-    return session.execute(select(*COLUMNS).where(Subscriber.id == subscriber_id)).one()
+    return Reader._make(session.execute(select(*COLUMNS).where(Subscriber.id == subscriber_id)).one())
 
 
 def edition_for(session: Session, subscriber: Subscriber, now: datetime) -> Edition:

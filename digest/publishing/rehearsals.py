@@ -23,6 +23,7 @@ from digest.publishing import quiet
 from digest.publishing.deciding import decide, slot_for, waits
 from digest.publishing.gathering import COLUMNS, desk_of, gather, is_due, reach
 from digest.publishing.previews import Preview, is_decided, previewed
+from digest.publishing.values import Reader
 from digest.rendering import Templates
 from digest.rendering.dkim import Signer
 
@@ -58,7 +59,8 @@ def rehearse(
     made, _ = presses.fitting(session, site=site, templates=templates, now=now, since=since)
     desk, last_id = desk_of(made), 0
     wanted = select(*COLUMNS).where(or_(is_due(now), Subscriber.id.in_(asleep))).order_by(Subscriber.id)
-    while readers := session.execute(wanted.where(Subscriber.id > last_id).limit(AT_ONCE)).all():
+    while found := session.execute(wanted.where(Subscriber.id > last_id).limit(AT_ONCE)).all():
+        readers = [Reader._make(row) for row in found]
         gathered = gather(session, desk, readers, now)
         for reader in readers:
             edition = slot_for(reader, now).open

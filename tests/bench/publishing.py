@@ -90,7 +90,9 @@ def published(session: Any, press: Press) -> tuple[float, float, float]:
     count, peaks, last_id = 0, [], 0
     began, worked = perf_counter(), process_time()
     while last_id is not None:
-        result, last_id = publishing.publish_chunk(session, press, site=SITE, after_id=last_id, now=MORNING)
+        result, last_id = publishing.publish_chunk(
+            session, press, site=SITE, after_id=last_id, limit=publishing.CHUNK, now=MORNING
+        )
         count += result.due
         peaks.append(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)
     growth = peaks[-1] - peaks[len(peaks) // 2]
