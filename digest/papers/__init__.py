@@ -103,13 +103,23 @@ def fold(text: str) -> str:
     """Return `text` without case, accents or compatibility forms: what comparisons are made on."""
     if text.isascii():
         return text.casefold()
-    decomposed = unicodedata.normalize("NFKD", text).casefold().translate(UNDECOMPOSED)
-    return "".join(char for char in decomposed if not is_unspoken(char))
+    return unicodedata.normalize("NFKD", text).casefold().translate(SPOKEN)
 
 
 def is_unspoken(char: str) -> bool:
     """Return whether a character is an accent, or cannot be seen: soft hyphens, joiners, marks of direction."""
     return unicodedata.combining(char) > 0 or unicodedata.category(char) == "Cf"
+
+
+class Spoken(dict[int, str | int | None]):
+    """What becomes of each character, found when it is first met: most texts have few different ones."""
+
+    def __missing__(self, code: int) -> str | int | None:
+        found = self[code] = None if is_unspoken(chr(code)) else UNDECOMPOSED.get(code, code)
+        return found
+
+
+SPOKEN = Spoken()
 
 
 def title_key(title: str) -> str:
