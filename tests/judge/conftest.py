@@ -14,9 +14,12 @@ from email import message_from_bytes
 from pathlib import Path
 
 import pytest
+from sqlalchemy import select
 
-from digest import links
+from digest import db, links
+from digest.composition import Digest, Offer
 from digest.links import Site
+from digest.model import Delivery
 from digest.settings import Settings
 from tests.judge.programs import npm_package, program
 from tests.judge.spam import Rspamd, running
@@ -126,6 +129,9 @@ def house(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Installation]:
         chosen = [part for topic in topics for part in ("--topic", topic)]
         ours.run("subscribers", "add", "alice@example.org", *chosen, "--at", "00:00", *CONSENT)
         ours.run("subscribers", "add", "bob@example.org", "--topic", "Robots=robot*")
+        wide = ("--topic", "Whatever is new=the OR we OR of", "--at", "00:00")
+        ours.run("subscribers", "add", "carol@example.org", *wide, *CONSENT)
+        ours.run("subscribers", "edit", "carol@example.org", "--max-papers", "3")
         yield ours
 
 
@@ -139,6 +145,7 @@ def exhibits(house: Installation, tmp_path_factory: pytest.TempPathFactory) -> E
     public = replace(house, settings={**house.settings, **PUBLIC, "DKIM_KEY_FILE": str(folder / "key.pem")})
     public.run("preview", "alice@example.org", "--out", str(folder))
     public.run("publish")
+    offer_to_narrow(house, "carol@example.org")
     public.run("deliver")
     records = map(json.loads, public.run("dkim", "list", "--json").stdout.splitlines())
     letters = {}
@@ -158,6 +165,19 @@ def exhibits(house: Installation, tmp_path_factory: pytest.TempPathFactory) -> E
     )
 
 
+def offer_to_narrow(house: Installation, email: str) -> None:
+    """Put into the reader's digest the offer that it would have had after three full ones."""
+    engine = db.connect(Settings(data_dir=house.data_dir).database)
+    with db.writing(engine) as session:
+        delivery = session.scalars(select(Delivery).where(Delivery.email == email)).one()
+        digest = Digest.from_json(delivery.decision)
+        (section,) = digest.sections
+        offer = Offer(section.topic, section.filter_id or 0, '"language model*"', 14.0, 3.0)
+        delivery.decision = replace(digest, offer=offer).to_json()
+        session.commit()
+    engine.dispose()
+
+
 #: As it is out in the world: an https address, and a sender in a domain of its own.
 PUBLIC = {
     "BASE_URL": "https://digest.example.org",
@@ -166,6 +186,7 @@ PUBLIC = {
 }
 PAGES = (
     "first", "mail of today", "paper", "privacy", "confirm", "leave", "ask", "settings", "archive", "digest",
+    "rest", "narrow",
 )  # fmt: skip
 
 
@@ -178,13 +199,14 @@ def pages(site: Site, letters: Mapping[str, bytes]) -> dict[str, str]:
         "archive": links.archive_url(site, 1, 0),
     }
     text = {email: message_from_bytes(one).get_payload(0).get_payload() for email, one in letters.items()}
-    confirm, digest = (
+    confirm, digest, full = (
         re.search(rf"/{place}/[\w.-]+", text[email].replace("=\r\n", "").replace("=\n", ""))[0]
-        for place, email in (("c", "bob@example.org"), ("v", "alice@example.org"))
+        for place, email in (("c", "bob@example.org"), ("v", "alice@example.org"), ("v", "carol@example.org"))
     )
     open_to_all = {"first": "/", "mail of today": "/email", "paper": "/papers/1", "privacy": "/privacy"}
     theirs = {name: url.removeprefix(site.url) for name, url in alice.items()}
-    return open_to_all | {"confirm": confirm} | theirs | {"digest": digest}
+    mailed = {"confirm": confirm, "digest": digest, "rest": f"{full}/1", "narrow": f"{full}/narrow"}
+    return open_to_all | theirs | mailed
 
 
 def answers(url: str) -> bool:
