@@ -30,6 +30,7 @@ TOLD: Mapping[str, Any] = {
     "wrong": "No dump has come for three days",
     "mend": "Look into the dumps folder, or run digest doctor.",
 }
+LETTERS = Path(__file__).parents[2] / "templates" / "letters"
 #: Everything that may be told besides.
 MORE: Mapping[str, Any] = {
     "cards": [card(FLOW, page="https://digest.example.org/papers/11", why=("Trending",)).to_json()],
@@ -305,3 +306,15 @@ def test_an_operators_template_cannot_reach_the_machine(
 
     with pytest.raises(SecurityError):
         made(Templates(templates.directory, tmp_path), site, "confirm")
+
+
+@pytest.mark.parametrize("kind", [*KINDS, "digest", "_base"])
+def test_every_word_of_a_letter_goes_through_gettext(kind: str) -> None:
+    """What stands bare in a template could never be said in another language."""
+    files = [path for path in sorted((LETTERS / kind).iterdir()) if path.suffix != ".css"]
+    assert files
+    for path in files:
+        source = re.sub(r"<head>.*?</head>|<!--.*?-->", "", path.read_text(), flags=re.DOTALL)
+        bare = re.sub(r"\{%.*?%\}|\{\{.*?\}\}|\{#.*?#\}", "", source, flags=re.DOTALL)
+        said = re.sub(r"<[^<>]*>|&\w+;|#pause", "", bare)
+        assert not re.search(r"[A-Za-z]", said), (path.name, said.split())
