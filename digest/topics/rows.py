@@ -54,21 +54,17 @@ class Rows(NamedTuple):
 def of_texts(documents: Iterable[tuple[int, str]]) -> Rows:
     """Return the rows of many texts, each under its number."""
     pieces = _Pieces()
-    typed_of, folded_of, glue_of = (
-        pieces.typed.__getitem__,
-        pieces.folded.__getitem__,
-        pieces.glue.__getitem__,
-    )
+    read = pieces.read.__getitem__
     typed, folded, glue = [NOWHERE], [NOWHERE], [","]
     spans: dict[int, tuple[int, int]] = {}
     document_at = array("I", [0])
     end = 1
     for document, written in documents:
-        parted = written.split(" ")
-        words = "".join(map(typed_of, parted))
+        as_typed, as_folded, between = zip(*map(read, written.split(" ")), strict=True)
+        words = "".join(as_typed)
         typed += words, NOWHERE
-        folded += "".join(map(folded_of, parted)), NOWHERE
-        glue += "".join(map(glue_of, parted)), f"{_ROUGH},"
+        folded += "".join(as_folded), NOWHERE
+        glue += "".join(between), f"{_ROUGH},"
         spans[document] = end, end + len(words)
         document_at += array("I", [document]) * (len(words) + 1)
         end += len(words) + 1
@@ -84,30 +80,25 @@ def of_texts(documents: Iterable[tuple[int, str]]) -> Rows:
 
 
 class _Pieces:
-    """What stands between two blanks: its rows, and the glue behind each of its parts."""
+    """What stands between two blanks: its words as typed and folded, and the glue behind each of its parts."""
 
     def __init__(self) -> None:
         self.words: dict[str, int] = {"": 0}
         self.as_typed: dict[int, int] = {}
-        self.typed: Memory[str, str] = Memory(self._read)
-        self.folded: dict[str, str] = {}
-        self.glue: dict[str, str] = {}
+        self.read: Memory[str, tuple[str, str, str]] = Memory(self._read)
 
-    def _read(self, piece: str) -> str:
+    def _read(self, piece: str) -> tuple[str, str, str]:
         before, *rest = text.split(piece)
         behind = rest[-1] if rest else ""
         lead = "" if not before or before.isspace() else _ROUGH
         trail = " " if not behind or behind.isspace() else ","
-        self.glue[piece] = f"{lead}{''.join(map(text.glue_of, rest[1:-1:2]))}{trail if rest else ''}"
+        glue = f"{lead}{''.join(map(text.glue_of, rest[1:-1:2]))}{trail if rest else ''}"
         numbers = [self._number(surface) for surface in rest[::2]]
         typed = "".join(map(chr, numbers))
         as_typed = self.as_typed
-        self.folded[piece] = (
-            typed
-            if as_typed.keys().isdisjoint(numbers)
-            else "".join([chr(as_typed.get(number, number)) for number in numbers])
-        )
-        return typed
+        if as_typed.keys().isdisjoint(numbers):
+            return typed, typed, glue
+        return typed, "".join([chr(as_typed.get(number, number)) for number in numbers]), glue
 
     def _number(self, surface: str) -> int:
         folded = self.words.setdefault(text.fold(surface), len(self.words))
