@@ -56,7 +56,6 @@ class Index:
         self._mentions: Mapping[tuple[str, ...], Mapping[int, float]] = Memory(self._mention)
         self._told: Mapping[Text, Mapping[int, float]] = Memory(self._tell)
         self._lookup: Mapping[type, Callable[[Any], int]] = {
-            Text: self._text,
             Person: self._person,
             Category: self._category,
             Identifier: lambda leaf: self._by_id.get(leaf.value.lower(), 0),
@@ -89,7 +88,7 @@ class Index:
     def value(self, node: Node) -> int:
         """Return the set of papers that a part of a filter matches."""
         slot = self._plan.add(node)
-        return self._plan.run(self.leaf, self.full, self._values)[slot]
+        return self._plan.run(self.leaves, self.full, self._values)[slot]
 
     def evaluate(self, filters: Mapping[int, Filter] | Plan) -> dict[int, int]:
         """Return the set of papers for each of many filters.
@@ -98,10 +97,10 @@ class Index:
         use again what was compiled for another batch.
         """
         if isinstance(filters, Plan):
-            values = filters.run(self.leaf, self.full, [])
+            values = filters.run(self.leaves, self.full, [])
             return {key: values[slot] for key, slot in filters.slots.items()}
         slots = {key: self._plan.add(filter_.tree) for key, filter_ in filters.items()}
-        values = self._plan.run(self.leaf, self.full, self._values)
+        values = self._plan.run(self.leaves, self.full, self._values)
         return {key: values[slot] for key, slot in slots.items()}
 
     def prepare(self) -> None:
@@ -110,25 +109,43 @@ class Index:
 
     def leaf(self, leaf: Leaf) -> int:
         """Return the set of papers that one clause matches."""
-        return self._text(leaf) if type(leaf) is Text else self._lookup[type(leaf)](leaf)
+        return next(self.leaves((leaf,)))
+
+    def leaves(self, leaves: Sequence[Leaf]) -> Iterator[int]:
+        """Yield the set of papers that each of some clauses matches."""
+        found, size, full = self._found, self.size, self.full
+        for leaf in leaves:
+            if type(leaf) is not Text:
+                yield self._lookup[type(leaf)](leaf)
+                continue
+            words = leaf.words
+            documents = found[words] if words in found else self.documents(leaf)
+            if leaf.field == "tiab":
+                yield (documents | documents >> size) & full
+            else:
+                yield documents >> (_PLACES[leaf.field][0] * size) & full
 
     # ── words ───────────────────────────────────────────────────────────────────────────────────
-
-    def _text(self, leaf: Text) -> int:
-        """Return the papers that have the words of a clause in its field."""
-        documents = self._found.get(leaf.words)
-        if documents is None:
-            documents = self.documents(leaf)
-        if leaf.field == "tiab":
-            return (documents | documents >> self.size) & self.full
-        return documents >> (_PLACES[leaf.field][0] * self.size) & self.full
 
     def documents(self, leaf: Text) -> int:
         """Return the documents, of whatever field, in which the words of a clause stand."""
         found = self._found.get(leaf.words)
         if found is None:
-            found = self._found[leaf.words] = self._look_up(leaf)
+            found = self._phrase(leaf)
+            self._found[leaf.words] = found = self._look_up(leaf) if found is None else found
         return found
+
+    def _phrase(self, leaf: Text) -> int | None:
+        """Return the documents of a phrase of single words, such as most are; None if it is another."""
+        if not leaf.exact or leaf.near is not None or not leaf.gaps or leaf.gaps.strip():
+            return None
+        words = [*map(self.postings.alone.__getitem__, leaf.tokens)]
+        if 0 in words:
+            return None
+        for joined, _, _ in leaf.closed:
+            if joined in self.postings.words or joined[-1] == "*":
+                return None
+        return self.postings.phrase(words)
 
     def _look_up(self, leaf: Text) -> int:
         postings, exact = self.postings, leaf.exact

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from array import array
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
-from itertools import pairwise
+from operator import add
 
 from digest.topics import sets
 
@@ -21,20 +22,19 @@ class Pairs:
     are such: a pair is listed under every way to name it.
     """
 
-    def __init__(self, row: str, typed: str, glue: str, document_at: Sequence[int]):
+    def __init__(self, row: str, typed: str, glue: str, document_at: array[int]):
         self._width = width = max(map(ord, set(row) | set(typed))) + 1
-        # The same numbers over and over: one object each, and lists, which hand them out at no cost.
-        numbers = [*range(max(width, max(document_at) + 1))]
-        self._document_at = [*map(numbers.__getitem__, document_at)]
+        self._document_at = document_at
         self._last = max(document_at)
-        margin = [0] * MARGIN
-        self._places: defaultdict[int, list[int]] = defaultdict(list)
+        margin = array("I", [0]) * MARGIN
         # One place of the margin behind the last word, so that every word has a neighbour.
-        self._words = words = [*map(numbers.__getitem__, map(ord, row[: len(glue) + 1]))]
-        self._typed = as_typed = [*map(numbers.__getitem__, map(ord, typed[: len(glue) + 1]))]
-        for at, (left, right) in enumerate(pairwise(words)):
-            self._places[left * width + right].append(at)
-        for at in [at for at, word in enumerate(as_typed) if word != words[at]]:
+        self._words = words = numbers_of(row[: len(glue) + 1])
+        self._typed = as_typed = numbers_of(typed[: len(glue) + 1])
+        # Arrays, since numbers that stand side by side in memory are looked through faster.
+        self._places: defaultdict[int, array[int]] = defaultdict(lambda: array("I"))
+        for at, key in enumerate(map(add, map(width.__mul__, words), words[1:])):
+            self._places[key].append(at)
+        for at in [at for at, (word, sign) in enumerate(zip(words, as_typed, strict=True)) if word != sign]:
             for left in {words[at - 1], as_typed[at - 1]}:
                 self._places[left * width + as_typed[at]].append(at - 1)
             self._places[as_typed[at] * width + words[at + 1]].append(at)
@@ -78,11 +78,25 @@ class Pairs:
                 places = [at for at in places if row[at + away] == word]
         return which, places
 
+    def documents_in_a_row(self, wanted: Sequence[int]) -> int:
+        """Return the documents in which words stand in turn."""
+        if len(wanted) == 2:
+            return self.documents(*wanted)
+        if len(wanted) != 3 or not self._as_typed.isdisjoint(wanted):
+            return self.documents_at(self.in_a_row(wanted)[1])
+        first, middle, last = wanted
+        lefts = self._places.get(first * self._width + middle, NOWHERE)
+        rights = self._places.get(middle * self._width + last, NOWHERE)
+        row = self._words
+        if len(lefts) <= len(rights):
+            return self.documents_at([at for at in lefts if row[at + 2] == last])
+        return self.documents_at([at for at in rights if row[at - 1] == first])
+
     def documents_at(self, places: Sequence[int]) -> int:
         """Return the documents in which `places` are."""
         document_at = self._document_at
         if len(places) > sets.MANY:
-            return sets.of_many([document_at[at] for at in places], self._last)
+            return sets.of_many(map(document_at.__getitem__, places), self._last)
         bits = 0
         for at in places:
             bits |= 1 << document_at[at]
@@ -91,3 +105,8 @@ class Pairs:
     def followers(self, word: int) -> Iterable[int]:
         """Return the words that follow a word after a hyphen."""
         return self._followers.get(word, ())
+
+
+def numbers_of(row: str) -> array[int]:
+    """Return the words of a row as numbers; in the machine's own order, the mark of which comes first."""
+    return array("I", row.encode("utf-32", "surrogatepass"))[1:]

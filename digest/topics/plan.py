@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from digest.topics.language import Filter
 from digest.topics.tree import And, Leaf, Node, Not, Or
@@ -63,16 +63,19 @@ class Plan:
             slot = self._known[step] = len(self._steps) - 1
         return slot
 
-    def run(self, leaf: Callable[[Leaf], int], full: int, values: list[int]) -> list[int]:
+    def run(
+        self, look_up: Callable[[Sequence[Leaf]], Iterator[int]], full: int, values: list[int]
+    ) -> list[int]:
         """Return the set of every step, given those of the first steps in `values`, which grows."""
-        add, leaves = values.append, self._leaves
-        for operation, left, right in self._steps[len(values) :]:
+        add, steps = values.append, self._steps[len(values) :]
+        leaves = look_up([self._leaves[leaf] for operation, leaf, _ in steps if operation == _LEAF])
+        for operation, left, right in steps:
             if operation == _AND:
                 add(values[left] & values[right])
             elif operation == _OR:
                 add(values[left] | values[right])
             elif operation == _LEAF:
-                add(leaf(leaves[left]))
+                add(next(leaves))
             elif operation == _WITHOUT:
                 add(values[left] & ~values[right])
             else:

@@ -129,6 +129,19 @@ class Postings:
         end = bisect_left(self._sorted, prefix + _LAST, start)
         return tuple([self.words[word] for word in self._sorted[start:end]])
 
+    @cached_property
+    def alone(self) -> Mapping[str, int]:
+        """The one word that a token stands for as it is; 0 for none, for several, and where it is written in two."""
+        return Memory(self._alone)
+
+    def _alone(self, token: str) -> int:
+        forms, halves = self.known[True][token]
+        return forms[0] if len(forms) == 1 and not halves else 0
+
+    def phrase(self, words: Sequence[int]) -> int | None:
+        """Return the documents in which words stand in turn; None as long as there is no table of pairs."""
+        return self._table.documents_in_a_row(words) if self._table is not None else None
+
     def having(self, words: Forms) -> int:
         """Return the documents that have any of `words`."""
         if len(words) == 1:
@@ -150,7 +163,7 @@ class Postings:
                 return self._beside(forms[0], forms[1], table)
             wanted = [words[0] for words in forms if len(words) == 1]
             if len(wanted) == len(forms):
-                return table.documents_at(table.in_a_row(wanted)[1])
+                return table.documents_in_a_row(wanted)
         return sets.of(map(self._document_at.__getitem__, self._places(forms, gaps)))
 
     def _beside(self, lefts: Forms, rights: Forms, table: Pairs) -> int:
