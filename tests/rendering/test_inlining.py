@@ -120,6 +120,8 @@ def test_threads_make_the_same_bytes() -> None:
 
 
 def test_a_strange_sheet_is_passed_over_in_silence(capfd: pytest.CaptureFixture[str]) -> None:
-    inline(page("<style>p { -odd-thing: what; colour: 7 } p:bogus(3) { color: #000 } @@ }}</style>", "<p>x</p>"))
+    inline(
+        page("<style>p { -odd-thing: what; colour: 7 } p:bogus(3) { color: #000 } @@ }}</style>", "<p>x</p>")
+    )
 
     assert capfd.readouterr() == ("", "")

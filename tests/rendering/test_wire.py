@@ -15,9 +15,11 @@ import pytest
 from digest import links, press, transport
 from digest.links import Site
 from digest.rendering import Templates, letter, message, reply_headers
+from digest.rendering.dkim import signed
 from digest.transport import Message, Verdict
 from tests.mailroom import Mail, open_mailroom
 from tests.rendering.cast import NOW, by_topic, copy_for, pressed, trending
+from tests.rendering.test_dkim import signer, verifies
 
 NASTY_TITLE = ". leading dot\r\n.\r\nBcc: x@example.com =?utf-8?q?a=0ABcc:_x?= <script>"
 
@@ -204,6 +206,31 @@ def test_18_dark_mode_and_phones_outrank_the_inlined_styles(parsed: EmailMessage
     declarations = re.findall(r"[a-z-]+: [^;{}]+?(?=[;}\n])", style.partition("@media")[2])
     assert declarations
     assert all("!important" in one for one in declarations if not one.startswith(("max-width", "prefers")))
+
+
+def test_19_and_21_the_envelope_names_nobody_and_the_signature_holds_on_what_arrived(
+    home: Site, templates_here: Templates
+) -> None:
+    site = replace(home, inbound_domain="bounce.example.org")
+    key = signer("rsa")
+    made = press.digest_message(pressed(site, templates_here), site, trending(11, 12), copy_for())
+    sent = Message(
+        delivery_id=7,
+        sender=links.envelope_sender(site, 7),
+        recipient="alice@example.edu",
+        content=signed(made, [key], dated_at=NOW),
+    )
+    with open_mailroom() as room:
+        door = transport.open(room.url, site=site)
+        assert [outcome.verdict for outcome in door.send([sent])] == [Verdict.ACCEPTED]
+        door.close()
+        (arrived,) = room.mails
+
+    assert re.fullmatch(r"bounce\+7\.[0-9a-f]{20}@bounce\.example\.org", arrived.sender)
+    assert verifies(arrived.content, key)
+    assert not verifies(
+        arrived.content.replace(b"List-Unsubscribe-Post: ", b"List-Unsubscribe-Post: x", 1), key
+    )
 
 
 def test_20_what_others_write_is_not_written_by_us(parsed: EmailMessage) -> None:
