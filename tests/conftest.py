@@ -29,7 +29,18 @@ ROOT = Path(__file__).parent.parent
 NOW = datetime(2026, 11, 20, 8, 0, tzinfo=UTC)
 
 
-# ── servers, once per run ───────────────────────────────────────────────────────────────────────
+# ── side by side ────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Keep what starts real processes in one line: they wait for each other's signs of life."""
+    for item in items:
+        if item.get_closest_marker("slow"):
+            item.add_marker(pytest.mark.xdist_group("slow"))
+
+
+# ── servers, once per run (and per process of it) ───────────────────────────────────────────────
 
 
 @pytest.fixture(scope="session")
@@ -47,7 +58,9 @@ def postgres_server() -> Iterator[str]:
 def redis_server() -> Iterator[str]:
     named = os.environ.get("DIGEST_TEST_REDIS_URL")
     if named:
-        yield named
+        worker = os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw")
+        url = make_url(named).set(database=worker)  # each empties its own
+        yield url.render_as_string(hide_password=False)
         return
     with servers.redis() as url:
         yield url

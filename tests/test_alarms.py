@@ -7,11 +7,13 @@ from __future__ import annotations
 
 import os
 import signal
+import sqlite3
 import sys
+import time
 import urllib.error
 import urllib.request
 from collections.abc import Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, closing
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -40,12 +42,43 @@ class House:
     mailroom: Mailroom = field(default_factory=Mailroom)
     post: Controller | None = None
 
+    @property
+    def database(self) -> Path:
+        return self.ours.data_dir / "digest.sqlite3"
+
     def start(self, role: str) -> None:
         self.roles[role] = self.ours.start(role).pid
 
     def tell(self, role: str, how: signal.Signals) -> None:
         """Send a signal to a role and everything it has started."""
         os.killpg(self.roles[role], how)
+
+    def wait_for_signs_of_life(self) -> None:
+        """Wait for the first of each role: before that, /readyz takes the house for one run by cron."""
+        roles = {"scheduler", "worker"}
+        wait_until("a sign of life of each role", lambda: roles <= self.beating(), seconds=120)
+
+    def beating(self) -> set[str]:
+        with closing(sqlite3.connect(self.database)) as database:
+            return {role for (role,) in database.execute("SELECT role FROM heartbeat")}
+
+    def freeze(self, role: str) -> None:
+        """Stop a role where it does not write just now: with SQLite, one that does stops everybody."""
+        while True:
+            self.tell(role, signal.SIGSTOP)
+            if self.can_be_written():
+                return
+            self.tell(role, signal.SIGCONT)
+            time.sleep(0.1)
+
+    def can_be_written(self) -> bool:
+        with closing(sqlite3.connect(self.database, timeout=1, isolation_level=None)) as database:
+            try:
+                database.execute("BEGIN IMMEDIATE")
+            except sqlite3.OperationalError:
+                return False
+            database.execute("ROLLBACK")
+            return True
 
     def open_post(self) -> None:
         self.post = Controller(self.mailroom, hostname="127.0.0.1", port=self.mail_port)
@@ -98,7 +131,7 @@ def house(tmp_path_factory: pytest.TempPathFactory) -> Iterator[House]:
         }  # fmt: skip
         command = (sys.executable, "-m", "tests.hurried")
         ours = stack.enter_context(installation(folder / "home", settings=settings, command=command))
-        engine = db.connect(f"sqlite:///{Path(ours.data_dir) / 'digest.sqlite3'}")
+        engine = db.connect(f"sqlite:///{ours.data_dir / 'digest.sqlite3'}")
         db.upgrade(engine)
         engine.dispose()
         made = House(ours=ours, broker=broker, mail_port=mail_port)
@@ -106,12 +139,13 @@ def house(tmp_path_factory: pytest.TempPathFactory) -> Iterator[House]:
         stack.callback(made.close_post)
         for role in ("web", "worker", "scheduler"):
             made.start(role)
+        made.wait_for_signs_of_life()
         made.turns("ok")
         yield made
 
 
 def test_workers_that_hang_are_missed(house: House) -> None:
-    house.tell("worker", signal.SIGSTOP)
+    house.freeze("worker")
     try:
         house.shows("The worker has stopped")
         house.has_told("The worker has stopped")
