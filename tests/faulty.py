@@ -77,6 +77,7 @@ class Fault(StrEnum):
     DOT_HANG = "accepts, and falls silent"
     DOT_LOSE = "hangs up after the final dot without having accepted"
     TRICKLE = "replies byte by byte"
+    BINARY = "accepts in words that are no text"
     NONSENSE = "replies with what is no SMTP"
     QUIT_421 = "421 to QUIT"
 
@@ -303,6 +304,8 @@ class Conversation:
         match fault:
             case Fault.NONSENSE:
                 self.say("zut alors")
+            case Fault.BINARY:
+                self.say("250 2.0.0 taken \0\r\x1b[31m as \N{ZERO WIDTH SPACE}1")
             case Fault.TRICKLE:
                 self.is_trickling = True
                 self.say("250 2.0.0 taken")

@@ -177,6 +177,7 @@ FATES = {
     Fault.DOT_DROP: (Report(sent=2, in_doubt=1), ("sending", 1, 0), "in doubt: it hung up (dot)"),
     Fault.DOT_HANG: (Report(sent=2, in_doubt=1), ("sending", 1, 0), "in doubt: it fell silent (dot)"),
     Fault.QUIT_421: (Report(sent=3), ("sent", 1, 0), ""),
+    Fault.BINARY: (Report(sent=3), ("sent", 1, 0), ""),
 }
 
 

@@ -10,9 +10,12 @@ import warnings
 from billiard import Semaphore
 from celery.exceptions import SecurityWarning
 
-from digest import logs
-from digest.errors import DigestError
+from digest import logs, press
+from digest.errors import DigestError, Misfit
+from digest.house import House
 from digest.settings import load
+
+log = logging.getLogger(__name__)
 
 
 def main(arguments: list[str]) -> int:
@@ -39,6 +42,7 @@ def work() -> int:
     from workers.house import house
 
     house().check()
+    lay_out(house())
     house().engine.dispose()  # the pool's processes connect for themselves
     house.cache_clear()
     warnings.filterwarnings("ignore", category=SecurityWarning)  # root is what unpickles; we take JSON only
@@ -46,6 +50,14 @@ def work() -> int:
     options += [f"--queues={PROMPT},{BULK}", "--without-gossip", "--without-mingle", "--without-heartbeat"]
     app.worker_main(["--quiet", "worker", *options])
     return 0
+
+
+def lay_out(ours: House) -> None:
+    """Make what is the same for every press, before there are processes that would each make it."""
+    try:
+        press.stencils(ours.templates, ours.site)
+    except Misfit as error:
+        log.warning("No digest can be made, other letters can. %s", error)
 
 
 def pool() -> str:

@@ -382,7 +382,8 @@ class Run:
 def filters_named(delivery: Claimed) -> list[int]:
     """Return the filters of a decision; none of one that cannot be read, which is told when it is written."""
     try:
-        return [section[1] for section in json.loads(delivery.decision)["sections"]]
+        chosen_by = (section[1] for section in json.loads(delivery.decision)["sections"])
+        return [number for number in chosen_by if number is not None]
     except (ValueError, LookupError, TypeError):
         return []
 

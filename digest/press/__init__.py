@@ -4,7 +4,7 @@ It holds the papers by rank, with their scores and the figures behind them, and 
 stencils. Whoever has the same Press, the same digest and the same copy makes the same bytes.
 """
 
-from digest.press.making import make
+from digest.press.making import make, stencils
 from digest.press.pages import Page
 from digest.press.presses import Press, from_bytes, to_bytes
 from digest.press.proof import by_the_book
@@ -20,5 +20,6 @@ __all__ = [
     "from_bytes",
     "make",
     "page",
+    "stencils",
     "to_bytes",
 ]

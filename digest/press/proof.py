@@ -1,6 +1,6 @@
-"""The proof: before a press is used, its letter is held against what Jinja and premailer make of the page.
+"""The proof: before stencils are used, a letter of theirs is held against what Jinja and premailer make of it.
 
-So an operator's own template that cannot be cut into parts is told of when the press is made, not
+So an operator's own template that cannot be cut into parts is told of when the worker starts, not
 by a reader.
 """
 
@@ -20,6 +20,7 @@ from digest.press.setting import digest_letter, page
 from digest.rendering import Copy, Letter, Templates
 from digest.rendering.inlining import inline
 from digest.rendering.letters import FILLER
+from digest.rendering.stencils import Stencil
 
 MOMENT = datetime(2026, 11, 20, 8, tzinfo=UTC)
 WHOLE = Paper(
@@ -64,10 +65,16 @@ COPY = Copy(
 COPIES = (COPY, replace(COPY, next_due_at=None, browser_url=""))
 
 
-def check(templates: Templates, press: Press, site: Site) -> None:
-    """Raise Misfit if a letter of this press is not what the templates say."""
-    papers = (WHOLE, BARE, replace(WHOLE, id=3), replace(BARE, id=4))
-    trial = replace(press, papers=papers, scores=(0.0,) * 4, reasons=(("+42 votes",), (), (), ()))
+def check(templates: Templates, html: Stencil, text: Stencil, site: Site) -> None:
+    """Raise Misfit if a letter of these stencils is not what the templates say."""
+    trial = Press(
+        as_of=MOMENT,
+        papers=(WHOLE, BARE, replace(WHOLE, id=3), replace(BARE, id=4)),
+        scores=(0.0,) * 4,
+        reasons=(("+42 votes",), (), (), ()),
+        html=html,
+        text=text,
+    )
     trials = replace(trial, note="A list came short."), replace(trial, note="")
     for trial, digest, copy in zip(trials, DIGESTS, COPIES, strict=True):
         made, wanted = (

@@ -36,6 +36,16 @@ class Reply:
         return 200 <= self.code < 400
 
 
+def readable(line: bytes) -> str:
+    """Return a server's words as text that can be shown and kept: PostgreSQL keeps no NUL."""
+    said = line.decode("utf-8", "replace")
+    return (
+        said
+        if said.isprintable()
+        else "".join(sign if sign.isprintable() else "\N{REPLACEMENT CHARACTER}" for sign in said)
+    )
+
+
 class Broken(Exception):
     """The conversation cannot go on: the server left, fell silent, sent us away, or talks nonsense."""
 
@@ -151,7 +161,7 @@ class Wire:
             code, mark = line[:3], line[3:4]
             if not (code.isdigit() and b"200" <= code < b"600" and mark in b"- "):
                 raise Broken(f"it talks nonsense: {line[:80]!r}")
-            found.append(line[4:].decode("utf-8", "replace"))
+            found.append(readable(line[4:]))
             if mark != b"-":
                 return Reply(int(code), found)
         raise Broken("it talks nonsense: a reply of a hundred lines")

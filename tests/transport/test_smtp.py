@@ -140,6 +140,7 @@ ANSWERS = {
     Fault.DOT_LOSE: ("in doubt", "dot", None),
     Fault.NONSENSE: ("in doubt", "dot", None),
     Fault.TRICKLE: ("accepted", "dot", 250),
+    Fault.BINARY: ("accepted", "dot", 250),
     Fault.QUIT_421: ("accepted", "dot", 250),
 }
 
