@@ -107,8 +107,10 @@ class Digest:
         """Return the digest that `to_json` wrote."""
         stored = json.loads(text)
         sections = tuple(
-            Section(topic=topic, filter_id=filter_id, papers=tuple(papers), more=more)
-            for topic, filter_id, papers, more in stored["sections"]
+            [
+                Section(topic, filter_id, tuple(papers), more)
+                for topic, filter_id, papers, more in stored["sections"]
+            ]
         )
         return cls(
             sections=sections,

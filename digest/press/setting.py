@@ -165,6 +165,7 @@ class Setter:
         self.samples = frozenset(paper.id for paper in press.papers if paper.is_sample)
         self.note = self.set_note()
         self.counting = self.measure_rest()
+        self.around_page = self.set_browser()
         self.start = len(unwired(self.set_number(999, False).html))  # noqa: FBT003
         self.letterhead = lru_cache(WORDS_KEPT)(self.set_letterhead)
         self.number = lru_cache(WORDS_KEPT)(self.set_number)
@@ -181,13 +182,14 @@ class Setter:
     def tell(self, digest: Digest, copy: Copy) -> Told:
         """Return every piece of one letter."""
         plan = budget.whole(digest, copy.filters)
-        html, text, papers, reading = self.sections(plan, copy.browser_url)
+        page = spelled(copy.browser_url)
+        html, text, papers, reading = self.sections(plan, page)
         news = self.news(digest.news) if digest.news else NOTHING
         if (
             sum(map(len, html)) + len(news.html) > self.room
         ):  # encoded it is longer than decoded: a cheap first question
             plan = self.plan(digest, copy)
-            html, text, papers, reading = self.sections(plan, copy.browser_url)
+            html, text, papers, reading = self.sections(plan, page)
         topics = tuple([(section.topic, len(section.papers)) for section in plan])
         line = checked(digest.checked, reading)
         cadence = pages.cadence_of(copy.edition, is_catch_up=digest.is_catch_up)
@@ -198,7 +200,7 @@ class Setter:
             "note": self.note,
             "news": news,
             "offer": self.offer(digest, copy) if digest.offer and copy.browser_url else NOTHING,
-            "browser": self.browser(copy.browser_url) if copy.browser_url else NOTHING,
+            "browser": self.browser(page) if copy.browser_url else NOTHING,
             "subject": titled,
             "preheader": preheader,
             "headline": same(pages.headline(digest, len(papers)))
@@ -217,13 +219,15 @@ class Setter:
         return Told(subject, header, values, html, text)
 
     def sections(
-        self, plan: Iterable[Planned], browser_url: str
+        self, plan: Iterable[Planned], page: Pair
     ) -> tuple[list[bytes], list[bytes], list[int], int]:
-        """Return the pieces of all sections, HTML and text, their papers, and the words there are to read."""
+        """Return the pieces of all sections, HTML and text, their papers, and the words there are to read.
+
+        `page` is the address of the same digest on the web, if it has one.
+        """
         papers: list[int] = []
         pieces: list[Pair | SetText] = []
         number = reading = 0
-        page = spelled(browser_url)
         for place, section in enumerate(plan, start=1):
             pieces.append(self.opening(place, section.topic))
             papers += section.papers
@@ -234,7 +238,7 @@ class Setter:
                 pieces += (self.number(number, is_first), card)
                 reading += card.words
                 is_first = False
-            if section.more and browser_url:
+            if section.more and page.html:
                 before, after = self.rest(section.more, place)
                 pieces += (before, page, after)
             else:
@@ -394,10 +398,16 @@ class Setter:
             wire(self.text_parts["next"].fill({"next_due": said})),
         )
 
-    def browser(self, url: str) -> Pair:
+    def set_browser(self) -> tuple[list[bytes], list[bytes]]:
+        """Return what stands around the address of the same digest on the web, in HTML and text."""
+        parts = self.html_parts["browser"], self.text_parts["browser"]
+        html, text = (part.fill({"browser_url": GAP}).split(GAP) for part in parts)
+        return list(map(wire, html)), list(map(wire, text))
+
+    def browser(self, page: Pair) -> Pair:
         """Return the link to the same digest on the web."""
-        html = self.html_parts["browser"].fill({"browser_url": escaped(url)})
-        return Pair(wire(html), wire(self.text_parts["browser"].fill({"browser_url": url})))
+        html, text = self.around_page
+        return Pair(page.html.join(html), page.text.join(text))
 
     def sample(self, papers: Iterable[int]) -> Pair:
         """Return the line that says so where some of these papers are invented."""
