@@ -49,7 +49,7 @@ from sqlalchemy.orm import DeclarativeBase, Session
 from sqlalchemy.pool import ConnectionPoolEntry
 from sqlalchemy.sql.compiler import SQLCompiler
 from sqlalchemy.sql.visitors import InternalTraversal
-from sqlalchemy.types import DateTime, TypeDecorator, TypeEngine
+from sqlalchemy.types import DateTime, NullType, TypeDecorator, TypeEngine
 
 from digest.errors import Misfit, Unreachable
 
@@ -279,7 +279,8 @@ class Many(TypeDecorator[Collection[Any]]):
     """Any number of values as one parameter: an array, or JSON on SQLite.
 
     Whole numbers travel to PostgreSQL as they are written there, "{1,2}": the driver takes a microsecond
-    for every value of a list.
+    for every value of a list. They have no type on the way, so that the planner sees an array: what is
+    made of a text it compares value by value with every row.
     """
 
     impl = String
@@ -291,8 +292,9 @@ class Many(TypeDecorator[Collection[Any]]):
 
     def load_dialect_impl(self, dialect: Dialect) -> TypeEngine[Any]:
         """Return what carries the values."""
-        is_list = dialect.name == "postgresql" and not self.is_spelled
-        return dialect.type_descriptor(postgresql.ARRAY(self.of) if is_list else String())
+        if dialect.name == "postgresql":
+            return NullType() if self.is_spelled else dialect.type_descriptor(postgresql.ARRAY(self.of))
+        return dialect.type_descriptor(String())
 
     def process_bind_param(self, value: Collection[Any] | None, dialect: Dialect) -> Any:
         """Return the values as they travel."""
