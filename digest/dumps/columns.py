@@ -1,9 +1,8 @@
 """Our own columns, as JSON ("json") or as CSV with a header line ("csv"): bring your own papers.
 
-`title` is needed; the others may be missing: `abstract, arxiv, doi, pmid, authors, n_authors,
-organization, published (YYYY-MM-DD), categories, urls, upvotes, comments, stars, citations`. Lists are
-JSON lists, or separated by `;`. What `digest papers --json` prints can be read back, and so can what
-others call by a likely name (`summary`, `arxiv_id`, `date`, `url`).
+`title` is needed; the others may be missing. Lists are JSON lists, or separated by `;`. What
+`digest papers --json` prints can be read back, with its `ids` and `signals` in objects of their own, and so
+can what others call by a likely name (`summary`, `arxiv_id`, `date`, `url`).
 """
 
 from __future__ import annotations
@@ -12,7 +11,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from digest.dumps import fields
-from digest.papers import Organization, Record
+from digest.papers import Announcement, Organization, Record
 
 LIKELY = {
     "title": ("title", "paper_title", "name"),
@@ -25,6 +24,9 @@ LIKELY = {
     "organization": ("organization", "organisation"),
     "published": ("published", "publication_date", "published_date", "publishedat", "date", "created"),
     "categories": ("categories", "category", "subjects", "tags", "keywords"),
+    "journal": ("journal", "journal_ref", "journal-ref", "venue"),
+    "comment": ("comment", "note"),
+    "announcement": ("announcement", "announce_type"),
     "urls": ("urls", "url", "link", "links", "url_abs", "paper_url", "pdf_url", "repo_url", "github"),
 }
 SIGNALS = {
@@ -32,6 +34,10 @@ SIGNALS = {
     "comments": ("comments", "num_comments", "numcomments"),
     "stars": ("stars", "github_stars", "githubstars"),
     "citations": ("citations", "citation_count", "citationcount", "cited_by_count"),
+    "downloads": ("downloads", "download_count"),
+    "views": ("views", "view_count"),
+    "models": ("models", "num_models"),
+    "datasets": ("datasets", "num_datasets"),
 }
 NEEDED = {"title", "paper_title"}
 TELLING = {name for names in (*LIKELY.values(), *SIGNALS.values()) for name in names} - NEEDED - {"name"}
@@ -47,12 +53,13 @@ def record_of(found: Mapping[str, Any], position: int, line: int) -> Record:
     """Return one object or row as a record."""
     row = {key.strip().casefold(): value for key, value in found.items()}
     authors = several(first(row, "authors"))
+    abstract, comment = fields.prose(first(row, "abstract")), fields.text(first(row, "comment"))
     urls = fields.urls(*(url for name in LIKELY["urls"] for url in several(row.get(name))))
     told = fields.mapping(row.get("signals"))
     figures = {name: told.get(name, first_of(row, names)) for name, names in SIGNALS.items()}
     return Record(
         title=fields.text(first(row, "title")),
-        abstract=fields.prose(first(row, "abstract")),
+        abstract=abstract,
         ids=fields.ids_from(*urls)
         | fields.ids(
             [
@@ -70,6 +77,9 @@ def record_of(found: Mapping[str, Any], position: int, line: int) -> Record:
         categories=several(first(row, "categories")),
         urls=urls,
         signals=fields.signals(**figures),
+        announcement=announcement(first(row, "announcement"), comment, abstract),
+        comment=comment,
+        journal=fields.text(first(row, "journal")),
         position=position,
         line=line,
     )
@@ -90,6 +100,14 @@ def several(value: Any) -> tuple[str, ...]:
     if isinstance(value, str):
         value = value.split(";")
     return fields.texts([one.get("name") if isinstance(one, dict) else one for one in fields.listed(value)])
+
+
+def announcement(value: Any, comment: str, abstract: str) -> Announcement:
+    """Return how a paper is presented: in a word of ours, taken back where its authors say so, else new."""
+    if fields.is_withdrawn(comment, abstract):
+        return Announcement.WITHDRAWN
+    said = fields.text(value).casefold()
+    return Announcement(said) if said in tuple(Announcement) else Announcement.NEW
 
 
 def organization(value: Any) -> Organization | None:

@@ -62,7 +62,8 @@ def test_papers_has_every_field_scripts_rely_on(digest: Digest) -> None:
     assert [paper["title"] for paper in papers] == TITLES
     assert list(papers[0]) == [
         "id", "ids", "title", "abstract", "display_title", "display_abstract", "authors", "n_authors",
-        "organization", "published", "published_inferred", "categories", "urls", "signals", "first_seen_at", "score",
+        "organization", "published", "published_inferred", "categories", "journal", "comment", "announcement",
+        "urls", "signals", "first_seen_at", "score",
     ]  # fmt: skip
     assert {
         name: papers[0][name] for name in ("n_authors", "published", "urls", "signals", "first_seen_at")
@@ -74,6 +75,31 @@ def test_papers_has_every_field_scripts_rely_on(digest: Digest) -> None:
         "first_seen_at": "2026-11-20T00:00:00+00:00",
     }
     assert papers[2]["signals"] == {}
+
+
+def test_one_house_hands_its_catalog_to_another(
+    digest: Digest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    told = {
+        "title": "Tidal Sorting", "abstract": "We sort.", "arxiv": "2611.00001", "doi": "10.1234/tides",
+        "authors": ["Ada Okafor"], "n_authors": 3, "organization": "Institute of Gravel", "published": "2026-11-16",
+        "categories": ["cs.LG"], "journal": "Letters on Gravel", "comment": "16 pages", "announcement": "cross",
+        "url": "https://gravel.example/tides", "upvotes": 7, "downloads": 310,
+    }  # fmt: skip
+    (tmp_path / "ours.jsonl").write_text(json.dumps(told))
+    assert digest("intake", tmp_path / "ours.jsonl", "--now", FRIDAY).code == 0
+    handed = digest("papers", "--json", "--now", FRIDAY)
+
+    (tmp_path / "theirs.jsonl").write_text(handed.out)
+    monkeypatch.setenv("DIGEST_DATA_DIR", str(tmp_path / "elsewhere"))
+    assert digest("intake", tmp_path / "theirs.jsonl", "--now", FRIDAY).code == 0
+
+    (paper,) = digest("papers", "--json", "--now", FRIDAY).lines
+    assert [paper] == handed.lines
+    assert (paper["journal"], paper["comment"], paper["announcement"]) == (
+        "Letters on Gravel", "16 pages", "cross",
+    )  # fmt: skip
+    assert paper["signals"] == {"upvotes": 7, "downloads": 310}
 
 
 @pytest.mark.usefixtures("catalog")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import json
 import re
+from dataclasses import replace
 from datetime import date
 from pathlib import Path
 from typing import Any
@@ -228,6 +229,38 @@ def test_our_own_columns_in_json_and_csv_tell_the_same() -> None:
 
     names = ("title", "abstract", "ids", "authors", "published", "signals", "urls")
     assert [getattr(one, name) for name in names] == [getattr(other, name) for name in names]
+
+
+def test_our_own_columns_tell_of_a_paper_what_any_other_format_can() -> None:
+    names = "title;abstract;journal;comment;announcement;organization;n_authors;citations;downloads;views"
+    row = "Tidal Sorting;We sort.;Letters on Gravel 12, 3;16 pages;Cross;Institute of Gravel;12;4;310;2048"
+
+    table = only(f"{names}\n{row}\n")
+
+    same = only(json.dumps(dict(zip(names.split(";"), row.split(";"), strict=True))))
+    assert table == replace(same, line=2)
+    assert (table.journal, table.comment) == ("Letters on Gravel 12, 3", "16 pages")
+    assert table.announcement is Announcement.CROSS
+    assert table.organization == Organization(handle="Institute of Gravel", name="Institute of Gravel")
+    assert table.n_authors == 12
+    assert table.signals == {"citations": 4, "downloads": 310, "views": 2048}
+
+
+@pytest.mark.parametrize(
+    ("told", "announcement"),
+    [
+        ({"announcement": "replaced"}, Announcement.REPLACED),
+        ({"announcement": "Withdrawn"}, Announcement.WITHDRAWN),
+        ({"comment": "This paper has been withdrawn by the authors"}, Announcement.WITHDRAWN),
+        ({"announcement": "on television"}, Announcement.NEW),
+        ({"announcement": 7}, Announcement.NEW),
+        ({"arxiv": "2611.00001"}, Announcement.NEW),
+    ],
+)
+def test_our_own_columns_say_how_a_paper_is_announced(
+    told: dict[str, Any], announcement: Announcement
+) -> None:
+    assert only(json.dumps({"title": "Tidal Sorting"} | told)).announcement is announcement
 
 
 def test_a_bad_line_costs_itself_and_no_other() -> None:
