@@ -73,6 +73,16 @@ def test_many_values_are_looked_up_through_the_index(sqlite_engine: Engine) -> N
     assert any("scheme=? AND value=?" in step[-1] for step in plan), plan
 
 
+def test_postgresql_plans_with_the_numbers_it_is_asked_about(postgres_engine: Engine) -> None:
+    identity = FilterRow.__table__.c.id
+    wanted = select(FilterRow.canonical).where(db.among(identity, db.many("ids", identity)))
+    with postgres_engine.connect() as connection:
+        plan = connection.exec_driver_sql(f"EXPLAIN {wanted.compile(postgres_engine)}", {"ids": "{3,5,8}"})
+        told = "\n".join(plan.scalars())
+
+    assert "= ANY ('{3,5,8}'::bigint[])" in told  # and not what becomes of a text for every row
+
+
 def test_a_connection_that_died_while_it_lay_idle_is_replaced(
     postgres_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
