@@ -359,7 +359,7 @@ def intend(session: Session, intents: Sequence[Intent], *, lease: str, now: date
 def intend_arrays(session: Session, intents: Sequence[Intent], *, lease: str, now: datetime) -> set[int]:
     """Do so in one statement, with the ids, names and hashes as three lists."""
     lists = {
-        "ids": listed(str(intent.id) for intent in intents),
+        "ids": [intent.id for intent in intents],
         "names": listed(intent.message_id for intent in intents),
         "hashes": listed(intent.content_hash for intent in intents),
     }
@@ -391,9 +391,10 @@ NAMING = (
 
 def intending_arrays() -> Any:
     """Return the statement of `intend_arrays`, put together once: that takes as long as sending it."""
-    lists = (func.string_to_array(bindparam(name, type_=String), "\n") for name in ("ids", "names", "hashes"))
-    numbers, names, hashes = lists
-    ids = cast(numbers, postgresql.ARRAY(BigInteger))
+    ids = cast(db.many("ids", DELIVERY.c.id), postgresql.ARRAY(BigInteger))
+    names, hashes = (
+        func.string_to_array(bindparam(name, type_=String), "\n") for name in ("names", "hashes")
+    )
     columns = func.unnest(ids, names, hashes).table_valued("id", "name", "hash", name="new")
     new, until = columns.render_derived(name="new"), bindparam("until", type_=db.UtcDateTime)
     by_key = DELIVERY.c.id == any_(ids)  # or a planner without figures reads all
@@ -595,6 +596,19 @@ KEEPING = text(
     " FROM json_to_recordset(CAST(:rows AS json)) AS new"
     " (delivery_id bigint, began_at timestamptz, verdict text, phase text, code integer, reply text)"
 )
+
+
+def are_kept(session: Session, ids: Collection[int], *, lease: str, at: datetime) -> bool:
+    """Return whether attempts of that lease that ended then are in the evidence.
+
+    For who has not heard whether a commit went through. It may still be on its way, so we wait for whoever
+    holds one of these deliveries, and look after that.
+    """
+    if not ids:
+        return False
+    session.execute(select(DELIVERY.c.id).where(db.among(DELIVERY.c.id, ids)).with_for_update())
+    told = (db.among(ATTEMPT.c.delivery_id, ids), ATTEMPT.c.lease == lease, ATTEMPT.c.ended_at == at)
+    return session.execute(select(ATTEMPT.c.id).where(*told).limit(1)).first() is not None
 
 
 def keep_vanished(session: Session, row: Any, *, now: datetime) -> None:

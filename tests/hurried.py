@@ -6,7 +6,7 @@ import sys
 from datetime import timedelta
 
 from digest import probes, watching
-from digest.delivery import runs
+from digest.delivery import settling
 from digest.web import health, watch
 
 SILENCE = timedelta(seconds=6)
@@ -16,7 +16,7 @@ def hurry() -> None:
     """Make what is minutes seconds; the order of the waits stays what it is."""
     from workers import scheduler
 
-    watching.SILENCE, runs.PAUSE = SILENCE, timedelta(seconds=2)
+    watching.SILENCE, settling.PAUSE = SILENCE, timedelta(seconds=2)
     watch.SECONDS, health.REMEMBERED, probes.PATIENCE = 1.0, 1, 1.0
     scheduler.TICKS |= {scheduler.beat: 1.0, scheduler.watch: 1.0, scheduler.sweep: 1.0}
 

@@ -8,27 +8,29 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
+from time import monotonic
 
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
-from digest import bounces, db, failpoints, garbage, outbox, presses, rates, showings
+from digest import bounces, db, failpoints, garbage, outbox, presses
+from digest.delivery import insisting, settling
 from digest.delivery.gates import Gate
+from digest.delivery.settling import Settlement, end, put_back
 from digest.delivery.writing import Desk, Written, write
 from digest.errors import NotFound
 from digest.links import Site
 from digest.model import DeliveryState, FilterRow, Lane
-from digest.outbox import Claimed, Tried
+from digest.outbox import Claimed
 from digest.press import Press
 from digest.rates import Rules, Wait
 from digest.rendering import Templates
 from digest.rendering.dkim import Signer
-from digest.transport import Outcome, Transport, Verdict
+from digest.transport import Outcome, Transport
 
 log = logging.getLogger(__name__)
 
 WINDOWS_AT_ONCE = 10  #: claimed together, so that a window costs a tenth of a claim
-PAUSE = timedelta(seconds=60)  #: before a server that did not answer is asked again
 UNLIMITED = Rules()
 
 
@@ -75,6 +77,7 @@ def deliver(
         clock=clock,
         signers=signers,
         gate=Gate(session=session, rules=limits),
+        is_stopping=is_stopping,
     )
     if limits.brakes:
         run.gate.brake(clock())
@@ -109,8 +112,11 @@ class Run:
     clock: Callable[[], datetime]
     gate: Gate
     signers: Sequence[Signer] = ()
+    is_stopping: Callable[[], bool] = lambda: False
     tally: Counter[str] = field(default_factory=Counter)
     left: list[Claimed] = field(default_factory=list)  #: claimed, and not yet begun
+    unsure: Settlement | None = None  #: committed, and perhaps not yet on the disk
+    leased_at: float = 0.0  #: the monotonic moment at which our lease began
     is_cut_off: bool = False  #: no server answered: all the rest waits
 
     def report(self) -> Report:
@@ -124,6 +130,7 @@ class Run:
             if self.gate.is_shut(each, now):
                 continue
             db.commit_unhurried(self.session)  # a claim that is lost leaves its letters queued
+            self.leased_at = monotonic()
             self.left = outbox.claim(self.session, lane=each, now=now, limit=limit)
             self.session.commit()
             if self.left:
@@ -142,21 +149,33 @@ class Run:
 
     def give_back(self) -> None:
         """Queue again what we hold and shall not send."""
-        self.session.rollback()  # what an error left half done
-        left = self.left
-        if not left:
-            return
-        reason = "no server answered" if self.is_cut_off else ""
-        back = outbox.put_back(
-            self.session,
-            [delivery.id for delivery in left],
-            reason,
-            was=DeliveryState.CLAIMED,
-            lease=left[0].lease,
-            due_at=self.clock() + (PAUSE if self.is_cut_off else timedelta()),
-            is_tried=False,
-        )
+        if self.left:
+            self.insist(self.put_left_back, what=f"{len(self.left)} letters that are not begun")
+        else:
+            self.session.rollback()  # what an error left half done
+
+    def put_left_back(self) -> None:
+        """Queue it again: also where the reply to the commit of its intent was lost, for not a byte went out."""
+        self.session.rollback()
+        if self.unsure:
+            self.unsure.keep()
+        reason, lease = "no server answered" if self.is_cut_off else "", self.left[0].lease
+        back: set[int] = set()
+        for was in (
+            DeliveryState.CLAIMED,
+            DeliveryState.SENDING,
+        ):  # in this order: such a commit may be on its way
+            back |= outbox.put_back(
+                self.session,
+                [delivery.id for delivery in self.left],
+                reason,
+                was=was,
+                lease=lease,
+                due_at=self.clock() + (settling.PAUSE if self.is_cut_off else timedelta()),
+                is_tried=False,
+            )
         self.session.commit()
+        self.unsure = None
         self.tally["deferred"] += len(back) if self.is_cut_off else 0
 
     def send(self, desk: Desk, size: int) -> int:
@@ -220,7 +239,7 @@ class Run:
 
         An unsubscribe or a suppression that was committed before this is obeyed.
         """
-        now, lease = self.clock(), window[0].lease
+        now, lease, self.leased_at = self.clock(), window[0].lease, monotonic()
         readers = outbox.readers(self.session, (delivery.subscriber_id for delivery in window))
         addresses = [delivery.email for delivery in window if delivery.email]
         suppressed = bounces.suppressed(self.session, self.site, addresses)
@@ -231,15 +250,18 @@ class Run:
                 delivery, reader, is_suppressed=delivery.email in suppressed, now=now
             ) or spoilt(delivery, each)
             if ending:
-                self.end(delivery, *ending, was=DeliveryState.CLAIMED, now=now)
+                self.tally[ending[0]] += end(
+                    self.session, delivery, *ending, was=DeliveryState.CLAIMED, now=now
+                )
             elif each and each.reader != reader:  # what the letter says of them has changed meanwhile
-                self.put_back(delivery, "", was=DeliveryState.CLAIMED, due_at=now, is_tried=False)
+                put_back(self.session, delivery, "", was=DeliveryState.CLAIMED, due_at=now, is_tried=False)
             elif each:
                 going[delivery.id] = each
         self.hold(going, lease, now)
         ours = outbox.intend(self.session, [each.intent for each in going.values()], lease=lease, now=now)
         failpoints.reach("intending")
         self.session.commit()
+        self.unsure = None
         failpoints.reach("intended")
         return {number: each for number, each in going.items() if number in ours}
 
@@ -274,109 +296,44 @@ class Run:
             )
         self.tally["deferred"] += len(late)
 
-    def end(
-        self, delivery: Claimed, state: DeliveryState, reason: str, *, was: DeliveryState, now: datetime
-    ) -> None:
-        """Bring a delivery to its end unsent, and release its papers if certainly nobody saw them."""
-        ids = outbox.end(self.session, [delivery.id], state, reason, was=was, lease=delivery.lease, now=now)
-        if state is not DeliveryState.STUCK:
-            showings.release(self.session, ids)
-        self.tally[state] += len(ids)
-
-    def put_back(
-        self, delivery: Claimed, reason: str, *, was: DeliveryState, due_at: datetime, is_tried: bool
-    ) -> None:
-        """Queue one delivery again."""
-        outbox.put_back(
-            self.session,
-            [delivery.id],
-            reason,
-            was=was,
-            lease=delivery.lease,
-            due_at=due_at,
-            is_tried=is_tried,
-        )
-
     # ── settle ──────────────────────────────────────────────────────────────────────────────────
 
     def settle(
         self, lease: str, going: Mapping[int, Written], outcomes: Sequence[Outcome], began_at: datetime
     ) -> None:
-        """Keep what became of a window; what is in doubt stays as it is until its lease is over.
+        """Keep what became of a window, however long the database is away while we hold the lease.
 
         Where a window follows, this commit need not wait for the disk: the next intent waits for both
-        before its first byte, so that still no more than one window can be in doubt.
+        before its first byte. If the database crashes before that, we still know what to tell it.
         """
-        now = self.clock()
-        if self.left:
-            db.commit_unhurried(self.session)
-        is_silent = bool(outcomes) and all(each.verdict is Verdict.UNTRIED for each in outcomes)
-        self.is_cut_off = is_silent and not self.gate.deals_out  # or those that were asked get a rest
-        accepted = [each.delivery_id for each in outcomes if each.verdict is Verdict.ACCEPTED]
-        sent = outbox.end(
-            self.session, accepted, DeliveryState.SENT, was=DeliveryState.SENDING, lease=lease, now=now
-        )
-        names = {each.delivery_id: each.provider_id for each in outcomes if each.provider_id}
-        outbox.keep_names(self.session, {number: name for number, name in names.items() if number in sent})
-        self.tally["sent"] += len(sent)
-        for outcome in outcomes:
-            if outcome.verdict is not Verdict.ACCEPTED:
-                self.settle_unsent(going[outcome.delivery_id], outcome, now)
-        tried = [evidence(each, began_at) for each in outcomes if each.verdict is not Verdict.UNTRIED]
-        outbox.keep_attempts(self.session, tried, lease=lease, now=now)
-        if self.is_cut_off:
-            self.gate.servers[""] = now + PAUSE  # nor need the others try meanwhile
-        self.gate.leave(going, outcomes, lease=lease, now=now)
-        failpoints.reach("settling")
-        self.session.commit()
+        settlement = Settlement(
+            session=self.session, site=self.site, gate=self.gate, lease=lease, going=going, outcomes=outcomes,
+            began_at=began_at, now=self.clock(),
+        )  # fmt: skip
+
+        def keep() -> None:
+            if self.left:
+                db.commit_unhurried(self.session)
+            settlement.keep()
+            failpoints.reach("settling")
+            self.session.commit()
+
+        self.insist(keep, what=f"the fate of {len(going)} letters")
         failpoints.reach("settled")
-        if len(tried) > len(accepted):
-            self.gate.brake_now_and_then(now)
-        if is_silent:
+        self.unsure = settlement if self.left else None
+        self.is_cut_off = settlement.is_cut_off
+        self.tally += settlement.tally
+        if settlement.is_amiss:
+            self.gate.brake_now_and_then(settlement.now)
+        if settlement.is_silent:
             log.warning("No letter could be handed over; they wait. %s", outcomes[0].reply)
-        if len(sent) < len(accepted):
-            log.warning("%d letters were accepted after their lease was over", len(accepted) - len(sent))
+        if late := settlement.late:
+            log.warning("%d letters were accepted after their lease was over", late)
 
-    def settle_unsent(self, written: Written, outcome: Outcome, now: datetime) -> None:
-        """Keep what became of one letter that was not accepted."""
-        delivery, reason, was = written.delivery, in_words(outcome), DeliveryState.SENDING
-        match outcome.verdict:
-            case Verdict.REFUSED:
-                self.end(delivery, DeliveryState.FAILED, reason, was=was, now=now)
-                self.count_refusal(written, outcome, now)
-            case Verdict.DEFERRED if pause := rates.throttled_for(outcome.reply):
-                self.gate.servers[written.message.server] = now + pause
-                self.put_back(delivery, reason, was=was, due_at=now + pause, is_tried=False)
-                self.tally["deferred"] += 1
-            case Verdict.DEFERRED:
-                due_at = outbox.next_try(delivery.id, delivery.attempts + 1, now)
-                self.put_back(delivery, reason, was=was, due_at=due_at, is_tried=True)
-                self.tally["deferred"] += 1
-                if delivery.email and rates.is_slow_down(outcome.code, outcome.reply, outcome.phase):
-                    self.gate.domains[rates.domain_of(delivery.email)] = delivery.email
-            case Verdict.UNTRIED if self.is_cut_off:
-                self.put_back(delivery, reason, was=was, due_at=now + PAUSE, is_tried=False)
-                self.tally["deferred"] += 1
-            case Verdict.UNTRIED:  # the server answers, but not all of the window got its turn
-                self.put_back(delivery, reason, was=was, due_at=now, is_tried=False)
-            case Verdict.IN_DOUBT:
-                outbox.remark(self.session, delivery.id, f"in doubt: {reason}", lease=delivery.lease)
-                self.tally["in_doubt"] += 1
-
-    def count_refusal(self, written: Written, outcome: Outcome, now: datetime) -> None:
-        """Hold a refusal for good against the address, as if the mail had come back."""
-        delivery, reader = written.delivery, written.reader
-        if delivery.email is None or delivery.letter == "alarm":
-            return
-        bounces.record(
-            self.session,
-            self.site,
-            delivery.email,
-            bounces.refused(outcome.code, outcome.reply, phase=outcome.phase),
-            now=now,
-            delivery_id=delivery.id,
-            cadence=reader.schedule.cadence if reader else "daily",
-        )
+    def insist(self, keep: Callable[[], None], *, what: str) -> None:
+        """Do what a lost database must not undo, for three quarters of the lease: a task is ended before it is over."""
+        until = self.leased_at + 0.75 * outbox.LEASE.total_seconds()
+        insisting.insist(self.session, keep, what=what, until=until, is_stopping=self.is_stopping)
 
 
 def filters_named(delivery: Claimed) -> list[int]:
@@ -395,14 +352,3 @@ def spoilt(delivery: Claimed, written: Written | None) -> tuple[DeliveryState, s
     if delivery.in_doubt and delivery.content_hash != written.intent.content_hash:
         return DeliveryState.STUCK, "it is in doubt, and would no longer be the same bytes"
     return None
-
-
-def evidence(outcome: Outcome, began_at: datetime) -> Tried:
-    """Return what is kept of an attempt."""
-    return Tried(outcome.delivery_id, began_at, outcome.verdict, outcome.phase, outcome.code, outcome.reply)
-
-
-def in_words(outcome: Outcome) -> str:
-    """Return `550 5.1.1 no such user (rcpt)`."""
-    said = " ".join(str(part) for part in (outcome.code, outcome.reply) if part)
-    return f"{said} ({outcome.phase})" if outcome.phase else said

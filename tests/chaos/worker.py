@@ -14,7 +14,7 @@ from typing import Any
 from sqlalchemy.exc import DBAPIError
 
 from digest import db, delivery, failpoints, lifeline, outbox
-from digest.delivery import runs
+from digest.delivery import runs, settling
 from digest.errors import DigestError
 from digest.links import Site
 from digest.model import DeliveryState
@@ -74,7 +74,7 @@ def hurry() -> None:
     """Make the product's waits short enough for a test; their order stays what it is."""
     outbox.LEASE = LEASE
     outbox.FIRST_BACKOFF, outbox.LONGEST_BACKOFF = timedelta(seconds=0.2), timedelta(seconds=1)
-    runs.PAUSE, runs.WINDOWS_AT_ONCE = timedelta(seconds=0.2), 3
+    settling.PAUSE, runs.WINDOWS_AT_ONCE = timedelta(seconds=0.2), 3
     pausing.FIRST_PAUSE, pausing.LONGEST_PAUSE = timedelta(seconds=0.2), timedelta(seconds=1)
 
 
