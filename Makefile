@@ -3,7 +3,7 @@
 
 SHELL := /bin/sh
 .DEFAULT_GOAL := help
-.PHONY: run test judge chaos bench bench-million lint format lock help base dev
+.PHONY: run test judge picture chaos bench bench-million lint format lock help base dev
 
 CANDIDATES := python3.11 python3 python3.12 python3.13 python3.14
 IS_NEW_ENOUGH := import sys; sys.exit(sys.version_info < (3, 11))
@@ -20,6 +20,9 @@ test: dev  ## Run every test, on SQLite and on real PostgreSQL and Redis servers
 
 judge: dev  ## Ask independent judges: browser, axe, HTML checker, spam filters, mailauth, caniemail (JUDGE=full for all)
 	JUDGE="$${JUDGE:-short}" $(BIN)/python -m pytest -m judge tests/judge $(ARGS)
+
+picture: dev  ## Take the picture in the README anew (needs Chromium)
+	$(BIN)/python -m tests.judge.readme
 
 chaos: dev  ## Break everything a delivery stands on, for a quarter of an hour, and count what arrives
 	$(BIN)/python -m tests.chaos $(ARGS)

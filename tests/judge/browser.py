@@ -135,8 +135,11 @@ def photograph(
     width: int,
     is_dark: bool = False,
     has_images: bool = True,
+    at_most: int | None = None,
 ) -> None:
     """Take a picture of pages side by side, each as wide as a screen of that width, in their whole height.
+
+    With `at_most` it ends after so many pixels.
 
     They are shown in frames, since no window of a browser is as narrow as a phone.
     """
@@ -148,6 +151,12 @@ def photograph(
         (height,) = seen_by(chromium, f"{origin}/wall", *options)
         with tempfile.TemporaryDirectory(prefix="digest-browser-", ignore_cleanup_errors=True) as profile:
             command = [chromium, *QUIET, *options, f"--user-data-dir={profile}"]
+            height = min(height, at_most or height)
             command += [f"--window-size={(width + GUTTER) * len(pages) - GUTTER},{height}"]
             command += [f"--screenshot={picture}", f"{origin}/wall"]
             subprocess.run(command, capture_output=True, timeout=60, check=True)
+
+
+def lighten(convert: str, picture: Path) -> None:
+    """Keep a picture in few colours, which is all that ours have: a third of its bytes."""
+    subprocess.run([convert, picture, "-strip", "-colors", "64", f"png8:{picture}"], check=True)

@@ -21,10 +21,11 @@ from digest.composition import Digest, Offer
 from digest.links import Site
 from digest.model import Delivery
 from digest.settings import Settings
+from tests.judge import readme
 from tests.judge.programs import npm_package, program
 from tests.judge.spam import Rspamd, running
 from tests.judge.thunderbird import Thunderbird
-from tests.processes import ROOT, Installation, installation, wait_until
+from tests.processes import Installation, installation, wait_until
 from tests.servers import free_port
 
 IS_ASKED = "JUDGE" in os.environ
@@ -121,21 +122,14 @@ def house(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Installation]:
     port = free_port()
     settings = {"PORT": str(port), "BASE_URL": f"http://127.0.0.1:{port}"}
     with installation(tmp_path_factory.mktemp("judge") / "home", settings=settings) as ours:
-        ours.run("intake", str(ROOT / "digest" / "sample" / "invented-papers.txt"))
-        topics = (
-            'Language models="language model*"',
-            "The living world=forest OR coral OR protein* OR crop*",
-        )
-        chosen = [part for topic in topics for part in ("--topic", topic)]
-        ours.run("subscribers", "add", "alice@example.org", *chosen, "--at", "00:00", *CONSENT)
+        ours.run("intake", str(readme.SAMPLE))
+        chosen = [part for topic in readme.TOPICS for part in ("--topic", topic)]
+        ours.run("subscribers", "add", "alice@example.org", *chosen, "--at", "00:00", *readme.CONSENT)
         ours.run("subscribers", "add", "bob@example.org", "--topic", "Robots=robot*")
         wide = ("--topic", "Whatever is new=the OR we OR of", "--at", "00:00")
-        ours.run("subscribers", "add", "carol@example.org", *wide, *CONSENT)
+        ours.run("subscribers", "add", "carol@example.org", *wide, *readme.CONSENT)
         ours.run("subscribers", "edit", "carol@example.org", "--max-papers", "3")
         yield ours
-
-
-CONSENT = ("--confirmed", "--consent", "asked at the group meeting")
 
 
 @pytest.fixture(scope="session")

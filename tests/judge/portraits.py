@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import date, datetime
@@ -17,7 +16,7 @@ from digest.links import Site
 from digest.papers import Paper
 from digest.rendering import Letter, Templates, card, letter, list_headers, message, reply_headers
 from digest.rendering.letters import KINDS
-from tests.judge.browser import WIDTHS, photograph
+from tests.judge.browser import WIDTHS, lighten, photograph
 from tests.judge.thunderbird import Thunderbird
 from tests.processes import ROOT
 from tests.rendering.cast import (
@@ -215,9 +214,7 @@ def main() -> None:
         made.append(window.photograph(mail, picture, is_dark=is_dark))
     mail.unlink()
     for picture in made:
-        subprocess.run(
-            [program["convert"], picture, "-strip", "-colors", "64", f"png8:{picture}"], check=True
-        )
+        lighten(program["convert"], picture)
         print(f"{picture.relative_to(ROOT)}  {picture.stat().st_size // 1024} KB")
 
 

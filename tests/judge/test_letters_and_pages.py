@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import struct
 import subprocess
 from collections.abc import Mapping
 from datetime import UTC, datetime
@@ -14,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from digest.rendering.letters import KINDS
-from tests.judge import portraits
+from tests.judge import portraits, readme
 from tests.judge.browser import WIDTHS, Sight, look, photograph, violations
 from tests.judge.conftest import PAGES, Exhibits
 from tests.judge.programs import OURS, npm_package
@@ -354,6 +355,21 @@ def test_the_letters_are_photographed_for_people_to_look_at(chromium: str, is_fu
 
     for picture in portraits.of_letters(chromium, OURS):
         assert picture.stat().st_size > 10_000
+
+
+def test_the_picture_of_the_readme_can_be_taken_anew(chromium: str, tmp_path: Path, is_full: bool) -> None:
+    if not is_full:
+        pytest.skip("for people, not for machines: JUDGE=full make judge")
+
+    readme.take(chromium, tmp_path / "digest.png")
+
+    assert size_of(tmp_path / "digest.png") == size_of(readme.PICTURE) == (readme.WIDTH, readme.HEIGHT)
+
+
+def size_of(picture: Path) -> tuple[int, int]:
+    """Return how wide and how high a PNG is, by its header."""
+    width, height = struct.unpack(">II", picture.read_bytes()[16:24])
+    return width, height
 
 
 # ── looks: Thunderbird ──────────────────────────────────────────────────────────────────────────
