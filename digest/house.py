@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from sqlalchemy import Engine
 from sqlalchemy.orm import Session
 
-from digest import db, fingerprints, transport
+from digest import __version__, db, fingerprints, transport
 from digest.links import Site
 from digest.rendering import Templates
 from digest.settings import Settings, templates_dir
@@ -21,6 +21,7 @@ from digest.transport import Transport
 
 if TYPE_CHECKING:
     from digest.rendering.dkim import Signer
+    from digest.sources import Line
 
 Thing = TypeVar("Thing")
 Clock = Callable[[], datetime]
@@ -92,6 +93,19 @@ class House:
             yield opened
         finally:
             opened.close()
+
+    def line(self, session: Session, now: datetime) -> Line:
+        """Return what polling works with here."""
+        from digest import sources  # TLS and XML are for who fetches
+
+        return sources.Line(
+            session=session,
+            fetcher=sources.fetcher_of(self.site, __version__),
+            folder=self.settings.data_dir / "sources",
+            now=now,
+            clock=self.clock,
+            incomplete_ok=self.settings.sends_short_dumps,
+        )
 
     def check(self, *, renders: bool = True) -> None:
         """Raise Misfit unless this machine, the database and the other machines belong together.

@@ -206,6 +206,11 @@ class Settings(BaseSettings):
         return self.dumps_dir or self.data_dir / "dumps"
 
     @property
+    def sends_short_dumps(self) -> bool:
+        """Return whether lists that come short are loaded as far as they go, and digests say so."""
+        return self.short_dumps == "send"
+
+    @property
     def inbound_urls(self) -> tuple[str, ...]:
         """Return where mail for us is taken in."""
         return tuple(self.inbound.replace(",", " ").split())
@@ -259,7 +264,7 @@ class Settings(BaseSettings):
             keys=tuple(key.strip().encode() for key in ring.split(",") if key.strip()),
             pepper=pepper.encode(),
             inbound_domain=(self.inbound_domain or address.rpartition("@")[2]) if self.inbound else "",
-            owns_up=self.short_dumps == "send",
+            owns_up=self.sends_short_dumps,
         )
 
     def kept_secret(self, name: str) -> str:

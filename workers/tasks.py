@@ -8,7 +8,7 @@ from datetime import datetime, timedelta
 from sqlalchemy import func, select
 from sqlalchemy.orm import Session
 
-from digest import __version__, delivery, intake, presses, publishing, rates, sources, watching
+from digest import delivery, intake, presses, publishing, rates, sources, watching
 from digest.model import Lane, Subscriber
 from digest.publishing.gathering import is_due
 from workers.app import BULK, PROMPT, app, is_stopping
@@ -28,7 +28,7 @@ def collect_dumps() -> None:
             session,
             ours.settings.dumps,
             now=ours.clock(),
-            incomplete_ok=ours.settings.short_dumps == "send",
+            incomplete_ok=ours.settings.sends_short_dumps,
         )
     for loaded in loads:
         log.info("dump %s: %s, %d papers, %d new", loaded.path.name, loaded.state, loaded.papers, loaded.new)
@@ -41,15 +41,7 @@ def poll_source(name: str) -> None:
     """Ask a source that is due for its papers, and publish if that brought some."""
     ours, now = house(), house().clock()
     with ours.writing() as session:
-        line = sources.Line(
-            session=session,
-            fetcher=sources.fetcher_of(ours.site, __version__),
-            folder=ours.settings.data_dir / "sources",
-            now=now,
-            clock=ours.clock,
-            incomplete_ok=ours.settings.short_dumps == "send",
-        )
-        found = sources.poll(line, names=[name], if_due=True)
+        found = sources.poll(ours.line(session, now), names=[name], if_due=True)
     for one in found:
         log.info("source %s: %s", one.source, one.result)
     if any(one.new for one in found):

@@ -76,7 +76,7 @@ def intake(
                 order=order,
                 as_history=as_history,
                 dry_run=dry_run,
-                incomplete_ok=incomplete_ok or house.settings.short_dumps == "send",
+                incomplete_ok=incomplete_ok or house.settings.sends_short_dumps,
             )
             for path in paths
         ]

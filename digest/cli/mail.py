@@ -103,7 +103,7 @@ def collected(house: House, now: datetime) -> list[dict[str, Any]]:
             session,
             house.settings.dumps,
             now=now,
-            incomplete_ok=house.settings.short_dumps == "send",
+            incomplete_ok=house.settings.sends_short_dumps,
         )
     return [loaded.to_json() for loaded in loads]
 

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from digest import __version__
 from digest.cli import rooms, screen
 from digest.cli.dumps import Order
 from digest.cli.options import AsJson, Now, clock
@@ -15,11 +14,9 @@ from digest.cli.options import AsJson, Now, clock
 if TYPE_CHECKING:
     from datetime import datetime
 
-    from sqlalchemy.orm import Session
-
     from digest.house import House
     from digest.model import SourceRow
-    from digest.sources import Line, Polled
+    from digest.sources import Polled
 
 app = typer.Typer(help="Servers from which papers are fetched; none until you add one.", no_args_is_help=True)
 
@@ -93,7 +90,7 @@ def add(
         )
         session.commit()
         with screen.progress(f"The past of {source}", total=days) as done:
-            filled = sources.back_fill(line(house, session, moment), row.name, days=days, progress=done.to)
+            filled = sources.back_fill(house.line(session, moment), row.name, days=days, progress=done.to)
         report = as_report(row) | {"back_fill": {"days": days} | filled.to_json()}
     if back_fill and back_fill > days:
         screen.say(f"The past of {source} is fetched for {days} days at most.")
@@ -163,21 +160,7 @@ def polled(house: House, now: datetime, names: list[str] | None = None) -> list[
         total = len(names or sources.due(session, now))
         session.commit()
         with screen.progress("Asking", total=total) as done:
-            return sources.poll(line(house, session, now), names=names or None, progress=done.to)
-
-
-def line(house: House, session: Session, now: datetime) -> Line:
-    """Return what polling works with in this house."""
-    from digest import sources
-
-    return sources.Line(
-        session=session,
-        fetcher=sources.fetcher_of(house.site, __version__),
-        folder=house.settings.data_dir / "sources",
-        now=now,
-        clock=house.clock,
-        incomplete_ok=house.settings.short_dumps == "send",
-    )
+            return sources.poll(house.line(session, now), names=names or None, progress=done.to)
 
 
 def hours(seconds: int) -> str:

@@ -6,7 +6,7 @@ import re
 from datetime import date
 
 from digest.dumps import fields, tagged
-from digest.dumps.reading import Header, Items, Problem, Source
+from digest.dumps.reading import Header, Items, Source
 from digest.papers import Record
 
 NAME = "ris"
@@ -21,18 +21,7 @@ def recognises(head: str) -> bool:
 
 def read(source: Source) -> tuple[Header, Items]:
     """Read the references."""
-    return Header(), records(source)
-
-
-def records(source: Source) -> Items:
-    """Yield every reference as a record."""
-    position = 0
-    for entry in tagged.entries(source, begins="TY", ends="ER"):
-        if isinstance(entry, Problem):
-            yield entry
-            continue
-        position += 1
-        yield record_of(entry, position)
+    return Header(), tagged.records(source, record_of, begins="TY", ends="ER")
 
 
 def record_of(entry: tagged.Entry, position: int) -> Record:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
-from digest.dumps.reading import Problem, Source
+from digest.dumps.reading import Items, Problem, Source
+from digest.papers import Record
 
 TAG = re.compile(r"([A-Z][A-Z0-9]{1,3}) *- ?(.*)")
 MOST_LINES = 50_000  #: of one record
@@ -26,6 +27,20 @@ class Entry:
     def one(self, *tags: str) -> str:
         """Return the first value under the first of these tags that has one."""
         return next(filter(None, self.all(*tags)), "")
+
+
+Convert = Callable[[Entry, int], Record]
+
+
+def records(source: Source, convert: Convert, *, begins: str, ends: str = "") -> Items:
+    """Yield every entry as a record."""
+    position = 0
+    for entry in entries(source, begins=begins, ends=ends):
+        if isinstance(entry, Problem):
+            yield entry
+            continue
+        position += 1
+        yield convert(entry, position)
 
 
 def entries(source: Source, *, begins: str, ends: str = "") -> Iterator[Entry | Problem]:
