@@ -10,7 +10,8 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import date
 from typing import Any
 
-from sqlalchemy import bindparam, delete, select, text, tuple_, update
+from sqlalchemy import TextClause, bindparam, delete, select, text, tuple_, update
+from sqlalchemy.exc import IntegrityError
 from sqlalchemy.orm import Session
 
 from digest import db
@@ -27,12 +28,14 @@ Showing = tuple[int, int, int]  #: subscriber id, paper id, delivery id
 # Eight showings a digest: on PostgreSQL three arrays are four times as fast as a row of parameters
 # each (and as text, "{1, 2}", five times as fast as value by value), on SQLite the driver's own loop is
 # as fast as it gets.
-PUT_ARRAYS = text(
+PUT_ARRAYS = (
     "INSERT INTO shown (subscriber_id, paper_id, delivery_id, shown_on) "
     "SELECT s, p, d, CAST(:shown_on AS date) FROM unnest("
     "CAST(:subscribers AS bigint[]), CAST(:papers AS bigint[]), CAST(:deliveries AS bigint[])"
-    ") AS new (s, p, d) ON CONFLICT DO NOTHING"
+    ") AS new (s, p, d)"
 )
+PUT_NEW = text(PUT_ARRAYS)
+PUT_MISSING = text(f"{PUT_ARRAYS} ON CONFLICT DO NOTHING")
 PUT_ROW = (
     "INSERT INTO shown (subscriber_id, paper_id, delivery_id, shown_on) VALUES (?, ?, ?, '{shown_on}') "
     "ON CONFLICT DO NOTHING"
@@ -40,14 +43,30 @@ PUT_ROW = (
 
 
 def put(session: Session, showings: Sequence[Showing], *, shown_on: date) -> int:
-    """Write showings and return how many are new; fewer than given means that somebody was faster."""
+    """Write showings and return how many are new: what was shown before stays as it is."""
+    return put_with(PUT_MISSING, session, showings, shown_on)
+
+
+def put_new(session: Session, showings: Sequence[Showing], *, shown_on: date) -> bool:
+    """Write showings and return whether all are new; if somebody was faster, the caller rolls back.
+
+    On PostgreSQL a row that may be there already costs half as much again as one that may not.
+    """
+    try:
+        return put_with(PUT_NEW, session, showings, shown_on) == len(showings)
+    except IntegrityError:
+        return False
+
+
+def put_with(arrays: TextClause, session: Session, showings: Sequence[Showing], shown_on: date) -> int:
+    """Write showings, on PostgreSQL by that statement, and return how many were written."""
     if not showings:
         return 0
     connection = session.connection()
     if connection.dialect.name == "postgresql":
         columns = (f"{{{str(column)[1:-1].rstrip(',')}}}" for column in zip(*showings, strict=True))
-        arrays = dict(zip(("subscribers", "papers", "deliveries"), columns, strict=True))
-        return connection.execute(PUT_ARRAYS, {**arrays, "shown_on": shown_on}).rowcount
+        given = dict(zip(("subscribers", "papers", "deliveries"), columns, strict=True))
+        return connection.execute(arrays, {**given, "shown_on": shown_on}).rowcount
     adding = PUT_ROW.format(shown_on=shown_on.isoformat())
     return connection.exec_driver_sql(adding, list(showings)).rowcount
 
@@ -68,7 +87,9 @@ def of(session: Session, subscriber_ids: Collection[int], *, since_id: int) -> l
 
     The bound lets a reader of many years cost as little as a new one: their old showings are never read.
     """
-    found = session.connection().execute(OF, {"ids": subscriber_ids, "since_id": since_id})
+    connection = session.connection()
+    asking = OF_EACH if connection.dialect.name == "postgresql" else OF
+    found = connection.execute(asking, {"ids": subscriber_ids, "since_id": since_id}).all()
     return [(row[0], row[1]) for row in found]
 
 
@@ -76,6 +97,14 @@ OF = select(SHOWN.c.subscriber_id, SHOWN.c.paper_id).where(
     db.among(SHOWN.c.subscriber_id, db.many("ids", SHOWN.c.subscriber_id)),
     SHOWN.c.paper_id >= bindparam("since_id"),
 )
+
+# Asked of all at once, PostgreSQL reads the whole table on a first morning, while its figures still say that
+# nobody was shown anything. Asked of one after the other, their own key is the shortest way whatever it knows.
+OF_EACH = text(
+    "SELECT wanted.id, s.paper_id FROM unnest(CAST(:ids AS bigint[])) AS wanted (id) CROSS JOIN LATERAL ("
+    "SELECT paper_id FROM shown WHERE subscriber_id = wanted.id AND paper_id >= :since_id OFFSET 0"
+    ") AS s"
+).bindparams(db.many("ids", SHOWN.c.subscriber_id))
 
 
 def release(session: Session, delivery_ids: Iterable[int]) -> int:

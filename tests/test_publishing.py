@@ -630,6 +630,24 @@ def test_years_of_showings_cost_a_reader_nothing(newsroom: Newsroom):
     assert newsroom.publish("20T08:00") == Published(due=1, queued=1)
 
 
+def test_a_first_morning_reads_showings_by_their_readers_although_nothing_is_known_of_the_table(
+    postgres_engine: Engine,
+):
+    asked: list[tuple[str, dict[str, object]]] = []
+    with db.writing(postgres_engine) as session:
+        session.connection().exec_driver_sql("ANALYZE shown")  # it says: empty
+        rows = [(reader, paper, 1) for reader in range(2_000) for paper in range(8)]
+        assert showings.put_new(session, rows, shown_on=date(2026, 11, 20))
+        event.listen(
+            postgres_engine, "before_cursor_execute", lambda *given: asked.append((given[2], given[3]))
+        )
+        assert len(showings.of(session, range(1_000), since_id=1)) == 7_000
+        question, values = asked[-1]
+        plan = session.connection().exec_driver_sql(f"EXPLAIN {question}", values).scalars().all()
+
+    assert any("Index" in step and "pk_shown" in step for step in plan), plan
+
+
 def test_the_next_due_are_found_without_sorting_all_of_them(sqlite_engine: Engine):
     asked: list[tuple[str, tuple[object, ...]]] = []
     event.listen(sqlite_engine, "before_cursor_execute", lambda *given: asked.append((given[2], given[3])))

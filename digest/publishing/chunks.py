@@ -141,7 +141,7 @@ def put_showings(session: Session, decisions: Iterable[Decision], written: Mappi
         rows = by_day[one.edition.day]
         for section in one.digest.sections:
             rows += [(subscriber_id, paper_id, delivery_id) for paper_id in section.papers]
-    return all(showings.put(session, some, shown_on=day) == len(some) for day, some in by_day.items())
+    return all(showings.put_new(session, some, shown_on=day) for day, some in by_day.items())
 
 
 def put_missed(session: Session, slots: Iterable[tuple[Reader, Slot]], now: datetime) -> int:

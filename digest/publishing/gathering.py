@@ -67,7 +67,7 @@ def readers(session: Session, *, after_id: int, limit: int, now: datetime) -> Se
     due = is_due(now, db.Unindexed(SUBSCRIBER.state))
     wanted = select(*COLUMNS).where(due, Subscriber.id > after_id).order_by(Subscriber.id)
     found = session.connection().execute(wanted.limit(limit).with_for_update(key_share=True))
-    return [Reader._make(row) for row in found]
+    return list(map(Reader._make, found.all()))
 
 
 def gather(session: Session, desk: Desk, found: Sequence[Reader], now: datetime) -> Gathered:
@@ -88,7 +88,7 @@ def topics_of(session: Session, ids: Sequence[int]) -> Mapping[int, Sequence[Top
     """Return the topics of each of these subscribers, in their order."""
     topics: dict[int, list[Topic]] = defaultdict(list)
     meant = meanings(session)
-    for subscriber_id, name, number in session.connection().execute(HOLDING, {"ids": ids}):
+    for subscriber_id, name, number in session.connection().execute(HOLDING, {"ids": ids}).all():
         topics[subscriber_id].append((name, meant.get(number, number)))
     return topics
 
