@@ -7,68 +7,26 @@ makes them one: the elder stays, the other points to it for ever, and nobody is 
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from json.encoder import encode_basestring_ascii
 from typing import Any, cast
 
-from sqlalchemy import JSON, Connection, Table, bindparam, select, text, update
+from sqlalchemy import Connection, Table, bindparam, select, text, update
 from sqlalchemy.orm import Session
 
 from digest import db
 from digest.catalog.changing import changes, is_journal, is_publication
 from digest.catalog.enriching import Row, enriched, row_of
+from digest.catalog.keys import TITLE, Key, keys_of, title_alias
 from digest.catalog.merging import repoint
+from digest.catalog.storing import insert, take_ids
 from digest.model import Alias, Appearance, ChangeKind, ChangeRow, DumpRow, PaperRow, SignalRow
-from digest.papers import STRENGTH, Record, fold, title_key
+from digest.papers import Record
 
 PAPER, ALIAS = cast(Table, PaperRow.__table__), cast(Table, Alias.__table__)
 APPEARANCE, SIGNAL = cast(Table, Appearance.__table__), cast(Table, SignalRow.__table__)
 
-TITLE = "title"  #: the alias scheme of strict title keys
-LONGEST_KEY = 400
 LOCK = 0xD16E57  #: one writer of the catalog at a time: the advisory lock's number
-
-#: Titles that many papers bear; they say nothing about which paper it is.
-GENERIC = frozenset(
-    [
-        "abstract",
-        "author correction",
-        "book review",
-        "comment",
-        "commentary",
-        "conclusion",
-        "contents",
-        "correction",
-        "corrections",
-        "corrigendum",
-        "discussion",
-        "editorial",
-        "errata",
-        "erratum",
-        "foreword",
-        "highlights",
-        "in memoriam",
-        "introduction",
-        "letter to the editor",
-        "news",
-        "notes",
-        "obituary",
-        "preface",
-        "publisher correction",
-        "reply",
-        "response",
-        "retraction",
-        "review",
-        "reviews",
-        "summary",
-        "title",
-        "untitled",
-    ]
-)
-
-Key = tuple[str, str]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -109,34 +67,6 @@ def one_at_a_time(session: Session) -> None:
     """Wait until no other transaction writes papers: on SQLite the transaction itself sees to it."""
     if session.get_bind().dialect.name == "postgresql":
         session.execute(text("SELECT pg_advisory_xact_lock(:lock)"), {"lock": LOCK})
-
-
-def keys_of(record: Record) -> list[Key]:
-    """Return the ids of a record, the strongest first."""
-    keys = list(record.ids.items())
-    return sorted(keys, key=lambda item: strength(item[0])) if len(keys) > 1 else keys
-
-
-def strength(scheme: str) -> int:
-    """Return how much an id of this scheme decides; less is stronger."""
-    return STRENGTH.index(scheme) if scheme in STRENGTH else len(STRENGTH)
-
-
-def title_alias(record: Record) -> Key | None:
-    """Return the strict title key as an alias; None for a title that tells nothing."""
-    key = title_key(record.title)
-    if key in GENERIC:
-        if record.ids or not record.abstract:
-            return None
-        key = f"{key} {hashed(fold(record.abstract))}"
-    if len(key) > LONGEST_KEY:
-        key = f"{key[:LONGEST_KEY]} {hashed(key)}"
-    return (TITLE, key) if key else None
-
-
-def hashed(value: str) -> str:
-    """Return a short fingerprint of `value`."""
-    return hashlib.sha256(value.encode()).hexdigest()[:16]
 
 
 @dataclass(slots=True)
@@ -319,11 +249,12 @@ class Batch:
         """Write everything decided: new rows, changed rows, merges, aliases, appearances, signals."""
         fresh = [paper for paper in self.papers.values() if paper.id < 0]
         ids = dict(zip((paper.id for paper in fresh), take_ids(self.connection, len(fresh)), strict=True))
-        self.insert(PAPER, [{"id": ids[paper.id], **paper.row} for paper in fresh])
+        insert(self.connection, PAPER, [{"id": ids[paper.id], **paper.row} for paper in fresh])
         self.update([paper for paper in self.papers.values() if paper.id > 0 and paper.is_changed])
         for younger, elder in self.merged.items():
             repoint(self.session, younger, self.survivor(elder))
-        self.insert(
+        insert(
+            self.connection,
             ALIAS,
             [
                 {"scheme": scheme, "value": value, "paper_id": ids.get(paper, paper)}
@@ -340,13 +271,6 @@ class Batch:
             paper = self.merged[paper]
         return paper
 
-    def insert(self, table: Table, rows: list[Row]) -> None:
-        """Insert rows, if there are any."""
-        if rows and self.connection.dialect.name == "postgresql":
-            copy(self.connection, table, rows)
-        elif rows:
-            insert_plainly(self.connection, table, rows)
-
     def update(self, papers: Sequence[Known]) -> None:
         """Update the rows that became richer."""
         if papers:
@@ -355,7 +279,8 @@ class Batch:
 
     def write_appearances(self, ids: dict[int, int]) -> None:
         """Remember where the papers stood in the dump."""
-        self.insert(
+        insert(
+            self.connection,
             APPEARANCE,
             [
                 {"dump_id": self.dump.id, "paper_id": ids.get(paper, paper), "position": place, "line": line}
@@ -412,51 +337,3 @@ class Batch:
 def seniority(paper: Known) -> tuple[bool, Any, int]:
     """Return what orders papers by age: those stored, by when they were first seen, then the others."""
     return paper.id < 0, paper.row["first_seen_at"], abs(paper.id)
-
-
-def take_ids(connection: Connection, count: int) -> list[int]:
-    """Return that many ids that no paper has or had."""
-    if not count:
-        return []
-    if connection.dialect.name == "postgresql":
-        query = text("SELECT nextval(pg_get_serial_sequence('paper', 'id')) FROM generate_series(1, :count)")
-        return sorted(connection.scalars(query, {"count": count}))
-    last = connection.scalar(text("SELECT seq FROM sqlite_sequence WHERE name = 'paper'")) or 0
-    return list(range(last + 1, last + 1 + count))
-
-
-def copy(connection: Connection, table: Table, rows: Sequence[Row]) -> None:
-    """Insert rows into PostgreSQL with COPY, which takes half as long as INSERT does here."""
-    columns = [table.c[name] for name in rows[0]]
-    names = ", ".join(f'"{column.name}"' for column in columns)
-    lists = [[row[column.name] for row in rows] for column in columns]
-    for place, column in enumerate(columns):
-        if isinstance(column.type, JSON):
-            lists[place] = list(map(as_json, lists[place]))
-    cursor: Any = connection.connection.cursor()
-    with cursor, cursor.copy(f'COPY "{table.name}" ({names}) FROM STDIN') as stream:
-        for values in zip(*lists, strict=True):
-            stream.write_row(values)
-
-
-def insert_plainly(connection: Connection, table: Table, rows: Sequence[Row]) -> None:
-    """Insert rows into SQLite by position: half of an INSERT's time went into naming each row's values."""
-    columns = [table.c[name] for name in rows[0]]
-    names = ", ".join(f'"{column.name}"' for column in columns)
-    places = ", ".join("?" * len(columns))
-    dialect = connection.dialect
-    lists = [[row[column.name] for row in rows] for column in columns]
-    for place, column in enumerate(columns):
-        written = column.type.dialect_impl(dialect).bind_processor(dialect)
-        if isinstance(column.type, JSON):
-            lists[place] = list(map(as_json, lists[place]))
-        elif written is not None:  # of a moment or a day that all share, once
-            known = {value: written(value) for value in set(lists[place])}
-            lists[place] = [known[value] for value in lists[place]]
-    values = list(zip(*lists, strict=True))
-    connection.exec_driver_sql(f'INSERT INTO "{table.name}" ({names}) VALUES ({places})', values)  # noqa: S608
-
-
-def as_json(texts: Sequence[str]) -> str:
-    """Return a list of texts as `json.dumps` writes it, in a quarter of its time."""
-    return f"[{', '.join(map(encode_basestring_ascii, texts))}]"
