@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import lru_cache
-from operator import itemgetter
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 from digest.papers import Paper
 from digest.topics import about, names, phrases, rows, text, tree
 from digest.topics.index import FIELDS, Index, fields_of, texts_of
 from digest.topics.language import Filter
-from digest.topics.postings import Forms, Postings
+from digest.topics.postings import Postings
 from digest.topics.tree import (
     About,
     And,
@@ -30,7 +29,9 @@ from digest.topics.tree import (
 )
 
 MOST_TOLD = 4  #: words of a description that a reason names
-_ORDER = {field: place for place, field in enumerate(FIELDS)}
+#: Words found: the place of their field, where they begin, and where they end, negated. Sorted, marks
+#: stand in reading order, and of those that begin together the longest is first.
+Mark: TypeAlias = tuple[int, int, int]
 
 
 class Word(NamedTuple):
@@ -53,20 +54,20 @@ class Explanation(NamedTuple):
 
 def explain(filter_: Filter, paper: Paper) -> Explanation:
     """Return why `paper` belongs to a filter, or what keeps it out."""
-    reading = _Reading(_page(_Same(paper)))
-    if not reading.holds(filter_.tree):
-        failed = tuple(reading.failures(filter_.tree))
-        return Explanation(matched=False, why=(), words=(), failed=failed)
-    lines: list[tuple[int, str]] = []
-    marked: list[Word] = []
-    for leaf in _parts(filter_.tree):
-        if reading.holds(leaf):
-            words = reading.words(leaf)
-            lines.append((_strength(words), reading.reason(leaf, words)))
-            marked += words
-    lines.sort(key=itemgetter(0))
-    why = tuple(dict.fromkeys([line for _, line in lines]))
-    return Explanation(matched=True, why=why, words=_outermost(marked), failed=())
+    page = _page(_Same(paper))
+    found: list[tuple[Leaf, list[Mark]]] = []
+    if not page.finds(filter_.tree, found):
+        return Explanation(matched=False, why=(), words=(), failed=tuple(page.failures(filter_.tree)))
+    found.sort(key=_strength)
+    why = dict.fromkeys([page.reason(leaf, marks) for leaf, marks in found])
+    words = page.words([mark for _, marks in found for mark in marks])
+    return Explanation(matched=True, why=tuple(why), words=words, failed=())
+
+
+def _strength(found: tuple[Leaf, list[Mark]]) -> int:
+    """Return how early a reason is told: words in the title, in the abstract, and then all else."""
+    marks = found[1]
+    return marks[0][0] if marks else len(FIELDS)
 
 
 def _parts(node: Node) -> Iterator[Leaf]:
@@ -77,123 +78,135 @@ def _parts(node: Node) -> Iterator[Leaf]:
             yield leaf
 
 
-def _strength(words: list[Word]) -> int:
-    """Return how early a reason is told: words in the title, in the abstract, and then all else."""
-    return min([_ORDER[word.field] for word in words], default=len(FIELDS))
-
-
-def _outermost(words: list[Word]) -> tuple[Word, ...]:
-    """Return `words` in reading order, without those that stand inside or across another."""
-    if len(words) < 2:
-        return tuple(words)
-    kept: list[Word] = []
-    for word in sorted(words, key=lambda word: (_ORDER[word.field], word.start, -word.end)):
-        if not kept or kept[-1].field != word.field or word.start >= kept[-1].end:
-            kept.append(word)
-    return tuple(kept)
-
-
 class _Page:
-    """One paper, as a batch of its own: the same code answers, so the answer is the same."""
+    """One paper, as a batch of its own: the same code answers, so the answer is the same.
+
+    What a clause found is found once, whichever filters have it.
+    """
 
     def __init__(self, paper: Paper):
         self.paper = paper
         self.texts = texts_of(paper)
-        self.rows = {place: text.read(written) for place, written in enumerate(self.texts) if written}
-        self.postings = Postings(rows.of_read(self.rows.items()))
+        read = {place: text.read(written) for place, written in enumerate(self.texts) if written}
+        row = rows.of_read(read.items())
+        self.spans = row.spans
+        self.place_at = row.document_at
+        #: Where each word of the row begins and ends in its text.
+        self.starts, self.ends = [0], [0]
+        for words in read.values():
+            self.starts += *words.starts, 0
+            self.ends += *words.ends, 0
+        self.folded = {place: words.folded for place, words in read.items()}
+        self.postings = Postings(row)
         self.index = Index((paper,), self.postings)
+        self._found: dict[str, list[Mark]] = {}
 
-
-class _Reading:
-    """A page as one filter reads it: what a clause found there is found once."""
-
-    def __init__(self, page: _Page):
-        self.page = page
-        self._found: dict[str, list[Word]] = {}
+    def finds(self, node: Node, found: list[tuple[Leaf, list[Mark]]]) -> bool:
+        """Return whether the paper is what `node` asks for; put what speaks for it into `found`."""
+        if isinstance(node, And):
+            return all([self.finds(child, found) for child in node.children])  # noqa: C419 - each has its say
+        if isinstance(node, Or):
+            return any([self.finds(child, found) for child in node.children])  # noqa: C419
+        if isinstance(node, Anywhere):
+            return any([self.finds(part, found) for part in node.parts])  # noqa: C419
+        if isinstance(node, Not):
+            return not self.holds(node.child)
+        marks = self.marks(node)
+        if not (marks if isinstance(node, Text) else self.index.leaf(node)):
+            return False
+        found.append((node, marks))
+        return True
 
     def holds(self, node: Node) -> bool:
         """Return whether the paper is what `node` asks for."""
-        if isinstance(node, Text):
-            return bool(self.words(node))
-        if isinstance(node, Not):
-            return not self.holds(node.child)
-        if isinstance(node, And):
-            return all(map(self.holds, node.children))
-        if isinstance(node, Or):
-            return any(map(self.holds, node.children))
-        return bool(self.page.index.leaf(node))
+        return self.finds(node, [])
 
-    def words(self, leaf: Leaf) -> list[Word]:
+    def marks(self, leaf: Leaf) -> list[Mark]:
         """Return the words of the paper that a clause found."""
-        if isinstance(leaf, About):
-            return [self._word(place, at, at) for place in (0, 1) for at in self._telling(leaf, place)]
-        if not isinstance(leaf, Text):
-            return []
         found = self._found.get(leaf.canonical)
         if found is None:
             found = self._found[leaf.canonical] = self._look_up(leaf)
         return found
 
-    def _telling(self, leaf: About, place: int) -> list[int]:
-        """Return the parts of a text that share a root with a description and say something."""
-        if place not in self.page.rows:
-            return []
-        wanted = {root for root in leaf.roots if about.weight_of((root,)) == 1}
-        folded = self.page.rows[place].folded
-        return [at for at, word in enumerate(folded) if about.root(text.stem(word)) in wanted]
+    def _look_up(self, leaf: Leaf) -> list[Mark]:
+        if isinstance(leaf, Text):
+            return self._near(leaf, leaf.near) if leaf.near is not None else self._in_a_row(leaf)
+        return self._telling(leaf) if isinstance(leaf, About) else []
 
-    def _look_up(self, leaf: Text) -> list[Word]:
-        """Return every stretch of a text where a clause holds."""
-        postings, there = self.page.postings, self.page.rows
-        known = [postings.known[leaf.exact][token] for token in leaf.tokens]
-        forms = [one.forms for one in known]
-        if leaf.near is not None:
-            places = [place for place in fields_of(leaf) if place in there]
-            return [word for place in places for word in self._near(place, forms, leaf.near)]
-        ways = [(leaf.gaps, forms)] if all(forms) else []
-        if leaf.closed or any(one.halves for one in known):
-            ways += self.page.index.spellings(leaf, forms)
+    def _telling(self, leaf: About) -> list[Mark]:
+        """Return the words of title and abstract that share a root with a description and say something."""
+        wanted = {root for root in leaf.roots if about.weight_of((root,)) == 1}
         return [
-            self._word(place, at, at + len(words) - 1)
-            for place in fields_of(leaf)
-            if place in there
-            for gaps, words in ways
-            for at in postings.places(place, words, gaps)
+            self._mark(at, 1)
+            for place in (0, 1)
+            if place in self.spans
+            for at, word in enumerate(self.folded[place], self.spans[place][0])
+            if about.root(text.stem(word)) in wanted
         ]
 
-    def _near(self, place: int, forms: list[Forms], near: int) -> Iterator[Word]:
-        """Yield the first stretch of a text with all of `forms`, where there is one."""
-        window = phrases.near_window(self.page.postings.all_places(place, forms), len(forms) + near)
-        if window:
-            yield self._word(place, *window)
+    def _in_a_row(self, leaf: Text) -> list[Mark]:
+        """Return every stretch of a text where the words of a clause stand in turn."""
+        forms, in_two = [], False
+        for token in leaf.tokens:
+            words, halves = self.postings.known[leaf.exact][token]
+            forms.append(words)
+            in_two = in_two or bool(halves)
+        ways = [(leaf.gaps, forms)] if all(forms) else []
+        if in_two or leaf.closed:
+            ways += self.index.spellings(leaf, forms)
+        return [
+            self._mark(at, len(words))
+            for place in (fields_of(leaf) if ways else ())
+            if place in self.spans
+            for gaps, words in ways
+            for at in self.postings.places(place, words, gaps)
+        ]
 
-    def _word(self, place: int, first: int, last: int) -> Word:
-        row = self.page.rows[place]
-        start, end = row.starts[first], row.ends[last]
-        return Word(FIELDS[place], start, end, self.page.texts[place][start:end])
+    def _near(self, leaf: Text, near: int) -> list[Mark]:
+        """Return the first stretch of each text with all words of a clause, where there is one."""
+        forms, found = self.index.forms(leaf), []
+        for place in fields_of(leaf):
+            if place in self.spans:
+                window = phrases.near_window(self.postings.all_places(place, forms), len(forms) + near)
+                if window:
+                    found.append(self._mark(self.spans[place][0] + window[0], window[1] - window[0] + 1))
+        return found
 
-    def reason(self, leaf: Leaf, words: list[Word]) -> str:
+    def _mark(self, at: int, count: int) -> Mark:
+        return self.place_at[at], self.starts[at], -self.ends[at + count - 1]
+
+    def words(self, marks: list[Mark]) -> tuple[Word, ...]:
+        """Return marked words in reading order, without those that stand inside or across another."""
+        words: list[Word] = []
+        last, behind = -1, 0
+        for place, start, end in sorted(marks):
+            if place != last or start >= behind:
+                last, behind = place, -end
+                words.append(Word(FIELDS[place], start, behind, self.texts[place][start:behind]))
+        return tuple(words)
+
+    def reason(self, leaf: Leaf, marks: list[Mark]) -> str:
         """Return in a few words what a clause found in the paper."""
         if isinstance(leaf, About):
-            found = dict.fromkeys(word.text.lower() for word in words)
+            found = dict.fromkeys([self.texts[place][start:-end].lower() for place, start, end in marks])
             return f"about {', '.join([*found][:MOST_TOLD]) or leaf.canonical}"
-        if words:
-            fields = dict.fromkeys(word.field for word in words)
+        if marks:
+            fields = [FIELDS[place] for place in dict.fromkeys([mark[0] for mark in marks])]
             return f"{_shown(leaf)} in the {' and '.join(fields)}"
         if isinstance(leaf, Person):
             return f"by {self._author(leaf)}"
         if isinstance(leaf, Category):
             return f"in {leaf.canonical.partition(':')[2]}"
         if isinstance(leaf, Published):
-            return f"published {self.page.paper.published}"
+            return f"published {self.paper.published}"
         if isinstance(leaf, Signal):
-            return f"{self.page.paper.signals[leaf.name]:g} {leaf.name}"
+            return f"{self.paper.signals[leaf.name]:g} {leaf.name}"
         if isinstance(leaf, State):
             return f"announced as {leaf.value}"
         return f"from {leaf.value}" if isinstance(leaf, Source) else leaf.canonical
 
     def _author(self, leaf: Person) -> str:
-        authors = self.page.paper.authors[:1] if leaf.first else self.page.paper.authors
+        authors = self.paper.authors[:1] if leaf.first else self.paper.authors
         return next(
             author
             for author in authors
@@ -215,7 +228,7 @@ class _Reading:
         elif isinstance(node, Or):
             yield f"none of {', '.join(_shown(child) for child in node.children)}"
         elif isinstance(node, Not):
-            found = [self.reason(leaf, self.words(leaf)) for leaf in _parts(node.child) if self.holds(leaf)]
+            found = [self.reason(leaf, self.marks(leaf)) for leaf in _parts(node.child) if self.holds(leaf)]
             yield f"excluded: {', '.join(found) or node.child.canonical}"
         elif isinstance(node, About):
             yield f"too little about {' '.join(node.words)}"

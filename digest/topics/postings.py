@@ -46,7 +46,7 @@ class Postings:
         self.words = rows.words
         self.glue = rows.glue
         self.row, self.typed = rows.folded + MARGIN, rows.typed + MARGIN
-        self._spans = rows.spans
+        self.spans = rows.spans
         self._size = max(rows.spans, default=0) + 1
         self._document_at = rows.document_at
         self._folded_of = rows.folded_of
@@ -75,7 +75,7 @@ class Postings:
     def _listed(self) -> Sequence[Sequence[int]]:
         """The documents of every word; of a folded one, also those that have it as typed."""
         listed: list[list[int]] = [[] for _ in self.words]
-        for document, (start, end) in self._spans.items():
+        for document, (start, end) in self.spans.items():
             for word in map(ord, set(self.typed[start:end])):
                 listed[word].append(document)
         for word, folded in self._folded_of.items():
@@ -212,7 +212,7 @@ class Postings:
 
     def _searched(self, forms: Sequence[Forms]) -> list[int]:
         """Return where words stand in turn, by a search for all or for the rarest of them."""
-        self._look(len(self._spans) // 4)
+        self._look(len(self.spans) // 4)
         spelled = self._spelled(forms)
         if spelled:
             return _found(*spelled)
@@ -238,7 +238,7 @@ class Postings:
 
     def _price(self, words: Forms) -> int:
         """Return about how much must be looked at to find every place of `words`."""
-        return len(words) * len(self._spans) + sum(map(len, map(self._listed.__getitem__, words)))
+        return len(words) * len(self.spans) + sum(map(len, map(self._listed.__getitem__, words)))
 
     def _scanned(self, forms: Sequence[Forms]) -> list[int]:
         """Return where words stand in turn, by a look at every document that has all of them."""
@@ -246,20 +246,20 @@ class Postings:
         for words in forms:
             documents &= self.having(words)
         self._look(documents.bit_count())
-        places = chain.from_iterable(range(*self._spans[document]) for document in sets.members(documents))
+        places = chain.from_iterable(range(*self.spans[document]) for document in sets.members(documents))
         return self._where_all(places, forms)
 
     def _look(self, documents: int) -> None:
         """Count what is looked at: a table of pairs is worth its price if phrases are asked for often."""
         self._looks += documents
-        if self._looks > PATIENCE * len(self._spans) and self._table is None:
+        if self._looks > PATIENCE * len(self.spans) and self._table is None:
             self._table = self._new_table()
 
     def places(self, document: int, forms: Sequence[Forms], gaps: str) -> list[int]:
-        """Return where in a document words of `forms` stand in turn, glued as `gaps` ask."""
+        """Return where in the rows words of `forms` stand in turn in a document, glued as `gaps` ask."""
         if not all(forms):
             return []
-        start, end = self._spans[document]
+        start, end = self.spans[document]
         spelled = self._spelled(forms)
         if spelled:
             found = _found(*spelled, start, end)
@@ -268,7 +268,7 @@ class Postings:
             found = self._where_all(found, forms, known=(0,)) if len(forms) > 1 else found
         if "-" in gaps or "=" in gaps:
             found = [place for place in found if phrases.glue_fits(gaps, self.glue, place)]
-        return [place - start for place in found]
+        return found
 
     def _places_of(self, word: int, start: int, end: int) -> list[int]:
         return _found(self.typed if word in self._folded_of else self.row, chr(word), start, end)
@@ -283,13 +283,13 @@ class Postings:
 
     def count(self, document: int, words: Forms) -> int:
         """Return how often any of `words` stands in a document."""
-        start, end = self._spans.get(document, (0, 0))
+        start, end = self.spans.get(document, (0, 0))
         typed, as_typed = self.typed, self._folded_of
         return sum([(typed if word in as_typed else self.row).count(chr(word), start, end) for word in words])
 
     def length(self, document: int) -> int:
         """Return how many words a document has."""
-        start, end = self._spans.get(document, (0, 0))
+        start, end = self.spans.get(document, (0, 0))
         return end - start
 
     def together(self, forms: Sequence[Forms], between: int) -> int:
@@ -306,7 +306,7 @@ class Postings:
 
     def all_places(self, document: int, forms: Sequence[Forms]) -> list[list[int]]:
         """Return where in a document each of `forms` stands, in order."""
-        start, end = self._spans[document]
+        start, end = self.spans[document]
         return [
             sorted(at - start for word in words for at in self._places_of(word, start, end))
             for words in forms

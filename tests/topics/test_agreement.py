@@ -89,8 +89,11 @@ def stretches(index, document, leaf):
         window = near_window(postings.all_places(document, forms), len(forms) + leaf.near)
         return {window} - {None}
     ways = [(leaf.gaps, forms), *index.spellings(leaf, forms)]
+    start = postings.spans[document][0] if document in postings.spans else 0
     return {
-        (at, at + len(words) - 1) for gaps, words in ways for at in postings.places(document, words, gaps)
+        (at - start, at - start + len(words) - 1)
+        for gaps, words in ways
+        for at in postings.places(document, words, gaps)
     }
 
 
