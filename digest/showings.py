@@ -77,8 +77,8 @@ def tell(session: Session, told: Sequence[Mapping[str, Any]]) -> int:
         return 0
     connection = session.connection()
     if connection.dialect.name == "postgresql":
-        new = db.insert_arrays(TOLD, told).on_conflict_do_nothing().returning(TOLD.c.paper_id)
-        return len(connection.execute(new).all())
+        key = ("subscriber_id", "paper_id", "kind")
+        return len(db.insert_arrays(connection, TOLD, told, key=key, returning=("paper_id",)))
     return connection.execute(db.upsert(session, Told).on_conflict_do_nothing(), list(told)).rowcount
 
 

@@ -11,7 +11,7 @@ from sqlalchemy.exc import OperationalError, StatementError
 
 from digest import db
 from digest.errors import Misfit, Unreachable
-from digest.model import Alias, FilterRow, Heartbeat
+from digest.model import Alias, FilterRow, Heartbeat, Stop
 from tests.conftest import connected
 from tests.servers import free_port
 
@@ -60,6 +60,37 @@ def test_many_rows_are_changed_each_to_values_of_its_own(engine: Engine, now: da
         found = session.execute(select(FilterRow.id, FilterRow.canonical).order_by(FilterRow.id)).all()
 
     assert found == [(1, "one"), (2, "robot2"), (3, "three")]
+
+
+def test_many_rows_keep_their_texts_and_gaps_as_they_are(engine: Engine, now: datetime) -> None:
+    texts = ['{"a":[1,2]},NULL\\', "", "two\nlines and a 'quote'", "größer ≥ 0"]
+    elsewhere = now.astimezone(OSLO)
+    with db.writing(engine) as session:
+        session.add_all([Stop(id=n, covers=f"c{n}", since=now, said="") for n in range(4)])
+        session.flush()
+        rows = [
+            {"id": n, "said": said, "lifted_at": elsewhere if n % 2 else None} for n, said in enumerate(texts)
+        ]
+        db.change_many(session, Stop, rows)
+        session.commit()
+
+    with db.reading(engine) as session:
+        found = session.execute(select(Stop.said, Stop.lifted_at).order_by(Stop.id)).all()
+    assert found == [(texts[0], None), (texts[1], now), (texts[2], None), (texts[3], now)]
+
+
+def test_postgresql_is_sent_no_text_that_would_run_into_the_next_one(postgres_engine: Engine) -> None:
+    rows = [{"id": 1, "canonical": "one\x1ftwo"}, {"id": 2, "canonical": "three"}]
+
+    with db.writing(postgres_engine) as session, pytest.raises(ValueError, match="neighbours"):
+        db.change_many(session, FilterRow, rows)
+
+
+def test_a_moment_without_an_offset_is_refused_among_many(engine: Engine, now: datetime) -> None:
+    rows = [{"id": 1, "since": now}, {"id": 2, "since": datetime(2026, 11, 20, 9, 0)}]  # noqa: DTZ001
+
+    with db.writing(engine) as session, pytest.raises(ValueError, match="needs an offset"):
+        db.change_many(session, Stop, rows)
 
 
 def test_many_values_are_looked_up_through_the_index(sqlite_engine: Engine) -> None:

@@ -613,7 +613,7 @@ def test_a_press_is_kept_while_a_delivery_needs_it(newsroom: Newsroom):
 
     with db.writing(newsroom.engine) as session:
         assert presses.prune(session, before=at("25T00:00")) == 0
-        session.execute(update(Delivery).values(state=DeliveryState.SENT))
+        session.execute(update(Delivery).values(state=DeliveryState.SENT, settled_at=at("20T09:00")))
         assert presses.prune(session, before=at("25T00:00")) == 1
 
 
