@@ -8,9 +8,11 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
+from math import inf
 from time import monotonic
 
 from sqlalchemy import select
+from sqlalchemy.exc import DBAPIError
 from sqlalchemy.orm import Session
 
 from digest import bounces, db, failpoints, garbage, outbox, presses
@@ -258,7 +260,8 @@ class Run:
             elif each:
                 going[delivery.id] = each
         self.hold(going, lease, now)
-        ours = outbox.intend(self.session, [each.intent for each in going.values()], lease=lease, now=now)
+        until = outbox.renewed(window[0].leased_until, now)
+        ours = outbox.intend(self.session, [each.intent for each in going.values()], lease=lease, until=until)
         failpoints.reach("intending")
         self.session.commit()
         self.unsure = None
@@ -331,9 +334,13 @@ class Run:
             log.warning("%d letters were accepted after their lease was over", late)
 
     def insist(self, keep: Callable[[], None], *, what: str) -> None:
-        """Do what a lost database must not undo, for three quarters of the lease: a task is ended before it is over."""
-        until = self.leased_at + 0.75 * outbox.LEASE.total_seconds()
-        insisting.insist(self.session, keep, what=what, until=until, is_stopping=self.is_stopping)
+        """Do what a lost database must not undo, however long it takes, for three quarters of the lease."""
+        until = self.leased_at + 0.75 * outbox.LEASE.total_seconds()  # before a task is ended for its length
+        try:
+            insisting.insist(self.session, keep, what=what, until=until, is_stopping=self.is_stopping)
+        except DBAPIError:
+            self.leased_at = -inf  # nothing else need wait for it
+            raise
 
 
 def filters_named(delivery: Claimed) -> list[int]:

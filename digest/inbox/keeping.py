@@ -7,6 +7,7 @@ from datetime import datetime, timedelta
 from sqlalchemy import delete, select
 from sqlalchemy.orm import Session
 
+from digest import failpoints
 from digest.errors import NotFound
 from digest.model import MailIn, MailState
 
@@ -27,6 +28,7 @@ def keep(session: Session, *, sender: str, recipients: list[str], content: bytes
     ]
     session.add_all(rows)
     session.commit()
+    failpoints.reach("mail-kept")
     return [row.id for row in rows]
 
 

@@ -12,7 +12,7 @@ from sqlalchemy import func, select
 from sqlalchemy.exc import DBAPIError
 from sqlalchemy.orm import Session
 
-from digest import bounces, links, subscriptions
+from digest import bounces, failpoints, links, subscriptions
 from digest.bounces import Complaint, Failure, Nothing, Told
 from digest.bounces.reading import is_automatic
 from digest.inbox import notices
@@ -76,7 +76,9 @@ def look(session: Session, *, site: Site, number: int, now: datetime) -> str:
     try:
         outcome = done(session, site, row, now)
         session.delete(row)
+        failpoints.reach("mail-understood")
         session.commit()
+        failpoints.reach("mail-let-go")
     except DBAPIError:  # not the mail's fault: it stays as it is, and the next tick looks again
         raise
     except NotUnderstood as error:

@@ -15,7 +15,7 @@ from pathlib import Path
 from sqlalchemy import delete, func, insert, select
 from sqlalchemy.orm import Session
 
-from digest import catalog, dumps, garbage
+from digest import catalog, dumps, failpoints, garbage
 from digest.catalog import Tally, one_at_a_time
 from digest.dumps import Header, Problem
 from digest.errors import Unreadable
@@ -75,7 +75,9 @@ def load(
     if dry_run:
         session.rollback()
         return replace(loaded, id=None)
+    failpoints.reach("dump-stored")
     session.commit()
+    failpoints.reach("dump-kept")
     return loaded
 
 
@@ -168,6 +170,7 @@ def store(
         with garbage.held_off():  # a batch makes tens of thousands of values, and hardly a cycle
             batch = list(islice(records, BATCH))
             tally += catalog.add(session, batch, dump=row)
+        failpoints.reach("records-stored")
         is_done = len(batch) < BATCH
         read += len(batch)
         if progress is not None:

@@ -16,7 +16,7 @@ from typing import Any
 
 from sqlalchemy.orm import Session
 
-from digest import db, garbage, outbox, showings
+from digest import db, failpoints, garbage, outbox, showings
 from digest.composition import Digest
 from digest.editions import Edition
 from digest.links import Site
@@ -62,7 +62,9 @@ def publish_chunk(
                 return Published(), None
             published = apply(session, desk, gathered, site=site, now=now)
             if published is not None:
+                failpoints.reach("chunk-written")
                 session.commit()
+                failpoints.reach("chunk-published")
                 return published, gathered.readers[-1].id
             session.rollback()  # a letter showed one of them a paper meanwhile: look again
 
@@ -82,6 +84,7 @@ def apply(session: Session, desk: Desk, gathered: Gathered, *, site: Site, now: 
         [row_of(one, desk.press, now) for one in decided],
         same={"key_id": site.signing_key_id, "dated_at": now, "covers_to": now},
     )
+    failpoints.reach("digests-written")
     new = [one for one in decided if one.reader.id in written]
     if not put_showings(session, new, written):
         return None

@@ -11,7 +11,8 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
 from pathlib import Path
 
 from sqlalchemy import create_engine, func, make_url, select
@@ -19,10 +20,10 @@ from sqlalchemy import create_engine, func, make_url, select
 from digest import db
 from digest.model import Delivery
 from tests import servers
-from tests.chaos import broker, nights
+from tests.chaos import broker, errands, nights
 from tests.chaos.worker import LEASE
-from tests.chaos.world import Exhaustive, Plan, World, storm, world
-from tests.faulty import Fault
+from tests.chaos.world import NURSERY, Exhaustive, Plan, Unruly, World, storm, subscribe, world
+from tests.faulty import Fault, faulty_server
 
 FAILPOINTS = ("claimed", "written", "intending", "intended", "answered", "settling", "settled")
 PAST_A_LEASE = LEASE.total_seconds() + 0.5
@@ -132,6 +133,29 @@ def misunderstand_time(made: World, _ground: Ground, _seed: int, seconds: float)
     time.sleep(min(seconds, 4.5))
     made.drain(steps=[(0, 2 * HOUR)])  # what waits for a clock that was ahead
     return "3 clocks, 4 steps of an hour"
+
+
+def die_on_errands(ground: Ground, _seed: int, _seconds: float) -> Result:
+    """Let a process die at every failpoint of intake, publishing and the inbound door, and another go on."""
+    readers, hit = 12, 0
+    with faulty_server() as mail:
+        made = World(engine=db.connect(ground.url), server=mail, plan=Unruly(random.Random(0), 0), window=5)
+        now = datetime.now(UTC)
+        with db.writing(made.engine) as session:
+            for number in range(readers):
+                subscribe(session, number, now)
+            session.commit()
+        for failpoint in (*errands.FAILPOINTS, ""):
+            errand = errands.Errand(database=ground.url, failpoint=failpoint)
+            process = NURSERY.Process(target=errands.run, args=(errand,), daemon=True)
+            process.start()
+            made.workers.append(process)
+            hit += made.ends(process) == -signal.SIGKILL
+        made.drain()
+        result = judged(made, f"{hit} of {len(errands.FAILPOINTS)} instants hit")
+        wrong = errands.faults(made.engine, readers=readers, mails=2)  # the yes to the first was not heard
+        made.engine.dispose()
+    return replace(result, broken=[*result.broken, *wrong])
 
 
 # ── the mail server ─────────────────────────────────────────────────────────────────────────────
@@ -260,6 +284,11 @@ CASES = (
     Case(
         says=f"kill -9 at each of {len(FAILPOINTS)} named instants",
         run=in_world(die_everywhere, rate=0),
+        short=BOTH,
+    ),
+    Case(
+        says=f"kill -9 at each of {len(errands.FAILPOINTS)} more, from a dump to a digest, and in mail that comes back",
+        run=die_on_errands,
         short=BOTH,
     ),
     Case(

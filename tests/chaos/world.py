@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from sqlalchemy import Engine, select
+from sqlalchemy.orm import Session
 
 from digest import db, intake, outbox, publishing, subscriptions
 from digest.editions import Schedule
@@ -37,7 +38,7 @@ BEGUN = timedelta(seconds=4)
 
 #: One process that has everything loaded makes all workers: they start in milliseconds.
 NURSERY = multiprocessing.get_context("forkserver")
-NURSERY.set_forkserver_preload(["tests.chaos.worker"])
+NURSERY.set_forkserver_preload(["tests.chaos.worker", "tests.chaos.errands"])
 
 GREETING_FAULTS = [fault for fault in Fault if fault.stage in {"BANNER", "HELLO", "TLS"}]
 MAIL_FAULTS = [fault for fault in Fault if fault.stage == "MAIL"]
@@ -285,13 +286,18 @@ def publish(engine: Engine, readers: int) -> None:
         for path in (ROOT / "digest" / "sample").glob("*.txt"):
             intake.load(session, path, now=now - timedelta(hours=1))
         for number in range(readers):
-            subscriptions.add(
-                session, f"reader{number}@example.org", schedule=at_noon(now), state=SubscriberState.ACTIVE,
-                consent="chaos", now=now,
-            )  # fmt: skip
+            subscribe(session, number, now)
         session.commit()
         published = publishing.publish(session, site=SITE, templates=templates, now=now)
     assert published.queued == readers, published
+
+
+def subscribe(session: Session, number: int, now: datetime) -> None:
+    """Let one more reader be due."""
+    subscriptions.add(
+        session, f"reader{number}@example.org", schedule=at_noon(now), state=SubscriberState.ACTIVE,
+        consent="chaos", now=now,
+    )  # fmt: skip
 
 
 def at_noon(now: datetime) -> Schedule:
