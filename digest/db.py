@@ -406,27 +406,28 @@ def insert_arrays(
     returning: Sequence[str],
 ) -> Sequence[Row[Any]]:
     """Insert the rows whose `key` is not taken, each column as one array; what all share is sent once."""
-    many, alike = parted(rows, same)
+    many, alike = parted(rows, next(iter(rows[0])))
+    alike |= same
     statement = inserting(table, tuple(many), tuple(alike), tuple(key), tuple(returning))
     return connection.execute(statement, sent(connection.dialect, table, many, alike)).all()
 
 
 def update_arrays(connection: Connection, table: Table, rows: Sequence[Mapping[str, Any]]) -> None:
     """Write to the rows that these name by their `id`, in the same way."""
-    many, alike = parted(rows, NOTHING)
+    many, alike = parted(rows, "id")
     statement = updating(table, tuple(many), tuple(alike))
     connection.execute(statement, sent(connection.dialect, table, many, alike))
 
 
-def parted(
-    rows: Sequence[Mapping[str, Any]], same: Mapping[str, Any]
-) -> tuple[dict[str, list[Any]], dict[str, Any]]:
-    """Return the columns in which rows differ, each with its values, and what they all share."""
+def parted(rows: Sequence[Mapping[str, Any]], key: str) -> tuple[dict[str, list[Any]], dict[str, Any]]:
+    """Return the key and the columns in which rows differ, each with its values, and what rows share."""
     columns = {name: [row[name] for row in rows] for name in rows[0]}
-    many = {name: values for name, values in columns.items() if values.count(values[0]) < len(values)}
-    many = many or dict(list(columns.items())[:1])
-    alike = {name: values[0] for name, values in columns.items() if name not in many}
-    return many, {**alike, **same}
+    many = {
+        name: values
+        for name, values in columns.items()
+        if name == key or values.count(values[0]) < len(values)
+    }
+    return many, {name: values[0] for name, values in columns.items() if name not in many}
 
 
 def sent(
@@ -467,11 +468,8 @@ def inserting(
 def updating(table: Table, many: tuple[str, ...], alike: tuple[str, ...]) -> Update:
     """Return the statement of `update_arrays`."""
     new = arrays(table, many, alike)
-    by_id = (
-        table.c.id == new.pop("id"),
-        table.c.id == any_(array(table.c.id)),
-    )  # or a planner without figures reads all
-    return update(table).where(*by_id).values(new)
+    among_ids = table.c.id == any_(array(table.c.id))  # or a planner without figures reads all
+    return update(table).where(table.c.id == new.pop("id"), among_ids).values(new)
 
 
 def arrays(table: Table, many: Iterable[str], alike: Iterable[str]) -> dict[str, ColumnElement[Any]]:

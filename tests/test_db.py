@@ -50,16 +50,17 @@ def test_what_a_story_did_not_commit_is_not_there(engine: Engine, now: datetime)
 
 def test_many_rows_are_changed_each_to_values_of_its_own(engine: Engine, now: datetime) -> None:
     with db.writing(engine) as session:
-        session.add_all([FilterRow(id=n, canonical=f"robot{n}") for n in (1, 2, 3)])
+        session.add_all([FilterRow(id=n, canonical=f"robot{n}") for n in (1, 2, 3, 4)])
         session.flush()
         db.change_many(session, FilterRow, [{"id": 1, "canonical": "one"}, {"id": 3, "canonical": "three"}])
+        db.change_many(session, FilterRow, [{"canonical": "two", "id": 2}])
         db.change_many(session, FilterRow, [])
         session.commit()
 
     with db.reading(engine) as session:
         found = session.execute(select(FilterRow.id, FilterRow.canonical).order_by(FilterRow.id)).all()
 
-    assert found == [(1, "one"), (2, "robot2"), (3, "three")]
+    assert found == [(1, "one"), (2, "two"), (3, "three"), (4, "robot4")]
 
 
 def test_many_rows_keep_their_texts_and_gaps_as_they_are(engine: Engine, now: datetime) -> None:
