@@ -6,7 +6,6 @@ Every text of the batch is a *document* with a number; a set of documents is an 
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from itertools import chain, repeat
@@ -58,10 +57,13 @@ class Postings:
     @cached_property
     def stems(self) -> Mapping[str, Forms]:
         """The words by what they share with their plurals."""
-        stems: defaultdict[str, list[int]] = defaultdict(list)
-        for word, at in self.words.items():
-            stems[text.stem(word)].append(at)
-        return {stem: tuple(forms) for stem, forms in stems.items()}
+        every = [*zip(map(text.stem, self.words), self.words.values(), strict=True)]
+        stems: dict[str, Forms] = {stem: (at,) for stem, at in every}
+        if len(stems) < len(every):
+            for stem, at in reversed(every):
+                if stems[stem][0] != at:
+                    stems[stem] = (at, *stems[stem])
+        return stems
 
     @cached_property
     def _sorted(self) -> list[str]:
