@@ -40,10 +40,10 @@ from digest.ranking import Ranked
 from digest.rendering import Copy, Templates, dkim
 from digest.rendering.cards import Form
 from digest.rendering.dkim import Signer
-from digest.rendering.inlining import WRITTEN_BY_HAND
 from digest.rendering.letters import FILLER
 from digest.settings import templates_dir
 from digest.topics import sets
+from tests.bench.naive import by_premailer
 
 NOW = datetime(2026, 11, 20, 7, tzinfo=UTC)
 SITE = Site(
@@ -162,20 +162,6 @@ class Usual:
         built.set_content(self.text.render(context))
         built.add_alternative(self.inline(self.html.render(context)), subtype="html")
         return built.as_bytes()
-
-
-def by_premailer(html: str) -> str:
-    """Inline as our own stencils are inlined, with premailer's caches as they come."""
-    inlined: str = Premailer(
-        html,
-        allow_network=False,
-        keep_style_tags=False,
-        strip_important=False,
-        disable_validation=True,
-        disable_basic_attributes=WRITTEN_BY_HAND,
-        cssutils_logging_level=50,
-    ).transform()
-    return inlined
 
 
 def as_it_comes(html: str) -> str:

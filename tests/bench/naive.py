@@ -184,7 +184,7 @@ def rendered(morning: Morning, digest: Digest, copy: Copy) -> tuple[str, str, Em
 
 
 def by_premailer(html: str) -> str:
-    """Inline as the product's own stencils are inlined, with premailer's caches as they come."""
+    """Inline as our own stencils are inlined, with premailer's caches as they come."""
     inlined: str = Premailer(
         html,
         allow_network=False,
