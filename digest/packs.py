@@ -73,14 +73,16 @@ def put(session: Session, pack: Pack, now: datetime) -> Pack:
     return replace(pack, version=version)
 
 
-def hold(session: Session, *, to_publish: bool = False) -> None:
-    """Keep packs as they are until this transaction ends; who publishes waits for all others.
-
-    On SQLite there is one writer anyway.
-    """
+def hold(session: Session) -> None:
+    """Keep packs as they are until this transaction ends. On SQLite there is one writer anyway."""
     if session.get_bind().dialect.name == "postgresql":
-        kind = "pg_advisory_xact_lock" if to_publish else "pg_advisory_xact_lock_shared"
-        session.execute(text(f"SELECT {kind}({LOCK})"))
+        session.execute(text(f"SELECT pg_advisory_xact_lock_shared({LOCK})"))
+
+
+def hold_alone(session: Session) -> None:
+    """Do so for a change of packs: nobody else holds them meanwhile."""
+    if session.get_bind().dialect.name == "postgresql":
+        session.execute(text(f"SELECT pg_advisory_xact_lock({LOCK})"))
 
 
 def as_value(row: PackRow) -> Pack:

@@ -144,7 +144,7 @@ def publish(
     `effect` says what a change from one canonical filter to another would have brought lately. Raises
     UsageError where the newest version holds the same already.
     """
-    packs.hold(session, to_publish=True)
+    packs.hold_alone(session)
     taken = step(session, pack)
     if not taken.is_new:
         raise UsageError(f"{pack.name} holds the same already in version {taken.pack.version - 1}.")
