@@ -671,6 +671,22 @@ def test_a_stored_filter_that_cannot_be_read_matches_nothing_and_stops_nobody(ne
     assert newsroom.publish("20T08:00") == Published(due=2, queued=1, empty=1)
 
 
+def test_two_databases_in_one_process_keep_their_filters_apart(
+    sqlite_engine: Engine, postgres_engine: Engine, site: Site, templates: Templates
+):
+    rooms = [Newsroom(engine=one, site=site, templates=templates) for one in (sqlite_engine, postgres_engine)]
+    for newsroom, topics in zip(rooms, (GRAPHS, {"Robots": "robot*"}), strict=True):
+        newsroom.subscribe("alice@example.org", topics)  # a filter of the same id in both
+        newsroom.dump("20T00:00", ["Graph one", "Robots"])
+        newsroom.publish("20T08:00")
+
+    assert [room.digest("alice@example.org") for room in rooms] == [
+        {"Graphs": ["Graph one"]},
+        {"Robots": ["Robots"]},
+    ]
+    assert len({delivery.press for room in rooms for delivery in room.deliveries()}) == 1
+
+
 # ── back from a leave ───────────────────────────────────────────────────────────────────────────
 
 
@@ -697,6 +713,30 @@ def test_a_catch_up_says_so_in_its_subject(newsroom: Newsroom):
 
     letter = newsroom.preview("alice@example.org", "20T08:00").letter
     assert letter.subject == "While you were away: the 2 that mattered"
+
+
+@pytest.mark.parametrize(
+    ("room", "said"),
+    [
+        (2, "3 papers matched while you were away; these are the best 2"),
+        (1, "3 papers matched while you were away; this is the best"),
+    ],
+)
+def test_a_catch_up_says_from_among_how_many_its_papers_are(newsroom: Newsroom, room: int, said: str):
+    newsroom.dump("18T00:00", ["Graph one", "Graph two", "Graph three"])
+    alice = {"cut_at": at("12T08:00"), "is_back": True, "max_papers": room}
+    newsroom.subscribe("alice@example.org", GRAPHS, now="10T00:00", **alice)
+
+    letter = newsroom.preview("alice@example.org", "20T08:00").letter
+    assert said in letter.text.replace("\n", " ")
+    assert said in letter.html
+
+
+def test_a_catch_up_with_room_for_all_of_it_counts_nothing(newsroom: Newsroom):
+    newsroom.dump("18T00:00", ["Graph one", "Graph two"])
+    newsroom.subscribe("alice@example.org", GRAPHS, now="10T00:00", cut_at=at("12T08:00"), is_back=True)
+
+    assert "while you were away" not in newsroom.preview("alice@example.org", "20T08:00").letter.text
 
 
 def test_a_day_off_is_no_absence(newsroom: Newsroom):

@@ -52,7 +52,7 @@ def publish_chunk(
 
     None for the id says that nobody is left. Commits.
     """
-    desk = desk_of(press)
+    desk = desk_of(session, press)
     with garbage.held_off():
         while True:
             db.commit_unhurried(session)

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import ColumnElement, and_, case, func, or_, select
+from sqlalchemy import URL, ColumnElement, and_, case, func, or_, select
 from sqlalchemy.orm import Session
 
 from digest import db, showings
@@ -109,13 +109,17 @@ def learn(session: Session, desk: Desk, numbers: Iterable[int]) -> None:
         desk.learn({row[0]: row[1] for row in found})
 
 
-def desk_of(press: Press) -> Desk:
-    """Return the desk of that press; this process keeps the last two."""
-    if press.name not in DESKS:
-        DESKS[press.name] = Desk(press)
+def desk_of(session: Session, press: Press) -> Desk:
+    """Return the desk of that press; this process keeps the last two.
+
+    It knows filters by their ids, so two databases never share one, although their presses may be the same.
+    """
+    asked = session.get_bind().engine.url, press.name
+    if asked not in DESKS:
+        DESKS[asked] = Desk(press)
         while len(DESKS) > 2:
             del DESKS[next(iter(DESKS))]
-    return DESKS[press.name]
+    return DESKS[asked]
 
 
-DESKS: dict[str, Desk] = {}
+DESKS: dict[tuple[URL, str], Desk] = {}

@@ -21,7 +21,7 @@ def places(
     session: Session, press: Press, subscriber_id: int, paper_id: int, delivery: Delivery
 ) -> dict[str, int]:
     """Return the paper's place under each topic that matches it, among what the edition could show."""
-    desk, reader = desk_of(press), reader_of(session, subscriber_id)
+    desk, reader = desk_of(session, press), reader_of(session, subscriber_id)
     gathered = gather(session, desk, [reader], delivery.dated_at)
     shown = shown_before(session, desk, gathered, reader, delivery)
     return standing(desk, gathered, reader, paper_id, covered_by(delivery), shown, delivery.dated_at)
@@ -31,7 +31,7 @@ def rest(session: Session, press: Press, delivery: Delivery, section: Section) -
     """Return the papers that matched a section's topic and for which its digest had no room, best first."""
     if delivery.subscriber_id is None:
         return []
-    desk, reader = desk_of(press), reader_of(session, delivery.subscriber_id)
+    desk, reader = desk_of(session, press), reader_of(session, delivery.subscriber_id)
     gathered = gather(session, desk, [reader], delivery.dated_at)
     eligible = desk.eligible(covered_by(delivery), start_of_day(reader.created_at), delivery.dated_at)
     if reader.max_age_days is not None:
@@ -64,7 +64,7 @@ def places_now(
     session: Session, press: Press, subscriber_id: int, paper_id: int, now: datetime
 ) -> dict[str, int]:
     """Return the paper's place under each topic that matches it, among what the next edition can show."""
-    desk, reader = desk_of(press), reader_of(session, subscriber_id)
+    desk, reader = desk_of(session, press), reader_of(session, subscriber_id)
     gathered = gather(session, desk, [reader], now)
     shown = gathered.shown.get(subscriber_id, set())
     return standing(desk, gathered, reader, paper_id, cut_of(reader, now), shown, now)

@@ -70,8 +70,8 @@ def previewed(
         letter = press.digest_letter(made, site, decision.digest, copy)
         message = press.digest_message(made, site, decision.digest, copy)
     else:
-        topics = gather(session, desk_of(made), [decision.reader], now).topics.get(subscriber.id, ())
-        proof = quiet.proof(desk_of(made), decision, topics, site=site, next_due_at=copy.next_due_at)
+        topics = gather(session, desk_of(session, made), [decision.reader], now).topics.get(subscriber.id, ())
+        proof = quiet.proof(desk_of(session, made), decision, topics, site=site, next_due_at=copy.next_due_at)
         letter = quiet_letter(site, templates, proof, copy)
         message = quiet_message(site, letter, copy)
     return Preview(
@@ -123,7 +123,7 @@ def decided(
     since = presses.since(now, reach(session, now, and_for=subscriber.id)[1])
     made, _ = presses.fitting(session, site=site, templates=templates, now=now, since=since)
     reader = reader_of(session, subscriber.id)
-    desk = desk_of(made)
+    desk = desk_of(session, made)
     return made, decide(desk, gather(session, desk, [reader], now), reader, edition, now, site=site)
 
 

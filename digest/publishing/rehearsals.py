@@ -57,7 +57,7 @@ def rehearse(
         return
     since = presses.since(now, earliest)
     made, _ = presses.fitting(session, site=site, templates=templates, now=now, since=since)
-    desk, last_id = desk_of(made), 0
+    desk, last_id = desk_of(session, made), 0
     wanted = select(*COLUMNS).where(or_(is_due(now), Subscriber.id.in_(asleep))).order_by(Subscriber.id)
     while found := session.execute(wanted.where(Subscriber.id > last_id).limit(AT_ONCE)).all():
         readers = [Reader._make(row) for row in found]

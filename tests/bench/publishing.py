@@ -101,7 +101,7 @@ def published(session: Any, press: Press) -> tuple[float, float, float]:
 
 def composed(session: Any, press: Press) -> bool:
     """Compare with the plain composer, then measure composing alone."""
-    desk = gathering.desk_of(press)
+    desk = gathering.desk_of(session, press)
     rows = gathering.readers(session, after_id=0, limit=5_000, now=MORNING)
     gathered = gathering.gather(session, desk, rows, MORNING)
     edition = deciding.slot_for(rows[0], MORNING).open
