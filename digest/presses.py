@@ -6,7 +6,7 @@ import hashlib
 import json
 from datetime import UTC, datetime, time, timedelta
 
-from sqlalchemy import delete, func, select, text
+from sqlalchemy import delete, func, select
 from sqlalchemy.orm import Session
 
 from digest import catalog, db, expectations, press, ranking
@@ -133,10 +133,6 @@ def remember(made: Press) -> None:
 
 def prune(session: Session, *, before: datetime) -> int:
     """Forget presses made before that moment that no open delivery needs, and return how many."""
-    needed = select(Delivery.press).where(OPEN, Delivery.press.is_not(None))
+    needed = select(Delivery.press).where(Delivery.settled_at.is_(None), Delivery.press.is_not(None))
     forgetting = delete(PressRow).where(PressRow.made_at < before, PressRow.name.not_in(needed))
     return session.connection().execute(forgetting).rowcount
-
-
-#: Spelled as the partial index spells it, or no planner would use that.
-OPEN = text("delivery.state IN ('queued', 'claimed', 'sending')")

@@ -191,7 +191,7 @@ def fresh_database(server: str, *, template: str) -> Iterator[str]:
     maker = create_engine(server, isolation_level="AUTOCOMMIT")
     try:
         with maker.connect() as connection:
-            connection.exec_driver_sql(f'CREATE DATABASE "{name}" TEMPLATE "{template}"')
+            connection.exec_driver_sql(f'CREATE DATABASE "{name}" TEMPLATE "{template}" STRATEGY file_copy')
         yield make_url(server).set(database=name).render_as_string(hide_password=False)
         with maker.connect() as connection:
             connection.exec_driver_sql(f'DROP DATABASE "{name}" WITH (FORCE)')

@@ -29,7 +29,7 @@ PR_SET_PDEATHSIG = 1
 WAIT_SECONDS = 30.0
 
 #: A test database may forget everything: what it loses in a power cut is only time.
-CARELESS = ("fsync=off", "synchronous_commit=off", "full_page_writes=off")
+CARELESS = ("fsync=off", "synchronous_commit=off", "full_page_writes=off", "autovacuum=off")
 
 
 class NoServer(Exception):

@@ -59,8 +59,18 @@ class House:
         wait_until("a sign of life of each role", lambda: roles <= self.beating(), seconds=120)
 
     def beating(self) -> set[str]:
+        return set(self.asked("SELECT role FROM heartbeat"))
+
+    def asked(self, question: str) -> list[str]:
         with closing(sqlite3.connect(self.database)) as database:
-            return {role for (role,) in database.execute("SELECT role FROM heartbeat")}
+            return [row[0] for row in database.execute(question)]
+
+    def has_written(self, wrong: str) -> None:
+        """Wait until a letter about it lies in the outbox."""
+        alarms = "SELECT decision FROM delivery WHERE letter = 'alarm'"
+        wait_until(
+            f"an alarm: {wrong}", lambda: any(wrong in each for each in self.asked(alarms)), seconds=120
+        )
 
     def freeze(self, role: str) -> None:
         """Stop a role where it does not write just now: with SQLite, one that does stops everybody."""
@@ -176,6 +186,7 @@ def test_a_broker_that_accepts_and_says_nothing_is_missed(house: House) -> None:
 def test_a_mail_server_that_is_gone_is_missed_and_the_letter_comes_with_its_return(house: House) -> None:
     house.close_post()
     house.shows("The mail server does not answer")
+    house.has_written("The mail server does not answer")
 
     house.open_post()
     house.turns("ok")

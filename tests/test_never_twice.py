@@ -193,6 +193,14 @@ class House(RuleBasedStateMachine):
             )
             assert set(keys) <= {f"quiet-{row[0]}-{row[1]}" for row in empty}
 
+    @invariant()
+    def what_is_open_is_not_settled(self) -> None:
+        if not hasattr(self, "newsroom"):
+            return
+        with db.reading(self.newsroom.engine) as session:
+            found = session.execute(select(Delivery.state, Delivery.settled_at)).all()
+            assert all((state in OPEN) == (settled_at is None) for state, settled_at in found)
+
     @rule(email=st.sampled_from(READERS), days=st.integers(1, 9))
     def a_reader_goes_on_leave(self, email: str, days: int) -> None:
         with db.writing(self.newsroom.engine) as session:

@@ -67,7 +67,9 @@ def state_of(session: Session, delivery_id: int) -> tuple[Any, ...]:
 def sending(session: Session, now: datetime) -> list[outbox.Claimed]:
     """Claim what is due and commit the intent to send it."""
     batch = outbox.claim(session, lane=Lane.PROMPT, now=now, limit=10)
-    outbox.intend(session, intents(*(each.id for each in batch)), lease=batch[0].lease, now=now)
+    outbox.intend(
+        session, intents(*(each.id for each in batch)), lease=batch[0].lease, until=now + outbox.LEASE
+    )
     session.commit()
     return batch
 
@@ -252,21 +254,23 @@ def test_who_lost_the_lease_changes_nothing(session: Session, site: Site, now: d
     def nothing_changed(lease: str) -> list[set[int]]:
         ids = [zombie.id]
         return [
-            outbox.intend(session, intents(*ids), lease=lease, now=later),
+            outbox.intend(session, intents(*ids), lease=lease, until=later + outbox.LEASE),
             outbox.end(session, ids, DeliveryState.FAILED, was=was, lease=lease, now=later),
             outbox.put_back(session, ids, was=was, lease=lease, due_at=later, is_tried=True),
         ]
 
     assert nothing_changed(zombie.lease) == [set(), set(), set()]
     assert state_of(session, holder.id) == ("claimed", 0, 0, False, False)
-    assert outbox.intend(session, intents(holder.id), lease=holder.lease, now=later) == {holder.id}
+    assert outbox.intend(session, intents(holder.id), lease=holder.lease, until=later + outbox.LEASE) == {
+        holder.id
+    }
 
 
 def test_nothing_is_sent_twice_under_one_lease(session: Session, site: Site, now: datetime) -> None:
     letter(session, site, now)
     (claimed,) = sending(session, now)
 
-    assert outbox.intend(session, intents(claimed.id), lease=claimed.lease, now=now) == set()
+    assert outbox.intend(session, intents(claimed.id), lease=claimed.lease, until=now + outbox.LEASE) == set()
     sent = outbox.end(
         session, [claimed.id], DeliveryState.SENT, was=DeliveryState.SENDING, lease=claimed.lease, now=now
     )
@@ -283,10 +287,19 @@ def test_an_intent_renews_the_lease(session: Session, site: Site, now: datetime)
     (claimed,) = outbox.claim(session, lane=Lane.PROMPT, now=now, limit=10)
     later = now + timedelta(minutes=10)
 
-    outbox.intend(session, intents(claimed.id), lease=claimed.lease, now=later)
+    until = outbox.renewed(claimed.leased_until, later)
+    outbox.intend(session, intents(claimed.id), lease=claimed.lease, until=until)
 
     assert outbox.claim(session, lane=Lane.PROMPT, now=now + outbox.LEASE, limit=10) == []
     assert len(outbox.claim(session, lane=Lane.PROMPT, now=later + outbox.LEASE, limit=10)) == 1
+
+
+def test_a_lease_taken_just_now_stays_as_it_is(session: Session, site: Site, now: datetime) -> None:
+    letter(session, site, now)
+    (claimed,) = outbox.claim(session, lane=Lane.PROMPT, now=now, limit=10)
+
+    assert outbox.renewed(claimed.leased_until, now + timedelta(seconds=30)) == now + outbox.LEASE
+    assert claimed.leased_until == now + outbox.LEASE == session.get_one(Delivery, claimed.id).leased_until
 
 
 # ── again, later ────────────────────────────────────────────────────────────────────────────────
@@ -351,7 +364,7 @@ def claimed_letter(now: datetime, **details: Any) -> outbox.Claimed:
         "id": 1, "subscriber_id": 1, "email": "alice@example.org", "letter": "digest", "edition": "daily-2026-11-20",
         "dedupe_key": None, "decision": "{}", "press": None, "key_id": "", "dated_at": now,
         "expires_at": now + SECOND, "attempts": 0, "in_doubt": 0, "message_id": None, "content_hash": None,
-        "reason": "", "lease": "",
+        "reason": "", "lease": "", "leased_until": now,
     }  # fmt: skip
     return outbox.Claimed(**{**fields, **details})
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from sqlalchemy import delete, or_, select
 from sqlalchemy.orm import Session
 
-from digest.model import Delivery, DumpRow, PaperRow, Shown, Subscriber
+from digest.model import Attempt, Delivery, DumpRow, PaperRow, Shown, Subscriber
 
 
 def remove_samples(session: Session) -> None:
@@ -15,6 +15,8 @@ def remove_samples(session: Session) -> None:
     session.execute(
         delete(Shown).where(or_(Shown.paper_id.in_(papers), Shown.subscriber_id.in_(subscribers)))
     )
+    deliveries = select(Delivery.id).where(Delivery.subscriber_id.in_(subscribers))
+    session.execute(delete(Attempt).where(Attempt.delivery_id.in_(deliveries)))
     session.execute(delete(Delivery).where(Delivery.subscriber_id.in_(subscribers)))
     session.execute(delete(Subscriber).where(Subscriber.is_sample))
     session.execute(delete(PaperRow).where(PaperRow.is_sample))

@@ -74,7 +74,7 @@ class Delivery(Base):
     message_id: Mapped[str | None] = mapped_column(String(120))
     provider_id: Mapped[str | None] = mapped_column(String(120))  #: the Message-ID a provider gave it instead
     content_hash: Mapped[str | None] = mapped_column(String(64))  #: of the first attempt's bytes
-    settled_at: Mapped[datetime | None] = mapped_column(UtcDateTime)
+    settled_at: Mapped[datetime | None] = mapped_column(UtcDateTime)  #: None as long as it is open
 
     __table_args__ = (
         UniqueConstraint("subscriber_id", "edition"),
@@ -83,8 +83,8 @@ class Delivery(Base):
             "ix_delivery_open",
             "lane",
             "due_at",
-            postgresql_where=text("state IN ('queued', 'claimed', 'sending')"),
-            sqlite_where=text("state IN ('queued', 'claimed', 'sending')"),
+            postgresql_where=text("settled_at IS NULL"),
+            sqlite_where=text("settled_at IS NULL"),
         ),
         Index(
             "ix_delivery_provider",
@@ -97,12 +97,15 @@ class Delivery(Base):
 
 
 class Attempt(Base):
-    """One try at a delivery: evidence, only ever appended to."""
+    """One try at a delivery: evidence, only ever appended to.
+
+    It carries no foreign key: PostgreSQL would look up, and lock, the delivery of each one written.
+    """
 
     __tablename__ = "attempt"
 
     id: Mapped[int] = mapped_column(BigKey, primary_key=True)
-    delivery_id: Mapped[int] = mapped_column(ForeignKey("delivery.id", ondelete="CASCADE"), index=True)
+    delivery_id: Mapped[int] = mapped_column(BigKey, index=True)
     lease: Mapped[str] = mapped_column(String(32))
     began_at: Mapped[datetime] = mapped_column(UtcDateTime)
     ended_at: Mapped[datetime | None] = mapped_column(UtcDateTime)

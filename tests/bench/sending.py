@@ -273,7 +273,7 @@ def pass_through(session: db.Session, part: Sequence[outbox.Claimed], now: datet
         session,
         [Intent(id=each, message_id="<m@example.org>", content_hash="0" * 64) for each in ids],
         lease=lease,
-        now=now,
+        until=outbox.renewed(part[0].leased_until, now),
     )
     session.commit()
     outbox.end(session, ids, DeliveryState.SENT, was=DeliveryState.SENDING, lease=lease, now=now)

@@ -107,6 +107,7 @@ class World:
     kills: int = 0
     freezes: int = 0
     outages: int = 0  #: of the database
+    saved: Any = field(default_factory=lambda: NURSERY.Value("i"))  #: letters, from doubt
     left: dict[str, datetime] = field(default_factory=dict)  #: who opted out, and when that was committed
 
     # ── workers ─────────────────────────────────────────────────────────────────────────────────
@@ -119,7 +120,7 @@ class World:
         )  # fmt: skip
         url = self.engine.url.render_as_string(hide_password=False)
         told = Orders(database=url, server=there, window=self.window, mutant=self.mutant, **details)
-        worker = NURSERY.Process(target=work, args=(told,), daemon=True)
+        worker = NURSERY.Process(target=work, args=(told, self.saved), daemon=True)
         worker.start()
         self.workers.append(worker)
         return worker
@@ -218,7 +219,7 @@ class World:
             yield f"I4 {email}: called sent, and never arrived"
         if email in self.left and any(at > self.left[email] + BEGUN for at in arrived):
             yield f"I5 {email}: written to after leaving"
-        if row.state not in TERMINAL or row.lease:
+        if row.state not in TERMINAL or row.lease or row.settled_at is None:
             yield f"I6 {email}: still {row.state} after everything"
         if is_sent != is_shown and not row.in_doubt and row.state != DeliveryState.STUCK:
             yield f"I7 {email}: {row.state}, and its papers are {'' if is_shown else 'not '}called shown"
