@@ -35,6 +35,7 @@ SIGNALS = {
     "stars": ("stars", "github_stars", "githubstars"),
     "citations": ("citations", "citation_count", "citationcount", "cited_by_count"),
     "downloads": ("downloads", "download_count"),
+    "likes": ("likes",),  # and upvotes, where there are none: both are read from it
     "views": ("views", "view_count"),
     "models": ("models", "num_models"),
     "datasets": ("datasets", "num_datasets"),

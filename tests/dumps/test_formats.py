@@ -483,6 +483,15 @@ def test_what_is_packed_twice_is_no_dump() -> None:
         reading(gzip.compress(gzip.compress(pairs(("T", GRAVEL)).encode())))
 
 
+def test_every_figure_that_a_filter_can_ask_for_can_be_brought_along() -> None:
+    from digest.topics.clauses import SIGNALS
+
+    figures = dict(zip(SIGNALS, range(10, 30), strict=False))
+
+    assert only(json.dumps({"title": "Tidal Sorting", **figures})).signals == figures
+    assert only(json.dumps({"title": "Tidal Sorting", "likes": 3})).signals == {"likes": 3, "upvotes": 3}
+
+
 def test_every_name_of_a_column_stands_in_the_docs_and_no_other() -> None:
     from digest.dumps.columns import LIKELY, SIGNALS
 
