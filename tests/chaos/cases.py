@@ -200,7 +200,7 @@ def harass(made: World, harm: Callable[[], None], seconds: float, what: str) -> 
         harm()
         count += 1
     made.drain()
-    return f"{count} {what}"
+    return f"{count} {what}, {made.saved.value} letters saved from doubt"
 
 
 def lock(made: World, _ground: Ground, _seed: int, seconds: float) -> str:
@@ -230,7 +230,7 @@ def fill_disk(made: World, ground: Ground, _seed: int, seconds: float) -> str:
             ground.server.start()
         rounds += 1
     made.drain()
-    return f"{rounds} times full"
+    return f"{rounds} times full, {made.saved.value} letters saved from doubt"
 
 
 def fill(path: Path) -> None:

@@ -6,7 +6,7 @@ import logging
 import resource
 import signal
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -14,7 +14,7 @@ from typing import Any
 from sqlalchemy.exc import DBAPIError
 
 from digest import db, delivery, failpoints, lifeline, outbox
-from digest.delivery import runs, settling
+from digest.delivery import insisting, runs, settling
 from digest.errors import DigestError
 from digest.links import Site
 from digest.model import DeliveryState
@@ -72,17 +72,39 @@ class Orders:
 
 def hurry() -> None:
     """Make the product's waits short enough for a test; their order stays what it is."""
-    outbox.LEASE = LEASE
+    outbox.LEASE, outbox.FRESH = LEASE, LEASE / 10
     outbox.FIRST_BACKOFF, outbox.LONGEST_BACKOFF = timedelta(seconds=0.2), timedelta(seconds=1)
     settling.PAUSE, runs.WINDOWS_AT_ONCE = timedelta(seconds=0.2), 3
+    insisting.LONGEST_PAUSE = 0.2
     pausing.FIRST_PAUSE, pausing.LONGEST_PAUSE = timedelta(seconds=0.2), timedelta(seconds=1)
 
 
-def work(told: Orders) -> None:
+def count_saved(saved: Any) -> None:
+    """Count the letters whose fate a lost database heard only when it was asked again."""
+    insist = insisting.insist
+
+    def counting(session: Any, keep: Callable[[], None], *, what: str, **details: Any) -> None:
+        times = 0
+
+        def keep_again() -> None:
+            nonlocal times
+            times += 1
+            keep()
+
+        insist(session, keep_again, what=what, **details)
+        if times > 1 and what.startswith("the fate of"):
+            with saved.get_lock():
+                saved.value += int(what.split()[3])
+
+    insisting.insist = counting
+
+
+def work(told: Orders, saved: Any) -> None:
     """Deliver until killed, or until nothing is open if told to drain."""
     lifeline.tie(signal.SIGKILL)
     logging.basicConfig(level=logging.CRITICAL)
     hurry()
+    count_saved(saved)
     runs.Run = MUTANTS.get(told.mutant, runs.Run)  # type: ignore[misc]
     if told.failpoint:
         failpoints.armed[told.failpoint] = told.spared
