@@ -8,9 +8,27 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import date
+from functools import lru_cache
 from typing import Any
 
-from sqlalchemy import TextClause, bindparam, delete, select, text, tuple_, update
+from sqlalchemy import (
+    BigInteger,
+    ColumnElement,
+    Select,
+    Subquery,
+    TextClause,
+    bindparam,
+    cast,
+    delete,
+    func,
+    literal_column,
+    select,
+    text,
+    true,
+    tuple_,
+    update,
+)
+from sqlalchemy.dialects.postgresql import ARRAY
 from sqlalchemy.exc import IntegrityError
 from sqlalchemy.orm import Session
 
@@ -88,23 +106,30 @@ def of(session: Session, subscriber_ids: Collection[int], *, since_id: int) -> l
     The bound lets a reader of many years cost as little as a new one: their old showings are never read.
     """
     connection = session.connection()
-    asking = OF_EACH if connection.dialect.name == "postgresql" else OF
-    found = connection.execute(asking, {"ids": subscriber_ids, "since_id": since_id}).all()
-    return [(row[0], row[1]) for row in found]
+    asked = {"ids": subscriber_ids, "since_id": since_id}
+    return [(row[0], row[1]) for row in connection.execute(since(connection.dialect.name), asked).all()]
 
 
-OF = select(SHOWN.c.subscriber_id, SHOWN.c.paper_id).where(
-    db.among(SHOWN.c.subscriber_id, db.many("ids", SHOWN.c.subscriber_id)),
-    SHOWN.c.paper_id >= bindparam("since_id"),
-)
+@lru_cache
+def since(dialect: str) -> Select[Any]:
+    """Return the statement of `of`, put together once: that takes as long as sending it."""
+    theirs = by_reader(dialect, SHOWN.c.paper_id >= bindparam("since_id")).c
+    return select(theirs.subscriber_id, theirs.paper_id)
 
-# Asked of all at once, PostgreSQL reads the whole table on a first morning, while its figures still say that
-# nobody was shown anything. Asked of one after the other, their own key is the shortest way whatever it knows.
-OF_EACH = text(
-    "SELECT wanted.id, s.paper_id FROM unnest(CAST(:ids AS bigint[])) AS wanted (id) CROSS JOIN LATERAL ("
-    "SELECT paper_id FROM shown WHERE subscriber_id = wanted.id AND paper_id >= :since_id OFFSET 0"
-    ") AS s"
-).bindparams(db.many("ids", SHOWN.c.subscriber_id))
+
+def by_reader(dialect: str, which: ColumnElement[bool]) -> Subquery:
+    """Return the showings of the readers `ids` for which the condition holds, found by the readers' own key.
+
+    Asked of all at once, PostgreSQL reads the whole table on a first morning, while its figures still say
+    that nobody was shown anything. Asked of one after the other, the key is the shortest way whatever it knows.
+    """
+    readers = db.many("ids", SHOWN.c.subscriber_id)
+    if dialect != "postgresql":
+        return select(SHOWN).where(db.among(SHOWN.c.subscriber_id, readers), which).subquery("theirs")
+    asked = func.unnest(cast(readers, ARRAY(BigInteger))).table_valued("id", name="asked").render_derived()
+    theirs = select(SHOWN).where(SHOWN.c.subscriber_id == asked.c.id, which).offset(literal_column("0"))
+    each = theirs.lateral("each")
+    return select(each).select_from(asked.join(each, true())).subquery("theirs")
 
 
 def release(session: Session, delivery_ids: Iterable[int]) -> int:

@@ -13,7 +13,7 @@ from sqlalchemy.orm import Session
 from digest import catalog
 from digest.catalog import Tally
 from digest.errors import NotFound
-from digest.model import Alias, Appearance, DumpRow, DumpState, PaperRow, Shown, SignalRow
+from digest.model import Alias, Appearance, DumpRow, DumpState, PaperRow, Shown, SignalRow, Subscriber
 from digest.papers import Announcement, Organization, Record
 from digest.ranking import Appearance as Place
 
@@ -156,6 +156,8 @@ def test_two_papers_that_turn_out_to_be_one_merge_and_nobody_is_shown_it_twice(s
     add(session, Record(title="Tides", ids={"arxiv": "2611.00001"}, signals={"upvotes": 1.0}))
     add(session, Record(title="Waves", ids={"doi": "10.1234/x"}, abstract="Water."), at=TUESDAY)
     elder, younger = (paper.id for paper in catalog.papers(session))
+    for reader in ("alice", "bob"):
+        session.add(Subscriber(email=reader, email_key=reader, state="active", created_at=MONDAY))
     for subscriber, paper in ((1, elder), (1, younger), (2, younger)):
         session.add(Shown(subscriber_id=subscriber, paper_id=paper, delivery_id=9, shown_on=MONDAY.date()))
     session.flush()

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any
 
-from sqlalchemy import and_, bindparam, exists, select
+from sqlalchemy import and_, bindparam, select
 from sqlalchemy.orm import Session
 
 from digest import db, papers, showings
@@ -55,18 +55,16 @@ def gathered(found: list[tuple[int, datetime, FollowUp]]) -> Pending:
 
 
 def changes(session: Session, since: datetime, until: datetime) -> Sequence[int]:
-    """Return the papers that anybody was shown and of which something has become in that time."""
+    """Return the papers of which something has become in that time."""
     return session.connection().execute(CHANGED, {"since": since, "until": until}).scalars().all()
 
 
 CHANGE: Any = ChangeRow.__table__.c
+SHOWN: Any = Shown.__table__.c
+TOLD: Any = Told.__table__.c
 CHANGED = (
     select(CHANGE.paper_id)
-    .where(
-        CHANGE.seen_at > bindparam("since"),
-        CHANGE.seen_at <= bindparam("until"),
-        exists().where(Shown.paper_id == CHANGE.paper_id),
-    )
+    .where(CHANGE.seen_at > bindparam("since"), CHANGE.seen_at <= bindparam("until"))
     .distinct()
 )
 
@@ -75,29 +73,30 @@ def untold(
     session: Session, subscriber_ids: Sequence[int], changed: Sequence[int]
 ) -> Iterable[tuple[int, datetime, str, int, str, str]]:
     """Yield what became of those of the papers that these were sent before, unless they have been told."""
+    connection = session.connection()
+    papers_changed = db.among(SHOWN.paper_id, db.many("papers", SHOWN.paper_id))
+    shown = showings.by_reader(connection.dialect.name, papers_changed).c
     told = and_(
-        Told.subscriber_id == Shown.subscriber_id,
-        Told.paper_id == ChangeRow.paper_id,
-        Told.kind == ChangeRow.kind,
+        TOLD.subscriber_id == shown.subscriber_id,
+        TOLD.paper_id == CHANGE.paper_id,
+        TOLD.kind == CHANGE.kind,
     )
     wanted = (
         select(
-            Shown.subscriber_id, ChangeRow.seen_at, ChangeRow.kind, ChangeRow.paper_id,
-            PaperRow.title, ChangeRow.says,
+            shown.subscriber_id, CHANGE.seen_at, CHANGE.kind, CHANGE.paper_id, PaperRow.title, CHANGE.says,
         )
-        .join(ChangeRow, ChangeRow.paper_id == Shown.paper_id)
-        .join(PaperRow, PaperRow.id == ChangeRow.paper_id)
-        .join(Delivery, Delivery.id == Shown.delivery_id)
+        .join(ChangeRow, CHANGE.paper_id == shown.paper_id)
+        .join(PaperRow, PaperRow.id == CHANGE.paper_id)
+        .join(Delivery, Delivery.id == shown.delivery_id)
         .outerjoin(Told, told)
         .where(
-            db.among(Shown.__table__.c.subscriber_id, subscriber_ids),
-            db.among(Shown.__table__.c.paper_id, changed),
             Delivery.state == DeliveryState.SENT,
-            ChangeRow.seen_at > Delivery.dated_at,
-            Told.subscriber_id.is_(None),
+            CHANGE.seen_at > Delivery.dated_at,
+            TOLD.subscriber_id.is_(None),
         )
     )  # fmt: skip
-    return [tuple(row) for row in session.execute(wanted)]  # type: ignore[misc]
+    found = connection.execute(wanted, {"ids": subscriber_ids, "papers": changed})
+    return [tuple(row) for row in found]
 
 
 def put(session: Session, told: Iterable[tuple[int, int, Sequence[FollowUp]]], *, now: datetime) -> bool:
