@@ -28,6 +28,7 @@ from digest.rendering import Templates
 from digest.transport import Message, Outcome, Transport, Verdict
 from digest.transport.memory import Memory
 from tests import servers
+from tests.conftest import connected, numbers
 
 READERS = [f"reader{number}@example.org" for number in range(3)]
 AWAY = 0.7  #: seconds
@@ -173,15 +174,26 @@ def once(happens: Callable[[], None]) -> Callable[[], None]:
     return lambda: left.pop()() if left else None
 
 
-@pytest.fixture
-def fallible(now: datetime) -> Iterator[tuple[servers.Server, Engine]]:
+@pytest.fixture(scope="module")
+def mortal() -> Iterator[servers.Server]:
     """A PostgreSQL that can be ended and started again; what nobody waits for it keeps in memory for seconds."""
     careful = ("fsync=off", "synchronous_commit=on", "wal_writer_delay=10s", "shared_buffers=16MB")
     with servers.cluster(*careful) as server:
         engine = db.connect(server.url)
         db.upgrade(engine)
-        yield server, engine
-        engine.dispose()
+        engine.dispose()  # it is a template now
+        yield server
+
+
+@pytest.fixture
+def fallible(mortal: servers.Server) -> Iterator[tuple[servers.Server, Engine]]:
+    """That server, and a fresh database of it, which goes with it."""
+    name, maker = f"fallible_{next(numbers)}", create_engine(mortal.url, isolation_level="AUTOCOMMIT")
+    with maker.connect() as connection:
+        connection.exec_driver_sql(f"CREATE DATABASE {name} TEMPLATE postgres")
+    maker.dispose()
+    with connected(mortal.url.removesuffix("postgres") + name) as engine:
+        yield mortal, engine
 
 
 def restart(server: servers.Server, how: signal.Signals) -> None:

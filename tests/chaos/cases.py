@@ -221,7 +221,7 @@ def fill_disk(made: World, ground: Ground, _seed: int, seconds: float) -> str:
     deadline = time.monotonic() + seconds
     while time.monotonic() < deadline:
         made.staff(2)
-        time.sleep(0.1)
+        time.sleep(0.3)  # longer than between two times that a worker asks
         fill(ballast)
         time.sleep(0.5)
         ballast.unlink()

@@ -22,7 +22,7 @@ from typing import Any, Protocol
 from sqlalchemy import Engine, select
 from sqlalchemy.orm import Session
 
-from digest import db, intake, outbox, publishing, subscriptions
+from digest import db, intake, outbox, publishing, subscriptions, watching
 from digest.editions import Schedule
 from digest.model import Delivery, DeliveryState, Shown, Subscriber, SubscriberState
 from digest.rendering import Templates
@@ -201,7 +201,9 @@ class World:
         with db.reading(self.engine) as session:
             deliveries = list(session.scalars(select(Delivery)))
             shown = set(session.scalars(select(Shown.delivery_id).distinct()))
-        return [fault for row in deliveries for fault in self.faults_of(row, row.id in shown)]
+            readers = set(session.scalars(select(Subscriber.email)))
+        forgotten = [f"I1 {email}: no digest at all" for email in readers - {row.email for row in deliveries}]
+        return forgotten + [fault for row in deliveries for fault in self.faults_of(row, row.id in shown)]
 
     def faults_of(self, row: Delivery, is_shown: bool) -> Iterator[str]:
         """Yield what is wrong with one delivery."""
@@ -290,6 +292,7 @@ def publish(engine: Engine, readers: int) -> None:
             subscribe(session, number, now)
         session.commit()
         published = publishing.publish(session, site=SITE, templates=templates, now=now)
+        watching.beat(session, "scheduler", now)  # takes it to the disk: nobody publishes again if it is lost
     assert published.queued == readers, published
 
 
