@@ -105,8 +105,18 @@ def field_suggestion(written: str) -> str | None:
 
 
 @lru_cache(maxsize=65536)
-def clause(field: str, value: str, *, quoted: bool, near: int | None) -> Leaf:
+def clause(field: str, value: str) -> Leaf:
     """Return the clause that `field:value` means; raises `Mistake`."""
+    return _clause(field, value, quoted=False, near=None)
+
+
+@lru_cache(maxsize=65536)
+def quoted(field: str, value: str, near: int | None) -> Leaf:
+    """Return the clause that `field:"value"~near` means; raises `Mistake`."""
+    return _clause(field, value, quoted=True, near=near)
+
+
+def _clause(field: str, value: str, *, quoted: bool, near: int | None) -> Leaf:
     if near is not None and not (quoted and (field in TEXT_FIELDS or field == "all")):
         raise Mistake("Only words in quotes can be near one another", suggestion='"two words"~5')
     if field in TEXT_FIELDS:
@@ -121,6 +131,7 @@ def clause(field: str, value: str, *, quoted: bool, near: int | None) -> Leaf:
 # ── words ───────────────────────────────────────────────────────────────────────────────────────
 
 _STAR = re.compile(r"\*+")
+_PLAIN = re.compile(r"[a-z0-9]+(?: [a-z0-9]+)*|[a-z]{3,}\*")
 _MARK_INSIDE = re.compile(r"\w(\?)\w")
 _FUZZY = re.compile(r"\w(~)\d*$")
 _PUBMED_TAG = re.compile(r"(?s)(.+)\[(ti|tiab|ab|au|1au|dp|mh|tw|title|abstract|author)\]", re.IGNORECASE)
@@ -130,9 +141,9 @@ _WEIGHT = re.compile(r"[^\W\d_]{3}(\^)[\d.]+$")
 
 
 def _text(field: str, value: str, *, quoted: bool, near: int | None) -> Text:
-    if not quoted:
+    if not quoted and not value.isalpha():
         _refuse_foreign(value)
-    tokens, gaps = _phrase(value)
+    tokens, gaps = _plain_words(value) or _phrase(value)
     if not tokens:
         raise Mistake("There is no letter or digit to look for here")
     if not quoted:
@@ -140,6 +151,14 @@ def _text(field: str, value: str, *, quoted: bool, near: int | None) -> Text:
     if near is not None:
         gaps = " " * len(gaps)
     return _spelled(field, tokens, gaps, exact=quoted, near=near)
+
+
+def _plain_words(value: str) -> tuple[tuple[str, ...], str] | None:
+    """Return what `_phrase` would, at once, where there is nothing to fold: such are most values."""
+    if not _PLAIN.fullmatch(value) or value.count(" ") >= MOST_WORDS:
+        return None
+    tokens = tuple(value.split(" "))
+    return tokens, " " * (len(tokens) - 1)
 
 
 def _phrase(value: str) -> tuple[tuple[str, ...], str]:

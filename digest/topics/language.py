@@ -66,11 +66,14 @@ def _refuse_length(written: str) -> NoReturn:
 
 #: One character for another, so that columns stay what they are in the text as written.
 _TYPEWRITER = str.maketrans("“”„‟«»＂（）：＊～＜＞＝", '"""""""():*~<>=')
+#: Everything but blanks, which are passed over.
 _LEXEME = re.compile(
-    r"""(?P<blank>\s+)
-    |(?P<open>\()
+    r"""(?P<open>\()
     |(?P<close>\))
-    |(?P<op>(?:ANDNOT|AND|OR|NOT)(?=[\s()"]|$)|&&?(?=[\s(]|$)|\|\|?)
+    |(?P<AND>AND(?=[\s()"]|$)|&&?(?=[\s(]|$))
+    |(?P<OR>OR(?=[\s()"]|$)|\|\|?)
+    |(?P<ANDNOT>ANDNOT(?=[\s()"]|$))
+    |(?P<NOT>NOT(?=[\s()"]|$))
     |(?P<minus>[-!−–](?=[^\s)]))
     |(?P<phrase>"(?P<quoted>(?:\\"(?=[{A-Za-z])|[^"])*)"(?:~(?P<near>\d+))?)
     |(?P<unclosed>")
@@ -78,7 +81,9 @@ _LEXEME = re.compile(
     |(?P<word>(?:\\"|[^\s()"])+)""",
     re.VERBOSE,
 )
-_OPERATOR = {"&": "AND", "&&": "AND", "|": "OR", "||": "OR"}
+_OPERATORS = frozenset(("AND", "OR", "NOT", "ANDNOT"))
+#: What stands behind clauses that must all hold.
+_BEHIND = frozenset(("OR", "close", "end"))
 _AS_WORDS = {"and": "AND", "or": "OR", "not": "NOT", "andnot": "ANDNOT"}
 
 
@@ -87,16 +92,13 @@ def on_one_line(written: str) -> str:
     return re.sub(r"[\s\x00-\x1f\x7f-\x9f]", " ", written)
 
 
-def _lexemes(written: str) -> list[re.Match[str]]:
-    return [found for found in _LEXEME.finditer(written) if found.lastgroup != "blank"]
-
-
 class _Parser:
     """Reads one filter from left to right; `at` is the next lexeme."""
 
     def __init__(self, written: str):
         self.written = written
-        self.lexemes = _lexemes(written.translate(_TYPEWRITER) if not written.isascii() else written)
+        plain = written if written.isascii() else written.translate(_TYPEWRITER)
+        self.lexemes = [*_LEXEME.finditer(plain)]
         self.kinds = [found.lastgroup for found in self.lexemes] + ["end"]
         self.at = 0
         self.level = 0
@@ -143,7 +145,7 @@ class _Parser:
         """Read ANDs parted by OR."""
         start = self.at
         branches = [self.conjunction(default)]
-        while self.operator() == "OR":
+        while self.kinds[self.at] == "OR":
             self.at += 1
             branches.append(self.conjunction(default))
         if len(branches) == 1:
@@ -155,14 +157,11 @@ class _Parser:
         """Read clauses that must all hold, and whether they are several without brackets."""
         start = self.at
         nodes = [self.unary(default)]
-        while (kind := self.kinds[self.at]) != "end" and kind != "close":
-            operator = self.operator()
-            if operator == "OR":
-                break
-            if operator in ("AND", "ANDNOT"):
+        while (kind := self.kinds[self.at]) not in _BEHIND:
+            if kind in ("AND", "ANDNOT"):
                 self.at += 1
             node = self.unary(default)
-            nodes.append(tree.negation(node) if operator == "ANDNOT" else node)
+            nodes.append(tree.negation(node) if kind == "ANDNOT" else node)
         if len(nodes) == 1:
             return nodes[0], False
         return self.shallow(tree.conjunction(nodes), start), True
@@ -170,7 +169,7 @@ class _Parser:
     def unary(self, default: str) -> Node:
         """Read a clause and the negations before it."""
         negations = 0
-        while self.kinds[self.at] == "minus" or self.operator() == "NOT":
+        while self.kinds[self.at] in ("minus", "NOT"):
             negations += 1
             self.at += 1
         node = self.primary(default)
@@ -243,7 +242,7 @@ class _Parser:
                 f"{value} in small letters is a word to look for; write {_AS_WORDS[value]} to combine"
             )
         try:
-            found = clauses.clause(field, value, quoted=quoted, near=near)
+            found = clauses.quoted(field, value, near) if quoted else clauses.clause(field, value)
         except Mistake as mistake:
             begin = start + min(mistake.offset, max(0, len(value) - 1))
             end = begin + mistake.length if mistake.length else start + len(value)
@@ -255,14 +254,15 @@ class _Parser:
     def word(self, default: str) -> Node:
         """Read a bare word: refused where it is nearly an operator, with a note where it is a category."""
         found = self.take()
-        if re.fullmatch(r"NEAR/?\d+", found[0]):
-            self.fail(f"{found[0]!r} is not an operator", *found.span(), suggestion='"two words"~5')
-        if meant := clauses.MISTYPED.get(found[0]):
-            self.fail(f"{found[0]!r} is not an operator", *found.span(), suggestion=meant)
-        category = taxonomy.CODES.get(found[0].lower())
+        written = found[0]
+        if written[0] == "N" and re.fullmatch(r"NEAR/?\d+", written):
+            self.fail(f"{written!r} is not an operator", *found.span(), suggestion='"two words"~5')
+        if meant := clauses.MISTYPED.get(written):
+            self.fail(f"{written!r} is not an operator", *found.span(), suggestion=meant)
+        category = taxonomy.CODES.get(written.lower())
         if category and "." in category:
-            self.warnings.append(f"{found[0]} is looked for as words; did you mean cat:{category}?")
-        return self.leaf(default, found[0], found.start())
+            self.warnings.append(f"{written} is looked for as words; did you mean cat:{category}?")
+        return self.leaf(default, written, found.start())
 
     # ── small steps ─────────────────────────────────────────────────────────────────────────────
 
@@ -270,12 +270,6 @@ class _Parser:
         found = self.lexemes[self.at]
         self.at += 1
         return found
-
-    def operator(self) -> str | None:
-        if self.kinds[self.at] != "op":
-            return None
-        written = self.lexemes[self.at][0]
-        return _OPERATOR.get(written, written)
 
     def span(self) -> tuple[int, int]:
         """Return where the next lexeme stands; behind the last one, the end of the filter."""
@@ -314,11 +308,10 @@ class _Parser:
             )
         if after is not None:
             self.fail(f"Something to look for belongs after {after[0]}", *after.span())
-        if kind == "op":
-            operator = self.operator() or ""
+        if kind in _OPERATORS:
             if self.at:
-                self.fail(f"{operator} cannot follow {self.lexemes[self.at - 1][0][:40]}", *self.span())
-            self.fail(f"{operator} needs something before it", *self.span())
+                self.fail(f"{kind} cannot follow {self.lexemes[self.at - 1][0][:40]}", *self.span())
+            self.fail(f"{kind} needs something before it", *self.span())
         if self.at:
             before = self.lexemes[self.at - 1]
             self.fail(f"Something to look for belongs after {before[0][:40]}", *before.span())

@@ -163,7 +163,7 @@ FRAMES = (
 
 def cost_of(written):
     """Return the processor time that a filter takes to be read or refused, without what was kept of others."""
-    for kept in (topics.parse, clauses.clause, names.parts_of):
+    for kept in (topics.parse, clauses.clause, clauses.quoted, names.parts_of):
         kept.cache_clear()
     start = process_time()
     with contextlib.suppress(errors.BadFilter):
@@ -373,3 +373,10 @@ def test_an_acronym_that_looks_like_an_operator_is_looked_for(written):
 def test_a_bare_category_gets_a_note():
     assert topics.parse("cs.cl").warnings == ("cs.cl is looked for as words; did you mean cat:cs.CL?",)
     assert not topics.parse("cat:cs.CL OR math").warnings
+
+
+@given(st.from_regex(r"[a-z0-9]{1,6}( [a-z0-9]{1,6}){0,4}\*?", fullmatch=True))
+def test_words_with_nothing_to_fold_are_read_at_once_as_they_would_be_at_length(written):
+    at_once = clauses._plain_words(written)
+
+    assert at_once is None or at_once == clauses._phrase(written)
