@@ -9,12 +9,13 @@ from __future__ import annotations
 import unicodedata
 from itertools import pairwise
 
-from digest import papers
+from digest import papers, topics
 from digest.topics.tree import (
     And,
     Anywhere,
     Category,
     Identifier,
+    Language,
     Not,
     Or,
     Person,
@@ -23,7 +24,9 @@ from digest.topics.tree import (
     Source,
     State,
     Text,
+    Use,
 )
+from tests.topics.strategies import SHELF
 
 FUNCTION_WORDS = (
     "a an and any are as at be but by can do for from get has have he her his how if in into is it "
@@ -253,7 +256,29 @@ def category_holds(leaf, paper):
     return any(code in leaf.codes for code in listed)
 
 
+def language_holds(leaf, paper):
+    """Tell Greek by its letters and German by its small words, enough for the papers of the tests."""
+    written = f"{paper.title} {paper.abstract}".lower()
+    letters = [char for char in written if char.isalpha()]
+    said = "".join(char if char.isalpha() else " " for char in written).split()
+    german = sum(word in ["der", "die", "und", "das", "von"] for word in said)
+    english = sum(word in ["the", "of", "in", "for"] for word in said)
+    if sum("α" <= char <= "ω" for char in letters) > 0.4 * (len(letters) or 1):
+        return leaf.value == "el"
+    return leaf.value == ("de" if german >= 3 and german > english else "en")
+
+
+def use_holds(leaf, paper):
+    """Look the filter up in its pack, and read what is found there the same way."""
+    versions = SHELF[leaf.pack]
+    pack = versions[leaf.version or max(versions)]
+    meant = [pack.filters[leaf.name]] if leaf.name else pack.filters.values()
+    return any(holds(topics.parse(written).tree, paper) for written in meant)
+
+
 LEAVES = {
+    Language: language_holds,
+    Use: use_holds,
     Text: text_holds,
     Person: person_holds,
     Category: category_holds,

@@ -7,6 +7,7 @@ from datetime import UTC, date, datetime
 from hypothesis import strategies as st
 
 from digest.papers import Announcement, Organization, Paper
+from digest.topics import Pack
 
 WORDS = (
     "model models diffusion self attention selfattention pre training pretraining pretrained train "
@@ -27,6 +28,7 @@ NAMES = (
     "Li Wei",
 )
 CATEGORIES = ("cs.CL", "cs.LG", "cs.SY", "eess.SY", "stat.ML", "hep-th", "astro-ph.GA", "math.ST")
+FOREIGN = ("der model und die SAM", "die class und das data von policy", "τ ττ τττ")
 words = st.sampled_from(WORDS.split())
 
 
@@ -41,7 +43,7 @@ papers = st.builds(
     Paper,
     id=st.integers(1, 10**6),
     title=prose(6),
-    abstract=prose(14),
+    abstract=prose(14) | st.builds("{} {}".format, prose(5), st.sampled_from(FOREIGN)),
     authors=st.lists(st.sampled_from(NAMES), max_size=3).map(tuple),
     categories=st.lists(st.sampled_from(CATEGORIES), max_size=3, unique=True).map(tuple),
     comment=prose(3),
@@ -82,7 +84,7 @@ others = st.sampled_from(
         'au:wang au:"Wang, Y" au:wang_y au:"Yi Wang" au:"del Maestro" au:lin* 1au:lind au:"A B Lind" au:"Lind, A"',
         "    cat:cs.CL cat:cs cat:cs.* pcat:cs.LG cat:eess.SY cat:math.ST cat:stat.TH cat:hep-th cat:astro-ph",
         "    is:new is:cross id:2401.00001 doi:10.1000/X1 date:2024 date:2024-01 date:<2024-01-15 date:2023-12-15..2024-01-10",
-        '    upvotes:>=20 stars:<5 upvotes:3..9 source:arxiv source:"daily papers"',
+        '    upvotes:>=20 stars:<5 upvotes:3..9 source:arxiv source:"daily papers" lang:en lang:de lang:el',
     ]
 ).flatmap(lambda line: st.sampled_from(_clauses(line)))
 
@@ -98,16 +100,30 @@ def _clauses(line):
     return [clause for clause in found if clause]
 
 
-clauses = st.one_of(fielded, fielded, others)
-filters = st.recursive(
-    clauses,
-    lambda inner: st.one_of(
+#: Published packs, in which filters may name one another.
+SHELF = {
+    "lab": {
+        1: Pack(name="lab", version=1, filters={"nlp": "self"}),
+        2: Pack(
+            name="lab", version=2, filters={"nlp": "model* ANDNOT ti:vision", "all": "data OR use:lab/nlp"}
+        ),
+    },
+    "few": {1: Pack(name="few", version=1, filters={"rare": "cat:cs.LG ANDNOT use:lab/nlp@1"})},
+}
+uses = st.sampled_from(["use:lab", "use:lab/nlp", "use:lab/nlp@1", "use:few/rare", "use:lab/all", "use:few"])
+
+
+def combined(inner):
+    return st.one_of(
         st.builds("{} {}".format, inner, inner),
         st.builds("{} AND {}".format, inner, inner),
         st.builds("{} OR {}".format, inner, inner),
         st.builds("({} OR {})".format, inner, inner),
         st.builds("{} ANDNOT ({})".format, inner, inner),
         st.builds("{} -({})".format, inner, inner),
-    ),
-    max_leaves=8,
-)
+    )
+
+
+clauses = st.one_of(fielded, fielded, others)
+filters = st.recursive(clauses, combined, max_leaves=8)
+filters_with_packs = st.recursive(clauses | uses, combined, max_leaves=8)

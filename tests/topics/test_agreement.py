@@ -22,14 +22,22 @@ def read(written):
     return topics.parse("model")
 
 
+def resolved(filter_):
+    """What packs stand for may be too much for one filter, too."""
+    with contextlib.suppress(errors.BadFilter):
+        return topics.resolved(filter_, strategies.SHELF)
+    return None
+
+
 def numbers(bits):
     return [number for number in range(bits.bit_length()) if bits >> number & 1]
 
 
 @settings(max_examples=400)
-@given(strategies.batches, st.lists(strategies.filters, min_size=1, max_size=4), st.booleans())
+@given(strategies.batches, st.lists(strategies.filters_with_packs, min_size=1, max_size=4), st.booleans())
 def test_the_index_agrees_with_the_slow_evaluator(batch, written, prepared):
-    filters = {key: read(text) for key, text in enumerate(written)}
+    asked = {key: read(text) for key, text in enumerate(written)}
+    filters = {key: found for key, filter_ in asked.items() if (found := resolved(filter_))}
     index = topics.Index(batch)
     if prepared:
         index.prepare()
@@ -37,8 +45,8 @@ def test_the_index_agrees_with_the_slow_evaluator(batch, written, prepared):
     found = index.evaluate(filters)
 
     slow = {
-        key: [n for n, paper in enumerate(batch) if evaluator.holds(filter_.tree, paper)]
-        for key, filter_ in filters.items()
+        key: [n for n, paper in enumerate(batch) if evaluator.holds(asked[key].tree, paper)]
+        for key in filters
     }
     assert {key: numbers(bits) for key, bits in found.items()} == slow
 
