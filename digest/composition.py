@@ -16,7 +16,6 @@ bit by bit, and the matches of a filter are sorted once for everybody who holds 
 from __future__ import annotations
 
 import json
-from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
@@ -282,7 +281,8 @@ def settle(wishes: Sequence[Wish], picked: Mapping[int, int], found: int, per_to
         for number, at in picked.items():
             homes[at].append(number)
         return homes
-    sizes = Counter(picked.values())
+    chosen = list(picked.values())
+    sizes = [chosen.count(at) for at in range(len(wishes))]
     fits = [wish.choice.fit for wish in wishes]
     joined = set()
     for number, chosen_by in picked.items():
@@ -317,7 +317,7 @@ def common(wishes: Sequence[Wish]) -> int:
 
 
 def best_home(
-    number: int, chosen_by: int, fits: Sequence[Mapping[int, float]], sizes: Mapping[int, int], per_topic: int
+    number: int, chosen_by: int, fits: Sequence[Mapping[int, float]], sizes: Sequence[int], per_topic: int
 ) -> int:
     """Return the place of the wish that a number fits best and that has room; of equal ones the first."""
     home, best = chosen_by, fits[chosen_by].get(number, UNFIT)
