@@ -60,6 +60,16 @@ BigKey = BigInteger().with_variant(Integer, "sqlite")
 
 
 NOTHING: Mapping[str, Any] = MappingProxyType({})
+
+#: A server that is gone without a word, as after a power cut, is given up within a minute: a system's own
+#: settings let us wait for hours, with letters out whose fate nobody has written down.
+SILENCE = {
+    "connect_timeout": 5,
+    "keepalives_idle": 30,
+    "keepalives_interval": 10,
+    "keepalives_count": 3,
+    "tcp_user_timeout": 60_000,
+}
 IDLE = 1.0  #: seconds after which a connection is asked whether it is still alive
 
 
@@ -124,7 +134,7 @@ def connect(url: str) -> Engine:
         event.listen(engine, "connect", set_up_sqlite)
         event.listen(engine, "begin", begin_sqlite)
         return engine
-    engine = create_engine(parsed, connect_args={"connect_timeout": 5, "application_name": "digest"})
+    engine = create_engine(parsed, connect_args={"application_name": "digest", **SILENCE})
     event.listen(engine, "checkin", note_last_use)
     event.listen(engine, "checkout", asking_if_idle(engine.dialect))
     return engine
