@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import socket
+import sys
 from datetime import UTC, datetime, timedelta, timezone
 from pathlib import Path
 
@@ -28,6 +31,23 @@ def test_a_moment_comes_back_aware_and_in_utc(engine: Engine) -> None:
 
     assert found == datetime(2026, 11, 20, 8, 0, 0, 123456, tzinfo=UTC)
     assert found.utcoffset() == timedelta(0)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="other systems name these settings otherwise")
+def test_a_server_that_is_gone_without_a_word_is_given_up_within_a_minute(postgres_engine: Engine) -> None:
+    with postgres_engine.connect() as connection:
+        raw = connection.connection.driver_connection
+        assert raw is not None
+        with socket.socket(fileno=os.dup(raw.fileno())) as line:
+            idle, between, count, unheard = (
+                line.getsockopt(socket.IPPROTO_TCP, option)
+                for option in (
+                    socket.TCP_KEEPIDLE, socket.TCP_KEEPINTVL, socket.TCP_KEEPCNT, socket.TCP_USER_TIMEOUT,
+                )
+            )  # fmt: skip
+
+    assert idle + between * count <= 60
+    assert 0 < unheard <= 60_000
 
 
 def test_a_moment_without_an_offset_is_refused(engine: Engine) -> None:
