@@ -68,7 +68,7 @@ def deliver(
     """Deliver what is due, prompt letters first, until nothing is left or no server answers.
 
     A crash leaves at most one window in doubt; window 1 is strict, and a commit or two dearer for each
-    message. `limit` bounds how many are taken up; after `patience`, or when `is_stopping`, no further
+    message. A database that is lost while a window is out is waited for. `limit` bounds how many are taken up; after `patience`, or when `is_stopping`, no further
     window is begun.
     """
     run = Run(
@@ -157,16 +157,16 @@ class Run:
             self.session.rollback()  # what an error left half done
 
     def put_left_back(self) -> None:
-        """Queue it again: also where the reply to the commit of its intent was lost, for not a byte went out."""
+        """Queue it again: also where the reply to the commit of its intent was lost, for not a byte went out.
+
+        That is looked for last: such a commit may still be on its way, and the first look waits for it.
+        """
         self.session.rollback()
         if self.unsure:
             self.unsure.keep()
         reason, lease = "no server answered" if self.is_cut_off else "", self.left[0].lease
         back: set[int] = set()
-        for was in (
-            DeliveryState.CLAIMED,
-            DeliveryState.SENDING,
-        ):  # in this order: such a commit may be on its way
+        for was in (DeliveryState.CLAIMED, DeliveryState.SENDING):
             back |= outbox.put_back(
                 self.session,
                 [delivery.id for delivery in self.left],
