@@ -171,11 +171,14 @@ def choice(
 ) -> Choice:
     """Return the matches of a filter in the order of their worth.
 
-    `scores` are the trending scores by number. `twins` holds sets of near-duplicates by number: of
-    those that match, all but the worthiest lose `SPREAD_BITS`, and so stand further down.
+    `scores` are the trending scores by number, `relevance` is of matches only. `twins` holds sets of
+    near-duplicates by number: of those that match, all but the worthiest lose `SPREAD_BITS`, and so stand
+    further down.
     """
-    fit = {number: relevance.get(number, 0.0) for number in numbers(matches)}
-    worth = {number: scores[number] + RELEVANCE_BITS * fit[number] for number in fit}
+    fit = relevance
+    if len(relevance) != matches.bit_count():
+        fit = {number: relevance.get(number, 0.0) for number in numbers(matches)}
+    worth = {number: scores[number] + RELEVANCE_BITS * fits for number, fits in fit.items()}
     return sorted_choice(matches, worth, fit, twins or {})
 
 
@@ -188,8 +191,8 @@ def sorted_choice(
     matches: int, worth: dict[int, float], fit: Mapping[int, float], twins: Mapping[int, int]
 ) -> Choice:
     """Return the choice sorted by worth, near-duplicates spread; of equal worth the better ranked first."""
-    order = sorted(worth, key=lambda number: (-worth[number], number))
-    if twins:
+    order = by_worth(worth)
+    if not twins.keys().isdisjoint(worth):
         order = spread(order, worth, twins)
     place = {number: at for at, number in enumerate(order)}
     return Choice(matches=matches, order=tuple(order), place=place, worth=worth, fit=fit)
@@ -202,7 +205,12 @@ def spread(order: Sequence[int], worth: dict[int, float], twins: Mapping[int, in
         if twins.get(n, 0) & stands:
             worth[n] -= SPREAD_BITS
         stands |= 1 << n
-    return sorted(order, key=lambda n: (-worth[n], n))
+    return by_worth(worth)
+
+
+def by_worth(worth: Mapping[int, float]) -> list[int]:
+    """Return the numbers, worthiest first; of equal worth the better ranked first."""
+    return sorted(sorted(worth), key=worth.__getitem__, reverse=True)
 
 
 def compose(
