@@ -33,7 +33,6 @@ from sqlalchemy import (
     String,
     Table,
     Update,
-    any_,
     bindparam,
     create_engine,
     event,
@@ -424,9 +423,9 @@ def insert_arrays(
 
 def update_arrays(connection: Connection, table: Table, rows: Sequence[Mapping[str, Any]]) -> None:
     """Write to the rows that these name by their `id`, in the same way."""
-    many, alike = parted(rows, "id")
-    statement = updating(table, tuple(many), tuple(alike))
-    connection.execute(statement, sent(connection.dialect, table, many, alike))
+    differing, alike = parted(rows, "id")
+    given = sent(connection.dialect, table, differing, alike)
+    connection.execute(updating(table, tuple(differing), tuple(alike)), {**given, "ids": differing["id"]})
 
 
 def parted(rows: Sequence[Mapping[str, Any]], key: str) -> tuple[dict[str, list[Any]], dict[str, Any]]:
@@ -475,11 +474,11 @@ def inserting(
 
 
 @lru_cache(maxsize=64)
-def updating(table: Table, many: tuple[str, ...], alike: tuple[str, ...]) -> Update:
+def updating(table: Table, differing: tuple[str, ...], alike: tuple[str, ...]) -> Update:
     """Return the statement of `update_arrays`."""
-    new = arrays(table, many, alike)
-    among_ids = table.c.id == any_(array(table.c.id))  # or a planner without figures reads all
-    return update(table).where(table.c.id == new.pop("id"), among_ids).values(new)
+    new = arrays(table, differing, alike)
+    by_id = among(table.c.id, many("ids", table.c.id))  # or a planner without figures reads all
+    return update(table).where(table.c.id == new.pop("id"), by_id).values(new)
 
 
 def arrays(table: Table, many: Iterable[str], alike: Iterable[str]) -> dict[str, ColumnElement[Any]]:
