@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 from digest.topics.language import Filter
 from digest.topics.tree import And, Leaf, Node, Not, Or
@@ -21,11 +21,26 @@ class Plan:
         self._steps: list[tuple[int, int, int]] = []
         self._leaves: list[Leaf] = []
         self._known: dict[object, int] = {}
-        for key, filter_ in (filters or {}).items():
-            self.slots[key] = self.add(filter_.tree)
+        if filters:
+            self._add_clauses(filters.values())
+            self.slots = {key: self.add(filter_.tree) for key, filter_ in filters.items()}
 
     def __len__(self) -> int:
         return len(self._steps)
+
+    def _add_clauses(self, filters: Iterable[Filter]) -> None:
+        """Put clauses with the same words beside one another: what the first looked at is then at hand."""
+        found: dict[str, Leaf] = {}
+        nodes = [filter_.tree for filter_ in filters]
+        for node in nodes:  # which grows meanwhile
+            if isinstance(node, And | Or):
+                nodes += node.children
+            elif isinstance(node, Not):
+                nodes.append(node.child)
+            else:
+                found[node.canonical] = node
+        for canonical in sorted(found, key=lambda canonical: canonical.rpartition(":")[2]):
+            self.add(found[canonical])
 
     def add(self, node: Node) -> int:
         """Return the number of the step that answers `node`, adding what steps are missing."""
