@@ -76,6 +76,10 @@ def untold(
     connection = session.connection()
     papers_changed = db.among(SHOWN.paper_id, db.many("papers", SHOWN.paper_id))
     shown = showings.by_reader(connection.dialect.name, papers_changed).c
+    # Asked row by row: a planner that has not heard yet what was sent would read all deliveries, again and again.
+    sent_at = select(Delivery.dated_at).where(
+        Delivery.id == shown.delivery_id, Delivery.state == DeliveryState.SENT
+    )
     told = and_(
         TOLD.subscriber_id == shown.subscriber_id,
         TOLD.paper_id == CHANGE.paper_id,
@@ -87,13 +91,8 @@ def untold(
         )
         .join(ChangeRow, CHANGE.paper_id == shown.paper_id)
         .join(PaperRow, PaperRow.id == CHANGE.paper_id)
-        .join(Delivery, Delivery.id == shown.delivery_id)
         .outerjoin(Told, told)
-        .where(
-            Delivery.state == DeliveryState.SENT,
-            CHANGE.seen_at > Delivery.dated_at,
-            TOLD.subscriber_id.is_(None),
-        )
+        .where(CHANGE.seen_at > sent_at.scalar_subquery(), TOLD.subscriber_id.is_(None))
     )  # fmt: skip
     found = connection.execute(wanted, {"ids": subscriber_ids, "papers": changed})
     return [tuple(row) for row in found]
