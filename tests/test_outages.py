@@ -20,10 +20,11 @@ import sqlalchemy
 from sqlalchemy import Engine, create_engine, event
 from sqlalchemy.exc import OperationalError
 
-from digest import db, delivery, outbox, subscriptions
+from digest import db, delivery, outbox, rates, subscriptions
 from digest.delivery import Report, insisting
 from digest.links import Site
-from digest.model import Attempt, BounceRow, Delivery, SubscriberState
+from digest.model import Attempt, BounceRow, Delivery, Lane, SubscriberState
+from digest.rates import Rules
 from digest.rendering import Templates
 from digest.transport import Message, Outcome, Transport, Verdict
 from digest.transport.memory import Memory
@@ -77,7 +78,7 @@ def write(engine: Engine, site: Site, now: datetime) -> None:
             one = subscriptions.add(session, email, state=SubscriberState.ACTIVE, consent="a test", now=now)
             outbox.put_letter(
                 session, letter="settings", subscriber_id=one.id, email=email, decision={},
-                dedupe_key=f"settings-{one.id}", site=site, now=now,
+                dedupe_key=f"settings-{one.id}", site=site, now=now, lane=Lane.BULK,
             )  # fmt: skip
         session.commit()
 
@@ -329,24 +330,27 @@ def test_a_record_whose_commit_was_not_heard_of_is_not_made_twice(
         assert len(session.scalars(sqlalchemy.select(BounceRow)).all()) == 1
 
 
-def test_an_intent_whose_commit_was_not_heard_of_leaves_no_doubt_for_nothing_was_sent(
-    lossy: Lossy, engine: Engine, site: Site, now: datetime, deliver: Callable[..., Report]
+@pytest.mark.parametrize("lost", ["claim", "intent"])
+def test_a_commit_before_the_first_byte_that_was_not_heard_of_leaves_no_doubt_and_nobody_waiting(
+    lossy: Lossy, engine: Engine, site: Site, now: datetime, deliver: Callable[..., Report], lost: str
 ) -> None:
     write(engine, site, now)
-    memory, looks = Memory(), iter([lambda: None, lossy.arm])  # the second look is the one before the intent
+    memory, looks = Memory(), ["claim", "intent"]  # before each of them the clock is looked at
+    told = {"transport": memory, "lane": Lane.BULK, "limits": Rules(at_once=rates.at_once_in("1 at once"))}
 
     def clock() -> datetime:
-        next(looks, lambda: None)()
+        if looks and looks.pop(0) == lost:
+            lossy.arm()
         return now
 
     with db.writing(lossy.engine) as session, pytest.raises(OperationalError):
-        deliver(session, transport=memory, clock=clock)
+        deliver(session, clock=clock, **told)
 
     assert not lossy.is_armed
     assert memory.messages == []
     assert fates(engine) == [("queued", 0, 0, 0)] * 3
     with db.writing(engine) as session:
-        assert deliver(session, transport=memory) == Report(sent=3)
+        assert deliver(session, **told) == Report(sent=3)
     assert fates(engine) == ALL_SENT
 
 

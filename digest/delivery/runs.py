@@ -15,7 +15,7 @@ from sqlalchemy import select
 from sqlalchemy.exc import DBAPIError
 from sqlalchemy.orm import Session
 
-from digest import bounces, db, failpoints, garbage, outbox, presses
+from digest import bounces, db, failpoints, garbage, outbox, presses, rates
 from digest.delivery import insisting, settling
 from digest.delivery.gates import Gate
 from digest.delivery.settling import Settlement, end, put_back
@@ -89,17 +89,18 @@ def deliver(
     def is_over() -> bool:
         return run.is_cut_off or is_stopping() or (ends_at is not None and clock() >= ends_at)
 
-    while run.claim(lane, window * WINDOWS_AT_ONCE if limit is None else min(window, limit - done)):
-        try:
+    try:
+        while run.claim(lane, window * WINDOWS_AT_ONCE if limit is None else min(window, limit - done)):
             with garbage.held_off():
                 desk = run.desk(run.left)
                 while run.left and not (is_over() or run.gate.is_met):
                     done += run.send(desk, window)
                     progress(done)
-        finally:
             run.give_back()
-        if is_over():
-            break
+            if is_over():
+                break
+    finally:
+        run.give_back()
     return run.report()
 
 
@@ -176,8 +177,10 @@ class Run:
                 due_at=self.clock() + (settling.PAUSE if self.is_cut_off else timedelta()),
                 is_tried=False,
             )
+        emails = [delivery.email or "" for delivery in self.left]
+        rates.leave(self.session, self.gate.rules, emails, lease=lease)
         self.session.commit()
-        self.unsure = None
+        self.left, self.unsure = [], None
         self.tally["deferred"] += len(back) if self.is_cut_off else 0
 
     def send(self, desk: Desk, size: int) -> int:
