@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from digest import errors, topics
 from digest.topics import clauses, names
+from digest.topics.clauses import wording
 from digest.topics.tree import leaves
 from tests.topics import strategies
 
@@ -377,6 +378,6 @@ def test_a_bare_category_gets_a_note():
 
 @given(st.from_regex(r"[a-z0-9]{1,6}( [a-z0-9]{1,6}){0,4}\*?", fullmatch=True))
 def test_words_with_nothing_to_fold_are_read_at_once_as_they_would_be_at_length(written):
-    at_once = clauses._plain_words(written)
+    at_once = wording._plain_words(written)
 
-    assert at_once is None or at_once == clauses._phrase(written)
+    assert at_once is None or at_once == wording._phrase(written)

@@ -1,0 +1,72 @@
+"""Days: one, a month or a year, a span, a bound."""
+
+from __future__ import annotations
+
+import re
+from calendar import monthrange
+from datetime import date, timedelta
+
+from digest.topics.clauses.mistake import Mistake
+from digest.topics.tree import Published
+
+_DAY = r"(?:\d{4}(?:-\d{2}(?:-\d{2})?)?|\d{6}(?:\d{2}(?:\d{4})?)?)"
+_ONE = re.compile(rf"(>=|<=|>|<|=)?({_DAY})")
+_RANGE = re.compile(rf"({_DAY})?(?:\.\.|-(?=\d{{4}}$))({_DAY})?")
+_ARXIV_RANGE = re.compile(rf"\[({_DAY})\s+TO\s+({_DAY})\]")
+_EXAMPLE = "date:2024-01..2024-06"
+
+
+def published(value: str) -> Published:
+    """Return the clause of `date:`: days from one to another."""
+    plain = value.strip()
+    one, several = _ONE.fullmatch(plain), _ARXIV_RANGE.fullmatch(plain) or _RANGE.fullmatch(plain)
+    if one:
+        since, until = _bounds(one[1] or "=", *_days(one[2]))
+    elif several and (several[1] or several[2]):
+        since = _days(several[1])[0] if several[1] else date.min
+        until = _days(several[2])[1] if several[2] else date.max
+    else:
+        raise Mistake("A date is written 2024, 2024-05 or 2024-05-31", suggestion=_EXAMPLE)
+    if since > until:
+        raise Mistake("This span of days ends before it begins", suggestion=f"date:{until}..{since}")
+    return Published(since, until, f"date:{_span(since, until)}")
+
+
+def _days(written: str) -> tuple[date, date]:
+    """Return the first and the last day of a year, a month or a day."""
+    digits = written.replace("-", "")[:8]
+    year, month, day = int(digits[:4]), int(digits[4:6] or 0), int(digits[6:8] or 0)
+    try:
+        first = date(year, month or 1, day or 1)
+    except ValueError as error:
+        raise Mistake(f"There is no such day as {written}", suggestion=_EXAMPLE) from error
+    if day:
+        return first, first
+    return first, date(year, month or 12, monthrange(year, month or 12)[1])
+
+
+def _bounds(operator: str, first: date, last: date) -> tuple[date, date]:
+    if operator in ("<", ">") and (first == date.min or last == date.max):
+        raise Mistake("No day lies beyond this one", suggestion=_EXAMPLE)
+    return {
+        "=": lambda: (first, last),
+        ">=": lambda: (first, date.max),
+        ">": lambda: (last + timedelta(days=1), date.max),
+        "<=": lambda: (date.min, last),
+        "<": lambda: (date.min, first - timedelta(days=1)),
+    }[operator]()
+
+
+def _span(since: date, until: date) -> str:
+    if since == date.min and until == date.max:
+        return f"{since}..{until}"
+    if until == date.max:
+        return f">={since}"
+    if since == date.min:
+        return f"<={until}"
+    if since == until:
+        return f"{since}"
+    for short in (f"{since:%Y}".zfill(4), f"{since:%Y-%m}".zfill(7)):
+        if _days(short) == (since, until):
+            return short
+    return f"{since}..{until}"
