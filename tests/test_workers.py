@@ -249,3 +249,20 @@ def test_a_worker_on_a_strange_machine_says_so_in_one_line(house: Installation) 
     assert told.returncode == 1
     assert told.stderr.startswith("digest: DIGEST_PEPPER is not the one")
     assert "Traceback" not in told.stderr
+
+
+def test_a_mistake_in_a_digest_of_ones_own_is_told_at_once_and_stops_no_other_letter(
+    house: Installation, mailroom: Mailroom
+) -> None:
+    own = house.data_dir / "templates" / "letters" / "digest" / "body.html"
+    own.parent.mkdir(parents=True)
+    own.write_text("<p>{% if %}</p>")
+
+    for role in ("worker", "scheduler"):
+        house.start(role)
+    house.wait_until("the mistake in the log", lambda: "No digest can be made" in house.logs())
+    house.run("subscribers", "add", "bob@example.org")
+    mailroom.wait_for(1)
+
+    assert "letters/digest/body.html, line 1, has a mistake" in house.logs()
+    assert mailroom.recipients() == ["bob@example.org"]
