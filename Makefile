@@ -16,7 +16,7 @@ run: base  ## Start the whole house with a sample digest; Ctrl-C stops it
 	@$(BIN)/python -m digest up $(ARGS)
 
 test: dev  ## Run every test, on SQLite and on real PostgreSQL and Redis servers
-	$(BIN)/python -m pytest -n auto --dist loadgroup -m "not judge" $(ARGS)
+	$(BIN)/python -m pytest -n auto -m "not judge" $(ARGS)
 
 judge: dev  ## Ask independent judges: browser, axe, HTML checker, spam filters, mailauth, caniemail (JUDGE=full for all)
 	JUDGE="$${JUDGE:-short}" $(BIN)/python -m pytest -m judge tests/judge $(ARGS)

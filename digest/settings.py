@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import os
 import secrets
+import tempfile
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from email.utils import parseaddr
 from functools import partial
 from pathlib import Path
@@ -268,15 +270,19 @@ class Settings(BaseSettings):
         )
 
     def kept_secret(self, name: str) -> str:
-        """Return the secret kept in the data directory, made on first use with mode 600."""
+        """Return the secret kept in the data directory, made on first use with mode 600.
+
+        It appears with its content in one step: of roles that start together the first makes it for all.
+        """
         path = self.data_dir / name
-        self.data_dir.mkdir(parents=True, exist_ok=True)
-        try:
-            descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-        except FileExistsError:
-            return path.read_text().strip()
-        with os.fdopen(descriptor, "w") as file:
-            file.write(secrets.token_urlsafe(32))
+        if not path.exists():
+            self.data_dir.mkdir(parents=True, exist_ok=True)
+            descriptor, made = tempfile.mkstemp(prefix=f".{name}-", dir=self.data_dir)
+            with os.fdopen(descriptor, "w") as file:
+                file.write(secrets.token_urlsafe(32))
+            with suppress(FileExistsError):
+                os.link(made, path)
+            Path(made).unlink()
         return path.read_text().strip()
 
 

@@ -18,6 +18,8 @@ from typing import TYPE_CHECKING
 import pytest
 from sqlalchemy import Engine, create_engine, make_url
 from sqlalchemy.orm import Session
+from xdist.remote import Producer
+from xdist.scheduler import LoadScopeScheduling
 
 from digest import db, links, settings
 from tests import servers
@@ -32,12 +34,19 @@ NOW = datetime(2026, 11, 20, 8, 0, tzinfo=UTC)
 # ── side by side ────────────────────────────────────────────────────────────────────────────────
 
 
-@pytest.hookimpl(tryfirst=True)
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Keep what starts real processes in one line: they wait for each other's signs of life."""
-    for item in items:
-        if item.get_closest_marker("slow"):
-            item.add_marker(pytest.mark.xdist_group("slow"))
+class InLines(LoadScopeScheduling):
+    """Tests of one file follow one another; so do all files that start real processes.
+
+    Those wait for signs of life, which come late where several houses start at once.
+    """
+
+    def _split_scope(self, nodeid: str) -> str:
+        file = nodeid.partition("::")[0]
+        return "processes" if "pytest.mark.slow" in (ROOT / file).read_text() else file
+
+
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> InLines:
+    return InLines(config, log)
 
 
 # ── servers, once per run (and per process of it) ───────────────────────────────────────────────

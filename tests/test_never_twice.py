@@ -241,7 +241,7 @@ class House(RuleBasedStateMachine):
             )
             if delivery is None:
                 return
-            delivery.state, delivery.in_doubt = state, in_doubt
+            delivery.state, delivery.in_doubt, delivery.settled_at = state, in_doubt, self.now
             session.flush()
             showings.release(session, [delivery.id])
             if state in showings.UNACCEPTED and not in_doubt:

@@ -12,6 +12,7 @@ import pytest
 from digest import delivery, links, publishing, subscriptions, transport
 from digest.composition import Digest, Offer
 from digest.model import SubscriberState
+from digest.subscriptions import people
 from tests.web.conftest import BASE, path_of
 
 DAY = "daily-2026-11-20"
@@ -77,11 +78,12 @@ def test_links_of_before_a_revocation_open_nothing(door, dora, view):
 
 
 @pytest.fixture
-def forwarded(door, papers, now):
+def forwarded(door, alice, papers, now):
     """What a friend gets: the digest as it was sent to alice, every word of it."""
     at = now + timedelta(minutes=1)
     memory = transport.open("memory:", site=door.site)
     with door.writing() as session:
+        people.put_topics(session, alice.id, {"Diffusion": "title:diffusion"})
         publishing.publish(session, site=door.site, templates=door.house.templates, now=at)
         delivery.deliver(
             session, site=door.site, templates=door.house.templates, transport=memory, clock=lambda: at

@@ -1,0 +1,30 @@
+"""What a house keeps to itself is the same for all of its roles."""
+
+from __future__ import annotations
+
+import secrets
+from pathlib import Path
+
+import pytest
+
+from digest.settings import Settings
+
+
+def test_roles_that_start_together_share_the_secret_that_the_first_one_makes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ours, theirs = Settings(data_dir=tmp_path), Settings(data_dir=tmp_path)
+    made: list[str] = []
+
+    def meanwhile(size: int) -> str:
+        """Let the other role ask for it while ours is about to make it."""
+        monkeypatch.undo()
+        made.append(theirs.kept_secret("pepper"))
+        return secrets.token_urlsafe(size)
+
+    monkeypatch.setattr(secrets, "token_urlsafe", meanwhile)
+    made.append(ours.kept_secret("pepper"))
+
+    assert len(made[0]) > 40
+    assert made == [made[0]] * 2
+    assert [path.name for path in tmp_path.iterdir()] == ["pepper"]
