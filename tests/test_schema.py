@@ -14,7 +14,18 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from sqlalchemy import Column, Connection, Engine, Table, UniqueConstraint, func, insert, inspect, select
+from sqlalchemy import (
+    Column,
+    Connection,
+    Engine,
+    Table,
+    UniqueConstraint,
+    event,
+    func,
+    insert,
+    inspect,
+    select,
+)
 from sqlalchemy.exc import IntegrityError
 
 from digest import db, model
@@ -87,6 +98,31 @@ def test_migrations_build_exactly_what_the_models_say_on_postgresql(
         model.Base.metadata.create_all(modelled)
 
         assert described(postgres_engine) == described(modelled)
+
+
+@pytest.mark.parametrize("kind", ["sqlite", "postgresql"])
+def test_an_upgrade_that_breaks_off_leaves_nothing_half_way(
+    kind: str, tmp_path: Path, request: pytest.FixtureRequest
+) -> None:
+    postgres = kind == "postgresql"
+    url = (
+        request.getfixturevalue("empty_postgres_url") if postgres else f"sqlite:///{tmp_path / 'new.sqlite3'}"
+    )
+    with connected(url) as engine:
+
+        def break_off(_connection: Any, _cursor: Any, statement: str, *_details: Any) -> None:
+            if "DROP INDEX ix_delivery_open" in statement:
+                raise OSError("the plug was pulled")
+
+        event.listen(engine, "before_cursor_execute", break_off)
+        with pytest.raises(OSError, match="plug"):
+            db.upgrade(engine)
+        event.remove(engine, "before_cursor_execute", break_off)
+
+        assert db.revision(engine) is None
+        assert inspect(engine).get_table_names() == []
+        db.upgrade(engine)
+        assert db.revision(engine) == db.newest_revision(engine)
 
 
 def test_upgrading_twice_changes_nothing(engine: Engine) -> None:
