@@ -25,7 +25,6 @@ from sqlalchemy import (
     BigInteger,
     ColumnElement,
     Select,
-    String,
     Update,
     and_,
     any_,
@@ -368,18 +367,14 @@ def intend(session: Session, intents: Sequence[Intent], *, lease: str, until: da
 
 def intend_arrays(session: Session, intents: Sequence[Intent], *, lease: str, until: datetime) -> set[int]:
     """Do so in one statement, with the ids, names and hashes as three lists."""
-    lists = {
+    given = {
         "ids": [intent.id for intent in intents],
-        "names": listed(intent.message_id for intent in intents),
-        "hashes": listed(intent.content_hash for intent in intents),
+        "new_message_id": db.spelled([intent.message_id for intent in intents]),
+        "new_content_hash": db.spelled([intent.content_hash for intent in intents]),
+        "held_under": lease,
+        "until": until,
     }
-    given = {**lists, "held_under": lease, "until": until}
     return {row[0] for row in session.connection().execute(INTENDING, given)}
-
-
-def listed(values: Iterable[str]) -> str:
-    """Return values without line ends as one text: an array takes the driver longer than sending it."""
-    return "\n".join(values)
 
 
 def intention(until: ColumnElement[datetime]) -> dict[str, Any]:
@@ -402,9 +397,7 @@ NAMING = (
 def intending_arrays() -> Any:
     """Return the statement of `intend_arrays`, put together once: that takes as long as sending it."""
     ids = cast(db.many("ids", DELIVERY.c.id), postgresql.ARRAY(BigInteger))
-    names, hashes = (
-        func.string_to_array(bindparam(name, type_=String), "\n") for name in ("names", "hashes")
-    )
+    names, hashes = db.array(DELIVERY.c.message_id), db.array(DELIVERY.c.content_hash)
     columns = func.unnest(ids, names, hashes).table_valued("id", "name", "hash", name="new")
     new, until = columns.render_derived(name="new"), bindparam("until", type_=db.UtcDateTime)
     by_key = DELIVERY.c.id == any_(ids)  # or a planner without figures reads all
