@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import cached_property
+from itertools import accumulate
 from pathlib import Path
 from typing import Any
 
@@ -105,10 +106,10 @@ class World:
     def reader_rows(self) -> Iterator[dict[str, Any]]:
         """Yield the readers as rows of an import; few filters are held by many, many by few."""
         chance = random.Random(4)
-        weights = [1 / rank for rank in range(1, len(self.interests) + 1)]
+        weights = list(accumulate(1 / rank for rank in range(1, len(self.interests) + 1)))
         for number in range(self.readers):
             name = "kept" if number < self.kept else "reader"
-            chosen = chance.choices(self.interests, weights, k=self.topics)
+            chosen = chance.choices(self.interests, cum_weights=weights, k=self.topics)
             topics = {f"Topic {place}": text for place, text in enumerate(dict.fromkeys(chosen), start=1)}
             yield {
                 "email": f"{name}-{number}@example.org",
