@@ -1,6 +1,8 @@
 """Addresses: what is one, and when two spellings are the same person."""
 
 import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
 
 from digest import addresses
 from digest.errors import BadField
@@ -20,6 +22,39 @@ from digest.errors import BadField
 )
 def test_an_address_is_kept_for_the_envelope_and_folded_for_comparison(typed, email, key):
     assert addresses.checked(typed) == addresses.Address(email=email, key=key)
+
+
+def looked_at(spell, typed):
+    """Return what is made of a spelling: an address, or why it is none."""
+    try:
+        return spell(typed)
+    except BadField as error:
+        return str(error)
+
+
+ADDRESSES = st.from_regex(
+    r"[a-zA-Z0-9_.+-]{1,12}@[a-zA-Z0-9.-]{1,40}(\.(com|org|test|arpa|local))?", fullmatch=True
+)
+
+
+@given(ADDRESSES)
+@example("ada@xn--bcher-kva.example.org")
+@example("ada@localhost")
+@example("Postmaster@uni.edu")
+@example("a" * 64 + "@uni.edu")
+def test_a_plain_address_is_taken_or_refused_as_every_other_is(typed):
+    ours = looked_at(lambda text: addresses.checked(text).email, typed)
+
+    assert ours == looked_at(addresses.envelope, typed)
+
+
+def test_of_a_long_list_each_domain_is_looked_at_once():
+    before = addresses.is_domain.cache_info().misses
+
+    for number in range(100):
+        addresses.checked(f"reader-{number}@list{number % 2}.example.org")
+
+    assert addresses.is_domain.cache_info().misses == before + 2
 
 
 @pytest.mark.parametrize(
