@@ -19,11 +19,10 @@ from digest.rendering.words import barred, wrapped
 Parts = Mapping[str, Stencil]
 Found = tuple[tuple[str, ...], list[tuple[str, int, int]]]
 
-CARDS_KEPT = 8192  #: some 24 MB in a process
-FOUND_KEPT = 32768  #: few words each, and dear to find again
+CARDS_KEPT = 32768  #: a good kilobyte each: what they have of their paper is kept once for all filters
+FOUND_KEPT = 1024  #: for a card that is soon wanted in another length
 FRAMES_KEPT = 4096
 PLAIN_KEPT = 8192
-WHYS_KEPT = 8192
 
 #: Where a card is parted again after filling; no text from outside has a NUL.
 NUMBER, TITLE, ABSTRACT, WHY = "\0n", "\0t", "\0a", "\0w"
@@ -38,6 +37,15 @@ class SetText(NamedTuple):
     text: bytes
     size: int  #: bytes of HTML, decoded
     words: int  #: to read
+
+
+class SetCard(NamedTuple):
+    """A card from behind its number, in pieces: cards of one paper have most of them in common."""
+
+    html: tuple[bytes, ...]
+    text: tuple[bytes, ...]
+    size: int
+    words: int
 
 
 class Frame(NamedTuple):
@@ -64,7 +72,6 @@ class Cards:
         self.found = lru_cache(FOUND_KEPT)(self.find)
         self.frame = lru_cache(FRAMES_KEPT)(self.set_frame)
         self.plain = lru_cache(PLAIN_KEPT)(set_plain)
-        self.why = lru_cache(WHYS_KEPT)(self.set_why)
 
     def start(self) -> tuple[str, str]:
         """Return what stands before the number of any card, in HTML and text."""
@@ -73,19 +80,19 @@ class Cards:
             filled(self.text_parts, text_values(self.text_parts, BLANK, number=NUMBER)).partition(NUMBER)[0],
         )
 
-    def set_card(self, paper_id: int, canonical: str | None, form: Form) -> SetText:
+    def set_card(self, paper_id: int, canonical: str | None, form: Form) -> SetCard:
         """Return a card from behind its number."""
         frame = self.frame(paper_id, form)
         number = self.press.number[paper_id]
         why, words = self.found(number, canonical)
-        plain, reason = frame.card, self.why(because(why))
+        plain, reason = frame.card, set_why(because(why))
         in_title, in_abstract = marked(plain, self.press.papers[number], words=words, form=form)
         title = frame.title if in_title is plain.title else self.set_runs(in_title)
         abstract = frame.abstract if in_abstract is plain.abstract else self.set_runs(in_abstract)
         given = {TITLE: title, ABSTRACT: abstract, WHY: reason}
-        return SetText(
-            b"".join([piece if isinstance(piece, bytes) else given[piece].html for piece in frame.html]),
-            b"".join([piece if isinstance(piece, bytes) else given[piece].text for piece in frame.text]),
+        return SetCard(
+            tuple([piece if isinstance(piece, bytes) else given[piece].html for piece in frame.html]),
+            tuple([piece if isinstance(piece, bytes) else given[piece].text for piece in frame.text]),
             frame.size + title.size + abstract.size + reason.size,
             title.words + abstract.words,
         )
@@ -114,10 +121,11 @@ class Cards:
         text, words = self.plain(plain(runs))
         return SetText(wire(html), text, len(html.encode()), words)
 
-    def set_why(self, why: str) -> SetText:
-        """Return the why line."""
-        html = escaped(why)
-        return SetText(wire(html), wire(barred(why)), len(html.encode()), 0)
+
+def set_why(why: str) -> SetText:
+    """Return the why line."""
+    html = escaped(why)
+    return SetText(wire(html), wire(barred(why)), len(html.encode()), 0)
 
 
 def set_plain(text: str) -> tuple[bytes, int]:

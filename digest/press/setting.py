@@ -18,7 +18,7 @@ from digest.composition import Digest, FollowUp
 from digest.links import Site
 from digest.press import budget, pages
 from digest.press.budget import Planned
-from digest.press.cards import Cards, SetText, between
+from digest.press.cards import Cards, between
 from digest.press.pages import NewsItem, Page
 from digest.press.presses import Press
 from digest.rendering import Copy, Letter, list_headers, words
@@ -225,25 +225,36 @@ class Setter:
 
         `page` is the address of the same digest on the web, if it has one.
         """
+        html: list[bytes] = []
+        text: list[bytes] = []
         papers: list[int] = []
-        pieces: list[Pair | SetText] = []
         number = reading = 0
         for place, section in enumerate(plan, start=1):
-            pieces.append(self.opening(place, section.topic))
+            opening, canonical = self.opening(place, section.topic), section.canonical
+            html.append(opening.html)
+            text.append(opening.text)
             papers += section.papers
-            is_first, canonical = True, section.canonical
+            is_first = True
             for paper, form in zip(section.papers, section.forms, strict=False):
                 number += 1
-                card = self.card(paper, canonical, form)
-                pieces += (self.number(number, is_first), card)
+                before, card = self.number(number, is_first), self.card(paper, canonical, form)
+                html.append(before.html)
+                html += card.html
+                text.append(before.text)
+                text += card.text
                 reading += card.words
                 is_first = False
-            if section.more and page.html:
-                before, after = self.rest(section.more, place)
-                pieces += (before, page, after)
-            else:
-                pieces.append(self.ending(section.more))
-        return [piece[0] for piece in pieces], [piece[1] for piece in pieces], papers, reading
+            for piece in self.left_out(section.more, place, page):
+                html.append(piece.html)
+                text.append(piece.text)
+        return html, text, papers, reading
+
+    def left_out(self, more: int, place: int, page: Pair) -> tuple[Pair, ...]:
+        """Return the end of a section, which leads to what was left out where a page lists it."""
+        if more and page.html:
+            before, after = self.rest(more, place)
+            return before, page, after
+        return (self.ending(more),)
 
     def plan(self, digest: Digest, copy: Copy) -> list[Planned]:
         """Return what of a digest is set, and in which length, so that it fits its budget."""

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from enum import StrEnum
 from functools import lru_cache
-from typing import Any
+from typing import Any, NamedTuple
 from urllib.parse import quote, urlsplit
 
 from digest.papers import Paper, byline, display, links_of
@@ -142,14 +142,8 @@ def marked(
 
 
 def because(why: Sequence[str]) -> str:
-    """Return the why line."""
-    return tidy(" · ".join(why))
-
-
-@lru_cache(maxsize=8192)
-def tidy(why: str) -> str:
-    """Return a why line of a reasonable length; many readers have the same."""
-    return words.cut(one_line(why[: LONGEST_WHY * 8]), LONGEST_WHY)
+    """Return the why line, of a reasonable length."""
+    return words.cut(one_line(" · ".join(why)[: LONGEST_WHY * 8]), LONGEST_WHY)
 
 
 def meta(paper: Paper) -> str:
@@ -166,25 +160,39 @@ def title(paper: Paper) -> str:
     return words.cut(display(paper.title), LONGEST_TITLE)
 
 
+class Abstract(NamedTuple):
+    """An abstract as readers see it, and how much of it a card shows."""
+
+    text: str
+    shown: str  #: its beginning
+    opening: str  #: its first sentence
+
+
 def abstract_runs(paper: Paper, marks: Sequence[tuple[int, int]], form: Form) -> tuple[Run, ...]:
     """Return the beginning of the abstract, to a sentence end.
 
     If what matched comes only later, the sentence that has it follows, as far as there is room: a
     reader sees why the paper is here.
     """
-    if form is Form.LINE:
-        return ()
-    text = display(paper.abstract)
-    shown = to_sentence_end(text, LONGEST_ABSTRACT)
-    if form is Form.BRIEF:
-        shown = first_sentences(shown, 2)
-    first = min((start for start, _end in marks), default=0)
-    if first < len(shown) or not marks:
+    text, shown, opening = abstract_of(paper.abstract, form)
+    first = min(marks)[0] if marks else 0
+    if first < len(shown) or not marks or form is Form.LINE:
         return runs(shown, marks)
-    opening = first_sentences(shown, 1)
     start, end = sentence_around(text, first, LONGEST_ABSTRACT - len(opening) - len(ELLIPSIS))
     there = [(max(one, start) - start, other - start) for one, other in marks if other > start]
     return (Run(opening + ELLIPSIS), *runs(text[start:end], there))
+
+
+@lru_cache(maxsize=4096)  # asked again for every filter that chose a paper
+def abstract_of(abstract: str, form: Form) -> Abstract:
+    """Return how much of an abstract a card of that form shows."""
+    text = display(abstract)
+    if form is Form.LINE:
+        return Abstract(text, "", "")
+    shown = to_sentence_end(text, LONGEST_ABSTRACT)
+    if form is Form.BRIEF:
+        shown = first_sentences(shown, 2)
+    return Abstract(text, shown, first_sentences(shown, 1))
 
 
 def sentence_around(text: str, place: int, room: int) -> tuple[int, int]:
