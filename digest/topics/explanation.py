@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from array import array
 from collections.abc import Iterator
 from functools import lru_cache
 from typing import NamedTuple, TypeAlias
@@ -79,10 +80,7 @@ def _parts(node: Node) -> Iterator[Leaf]:
 
 
 class _Page:
-    """One paper, as a batch of its own: the same code answers, so the answer is the same.
-
-    What a clause found is found once, whichever filters have it.
-    """
+    """One paper, as a batch of its own: the same code answers, so the answer is the same."""
 
     def __init__(self, paper: Paper):
         self.paper = paper
@@ -92,17 +90,20 @@ class _Page:
         self.spans = row.spans
         self.place_at = row.document_at
         #: Where each word of the row begins and ends in its text.
-        self.starts, self.ends = [0], [0]
+        self.starts, self.ends = array("I", [0]), array("I", [0])
         for words in read.values():
-            self.starts += *words.starts, 0
-            self.ends += *words.ends, 0
+            self.starts.extend((*words.starts, 0))
+            self.ends.extend((*words.ends, 0))
         self.folded = {place: words.folded for place, words in read.items()}
         self.postings = Postings(row)
         self.index = Index((paper,), self.postings)
-        self._found: dict[str, list[Mark]] = {}
 
     def finds(self, node: Node, found: list[tuple[Leaf, list[Mark]]]) -> bool:
         """Return whether the paper is what `node` asks for; put what speaks for it into `found`."""
+        if isinstance(node, Text):
+            if marks := self.marks(node):
+                found.append((node, marks))
+            return bool(marks)
         if isinstance(node, And):
             return all([self.finds(child, found) for child in node.children])  # noqa: C419 - each has its say
         if isinstance(node, Or):
@@ -111,10 +112,9 @@ class _Page:
             return any([self.finds(part, found) for part in node.parts])  # noqa: C419
         if isinstance(node, Not):
             return not self.holds(node.child)
-        marks = self.marks(node)
-        if not (marks if isinstance(node, Text) else self.index.leaf(node)):
+        if not self.index.leaf(node):
             return False
-        found.append((node, marks))
+        found.append((node, self.marks(node)))
         return True
 
     def holds(self, node: Node) -> bool:
@@ -123,12 +123,6 @@ class _Page:
 
     def marks(self, leaf: Leaf) -> list[Mark]:
         """Return the words of the paper that a clause found."""
-        found = self._found.get(leaf.canonical)
-        if found is None:
-            found = self._found[leaf.canonical] = self._look_up(leaf)
-        return found
-
-    def _look_up(self, leaf: Leaf) -> list[Mark]:
         if isinstance(leaf, Text):
             return self._near(leaf, leaf.near) if leaf.near is not None else self._in_a_row(leaf)
         return self._telling(leaf) if isinstance(leaf, About) else []
