@@ -221,15 +221,15 @@ def put_many(
     rows: Sequence[Mapping[str, Any]],
     *,
     same: Mapping[str, Any] = NOTHING,
-    key: Sequence[str],
-    returning: Sequence[str],
+    key: Sequence[str] = (),
+    returning: Sequence[str] = (),
 ) -> Sequence[Row[Any]]:
     """Insert hundreds of rows whose `key` is not taken, and return these columns of the new ones.
 
-    Every row names the same columns, `same` those in which they are alike; the first of `returning` is the
-    one that numbers the table. On PostgreSQL parameters of their own for every row take 115 µs of our time
-    a row, arrays as text 10. On SQLite the driver's own loop is fastest, and the new rows are those above the
-    highest number before: nobody else is writing.
+    Without a key, none can be taken. Every row names the same columns, `same` those in which they are alike;
+    the first of `returning` is the one that numbers the table. On PostgreSQL parameters of their own for every
+    row take 115 µs of our time a row, arrays as text 10. On SQLite the driver's own loop is fastest, and the
+    new rows are those above the highest number before: nobody else is writing.
     """
     if not rows:
         return []
@@ -237,13 +237,13 @@ def put_many(
     wanted = [table.c[name] for name in returning]
     if connection.dialect.name == "postgresql":
         return insert_arrays(connection, table, rows, same, key=key, returning=returning)
-    last = connection.execute(select(func.max(wanted[0]))).scalar() or 0
+    last = connection.execute(select(func.max(wanted[0]))).scalar() if wanted else None
     names = [*rows[0], *same]
     places = ", ".join("?" * len(names))
     adding = f"INSERT INTO {table.name} ({', '.join(names)}) VALUES ({places})"  # noqa: S608 - our own names
-    values = tuples(connection.dialect, table, rows[0], rows, same)
-    connection.exec_driver_sql(f"{adding} ON CONFLICT ({', '.join(key)}) DO NOTHING", values)
-    return connection.execute(select(*wanted).where(wanted[0] > last)).all()
+    unless = f" ON CONFLICT ({', '.join(key)}) DO NOTHING" if key else ""
+    connection.exec_driver_sql(adding + unless, tuples(connection.dialect, table, rows[0], rows, same))
+    return connection.execute(select(*wanted).where(wanted[0] > (last or 0))).all() if wanted else []
 
 
 def change_many(session: Session, mapped: type[Base], rows: Sequence[Mapping[str, Any]]) -> None:
@@ -288,9 +288,9 @@ def stored(dialect: Dialect, column: Column[Any], values: Sequence[Any]) -> Sequ
 class Many(TypeDecorator[Collection[Any]]):
     """Any number of values as one parameter: an array, or JSON on SQLite.
 
-    Whole numbers travel to PostgreSQL as they are written there, "{1,2}": the driver takes a microsecond
-    for every value of a list. They have no type on the way, so that the planner sees an array: what is
-    made of a text it compares value by value with every row.
+    They travel to PostgreSQL as they are written there, "{1,2}": the driver takes a microsecond for every
+    value of a list. They have no type on the way, so that the planner sees an array: what is made of a
+    text it compares value by value with every row.
     """
 
     impl = String
@@ -302,21 +302,26 @@ class Many(TypeDecorator[Collection[Any]]):
 
     def load_dialect_impl(self, dialect: Dialect) -> TypeEngine[Any]:
         """Return what carries the values."""
-        if dialect.name == "postgresql":
-            return NullType() if self.is_spelled else dialect.type_descriptor(postgresql.ARRAY(self.of))
-        return dialect.type_descriptor(String())
+        return NullType() if dialect.name == "postgresql" else dialect.type_descriptor(String())
 
     def process_bind_param(self, value: Collection[Any] | None, dialect: Dialect) -> Any:
         """Return the values as they travel."""
         values = value or ()
         if dialect.name != "postgresql":
             return json.dumps(list(values))
-        return f"{{{','.join(map(str, values))}}}" if self.is_spelled else list(values)
+        written = map(str, values) if self.are_numbers else map(quoted, values)
+        return f"{{{','.join(written)}}}"
 
     @property
-    def is_spelled(self) -> bool:
-        """Return whether PostgreSQL gets the values as text."""
+    def are_numbers(self) -> bool:
+        """Return whether the values are whole numbers; else they are texts."""
         return isinstance(self.of, Integer)
+
+
+def quoted(text: str) -> str:
+    """Return a text as PostgreSQL writes it in an array."""
+    escaped = text.replace("\\", "\\\\").replace('"', '\\"')
+    return f'"{escaped}"'
 
 
 class Among(ColumnElement[bool]):
@@ -340,11 +345,15 @@ class Among(ColumnElement[bool]):
 
 @compiles(Among, "postgresql")
 def among_array(element: Among, compiler: SQLCompiler, **details: Any) -> str:
-    """Compare with an array."""
+    """Compare numbers with an array, and look texts up as rows.
+
+    Of a statement that it has seen often PostgreSQL believes that an array holds ten values: it would read
+    a table of some thousand rows whole, and compare each with a thousand texts.
+    """
     column, values = (compiler.process(part, **details) for part in (element.column, element.values))
-    if cast(Many, element.values.type).is_spelled:
-        values = f"CAST({values} AS BIGINT[])"
-    return f"{column} = ANY ({values})"
+    if cast(Many, element.values.type).are_numbers:
+        return f"{column} = ANY (CAST({values} AS BIGINT[]))"
+    return f"{column} IN (SELECT unnest(CAST({values} AS TEXT[])))"
 
 
 @compiles(Among)
@@ -418,7 +427,8 @@ def insert_arrays(
     many, alike = parted(rows, next(iter(rows[0])))
     alike |= same
     statement = inserting(table, tuple(many), tuple(alike), tuple(key), tuple(returning))
-    return connection.execute(statement, sent(connection.dialect, table, many, alike)).all()
+    done = connection.execute(statement, sent(connection.dialect, table, many, alike))
+    return done.all() if returning else []
 
 
 def update_arrays(connection: Connection, table: Table, rows: Sequence[Mapping[str, Any]]) -> None:
@@ -469,8 +479,9 @@ def inserting(
     """Return the statement of `insert_arrays`, put together once: that takes as long as sending it."""
     new = arrays(table, many, alike)
     adding = postgresql.insert(table).from_select(list(new), select(*new.values()), include_defaults=False)
-    wanted = [table.c[name] for name in returning]
-    return adding.on_conflict_do_nothing(index_elements=key).returning(*wanted)
+    if key:
+        adding = adding.on_conflict_do_nothing(index_elements=key)
+    return adding.returning(*(table.c[name] for name in returning)) if returning else adding
 
 
 @lru_cache(maxsize=64)

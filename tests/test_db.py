@@ -125,6 +125,35 @@ def test_many_values_are_looked_up_through_the_index(sqlite_engine: Engine) -> N
     assert any("scheme=? AND value=?" in step[-1] for step in plan), plan
 
 
+TEXTS = ["a,b", "{}", "", "NULL", 'say "no"', "back\\slash", "größer ≥ 0", "two\nlines", "\x1f"]
+
+
+def test_texts_are_looked_up_as_they_are(engine: Engine) -> None:
+    column = FilterRow.__table__.c.canonical
+    with db.writing(engine) as session:
+        session.add_all([FilterRow(canonical=text) for text in [*TEXTS, "a", "b", '"']])
+        session.flush()
+
+        found = session.scalars(select(column).where(db.among(column, TEXTS))).all()
+        none = session.scalars(select(column).where(db.among(column, list[str]()))).all()
+
+    assert (sorted(found), none) == (sorted(TEXTS), [])
+
+
+def test_postgresql_compares_no_table_with_every_text_however_often_it_was_asked(
+    postgres_engine: Engine,
+) -> None:
+    column = FilterRow.__table__.c.canonical
+    wanted = select(column).where(db.among(column, db.many("texts", column)))
+    with postgres_engine.connect() as connection:
+        connection.exec_driver_sql("INSERT INTO filter (canonical) SELECT 'word' || generate_series(1, 3000)")
+        connection.exec_driver_sql("SET plan_cache_mode = force_generic_plan")
+        connection.exec_driver_sql(f"PREPARE asked AS {wanted.compile(postgres_engine)}" % {"texts": "$1"})
+        plan = connection.exec_driver_sql("EXPLAIN EXECUTE asked ('{word1,word2}')").scalars()
+
+    assert "ANY" not in "\n".join(plan)
+
+
 def test_postgresql_plans_with_the_numbers_it_is_asked_about(postgres_engine: Engine) -> None:
     identity = FilterRow.__table__.c.id
     wanted = select(FilterRow.canonical).where(db.among(identity, db.many("ids", identity)))
