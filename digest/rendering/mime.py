@@ -5,12 +5,14 @@ at a soft break. So what stands in many messages is encoded once (and in no othe
 be assembled: base64 would only join at every 57th byte).
 
 No line ends in a blank, and no blank follows another: so a body is already what DKIM's `relaxed`
-would make of it, and signing need not look at every byte (rendering.dkim).
+would make of it, and signing need not look at every byte (rendering.dkim). Nor does a line begin
+with a dot (RFC 2049), which SMTP would have to double and undouble.
 """
 
 from __future__ import annotations
 
 import hashlib
+import re
 from binascii import a2b_qp, b2a_qp
 from collections.abc import Iterable
 from datetime import datetime
@@ -20,6 +22,7 @@ from digest.rendering.headers import Header, head
 from digest.rendering.letters import Letter
 
 LONGEST_LINE = 76  #: by RFC 2045, the soft break included
+LEADING_DOTS = re.compile(rb"^\.+", re.MULTILINE)
 
 
 def wire(text: str) -> bytes:
@@ -33,6 +36,7 @@ def wire(text: str) -> bytes:
         and "=" not in text
         and "  " not in text
         and text[-1] != " "
+        and text[0] != "."
     ):
         return b"%b=\r\n" % text.encode()  # a link or a few words stay as they are
     if "  " in text or "\t" in text:
@@ -41,14 +45,14 @@ def wire(text: str) -> bytes:
         lines = b2a_qp(text.replace("\n", "\r\n").encode(), istext=True)
         if "\n" not in text:  # then b2a_qp, which goes by the first line's end, breaks with a bare LF
             lines = lines.replace(b"=\n", b"=\r\n")
-    if lines.endswith(b"\r\n"):
-        return lines
-    if (
-        len(lines) - lines.rfind(b"\n") > LONGEST_LINE
-    ):  # no room for the equals sign: break before the last sign
-        last = 3 if lines[-3:-2] == b"=" else 1
-        lines = lines[:-last] + b"=\r\n" + lines[-last:]
-    return lines + b"=\r\n"
+    if not lines.endswith(b"\r\n"):
+        if len(lines) - lines.rfind(b"\n") > LONGEST_LINE:  # no room for it: break before the last sign
+            last = 3 if lines[-3:-2] == b"=" else 1
+            lines = lines[:-last] + b"=\r\n" + lines[-last:]
+        lines += b"=\r\n"
+    if b"\n." in lines or lines.startswith(b"."):
+        return LEADING_DOTS.sub(lambda dots: b"=2E=\r\n" * len(dots[0]), lines)
+    return lines
 
 
 def spaced(line: str) -> bytes:

@@ -28,6 +28,11 @@ PIECES = st.text(
         "x" * 500,
         "= \n",
         ".\n.",
+        "..x\n...\n",
+        "." * 200,
+        "x" * 75 + ".",
+        "x" * 75 + ".x",
+        f".{'x' * 75}",
         " \n",
         "\t",
         "é" * 40,
@@ -52,6 +57,7 @@ def test_joined_pieces_are_legal_lines(pieces: list[str]) -> None:
 
     assert encoded.isascii()
     assert not re.search(rb"(?<!\r)\n|\r(?!\n)|[ \t]\r\n", encoded)
+    assert not re.search(rb"^\.", encoded, re.MULTILINE)  # SMTP would have to double it
     assert all(len(line) <= 76 for line in encoded.split(b"\r\n"))
 
 
