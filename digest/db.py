@@ -40,6 +40,7 @@ from sqlalchemy import (
     literal,
     make_url,
     select,
+    text,
     update,
 )
 from sqlalchemy import cast as sql_cast
@@ -244,6 +245,44 @@ def put_many(
     unless = f" ON CONFLICT ({', '.join(key)}) DO NOTHING" if key else ""
     connection.exec_driver_sql(adding + unless, tuples(connection.dialect, table, rows[0], rows, same))
     return connection.execute(select(*wanted).where(wanted[0] > (last or 0))).all() if wanted else []
+
+
+def numbers(session: Session, mapped: type[Base], many: int) -> Sequence[int]:
+    """Return keys for so many new rows of a table that uses none again.
+
+    On PostgreSQL nobody else gets them; on SQLite they are the next ones, and nobody else is writing.
+    """
+    connection, table = session.connection(), cast(Table, mapped.__table__)
+    if connection.dialect.name == "postgresql":
+        return connection.execute(NUMBERS, {"table": table.name, "many": many}).scalars().all()
+    last = connection.execute(LAST_NUMBER, {"table": table.name}).scalar() or 0
+    return range(last + 1, last + 1 + many)
+
+
+NUMBERS = text("SELECT nextval(pg_get_serial_sequence(:table, 'id')) FROM generate_series(1, :many)")
+LAST_NUMBER = text("SELECT seq FROM sqlite_sequence WHERE name = :table")
+
+
+@contextmanager
+def ahead(session: Session) -> Iterator[None]:
+    """Let PostgreSQL work on what is written in this block while we go on; the end of the block waits for it.
+
+    Nothing in it may ask for an answer, a number of rows included. What fails is raised by a later
+    statement or at the end. SQLite does each thing when it is told.
+    """
+    connection = session.connection()
+    dialect = connection.dialect
+    if dialect.name != "postgresql":
+        yield
+        return
+    try:
+        with cast(Any, connection.connection.driver_connection).pipeline():
+            yield
+    except dialect.loaded_dbapi.Error as error:
+        is_gone = dialect.is_disconnect(error, connection.connection.dbapi_connection, None)
+        raise DBAPIError.instance(
+            None, None, error, dialect.loaded_dbapi.Error, connection_invalidated=is_gone, dialect=dialect
+        ) from error
 
 
 def change_many(session: Session, mapped: type[Base], rows: Sequence[Mapping[str, Any]]) -> None:

@@ -137,17 +137,45 @@ def put_digests(
     A row names at least `subscriber_id edition dated_at due_at expires_at`, or `same` does where all are
     alike; an edition that a subscriber already has is left as it stands.
     """
-    own = rows[0] if rows else {}
-    shared = {name: value for name, value in {**DIGEST_ROW, **same}.items() if name not in own}
     new = db.put_many(
         session,
         Delivery,
         rows,
-        same=shared,
+        same=shared(rows, same),
         key=("subscriber_id", "edition"),
         returning=("id", "subscriber_id"),
     )
     return {row.subscriber_id: row.id for row in new}
+
+
+def put_new_digests(
+    session: Session, rows: Sequence[Mapping[str, Any]], *, same: Mapping[str, Any] = db.NOTHING
+) -> None:
+    """Write digests in the same way, each under an `id` that `numbers` gave, without waiting for an answer.
+
+    Raises IntegrityError, now or later in a block of `db.ahead`, if somebody has one of the editions.
+    """
+    db.put_many(session, Delivery, rows, same=shared(rows, same))
+
+
+def shared(rows: Sequence[Mapping[str, Any]], same: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what digests have in common: what their rows do not name."""
+    own = rows[0] if rows else {}
+    return {name: value for name, value in {**DIGEST_ROW, **same}.items() if name not in own}
+
+
+def numbers(session: Session, many: int) -> Sequence[int]:
+    """Return numbers for so many new deliveries; on SQLite they must be used before others are written."""
+    return db.numbers(session, Delivery, many)
+
+
+def taken(session: Session, editions: Mapping[int, str]) -> set[int]:
+    """Return who of these subscribers has that edition already."""
+    wanted = select(DELIVERY.c.subscriber_id, DELIVERY.c.edition).where(
+        db.among(DELIVERY.c.subscriber_id, editions.keys()),
+        db.among(DELIVERY.c.edition, {*editions.values()}),
+    )
+    return {number for number, edition in session.connection().execute(wanted) if editions[number] == edition}
 
 
 # ── claiming ────────────────────────────────────────────────────────────────────────────────────

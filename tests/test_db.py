@@ -9,12 +9,13 @@ from datetime import UTC, datetime, timedelta, timezone
 from pathlib import Path
 
 import pytest
-from sqlalchemy import Engine, select, text
-from sqlalchemy.exc import OperationalError, StatementError
+from sqlalchemy import Engine, delete, select, text
+from sqlalchemy.exc import IntegrityError, OperationalError, StatementError
+from sqlalchemy.orm import Session
 
 from digest import db
 from digest.errors import Misfit, Unreachable
-from digest.model import Alias, FilterRow, Heartbeat, Stop
+from digest.model import Alias, FilterRow, Heartbeat, Stop, Subscriber, SubscriberState
 from tests.conftest import connected
 from tests.servers import free_port
 
@@ -240,3 +241,46 @@ def test_an_empty_database_is_made_ready_and_a_strange_one_refused(tmp_path: Pat
             connection.exec_driver_sql("UPDATE alembic_version SET version_num = '9999'")
         with pytest.raises(Misfit, match="9999"):
             db.ensure(engine)
+
+
+def test_what_fails_on_its_way_is_raised_at_the_end_and_nothing_of_it_is_kept(engine: Engine) -> None:
+    def put(session: Session, numbers: list[int]) -> None:
+        with db.ahead(session):
+            for number in numbers:
+                db.put_many(session, FilterRow, [{"id": number, "canonical": f"robot{number}"}])
+
+    with db.writing(engine) as session:
+        with pytest.raises(IntegrityError):
+            put(session, [1, 3, 1])
+        session.rollback()
+        put(session, [1, 2])
+        session.commit()
+
+    with db.reading(engine) as session:
+        assert session.scalars(select(FilterRow.id).order_by(FilterRow.id)).all() == [1, 2]
+
+
+def test_a_server_that_goes_away_meanwhile_is_said_to_be_gone(
+    postgres_engine: Engine, postgres_url: str
+) -> None:
+    def be_left_alone() -> None:
+        with connected(postgres_url) as elsewhere, db.writing(postgres_engine) as session:
+            ours = session.connection().exec_driver_sql("SELECT pg_backend_pid()").scalar_one()
+            with db.ahead(session), elsewhere.connect() as other:
+                other.exec_driver_sql(f"SELECT pg_terminate_backend({ours})")
+
+    with pytest.raises(Unreachable):
+        be_left_alone()
+
+
+def test_numbers_are_given_once_even_if_what_had_one_is_gone(engine: Engine, now: datetime) -> None:
+    with db.writing(engine) as session:
+        first = db.numbers(session, Subscriber, 3)
+        same = {"state": SubscriberState.ACTIVE, "created_at": now}
+        session.add_all([Subscriber(id=n, email=f"{n}", email_key=f"{n}", **same) for n in first])
+        session.flush()
+        session.execute(delete(Subscriber))
+        second = db.numbers(session, Subscriber, 2)
+
+    assert len({*first, *second}) == 5
+    assert max(first) < min(second)

@@ -99,6 +99,21 @@ def test_an_edition_is_written_once_per_subscriber(session: Session, now: dateti
     assert outbox.put_digests(session, []) == {}
 
 
+def test_new_digests_are_written_under_numbers_of_their_own(session: Session, now: datetime) -> None:
+    ids = [subscriber(session, f"reader{n}@example.org", now).id for n in range(3)]
+    numbers = outbox.numbers(session, 2)
+    rows = [digest_row(each, now, id=number) for each, number in zip(ids, numbers, strict=False)]
+
+    outbox.put_new_digests(session, rows)
+
+    editions = dict.fromkeys(ids, "daily-2026-11-20")
+    assert session.scalars(select(Delivery.id).order_by(Delivery.id)).all() == list(numbers)
+    assert outbox.taken(session, editions) == set(ids[:2])
+    assert outbox.taken(session, editions | {ids[0]: "daily-2026-11-21"}) == {ids[1]}
+    with pytest.raises(IntegrityError):
+        outbox.put_new_digests(session, [rows[0] | {"id": max(numbers) + 1}])
+
+
 def test_the_schema_itself_forbids_a_second_edition(session: Session, now: datetime) -> None:
     reader = subscriber(session, "alice@example.org", now)
     outbox.put_digests(session, [digest_row(reader.id, now)])

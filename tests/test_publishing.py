@@ -365,6 +365,18 @@ def test_a_changed_hour_zone_or_cadence_sends_no_edition_twice(newsroom: Newsroo
     assert newsroom.digest("alice@example.org", "daily-2026-11-23") == {"Graphs": ["Graph two"]}
 
 
+def test_who_has_the_edition_already_keeps_nobody_else_from_theirs(newsroom: Newsroom):
+    newsroom.subscribe("alice@example.org", GRAPHS)
+    newsroom.subscribe("emil@example.org", GRAPHS, at=time(9))
+    newsroom.dump("20T00:00", ["Graph one"])
+    newsroom.publish("20T08:00")
+    newsroom.change("alice@example.org", next_due_at=None)
+
+    assert newsroom.publish("20T09:00") == Published(due=2, queued=1, already=1)
+    assert newsroom.digest("emil@example.org") == {"Graphs": ["Graph one"]}
+    assert newsroom.publish("20T09:00") == Published(due=2, already=2)
+
+
 def test_a_paper_that_turned_out_to_be_another_is_not_shown_again(newsroom: Newsroom):
     newsroom.subscribe("alice@example.org")
     newsroom.dump("20T00:00", [Record(title="On graphs", ids={"arxiv": "2611.00001"})])
@@ -458,7 +470,7 @@ def test_a_paper_that_a_letter_shows_meanwhile_is_not_shown_again(
     def show_meanwhile(connection, cursor, statement, parameters, context, executemany):
         if statement.startswith("INSERT INTO delivery"):  # after we looked, before we wrote
             with db.writing(elsewhere) as session:
-                showings.put(session, [(alice, one, 0)], shown_on=date(2026, 11, 20))
+                showings.put(session, (alice, 0, [one]), shown_on=date(2026, 11, 20))
                 session.commit()
 
     event.listen(postgres_engine, "before_cursor_execute", show_meanwhile)
@@ -622,7 +634,7 @@ def test_years_of_showings_cost_a_reader_nothing(newsroom: Newsroom):
     newsroom.dump("20T00:00", ["Graph one"])
     read = []
     with db.writing(newsroom.engine) as session:
-        showings.put(session, [(alice, -n, 1) for n in range(1, 2000)], shown_on=date(2026, 1, 1))
+        showings.put(session, (alice, 1, range(-1999, 0)), shown_on=date(2026, 1, 1))
         session.commit()
         read = showings.of(session, [alice], since_id=1)
 
@@ -636,8 +648,9 @@ def test_a_first_morning_reads_showings_by_their_readers_although_nothing_is_kno
     asked: list[tuple[str, dict[str, object]]] = []
     with db.writing(postgres_engine) as session:
         session.connection().exec_driver_sql("ANALYZE shown")  # it says: empty
-        rows = [(reader, paper, 1) for reader in range(2_000) for paper in range(8)]
-        assert showings.put_new(session, rows, shown_on=date(2026, 11, 20))
+        showings.put_new(
+            session, [(reader, 1, range(8)) for reader in range(2_000)], shown_on=date(2026, 11, 20)
+        )
         event.listen(
             postgres_engine, "before_cursor_execute", lambda *given: asked.append((given[2], given[3]))
         )

@@ -1,6 +1,6 @@
 """One chunk of subscribers: who is due is gathered, decided on and written, in one transaction.
 
- rows due ─▶ topics, showings ─▶ decisions ─▶ deliveries ─▶ showings of the new ones ─▶ cuts ─▶ commit
+ rows due ─▶ topics, showings ─▶ decisions ─▶ deliveries, showings, cuts ─▶ letters on quiet days ─▶ commit
 
 A dozen statements for hundreds of subscribers, plain rows and tuples. Dying anywhere leaves nothing
 of the chunk; running it twice, or two at once, finds the editions taken and writes nothing again.
@@ -9,11 +9,12 @@ of the chunk; running it twice, or two at once, finds the editions taken and wri
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, fields
-from datetime import datetime
+from datetime import date, datetime
 from typing import Any
 
+from sqlalchemy.exc import IntegrityError
 from sqlalchemy.orm import Session
 
 from digest import db, failpoints, garbage, outbox, showings
@@ -27,6 +28,9 @@ from digest.publishing.deciding import cut_of, decide, slot_for, waits
 from digest.publishing.desk import Desk
 from digest.publishing.gathering import desk_of, gather, readers
 from digest.publishing.values import Decision, Gathered, Reader, Slot
+
+AT_ONCE = 250  #: readers whose digests are written together, while the next are decided on
+MOST_CONFLICTS = 5  #: that a chunk may run into: nobody but a letter is ever faster than us
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -45,6 +49,18 @@ class Published:
         )
 
 
+@dataclass(frozen=True, slots=True)
+class Chunk:
+    """Some readers who are due, with all that deciding on them needs."""
+
+    desk: Desk
+    gathered: Gathered
+    slots: Mapping[int, Slot]  #: what each reader's schedule says
+    taken: Set[int]  #: the readers of whom it is known that they have their edition already
+    site: Site
+    now: datetime
+
+
 def publish_chunk(
     session: Session, press: Press, *, site: Site, after_id: int, limit: int = 500, now: datetime
 ) -> tuple[Published, int | None]:
@@ -52,7 +68,7 @@ def publish_chunk(
 
     None for the id says that nobody is left. Commits.
     """
-    desk = desk_of(session, press)
+    desk, conflicts = desk_of(session, press), 0
     with garbage.held_off():
         while True:
             db.commit_unhurried(session)
@@ -60,58 +76,81 @@ def publish_chunk(
             if not gathered.readers:
                 session.commit()
                 return Published(), None
-            published = apply(session, desk, gathered, site=site, now=now)
-            if published is not None:
-                failpoints.reach("chunk-written")
-                session.commit()
-                failpoints.reach("chunk-published")
-                return published, gathered.readers[-1].id
-            session.rollback()  # a letter showed one of them a paper meanwhile: look again
+            slots = {reader.id: slot_for(reader, now) for reader in gathered.readers}
+            taken = outbox.taken(session, editions_of(slots)) if conflicts else frozenset[int]()
+            try:
+                published = apply(session, Chunk(desk, gathered, slots, taken, site, now))
+            except IntegrityError:
+                session.rollback()
+                conflicts += 1
+                if conflicts == MOST_CONFLICTS:
+                    raise
+                continue
+            failpoints.reach("chunk-written")
+            session.commit()
+            failpoints.reach("chunk-published")
+            return published, gathered.readers[-1].id
 
 
-def apply(session: Session, desk: Desk, gathered: Gathered, *, site: Site, now: datetime) -> Published | None:
-    """Decide on everybody and write it; None if a paper was shown by somebody else meanwhile."""
-    slots = [(reader, slot_for(reader, now)) for reader in gathered.readers]
-    decisions = [
-        decide(desk, gathered, reader, slot.open, now, site=site)
-        for reader, slot in slots
-        if slot.open is not None
-    ]
-    waiting = {one.reader.id for one in decisions if waits(one)}
-    decided = [one for one in decisions if one.reader.id not in waiting]
-    written = outbox.put_digests(
-        session,
-        [row_of(one, desk.press, now) for one in decided],
-        same={"key_id": site.signing_key_id, "dated_at": now, "covers_to": now},
-    )
-    failpoints.reach("digests-written")
-    new = [one for one in decided if one.reader.id in written]
-    if not put_showings(session, new, written):
-        return None
-    expired = put_missed(session, slots, now)
-    slot_by_id = {reader.id: slot for reader, slot in slots}
-    told = put_quiet(session, desk, gathered, new, slot_by_id, site=site, now=now)
-    if not put_news(session, new, written | told, now):
-        return None
-    moving = {reader.id: moved(reader, slot, now) for reader, slot in slots if reader.id not in waiting}
-    for one in new:
-        moving[one.reader.id] |= ended(one, gathered, desk, now, is_told=one.reader.id in told)
-    db.change_many(session, Subscriber, list(moving.values()))
-    queued = sum(bool(one.digest.sections) for one in new)
+def editions_of(slots: Mapping[int, Slot]) -> dict[int, str]:
+    """Return the edition that is open for each reader who has one."""
+    return {number: slot.open.name for number, slot in slots.items() if slot.open is not None}
+
+
+def apply(session: Session, chunk: Chunk) -> Published:
+    """Decide on everybody and write it; PostgreSQL writes of some while the next are decided on.
+
+    Raises IntegrityError where one of them has the edition already, or was shown one of its papers by a
+    letter meanwhile. Both are so rare that nobody is asked beforehand.
+    """
+    everybody, new = chunk.gathered.readers, dict[int, Decision]()
+    numbers = iter(outbox.numbers(session, len(everybody)))
+    with db.ahead(session):
+        for start in range(0, len(everybody), AT_ONCE):
+            new |= put_digests(session, chunk, everybody[start : start + AT_ONCE], numbers)
+    expired = put_missed(session, chunk)
+    put_told(session, chunk, new)
+    queued = sum(bool(one.digest.sections) for one in new.values())
     return Published(
-        due=len(decided) + expired,
+        due=len(new) + len(chunk.taken) + expired,
         queued=queued,
         empty=len(new) - queued,
-        already=len(decided) - len(new),
+        already=len(chunk.taken),
         expired=expired,
     )
 
 
-def row_of(decision: Decision, press: Press, now: datetime) -> dict[str, Any]:
+def put_digests(
+    session: Session, chunk: Chunk, some: Sequence[Reader], numbers: Iterator[int]
+) -> dict[int, Decision]:
+    """Decide on some readers and write it; return the decisions by the numbers of their deliveries."""
+    desk, gathered, slots, now = chunk.desk, chunk.gathered, chunk.slots, chunk.now
+    decisions = [
+        decide(desk, gathered, reader, edition, now, site=chunk.site)
+        for reader in some
+        if (edition := slots[reader.id].open) is not None and reader.id not in chunk.taken
+    ]
+    waiting = {one.reader.id for one in decisions if waits(one)}
+    decided = [one for one in decisions if one.reader.id not in waiting]
+    new = {number: one for one, number in zip(decided, numbers, strict=False)}
+    rows = [row_of(number, one, desk.press, now) for number, one in new.items()]
+    same = {"key_id": chunk.site.signing_key_id, "dated_at": now, "covers_to": now}
+    outbox.put_new_digests(session, rows, same=same)
+    failpoints.reach("digests-written")
+    put_showings(session, new)
+    moving = {one.id: moved(one, slots[one.id], now) for one in some if one.id not in waiting}
+    for one in decided:
+        moving[one.reader.id] |= ended(one, gathered, desk, now)
+    db.change_many(session, Subscriber, list(moving.values()))
+    return new
+
+
+def row_of(number: int, decision: Decision, press: Press, now: datetime) -> dict[str, Any]:
     """Return the delivery that keeps the decision, without what all of a chunk share."""
     reader, edition = decision.reader, decision.edition
     is_empty = not decision.digest.sections
     return {
+        "id": number,
         "subscriber_id": reader.id,
         "email": reader.email,
         "edition": edition.name,
@@ -135,24 +174,22 @@ def empty_because(decision: Decision) -> str:
     return f"{checked} papers checked, none matched" if checked else "no new papers"
 
 
-def put_showings(session: Session, decisions: Iterable[Decision], written: Mapping[int, int]) -> bool:
-    """Write what is shown by these new deliveries; False if some of it had been shown already."""
-    by_day: dict[Any, list[showings.Showing]] = defaultdict(list)
-    for one in decisions:
-        subscriber_id = one.reader.id
-        delivery_id = written[subscriber_id]
-        rows = by_day[one.edition.day]
-        for section in one.digest.sections:
-            rows += [(subscriber_id, paper_id, delivery_id) for paper_id in section.papers]
-    return all(showings.put_new(session, some, shown_on=day) for day, some in by_day.items())
+def put_showings(session: Session, new: Mapping[int, Decision]) -> None:
+    """Write what is shown by these new deliveries."""
+    by_day: dict[date, list[showings.Showing]] = defaultdict(list)
+    for number, one in new.items():
+        if one.digest.sections:
+            by_day[one.edition.day].append((one.reader.id, number, one.digest.papers))
+    for day, some in by_day.items():
+        showings.put_new(session, some, shown_on=day)
 
 
-def put_missed(session: Session, slots: Iterable[tuple[Reader, Slot]], now: datetime) -> int:
+def put_missed(session: Session, chunk: Chunk) -> int:
     """Record the editions whose day was over before anybody published them, and return how many."""
     by_edition: dict[str, list[dict[str, Any]]] = defaultdict(list)
-    for reader, slot in slots:
-        for edition in slot.missed:
-            by_edition[edition.name].append(missed_row(reader, edition, now))
+    for reader in chunk.gathered.readers:
+        for edition in chunk.slots[reader.id].missed:
+            by_edition[edition.name].append(missed_row(reader, edition, chunk.now))
     return sum(len(outbox.put_digests(session, rows)) for rows in by_edition.values())
 
 
@@ -172,33 +209,22 @@ def missed_row(reader: Reader, edition: Edition, now: datetime) -> dict[str, Any
     }
 
 
-def put_quiet(
-    session: Session,
-    desk: Desk,
-    gathered: Gathered,
-    new: Iterable[Decision],
-    slots: Mapping[int, Slot],
-    *,
-    site: Site,
-    now: datetime,
-) -> dict[int, int]:
-    """Write the letters of who has nothing to read and is to be told so; return {whom: delivery id}."""
-    silent = [
-        (one, gathered.topics.get(one.reader.id, ()), slots[one.reader.id].next_due_at)
-        for one in new
-        if quiet.is_told(one, now)
+def put_told(session: Session, chunk: Chunk, new: Mapping[int, Decision]) -> None:
+    """Write quiet letters, and who is told by which letter what became of earlier papers."""
+    silent = {one.reader.id for one in new.values() if quiet.is_told(one, chunk.now)}
+    telling = [
+        (one, chunk.gathered.topics.get(one.reader.id, ()), chunk.slots[one.reader.id].next_due_at)
+        for one in new.values()
+        if one.reader.id in silent
     ]
-    return quiet.put_letters(session, desk, silent, site=site, now=now)
-
-
-def put_news(session: Session, new: Iterable[Decision], letters: Mapping[int, int], now: datetime) -> bool:
-    """Write down who is told what became of earlier papers, by these letters; False if somebody was told it."""
+    letters = quiet.put_letters(session, chunk.desk, telling, site=chunk.site, now=chunk.now)
+    db.change_many(session, Subscriber, [{"id": number, "heard_at": chunk.now} for number in letters])
     told = [
-        (one.reader.id, letters[one.reader.id], one.pending.news)
-        for one in new
-        if one.pending is not None and (one.digest.sections or quiet.is_told(one, now))
+        (one.reader.id, letters.get(one.reader.id, number), one.pending.news)
+        for number, one in new.items()
+        if one.pending is not None and (one.digest.sections or one.reader.id in silent)
     ]
-    return followups.put(session, told, now=now)
+    followups.put(session, told, now=chunk.now)
 
 
 def moved(reader: Reader, slot: Slot, now: datetime) -> dict[str, Any]:
@@ -221,18 +247,14 @@ def moved(reader: Reader, slot: Slot, now: datetime) -> dict[str, Any]:
     }
 
 
-def ended(one: Decision, gathered: Gathered, desk: Desk, now: datetime, *, is_told: bool) -> dict[str, Any]:
-    """Return what a new decision changes: the next digest begins where this one ended, or a held one began.
-
-    Who was told something, in a digest or in a quiet letter, has heard from us.
-    """
+def ended(one: Decision, gathered: Gathered, desk: Desk, now: datetime) -> dict[str, Any]:
+    """Return what a new decision changes: the next digest begins where this one ended, or a held one began."""
     reader, sections = one.reader, one.digest.sections
     changes: dict[str, Any] = {"is_back": False, "cut_at": now, "cut_paper_id": desk.last_id}
     if one.is_held:
         changes = {"cut_at": reader.cut_at or one.covers_from}
-    if sections or is_told:
-        changes["heard_at"] = now
     if sections:
+        changes["heard_at"] = now
         topics = gathered.topics.get(reader.id, ())
         changes["full_in_a_row"] = offers.counted(reader.full_in_a_row, topics, sections)
     if one.digest.offer is not None:

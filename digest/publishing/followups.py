@@ -98,8 +98,8 @@ def untold(
     return [tuple(row) for row in found]
 
 
-def put(session: Session, told: Iterable[tuple[int, int, Sequence[FollowUp]]], *, now: datetime) -> bool:
-    """Write who was told what by which delivery; False if somebody else told one of them meanwhile."""
+def put(session: Session, told: Iterable[tuple[int, int, Sequence[FollowUp]]], *, now: datetime) -> None:
+    """Write who was told what by which delivery; IntegrityError if somebody else told one of them meanwhile."""
     rows = [
         {
             "subscriber_id": subscriber_id,
@@ -111,4 +111,4 @@ def put(session: Session, told: Iterable[tuple[int, int, Sequence[FollowUp]]], *
         for subscriber_id, delivery_id, news in told
         for one in news
     ]
-    return showings.tell(session, rows) == len(rows)
+    showings.tell(session, rows)

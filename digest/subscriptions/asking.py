@@ -340,4 +340,4 @@ def welcome(
         now=now,
     )
     if number is not None:
-        showings.put(session, [(subscriber.id, paper, number) for paper in new], shown_on=now.date())
+        showings.put(session, (subscriber.id, number, list(new)), shown_on=now.date())
