@@ -7,7 +7,8 @@ it stands for now, which is a filter of its own: papers are matched against that
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from functools import cached_property
+from functools import cached_property, lru_cache
+from typing import Any
 
 from sqlalchemy import select
 from sqlalchemy.orm import Session
@@ -16,13 +17,15 @@ from digest import catalog, db, packs, topics
 from digest.model import FilterRow, Meaning
 from digest.topics import Filter, Shelf
 
+REMEMBERED = 65_536  #: filters that books remember to have read
+
 
 class Books:
     """The catalog and the packs, opened to read filters with; what was read is remembered."""
 
     def __init__(self, session: Session):
         self.session = session
-        self.canonicals: dict[str, str] = {}
+        self.canonical = lru_cache(maxsize=REMEMBERED)(self.read_canonical)
 
     @cached_property
     def shelf(self) -> Shelf:
@@ -45,14 +48,11 @@ class Books:
         """Return the filter to match papers against; raises BadFilter."""
         return self.resolved(self.read(text))
 
-    def canonical(self, text: str) -> str:
+    def read_canonical(self, text: str) -> str:
         """Return the canonical form of a filter that can be held; raises BadFilter."""
-        found = self.canonicals.get(text)
-        if found is None:
-            filter_ = self.read(text)
-            self.resolved(filter_)
-            found = self.canonicals[text] = filter_.canonical
-        return found
+        filter_ = self.read(text)
+        self.resolved(filter_)
+        return filter_.canonical
 
     def meanings(self, filter_: Filter) -> Mapping[str, str]:
         """Return what each pack in a filter stands for, by its name and version."""
@@ -87,10 +87,16 @@ def filter_ids(session: Session, canonicals: Collection[str]) -> dict[str, int]:
     return found
 
 
+FILTER: Any = FilterRow.__table__
+STORED = select(FILTER.c.canonical, FILTER.c.id).where(
+    db.among(FILTER.c.canonical, db.many("canonicals", FILTER.c.canonical))
+)
+
+
 def stored(session: Session, canonicals: Sequence[str]) -> dict[str, int]:
     """Return the ids of those canonical filters that are stored."""
-    wanted = select(FilterRow.canonical, FilterRow.id).where(FilterRow.canonical.in_(canonicals))
-    return {row.canonical: row.id for row in session.execute(wanted)}
+    found = session.connection().execute(STORED, {"canonicals": canonicals})
+    return {row[0]: row[1] for row in found}
 
 
 def put(session: Session, canonicals: Sequence[str]) -> None:
@@ -98,7 +104,7 @@ def put(session: Session, canonicals: Sequence[str]) -> None:
     shared = [text for text in canonicals if "use:" in text]
     meanings = meanings_of(session, shared) if shared else {}
     rows = [{"canonical": text} for text in sorted({*canonicals, *meanings.values()})]
-    session.execute(db.upsert(session, FilterRow).on_conflict_do_nothing(), rows)
+    db.put_many(session, FilterRow, rows, key=("canonical",))
     if meanings:
         put_meanings(session, meanings)
 

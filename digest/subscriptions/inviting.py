@@ -6,24 +6,18 @@ alone, so that no second one is written whatever is imported, removed or importe
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+import json
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
-from sqlalchemy import exists, func, select
+from sqlalchemy import func, select
 from sqlalchemy.orm import Session
 
-from digest import links, outbox
+from digest import db, links, outbox
 from digest.links import Site
-from digest.model import (
-    Confirmation,
-    Delivery,
-    DeliveryState,
-    Lane,
-    Subscriber,
-    SubscriberState,
-    Subscription,
-)
+from digest.model import Confirmation, Delivery, DeliveryState, Lane
 from digest.subscriptions.people import one_line
 
 PACE = timedelta(minutes=1)  #: between two invitations, so that a large list is no burst of unasked mail
@@ -33,38 +27,66 @@ MOST_NAMED = 8  #: topics that an invitation names
 LONGEST_NAME = 80
 
 
-def invite(session: Session, site: Site, keys: Collection[str], *, by: str, now: datetime) -> int:
-    """Write one invitation to each address of these that is pending and was never asked; return how many.
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Invitee:
+    """Somebody whom an operator put on the list, and who has not said yes."""
 
-    `by` says who put them on the list, in the operator's words. One goes out each minute, after those
-    that are waiting already.
+    id: int
+    email: str
+    email_key: str
+    topics: tuple[str, ...]  #: the names of those that the operator chose for them
+
+
+def invite(
+    session: Session,
+    site: Site,
+    invitees: Iterable[Invitee],
+    *,
+    by: str,
+    moments: Iterator[datetime],
+    now: datetime,
+) -> int:
+    """Write one invitation to each of these whose address was never written one; return how many.
+
+    `by` says who put them on the list, in the operator's words. Each goes out at the next of the moments.
     """
-    moments = free_moments(session, now)
-    waiting = asked_by_nobody(session, site, keys)
-    for subscriber in waiting:
-        due_at = next(moments)
-        confirmation = Confirmation(
-            subscriber_id=subscriber.id, made_at=due_at, expires_at=due_at + ANSWER_WITHIN, wishes=INVITED
-        )
-        session.add(confirmation)
-        session.flush()
-        outbox.put_letter(
-            session,
-            letter="invite",
-            subscriber_id=subscriber.id,
-            email=subscriber.email,
-            decision={
-                "confirmation_id": confirmation.id,
-                "by": one_line(by)[:LONGEST_NAME],
-                "topics": names_of(session, subscriber.id),
-                "days": ANSWER_WITHIN.days,
-            },
-            dedupe_key=key(site, subscriber.email_key),
-            site=site,
-            now=due_at,
-            lane=Lane.BULK,
-        )
-    return len(waiting)
+    by_key = {key(site, one.email_key): one for one in invitees}
+    for name in used(session, by_key):
+        del by_key[name]
+    due = {one.id: next(moments) for one in by_key.values()}
+    questions = [
+        {"subscriber_id": number, "made_at": due_at, "expires_at": due_at + ANSWER_WITHIN}
+        for number, due_at in due.items()
+    ]
+    asked = db.put_many(
+        session, Confirmation, questions, same={"wishes": INVITED}, returning=("id", "subscriber_id")
+    )
+    numbers = {row.subscriber_id: row.id for row in asked}
+    letters = [
+        letter(one, name, confirmation_id=numbers[one.id], by=by, due_at=due[one.id])
+        for name, one in by_key.items()
+    ]
+    return outbox.put_notices(session, letters, site=site, now=now)
+
+
+def letter(one: Invitee, name: str, *, confirmation_id: int, by: str, due_at: datetime) -> dict[str, Any]:
+    """Return an invitation as a row of the outbox."""
+    decision = {
+        "confirmation_id": confirmation_id,
+        "by": one_line(by)[:LONGEST_NAME],
+        "topics": one.topics[:MOST_NAMED],
+        "days": ANSWER_WITHIN.days,
+    }
+    return {
+        "letter": "invite",
+        "subscriber_id": one.id,
+        "email": one.email,
+        "decision": json.dumps(decision, separators=(",", ":")),
+        "dedupe_key": name,
+        "dated_at": due_at,
+        "due_at": due_at,
+        "expires_at": due_at + outbox.LETTER_LIFE,
+    }
 
 
 def key(site: Site, email_key: str) -> str:
@@ -72,17 +94,24 @@ def key(site: Site, email_key: str) -> str:
     return f"invite-{links.address_hash(site, email_key)}"
 
 
-def asked_by_nobody(session: Session, site: Site, keys: Collection[str]) -> list[Any]:
-    """Return those who are pending and have had no letter of ours, in the order they came."""
-    asked = exists().where(Confirmation.subscriber_id == Subscriber.id)
-    pending = session.execute(
-        select(Subscriber.id, Subscriber.email, Subscriber.email_key)
-        .where(Subscriber.email_key.in_(keys), Subscriber.state == SubscriberState.PENDING, ~asked)
-        .order_by(Subscriber.id)
-    ).all()
-    by_key = {key(site, row.email_key): row for row in pending}
-    written = set(session.scalars(select(Delivery.dedupe_key).where(Delivery.dedupe_key.in_(by_key))))
-    return [row for name, row in by_key.items() if name not in written]
+DEDUPE_KEY: Any = Delivery.__table__.c.dedupe_key
+USED = select(DEDUPE_KEY).where(db.among(DEDUPE_KEY, db.many("keys", DEDUPE_KEY)))
+ASKED_ID: Any = Confirmation.__table__.c.subscriber_id
+ASKED = select(ASKED_ID).where(db.among(ASKED_ID, db.many("ids", ASKED_ID)))
+
+
+def used(session: Session, keys: Collection[str]) -> list[str]:
+    """Return those of these keys under which an invitation was written before."""
+    return list(session.connection().execute(USED, {"keys": keys}).scalars()) if keys else []
+
+
+def never_asked(session: Session, invitees: Sequence[Invitee]) -> list[Invitee]:
+    """Return those who have had no question of ours, by whichever door they came."""
+    if not invitees:
+        return []
+    ids = [one.id for one in invitees]
+    asked = set(session.connection().execute(ASKED, {"ids": ids}).scalars())
+    return [one for one in invitees if one.id not in asked]
 
 
 def free_moments(session: Session, now: datetime) -> Iterator[datetime]:
@@ -99,12 +128,6 @@ def free_moments(session: Session, now: datetime) -> Iterator[datetime]:
     while True:
         yield moment
         moment += PACE
-
-
-def names_of(session: Session, subscriber_id: int) -> list[str]:
-    """Return the first topics that the operator chose for somebody."""
-    theirs = select(Subscription.name).where(Subscription.subscriber_id == subscriber_id)
-    return list(session.scalars(theirs.order_by(Subscription.position).limit(MOST_NAMED)))
 
 
 def withdraw(session: Session, site: Site, email_key: str, *, now: datetime) -> None:

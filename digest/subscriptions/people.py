@@ -136,12 +136,22 @@ def schedule_of(subscriber: Subscriber) -> Schedule:
 
 def one_line(text: str) -> str:
     """Return a name as one line without control or format characters, at most 200 long."""
+    if text.isascii() and text.isprintable():
+        return " ".join(text.split())[:200]
     visible = "".join(
         " " if char.isspace() else char
         for char in unicodedata.normalize("NFC", text)
         if char.isspace() or unicodedata.category(char)[0] != "C"
     )
     return " ".join(visible.split())[:200]
+
+
+def as_typed(text: str) -> str:
+    """Return a filter as its owner spelled it, without control characters that are no line ends."""
+    if text.isprintable():
+        return text.strip()
+    kept = (char if char in "\n\t" or unicodedata.category(char)[0] != "C" else " " for char in text)
+    return "".join(kept).strip()
 
 
 # ── their topics ────────────────────────────────────────────────────────────────────────────────
@@ -203,7 +213,8 @@ def checked_topics(topics: Mapping[str, str], books: Books) -> list[tuple[str, s
     names = [one_line(name) for name in topics]
     check_names(names)
     return [
-        (name, books.canonical(text), text.strip()) for name, text in zip(names, topics.values(), strict=True)
+        (name, books.canonical(text), as_typed(text))
+        for name, text in zip(names, topics.values(), strict=True)
     ]
 
 
