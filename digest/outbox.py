@@ -5,9 +5,10 @@
    └── give_back ─────┘                   └── no reply: stays until the lease is over, then in doubt
 
 Every change of state is a compare-and-set on (id, state, lease): who has lost the lease changes
-nothing. `due_at` is the next moment at which somebody must look at an open delivery; under a lease it
-is the lease's end, so one index finds both new work and work whose holder has died. Nothing here
-commits: the caller does, and an intent must be committed before the first byte goes out.
+nothing. An open delivery is due from `due_at` on, unless a lease holds it: who claims passes over those, so
+one index finds both new work and work whose holder has died. A claim and an intent leave that index alone,
+which spares PostgreSQL an entry in each of the table's for both. Nothing here commits: the caller does, and
+an intent must be committed before the first byte goes out.
 """
 
 from __future__ import annotations
@@ -34,6 +35,7 @@ from sqlalchemy import (
     func,
     insert,
     literal,
+    or_,
     select,
     text,
     update,
@@ -238,26 +240,31 @@ def due(lane: Lane, now: datetime, limit: int) -> Select[Any]:
     """
     return (
         select(*FIELDS, DELIVERY.c.state, DELIVERY.c.lease, DELIVERY.c.leased_until)
-        .where(IS_OPEN, DELIVERY.c.lane == lane, DELIVERY.c.due_at <= now)
+        .where(DELIVERY.c.lane == lane, is_due(now))
         .order_by(DELIVERY.c.due_at)
         .limit(limit)
         .with_for_update(skip_locked=True)
     )
 
 
+def is_due(now: datetime) -> ColumnElement[bool]:
+    """Return the condition that somebody must look at a delivery: open, its moment come, and in nobody's hands."""
+    leased_until = DELIVERY.c.leased_until
+    return and_(IS_OPEN, DELIVERY.c.due_at <= now, or_(leased_until.is_(None), leased_until <= now))
+
+
 def take(session: Session, ids: Collection[int], *, lease: str, now: datetime) -> set[int]:
-    """Put these deliveries under our lease and return those whose `due_at` nobody else had moved."""
+    """Put these deliveries under our lease and return those that nobody else had taken or moved."""
     if not ids:
         return set()
     doubt = case((DELIVERY.c.state == DeliveryState.SENDING, 1), else_=0)
     taking = (
         update(DELIVERY)
-        .where(IS_OPEN, db.among(DELIVERY.c.id, ids), DELIVERY.c.due_at <= now)
+        .where(db.among(DELIVERY.c.id, ids), is_due(now))
         .values(
             state=DeliveryState.CLAIMED,
             lease=lease,
             leased_until=now + LEASE,
-            due_at=now + LEASE,
             in_doubt=DELIVERY.c.in_doubt + doubt,
         )
     )
@@ -366,10 +373,7 @@ class Intent:
 
 
 def renewed(leased_until: datetime, now: datetime) -> datetime:
-    """Return until when we hold a lease from now on; one taken just now stays as it is.
-
-    A moment that does not change spares PostgreSQL a new row in every index of the table.
-    """
+    """Return until when we hold a lease from now on; one taken just now stays as it is."""
     return leased_until if leased_until > now + LEASE - FRESH else now + LEASE
 
 
@@ -411,7 +415,6 @@ def intention(until: ColumnElement[datetime]) -> dict[str, Any]:
         "state": DeliveryState.SENDING,
         "attempts": DELIVERY.c.attempts + 1,
         "leased_until": until,
-        "due_at": until,
     }
 
 
@@ -655,7 +658,7 @@ def keep_vanished(session: Session, row: Any, *, now: datetime) -> None:
 
 def waiting(session: Session, *, lane: Lane, now: datetime, at_most: int = 1) -> int:
     """Return how many deliveries of a lane are due, counting no further than `at_most`."""
-    some = select(Delivery.id).where(IS_OPEN, Delivery.lane == lane, Delivery.due_at <= now).limit(at_most)
+    some = select(DELIVERY.c.id).where(DELIVERY.c.lane == lane, is_due(now)).limit(at_most)
     return session.execute(select(func.count()).select_from(some.subquery())).scalar_one()
 
 

@@ -289,9 +289,10 @@ class Figures:
 
 def figures(session: Session, *, now: datetime) -> Figures:
     """Count."""
-    due = (outbox.IS_OPEN, Delivery.due_at <= now)
     oldest = session.execute(
-        select(Delivery.lane, func.count(), func.min(Delivery.due_at)).where(*due).group_by(Delivery.lane)
+        select(Delivery.lane, func.count(), func.min(Delivery.due_at))
+        .where(outbox.is_due(now))
+        .group_by(Delivery.lane)
     ).all()
     return Figures(
         deliveries=named(outbox.counts(session)),

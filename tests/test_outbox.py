@@ -309,6 +309,29 @@ def test_an_intent_renews_the_lease(session: Session, site: Site, now: datetime)
     assert len(outbox.claim(session, lane=Lane.PROMPT, now=later + outbox.LEASE, limit=10)) == 1
 
 
+def test_on_postgresql_a_claim_writes_to_no_index_and_most_intents_do_not(
+    postgres_engine: Engine, site: Site, now: datetime
+) -> None:
+    with db.writing(postgres_engine) as session:
+        for number in range(100):
+            letter(session, site, now, key=f"k{number}")
+        session.commit()
+
+        batch = outbox.claim(session, lane=Lane.PROMPT, now=now, limit=100)
+        assert changed_in_place(session) == 100
+
+        session.commit()
+        ids = [each.id for each in batch]
+        outbox.intend(session, intents(*ids), lease=batch[0].lease, until=batch[0].leased_until)
+        assert changed_in_place(session) > 140
+
+
+def changed_in_place(session: Session) -> int:
+    """How many rows this connection has changed without a new entry in any index."""
+    counted = "SELECT pg_stat_get_xact_tuples_hot_updated('delivery'::regclass)"
+    return int(session.execute(text(counted)).scalar_one())
+
+
 def test_a_lease_taken_just_now_stays_as_it_is(session: Session, site: Site, now: datetime) -> None:
     letter(session, site, now)
     (claimed,) = outbox.claim(session, lane=Lane.PROMPT, now=now, limit=10)
