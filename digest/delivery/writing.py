@@ -60,6 +60,7 @@ def write(desk: Desk, delivery: Claimed) -> Written | None:
             sender=links.envelope_sender(desk.site, delivery.id),
             recipient=delivery.email or "",
             content=signed(content, desk.signers, dated_at=delivery.dated_at),
+            may_have_dots=False,  # quoted-printable writes them as =2E there (rendering.mime)
         ),
         intent=Intent(id=delivery.id, message_id=message_id, content_hash=sha256(content).hexdigest()),
     )

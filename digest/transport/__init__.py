@@ -34,6 +34,7 @@ class Message:
     sender: str  #: the envelope sender
     recipient: str
     content: bytes
+    may_have_dots: bool = True  #: at the beginning of a line, where SMTP doubles them
     server: str = ""  #: the one of several that it was paid for; empty: any of them
 
 

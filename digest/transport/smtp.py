@@ -34,7 +34,7 @@ class Envelope:
 
     message: Message
     commands: tuple[tuple[str, str], ...]
-    body: bytes = b""  #: as it travels, once somebody had time to make it so
+    body: tuple[bytes, ...] = ()  #: as it travels, once somebody had time to make it so
 
     def as_bytes(self) -> bytes:
         """Return it as one write."""
@@ -69,7 +69,7 @@ class Connection:
 
     def ask(self, command: str, deadline: float) -> Reply:
         """Send one command and return the reply."""
-        self.wire.write(f"{command}\r\n".encode(), deadline)
+        self.wire.write(f"{command}\r\n".encode(), deadline=deadline)
         return self.wire.reply(deadline)
 
     def demand(self, command: str, deadline: float, *, what: str) -> None:
@@ -148,7 +148,7 @@ class Connection:
                 outcome = envelope
             else:
                 if self.is_pipelining and announced is None:
-                    self.wire.write(envelope.as_bytes(), monotonic() + self.patience.command)
+                    self.wire.write(envelope.as_bytes(), deadline=monotonic() + self.patience.command)
                 refused = self.hearing(envelope)
                 follower = None if refused else self.following(waiting, until)
                 outcome = refused or self.hand_over(envelope, follower)
@@ -225,16 +225,16 @@ class Connection:
         Never raise: from the first byte on, every end is an outcome. A body whose final dot never left us
         cannot have been accepted; one whose dot has left is in doubt until the reply.
         """
-        message, body = envelope.message, envelope.body or stuffed(envelope.message.content)
+        message, body = envelope.message, envelope.body or stuffed(envelope.message)
         try:
-            after = follower.as_bytes() if follower else b""
-            self.wire.write(body, monotonic() + self.patience.body, then=after)
+            after = (follower.as_bytes(),) if follower else ()
+            self.wire.write(*body, *after, deadline=monotonic() + self.patience.body)
             if follower:  # while the server is busy with this one
-                follower.body = stuffed(follower.message.content)
+                follower.body = stuffed(follower.message)
             reply = self.wire.reply(monotonic() + self.patience.dot)
         except Broken as broken:
             self.is_dead = True
-            if self.wire.written < len(body):
+            if self.wire.written < sum(map(len, body)):
                 return outcome(message, Verdict.DEFERRED, "data", f"in the middle of it {broken.reason}")
             return outcome(message, Verdict.IN_DOUBT, "dot", broken.reason)
         return self.judged(message, "dot", reply)
@@ -271,11 +271,14 @@ def is_welcome(phase: str, code: int) -> bool:
     return code == 354 if phase == "data" else 200 <= code < 300
 
 
-def stuffed(content: bytes) -> bytes:
+def stuffed(message: Message) -> tuple[bytes, ...]:
     """Return the content as it travels: lines that begin with a dot get another, and a dot ends it."""
+    content = message.content
     end = b".\r\n" if content.endswith(b"\r\n") else b"\r\n.\r\n"
+    if not message.may_have_dots:  # 40 KB are not looked through
+        return content, end
     first = b"." if content.startswith(b".") else b""
-    return first + LINE_WITH_DOT.sub(b"\r\n..", content) + end
+    return first, LINE_WITH_DOT.sub(b"\r\n..", content), end
 
 
 def postal(address: str) -> str:

@@ -96,21 +96,21 @@ class Wire:
             raise broken(error) from error
         self.socket.settimeout(0)
 
-    def write(self, data: bytes, deadline: float, *, then: bytes = b"") -> None:
-        """Write all of `data`, and what comes `then`; `written` tells how far we came.
+    def write(self, *pieces: bytes, deadline: float) -> None:
+        """Write all of these bytes; `written` tells how far we came.
 
-        Both leave in one go and without being copied together first, where the kernel has room for them.
+        Pieces leave in one go and without being copied together first, where the kernel has room for them.
         """
         self.written = 0
-        if then and not isinstance(self.socket, ssl.SSLSocket):
+        if len(pieces) > 1 and not isinstance(self.socket, ssl.SSLSocket):
             try:
-                self.written = self.socket.sendmsg([data, then])
+                self.written = self.socket.sendmsg(pieces)
             except NOT_YET:
                 pass
             except OSError as error:
                 raise broken(error) from error
-        if self.written < len(data) + len(then):
-            self.write_on(data + then, deadline)
+        if self.written < sum(map(len, pieces)):
+            self.write_on(b"".join(pieces), deadline)
 
     def write_on(self, data: bytes, deadline: float) -> None:
         """Write what is left of `data`."""

@@ -413,5 +413,5 @@ def test_no_mail_leaves_with_links_that_would_not_work_there(base_url: str) -> N
 
 
 def test_dots_are_stuffed_where_a_line_begins_with_one() -> None:
-    assert stuffed(b".a\r\n.\r\nb.\r\n") == b"..a\r\n..\r\nb.\r\n.\r\n"
-    assert stuffed(b"no end") == b"no end\r\n.\r\n"
+    assert b"".join(stuffed(message("a@x", content=b".a\r\n.\r\nb.\r\n"))) == b"..a\r\n..\r\nb.\r\n.\r\n"
+    assert b"".join(stuffed(message("a@x", content=b"no end"))) == b"no end\r\n.\r\n"
