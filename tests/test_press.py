@@ -336,13 +336,13 @@ def test_of_a_digest_that_was_fitted_every_paper_is_in_the_letter(
 
 
 def test_the_abstract_goes_before_the_paper_does(site: Site, templates: Templates) -> None:
-    batch, digest = wide(2, 24)
+    batch, digest = wide(2, 28)
 
     cards = [one.card for section in page(pressed(site, templates, batch), site, digest, copy_for()).sections
              for one in section.cards]  # fmt: skip
 
-    assert len(cards) == 48
-    assert (cards[0].abstract != (), cards[23].abstract) == (True, ())
+    assert len(cards) == 56
+    assert (cards[0].abstract != (), cards[27].abstract) == (True, ())
     assert all(card.title and card.why for card in cards)
 
 
