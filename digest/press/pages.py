@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 from itertools import count
 from typing import TYPE_CHECKING
 
@@ -97,9 +96,9 @@ def page(press: Press, site: Site, plan: Sequence[Planned], digest: Digest, copy
     line = words.checked(digest.checked, sum(reading(card) for card in cards))
     return Page(
         subject=words.subject(
-            cadence_of(copy.edition, is_catch_up=digest.is_catch_up), titles[:3], len(titles)
+            cadence_of(copy.edition, is_catch_up=digest.is_catch_up), titles[0], len(titles)
         ),
-        preheader=words.preheader(titles[:3], line),
+        preheader=words.preheader(titles[1:3]) if len(titles) > 1 else line,
         headline=headline(digest, len(titles)),
         checked=line,
         note=press.note,
@@ -214,15 +213,9 @@ def found(
     figure = press.reasons[number][:1]
     if canonical is None:
         return figure or (words.FIRST_SEEN,), []
-    explained = topics.explain(parsed(canonical), press.papers[number])
+    explained = topics.explain(topics.parse(canonical), press.papers[number])
     marks = [(word.field, word.start, word.end) for word in explained.words]
     return (*explained.why, *figure) or (words.FIRST_SEEN,), marks
-
-
-@lru_cache(maxsize=4096)
-def parsed(canonical: str) -> topics.Filter:
-    """Return the filter of that canonical text."""
-    return topics.parse(canonical)
 
 
 def heading(topic: str) -> str:

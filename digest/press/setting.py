@@ -175,6 +175,7 @@ class Setter:
         self.anchors = lru_cache(WORDS_KEPT)(self.set_anchors)
         self.next_due = lru_cache(WORDS_KEPT)(self.set_next_due)
         self.subject = lru_cache(WORDS_KEPT)(self.set_subject)
+        self.preheader = lru_cache(WORDS_KEPT)(self.set_preheader)
         self.news = lru_cache(WORDS_KEPT)(self.set_news)
 
     # ── one letter ──────────────────────────────────────────────────────────────────────────────
@@ -193,7 +194,8 @@ class Setter:
         topics = tuple([(section.topic, len(section.papers)) for section in plan])
         line = checked(digest.checked, reading)
         cadence = pages.cadence_of(copy.edition, is_catch_up=digest.is_catch_up)
-        subject, header, titled, preheader = self.subject(cadence, tuple(papers[:3]), len(papers), line)
+        subject, header, titled = self.subject(cadence, papers[0], len(papers))
+        others = tuple(papers[1:3])
         values = {
             "next": NOTHING,
             "sample": self.sample(papers),
@@ -202,7 +204,7 @@ class Setter:
             "offer": self.offer(digest, copy) if digest.offer and copy.browser_url else NOTHING,
             "browser": self.browser(page) if copy.browser_url else NOTHING,
             "subject": titled,
-            "preheader": preheader,
+            "preheader": self.preheader(others) if others else same(line),
             "headline": same(pages.headline(digest, len(papers)))
             if digest.is_catch_up
             else headline(len(papers)),
@@ -426,18 +428,14 @@ class Setter:
             return NOTHING
         return Pair(wire(between(self.html_parts, "sample")), wire(between(self.text_parts, "sample")))
 
-    def set_subject(
-        self, cadence: str, leading: tuple[int, ...], count: int, line: str
-    ) -> tuple[str, bytes, Pair, Pair]:
-        """Return the subject, its header, and as pieces the page's title and the preheader."""
-        titles = [pages.title_of(self.press, paper) for paper in leading]
-        subject = words.subject(cadence, titles, count)
-        return (
-            subject,
-            subject_line(subject).encode(),
-            spelled(subject),
-            spelled(words.preheader(titles, line)),
-        )
+    def set_subject(self, cadence: str, lead: int, count: int) -> tuple[str, bytes, Pair]:
+        """Return the subject, its header, and as a piece the page's title."""
+        subject = words.subject(cadence, pages.title_of(self.press, lead), count)
+        return subject, subject_line(subject).encode(), spelled(subject)
+
+    def set_preheader(self, others: tuple[int, ...]) -> Pair:
+        """Return what the inbox shows after the subject, where a second paper or more follow the first."""
+        return spelled(words.preheader([pages.title_of(self.press, paper) for paper in others]))
 
 
 # ── words as pieces ─────────────────────────────────────────────────────────────────────────────

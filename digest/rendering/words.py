@@ -106,9 +106,8 @@ def cut(text: str, room: int) -> str:
     return (shorter if len(shorter) > room // 2 else whole_words).rstrip(" ,;:.-–—(") + "…"
 
 
-def subject(cadence: str, leading: Sequence[str], count: int) -> str:
-    """Return what the inbox shows first: the best paper, and how many stand behind it."""
-    title = leading[0]
+def subject(cadence: str, title: str, count: int) -> str:
+    """Return what the inbox shows first: the best paper's title, and how many stand behind it."""
     if cadence == CATCH_UP:
         return ngettext(
             "While you were away: the one that mattered",
@@ -128,14 +127,12 @@ def subject(cadence: str, leading: Sequence[str], count: int) -> str:
     )
 
 
-def preheader(titles: Sequence[str], line: str) -> str:
-    """Return what the inbox shows after the subject: the next titles, never the first again."""
-    if len(titles) < 2:
-        return line
+def preheader(others: Sequence[str]) -> str:
+    """Return what the inbox shows after the subject: the titles that follow, never the first again."""
     lead = _("Also: ")
-    second = cut(titles[1], LONGEST_PREHEADER - len(lead))
-    if len(titles) > 2 and len(second) <= 42:
-        return lead + second + " · " + cut(titles[2], LONGEST_PREHEADER - len(lead) - len(second) - 3)
+    second = cut(others[0], LONGEST_PREHEADER - len(lead))
+    if len(others) > 1 and len(second) <= 42:
+        return lead + second + " · " + cut(others[1], LONGEST_PREHEADER - len(lead) - len(second) - 3)
     return lead + second
 
 
