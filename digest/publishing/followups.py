@@ -1,17 +1,19 @@
 """Follow-ups: what became of papers that readers were sent, told to each of them once.
 
 A reader is told with the next digest that has papers. Where none comes, news wait no longer than a week:
-then a quiet letter brings them. It costs one short statement a chunk as long as nothing has changed.
+then a quiet letter brings them. It costs one short statement a chunk as long as nothing has changed, and
+one look at the readers' own showings where something has.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
-from typing import Any
+from functools import lru_cache
+from typing import Any, NamedTuple
 
-from sqlalchemy import and_, bindparam, select
+from sqlalchemy import Row, Select, bindparam, func, select
 from sqlalchemy.orm import Session
 
 from digest import db, papers, showings
@@ -26,6 +28,14 @@ MOST = 20  #: in one digest; withdrawals first
 GRAVITY = ("withdrawn", "published", "rewritten")
 
 
+class Change(NamedTuple):
+    """What became of a paper."""
+
+    place: int  #: in the order in which changes are told: the gravest first
+    seen_at: datetime
+    news: FollowUp
+
+
 def pending(session: Session, readers: Sequence[Reader], now: datetime) -> Mapping[int, Pending]:
     """Return what has become of papers that these were sent, where they have not been told."""
     if not readers:
@@ -34,11 +44,15 @@ def pending(session: Session, readers: Sequence[Reader], now: datetime) -> Mappi
     if not changed:
         return {}
     began = {reader.id: max(last_heard(reader) - LATE, now - STALE) for reader in readers}
-    found: dict[int, list[tuple[int, datetime, FollowUp]]] = defaultdict(list)
-    for subscriber_id, seen_at, kind, paper, title, says in untold(session, list(began), changed):
-        if seen_at > began[subscriber_id]:
-            news = FollowUp(paper, str(kind), papers.display(title), papers.display(says))
-            found[subscriber_id].append((GRAVITY.index(kind), seen_at, news))
+    found: dict[int, list[Change]] = defaultdict(list)
+    for reader_id, paper_id, sent_at, told in sent(session, list(began), list(changed)):
+        if sent_at is not None:
+            heard = max(sent_at, began[reader_id])
+            news = [
+                one for one in changed[paper_id] if one.seen_at > heard and one.news.kind not in (told or "")
+            ]
+            if news:
+                found[reader_id] += news
     return {number: gathered(some) for number, some in found.items()}
 
 
@@ -48,54 +62,67 @@ def last_heard(reader: Reader) -> datetime:
     return moment
 
 
-def gathered(found: list[tuple[int, datetime, FollowUp]]) -> Pending:
+def gathered(found: list[Change]) -> Pending:
     """Return the news of one reader, the gravest first."""
     found.sort()
-    return Pending(tuple(news for _, _, news in found[:MOST]), min(seen_at for _, seen_at, _ in found))
-
-
-def changes(session: Session, since: datetime, until: datetime) -> Sequence[int]:
-    """Return the papers of which something has become in that time."""
-    return session.connection().execute(CHANGED, {"since": since, "until": until}).scalars().all()
+    return Pending(tuple([one.news for one in found[:MOST]]), min([one.seen_at for one in found]))
 
 
 CHANGE: Any = ChangeRow.__table__.c
 SHOWN: Any = Shown.__table__.c
 TOLD: Any = Told.__table__.c
 CHANGED = (
-    select(CHANGE.paper_id)
+    select(CHANGE.paper_id, CHANGE.kind, CHANGE.seen_at, PaperRow.title, CHANGE.says)
+    .join(PaperRow, PaperRow.id == CHANGE.paper_id)
     .where(CHANGE.seen_at > bindparam("since"), CHANGE.seen_at <= bindparam("until"))
-    .distinct()
 )
 
 
-def untold(
-    session: Session, subscriber_ids: Sequence[int], changed: Sequence[int]
-) -> Iterable[tuple[int, datetime, str, int, str, str]]:
-    """Yield what became of those of the papers that these were sent before, unless they have been told."""
-    connection = session.connection()
-    papers_changed = db.among(SHOWN.paper_id, db.many("papers", SHOWN.paper_id))
-    shown = showings.by_reader(connection.dialect.name, papers_changed).c
-    # Asked row by row: a planner that has not heard yet what was sent would read all deliveries, again and again.
-    sent_at = select(Delivery.dated_at).where(
-        Delivery.id == shown.delivery_id, Delivery.state == DeliveryState.SENT
-    )
-    told = and_(
-        TOLD.subscriber_id == shown.subscriber_id,
-        TOLD.paper_id == CHANGE.paper_id,
-        TOLD.kind == CHANGE.kind,
-    )
-    wanted = (
-        select(
-            shown.subscriber_id, CHANGE.seen_at, CHANGE.kind, CHANGE.paper_id, PaperRow.title, CHANGE.says,
+def changes(session: Session, since: datetime, until: datetime) -> Mapping[int, Sequence[Change]]:
+    """Return what has become of papers in that time, by paper: it is read once for many readers."""
+    rows = session.connection().execute(CHANGED, {"since": since, "until": until})
+    found = sorted(
+        (
+            GRAVITY.index(kind),
+            seen_at,
+            FollowUp(paper, str(kind), papers.display(title), papers.display(says)),
         )
-        .join(ChangeRow, CHANGE.paper_id == shown.paper_id)
-        .join(PaperRow, PaperRow.id == CHANGE.paper_id)
-        .outerjoin(Told, told)
-        .where(CHANGE.seen_at > sent_at.scalar_subquery(), TOLD.subscriber_id.is_(None))
-    )  # fmt: skip
-    found = connection.execute(wanted, {"ids": subscriber_ids, "papers": changed})
-    return [tuple(row) for row in found]
+        for paper, kind, seen_at, title, says in rows
+    )
+    by_paper: dict[int, list[Change]] = defaultdict(list)
+    for place, (_, seen_at, news) in enumerate(found):
+        by_paper[news.paper].append(Change(place, seen_at, news))
+    return by_paper
+
+
+def sent(
+    session: Session, subscriber_ids: Collection[int], papers: Collection[int]
+) -> Sequence[Row[int, int, datetime | None, str | None]]:
+    """Return (reader, paper, when it was sent, what was told of it) for those of the papers these were shown.
+
+    When is None for what was never delivered; what was told is a list of kinds, or None.
+    """
+    connection = session.connection()
+    asked = {"ids": subscriber_ids, "papers": papers}
+    return connection.execute(sending(connection.dialect.name), asked).all()
+
+
+@lru_cache
+def sending(dialect: str) -> Select[int, int, datetime | None, str | None]:
+    """Return the statement of `sent`, put together once.
+
+    Of each showing its delivery is asked, and what was told: a planner that has not heard yet what was sent
+    would read all deliveries, again and again.
+    """
+    shown = showings.by_reader(dialect, db.among(SHOWN.paper_id, db.many("papers", SHOWN.paper_id))).c
+    delivered = Delivery.id == shown.delivery_id, Delivery.state == DeliveryState.SENT
+    same = TOLD.subscriber_id == shown.subscriber_id, TOLD.paper_id == shown.paper_id
+    return select(
+        shown.subscriber_id,
+        shown.paper_id,
+        select(Delivery.dated_at).where(*delivered).scalar_subquery(),
+        select(func.aggregate_strings(TOLD.kind, ",")).where(*same).scalar_subquery(),
+    )
 
 
 def put(session: Session, told: Iterable[tuple[int, int, Sequence[FollowUp]]], *, now: datetime) -> None:
