@@ -54,7 +54,7 @@ class Index:
         self._values: list[int] = []
         self._found: dict[str, int] = {}
         self._mentions: Mapping[tuple[str, ...], Mapping[int, float]] = Memory(self._mention)
-        self._told: Mapping[Text, Mapping[int, float]] = Memory(self._tell)
+        self._told: dict[str, Mapping[int, float]] = {}
         self._lookup: Mapping[type, Callable[[Any], int]] = {
             Person: self._person,
             Category: self._category,
@@ -172,39 +172,50 @@ class Index:
         return any(joined in words for joined, _, _ in leaf.closed)
 
     def told(self, leaf: Text | About) -> Mapping[int, float]:
-        """Return how much a clause says of each paper it matches, 0 to 1; worked out when asked."""
-        return self._scored(leaf, self._rarity) if isinstance(leaf, About) else self._told[leaf]
+        """Return how much a clause says of each paper it matches, 0 to 1; worked out once for all filters."""
+        found = self._told.get(leaf.canonical)
+        if found is None:
+            found = self._told[leaf.canonical] = self._tell(leaf)
+        return found
 
-    def _tell(self, leaf: Text) -> Mapping[int, float]:
-        count = self._counter(leaf)
-        fields, size = fields_of(leaf), self.size
+    def _tell(self, leaf: Text | About) -> Mapping[int, float]:
+        if isinstance(leaf, About):
+            matches = self.leaf(leaf)
+            return {n: says for n, says in self._scored(leaf, self._rarity).items() if matches >> n & 1}
+        in_title: dict[int, int] = {}
+        elsewhere: defaultdict[int, int] = defaultdict(int)
+        fields = fields_of(leaf)
+        for document, count in self._counts(leaf).items():
+            place, number = divmod(document, self.size)
+            if place in fields:
+                if place:
+                    elsewhere[number] += count
+                else:
+                    in_title[number] = count
+        lengths, saturated = self._lengths, relevance.saturated
+        told = {n: saturated(in_title.get(n, 0), count, lengths[n]) for n, count in elsewhere.items()}
+        told |= {n: saturated(count, 0, lengths[n]) for n, count in in_title.items() if n not in told}
+        return told
 
-        def tell(number: int) -> float:
-            in_title = count(number) if 0 in fields else 0
-            elsewhere = sum([count(place * size + number) for place in fields if place])
-            length = self.postings.length(size + number) / self._usual_length
-            return relevance.saturated(in_title, elsewhere, length)
-
-        return Memory(tell)
-
-    def _counter(self, leaf: Text) -> Callable[[int], int]:
-        """Return what says how often the words of a clause stand in a document."""
+    def _counts(self, leaf: Text) -> Mapping[int, int]:
+        """Return how often the words of a clause stand in each document that has them."""
         forms = self.forms(leaf)
         if leaf.near is not None:
-            near = self.documents(leaf)
-            return lambda document: near >> document & 1
+            return dict.fromkeys(sets.members(self.documents(leaf)), 1)
         spellings = [(leaf.gaps, forms), *self.spellings(leaf, forms)]
         if len(spellings) == len(forms) == 1:
-            return lambda document: self.postings.count(document, forms[0])
+            return self.postings.counts(forms[0])
         counts: Counter[int] = Counter()
         for gaps, words in spellings:
             counts.update(self.postings.found_in(words, gaps))
-        return counts.__getitem__
+        return counts
 
     @cached_property
-    def _usual_length(self) -> float:
+    def _lengths(self) -> Sequence[float]:
+        """How long each abstract is, 1 being usual."""
         lengths = [self.postings.length(self.size + number) for number in range(self.size)]
-        return sum(lengths) / max(1, len(lengths)) or 1.0
+        usual = sum(lengths) / max(1, len(lengths)) or 1.0
+        return [length / usual for length in lengths]
 
     def forms(self, leaf: Text) -> list[Forms]:
         """Return the words of this batch that each token of a clause stands for."""

@@ -280,14 +280,17 @@ class Postings:
         if len(forms) > 1:
             yield from map(self._document_at.__getitem__, self._places(forms, gaps))
             return
-        for document in sets.members(self.having(forms[0]) if forms[0] else 0):
-            yield from repeat(document, self.count(document, forms[0]))
+        for document, count in self.counts(forms[0]).items():
+            yield from repeat(document, count)
 
-    def count(self, document: int, words: Forms) -> int:
-        """Return how often any of `words` stands in a document."""
-        start, end = self.spans.get(document, (0, 0))
-        typed, as_typed = self.typed, self._folded_of
-        return sum([(typed if word in as_typed else self.row).count(chr(word), start, end) for word in words])
+    def counts(self, words: Forms) -> dict[int, int]:
+        """Return how often any of `words` stands in each document that has one."""
+        counts: dict[int, int] = {}
+        for word in words:
+            row, sign = (self.typed if word in self._folded_of else self.row), chr(word)
+            for document in sets.members(self.posted[word]):
+                counts[document] = counts.get(document, 0) + row.count(sign, *self.spans[document])
+        return counts
 
     def length(self, document: int) -> int:
         """Return how many words a document has."""

@@ -25,21 +25,18 @@ WORDLESS = 0.5  #: the fit of a paper where a filter has no words to judge by
 class Batch(Protocol):
     """What relevance asks of the papers it judges; the index answers."""
 
-    def leaf(self, leaf: Text | About, /) -> int:
-        """Return the set of papers in which a clause holds."""
-        ...
-
     def told(self, leaf: Text | About, /) -> Mapping[int, float]:
-        """Return how much a clause says of each paper, by number."""
+        """Return how much a clause says of each paper in which it holds, by number."""
         ...
 
 
 def of(batch: Batch, filter_: Filter, matches: int) -> dict[int, float]:
     """Return the relevance of each of the papers `matches`: 0 to 1, the best of them has 1."""
     scores = dict.fromkeys(sets.members(matches), 0.0)
-    for leaf, weight in dict(_weighted(filter_.tree, 1.0)).items():
+    weighted = {leaf.canonical: (leaf, weight) for leaf, weight in _weighted(filter_.tree, 1.0)}
+    for leaf, weight in weighted.values():
         told = batch.told(leaf)
-        for number in sets.members(batch.leaf(leaf) & matches):
+        for number in told.keys() & scores.keys():
             scores[number] += weight * told[number]
     best = max(scores.values(), default=0.0)
     if not best:
