@@ -56,7 +56,7 @@ def read(
         rooms.opened() as house,
         rooms.writing(house) as session,
         opened(path) as file,
-        screen.progress("Importing") as done,
+        screen.progress("Importing", of="lines") as done,
     ):
         rows = subscriptions.rows_in(cast(TextIO, counted(file, done.to)))
         imported = subscriptions.import_rows(
