@@ -372,7 +372,8 @@ def test_a_worker_gives_up_before_its_lease_is_over_and_what_it_knew_is_in_doubt
     if because == "its patience ends":
         monkeypatch.setattr(insisting, "LONGEST", timedelta(seconds=0.5))
     if because == "its lease ends":
-        monkeypatch.setattr(outbox, "LEASE", timedelta(seconds=2))
+        for room in (outbox, outbox.claiming):
+            monkeypatch.setattr(room, "LEASE", timedelta(seconds=2))
 
     with db.writing(engine) as session, pytest.raises(OperationalError, match="locked"):
         deliver(

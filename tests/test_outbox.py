@@ -14,6 +14,7 @@ from sqlalchemy.exc import IntegrityError
 from sqlalchemy.orm import Session
 
 from digest import db, outbox
+from digest.editions import Schedule
 from digest.links import Site
 from digest.model import Attempt, Delivery, DeliveryState, Lane, Subscriber, SubscriberState
 from digest.outbox import Intent, Reader
@@ -394,7 +395,7 @@ def test_later_tries_come_later_but_never_after_more_than_seventy_five_minutes()
 
 
 def reader(state: SubscriberState) -> Reader:
-    return Reader(state=state, epoch=0, language="en", schedule=outbox.Schedule())
+    return Reader(state=state, epoch=0, language="en", schedule=Schedule())
 
 
 def claimed_letter(now: datetime, **details: Any) -> outbox.Claimed:

@@ -18,6 +18,7 @@ from digest.delivery import insisting, runs, settling
 from digest.errors import DigestError
 from digest.links import Site
 from digest.model import DeliveryState
+from digest.outbox import claiming, postponing
 from digest.rates import pausing
 from digest.rendering import Templates
 from digest.settings import templates_dir
@@ -72,8 +73,9 @@ class Orders:
 
 def hurry() -> None:
     """Make the product's waits short enough for a test; their order stays what it is."""
-    outbox.LEASE, outbox.FRESH = LEASE, LEASE / 10
-    outbox.FIRST_BACKOFF, outbox.LONGEST_BACKOFF = timedelta(seconds=0.2), timedelta(seconds=1)
+    outbox.LEASE = claiming.LEASE = LEASE
+    claiming.FRESH = LEASE / 10
+    postponing.FIRST_BACKOFF, postponing.LONGEST_BACKOFF = timedelta(seconds=0.2), timedelta(seconds=1)
     settling.PAUSE, runs.WINDOWS_AT_ONCE = timedelta(seconds=0.2), 3
     insisting.LONGEST_PAUSE = 0.2
     pausing.FIRST_PAUSE, pausing.LONGEST_PAUSE = timedelta(seconds=0.2), timedelta(seconds=1)

@@ -1,0 +1,120 @@
+"""Claiming: due deliveries are taken under a lease, and taken up again when it is over."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from secrets import token_hex
+from typing import Any
+
+from sqlalchemy import Select, case, select, update
+from sqlalchemy.orm import Session
+
+from digest import db
+from digest.model import Attempt, DeliveryState, Lane
+from digest.outbox.evidence import Tried, keep_attempts
+from digest.outbox.rows import DELIVERY, changed, is_due
+
+LEASE = timedelta(seconds=900)  #: longer than any task may run, and than a server may think
+FRESH = timedelta(seconds=60)  #: for so long a lease is as good as a new one
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Claimed:
+    """A delivery that we hold under a lease: what is needed to render it and to give it back."""
+
+    id: int
+    subscriber_id: int | None
+    email: str | None
+    letter: str
+    edition: str | None
+    dedupe_key: str | None
+    decision: str
+    press: str | None
+    key_id: str
+    dated_at: datetime
+    expires_at: datetime
+    attempts: int
+    in_doubt: int
+    message_id: str | None
+    content_hash: str | None
+    reason: str  #: what it waited for last
+    lease: str
+    leased_until: datetime
+
+    @property
+    def identity(self) -> str:
+        """Return what makes this letter itself: its Message-ID is derived from it."""
+        return self.dedupe_key or f"{self.subscriber_id}|{self.edition}"
+
+
+NAMES = tuple(name for name in Claimed.__dataclass_fields__ if name not in {"lease", "leased_until"})
+FIELDS = tuple(DELIVERY.c[name] for name in NAMES)
+
+
+def claim(session: Session, *, lane: Lane, now: datetime, limit: int) -> list[Claimed]:
+    """Take up to `limit` due deliveries under one new lease.
+
+    One whose lease is over is taken up again: clean if nothing had been sent, else with one more doubt.
+    """
+    found = session.connection().execute(due(lane, now, limit)).all()
+    lease = token_hex(16)
+    ours = take(session, [row.id for row in found], lease=lease, now=now)
+    lapsed = [row for row in found if row.state == DeliveryState.SENDING and row.id in ours]
+    for row in lapsed:
+        keep_vanished(session, row, now=now)
+    return [claimed(row, lease, now + LEASE) for row in found if row.id in ours]
+
+
+def due(lane: Lane, now: datetime, limit: int) -> Select[Any]:
+    """Return the query for due deliveries; on PostgreSQL it passes over those that others look at.
+
+    It orders by `due_at` alone: a morning's million digests share that moment, and a second column would
+    make PostgreSQL sort them all for every claim.
+    """
+    return (
+        select(*FIELDS, DELIVERY.c.state, DELIVERY.c.lease, DELIVERY.c.leased_until)
+        .where(DELIVERY.c.lane == lane, is_due(now))
+        .order_by(DELIVERY.c.due_at)
+        .limit(limit)
+        .with_for_update(skip_locked=True)
+    )
+
+
+def take(session: Session, ids: Collection[int], *, lease: str, now: datetime) -> set[int]:
+    """Put these deliveries under our lease and return those that nobody else had taken or moved."""
+    if not ids:
+        return set()
+    doubt = case((DELIVERY.c.state == DeliveryState.SENDING, 1), else_=0)
+    taking = (
+        update(DELIVERY)
+        .where(db.among(DELIVERY.c.id, ids), is_due(now))
+        .values(
+            state=DeliveryState.CLAIMED,
+            lease=lease,
+            leased_until=now + LEASE,
+            in_doubt=DELIVERY.c.in_doubt + doubt,
+        )
+    )
+    return changed(session, taking)
+
+
+def claimed(row: Any, lease: str, leased_until: datetime) -> Claimed:
+    """Return a row as it is once it is claimed."""
+    fields: dict[str, Any] = dict(zip(NAMES, row, strict=False))
+    fields["in_doubt"] += row.state == DeliveryState.SENDING
+    return Claimed(**fields, lease=lease, leased_until=leased_until)
+
+
+def renewed(leased_until: datetime, now: datetime) -> datetime:
+    """Return until when we hold a lease from now on; one taken just now stays as it is."""
+    return leased_until if leased_until > now + LEASE - FRESH else now + LEASE
+
+
+def keep_vanished(session: Session, row: Any, *, now: datetime) -> None:
+    """Keep an attempt in doubt for a delivery whose holder died without telling of it."""
+    told = select(Attempt.id).where(Attempt.delivery_id == row.id, Attempt.lease == row.lease)
+    if session.execute(told).first() is None:
+        lost = Tried(row.id, row.leased_until - LEASE, "in doubt", reply="the worker died while sending")
+        keep_attempts(session, [lost], lease=row.lease, now=now)
