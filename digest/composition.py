@@ -16,7 +16,7 @@ bit by bit, and the matches of a filter are sorted once for everybody who holds 
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -27,6 +27,7 @@ quoted = json.encoder.encode_basestring_ascii
 TRENDING = "Trending"
 RELEVANCE_BITS = 3.0  #: perfect relevance weighs as much as 2 ** 3 times the votes
 UNFIT = -1.0  #: the relevance of a paper that no filter chose
+SHOWN = -1  #: in the place of a wish: no wish may choose it
 SPREAD_BITS = 2.0  #: what a paper loses when one almost like it stands before it
 
 
@@ -127,7 +128,6 @@ class Choice:
 
     matches: int  #: the set of matching numbers
     order: tuple[int, ...]  #: the same, worthiest first
-    place: Mapping[int, int]  #: number to its place in `order`
     worth: Mapping[int, float]  #: number to what it is worth here, in bits
     fit: Mapping[int, float]  #: number to its relevance, 0 to 1; empty where no filter chose
     kept: dict[int, tuple[int, ...]] = field(default_factory=dict, repr=False, compare=False)
@@ -191,11 +191,10 @@ def sorted_choice(
     matches: int, worth: dict[int, float], fit: Mapping[int, float], twins: Mapping[int, int]
 ) -> Choice:
     """Return the choice sorted by worth, near-duplicates spread; of equal worth the better ranked first."""
-    order = by_worth(worth)
+    order = by_worth(worth, worth)
     if not twins.keys().isdisjoint(worth):
         order = spread(order, worth, twins)
-    place = {number: at for at, number in enumerate(order)}
-    return Choice(matches=matches, order=tuple(order), place=place, worth=worth, fit=fit)
+    return Choice(matches=matches, order=tuple(order), worth=worth, fit=fit)
 
 
 def spread(order: Sequence[int], worth: dict[int, float], twins: Mapping[int, int]) -> list[int]:
@@ -205,12 +204,12 @@ def spread(order: Sequence[int], worth: dict[int, float], twins: Mapping[int, in
         if twins.get(n, 0) & stands:
             worth[n] -= SPREAD_BITS
         stands |= 1 << n
-    return by_worth(worth)
+    return by_worth(worth, worth)
 
 
-def by_worth(worth: Mapping[int, float]) -> list[int]:
+def by_worth(some: Iterable[int], worth: Mapping[int, float]) -> list[int]:
     """Return the numbers, worthiest first; of equal worth the better ranked first."""
-    return sorted(sorted(worth), key=worth.__getitem__, reverse=True)
+    return sorted(sorted(some), key=worth.__getitem__, reverse=True)
 
 
 def compose(
@@ -234,7 +233,7 @@ def compose(
     left = eligible & ~(found | bits(shown)) if shown else eligible & ~found
     return tuple(
         [
-            Section(topic, filter_id, tuple([ids[n] for n in home]), (choice.matches & left).bit_count())
+            Section(topic, filter_id, tuple(map(ids.__getitem__, home)), (choice.matches & left).bit_count())
             for (topic, filter_id, choice), home in zip(wishes, homes, strict=True)
             if home
         ]
@@ -242,39 +241,30 @@ def compose(
 
 
 def pick(wishes: Sequence[Wish], eligible: int, shown: Collection[int], caps: Caps) -> dict[int, int]:
-    """Return the numbers to show, each with the place of the wish that chose it."""
-    picked: dict[int, int] = {}
-    taken = set(shown)
-    offering = [(at, iter(wish[2].among(eligible))) for at, wish in enumerate(wishes)]
+    """Return the numbers to show, each with the place of the wish that chose it.
+
+    In each round every topic takes its best paper that is left. Of the last one the worthiest stay.
+    """
+    picked = dict.fromkeys(shown, SHOWN)
+    full, stood = len(picked) + caps.papers, 0
+    lines = [iter(wish[2].among(eligible)) for wish in wishes]
     for _round in range(caps.per_topic):
-        budget = caps.papers - len(picked)
-        offers, offering = offers_of(offering, taken)
-        if len(offers) >= budget:
-            offers.sort(key=lambda offer: (-wishes[offer[1]].choice.worth[offer[0]], offer[1], offer[0]))
-            picked.update(offers[:budget])
+        stood = len(picked)
+        for at, line in enumerate(lines):
+            for number in line:
+                if number not in picked:
+                    picked[number] = at
+                    break
+        if len(picked) >= full or len(picked) == stood:
             break
-        picked.update(offers)
-        if not offering:
-            break
+    if len(picked) > full:
+        last = list(picked)[stood:]
+        last.sort(key=lambda number: -wishes[picked[number]].choice.worth[number])
+        for number in last[full - stood :]:
+            del picked[number]
+    for number in shown:
+        del picked[number]
     return picked
-
-
-Offering = list[tuple[int, Iterator[int]]]
-
-
-def offers_of(offering: Offering, taken: set[int]) -> tuple[list[tuple[int, int]], Offering]:
-    """Return each topic's best paper that is not taken, and the topics that had one; takes those papers."""
-    offers: list[tuple[int, int]] = []
-    for at, line in offering:
-        for number in line:
-            if number not in taken:
-                taken.add(number)
-                offers.append((number, at))
-                break
-    if len(offers) == len(offering):
-        return offers, offering
-    still = {at for _, at in offers}
-    return offers, [topic for topic in offering if topic[0] in still]
 
 
 def settle(wishes: Sequence[Wish], picked: Mapping[int, int], found: int, per_topic: int) -> list[list[int]]:
@@ -284,26 +274,18 @@ def settle(wishes: Sequence[Wish], picked: Mapping[int, int], found: int, per_to
     wish's own were picked in their order.
     """
     homes: list[list[int]] = [[] for _ in wishes]
-    torn = found & common(wishes)
-    if not torn:
-        for number, at in picked.items():
-            homes[at].append(number)
-        return homes
-    chosen = list(picked.values())
-    sizes = [chosen.count(at) for at in range(len(wishes))]
-    fits = [wish.choice.fit for wish in wishes]
-    joined = set()
-    for number, chosen_by in picked.items():
-        home = chosen_by
-        if torn >> number & 1:
-            home = best_home(number, chosen_by, fits, sizes, per_topic)
-            if home != chosen_by:
-                sizes[chosen_by] -= 1
-                sizes[home] += 1
-                joined.add(home)
-        homes[home].append(number)
+    for number, at in picked.items():
+        homes[at].append(number)
+    torn, joined = found & common(wishes), set()
+    for number in numbers(torn):
+        chosen_by = picked[number]
+        home = best_home(number, chosen_by, wishes, homes, per_topic)
+        if home != chosen_by:
+            homes[chosen_by].remove(number)
+            homes[home].append(number)
+            joined.add(home)
     for home in joined:
-        homes[home].sort(key=wishes[home].choice.place.__getitem__)
+        homes[home] = by_worth(homes[home], wishes[home].choice.worth)
     return homes
 
 
@@ -325,13 +307,13 @@ def common(wishes: Sequence[Wish]) -> int:
 
 
 def best_home(
-    number: int, chosen_by: int, fits: Sequence[Mapping[int, float]], sizes: Sequence[int], per_topic: int
+    number: int, chosen_by: int, wishes: Sequence[Wish], homes: Sequence[Sequence[int]], per_topic: int
 ) -> int:
     """Return the place of the wish that a number fits best and that has room; of equal ones the first."""
-    home, best = chosen_by, fits[chosen_by].get(number, UNFIT)
-    for at, fit in enumerate(fits):
-        fitting = fit.get(number, UNFIT)
-        if (fitting > best or (fitting == best > UNFIT and at < home)) and sizes[at] < per_topic:
+    home, best = chosen_by, wishes[chosen_by].choice.fit.get(number, UNFIT)
+    for at, wish in enumerate(wishes):
+        fitting = wish.choice.fit.get(number, UNFIT)
+        if (fitting > best or (fitting == best > UNFIT and at < home)) and len(homes[at]) < per_topic:
             home, best = at, fitting
     return home
 

@@ -196,7 +196,7 @@ def test_whatever_is_asked_no_promise_is_broken(table: tuple[list[Wish], int, se
     for section in made:
         assert 0 < len(section.papers) <= caps.per_topic
         assert set(section.papers) <= set(numbers(by_topic[section.topic].matches))
-        places = [by_topic[section.topic].place[paper] for paper in section.papers]
+        places = [by_topic[section.topic].order.index(paper) for paper in section.papers]
         assert places == sorted(places)  # best first
     assert [section.topic for section in made] == [
         one.topic for one in wishes if one.topic in {s.topic for s in made}
@@ -235,6 +235,6 @@ def test_the_sets_kept_for_a_choice_stay_few():
     assert len(one.kept) <= 64
 
 
-@pytest.mark.parametrize("empty", [Choice(matches=0, order=(), place={}, worth={}, fit={}), trending([])])
+@pytest.mark.parametrize("empty", [Choice(matches=0, order=(), worth={}, fit={}), trending([])])
 def test_a_topic_that_matches_nothing_makes_no_section(empty: Choice):
     assert sections(Wish("nothing", 1, empty)) == {}

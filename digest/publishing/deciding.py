@@ -19,7 +19,7 @@ from digest.publishing.values import Decision, Gathered, Reader, Slot, Topic
 #: Who was on leave for less than this has missed too little to be told so.
 AWAY = timedelta(days=3)
 
-NOTHING = Choice(matches=0, order=(), place={}, worth={}, fit={})
+NOTHING = Choice(matches=0, order=(), worth={}, fit={})
 
 
 @lru_cache(maxsize=4096)
