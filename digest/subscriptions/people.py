@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import unicodedata
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -21,6 +22,9 @@ from digest.subscriptions.filters import Books
 
 MAX_TOPICS = 50
 MAX_NAME = 80  #: the length of a topic's name
+
+#: Control characters but line ends and tabs: nobody typed them, and no database keeps them all.
+UNTYPED = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff]")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -146,14 +150,6 @@ def one_line(text: str) -> str:
     return " ".join(visible.split())[:200]
 
 
-def as_typed(text: str) -> str:
-    """Return a filter as its owner spelled it, without control characters that are no line ends."""
-    if text.isprintable():
-        return text.strip()
-    kept = (char if char in "\n\t" or unicodedata.category(char)[0] != "C" else " " for char in text)
-    return "".join(kept).strip()
-
-
 # ── their topics ────────────────────────────────────────────────────────────────────────────────
 
 
@@ -212,10 +208,8 @@ def checked_topics(topics: Mapping[str, str], books: Books) -> list[tuple[str, s
     """Return (name, canonical filter, filter as typed) of each topic; raises BadField or BadFilter."""
     names = [one_line(name) for name in topics]
     check_names(names)
-    return [
-        (name, books.canonical(text), as_typed(text))
-        for name, text in zip(names, topics.values(), strict=True)
-    ]
+    typed = [UNTYPED.sub(" ", text) for text in topics.values()]
+    return [(name, books.canonical(text), text.strip()) for name, text in zip(names, typed, strict=True)]
 
 
 def check_names(names: Sequence[str]) -> None:

@@ -2,7 +2,7 @@
 
 A file can be imported again and again: what it says already stands is left alone. It never brings
 back who has left, never overrules a suppression, and never activates anybody without consent.
-However long it is, hundreds of rows are looked up and written together, and no more are remembered.
+Rows are looked up and written by hundreds, however long it is, and of those that went well none is kept.
 """
 
 from __future__ import annotations

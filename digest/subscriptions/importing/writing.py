@@ -62,7 +62,7 @@ def write(desk: Desk, layer: Layer) -> None:
     """Write some rows, each address once, and count what became of them."""
     allowed = without_suppressed(desk, layer)
     stands = standing(desk.session, allowed)
-    merge(desk, [(there, allowed[key]) for key, there in stands.items()])
+    merge(desk, [(stands[key], wanted) for key, wanted in allowed.items() if key in stands])
     late = add(desk, {key: wanted for key, wanted in allowed.items() if key not in stands})
     if late:
         write(desk, late)
