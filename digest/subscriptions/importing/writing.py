@@ -90,20 +90,20 @@ def standing(session: Session, keys: Iterable[str]) -> dict[str, Any]:
 def merge(desk: Desk, pairs: Collection[tuple[Any, Wanted]]) -> None:
     """Bring those who stand here to what their rows say, as far as rows may."""
     held = topics_held(desk.session, [there.id for there, _ in pairs])
-    pending = []
-    changes = []
+    pending, changes = [], []
     for there, wanted in pairs:
         if there.state == SubscriberState.UNSUBSCRIBED and wanted.state == SubscriberState.ACTIVE:
             desk.done.reject(wanted.line, f"state: {wanted.address.email} has left; only they can come back.")
             continue
         one = merged(there, held.get(there.id, ()), wanted, desk.now)
-        changes.append(one)
+        if one.is_change:
+            changes.append(one)
+        else:
+            desk.done.unchanged += 1
         if there.state == wanted.state == SubscriberState.PENDING:
             pending.append(invitee(there.id, there.email, there.email_key, one.topics))
-    real = [one for one in changes if one.is_change]
-    desk.done.updated += len(real)
-    desk.done.unchanged += len(changes) - len(real)
-    change(desk, real)
+    desk.done.updated += len(changes)
+    change(desk, changes)
     invite(desk, inviting.never_asked(desk.session, pending))
 
 
@@ -133,12 +133,13 @@ def change(desk: Desk, changes: Iterable[Merged]) -> None:
 
 # ── who is new ──────────────────────────────────────────────────────────────────────────────────
 
-#: What a row does not say of somebody new.
-OWN = ("name", "cadence", "at", "timezone", "weekday")
+SAID = ("name", "cadence", "at", "timezone", "weekday")  #: by a row, of what has a default
+
+#: The other defaults: what is written past the mapping brings none along.
 USUAL = {
     column.name: column.default.arg
     for column in PERSON.c
-    if column.default is not None and column.name not in OWN
+    if column.default is not None and column.name not in SAID
 }
 
 
