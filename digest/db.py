@@ -259,7 +259,10 @@ def numbers(session: Session, mapped: type[Base], many: int) -> Sequence[int]:
     return range(last + 1, last + 1 + many)
 
 
-NUMBERS = text("SELECT nextval(pg_get_serial_sequence(:table, 'id')) FROM generate_series(1, :many)")
+NUMBERS = text(
+    "SELECT nextval(counter) FROM generate_series(1, :many),"
+    " (SELECT CAST(pg_get_serial_sequence(:table, 'id') AS regclass) AS counter OFFSET 0) AS asked_once"
+)
 LAST_NUMBER = text("SELECT seq FROM sqlite_sequence WHERE name = :table")
 
 

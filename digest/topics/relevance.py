@@ -32,12 +32,17 @@ class Batch(Protocol):
 
 def of(batch: Batch, filter_: Filter, matches: int) -> dict[int, float]:
     """Return the relevance of each of the papers `matches`: 0 to 1, the best of them has 1."""
-    scores = dict.fromkeys(sets.members(matches), 0.0)
+    scores: dict[int, float] = {}
     weighted = {leaf.canonical: (leaf, weight) for leaf, weight in _weighted(filter_.tree, 1.0)}
     for leaf, weight in weighted.values():
         told = batch.told(leaf)
-        for number in told.keys() & scores.keys():
-            scores[number] += weight * told[number]
+        if scores:
+            for number, says in told.items():
+                scores[number] = scores.get(number, 0.0) + weight * says
+        else:
+            scores = {number: weight * says for number, says in told.items()}
+    if len(scores) != matches.bit_count() or not _are_words(filter_.tree):
+        scores = {number: scores.get(number, 0.0) for number in sets.members(matches)}
     best = max(scores.values(), default=0.0)
     if not best:
         return dict.fromkeys(scores, WORDLESS)
@@ -56,6 +61,11 @@ def _weighted(node: Node, weight: float) -> Iterator[tuple[Text | About, float]]
         yield node, weight
     elif isinstance(node, Anywhere):
         yield from ((part, weight) for part in node.parts if isinstance(part, Text))
+
+
+def _are_words(node: Node) -> bool:
+    """Return whether what matches is what any clause about words holds in."""
+    return type(node) is Text or (type(node) is Or and all(type(child) is Text for child in node.children))
 
 
 def saturated(in_title: int, in_abstract: int, length: float) -> float:
