@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 from digest.links import Site, paper_url
 from digest.press import pages
+from digest.press.pages import Found
 from digest.press.presses import Press
 from digest.rendering.cards import Card, Form, bare, because, marked
 from digest.rendering.mime import wire
@@ -17,9 +18,9 @@ from digest.rendering.stencils import Stencil, escaped
 from digest.rendering.words import barred, wrapped
 
 Parts = Mapping[str, Stencil]
-Found = tuple[tuple[str, ...], list[tuple[str, int, int]]]
 
-CARDS_KEPT = 32768  #: a good kilobyte each: what they have of their paper is kept once for all filters
+CARDS_KEPT = 32768  #: few are cards of their own
+SET_KEPT = 16384  #: a good kilobyte each: what they have of their paper is kept once for all
 FOUND_KEPT = 1024  #: for a card that is soon wanted in another length
 FRAMES_KEPT = 4096
 PLAIN_KEPT = 8192
@@ -68,7 +69,8 @@ class Cards:
         self.html_parts = press.html.parts()
         self.text_parts = press.text.parts()
         self.mark = tuple(self.html_parts["mark"].fill({"marked": TITLE}).split(TITLE))
-        self.card = lru_cache(CARDS_KEPT)(self.set_card)
+        self.card = lru_cache(CARDS_KEPT)(self.choose_card)
+        self.card_of = lru_cache(SET_KEPT)(self.set_card)
         self.found = lru_cache(FOUND_KEPT)(self.find)
         self.frame = lru_cache(FRAMES_KEPT)(self.set_frame)
         self.plain = lru_cache(PLAIN_KEPT)(set_plain)
@@ -80,13 +82,16 @@ class Cards:
             filled(self.text_parts, text_values(self.text_parts, BLANK, number=NUMBER)).partition(NUMBER)[0],
         )
 
-    def set_card(self, paper_id: int, canonical: str | None, form: Form) -> SetCard:
-        """Return a card from behind its number."""
+    def choose_card(self, paper_id: int, canonical: str | None, form: Form) -> SetCard:
+        """Return a card from behind its number: often one that another filter has found the same for."""
+        return self.card_of(paper_id, self.found(self.press.number[paper_id], canonical), form)
+
+    def set_card(self, paper_id: int, found: Found, form: Form) -> SetCard:
+        """Return the card of a paper and what was found in it, from behind its number."""
         frame = self.frame(paper_id, form)
-        number = self.press.number[paper_id]
-        why, words = self.found(number, canonical)
-        plain, reason = frame.card, set_why(because(why))
-        in_title, in_abstract = marked(plain, self.press.papers[number], words=words, form=form)
+        plain, reason = frame.card, set_why(because(found.why))
+        paper = self.press.papers[self.press.number[paper_id]]
+        in_title, in_abstract = marked(plain, paper, words=found.words, form=form)
         title = frame.title if in_title is plain.title else self.set_runs(in_title)
         abstract = frame.abstract if in_abstract is plain.abstract else self.set_runs(in_abstract)
         given = {TITLE: title, ABSTRACT: abstract, WHY: reason}

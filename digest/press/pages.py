@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import count
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from digest import topics
 from digest.composition import TRENDING, Digest, FollowUp
@@ -18,6 +18,13 @@ from digest.rendering.runs import plain
 
 if TYPE_CHECKING:
     from digest.press.presses import Press
+
+
+class Found(NamedTuple):
+    """What a filter found in a paper."""
+
+    why: tuple[str, ...]
+    words: tuple[tuple[str, int, int], ...]  #: to mark: the field, the beginning, the end
 
 
 @dataclass(frozen=True, slots=True)
@@ -206,16 +213,14 @@ def card_of(press: Press, site: Site, paper_id: int, canonical: str | None, form
     return card(press.papers[number], page=paper_url(site, paper_id), why=why, words=words, form=form)
 
 
-def found(
-    press: Press, number: int, canonical: str | None
-) -> tuple[tuple[str, ...], list[tuple[str, int, int]]]:
+def found(press: Press, number: int, canonical: str | None) -> Found:
     """Return why a paper is shown, with the figure that speaks loudest for it, and the words to mark."""
     figure = press.reasons[number][:1]
     if canonical is None:
-        return figure or (words.FIRST_SEEN,), []
+        return Found(figure or (words.FIRST_SEEN,), ())
     explained = topics.explain(topics.parse(canonical), press.papers[number])
-    marks = [(word.field, word.start, word.end) for word in explained.words]
-    return (*explained.why, *figure) or (words.FIRST_SEEN,), marks
+    marks = tuple([(word.field, word.start, word.end) for word in explained.words])
+    return Found((*explained.why, *figure) or (words.FIRST_SEEN,), marks)
 
 
 def heading(topic: str) -> str:
