@@ -40,16 +40,18 @@ UNACCEPTED = (
 SHOWN: Any = Shown.__table__
 Showing = tuple[int, int, Sequence[int]]  #: subscriber id, delivery id, paper ids
 
-# Ten showings a digest: on PostgreSQL arrays as text, "{1,2}", are many times as fast as a row of
-# parameters each, and one array for each reader is faster than the same reader ten times over. On SQLite
-# the driver's own loop is as fast as it gets.
+# A digest shows ten papers: a list of them, which the database takes apart, costs half as much as a row each.
+# PostgreSQL gets the lists of many readers at once, SQLite is handed one after the other.
 PUT_ARRAYS = text(
     "INSERT INTO shown (subscriber_id, paper_id, delivery_id, shown_on) "
     "SELECT s, unnest(CAST(p AS bigint[])), d, CAST(:shown_on AS date) FROM unnest("
     "CAST(:readers AS bigint[]), string_to_array(:papers, ';'), CAST(:deliveries AS bigint[])"
     ") AS new (s, p, d)"
 )
-PUT_ROW = "INSERT INTO shown (subscriber_id, paper_id, delivery_id, shown_on) VALUES (?, ?, ?, '{shown_on}')"
+PUT_LIST = (
+    "INSERT INTO shown (subscriber_id, paper_id, delivery_id, shown_on) "
+    "SELECT ?, value, ?, '{shown_on}' FROM json_each(?)"
+)
 
 
 def put_new(session: Session, digests: Sequence[Showing], *, shown_on: date) -> None:
@@ -60,15 +62,15 @@ def put_new(session: Session, digests: Sequence[Showing], *, shown_on: date) -> 
     connection = session.connection()
     if connection.dialect.name == "postgresql":
         readers, deliveries, papers = zip(*digests, strict=True)
-        given = {
+        lists = {
             "readers": array(readers),
-            "deliveries": array(deliveries),
             "papers": ";".join(map(array, papers)),
+            "deliveries": array(deliveries),
         }
-        connection.execute(PUT_ARRAYS, {**given, "shown_on": shown_on})
-        return
-    rows = [(reader, paper, delivery) for reader, delivery, papers in digests for paper in papers]
-    connection.exec_driver_sql(PUT_ROW.format(shown_on=shown_on.isoformat()), rows)
+        connection.execute(PUT_ARRAYS, {**lists, "shown_on": shown_on})
+    else:
+        rows = [(reader, delivery, str([*papers])) for reader, delivery, papers in digests]
+        connection.exec_driver_sql(PUT_LIST.format(shown_on=shown_on.isoformat()), rows)
 
 
 def array(numbers: Iterable[int]) -> str:
