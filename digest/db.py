@@ -283,6 +283,8 @@ def ahead(session: Session) -> Iterator[None]:
             yield
     except dialect.loaded_dbapi.Error as error:
         is_gone = dialect.is_disconnect(error, connection.connection.dbapi_connection, None)
+        if is_gone:
+            connection.invalidate(error)
         raise DBAPIError.instance(
             None, None, error, dialect.loaded_dbapi.Error, connection_invalidated=is_gone, dialect=dialect
         ) from error
