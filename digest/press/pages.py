@@ -218,7 +218,7 @@ def found(press: Press, number: int, canonical: str | None) -> Found:
     figure = press.reasons[number][:1]
     if canonical is None:
         return Found(figure or (words.FIRST_SEEN,), ())
-    explained = topics.explain(topics.parse(canonical), press.papers[number])
+    explained = press.pages.explain(topics.parse(canonical), number)
     marks = tuple([(word.field, word.start, word.end) for word in explained.words])
     return Found((*explained.why, *figure) or (words.FIRST_SEEN,), marks)
 

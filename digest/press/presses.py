@@ -12,6 +12,7 @@ from functools import cached_property
 from types import MappingProxyType
 from typing import Any
 
+from digest import topics
 from digest.errors import Misfit
 from digest.papers import Announcement, Organization, Paper
 from digest.rendering.stencils import Stencil
@@ -35,6 +36,11 @@ class Press:
     def number(self) -> Mapping[int, int]:
         """Return the rank of every paper by its id."""
         return MappingProxyType({paper.id: number for number, paper in enumerate(self.papers)})
+
+    @cached_property
+    def pages(self) -> topics.Pages:
+        """Return the papers, ready to be explained."""
+        return topics.Pages(self.papers)
 
     @cached_property
     def name(self) -> str:

@@ -2,7 +2,7 @@
 
 from digest.errors import BadFilter
 from digest.topics.backtest import Backtest, Compared, PerDay, backtest, compared
-from digest.topics.explanation import Explanation, Word, explain
+from digest.topics.explanation import Explanation, Pages, Word, explain
 from digest.topics.index import Index
 from digest.topics.language import Filter, parse
 from digest.topics.likeness import likened, suggest
@@ -20,6 +20,7 @@ __all__ = [
     "Index",
     "Narrowing",
     "Pack",
+    "Pages",
     "PerDay",
     "Plan",
     "Shelf",

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from array import array
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
 from typing import NamedTuple, TypeAlias
 
 from digest.papers import Paper
-from digest.topics import about, names, phrases, rows, text, tree
+from digest.topics import about, names, phrases, text, tree
 from digest.topics.index import FIELDS, Index, fields_of, texts_of
 from digest.topics.language import Filter
-from digest.topics.postings import Postings
+from digest.topics.rows import Memory
 from digest.topics.tree import (
     About,
     And,
@@ -29,6 +29,7 @@ from digest.topics.tree import (
     Text,
 )
 
+TOGETHER = 256  #: papers that are indexed for the first of them that is explained
 MOST_TOLD = 4  #: words of a description that a reason names
 #: Words found: the place of their field, where they begin, and where they end, negated. Sorted, marks
 #: stand in reading order, and of those that begin together the longest is first.
@@ -55,14 +56,33 @@ class Explanation(NamedTuple):
 
 def explain(filter_: Filter, paper: Paper) -> Explanation:
     """Return why `paper` belongs to a filter, or what keeps it out."""
-    page = _page(_Same(paper))
-    found: list[tuple[Leaf, list[Mark]]] = []
-    if not page.finds(filter_.tree, found):
-        return Explanation(matched=False, why=(), words=(), failed=tuple(page.failures(filter_.tree)))
-    found.sort(key=_strength)
-    why = dict.fromkeys([page.reason(leaf, marks) for leaf, marks in found])
-    words = page.words([mark for _, marks in found for mark in marks])
-    return Explanation(matched=True, why=tuple(why), words=words, failed=())
+    return _alone(_Same(paper)).explain(filter_, 0)
+
+
+class Pages:
+    """Papers to be explained, each as it would be alone; what a word means is looked up once for all."""
+
+    def __init__(self, papers: Sequence[Paper]):
+        self._papers = papers
+        self._indexes: Mapping[int, Index] = Memory(self._index)
+        self._pages: Mapping[int, _Page] = Memory(self._page)
+
+    def explain(self, filter_: Filter, number: int) -> Explanation:
+        """Return why the paper of that number belongs to a filter, or what keeps it out."""
+        page = self._pages[number]
+        found: list[tuple[Leaf, list[Mark]]] = []
+        if not page.finds(filter_.tree, found):
+            return Explanation(matched=False, why=(), words=(), failed=tuple(page.failures(filter_.tree)))
+        found.sort(key=_strength)
+        why = dict.fromkeys([page.reason(leaf, marks) for leaf, marks in found])
+        words = page.words([mark for _, marks in found for mark in marks])
+        return Explanation(matched=True, why=tuple(why), words=words, failed=())
+
+    def _index(self, batch: int) -> Index:
+        return Index(self._papers[batch * TOGETHER : (batch + 1) * TOGETHER])
+
+    def _page(self, number: int) -> _Page:
+        return _Page(self._indexes[number // TOGETHER], number % TOGETHER)
 
 
 def _strength(found: tuple[Leaf, list[Mark]]) -> int:
@@ -80,23 +100,19 @@ def _parts(node: Node) -> Iterator[Leaf]:
 
 
 class _Page:
-    """One paper, as a batch of its own: the same code answers, so the answer is the same."""
+    """One paper of a batch: the index that matches answers, so the answer is the same."""
 
-    def __init__(self, paper: Paper):
-        self.paper = paper
-        self.texts = texts_of(paper)
-        read = {place: text.read(written) for place, written in enumerate(self.texts) if written}
-        row = rows.of_read(read.items())
-        self.spans = row.spans
-        self.place_at = row.document_at
-        #: Where each word of the row begins and ends in its text.
-        self.starts, self.ends = array("I", [0]), array("I", [0])
-        for words in read.values():
-            self.starts.extend((*words.starts, 0))
-            self.ends.extend((*words.ends, 0))
-        self.folded = {place: words.folded for place, words in read.items()}
-        self.postings = Postings(row)
-        self.index = Index((paper,), self.postings)
+    def __init__(self, index: Index, number: int):
+        self.index = index
+        self.postings = index.postings
+        self.number = number
+        self.paper = index.papers[number]
+        self.texts = texts_of(self.paper)
+        #: What of the batch is a text of this paper, by the place of its field.
+        self.documents = {
+            place: place * index.size + number for place, written in enumerate(self.texts) if written
+        }
+        self._bounds: Mapping[int, tuple[array[int], array[int]]] = Memory(self._look_up_bounds)
 
     def finds(self, node: Node, found: list[tuple[Leaf, list[Mark]]]) -> bool:
         """Return whether the paper is what `node` asks for; put what speaks for it into `found`."""
@@ -112,7 +128,7 @@ class _Page:
             return any([self.finds(part, found) for part in node.parts])  # noqa: C419
         if isinstance(node, Not):
             return not self.holds(node.child)
-        if not self.index.leaf(node):
+        if not self.index.value(node) >> self.number & 1:
             return False
         found.append((node, self.marks(node)))
         return True
@@ -131,10 +147,9 @@ class _Page:
         """Return the words of title and abstract that share a root with a description and say something."""
         wanted = {root for root in leaf.roots if about.weight_of((root,)) == 1}
         return [
-            self._mark(at, 1)
+            self._mark(place, at, 1)
             for place in (0, 1)
-            if place in self.spans
-            for at, word in enumerate(self.folded[place], self.spans[place][0])
+            for at, word in enumerate(text.read(self.texts[place]).folded)
             if about.root(text.stem(word)) in wanted
         ]
 
@@ -149,25 +164,35 @@ class _Page:
         if in_two or leaf.closed:
             ways += self.index.spellings(leaf, forms)
         return [
-            self._mark(at, len(words))
+            self._mark(place, at - self._start(place), len(words))
             for place in (fields_of(leaf) if ways else ())
-            if place in self.spans
+            if place in self.documents
             for gaps, words in ways
-            for at in self.postings.places(place, words, gaps)
+            for at in self.postings.places(self.documents[place], words, gaps)
         ]
 
     def _near(self, leaf: Text, near: int) -> list[Mark]:
         """Return the first stretch of each text with all words of a clause, where there is one."""
         forms, found = self.index.forms(leaf), []
         for place in fields_of(leaf):
-            if place in self.spans:
-                window = phrases.near_window(self.postings.all_places(place, forms), len(forms) + near)
+            if place in self.documents:
+                every = self.postings.all_places(self.documents[place], forms)
+                window = phrases.near_window(every, len(forms) + near)
                 if window:
-                    found.append(self._mark(self.spans[place][0] + window[0], window[1] - window[0] + 1))
+                    found.append(self._mark(place, window[0], window[1] - window[0] + 1))
         return found
 
-    def _mark(self, at: int, count: int) -> Mark:
-        return self.place_at[at], self.starts[at], -self.ends[at + count - 1]
+    def _start(self, place: int) -> int:
+        """Return where in the rows of the batch a text begins."""
+        return self.postings.spans[self.documents[place]][0]
+
+    def _mark(self, place: int, at: int, count: int) -> Mark:
+        """Return `count` words of a text, from the one at `at`, as a mark."""
+        starts, ends = self._bounds[place]
+        return place, starts[at], -ends[at + count - 1]
+
+    def _look_up_bounds(self, place: int) -> tuple[array[int], array[int]]:
+        return text.bounds(self.texts[place])
 
     def words(self, marks: list[Mark]) -> tuple[Word, ...]:
         """Return marked words in reading order, without those that stand inside or across another."""
@@ -259,5 +284,5 @@ class _Same:
 
 
 @lru_cache(maxsize=512)
-def _page(same: _Same) -> _Page:
-    return _Page(same.paper)
+def _alone(same: _Same) -> Pages:
+    return Pages((same.paper,))

@@ -45,11 +45,11 @@ _PLACES = {"ti": (0,), "abs": (1,), "tiab": (0, 1), "co": (2,), "jr": (3,), "org
 class Index:
     """A batch of papers that filters are matched against."""
 
-    def __init__(self, batch: Sequence[Paper], postings: Postings | None = None):
+    def __init__(self, batch: Sequence[Paper]):
         self.papers = tuple(batch)
         self.size = len(self.papers)
         self.full = (1 << self.size) - 1
-        self.postings = postings or self._posted()
+        self.postings = self._posted()
         self._plan = Plan()
         self._values: list[int] = []
         self._found: dict[str, int] = {}
@@ -69,6 +69,8 @@ class Index:
         }
 
     def _posted(self) -> Postings:
+        if self.size == 1:  # few questions are asked of a paper alone: nothing is made before they are
+            return Postings(rows.of_read((place, text.read(said)) for place, said in self._documents()))
         postings = Postings(rows.of_texts(self._documents()))
         postings.list_words()
         return postings

@@ -7,6 +7,7 @@ stands between two parts is their *glue*: `-` for a lone hyphen, ` ` for blanks,
 from __future__ import annotations
 
 import re
+from array import array
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import accumulate
@@ -93,6 +94,12 @@ def read(text: str) -> Words:
         starts=ends[0:-1:2],
         ends=ends[1::2],
     )
+
+
+def bounds(text: str) -> tuple[array[int], array[int]]:
+    """Return where the parts of `text` begin and end in it."""
+    ends = array("I", accumulate(map(len, split(text))))
+    return ends[0:-1:2], ends[1::2]
 
 
 @lru_cache(maxsize=1 << 16)

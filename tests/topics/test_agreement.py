@@ -90,6 +90,16 @@ def test_explanations_match_when_the_filter_does_and_point_at_the_words(paper, w
         assert shown[word.start : word.end] == word.text != ""
 
 
+@settings(max_examples=200)
+@given(strategies.batches, st.lists(strategies.filters, min_size=1, max_size=4))
+def test_a_paper_is_explained_among_others_as_it_is_alone(batch, written):
+    pages, filters = topics.Pages(batch), list(map(read, written))
+
+    for filter_ in filters:
+        among_others = [pages.explain(filter_, number) for number in range(len(batch))]
+        assert among_others == [topics.explain(filter_, paper) for paper in batch]
+
+
 def stretches(index, document, leaf):
     """Return where a clause holds in a document of a batch: its first and last word."""
     postings, forms = index.postings, index.forms(leaf)

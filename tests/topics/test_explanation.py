@@ -41,6 +41,16 @@ def test_words_are_pointed_at_in_what_is_shown():
     assert all(shown[word.field][word.start : word.end] == word.text for word in words)
 
 
+def test_however_many_papers_there_are_each_is_explained_by_its_own_words():
+    papers = [paper(f"Cup number {number}", f"It holds {number} drops.") for number in range(600)]
+
+    pages = topics.Pages(papers)
+
+    for number in (0, 255, 256, 599):
+        assert pages.explain(topics.parse(f'"holds {number}"'), number).words[0].text == f"holds {number}"
+        assert not pages.explain(topics.parse('"holds 7"'), number).matched
+
+
 def test_words_inside_others_are_not_marked_twice():
     found = explained('"robotic arms" OR robot* OR "arms learn"')
 
