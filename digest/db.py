@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
@@ -58,6 +59,8 @@ from digest.errors import Misfit, Unreachable
 #: An integer key: 64 bits on PostgreSQL, the rowid on SQLite.
 BigKey = BigInteger().with_variant(Integer, "sqlite")
 
+
+logging.getLogger("psycopg").setLevel(logging.ERROR)  # it warns of what it raises as well
 
 NOTHING: Mapping[str, Any] = MappingProxyType({})
 

@@ -243,7 +243,9 @@ def test_an_empty_database_is_made_ready_and_a_strange_one_refused(tmp_path: Pat
             db.ensure(engine)
 
 
-def test_what_fails_on_its_way_is_raised_at_the_end_and_nothing_of_it_is_kept(engine: Engine) -> None:
+def test_what_fails_on_its_way_is_raised_and_nothing_of_it_is_kept(
+    engine: Engine, caplog: pytest.LogCaptureFixture
+) -> None:
     def put(session: Session, numbers: list[int]) -> None:
         with db.ahead(session):
             for number in numbers:
@@ -253,11 +255,15 @@ def test_what_fails_on_its_way_is_raised_at_the_end_and_nothing_of_it_is_kept(en
         with pytest.raises(IntegrityError):
             put(session, [1, 3, 1])
         session.rollback()
+        with pytest.raises(IntegrityError):
+            put(session, [4, 4, *range(5, 200)])  # PostgreSQL has told of it before the last is sent
+        session.rollback()
         put(session, [1, 2])
         session.commit()
 
     with db.reading(engine) as session:
         assert session.scalars(select(FilterRow.id).order_by(FilterRow.id)).all() == [1, 2]
+    assert caplog.messages == []
 
 
 def test_a_server_that_goes_away_meanwhile_is_said_to_be_gone(
