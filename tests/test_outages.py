@@ -98,6 +98,7 @@ def soon(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 ALL_SENT = [("sent", 1, 0, 1)] * 3
+COUNTED = Rules(rates=rates.parse("1000/s"))  #: with them a window is looked at closely
 
 
 # ── it is away for a while ──────────────────────────────────────────────────────────────────────
@@ -232,6 +233,25 @@ def test_a_database_that_falls_after_the_replies_costs_no_doubt_and_no_copy(
 
 
 @pytest.mark.slow
+def test_a_database_that_crashes_between_two_windows_is_waited_for(
+    fallible: tuple[servers.Server, Engine], site: Site, now: datetime, deliver: Callable[..., Report]
+) -> None:
+    server, engine = fallible
+    write(engine, site, now)
+    memory = Memory()
+
+    with db.writing(engine) as session:
+        report = deliver(
+            session, transport=memory, window=1,
+            progress=lambda done: restart(server, signal.SIGQUIT) if done == 1 else None,
+        )  # fmt: skip
+
+    assert report == Report(sent=3)
+    assert fates(engine) == ALL_SENT
+    assert sorted(message.recipient for message in memory.messages) == READERS
+
+
+@pytest.mark.slow
 def test_a_crash_that_takes_back_what_was_kept_is_told_again(
     fallible: tuple[servers.Server, Engine], site: Site, now: datetime, deliver: Callable[..., Report]
 ) -> None:
@@ -241,7 +261,7 @@ def test_a_crash_that_takes_back_what_was_kept_is_told_again(
 
     with db.writing(engine) as session, pytest.raises(OperationalError):
         deliver(
-            session, transport=memory, window=1,
+            session, transport=memory, window=1, limits=COUNTED,
             progress=lambda done: restart(server, signal.SIGQUIT) if done == 1 else None,
         )  # fmt: skip
 

@@ -47,6 +47,11 @@ class Gate:
         """Return whether letters are dealt out to servers beforehand."""
         return bool(self.rules.servers)
 
+    @property
+    def is_open(self) -> bool:
+        """Return whether nothing need be counted, and nothing that we know of waits."""
+        return not (self.rules.are_counted or self.domains or self.servers or self.standstill)
+
     # ── before a claim ──────────────────────────────────────────────────────────────────────────
 
     def is_shut(self, lane: Lane, now: datetime) -> bool:

@@ -15,8 +15,8 @@ from sqlalchemy import select
 from sqlalchemy.exc import DBAPIError
 from sqlalchemy.orm import Session
 
-from digest import bounces, db, failpoints, garbage, outbox, presses, rates
-from digest.delivery import insisting, settling
+from digest import bounces, db, failpoints, garbage, meanwhile, outbox, presses, rates
+from digest.delivery import insisting, ordinary, settling
 from digest.delivery.gates import Gate
 from digest.delivery.settling import Settlement, end, put_back
 from digest.delivery.writing import Desk, Written, write
@@ -118,9 +118,17 @@ class Run:
     is_stopping: Callable[[], bool] = lambda: False
     tally: Counter[str] = field(default_factory=Counter)
     left: list[Claimed] = field(default_factory=list)  #: claimed, and not yet begun
+    ahead: dict[int, Written | None] = field(default_factory=dict)  #: of those, what is written already
+    versions: Mapping[int, str] = field(default_factory=dict)  #: of the readers that letters are written for
+    untold: Settlement | None = None  #: to be told together with the next intent
     unsure: Settlement | None = None  #: committed, and perhaps not yet on the disk
     leased_at: float = 0.0  #: the monotonic moment at which our lease began
     is_cut_off: bool = False  #: no server answered: all the rest waits
+
+    @property
+    def is_ordinary(self) -> bool:
+        """Return whether a window can be intended and told in one go, while another is written."""
+        return self.gate.is_open and ordinary.is_on_postgresql(self.session)
 
     def report(self) -> Report:
         """Return what was counted."""
@@ -152,10 +160,13 @@ class Run:
 
     def give_back(self) -> None:
         """Queue again what we hold and shall not send."""
-        if self.left:
-            self.insist(self.put_left_back, what=f"{len(self.left)} letters that are not begun")
-        else:
-            self.session.rollback()  # what an error left half done
+        try:
+            self.tell()
+        finally:
+            if self.left:
+                self.insist(self.put_left_back, what=f"{len(self.left)} letters that are not begun")
+            else:
+                self.session.rollback()  # what an error left half done
 
     def put_left_back(self) -> None:
         """Queue it again: also where the reply to the commit of its intent was lost, for not a byte went out.
@@ -189,9 +200,9 @@ class Run:
         Until its intent is committed a window can be given back; from then on it is settled.
         """
         window = self.left[:size]
-        written = [write(desk, delivery) if delivery.email else None for delivery in window]
+        letters = self.written(desk, window)
         failpoints.reach("written")
-        going = self.intend(window, written)
+        going = self.intend(window, letters, lambda: self.write_ahead(desk, size))
         del self.left[:size]
         began_at, outcomes = self.clock(), list[Outcome]()
         try:
@@ -202,15 +213,25 @@ class Run:
             self.settle(window[0].lease, going, outcomes, began_at)
         return len(window)
 
+    def written(self, desk: Desk, window: Sequence[Claimed]) -> list[Written | None]:
+        """Return the letters of a window; most are written ahead."""
+        return [self.ahead.pop(each.id) if each.id in self.ahead else written(desk, each) for each in window]
+
+    def write_ahead(self, desk: Desk, size: int) -> None:
+        """Write the window after this one."""
+        self.ahead = {each.id: written(desk, each) for each in self.left[size : 2 * size]}
+
     # ── gather ──────────────────────────────────────────────────────────────────────────────────
 
     def desk(self, claimed: Sequence[Claimed]) -> Desk:
         """Lay out what is needed to write these letters."""
         digests = [delivery for delivery in claimed if delivery.edition]
+        seen = outbox.seen(self.session, (delivery.subscriber_id for delivery in claimed))
+        self.versions = {number: version for number, (_, version) in seen.items()}
         desk = Desk(
             site=self.site,
             templates=self.templates,
-            readers=outbox.readers(self.session, (delivery.subscriber_id for delivery in claimed)),
+            readers={number: reader for number, (reader, _) in seen.items()},
             filters=self.filters(digests),
             presses=self.presses(digests),
             signers=self.signers,
@@ -239,17 +260,100 @@ class Run:
 
     # ── intend ──────────────────────────────────────────────────────────────────────────────────
 
-    def intend(self, window: Sequence[Claimed], written: Sequence[Written | None]) -> dict[int, Written]:
-        """Ask once more who may be written to, keep the intent to do so, and return what is to be sent.
+    def intend(
+        self,
+        window: Sequence[Claimed],
+        written: Sequence[Written | None],
+        write_ahead: Callable[[], None],
+    ) -> dict[int, Written]:
+        """Keep the intent to send what may be sent, and return that.
 
         An unsubscribe or a suppression that was committed before this is obeyed.
         """
+        going: dict[int, Written] = {}
+        if self.is_ordinary:
+            going = self.intend_ordinary(window, written, write_ahead)
+        self.tell()
+        rest = [pair for pair in zip(window, written, strict=True) if pair[0].id not in going]
+        return going | self.look_closely(rest) if rest and self.left else going
+
+    def intend_ordinary(
+        self,
+        window: Sequence[Claimed],
+        written: Sequence[Written | None],
+        write_ahead: Callable[[], None],
+    ) -> dict[int, Written]:
+        """Tell of the last window, intend to send what nothing speaks against, and write ahead meanwhile.
+
+        If the database is lost over it, the last window is told until it is heard, and this one given back.
+        """
+        now, lease, began = self.clock(), window[0].lease, monotonic()
+        going = {
+            delivery.id: each
+            for delivery, each in zip(window, written, strict=True)
+            if each and each.reader and delivery.letter != "alarm"
+            and not (outbox.refusal(delivery, each.reader, is_suppressed=False, now=now) or spoilt(delivery, each))
+        }  # fmt: skip
+        if not going:
+            return {}
+        until = outbox.renewed(window[0].leased_until, now)
+        intending = ordinary.intending(self.site, going, self.versions, lease=lease, until=until, now=now)
+        heard = self.hear(intending, write_ahead)
+        if heard is None:
+            self.give_back()
+            return {}
+        self.leased_at, self.unsure = began, None
+        return {number: each for number, each in going.items() if number in heard}
+
+    def hear(self, intending: ordinary.Question, write_ahead: Callable[[], None]) -> set[int] | None:
+        """Return which letters are ours to send, or None if only the last window could be told."""
+        settlement, self.untold = self.untold, None
+        if settlement is None:
+            return self.ask([intending], write_ahead)[1]
+        ours: set[int] | None = None
+
+        def keep() -> None:
+            nonlocal ours
+            if settlement.is_tried:
+                settlement.keep()
+                self.session.commit()
+                return
+            settlement.is_tried = True
+            asked = [*ordinary.settling(settlement), intending]
+            settlement.tally["sent"], ours = self.ask(asked, write_ahead)
+
+        try:
+            self.insist(keep, what=settlement.what)
+        except BaseException:
+            self.untold = settlement  # it is told by itself, if it has not been
+            raise
+        self.count(settlement)
+        return ours
+
+    def ask(
+        self, questions: Sequence[ordinary.Question], write_ahead: Callable[[], None]
+    ) -> tuple[int, set[int]]:
+        """Let the database keep it while the next window is written; return how many the first of it changed,
+        and which letters are ours to send.
+        """
+        with meanwhile.asked(self.session, questions) as answers:
+            failpoints.reach("settling")
+            failpoints.reach("intending")
+            write_ahead()
+        self.session.commit()
+        failpoints.reach("settled")
+        failpoints.reach("intended")
+        return answers[0].rowcount, {row[0] for row in answers[-1]}
+
+    def look_closely(self, rest: Sequence[tuple[Claimed, Written | None]]) -> dict[int, Written]:
+        """Ask who of these may be written to, end or put back the others, and keep the intent."""
+        window = [delivery for delivery, _ in rest]
         now, lease, self.leased_at = self.clock(), window[0].lease, monotonic()
         readers = outbox.readers(self.session, (delivery.subscriber_id for delivery in window))
         addresses = [delivery.email for delivery in window if delivery.email]
         suppressed = bounces.suppressed(self.session, self.site, addresses)
         going = {}
-        for delivery, each in zip(window, written, strict=True):
+        for delivery, each in rest:
             reader = readers.get(delivery.subscriber_id or 0)
             ending = outbox.refusal(
                 delivery, reader, is_suppressed=delivery.email in suppressed, now=now
@@ -307,15 +411,24 @@ class Run:
     def settle(
         self, lease: str, going: Mapping[int, Written], outcomes: Sequence[Outcome], began_at: datetime
     ) -> None:
-        """Keep what became of a window, however long the database is away while we hold the lease.
-
-        Where a window follows, this commit need not wait for the disk: the next intent waits for both
-        before its first byte. If the database crashes before that, we still know what to tell it.
-        """
+        """Keep what became of a window, at the latest with the next intent."""
         settlement = Settlement(
             session=self.session, site=self.site, gate=self.gate, lease=lease, going=going, outcomes=outcomes,
             began_at=began_at, now=self.clock(),
         )  # fmt: skip
+        self.untold = settlement
+        if not (self.left and self.is_ordinary and settlement.is_ordinary):
+            self.tell()
+
+    def tell(self) -> None:
+        """Keep what is not yet told, however long the database is away while we hold the lease.
+
+        Where a window follows, this commit need not wait for the disk: the next intent waits for both
+        before its first byte. If the database crashes before that, we still know what to tell it.
+        """
+        settlement = self.untold
+        if settlement is None:
+            return
 
         def keep() -> None:
             if self.left:
@@ -324,15 +437,20 @@ class Run:
             failpoints.reach("settling")
             self.session.commit()
 
-        self.insist(keep, what=f"the fate of {len(going)} letters")
+        self.untold = None  # an error here is raised to whoever runs us: nothing tells it again
+        self.insist(keep, what=settlement.what)
         failpoints.reach("settled")
         self.unsure = settlement if self.left else None
+        self.count(settlement)
+
+    def count(self, settlement: Settlement) -> None:
+        """Count what is told, and tell what was amiss."""
         self.is_cut_off = settlement.is_cut_off
         self.tally += settlement.tally
         if settlement.is_amiss:
             self.gate.brake_now_and_then(settlement.now)
         if settlement.is_silent:
-            log.warning("No letter could be handed over; they wait. %s", outcomes[0].reply)
+            log.warning("No letter could be handed over; they wait. %s", settlement.outcomes[0].reply)
         if late := settlement.late:
             log.warning("%d letters were accepted after their lease was over", late)
 
@@ -344,6 +462,11 @@ class Run:
         except DBAPIError:
             self.leased_at = -inf  # nothing else need wait for it
             raise
+
+
+def written(desk: Desk, delivery: Claimed) -> Written | None:
+    """Return a letter; an address that was erased gets none."""
+    return write(desk, delivery) if delivery.email else None
 
 
 def filters_named(delivery: Claimed) -> list[int]:

@@ -56,6 +56,22 @@ class Settlement:
         return len(self.heard) > len(self.accepted)
 
     @property
+    def is_ordinary(self) -> bool:
+        """Return whether every letter was accepted, in words that differ in nothing but the reply."""
+        alike = {(each.verdict, each.phase, each.code, each.provider_id) for each in self.outcomes}
+        return (
+            len(alike) == 1
+            and len(self.accepted) == len(self.going)
+            and not self.outcomes[0].provider_id
+            and all(each.reply.isprintable() for each in self.outcomes)
+        )
+
+    @property
+    def what(self) -> str:
+        """Return what it tells, in words for a log."""
+        return f"the fate of {len(self.going)} letters"
+
+    @property
     def late(self) -> int:
         """Return how many letters were accepted when they were no longer ours."""
         return len(self.accepted) - self.tally["sent"]

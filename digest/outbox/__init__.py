@@ -23,7 +23,7 @@ from digest.outbox.postponing import (
 )
 from digest.outbox.rows import IS_OPEN, is_due
 from digest.outbox.sending import Intent, end, intend, keep_names, remark
-from digest.outbox.wanting import Reader, readers, refusal
+from digest.outbox.wanting import Reader, readers, refusal, seen
 from digest.outbox.writing import (
     DIGEST_ROW,
     LETTER_LIFE,
@@ -66,6 +66,7 @@ __all__ = [
     "refusal",
     "remark",
     "renewed",
+    "seen",
     "taken",
     "trace",
     "waiting",

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime, time
 from functools import lru_cache
 
-from sqlalchemy import select
+from sqlalchemy import literal_column, select
 from sqlalchemy.orm import Session
 
 from digest import db
@@ -32,16 +32,27 @@ READER = tuple(
     Subscriber.__table__.c[name]
     for name in ("id", "state", "epoch", "language", "cadence", "at", "timezone", "weekday", "not_after")
 )
-READING = select(*READER).where(db.among(READER[0], db.many("ids", READER[0])))
+#: What tells one state of a row from the next; PostgreSQL numbers whoever wrote it.
+VERSION = {"postgresql": "CAST(subscriber.xmin AS text)", "sqlite": "''"}
+READING = {
+    kind: select(literal_column(version), *READER).where(db.among(READER[0], db.many("ids", READER[0])))
+    for kind, version in VERSION.items()
+}
 
 
 def readers(session: Session, ids: Iterable[int | None]) -> dict[int, Reader]:
     """Return these subscribers by id; who was removed is left out."""
+    return {number: reader for number, (reader, _) in seen(session, ids).items()}
+
+
+def seen(session: Session, ids: Iterable[int | None]) -> dict[int, tuple[Reader, str]]:
+    """Return them with the version of their row, which is another once anything in it has changed."""
     wanted = {number for number in ids if number is not None}
     if not wanted:
         return {}
-    found = session.connection().execute(READING, {"ids": wanted})
-    return {row[0]: reader(*row[1:]) for row in found}
+    connection = session.connection()
+    found = connection.execute(READING[connection.dialect.name], {"ids": wanted})
+    return {row[1]: (reader(*row[2:]), row[0]) for row in found}
 
 
 @lru_cache(maxsize=4096)

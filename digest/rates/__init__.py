@@ -4,7 +4,7 @@ Everything is counted in rows of the database, and drawn in the transaction that
 intents: what goes out has been paid for, whoever dies. Nothing here commits.
 """
 
-from digest.rates.holding import STOPPED, Held, Wait, held, waiting_editions
+from digest.rates.holding import STOPPED, Held, Wait, held, pauses, waiting_editions
 from digest.rates.pausing import (
     AWAY_PAUSE,
     domain_of,
@@ -61,6 +61,7 @@ __all__ = [
     "parse",
     "pause",
     "pause_server",
+    "pauses",
     "resume",
     "servers_in",
     "standing",

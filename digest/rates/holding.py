@@ -83,6 +83,11 @@ def held(
     return result
 
 
+def pauses(emails: Collection[str]) -> list[str]:
+    """Return the names of the pauses that would hold any of these up."""
+    return [f"pause {name}" for name in sorted({EVERYTHING, *map(domain_of, emails)})]
+
+
 def standing(session: Session, names: Collection[str], now: datetime) -> dict[str, Wait]:
     """Return which of these wait, and the stops that stand: in one look.
 

@@ -232,7 +232,7 @@ def bare_run(session: db.Session, transport: Smtp, templates: Templates) -> tupl
             )
         seconds = time.perf_counter() - began
     with db.writing(session.get_bind()) as other:  # `desk` committed the claim: give it back
-        other.execute(update(Delivery).values(state=DeliveryState.QUEUED, lease=None, due_at=world.NOW))
+        other.execute(update(Delivery).values(state=DeliveryState.QUEUED, lease=None, leased_until=None))
         other.commit()
     return seconds, len(claimed)
 

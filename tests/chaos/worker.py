@@ -34,8 +34,8 @@ PATIENCE = Patience(window=1, connect=0.5, command=0.5, body=0.5, dot=0.5, farew
 class MarkFirst(runs.Run):
     """A mutant: calls letters sent before they are. Whoever dies in between loses them."""
 
-    def intend(self, window: Any, written: Any) -> dict[int, Any]:
-        going = super().intend(window, written)
+    def intend(self, window: Any, *given: Any) -> dict[int, Any]:
+        going = super().intend(window, *given)
         now, lease = self.clock(), window[0].lease
         outbox.end(self.session, going, DeliveryState.SENT, was=DeliveryState.SENDING, lease=lease, now=now)
         self.session.commit()
@@ -45,10 +45,12 @@ class MarkFirst(runs.Run):
 class NoIntent(runs.Run):
     """A mutant: keeps its intent to itself until the outcome. Whoever dies sends again, and counts no doubt."""
 
-    def intend(self, window: Any, written: Any) -> dict[int, Any]:
+    is_ordinary = False  # type: ignore[assignment]
+
+    def intend(self, window: Any, *given: Any) -> dict[int, Any]:
         commit, self.session.commit = self.session.commit, lambda: None  # type: ignore[method-assign]
         try:
-            return super().intend(window, written)
+            return super().intend(window, *given)
         finally:
             self.session.commit = commit  # type: ignore[method-assign]
 
