@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from functools import lru_cache
 from typing import NamedTuple, TypeAlias
 
@@ -64,7 +65,7 @@ class Pages:
 
     def __init__(self, papers: Sequence[Paper]):
         self._papers = papers
-        self._indexes: Mapping[int, Index] = Memory(self._index)
+        self._batches: Mapping[int, _Batch] = Memory(self._batch)
         self._pages: Mapping[int, _Page] = Memory(self._page)
 
     def explain(self, filter_: Filter, number: int) -> Explanation:
@@ -78,11 +79,20 @@ class Pages:
         words = page.words([mark for _, marks in found for mark in marks])
         return Explanation(matched=True, why=tuple(why), words=words, failed=())
 
-    def _index(self, batch: int) -> Index:
-        return Index(self._papers[batch * TOGETHER : (batch + 1) * TOGETHER])
+    def _batch(self, number: int) -> _Batch:
+        index = Index(self._papers[number * TOGETHER : (number + 1) * TOGETHER])
+        return _Batch(index, Memory(index.leaf))
 
     def _page(self, number: int) -> _Page:
-        return _Page(self._indexes[number // TOGETHER], number % TOGETHER)
+        return _Page(self._batches[number // TOGETHER], number % TOGETHER)
+
+
+@dataclass(frozen=True, slots=True)
+class _Batch:
+    """Papers indexed together. Threads may ask at once: what is not there yet, each finds for itself."""
+
+    index: Index
+    leaves: Mapping[Leaf, int]  #: the papers that a clause matches which asks for no words
 
 
 def _strength(found: tuple[Leaf, list[Mark]]) -> int:
@@ -102,9 +112,10 @@ def _parts(node: Node) -> Iterator[Leaf]:
 class _Page:
     """One paper of a batch: the index that matches answers, so the answer is the same."""
 
-    def __init__(self, index: Index, number: int):
-        self.index = index
+    def __init__(self, batch: _Batch, number: int):
+        self.index = index = batch.index
         self.postings = index.postings
+        self.leaves = batch.leaves
         self.number = number
         self.paper = index.papers[number]
         self.texts = texts_of(self.paper)
@@ -128,7 +139,7 @@ class _Page:
             return any([self.finds(part, found) for part in node.parts])  # noqa: C419
         if isinstance(node, Not):
             return not self.holds(node.child)
-        if not self.index.value(node) >> self.number & 1:
+        if not self.leaves[node] >> self.number & 1:
             return False
         found.append((node, self.marks(node)))
         return True
