@@ -90,8 +90,11 @@ def deliver(
         return run.is_cut_off or is_stopping() or (ends_at is not None and clock() >= ends_at)
 
     try:
-        while run.claim(lane, window * WINDOWS_AT_ONCE if limit is None else min(window, limit - done)):
+        while True:
             with garbage.held_off():
+                size = window * WINDOWS_AT_ONCE if limit is None else min(window, limit - done)
+                if not run.claim(lane, size):
+                    break
                 desk = run.desk(run.left)
                 while run.left and not (is_over() or run.gate.is_met):
                     done += run.send(desk, window)

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Collection
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from secrets import token_hex
-from typing import Any
+from typing import Any, NamedTuple
 
 from sqlalchemy import Select, case, select, update
 from sqlalchemy.orm import Session
@@ -20,8 +19,7 @@ LEASE = timedelta(seconds=900)  #: longer than any task may run, and than a serv
 FRESH = timedelta(seconds=60)  #: for so long a lease is as good as a new one
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Claimed:
+class Claimed(NamedTuple):
     """A delivery that we hold under a lease: what is needed to render it and to give it back."""
 
     id: int
@@ -49,8 +47,7 @@ class Claimed:
         return self.dedupe_key or f"{self.subscriber_id}|{self.edition}"
 
 
-NAMES = tuple(name for name in Claimed.__dataclass_fields__ if name not in {"lease", "leased_until"})
-FIELDS = tuple(DELIVERY.c[name] for name in NAMES)
+FIELDS = tuple(DELIVERY.c[name] for name in Claimed._fields if name not in {"lease", "leased_until"})
 
 
 def claim(session: Session, *, lane: Lane, now: datetime, limit: int) -> list[Claimed]:
@@ -59,12 +56,13 @@ def claim(session: Session, *, lane: Lane, now: datetime, limit: int) -> list[Cl
     One whose lease is over is taken up again: clean if nothing had been sent, else with one more doubt.
     """
     found = session.connection().execute(due(lane, now, limit)).all()
-    lease = token_hex(16)
-    ours = take(session, [row.id for row in found], lease=lease, now=now)
-    lapsed = [row for row in found if row.state == DeliveryState.SENDING and row.id in ours]
-    for row in lapsed:
-        keep_vanished(session, row, now=now)
-    return [claimed(row, lease, now + LEASE) for row in found if row.id in ours]
+    lease, until = token_hex(16), now + LEASE
+    ours = take(session, [row[0] for row in found], lease=lease, now=now)
+    taken = [row for row in found if row[0] in ours]
+    for row in taken:
+        if row.state == DeliveryState.SENDING:
+            keep_vanished(session, row, now=now)
+    return [claimed(row, lease, until) for row in taken]
 
 
 def due(lane: Lane, now: datetime, limit: int) -> Select[Any]:
@@ -102,9 +100,9 @@ def take(session: Session, ids: Collection[int], *, lease: str, now: datetime) -
 
 def claimed(row: Any, lease: str, leased_until: datetime) -> Claimed:
     """Return a row as it is once it is claimed."""
-    fields: dict[str, Any] = dict(zip(NAMES, row, strict=False))
-    fields["in_doubt"] += row.state == DeliveryState.SENDING
-    return Claimed(**fields, lease=lease, leased_until=leased_until)
+    *fields, state, _, _ = row
+    found = Claimed._make((*fields, lease, leased_until))
+    return found._replace(in_doubt=found.in_doubt + 1) if state == DeliveryState.SENDING else found
 
 
 def renewed(leased_until: datetime, now: datetime) -> datetime:
