@@ -20,7 +20,9 @@ from digest.errors import Misfit
 from digest.links import Site
 from digest.papers import Organization, Paper
 from digest.press import page
+from digest.press.setting import setter
 from digest.rendering import Templates, list_headers, message
+from digest.rendering.cards import Form
 from tests.rendering.cast import (
     ATTENTION,
     BARE,
@@ -260,6 +262,20 @@ def test_a_press_that_cannot_be_read_is_told_in_a_sentence(content: bytes, compl
 def test_a_press_under_the_name_of_another_is_refused(site: Site, templates: Templates) -> None:
     with pytest.raises(Misfit, match="is not the one named"):
         press.from_bytes(press.to_bytes(pressed(site, templates)), name="0" * 64)
+
+
+def test_filters_that_find_the_same_in_a_paper_share_its_card_and_no_others_do(
+    site: Site, templates: Templates
+) -> None:
+    cards = setter(pressed(site, templates), site).cards
+
+    alone, beside_another, elsewhere, nothing = (
+        cards.card(FLOW.id, canonical, Form.FULL)
+        for canonical in ("flow", "flow OR zebras", "abstract:flow", None)
+    )
+
+    assert alone is beside_another
+    assert len({alone, elsewhere, nothing}) == 3
 
 
 # ── a budget of bytes ───────────────────────────────────────────────────────────────────────────
