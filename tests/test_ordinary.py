@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import datetime
+from typing import Any
 
 import pytest
-from sqlalchemy import Engine, text, update
+from sqlalchemy import Engine, select, text, update
+from sqlalchemy.exc import OperationalError
 from sqlalchemy.orm import Session
 
-from digest import bounces, db, delivery, outbox, rates, subscriptions
+from digest import bounces, db, delivery, meanwhile, outbox, rates, subscriptions
 from digest.bounces import Reason
 from digest.delivery import Report
 from digest.links import Site
@@ -127,6 +130,29 @@ def test_who_changes_their_settings_meanwhile_gets_a_letter_that_says_so(
 
     assert deliver(transport) == Report(sent=6)
     assert transport.windows == [READERS[:2], READERS[3:4], READERS[4:], READERS[2:3]]
+
+
+def test_a_transaction_whose_end_is_not_heard_of_is_counted_once_and_nobody_is_left_in_doubt(
+    deliver: Callable[[Watched], Report], postgres_engine: Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked, losses = meanwhile.asked, ["the connection"]
+
+    @contextmanager
+    def lossy(session: Session, questions: Sequence[Any]) -> Iterator[Any]:
+        with asked(session, questions) as answers:
+            yield answers
+        if len(questions) > 1 and losses:
+            raise OperationalError(None, None, Exception(losses.pop()), connection_invalidated=True)
+
+    monkeypatch.setattr(meanwhile, "asked", lossy)
+    transport = Watched()
+
+    assert deliver(transport) == Report(sent=6)
+    assert sorted(message.recipient for message in transport.messages) == READERS
+    with db.reading(postgres_engine) as session:
+        found = session.execute(select(Delivery.state, Delivery.attempts, Delivery.in_doubt))
+        assert {tuple(row) for row in found} == {("sent", 1, 0)}
+        assert session.query(Attempt).count() == 6
 
 
 def test_a_stop_holds_up_what_is_written_ahead(

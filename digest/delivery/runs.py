@@ -294,7 +294,7 @@ class Run:
         going = {
             delivery.id: each
             for delivery, each in zip(window, written, strict=True)
-            if each and each.reader and delivery.letter != "alarm"
+            if each and each.reader and delivery.letter != "alarm" and (delivery.email or "").isprintable()
             and not (outbox.refusal(delivery, each.reader, is_suppressed=False, now=now) or spoilt(delivery, each))
         }  # fmt: skip
         if not going:
@@ -322,6 +322,7 @@ class Run:
                 self.session.commit()
                 return
             settlement.is_tried = True
+            settlement.tally["sent"] = len(settlement.going)  # unless we hear otherwise
             asked = [*ordinary.settling(settlement), intending]
             settlement.tally["sent"], ours = self.ask(asked, write_ahead)
 
