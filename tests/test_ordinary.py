@@ -16,8 +16,10 @@ from sqlalchemy.orm import Session
 from digest import bounces, db, delivery, meanwhile, outbox, rates, subscriptions
 from digest.bounces import Reason
 from digest.delivery import Report
+from digest.delivery.gates import Gate
+from digest.delivery.runs import UNLIMITED, Run
 from digest.links import Site
-from digest.model import Attempt, Delivery, Subscriber, SubscriberState
+from digest.model import Attempt, Delivery, Lane, Subscriber, SubscriberState
 from digest.rendering import Templates
 from digest.transport import Message, Outcome
 from digest.transport.memory import Memory
@@ -153,6 +155,29 @@ def test_a_transaction_whose_end_is_not_heard_of_is_counted_once_and_nobody_is_l
         found = session.execute(select(Delivery.state, Delivery.attempts, Delivery.in_doubt))
         assert {tuple(row) for row in found} == {("sent", 1, 0)}
         assert session.query(Attempt).count() == 6
+
+
+def test_what_was_written_ahead_and_given_back_is_written_anew(
+    postgres_engine: Engine,
+    site: Site,
+    templates: Templates,
+    now: datetime,
+    deliver: Callable[[Watched], Report],
+) -> None:
+    with db.writing(postgres_engine) as session:
+        run = Run(
+            session=session, site=site, templates=templates, transport=Memory(), clock=lambda: now,
+            gate=Gate(session=session, rules=UNLIMITED),
+        )  # fmt: skip
+        run.claim(Lane.PROMPT, 6)
+        run.send(run.desk(run.left), 2)
+        first = run.ahead.copy()
+        run.give_back()
+        run.claim(Lane.PROMPT, 6)
+
+        assert len(first) == 2
+        assert run.ahead == {}
+        run.give_back()
 
 
 def test_a_stop_holds_up_what_is_written_ahead(

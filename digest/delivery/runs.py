@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import logging
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
@@ -11,20 +10,17 @@ from datetime import datetime, timedelta
 from math import inf
 from time import monotonic
 
-from sqlalchemy import select
 from sqlalchemy.exc import DBAPIError
 from sqlalchemy.orm import Session
 
-from digest import bounces, db, failpoints, garbage, meanwhile, outbox, presses, rates
-from digest.delivery import insisting, ordinary, settling
+from digest import bounces, db, failpoints, garbage, meanwhile, outbox, rates
+from digest.delivery import gathering, insisting, ordinary, settling
 from digest.delivery.gates import Gate
 from digest.delivery.settling import Settlement, end, put_back
 from digest.delivery.writing import Desk, Written, write
-from digest.errors import NotFound
 from digest.links import Site
-from digest.model import DeliveryState, FilterRow, Lane
+from digest.model import DeliveryState, Lane
 from digest.outbox import Claimed
-from digest.press import Press
 from digest.rates import Rules, Wait
 from digest.rendering import Templates
 from digest.rendering.dkim import Signer
@@ -145,6 +141,7 @@ class Run:
                 continue
             db.commit_unhurried(self.session)  # a claim that is lost leaves its letters queued
             self.leased_at = monotonic()
+            self.ahead.clear()  # what was written under another lease, for readers as they were then
             self.left = outbox.claim(self.session, lane=each, now=now, limit=limit)
             self.session.commit()
             if self.left:
@@ -235,31 +232,12 @@ class Run:
             site=self.site,
             templates=self.templates,
             readers={number: reader for number, (reader, _) in seen.items()},
-            filters=self.filters(digests),
-            presses=self.presses(digests),
+            filters=gathering.filters(self.session, digests),
+            presses=gathering.presses(self.session, digests),
             signers=self.signers,
         )
         self.session.commit()
         return desk
-
-    def filters(self, digests: Sequence[Claimed]) -> dict[int, str]:
-        """Return the canonical filters that these digests name, by id."""
-        wanted = {number for delivery in digests for number in filters_named(delivery)}
-        if not wanted:
-            return {}
-        table = FilterRow.__table__.c
-        query = select(table.id, table.canonical).where(db.among(table.id, wanted))
-        return {row[0]: row[1] for row in self.session.connection().execute(query)}
-
-    def presses(self, digests: Sequence[Claimed]) -> dict[str, Press]:
-        """Return the presses of these digests by name; one that is gone is left out."""
-        found = {}
-        for name in {delivery.press for delivery in digests if delivery.press}:
-            try:
-                found[name] = presses.load(self.session, name)
-            except NotFound as error:
-                log.warning("%s", error)
-        return found
 
     # ── intend ──────────────────────────────────────────────────────────────────────────────────
 
@@ -471,15 +449,6 @@ class Run:
 def written(desk: Desk, delivery: Claimed) -> Written | None:
     """Return a letter; an address that was erased gets none."""
     return write(desk, delivery) if delivery.email else None
-
-
-def filters_named(delivery: Claimed) -> list[int]:
-    """Return the filters of a decision; none of one that cannot be read, which is told when it is written."""
-    try:
-        chosen_by = (section[1] for section in json.loads(delivery.decision)["sections"])
-        return [number for number in chosen_by if number is not None]
-    except (ValueError, LookupError, TypeError):
-        return []
 
 
 def spoilt(delivery: Claimed, written: Written | None) -> tuple[DeliveryState, str] | None:

@@ -38,6 +38,7 @@ STEPS: dict[str, dict[str, str]] = {
         "desk": "lay out",
         "intend": "intend",
         "settle": "settle",
+        "tell": "settle",
     },
     "digest.delivery.writing": {"write": "set letters"},
     "digest.transport.smtp": {"send": "talk SMTP"},
