@@ -82,7 +82,7 @@ def test_what_redis_forgets_and_workers_take_to_their_graves_is_delivered_all_th
     broker = redis.Redis.from_url(redis_url)
     wait_until("work to be announced", lambda: broker.keys("digest:*"))
     broker.flushall()
-    with no_digest_written(postgres_url):  # nor claimed: who dies over a claim keeps it for a quarter of an hour
+    with no_digest_written(postgres_url):  # or one would be claimed, and stay so for a quarter of an hour
         worker = house.start("worker")
         wait_until("the dump to be loaded", lambda: not (house.dumps / "dump.txt").exists())
         broker.flushall()
