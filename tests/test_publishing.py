@@ -6,7 +6,7 @@ from datetime import date, time
 from threading import Barrier, Thread
 
 import pytest
-from sqlalchemy import Engine, event, select, update
+from sqlalchemy import Engine, event, select, text, update
 from sqlalchemy.orm import Session
 
 from digest import db, press, presses, publishing, showings, subscriptions
@@ -670,6 +670,26 @@ def test_the_next_due_are_found_without_sorting_all_of_them(sqlite_engine: Engin
         plan = session.connection().exec_driver_sql(f"EXPLAIN QUERY PLAN {question}", values).all()
 
     assert [step[-1] for step in plan] == ["SEARCH subscriber USING INTEGER PRIMARY KEY (rowid>?)"]
+
+
+def test_the_next_due_are_found_without_reading_all_of_them(postgres_engine: Engine):
+    read = text(
+        "SELECT seq_tup_read + idx_tup_fetch FROM pg_stat_xact_user_tables WHERE relname = 'subscriber'"
+    )
+    with db.writing(postgres_engine) as session:
+        for number in range(300):
+            subscriptions.add(
+                session,
+                f"reader{number}@example.org",
+                state=SubscriberState.ACTIVE,
+                consent="t",
+                now=at("19T08:00"),
+            )
+        session.commit()
+        before = session.scalar(read)
+        found = gathering.readers(session, after_id=100, limit=20, now=at("20T08:00"))
+        assert [one.id for one in found] == [*range(101, 121)]
+        assert session.scalar(read) - before <= 2 * 20
 
 
 def test_a_stored_filter_that_cannot_be_read_matches_nothing_and_stops_nobody(newsroom: Newsroom):

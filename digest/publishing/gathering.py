@@ -61,13 +61,14 @@ def reach(session: Session, now: datetime, *, and_for: int | None = None) -> tup
 def readers(session: Session, *, after_id: int, limit: int, now: datetime) -> Sequence[Reader]:
     """Return the next due subscribers, locked: a second publisher waits here, and finds them not due.
 
-    They are read in the order of their ids. By the index of who is due, SQLite would read and sort all who
-    are active, for every chunk.
+    They are read in the order of their ids. By the index of who is due, either database would read and sort
+    all who are due, for every chunk.
     """
     due = is_due(now, db.Unindexed(SUBSCRIBER.state))
     wanted = select(*COLUMNS).where(due, Subscriber.id > after_id).order_by(Subscriber.id)
-    found = session.connection().execute(wanted.limit(limit).with_for_update(key_share=True))
-    return list(map(Reader._make, found.all()))
+    with db.in_order(session):
+        found = session.connection().execute(wanted.limit(limit).with_for_update(key_share=True)).all()
+    return list(map(Reader._make, found))
 
 
 def gather(session: Session, desk: Desk, found: Sequence[Reader], now: datetime) -> Gathered:
