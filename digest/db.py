@@ -379,11 +379,13 @@ class Among(ColumnElement[bool]):
     _traverse_internals = [  # noqa: RUF012 - as SQLAlchemy reads it, to know equal conditions
         ("column", InternalTraversal.dp_clauseelement),
         ("values", InternalTraversal.dp_clauseelement),
+        ("are_rows", InternalTraversal.dp_boolean),
     ]
 
-    def __init__(self, column: ColumnElement[Any], values: BindParameter[Any]) -> None:
+    def __init__(self, column: ColumnElement[Any], values: BindParameter[Any], *, are_rows: bool) -> None:
         self.column = column
         self.values = values
+        self.are_rows = are_rows
 
     def self_group(self, against: Any = None) -> Among:
         """Stand as it is: SQLAlchemy would ask SQLite whether the condition is 1, and no index answers that."""
@@ -392,15 +394,11 @@ class Among(ColumnElement[bool]):
 
 @compiles(Among, "postgresql")
 def among_array(element: Among, compiler: SQLCompiler, **details: Any) -> str:
-    """Compare numbers with an array, and look texts up as rows.
-
-    Of a statement that it has seen often PostgreSQL believes that an array holds ten values: it would read
-    a table of some thousand rows whole, and compare each with a thousand texts.
-    """
+    """Compare with an array, or look its values up as rows."""
     column, values = (compiler.process(part, **details) for part in (element.column, element.values))
-    if cast(Many, element.values.type).are_numbers:
-        return f"{column} = ANY (CAST({values} AS BIGINT[]))"
-    return f"{column} IN (SELECT unnest(CAST({values} AS TEXT[])))"
+    kind = "BIGINT" if cast(Many, element.values.type).are_numbers else "TEXT"
+    array = f"CAST({values} AS {kind}[])"
+    return f"{column} IN (SELECT unnest({array}))" if element.are_rows else f"{column} = ANY ({array})"
 
 
 @compiles(Among)
@@ -416,11 +414,22 @@ def among(
     """Return the condition that `column` is one of `values`, sent as one parameter.
 
     An IN of a thousand parameters is written out, parsed and planned anew each time. With `many` for the
-    values a statement is put together once, which takes as long as sending it.
+    values a statement is put together once, which takes as long as sending it. Texts are looked up one by one.
     """
-    if isinstance(values, BindParameter):
-        return Among(column, values)
-    return Among(column, literal(values, Many(column.type)))
+    given = values if isinstance(values, BindParameter) else literal(values, Many(column.type))
+    return Among(column, given, are_rows=not cast(Many, given.type).are_numbers)
+
+
+def one_by_one(
+    column: ColumnElement[Any], values: Collection[int] | BindParameter[Any]
+) -> ColumnElement[bool]:
+    """Return the same condition for a table of some thousand rows.
+
+    Of a statement that it has seen often PostgreSQL believes that an array holds ten values: it would read
+    such a table whole, and compare each row with hundreds of values.
+    """
+    given = values if isinstance(values, BindParameter) else literal(values, Many(column.type))
+    return Among(column, given, are_rows=True)
 
 
 def many(name: str, column: ColumnElement[Any]) -> BindParameter[Any]:

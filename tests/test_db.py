@@ -7,6 +7,7 @@ import socket
 import sys
 from datetime import UTC, datetime, timedelta, timezone
 from pathlib import Path
+from typing import Any
 
 import pytest
 from sqlalchemy import Engine, delete, select, text
@@ -141,16 +142,17 @@ def test_texts_are_looked_up_as_they_are(engine: Engine) -> None:
     assert (sorted(found), none) == (sorted(TEXTS), [])
 
 
-def test_postgresql_compares_no_table_with_every_text_however_often_it_was_asked(
-    postgres_engine: Engine,
+@pytest.mark.parametrize("condition", [db.among, db.one_by_one])
+def test_postgresql_compares_no_table_with_every_value_however_often_it_was_asked(
+    postgres_engine: Engine, condition: Any
 ) -> None:
-    column = FilterRow.__table__.c.canonical
-    wanted = select(column).where(db.among(column, db.many("texts", column)))
+    column = FilterRow.__table__.c.canonical if condition is db.among else FilterRow.__table__.c.id
+    wanted = select(column).where(condition(column, db.many("given", column)))
     with postgres_engine.connect() as connection:
         connection.exec_driver_sql("INSERT INTO filter (canonical) SELECT 'word' || generate_series(1, 3000)")
         connection.exec_driver_sql("SET plan_cache_mode = force_generic_plan")
-        connection.exec_driver_sql(f"PREPARE asked AS {wanted.compile(postgres_engine)}" % {"texts": "$1"})
-        plan = connection.exec_driver_sql("EXPLAIN EXECUTE asked ('{word1,word2}')").scalars()
+        connection.exec_driver_sql(f"PREPARE asked AS {wanted.compile(postgres_engine)}" % {"given": "$1"})
+        plan = connection.exec_driver_sql("EXPLAIN EXECUTE asked ('{1,2}')").scalars()
 
     assert "ANY" not in "\n".join(plan)
 

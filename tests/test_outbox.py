@@ -17,7 +17,7 @@ from digest import db, outbox
 from digest.editions import Schedule
 from digest.links import Site
 from digest.model import Attempt, Delivery, DeliveryState, Lane, Subscriber, SubscriberState
-from digest.outbox import Intent, Reader
+from digest.outbox import Intent, Reader, claiming
 
 SECOND = timedelta(seconds=1)
 
@@ -246,6 +246,28 @@ def test_due_deliveries_are_found_by_the_index(
     assert "ix_delivery_open" in words
     assert "Sort" not in words
     assert "TEMP B-TREE" not in words
+
+
+def test_taking_reads_what_is_taken_and_not_all_that_is_due(
+    postgres_engine: Engine, site: Site, now: datetime
+) -> None:
+    read = text(
+        "SELECT seq_tup_read + idx_tup_fetch FROM pg_stat_xact_user_tables WHERE relname = 'delivery'"
+    )
+    with another(postgres_engine) as session:
+        rows = [
+            {"letter": "quiet", "subscriber_id": None, "email": "a@example.org", "decision": "{}"}
+        ] * 5_000
+        keyed = [{**row, "dedupe_key": str(number)} for number, row in enumerate(rows)]
+        outbox.put_notices(session, keyed, site=site, now=now)
+        session.commit()
+        ids = list(session.scalars(select(Delivery.id)))
+        for start in range(0, 70, 10):  # after five PostgreSQL keeps its plan
+            before = session.scalar(read)
+            some = ids[start : start + 10]
+            assert claiming.take(session, some, lease="ours", now=now) == set(some)
+            assert session.scalar(read) - before <= 2 * 10
+            session.commit()
 
 
 def _values(compiled: Any) -> tuple[Any, ...]:

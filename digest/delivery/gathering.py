@@ -25,7 +25,7 @@ def filters(session: Session, digests: Sequence[Claimed]) -> dict[int, str]:
     if not wanted:
         return {}
     table = FilterRow.__table__.c
-    query = select(table.id, table.canonical).where(db.among(table.id, wanted))
+    query = select(table.id, table.canonical).where(db.one_by_one(table.id, wanted))
     return {row[0]: row[1] for row in session.connection().execute(query)}
 
 

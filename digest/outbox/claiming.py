@@ -13,7 +13,7 @@ from sqlalchemy.orm import Session
 from digest import db
 from digest.model import Attempt, DeliveryState, Lane
 from digest.outbox.evidence import Tried, keep_attempts
-from digest.outbox.rows import DELIVERY, changed, is_due
+from digest.outbox.rows import DELIVERY, OPEN, changed, has_come, is_due
 
 LEASE = timedelta(seconds=900)  #: longer than any task may run, and than a server may think
 FRESH = timedelta(seconds=60)  #: for so long a lease is as good as a new one
@@ -81,13 +81,16 @@ def due(lane: Lane, now: datetime, limit: int) -> Select[Any]:
 
 
 def take(session: Session, ids: Collection[int], *, lease: str, now: datetime) -> set[int]:
-    """Put these deliveries under our lease and return those that nobody else had taken or moved."""
+    """Put these deliveries under our lease and return those that nobody else had taken or moved.
+
+    Open is spelled by its states: by the index of the open ones PostgreSQL would read all that are due.
+    """
     if not ids:
         return set()
     doubt = case((DELIVERY.c.state == DeliveryState.SENDING, 1), else_=0)
     taking = (
         update(DELIVERY)
-        .where(db.among(DELIVERY.c.id, ids), is_due(now))
+        .where(db.among(DELIVERY.c.id, ids), DELIVERY.c.state.in_(OPEN), has_come(now))
         .values(
             state=DeliveryState.CLAIMED,
             lease=lease,

@@ -14,6 +14,7 @@ from digest.model import Attempt, Delivery, DeliveryState
 
 #: The open deliveries, spelled as the partial index spells them.
 IS_OPEN = text("delivery.settled_at IS NULL")
+OPEN = (DeliveryState.QUEUED, DeliveryState.CLAIMED, DeliveryState.SENDING)
 #: The tables themselves: what goes through the mapping looks at every object.
 DELIVERY: Any = Delivery.__table__
 ATTEMPT: Any = Attempt.__table__
@@ -21,8 +22,13 @@ ATTEMPT: Any = Attempt.__table__
 
 def is_due(now: datetime) -> ColumnElement[bool]:
     """Return the condition that somebody must look at a delivery: open, its moment come, and in nobody's hands."""
+    return and_(IS_OPEN, has_come(now))
+
+
+def has_come(now: datetime) -> ColumnElement[bool]:
+    """Return the condition that an open delivery's moment has come, and nobody holds it."""
     leased_until = DELIVERY.c.leased_until
-    return and_(IS_OPEN, DELIVERY.c.due_at <= now, or_(leased_until.is_(None), leased_until <= now))
+    return and_(DELIVERY.c.due_at <= now, or_(leased_until.is_(None), leased_until <= now))
 
 
 def holding(state: DeliveryState, ids: Collection[int], lease: str) -> ColumnElement[bool]:

@@ -36,7 +36,7 @@ HOLDING = (
     .where(db.among(HELD.subscriber_id, db.many("ids", HELD.subscriber_id)))
     .order_by(HELD.subscriber_id, HELD.position, HELD.id)
 )
-FILTERS = select(FILTER.id, FILTER.canonical).where(db.among(FILTER.id, db.many("ids", FILTER.id)))
+FILTERS = select(FILTER.id, FILTER.canonical).where(db.one_by_one(FILTER.id, db.many("ids", FILTER.id)))
 MEANT: Any = Meaning.__table__.c
 MEANINGS = select(MEANT.filter_id, MEANT.stands_for_id)
 
