@@ -64,8 +64,8 @@ def deliver(
     """Deliver what is due, prompt letters first, until nothing is left or no server answers.
 
     A crash leaves at most one window in doubt; window 1 is strict, and a commit or two dearer for each
-    message. A database that is lost while a window is out is waited for. `limit` bounds how many are taken up; after `patience`, or when `is_stopping`, no further
-    window is begun.
+    message. A database that is lost while a window is out is waited for. `limit` bounds how many are taken up;
+    after `patience`, or when `is_stopping`, no further window is begun.
     """
     run = Run(
         session=session,
