@@ -78,7 +78,7 @@ def edition_open(schedule: Schedule, now: datetime) -> Edition | None:
 def edition_after(schedule: Schedule, moment: datetime) -> Edition:
     """Return the first edition that falls due strictly after `moment`."""
     day = moment.astimezone(zone_of(schedule.timezone)).date()
-    for ahead in range(63):  # a monthly edition is at most 31 days away
+    for ahead in range(63):  # a monthly one is at most 31 days away, and an hour
         edition = edition_on(schedule, day + timedelta(days=ahead))
         if edition and edition.due_at > moment:
             return edition
@@ -88,7 +88,7 @@ def edition_after(schedule: Schedule, moment: datetime) -> Edition:
 def editions_missed(schedule: Schedule, since: datetime, now: datetime) -> tuple[Edition, ...]:
     """Return the editions due from `since` on whose window has closed by `now`; a month back at most."""
     zone = zone_of(schedule.timezone)
-    since = max(since, now - timedelta(days=31))
+    since = max(since, now - timedelta(days=32))  # October has 31 days and an hour where clocks go back
     first, last = since.astimezone(zone).date(), now.astimezone(zone).date()
     slots = (edition_on(schedule, first + timedelta(days=ahead)) for ahead in range((last - first).days + 1))
     return tuple(slot for slot in slots if slot and slot.due_at >= since and slot.closes_at <= now)

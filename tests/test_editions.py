@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import UTC, date, datetime, time, timedelta
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from digest.editions import (
@@ -124,6 +124,7 @@ MOMENTS = st.integers(0, 3 * 366 * 24 * 60).map(
 
 
 @given(SCHEDULES, MOMENTS)
+@example(Schedule(cadence=Cadence.MONTHLY, at=time(0), timezone="Europe/Oslo"), utc("2025-08-31 22:00"))
 def test_one_edition_follows_another_without_a_gap_or_an_overlap(schedule: Schedule, moment: datetime):
     one = edition_after(schedule, moment)
     two = edition_after(schedule, one.due_at)
