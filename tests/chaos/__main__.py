@@ -13,15 +13,11 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from tests import servers
-from tests.chaos.cases import BOTH, CASES, MUTANTS, Case, Result, Unavailable, caught, ground
+from tests.chaos.cases import CASES, MUTANTS, Case, Result, Unavailable, caught, ground
 
 NAMES = {"sqlite": "SQLite", "postgresql": "PostgreSQL"}
 BEGIN, END = "<!-- made by make chaos -->\n", "<!-- end of the table -->\n"
 HEAD = "| what happens | on | what was done | letters | copies | doubts | broken |\n|---|---|---|--:|--:|--:|--:|\n"
-MUTANT_WORDS = {
-    "mark first": "a worker that calls letters sent before it sends them",
-    "no intent": "a worker that keeps its intent to itself",
-}
 
 
 def main() -> int:
@@ -73,13 +69,13 @@ def is_incomplete(result: Result) -> bool:
 
 def mutants(server: str) -> Iterator[tuple[str, int]]:
     """Yield a row for each broken design, and whether it passed unnoticed."""
-    for mutant, promises in MUTANTS.items():
-        for kind in BOTH:
+    for name, mutant in MUTANTS.items():
+        for kind in mutant.on:
             with ground(kind, server=server) as found:
-                broken = caught(found, mutant)
-            is_missed = not broken >= promises
+                broken = caught(found, name)
+            is_missed = not broken >= mutant.breaks
             said = "passed unnoticed" if is_missed else f"caught: {', '.join(sorted(broken))}"
-            yield f"| {MUTANT_WORDS[mutant]} | {NAMES[kind]} | {said} | | | | |\n", is_missed
+            yield f"| {mutant.says} | {NAMES[kind]} | {said} | | | | |\n", is_missed
 
 
 def write(path: Path, rows: list[str], *, keeps: bool) -> None:

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests.chaos import errands
-from tests.chaos.cases import CASES, FAILPOINTS, MUTANTS, Case, Unavailable, caught, ground
+from tests.chaos.cases import BOTH, CASES, FAILPOINTS, MUTANTS, Case, Unavailable, caught, ground
 from tests.conftest import ROOT
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
@@ -43,13 +43,20 @@ def test_every_promise_is_kept_through(case: Case, kind: str, postgres_server: s
     assert result.broken == []
 
 
-@pytest.mark.parametrize("mutant", MUTANTS)
-def test_a_broken_design_is_caught(mutant: str) -> None:
-    with ground("sqlite") as found:
-        assert caught(found, mutant) >= MUTANTS[mutant]
+@pytest.mark.parametrize(("name", "kind"), [(name, kind) for name in MUTANTS for kind in MUTANTS[name].on])
+def test_a_broken_design_is_caught(name: str, kind: str, postgres_server: str) -> None:
+    with ground(kind, server=postgres_server) as found:
+        assert caught(found, name) >= MUTANTS[name].breaks
+
+
+@pytest.mark.parametrize("kind", BOTH)
+def test_the_design_as_it_is_bears_what_catches_the_broken_ones(kind: str, postgres_server: str) -> None:
+    with ground(kind, server=postgres_server) as found:
+        assert caught(found, "") == set()
 
 
 def test_the_docs_tell_of_every_misfortune() -> None:
     told = Path(ROOT, "docs", "delivery.md").read_text()
 
-    assert [case.says for case in CASES if f"| {case.says} |" not in told] == []
+    rows = [case.says for case in CASES] + [mutant.says for mutant in MUTANTS.values()]
+    assert [row for row in rows if f"| {row} |" not in told] == []

@@ -34,6 +34,8 @@ PATIENCE = Patience(window=1, connect=0.5, command=0.5, body=0.5, dot=0.5, farew
 class MarkFirst(runs.Run):
     """A mutant: calls letters sent before they are. Whoever dies in between loses them."""
 
+    is_ordinary = False  # type: ignore[assignment]
+
     def intend(self, window: Any, *given: Any) -> dict[int, Any]:
         going = super().intend(window, *given)
         now, lease = self.clock(), window[0].lease
@@ -55,7 +57,36 @@ class NoIntent(runs.Run):
             self.session.commit = commit  # type: ignore[method-assign]
 
 
-MUTANTS = {"mark first": MarkFirst, "no intent": NoIntent}
+class MarkFirstInOneGo(runs.Run):
+    """The same mistake in the one question of an ordinary window: its intent is its end."""
+
+    def ask(self, questions: Any, write_ahead: Any) -> Any:
+        *fate, (intending, given) = questions
+        marking = intending.replace("'sending'", "'sent', lease = NULL, settled_at = %(now)s")
+        return super().ask([*fate, (marking, given)], write_ahead)
+
+
+class NoIntentInOneGo(runs.Run):
+    """The same mistake there: it takes an answer for a promise, and commits each intent with the next one's question."""
+
+    def ask(self, questions: Any, write_ahead: Any) -> Any:
+        *fate, intending = questions
+        told = [self.put(each).rowcount for each in fate]
+        self.session.commit()
+        ours = {row[0] for row in self.put(intending)}
+        write_ahead()
+        return (told or [0])[0], ours
+
+    def put(self, question: Any) -> Any:
+        return self.session.connection().connection.driver_connection.execute(*question)  # type: ignore[union-attr]
+
+
+MUTANTS = {
+    "mark first": MarkFirst,
+    "no intent": NoIntent,
+    "mark first, in one go": MarkFirstInOneGo,
+    "no intent, in one go": NoIntentInOneGo,
+}
 
 
 @dataclass(frozen=True, kw_only=True)
