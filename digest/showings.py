@@ -63,19 +63,14 @@ def put_new(session: Session, digests: Sequence[Showing], *, shown_on: date) -> 
     if connection.dialect.name == "postgresql":
         readers, deliveries, papers = zip(*digests, strict=True)
         lists = {
-            "readers": array(readers),
-            "papers": ";".join(map(array, papers)),
-            "deliveries": array(deliveries),
+            "readers": db.braced(readers),
+            "papers": ";".join(map(db.braced, papers)),
+            "deliveries": db.braced(deliveries),
         }
         connection.execute(PUT_ARRAYS, {**lists, "shown_on": shown_on})
     else:
         rows = [(reader, delivery, str([*papers])) for reader, delivery, papers in digests]
         connection.exec_driver_sql(PUT_LIST.format(shown_on=shown_on.isoformat()), rows)
-
-
-def array(numbers: Iterable[int]) -> str:
-    """Return numbers as PostgreSQL writes an array."""
-    return f"{{{','.join(map(str, numbers))}}}"
 
 
 def put(session: Session, showing: Showing, *, shown_on: date) -> None:

@@ -7,7 +7,7 @@ the letters after those are written. What is not ordinary is left as it is, for 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
 
@@ -55,7 +55,7 @@ FROM unnest(CAST(%(ids)s AS bigint[]), {LIST.format("replies")}) AS new (id, rep
 def settling(settlement: Settlement) -> list[Question]:
     """Return what tells the fate of a window that was accepted; the first changes those that were still ours."""
     first = settlement.outcomes[0]
-    same = {"ids": array(settlement.accepted), "lease": settlement.lease, "now": settlement.now}
+    same = {"ids": db.braced(settlement.accepted), "lease": settlement.lease, "now": settlement.now}
     evidence = {
         "began_at": settlement.began_at,
         "phase": first.phase,
@@ -78,10 +78,10 @@ def intending(
     letters = list(going.values())
     emails = [each.delivery.email or "" for each in letters]
     given = {
-        "ids": array(going),
+        "ids": db.braced(going),
         "message_ids": db.spelled([each.intent.message_id for each in letters]),
         "content_hashes": db.spelled([each.intent.content_hash for each in letters]),
-        "versions": array(versions[each.delivery.subscriber_id or 0] for each in letters),
+        "versions": db.braced(versions[each.delivery.subscriber_id or 0] for each in letters),
         "addresses": db.spelled([bounces.hashed(site, email) for email in emails]),
         "pauses": db.spelled(rates.pauses(emails)),
         "lease": lease,
@@ -89,11 +89,6 @@ def intending(
         "now": now,
     }
     return INTENDING, given
-
-
-def array(numbers: Iterable[int | str]) -> str:
-    """Return numbers as PostgreSQL spells an array of them."""
-    return f"{{{','.join(map(str, numbers))}}}"
 
 
 def is_on_postgresql(session: Session) -> bool:

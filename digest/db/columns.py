@@ -1,0 +1,71 @@
+"""Columns: what every mapped row stands on, and the types of our own."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from functools import lru_cache
+from typing import Any
+
+from sqlalchemy import BigInteger, Column, Dialect, Integer, MetaData
+from sqlalchemy.orm import DeclarativeBase
+from sqlalchemy.types import DateTime, TypeDecorator
+
+#: An integer key: 64 bits on PostgreSQL, the rowid on SQLite.
+BigKey = BigInteger().with_variant(Integer, "sqlite")
+
+
+class Base(DeclarativeBase):
+    """What every mapped row stands on; constraint names are fixed, so that migrations can name them."""
+
+    metadata = MetaData(
+        naming_convention={
+            "ix": "ix_%(table_name)s_%(column_0_N_name)s",
+            "uq": "uq_%(table_name)s_%(column_0_N_name)s",
+            "ck": "ck_%(table_name)s_%(constraint_name)s",
+            "fk": "fk_%(table_name)s_%(column_0_name)s_%(referred_table_name)s",
+            "pk": "pk_%(table_name)s",
+        }
+    )
+
+
+class UtcDateTime(TypeDecorator[datetime]):
+    """A moment: stored in UTC, refused when naive, aware when read back, on SQLite too."""
+
+    impl = DateTime(timezone=True)
+    cache_ok = True
+
+    def process_bind_param(self, value: datetime | None, dialect: Dialect) -> datetime | None:
+        """Refuse a naive datetime; the database gets UTC."""
+        if value is None:
+            return None
+        if value.tzinfo is None:
+            raise ValueError(f"a stored moment needs an offset, and {value!r} has none")
+        return value.astimezone(UTC)
+
+    def process_result_value(self, value: datetime | None, dialect: Dialect) -> datetime | None:
+        """Give back an aware datetime in UTC."""
+        if value is None:
+            return None
+        return value.replace(tzinfo=UTC) if value.tzinfo is None else value.astimezone(UTC)
+
+    def result_processor(self, dialect: Dialect, coltype: object) -> Any:
+        """Return what reads a value: of SQLite's texts the usual ones are read once."""
+        if dialect.name == "sqlite":
+            return moment
+        return super().result_processor(dialect, coltype)
+
+
+@lru_cache(maxsize=8192)
+def moment(text: str | None) -> datetime | None:
+    """Return the moment that SQLite keeps as this text: a morning's readers share most of theirs."""
+    return None if text is None else datetime.fromisoformat(text).replace(tzinfo=UTC)
+
+
+def stored(dialect: Dialect, column: Column[Any], values: Sequence[Any]) -> Sequence[Any]:
+    """Return the column's values as the database takes them; of equal moments one is looked at for all."""
+    process = column.type.dialect_impl(dialect).bind_processor(dialect)
+    if process is None:
+        return values
+    known = {value: process(value) for value in dict.fromkeys(values)}
+    return [known[value] for value in values]
