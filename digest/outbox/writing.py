@@ -45,12 +45,13 @@ def put_letter(
     dedupe_key: str,
     site: Site,
     now: datetime,
+    due_at: datetime | None = None,
     expires_at: datetime | None = None,
     lane: Lane = Lane.PROMPT,
 ) -> int | None:
     """Write one letter, which somebody waits for unless it says otherwise, and return its id.
 
-    None if its key was used before.
+    It goes out at once, or at `due_at`. None if its key was used before.
     """
     row = {
         "letter": letter,
@@ -62,8 +63,8 @@ def put_letter(
         "key_id": site.signing_key_id,
         "dated_at": now,
         "state": DeliveryState.QUEUED,
-        "due_at": now,
-        "expires_at": expires_at or now + LETTER_LIFE,
+        "due_at": due_at or now,
+        "expires_at": expires_at or (due_at or now) + LETTER_LIFE,
     }
     adding = db.upsert(session, Delivery).on_conflict_do_nothing(index_elements=["dedupe_key"])
     return session.execute(adding.values(row).returning(Delivery.id)).scalar_one_or_none()

@@ -28,6 +28,7 @@ from digest.subscriptions.people import (
     schedule_of,
     topics_of,
 )
+from digest.subscriptions.telling import tell_changed, tell_paused
 
 __all__ = [
     "Answer",
@@ -68,6 +69,8 @@ __all__ = [
     "send_link",
     "sleepers_due",
     "step",
+    "tell_changed",
+    "tell_paused",
     "topics_of",
     "undo",
     "unsubscribe",

@@ -58,7 +58,9 @@ def press(request: Request, form: FormData) -> Response:
                 done = "mailed"
             case "pause":
                 until = now.astimezone(editions.zone_of(subscriber.timezone)).date() + PAUSE
-                done = "paused" if subscriptions.pause(session, subscriber, until, now) else ""
+                if subscriptions.pause(session, subscriber, until, now):
+                    subscriptions.tell_paused(session, of.site, subscriber, now=now)
+                    done = "paused"
             case "resume":
                 done = "resumed" if subscriptions.resume(session, subscriber) else ""
         session.commit()

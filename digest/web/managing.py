@@ -15,6 +15,7 @@ from starlette.responses import RedirectResponse, Response
 from digest import db, editions, links, subscriptions
 from digest.errors import BadField, BadFilter, UsageError
 from digest.house import House
+from digest.links import Site
 from digest.model import Subscriber
 from digest.rendering import words
 from digest.subscriptions import Books
@@ -129,7 +130,7 @@ def act(request: Request, form: FormData) -> Response:
         subscriber = theirs(session, request, "manage")
         match said(form, "do"):
             case "pause":
-                done = paused(session, subscriber, said(form, "days"), now)
+                done = paused(session, of.site, subscriber, said(form, "days"), now)
             case "resume":
                 done = "resumed" if subscriptions.resume(session, subscriber) else "unchanged"
             case "leave":
@@ -152,12 +153,15 @@ def act(request: Request, form: FormData) -> Response:
 change = forms.posted(act)
 
 
-def paused(session: Session, subscriber: Subscriber, days: str, now: datetime) -> str:
+def paused(session: Session, site: Site, subscriber: Subscriber, days: str, now: datetime) -> str:
     """Send them on leave for so many days; none means until they come back."""
     length = int(days) if days.isdigit() and len(days) < 4 else 0
     today = now.astimezone(editions.zone_of(subscriber.timezone)).date()
     until: date | None = today + timedelta(days=length) if length else None
-    return "paused" if subscriptions.pause(session, subscriber, until, now) else "unchanged"
+    if not subscriptions.pause(session, subscriber, until, now):
+        return "unchanged"
+    subscriptions.tell_paused(session, site, subscriber, now=now)
+    return "paused"
 
 
 def save(
@@ -172,6 +176,7 @@ def save(
             subscriber, cadence=fields["cadence"], at=fields["at"], timezone=fields["timezone"]
         )
         if not errors:
+            had = subscriptions.topics_of(session, subscriber)
             changed = subscriptions.edit(
                 session,
                 subscriber,
@@ -180,6 +185,7 @@ def save(
                 topics={row.name: row.filter for row in rows},
                 max_papers=number_in(fields["max_papers"]),
             )
+            subscriptions.tell_changed(session, house.of(request).site, subscriber, had=had, now=now)
             return "saved" if changed else "unchanged"
     except UsageError as error:
         field = error.field if isinstance(error, BadField) else "topics"

@@ -37,12 +37,14 @@ def act(request: Request, form: FormData) -> Response:
     of = house.of(request)
     with db.writing(of.engine) as session:
         offer, reader, topic = offered(request, session)
-        filters = {one.name: spelled(one) for one in subscriptions.topics_of(session, reader)}
+        had = subscriptions.topics_of(session, reader)
+        filters = {one.name: spelled(one) for one in had}
         if said(form, "do") == "undo" and is_narrow(topic, offer):
             filters[topic.name] = wide(topic, offer)
         elif said(form, "do") == "narrow" and topic.stands_for_id == offer.filter_id:
             filters[topic.name] = f"({spelled(topic)}) AND {offer.clause}"
         subscriptions.edit(session, reader, topics=filters, now=of.clock())
+        subscriptions.tell_changed(session, of.site, reader, had=had, now=of.clock())
         session.commit()
     return RedirectResponse(request.url.path, 303)
 

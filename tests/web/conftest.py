@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from email import message_from_bytes, policy
 from pathlib import Path
 
 import pytest
@@ -19,6 +20,7 @@ from digest.links import Site
 from digest.model import Delivery, DumpRow, DumpState, Subscriber, SubscriberState
 from digest.papers import Record
 from digest.settings import Settings
+from digest.transport.memory import Memory
 from digest.web import create_app
 from digest.web.limits import Limits
 
@@ -59,6 +61,22 @@ class Door:
         with self.writing() as session:
             rows = select(Delivery.letter, Delivery.email).order_by(Delivery.id)
             return [tuple(row) for row in session.execute(rows)]
+
+    def mailed(self) -> list[tuple[str, str]]:
+        """Deliver what is due, and return subject and text of every letter that went out."""
+        memory = Memory()
+        with self.writing() as session:
+            delivery.deliver(
+                session,
+                site=self.site,
+                templates=self.house.templates,
+                transport=memory,
+                clock=self.clock,
+            )
+        parsed = [message_from_bytes(one.content, policy=policy.default) for one in memory.messages]
+        return [
+            (one["Subject"], one.get_body(("plain",)).get_content().replace("\r\n", "\n")) for one in parsed
+        ]
 
     def subscriber(self, email: str) -> Subscriber:
         with self.writing() as session:

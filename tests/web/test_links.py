@@ -228,3 +228,41 @@ def test_settings_lead_out_and_back(door, manage_path):
 
     door.client.post(manage_path, data={"do": "undo"})
     assert door.subscriber("alice@uni.edu").state == SubscriberState.ACTIVE
+
+
+# ── what is told of it by mail ──────────────────────────────────────────────────────────────────
+
+
+def test_who_pauses_or_is_paused_is_told_with_the_way_back(door, alice, manage_path):
+    door.client.post(path_of(links.ask_url(door.site, alice.id, 0)), data={"do": "pause"})
+    door.client.post(manage_path, data={"do": "resume"})
+    door.client.post(manage_path, data={"do": "pause", "days": "0"})
+
+    written = door.mailed()
+
+    assert [subject for subject, _ in written] == ["Paused until 27 November 2026", "Your digests are paused"]
+    assert all(f"Resume now:\n{door.site.url}{manage_path}" in text for _, text in written)
+
+
+def test_who_changes_topics_is_told_of_the_last_change_once_it_rests(door, alice, manage_path):
+    for wanted in ("title:image*", "title:image* OR video", "title:image* OR video"):
+        door.client.post(manage_path, data=form() | {"name": ["Vision"], "filter": [wanted]})
+        door.clock.now += timedelta(minutes=1)
+    assert door.mailed() == []
+    door.clock.now += timedelta(minutes=5)
+
+    ((subject, text),) = door.mailed()
+
+    assert subject == "Your topics have changed"
+    assert "* Vision\n  title:image* OR video\n" in text
+
+
+def test_another_hour_for_the_same_topics_is_no_news(door, alice, manage_path):
+    door.client.post(manage_path, data=form() | {"name": ["Vision"], "filter": ["image*"]})
+    door.clock.now += timedelta(minutes=10)
+    door.mailed()
+
+    door.client.post(manage_path, data=form(at="09:30") | {"name": ["Vision"], "filter": ["image*"]})
+    door.clock.now += timedelta(minutes=10)
+
+    assert door.mailed() == []
