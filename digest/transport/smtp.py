@@ -16,11 +16,14 @@ from time import monotonic
 
 from digest.transport import Message, Outcome, Verdict
 from digest.transport.servers import NAMES, Patience, Server
-from digest.transport.wire import Broken, Reply, Wire
+from digest.transport.wire import Broken, OutOfStep, Reply, Wire
 
 __all__ = ["Patience", "Server", "Smtp"]
 
 ABOUT_US = {421, 530, 534, 535, 538}  #: replies to MAIL that are about the connection, not the message
+OUT_OF_ORDER = (
+    503  #: a reply that is never about a message: the server counts our commands otherwise than we do
+)
 LINE_WITH_DOT = re.compile(rb"\r\n\.")  #: twice as fast as bytes.replace where there are few
 AGREED = re.compile(
     rb"(?:2\d\d [^\r\n]*\r\n){2}354 [^\r\n]*\r\n"
@@ -119,8 +122,9 @@ class Connection:
             both = encoded(f"{chr(0)}{user}{chr(0)}{password}")
             self.demand(f"AUTH PLAIN {both}", deadline, what="the login")
         elif "LOGIN" in mechanisms:
-            for words in ("AUTH LOGIN", encoded(user), encoded(password)):
-                self.demand(words, deadline, what="the login")
+            for words in ("AUTH LOGIN", encoded(user)):
+                check(self.ask(words, deadline), "the login", agreed=334)
+            self.demand(encoded(password), deadline, what="the login")
         else:
             raise Broken("it offers no login that we know (PLAIN or LOGIN)")
 
@@ -150,7 +154,9 @@ class Connection:
                 if self.is_pipelining and announced is None:
                     self.wire.write(envelope.as_bytes(), deadline=monotonic() + self.patience.command)
                 refused = self.hearing(envelope)
-                follower = None if refused else self.following(waiting, until)
+                if refused is None:
+                    self.check_silence()
+                    follower = self.following(waiting, until)
                 outcome = refused or self.hand_over(envelope, follower)
             announced = follower
             self.is_announced = follower is not None
@@ -212,6 +218,14 @@ class Connection:
         self.is_stained = refused is not None
         return refused
 
+    def check_silence(self) -> None:
+        """Raise OutOfStep if the server has said more than it was asked.
+
+        What it said too much would be taken for its answer to the body that we are about to send.
+        """
+        if self.wire.received:
+            raise OutOfStep("it talks nonsense: it answers what nobody has asked")
+
     def abandon(self, deadline: float) -> None:
         """End a body that nobody is to receive, where the server asked for one all the same."""
         try:
@@ -245,18 +259,20 @@ class Connection:
             self.is_dead = True
         if phase == "reset" or (phase == "mail" and reply.code in ABOUT_US):
             raise Broken(f"it sends us away: {reply.code} {reply.text}", reply.code)
-        if reply.code < 400 and phase != "dot":
-            raise Broken(f"it talks nonsense: {reply.code} to {phase.upper()}")
+        if (reply.code < 400 or reply.code == OUT_OF_ORDER) and phase != "dot":
+            raise OutOfStep(f"it talks nonsense: {reply.code} {reply.text} to {phase.upper()}")
         verdict = {2: Verdict.ACCEPTED, 4: Verdict.DEFERRED, 5: Verdict.REFUSED}.get(reply.code // 100)
+        if verdict is None:
+            self.is_dead = True  # whatever comes next would be taken for an answer to something else
         judgement = outcome(message, verdict or Verdict.IN_DOUBT, phase, reply.text, reply.code)
         if self.server.profile and verdict is Verdict.ACCEPTED:
             return replace(judgement, provider_id=renamed(self.server.profile, reply.text))
         return judgement
 
 
-def check(reply: Reply, what: str) -> None:
-    """Raise Broken unless the server agreed."""
-    if not reply.is_yes:
+def check(reply: Reply, what: str, *, agreed: int | None = None) -> None:
+    """Raise Broken unless the server agreed, where only one code says so with that one."""
+    if not reply.is_yes and reply.code != agreed:
         raise Broken(f"{what}: {reply.code} {reply.text}", reply.code)
 
 
@@ -315,12 +331,14 @@ class Smtp:
         self.helo = UNSAFE.sub("", helo) or "localhost"
         self.patience = patience or Patience()
         self.connection: Connection | None = None
+        self.is_wary = False  #: one step at a time: this server offers PIPELINING and loses count of it
 
     def send(self, window: Sequence[Message]) -> Iterator[Outcome]:
         """Try every message once; after a break go on over a new connection.
 
         A message that breaks two fresh connections' conversations in a row with another ends the window:
-        the server is in trouble. One alone is deferred, or it would stand in the way of all others.
+        the server is in trouble. One alone is deferred, or it would stand in the way of all others. A
+        server that cannot follow a pipelined conversation is spoken with step by step from then on.
         """
         waiting, until, strikes = deque(window), monotonic() + self.patience.window, 0
         while waiting:
@@ -337,7 +355,11 @@ class Smtp:
                 yield from connection.converse(waiting, until)
             except Broken as broken:
                 self.drop()
+                if isinstance(broken, OutOfStep) and not self.is_wary and connection.is_pipelining:
+                    self.is_wary, until = True, max(until, monotonic() + self.patience.window / 2)
+                    continue
                 if was_open or len(waiting) < before:
+                    strikes = 0
                     continue
                 yield outcome(waiting.popleft(), Verdict.DEFERRED, "mail", broken.reason, broken.code)
                 strikes += 1
@@ -351,6 +373,7 @@ class Smtp:
         """Return the connection we have, or a new one."""
         if self.connection is None:
             self.connection = Connection(self.server, helo=self.helo, patience=self.patience)
+            self.connection.is_pipelining &= not self.is_wary
         return self.connection
 
     def drop_unless_idle(self) -> None:

@@ -33,7 +33,7 @@ class Reply:
     @property
     def is_yes(self) -> bool:
         """Return whether the server agreed."""
-        return 200 <= self.code < 400
+        return 200 <= self.code < 300
 
 
 def readable(line: bytes) -> str:
@@ -55,12 +55,16 @@ class Broken(Exception):
         self.code = code
 
 
+class OutOfStep(Broken):
+    """The server is there, and what it says, or keeps to itself, is no answer to what we said."""
+
+
 def broken(error: OSError) -> Broken:
     """Return a socket's error as a break, in words."""
     if isinstance(error, ssl.SSLCertVerificationError):
         return Broken(f"its certificate is not to be trusted: {error.verify_message}")
     if isinstance(error, TimeoutError):
-        return Broken("it fell silent")
+        return OutOfStep("it fell silent")
     return Broken(error.strerror or str(error))
 
 
@@ -143,7 +147,7 @@ class Wire:
         poll = select.poll()
         poll.register(self.socket, event)
         if not poll.poll(max(deadline - monotonic(), 0.001) * 1000):
-            raise Broken("it fell silent")
+            raise OutOfStep("it fell silent")
 
     def hears(self, expected: re.Pattern[bytes]) -> bool:
         """Take what was received off the wire and return True, if it begins as expected; never wait."""
@@ -160,11 +164,11 @@ class Wire:
             line = self.line(deadline)
             code, mark = line[:3], line[3:4]
             if not (code.isdigit() and b"200" <= code < b"600" and mark in b"- "):
-                raise Broken(f"it talks nonsense: {line[:80]!r}")
+                raise OutOfStep(f"it talks nonsense: {line[:80]!r}")
             found.append(readable(line[4:]))
             if mark != b"-":
                 return Reply(int(code), found)
-        raise Broken("it talks nonsense: a reply of a hundred lines")
+        raise OutOfStep("it talks nonsense: a reply of a hundred lines")
 
     def line(self, deadline: float) -> bytes:
         """Return the next line, without its end."""
@@ -174,7 +178,7 @@ class Wire:
                 raise Broken("it hung up")
             self.received += more
             if len(self.received) > LONGEST_REPLY:
-                raise Broken("it talks nonsense: a reply without an end")
+                raise OutOfStep("it talks nonsense: a reply without an end")
         line, _, self.received = self.received.partition(b"\n")
         return line.rstrip(b"\r")
 
