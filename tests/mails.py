@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import base64
+import quopri
 from textwrap import dedent
 
 
@@ -17,9 +19,20 @@ def dsn(
     action: str = "failed",
     recipient: str = "ada@uni.example",
     quoted: str = "",
+    encoding: str = "",
 ) -> bytes:
-    """A report of RFC 3464, as Postfix writes it."""
-    return wire(f"""
+    """A report of RFC 3464, as Postfix writes it, or encoded to travel as base64 or quoted-printable."""
+    told = dedent(f"""\
+        Reporting-MTA: dns; relay.example
+        X-Postfix-Queue-ID: 4Fk2
+
+        Final-Recipient: rfc822; {recipient}
+        Original-Recipient: rfc822;{recipient}
+        Action: {action}
+        Status: {status}
+        Diagnostic-Code: smtp; {said}
+        """)
+    content = wire(f"""
         From: MAILER-DAEMON@relay.example (Mail Delivery System)
         To: bounces@example.org
         Subject: Undelivered Mail Returned to Sender
@@ -34,15 +47,9 @@ def dsn(
 
         --cut
         Content-Type: message/delivery-status
+        Content-Transfer-Encoding: {encoding or "8bit"}
 
-        Reporting-MTA: dns; relay.example
-        X-Postfix-Queue-ID: 4Fk2
-
-        Final-Recipient: rfc822; {recipient}
-        Original-Recipient: rfc822;{recipient}
-        Action: {action}
-        Status: {status}
-        Diagnostic-Code: smtp; {said}
+        REPORT
 
         --cut
         Content-Type: text/rfc822-headers
@@ -52,6 +59,9 @@ def dsn(
 
         --cut--
         """)
+    report = told.replace("\n", "\r\n").encode()
+    encode = {"base64": base64.encodebytes, "quoted-printable": quopri.encodestring}.get(encoding, bytes)
+    return content.replace(b"REPORT\r\n", encode(report))
 
 
 def complaint(*, quoted: str = "", kind: str = "abuse") -> bytes:

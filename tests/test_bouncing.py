@@ -34,6 +34,26 @@ def test_a_report_made_for_machines_is_read() -> None:
     )
 
 
+@pytest.mark.parametrize("encoding", ["base64", "quoted-printable"])
+def test_a_report_that_was_encoded_to_travel_is_read(encoding: str) -> None:
+    assert bounces.read(mails.dsn(encoding=encoding)) == bounces.read(mails.dsn())
+
+
+@pytest.mark.parametrize("encoding", ["", "base64"])
+def test_a_report_on_an_address_outside_ascii_is_read(encoding: str) -> None:
+    report = mails.dsn(
+        status="5.2.2",
+        said="552 5.2.2 Postfach voll: größe",
+        recipient="größe@uni.example",
+        encoding=encoding,
+    ).replace(b"message/delivery-status", b"message/global-delivery-status")
+
+    told = bounces.read(report)
+
+    assert isinstance(told, Failure)
+    assert (told.kind, told.status, told.told_by) == (Kind.SOFT, "5.2.2", "dsn")
+
+
 def test_the_prose_of_an_older_server_is_read() -> None:
     told = bounces.read(mails.QMAIL)
 
@@ -51,6 +71,7 @@ def test_the_prose_of_an_older_server_is_read() -> None:
         ("5.0.0", "550 No such user here", Kind.HARD),
         ("5.3.0", "553 5.3.0 ... Addressee unknown", Kind.HARD),
         ("", "550 Requested action not taken: mailbox unavailable", Kind.HARD),
+        ("5.2.1", "550 5.2.1 The user is receiving mail too quickly right now", Kind.SOFT),
         ("5.2.2", "552 5.2.2 mailbox full", Kind.SOFT),
         ("5.0.0", "552 Quota exceeded", Kind.SOFT),
         ("4.4.7", "delivery time expired", Kind.SOFT),
@@ -92,6 +113,30 @@ def test_who_is_on_leave_has_not_bounced() -> None:
 def test_a_complaint_is_read_and_its_opposite_is_none() -> None:
     assert isinstance(bounces.read(mails.complaint()), Complaint)
     assert isinstance(bounces.read(mails.complaint(kind="not-spam")), Nothing)
+
+
+@pytest.mark.parametrize("kind", ["auth-failure", "virus", "DMARC"])
+def test_a_report_that_our_mail_failed_a_check_is_no_readers_complaint(kind: str) -> None:
+    told = bounces.read(mails.complaint(kind=kind))
+
+    assert isinstance(told, Failure)
+    assert told.kind is Kind.POLICY
+
+
+def test_what_a_server_says_can_be_shown_and_kept() -> None:
+    told = bounces.read(
+        mails.dsn(said="550 5.1.1 nobody\0 here\x1b[31m, \N{RIGHT-TO-LEFT OVERRIDE}ada@uni.example")
+    )
+
+    assert isinstance(told, Failure)
+    assert told.said == "550 5.1.1 nobody here [31m, …"
+    assert bounces.refused(550, "no\0body", phase="rcpt").said == "550 no body"
+
+
+def test_what_a_report_did_is_told_in_our_words_only() -> None:
+    report = mails.dsn(action="ada@uni.example", status="2.0.0")
+
+    assert bounces.read(report) == Nothing(because="a report of no failure")
 
 
 def test_a_persons_mail_is_no_bounce() -> None:

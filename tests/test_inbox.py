@@ -265,6 +265,22 @@ def test_a_mail_that_breaks_us_is_kept(
     assert arrive(mails.dsn(), to="postmaster@bounce.example.org") == "shunted: IndexError while reading it"
 
 
+def test_what_cannot_be_kept_stands_in_nobodys_way(
+    session: Session, site: Site, letter: int, now: datetime
+) -> None:
+    """PostgreSQL takes no NUL, not even in a question."""
+    notice = b'{"eventType": "Complaint", "complaint": {}, "mail": {"messageId": "a\\u0000b"}}'
+    inbox.keep(
+        session, sender="sns", recipients=["arn:aws:sns:eu-west-1:123456789012:t"], content=notice, now=now
+    )
+    bad = mails.dsn(said="550 5.1.1 nobody\0 here")
+    inbox.keep(session, sender="", recipients=[links.bounce_address(site, letter)], content=bad, now=now)
+
+    assert inbox.look_through(session, site=site, now=now) == 2
+    assert [state for state, _ in kept(session)] == ["shunted"]
+    assert failures(session) == [("hard", letter)]
+
+
 def test_what_a_crash_left_is_looked_at_later(
     session: Session, site: Site, letter: int, now: datetime
 ) -> None:

@@ -6,12 +6,22 @@ older servers is left to flufl.bounce, which has learnt from thirty years of it.
 
 from __future__ import annotations
 
+import base64
 import email
+import quopri
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from email.message import Message
 from enum import StrEnum
+
+#: Parts that tell of a delivery: in ASCII (RFC 3464), and where addresses are not (RFC 6533).
+STATUS_REPORTS = frozenset({"message/delivery-status", "message/global-delivery-status"})
+QUOTED = frozenset({"message/rfc822", "message/global"})  #: a letter that is shown; what stands in it is ours
+ACTIONS = frozenset({"failed", "delayed", "delivered", "relayed", "expanded"})
+
+#: Reports in the abuse format that no reader has made: our signature failed, or our letter looked infected.
+ABOUT_US = frozenset({"auth-failure", "dmarc", "virus"})
 
 #: An enhanced status (RFC 3463) among words.
 STATUS = re.compile(r"(?<![\d.])([45])\.(\d{1,3})\.(\d{1,3})(?![\d.]*\d)")
@@ -60,7 +70,7 @@ Meaning = Failure | Complaint | Nothing
 def read(content: bytes) -> Meaning | None:
     """Return what a mail tells of a letter of ours, or None where it cannot be understood."""
     message = email.message_from_bytes(content)
-    complaint = complaint_in(message)
+    complaint = abuse_report_in(message)
     if complaint is not None:
         return complaint
     report = report_in(message)
@@ -91,26 +101,29 @@ def is_automatic(message: Message) -> bool:
 # ── reports made for machines ───────────────────────────────────────────────────────────────────
 
 
-def complaint_in(message: Message) -> Complaint | Nothing | None:
-    """Return the complaint that a report in the abuse format makes."""
-    for part in parts(message, "message/feedback-report"):
+def abuse_report_in(message: Message) -> Complaint | Failure | Nothing | None:
+    """Return what a report in the abuse format says: that a reader complains, or that the trouble is ours."""
+    for part in parts(message, frozenset({"message/feedback-report"})):
         said = fields(part)
         kind = said.get("feedback-type", "").lower()
         if kind == "not-spam":
             return Nothing(because="a reader called a letter no spam")
+        if kind in ABOUT_US:
+            why = f"{kind}: {said.get('auth-failure', '')} {said.get('authentication-results', '')}"
+            return Failure(kind=Kind.POLICY, said=spoken(why), told_by="report")
         return Complaint(said=spoken(f"{kind or 'abuse'} {said.get('user-agent', '')}"))
     return None
 
 
 def report_in(message: Message) -> Failure | Nothing | None:
     """Return what a delivery status report says of the recipients it names."""
-    blocks = [block for part in parts(message, "message/delivery-status") for block in groups(part)]
+    blocks = [block for part in parts(message, STATUS_REPORTS) for block in groups(part)]
     told = [block for block in blocks if "Final-Recipient" in block or "Action" in block]
     failed = [block for block in told if is_failure(block)]
     if failed:
         return failure_of(failed, prose(message))
     if told:
-        actions = {str(block.get("Action", "")).strip().lower() for block in told}
+        actions = ACTIONS & {str(block.get("Action", "")).strip().lower() for block in told}
         return Nothing(because=f"a report of {', '.join(sorted(actions)) or 'no failure'}")
     return None
 
@@ -154,23 +167,39 @@ def recipients_of(block: Message) -> Iterator[str]:
             return
 
 
-def parts(message: Message, content_type: str) -> Iterator[Message]:
-    """Yield the parts of a type, but not those of a letter that is quoted."""
-    if message.get_content_type() == content_type:
+def parts(message: Message, types: frozenset[str]) -> Iterator[Message]:
+    """Yield the parts of these types, but not those of a letter that is quoted."""
+    if message.get_content_type() in types:
         yield message
-    elif message.is_multipart() and message.get_content_type() != "message/rfc822":
+    elif message.is_multipart() and message.get_content_type() not in QUOTED:
         for part in message.get_payload():
             if isinstance(part, Message):
-                yield from parts(part, content_type)
+                yield from parts(part, types)
 
 
 def groups(part: Message) -> list[Message]:
-    """Return the groups of fields of a delivery status: one for the report, one for each recipient."""
+    """Return the groups of fields of a report: for one on deliveries one of its own, and one for each recipient."""
+    text = decoded(part).replace(b"\r\n", b"\n")
+    return [email.message_from_bytes(block) for block in re.split(rb"(?:\n[ \t]*)+\n", text) if block.strip()]
+
+
+def decoded(part: Message) -> bytes:
+    """Return the text of a report as it was before it was encoded to travel.
+
+    The parser has taken it for a mail in a mail, or several, so it is put together again.
+    """
     payload = part.get_payload()
-    if isinstance(payload, list):
-        return [block for block in payload if isinstance(block, Message)]
-    text = str(payload).replace("\r\n", "\n")
-    return [email.message_from_string(block) for block in text.split("\n\n") if block.strip()]
+    inside = payload if isinstance(payload, list) else [payload]
+    text = b"\n".join(
+        each.as_bytes().lstrip(b"\n") if isinstance(each, Message) else str(each).encode("utf-8", "replace")
+        for each in inside
+    )
+    match str(part.get("Content-Transfer-Encoding", "")).strip().lower():
+        case "base64":
+            return base64.b64decode(re.sub(rb"[^A-Za-z0-9+/]", b"", text) + b"==")
+        case "quoted-printable":
+            return quopri.decodestring(text)
+    return text
 
 
 def fields(part: Message) -> dict[str, str]:
@@ -238,6 +267,9 @@ UNWANTED = re.compile(
     re.IGNORECASE,
 )
 
+#: What Gmail says with 5.2.1 of a mailbox that gets too much just now.
+BUSY = re.compile(r"receiving mail (?:at a rate|too quickly)", re.IGNORECASE)
+
 #: What of class 5 is not hard, by subject and detail (RFC 3463, RFC 7505, and what servers do).
 SOFT = frozenset({"2.2", "2.3", "2.4", "3.1", "3.2", "3.3", "3.4", "4.5", "4.6", "4.7"})
 OURS = frozenset({"1.7", "1.8", "5.1", "5.2", "5.3", "5.4", "5.5", "5.6"})
@@ -271,7 +303,7 @@ def kind_of_status(subject: str, detail: str, words: str) -> Kind:
     status = f"{subject}.{detail}"
     if subject in {"6", "7"} or status in OURS:
         return Kind.POLICY
-    if status in SOFT:
+    if status in SOFT or BUSY.search(words):
         return Kind.SOFT
     if subject == "5" or detail == "0":  # some say 5.5.0 or 5.1.0 of everything
         return kind_of_words(words, 550, "rcpt")
@@ -301,5 +333,9 @@ def refused(code: int | None, reply: str, *, phase: str) -> Failure:
 
 
 def spoken(words: str) -> str:
-    """Return what a server said on one line, with the addresses taken out."""
-    return ADDRESS.sub("…", " ".join(words.split()))[:LONGEST]
+    """Return what a server said on one line that can be shown and kept, with the addresses taken out.
+
+    PostgreSQL keeps no NUL, nothing keeps half a surrogate, and a terminal would obey the rest.
+    """
+    shown = "".join(char if char.isprintable() else " " for char in words)
+    return ADDRESS.sub("…", " ".join(shown.split()))[:LONGEST]

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from sqlalchemy import func, select
-from sqlalchemy.exc import DBAPIError
+from sqlalchemy.exc import DataError, DBAPIError
 from sqlalchemy.orm import Session
 
 from digest import bounces, failpoints, links, subscriptions
@@ -79,10 +79,13 @@ def look(session: Session, *, site: Site, number: int, now: datetime) -> str:
         failpoints.reach("mail-understood")
         session.commit()
         failpoints.reach("mail-let-go")
-    except DBAPIError:  # not the mail's fault: it stays as it is, and the next tick looks again
-        raise
     except NotUnderstood as error:
         outcome = shunt(session, number, str(error))
+    except DataError as error:  # what it says cannot be kept: it would stand in the way of all others for ever
+        log.warning("mail %d cannot be kept: %s", number, type(error.orig).__name__)
+        outcome = shunt(session, number, "it says what the database cannot keep")
+    except DBAPIError:  # not the mail's fault: it stays as it is, and the next tick looks again
+        raise
     except Exception as error:
         log.exception("mail %d cannot be read", number)
         outcome = shunt(session, number, f"{type(error).__name__} while reading it")

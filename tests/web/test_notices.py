@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
+import ssl
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
@@ -27,6 +28,7 @@ from digest.model import BounceRow, Delivery, MailIn, Notice, SubscriberState
 from digest.settings import load
 from digest.web import notices
 from digest.web.notices import Busy, Certificates
+from tests.certificates import make
 from tests.sources.server import says, sends_on, serving
 from tests.web.conftest import Clock, Door, opened, settings_for
 
@@ -324,6 +326,26 @@ def test_no_redirect_leads_us_away_from_amazon(door: Door) -> None:
 
     with pytest.raises(Busy, match="not on the open internet"):
         notices.fetcher(door.house, resolve=lambda _host, _port: ["10.0.0.1"])(f"{HOST}/x.pem")
+
+
+def test_who_hands_out_the_certificate_must_prove_to_be_amazon(door: Door, tmp_path: Path) -> None:
+    """The certificate of a signature comes without its chain: the connection it comes over vouches for it."""
+    ours = make(tmp_path, "localhost")
+    trusted, everyone = ssl.create_default_context(cafile=str(ours[0])), ssl.create_default_context()
+    with serving(ours) as elsewhere:
+        elsewhere.answers["/it.pem"] = says(b"a certificate")
+
+        def fetched(host: str, trust: ssl.SSLContext) -> bytes:
+            fetch = notices.fetcher(
+                door.house, trust=trust, loopback=True, resolve=lambda _host, _port: ["127.0.0.1"]
+            )
+            return fetch(f"https://{host}:{elsewhere.url.rpartition(':')[2]}/it.pem")
+
+        assert fetched("localhost", trusted) == b"a certificate"
+        for host, trust in (("localhost", everyone), ("sns.eu-west-1.amazonaws.com", trusted)):
+            with pytest.raises(Busy, match=r"(?i)certificate"):
+                fetched(host, trust)
+        assert elsewhere.paths == ["/it.pem"]
 
 
 # ── what it means ───────────────────────────────────────────────────────────────────────────────
