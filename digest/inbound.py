@@ -1,7 +1,7 @@
 """The inbound door: mail for us, taken in over LMTP or SMTP (`DIGEST_INBOUND`).
 
 We say yes only once the mail is in the database. What it says is looked at after that, and whatever
-it says changes nothing about the yes. It never answers anybody.
+it says changes nothing about the yes.
 """
 
 from __future__ import annotations
@@ -70,7 +70,13 @@ class Handler:
         try:
             with self.house.writing() as session:
                 for number in numbers:
-                    inbox.look(session, site=self.house.site, number=number, now=now)
+                    inbox.look(
+                        session,
+                        site=self.house.site,
+                        number=number,
+                        may_sign_up=self.house.settings.may_sign_up,
+                        now=now,
+                    )
         except Exception:  # it is kept: the next tick looks again
             log.exception("mails %s have to wait", numbers)
         return "250 2.0.0 kept"
@@ -117,7 +123,7 @@ def look_around(house: House, now: datetime) -> None:
     """Do what a tick does."""
     with house.writing() as session:
         watching.beat(session, "inbound", now)
-        inbox.look_through(session, site=house.site, now=now)
+        inbox.look_through(session, site=house.site, may_sign_up=house.settings.may_sign_up, now=now)
         inbox.prune(session, now=now)
 
 

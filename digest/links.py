@@ -38,6 +38,11 @@ class Site:
         return self.sender_address.rpartition("@")[2]
 
     @property
+    def takes_commands(self) -> bool:
+        """Return whether an answer to a letter of ours reaches us, and may ask for something."""
+        return self.inbound_domain.lower() == self.domain.lower()
+
+    @property
     def is_https(self) -> bool:
         """Return whether one-click headers may be sent (RFC 8058 wants https)."""
         return self.url.startswith("https://")

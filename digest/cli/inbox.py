@@ -67,7 +67,14 @@ def retry(
         )
         session.commit()
         outcomes = {
-            each: inbox.look(session, site=house.site, number=each, now=clock(now)) for each in numbers
+            each: inbox.look(
+                session,
+                site=house.site,
+                number=each,
+                may_sign_up=house.settings.may_sign_up,
+                now=clock(now),
+            )
+            for each in numbers
         }
     if as_json:
         screen.lines({"id": each, "outcome": outcome} for each, outcome in outcomes.items())

@@ -4,7 +4,8 @@
                     └─▶ not understood: shunted, and shown by `digest inbox list`
 
 Nothing counts without proof: a bounce names a delivery by an address that only we can make, a
-complaint shows a letter of ours. Whoever the From line names is never believed.
+complaint shows a letter of ours. Whoever the From line names is never believed: a command in their name is
+answered to them alone, and does nothing that they cannot undo.
 """
 
 from digest.inbox import notices

@@ -15,7 +15,7 @@ from sqlalchemy.orm import Session
 from digest import bounces, failpoints, links, subscriptions
 from digest.bounces import Complaint, Failure, Nothing, Told
 from digest.bounces.reading import is_automatic
-from digest.inbox import notices
+from digest.inbox import commands, notices, obeying
 from digest.links import Site
 from digest.model import Delivery, MailIn, MailState, Subscriber
 
@@ -30,6 +30,9 @@ SOFT_BREAK = re.compile(rb"=\r?\n")
 
 #: Names at which every domain must be reachable (RFC 2142); what comes there is for a person.
 FOR_A_PERSON = frozenset({"postmaster", "abuse"})
+
+MaySignUp = frozenset[str] | None  #: the domains whose people may subscribe; None: everybody
+NO_ONE: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -56,32 +59,34 @@ def is_for_us(site: Site, recipient: str) -> bool:
     return local in FOR_A_PERSON or recipient.lower() == site.sender_address.lower()
 
 
-def look_through(session: Session, *, site: Site, now: datetime) -> int:
+def look_through(session: Session, *, site: Site, may_sign_up: MaySignUp = NO_ONE, now: datetime) -> int:
     """Look at every mail that was kept and not yet looked at; return how many those were."""
     waiting = session.scalars(
         select(MailIn.id).where(MailIn.state == MailState.NEW).order_by(MailIn.id)
     ).all()
     session.commit()
     for number in waiting:
-        look(session, site=site, number=number, now=now)
+        look(session, site=site, number=number, may_sign_up=may_sign_up, now=now)
     return len(waiting)
 
 
-def look(session: Session, *, site: Site, number: int, now: datetime) -> str:
+def look(session: Session, *, site: Site, number: int, may_sign_up: MaySignUp = NO_ONE, now: datetime) -> str:
     """Do what a mail asks and let go of it, or shunt it; return what came of it."""
     row = session.get(MailIn, number, with_for_update=True)
     if row is None:  # somebody else was faster
         session.rollback()
         return "gone"
     try:
-        outcome = done(session, site, row, now)
+        outcome = done(session, site, row, may_sign_up, now)
         session.delete(row)
         failpoints.reach("mail-understood")
         session.commit()
         failpoints.reach("mail-let-go")
     except NotUnderstood as error:
         outcome = shunt(session, number, str(error))
-    except DataError as error:  # what it says cannot be kept: it would stand in the way of all others for ever
+    except (
+        DataError
+    ) as error:  # what it says cannot be kept: it would stand in the way of all others for ever
         log.warning("mail %d cannot be kept: %s", number, type(error.orig).__name__)
         outcome = shunt(session, number, "it says what the database cannot keep")
     except DBAPIError:  # not the mail's fault: it stays as it is, and the next tick looks again
@@ -103,7 +108,7 @@ def shunt(session: Session, number: int, reason: str) -> str:
     return f"shunted: {reason}"
 
 
-def done(session: Session, site: Site, row: MailIn, now: datetime) -> str:
+def done(session: Session, site: Site, row: MailIn, may_sign_up: MaySignUp, now: datetime) -> str:
     """Do what a mail asks and return what that was, or raise NotUnderstood."""
     leaving = links.opened_address(site, "leave", row.recipient)
     if leaving is not None:
@@ -112,13 +117,25 @@ def done(session: Session, site: Site, row: MailIn, now: datetime) -> str:
         return noticed(session, site, row, now)
     meaning = bounces.read(row.content)
     if meaning is None:
-        raise NotUnderstood("it is no report, and we know no commands")
+        return obeyed(session, site, row, may_sign_up, now)
     if isinstance(meaning, Nothing):
         return meaning.because
     about = subject_of(session, site, row)
     if about is None:
         raise NotUnderstood("it reports on a letter that we cannot prove to be ours")
     return counted(session, site, about, meaning, now)
+
+
+def obeyed(session: Session, site: Site, row: MailIn, may_sign_up: MaySignUp, now: datetime) -> str:
+    """Do what a person asks in a mail to the address that our letters come from."""
+    is_to_us = row.recipient.lower() == site.sender_address.lower()
+    asked = commands.read(row.content) if is_to_us and row.sender else []
+    if not asked:
+        raise NotUnderstood("it is no report, and no command")
+    try:
+        return obeying.obey(session, site, row.content, asked=asked, may_sign_up=may_sign_up, now=now)
+    except obeying.NotObeyed as error:
+        raise NotUnderstood(str(error)) from error
 
 
 def noticed(session: Session, site: Site, row: MailIn, now: datetime) -> str:

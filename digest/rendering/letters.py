@@ -72,13 +72,16 @@ KINDS: Mapping[str, tuple[str, ...]] = {
         "checked",
     ),  #: may tell the `nearest` {title, href, lacked} and `news`
     "goodbye": ("undo_url",),
-    "reply": ("outcomes",),  #: {command, said} for every command in a mail, which was `about` something
-    "help": ("commands",),  #: {spelled, does}
+    "reply": (
+        "manage_url",
+        "outcomes",
+    ),  #: {command, said} for every command in a mail `about` something; `fills` in what is to be saved
+    "help": ("manage_url", "commands"),  #: {spelled, does}
     "alarm": ("wrong", "mend"),  #: to the operator; may tell `since` when, and `facts`
 }
 #: The letters whose link opens the settings at once. All others are passed on, or come every day: their
 #: link only has that one mailed.
-KEYS = frozenset({"welcome", "settings", "manage", "changed", "paused"})
+KEYS = frozenset({"welcome", "settings", "manage", "changed", "paused", "reply", "help"})
 
 #: What a letter says nothing about unless it is told.
 UNSAID: Mapping[str, Any] = {
@@ -91,6 +94,7 @@ UNSAID: Mapping[str, Any] = {
     "topics": (),
     "until": "",
     "about": "",
+    "fills": "",
     "asked_at": "",
     "by": "",
     "days": 14,

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from datetime import date, datetime, timedelta
 
 from sqlalchemy.orm import Session
-from starlette.datastructures import FormData
+from starlette.datastructures import FormData, QueryParams
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
@@ -40,6 +40,7 @@ DONE = {
     "paused": "Paused.",
     "resumed": "Welcome back. What you missed comes as one catch-up.",
 }
+NOT_YET = "Filled in as you asked. Look it over and save it."
 
 
 @dataclass(kw_only=True, slots=True)
@@ -54,15 +55,29 @@ class TopicRow:
 
 
 def show(request: Request) -> Response:
-    """Show the settings as they stand."""
+    """Show the settings as they stand, with what was asked for by mail filled in, and not yet saved."""
+    asked = request.query_params
     with db.reading(house.of(request).engine) as session:
         subscriber = theirs(session, request, "manage")
         rows = [
             TopicRow(name=topic.name, filter=topic.typed or topic.canonical)
             for topic in subscriptions.topics_of(session, subscriber)
         ]
-        done = DONE.get(request.query_params.get("done", ""))
-        return settings_page(request, subscriber, rows=rows, done=done, fields=typed(subscriber))
+        wanted = filled_in(rows, asked)
+        fields = typed(subscriber)
+        fields |= {name: asked[name][:80] for name in fields.keys() & asked.keys()}
+        is_filled = wanted != rows or fields != typed(subscriber)
+        done = NOT_YET if is_filled else DONE.get(asked.get("done", ""))
+        return settings_page(request, subscriber, rows=wanted, done=done, fields=fields)
+
+
+def filled_in(rows: list[TopicRow], asked: QueryParams) -> list[TopicRow]:
+    """Return the topics as an address asks for them: some dropped, some added or put in their place."""
+    dropped = {name.casefold() for name in asked.getlist("drop")}
+    wanted = {row.name.casefold(): row for row in rows if row.name.casefold() not in dropped}
+    for name, text in zip(asked.getlist("name"), asked.getlist("filter"), strict=False):
+        wanted[name.casefold()] = TopicRow(name=text_of(name)[:80], filter=text_of(text))
+    return list(wanted.values())
 
 
 def typed(subscriber: Subscriber) -> dict[str, str]:

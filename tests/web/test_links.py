@@ -178,6 +178,34 @@ def test_a_topic_like_a_paper_can_be_saved_and_looked_at_again(door, papers, man
     assert "About 10 a day (busiest 10), from 1 day" in page
 
 
+def test_what_was_asked_for_by_mail_is_filled_in_and_not_saved(door, manage_path):
+    before = door.everything()
+    asked = (
+        "?name=Robots&filter=robot%2A&name=vision&filter=ti%3Avideo&drop=Gone&cadence=weekly-fri&at=09%3A30"
+    )
+
+    page = door.client.get(manage_path + asked).text
+
+    assert "Filled in as you asked. Look it over and save it." in page
+    assert 'value="robot*"' in page
+    assert 'value="ti:video"' in page
+    assert 'value="title:image*"' not in page  # the topic of that name looks for something else now
+    assert '<option value="weekly-fri" selected>' in page
+    assert 'value="09:30"' in page
+    assert 'value="Vision"' not in door.client.get(f"{manage_path}?drop=vision").text
+    assert door.everything() == before
+
+
+def test_nothing_that_stands_in_an_address_becomes_markup_or_is_called_saved(door, manage_path):
+    asked = "?name=%3Cscript%3E&filter=%3Cscript%3E%00&cadence=%22%3E%3Cb%3E&done=saved&max_papers=x"
+
+    page = door.client.get(manage_path + asked).text
+
+    assert "<script>" not in page
+    assert '"><b>' not in page
+    assert "Saved." not in page
+
+
 def test_mistakes_stand_beside_their_fields_what_was_typed_stays_and_nothing_is_saved(
     door, manage_path, alice
 ):

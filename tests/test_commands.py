@@ -1,0 +1,434 @@
+"""A line of mail is enough: what a reader writes is done, told to its owner alone, and never by a forger."""
+
+from __future__ import annotations
+
+import smtplib
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from datetime import date, datetime, timedelta
+from email import message_from_bytes, policy
+from email.message import EmailMessage
+from pathlib import Path
+
+import pytest
+from sqlalchemy import Engine, select
+from sqlalchemy.orm import Session
+
+from digest import db, delivery, inbox, links, subscriptions
+from digest.house import House
+from digest.inbox import commands
+from digest.inbox.commands import Verb
+from digest.links import Site
+from digest.model import Delivery, MailState, Subscriber, SubscriberState
+from digest.rendering import Templates, letter
+from digest.settings import Settings
+from digest.transport.memory import Memory
+from tests.mails import wire
+from tests.servers import free_port
+from tests.test_inbox import opened
+
+ADA = "ada@uni.example"
+US = "digest@example.org"
+TODAY = date(2026, 11, 20)
+
+
+def written(body: str = "", *, subject: str = "", sender: str = f"Ada <{ADA}>", **more: str) -> bytes:
+    """A mail as a person writes it."""
+    mail = EmailMessage()
+    mail["From"], mail["To"], mail["Subject"] = sender, US, subject
+    mail["Message-ID"] = "<question@uni.example>"
+    for name, value in more.items():
+        mail[name.replace("_", "-")] = value
+    mail.set_content(body)
+    return mail.as_bytes(policy=policy.SMTP)
+
+
+# ── what a mail asks ────────────────────────────────────────────────────────────────────────────
+
+
+def asked(content: bytes) -> list[tuple[Verb, str]]:
+    return [(command.verb, command.rest) for command in commands.read(content)]
+
+
+def test_a_command_is_the_subject_or_the_first_lines_of_the_body() -> None:
+    assert asked(written(subject="Unsubscribe")) == [(Verb.LEAVE, "")]
+    assert asked(written("pause 2 weeks\nhelp\n")) == [(Verb.PAUSE, "2 weeks"), (Verb.HELP, "")]
+    assert asked(written("add flows: flow matching", subject="SUBSCRIBE Ada Ito")) == [
+        (Verb.JOIN, "Ada Ito"),
+        (Verb.ADD, "flows: flow matching"),
+    ]
+
+
+@pytest.mark.parametrize(
+    "below",
+    [
+        "Ada Ito\nUniversity of Example",
+        "-- \nhelp",
+        "> help\n> leave",
+        "On Fri, 20 Nov 2026 at 08:00, Example Digest <digest@example.org> wrote:\nleave",
+        "-----Original Message-----\nleave",
+        "end\nleave",
+    ],
+)
+def test_what_is_signed_or_quoted_is_never_read(below: str) -> None:
+    answer = written(f"resume\n\n{below}", subject="Re: Pause makes perfect, and 4 more")
+
+    assert asked(answer) == [(Verb.RESUME, "")]
+
+
+def test_a_mail_that_is_html_and_nothing_else_is_read_too() -> None:
+    mail = EmailMessage()
+    mail["From"], mail["Subject"] = ADA, "Re: papers"
+    mail.set_content(
+        "<style>p{}</style><div>pause&nbsp;until 6 January</div><br>Ada<blockquote>help</blockquote>",
+        subtype="html",
+    )
+
+    assert asked(mail.as_bytes(policy=policy.SMTP)) == [(Verb.PAUSE, "until 6 January")]
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "Lovely digest today!",
+        "Help yourself to a discount",
+        "Topics of the month, and how to sell them",
+        "Stop " + "paying too much for what you could have " * 3,
+        "subscribe to our newsletter and be the first to hear of everything that we sell",
+        "add",
+        "",
+    ],
+)
+def test_a_letter_to_a_person_is_no_command(said: str) -> None:
+    assert asked(written(said, subject=said)) == []
+
+
+def test_a_mail_asks_for_ten_things_at_most() -> None:
+    assert len(asked(written("help\n" * 50))) == commands.MOST
+
+
+@pytest.mark.parametrize(
+    ("rest", "until"),
+    [
+        ("", date(2026, 11, 27)),
+        ("2 weeks", date(2026, 12, 4)),
+        ("for a month.", date(2026, 12, 20)),
+        ("10d", date(2026, 11, 30)),
+        ("until 2027-02-01", date(2027, 2, 1)),
+        ("until 6 January", date(2027, 1, 6)),
+        ("until 31 Feb", None),
+        ("until 2026-99-99", None),
+        ("for thought", None),
+    ],
+)
+def test_a_leave_is_said_in_the_words_people_use(rest: str, until: date | None) -> None:
+    assert commands.leave_in(rest, TODAY) == until
+
+
+@pytest.mark.parametrize(
+    ("line", "schedule"),
+    [
+        ("weekly fri", {"cadence": "weekly-fri"}),
+        ("weekly on Friday at 8:00", {"cadence": "weekly-friday", "at": "8:00"}),
+        ("weekdays at 07:30 Europe/Oslo", {"cadence": "weekdays", "at": "07:30", "timezone": "Europe/Oslo"}),
+        ("at 9:00", {"at": "9:00"}),
+        ("at noon", None),
+        ("at", None),
+    ],
+)
+def test_an_hour_is_said_in_the_words_people_use(line: str, schedule: dict[str, str] | None) -> None:
+    assert commands.schedule_in(line) == schedule
+
+
+# ── what is done ────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.fixture
+def site(site: Site) -> Site:
+    return replace(site, inbound_domain="example.org")
+
+
+@pytest.fixture
+def ada(session: Session, now: datetime) -> Subscriber:
+    """A reader."""
+    row = subscriptions.add(
+        session, ADA, state=SubscriberState.ACTIVE, consent="a test", now=now, topics={"Flows": "flow matching"}
+    )  # fmt: skip
+    session.commit()
+    return row
+
+
+Arrive = Callable[..., str]
+
+
+@pytest.fixture
+def arrive(session: Session, site: Site, now: datetime) -> Arrive:
+    """Let a mail arrive, and return what came of it."""
+
+    def arrived(
+        content: bytes,
+        *,
+        sender: str = ADA,
+        to: str = US,
+        open_to: frozenset[str] | None = None,
+        at: datetime = now,
+    ) -> str:
+        (number,) = inbox.keep(session, sender=sender, recipients=[to], content=content, now=at)
+        return inbox.look(session, site=site, number=number, may_sign_up=open_to, now=at)
+
+    return arrived
+
+
+Mailed = Callable[..., list[EmailMessage]]
+
+
+@pytest.fixture
+def mailed(session: Session, site: Site, templates: Templates, now: datetime) -> Mailed:
+    """Deliver what is due, and return it."""
+
+    def delivered(*, at: datetime = now) -> list[EmailMessage]:
+        memory = Memory()
+        delivery.deliver(session, site=site, templates=templates, transport=memory, clock=lambda: at)
+        return [message_from_bytes(one.content, policy=policy.default) for one in memory.messages]
+
+    return delivered
+
+
+def text_of(mail: EmailMessage) -> str:
+    body = mail.get_body(("plain",))
+    assert body is not None
+    return str(body.get_content()).replace("\r\n", "\n")
+
+
+def waiting(session: Session) -> list[str]:
+    return list(session.scalars(select(Delivery.letter).order_by(Delivery.id)))
+
+
+def test_a_reader_leaves_at_once_and_is_offered_the_way_back(
+    arrive: Arrive, mailed: Mailed, session: Session, ada: Subscriber
+) -> None:
+    arrive(written("stop sending me these, please", subject="Re: Flow matching, and 4 more"))
+
+    session.refresh(ada)
+    assert ada.state == SubscriberState.UNSUBSCRIBED
+    (goodbye,) = mailed()
+    assert (goodbye["To"], goodbye["Subject"]) == (ADA, "Done. No more digests.")
+
+
+def test_a_leave_and_its_end_are_done_and_answered_in_the_same_conversation(
+    arrive: Arrive, mailed: Mailed, session: Session, ada: Subscriber
+) -> None:
+    arrive(written("pause until 6 January", subject="Re: papers"))
+
+    session.refresh(ada)
+    assert (ada.state, ada.paused_until) == (SubscriberState.PAUSED, date(2027, 1, 6))
+    (answer,) = mailed()
+    assert (answer["To"], answer["Subject"]) == (ADA, "Re: papers")
+    assert (answer["In-Reply-To"], answer["Auto-Submitted"]) == ("<question@uni.example>", "auto-replied")
+    assert "> pause until 6 January\nPaused until 6 January 2027." in text_of(answer)
+
+    arrive(written("resume"))
+    session.refresh(ada)
+    assert ada.state == SubscriberState.ACTIVE
+
+
+def test_what_lasts_waits_filled_in_on_a_page_that_only_the_owner_is_sent(
+    arrive: Arrive, mailed: Mailed, session: Session, site: Site, ada: Subscriber
+) -> None:
+    arrive(written('add robots: robot* & "cup"\ndrop FLOWS\nweekly fri at 8:00\n'))
+
+    assert [topic.name for topic in subscriptions.topics_of(session, ada)] == ["Flows"]
+    (answer,) = mailed()
+    assert answer["To"] == ADA
+    link = f"{links.manage_url(site, ada.id, 0)}?name=robots&filter=robot%2A+%26+%22cup%22&drop=Flows&cadence=weekly-fri&at=8%3A00"
+    assert f"Look it over and save:\n{link}\n" in text_of(answer)
+    assert "Not you? Do nothing." in text_of(answer)
+
+
+def test_a_mistake_is_told_with_its_place(arrive: Arrive, mailed: Mailed, ada: Subscriber) -> None:
+    arrive(written("add flows: (flow OR\ndrop robots\nat noon\npause for thought\n"))
+
+    said = text_of(*mailed())
+
+    assert "In (flow OR: Column 7: Something to look for belongs after OR." in said
+    assert "No topic of yours is called so. You have: Flows" in said
+    assert said.count("Not understood. Write: ") == 2
+
+
+def test_help_names_only_what_is_understood(arrive: Arrive, mailed: Mailed, ada: Subscriber) -> None:
+    arrive(written(subject="help"))
+
+    lines = [line for line in text_of(*mailed()).splitlines() if commands.command_in(line)]
+
+    assert len(lines) == 6
+    assert all(commands.schedule_in(line) for line in lines if line.startswith("weekly"))
+
+
+@pytest.mark.parametrize("word", ["topics", "subscribe"])
+def test_the_way_to_the_settings_goes_to_their_owner(
+    word: str, arrive: Arrive, mailed: Mailed, site: Site, ada: Subscriber
+) -> None:
+    arrive(written(subject=word))
+
+    (letter,) = mailed()
+    assert letter["To"] == ADA
+    assert links.manage_url(site, ada.id, 0) in text_of(letter)
+
+
+# ── strangers ───────────────────────────────────────────────────────────────────────────────────
+
+
+def test_a_stranger_subscribes_by_mail_and_is_asked_once(
+    arrive: Arrive, mailed: Mailed, session: Session, site: Site, now: datetime
+) -> None:
+    for _ in range(3):
+        arrive(written("add robots: robot*", subject="subscribe Bob", sender="bob@else.example"))
+
+    (question,) = mailed()
+    assert (question["To"], question["Subject"]) == ("bob@else.example", "Confirm your daily papers")
+    bob = subscriptions.confirm(session, site, links.confirm_url(site, 1).rpartition("/")[2], now)
+    assert bob is not None
+    assert [topic.name for topic in subscriptions.topics_of(session, bob)] == ["robots"]
+
+
+def test_a_site_that_is_closed_is_closed_to_mail_too(arrive: Arrive, session: Session) -> None:
+    asked = written(subject="subscribe", sender="bob@else.example")
+
+    assert arrive(asked, open_to=frozenset({"uni.example"})).startswith("shunted: it cannot be subscribed")
+    assert subscriptions.find(session, "bob@else.example") is None
+
+
+@pytest.mark.parametrize(
+    "said", ["help", "leave", "pause", "topics", "add robots", "subscribe and save 50 % on all"]
+)
+def test_a_stranger_gets_nothing_but_that_question(said: str, arrive: Arrive, session: Session) -> None:
+    assert arrive(written(subject=said, sender="bob@else.example")).startswith("shunted")
+    assert waiting(session) == []
+
+
+# ── machines ────────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize(
+    "header",
+    [
+        {"Auto_Submitted": "auto-replied"},
+        {"Precedence": "bulk"},
+        {"List_Id": "<papers.example.org>"},
+        {"X_Auto_Response_Suppress": "All"},
+    ],
+)
+def test_a_machine_is_neither_obeyed_nor_answered(
+    header: dict[str, str], arrive: Arrive, session: Session, ada: Subscriber
+) -> None:
+    arrive(written(subject="leave", **header))
+
+    session.refresh(ada)
+    assert (ada.state, waiting(session)) == (SubscriberState.ACTIVE, [])
+
+
+@pytest.mark.parametrize(
+    ("sender", "envelope"),
+    [
+        (ADA, ""),
+        (f"Digest <{US}>", US),
+        ("MAILER-DAEMON@uni.example", "x@uni.example"),
+        ("no-reply@uni.example", "x@uni.example"),
+        ("papers-request@uni.example", "x@uni.example"),
+        (f"{ADA}, bob@else.example", ADA),
+        ("undisclosed", ADA),
+    ],
+)
+def test_nobody_is_answered_where_nobody_would_read_it(
+    sender: str, envelope: str, arrive: Arrive, session: Session, ada: Subscriber
+) -> None:
+    assert arrive(written("subscribe\nhelp", sender=sender), sender=envelope).startswith("shunted")
+    assert waiting(session) == []
+
+
+def test_an_answer_that_comes_back_is_not_answered(
+    arrive: Arrive, mailed: Mailed, session: Session, site: Site, ada: Subscriber
+) -> None:
+    arrive(written(subject="help"))
+    mailed()
+    (number,) = session.scalars(select(Delivery.id))
+
+    for _ in range(3):
+        arrive(written(subject="help"), to=links.bounce_address(site, number))
+
+    assert waiting(session) == ["help"]
+
+
+def test_an_address_has_one_answer_an_hour_and_the_next_ones_wait_for_theirs(
+    arrive: Arrive, mailed: Mailed, session: Session, now: datetime, ada: Subscriber
+) -> None:
+    outcomes = [arrive(written(subject="help")) for _ in range(4)]
+
+    assert [outcome.startswith("shunted") for outcome in outcomes] == [False, False, False, True]
+    assert [len(mailed(at=now + timedelta(hours=hour))) for hour in range(4)] == [1, 1, 1, 0]
+
+
+@pytest.mark.parametrize(
+    "subject",
+    ["=?utf-8?q?help=0ABcc:_x@y.z?=", "help\u202e", "he\0lp", "add " + "(" * 1900, "pause 999 months"],
+)
+def test_nothing_that_is_written_breaks_the_door(
+    subject: str, arrive: Arrive, mailed: Mailed, ada: Subscriber
+) -> None:
+    raw = written("add <script>: {{ 7*7 }}\nlist\n").replace(
+        b"Subject: \r\n", f"Subject: {subject}\r\n".encode()
+    )
+
+    arrive(raw)
+
+    for mail in mailed():
+        assert "Bcc" not in mail
+        assert "49" not in text_of(mail)
+
+
+# ── through the door ────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.fixture
+def lmtp(engine: Engine, site: Site, now: datetime, tmp_path: Path) -> Iterator[Path]:
+    path = tmp_path / "lmtp.sock"
+    settings = Settings(
+        data_dir=tmp_path,
+        inbound=f"smtp://127.0.0.1:{free_port()}, lmtp://{path}",
+        inbound_domain="example.org",
+    )
+    with opened(House(settings=settings, engine=engine, site=site, clock=lambda: now)):
+        yield path
+
+
+def test_a_word_over_lmtp_is_done_and_an_unknown_one_is_kept_for_a_person(
+    lmtp: Path, engine: Engine, ada: Subscriber
+) -> None:
+    with smtplib.LMTP(str(lmtp), timeout=5) as client:
+        client.sendmail(ADA, [US], written("pause 2 weeks"))
+        client.sendmail("bob@else.example", [US], written(subject="subscribe", sender="bob@else.example"))
+        client.sendmail(ADA, [US], wire("From: ada@uni.example\nSubject: Lovely\n\nThank you!\n"))
+
+    with db.reading(engine) as session:
+        assert subscriptions.get(session, ADA).state == SubscriberState.PAUSED
+        assert waiting(session) == ["reply", "confirm"]
+        assert [(row.state, row.reason) for row in inbox.listing(session)] == [
+            (MailState.SHUNTED, "it is no report, and no command")
+        ]
+
+
+@pytest.mark.parametrize("elsewhere", ["", "bounce.example.org"])
+def test_a_letter_asks_for_an_answer_only_where_answers_arrive(
+    elsewhere: str, site: Site, templates: Templates
+) -> None:
+    told = {"manage_url": "https://x/m", "unsubscribe_url": "https://x/u", "until": "6 January"}
+
+    here, there = (
+        letter(templates, "paused", {**told, "site": one})
+        for one in (site, replace(site, inbound_domain=elsewhere))
+    )
+
+    assert "Or answer with one word: help, pause, leave." in here.text
+    assert "Or answer with one word: help, pause, leave." in here.html
+    assert "answer" not in there.text + there.html
+    assert not inbox.is_for_us(replace(site, inbound_domain=elsewhere), US)
