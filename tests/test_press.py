@@ -267,7 +267,7 @@ def test_a_press_under_the_name_of_another_is_refused(site: Site, templates: Tem
 def test_filters_that_find_the_same_in_a_paper_share_its_card_and_no_others_do(
     site: Site, templates: Templates
 ) -> None:
-    cards = setter(pressed(site, templates), site).cards
+    cards = setter(pressed(site, templates), site).sections.cards
 
     alone, beside_another, elsewhere, nothing = (
         cards.card(FLOW.id, canonical, Form.FULL)

@@ -6,8 +6,7 @@ topic pays for another: first to two sentences, then to the title line, then to 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from itertools import repeat
+from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
 from digest.composition import Digest
@@ -24,12 +23,9 @@ class Planned(NamedTuple):
 
     topic: str
     canonical: str | None
-    papers: Sequence[int]
-    forms: Iterable[Form]  #: of each paper's card; may be longer than `papers`
+    papers: tuple[int, ...]
+    forms: tuple[Form, ...]  #: of each paper's card
     more: int
-
-
-ALL_FULL = repeat(Form.FULL)
 
 
 def whole(digest: Digest, filters: Mapping[int, str]) -> list[Planned]:
@@ -39,7 +35,7 @@ def whole(digest: Digest, filters: Mapping[int, str]) -> list[Planned]:
             section.topic,
             None if section.filter_id is None else filters.get(section.filter_id),
             section.papers,
-            ALL_FULL,
+            (Form.FULL,) * len(section.papers),
             section.more,
         )
         for section in digest.sections
@@ -92,10 +88,10 @@ def rebuilt(plan: Sequence[Planned], forms: Sequence[Sequence[Form | None]]) -> 
     made: list[Planned] = []
     homeless = 0
     for section, kept in zip(plan, forms, strict=True):
-        papers = [paper for paper, form in zip(section.papers, kept, strict=True) if form]
+        papers = tuple([paper for paper, form in zip(section.papers, kept, strict=True) if form])
         more = section.more + len(section.papers) - len(papers)
         if papers:
-            made.append(section._replace(papers=papers, forms=list(filter(None, kept)), more=more))
+            made.append(section._replace(papers=papers, forms=tuple(filter(None, kept)), more=more))
         else:
             homeless += more
     if made and homeless:

@@ -165,7 +165,7 @@ def sections_of(press: Press, site: Site, plan: Sequence[Planned], browser_url: 
         topic = heading(section.topic)
         cards = [
             Numbered(str(next(numbers)), card_of(press, site, paper, section.canonical, form))
-            for paper, form in zip(section.papers, section.forms, strict=False)
+            for paper, form in zip(section.papers, section.forms, strict=True)
         ]
         made.append(
             PageSection(

@@ -38,9 +38,14 @@ class Press:
         return MappingProxyType({paper.id: number for number, paper in enumerate(self.papers)})
 
     @cached_property
+    def index(self) -> topics.Index:
+        """Return the papers indexed for matching."""
+        return topics.Index(self.papers)
+
+    @cached_property
     def pages(self) -> topics.Pages:
-        """Return the papers, ready to be explained."""
-        return topics.Pages(self.papers)
+        """Return the papers, ready to be explained: by their index, if this process has matched with it."""
+        return topics.Pages(self.papers, vars(self).get("index"))
 
     @cached_property
     def name(self) -> str:

@@ -18,11 +18,11 @@ from digest.composition import Digest, FollowUp
 from digest.links import Site
 from digest.press import budget, pages
 from digest.press.budget import Planned
-from digest.press.cards import Cards, between
+from digest.press.cards import between
 from digest.press.pages import NewsItem, Page
 from digest.press.presses import Press
+from digest.press.sections import GAP, Pair, Sections
 from digest.rendering import Copy, Letter, list_headers, words
-from digest.rendering.cards import Form
 from digest.rendering.headers import head, one_line, subject_line
 from digest.rendering.mime import boundary, enveloped, unwired, wire
 from digest.rendering.stencils import Slot, Stencil, escaped, slot
@@ -32,16 +32,7 @@ WORDS_KEPT = 4096
 #: Bytes that hardly any title line, and hardly any section around its cards, takes; far fewer than fit are
 #: not even measured.
 LONGEST_LINE, LONGEST_FRAME = 2000, 1500
-LONGEST_URL = 200  #: bytes of the address under which a digest is read in a browser, or about
 VALUES = 3000  #: bytes set aside for what differs from copy to copy
-GAP = "\0"  #: stands where a filled part will be parted again; no text has it
-
-
-class Pair(NamedTuple):
-    """One piece of a letter, encoded for both of its bodies."""
-
-    html: bytes
-    text: bytes
 
 
 NOTHING = Pair(b"", b"")
@@ -88,7 +79,7 @@ def digest_message(press: Press, site: Site, digest: Digest, copy: Copy) -> byte
 
 def page(press: Press, site: Site, digest: Digest, copy: Copy) -> Page:
     """Return what the letter says, before it is set."""
-    return pages.page(press, site, setter(press, site).plan(digest, copy), digest, copy)
+    return pages.page(press, site, setter(press, site).plan(digest, copy.filters), digest, copy)
 
 
 def fitted(press: Press, site: Site, digest: Digest, filters: Mapping[int, str]) -> Digest:
@@ -102,16 +93,9 @@ def fitted(press: Press, site: Site, digest: Digest, filters: Mapping[int, str])
     ):
         return digest
     made = setter(press, site)
-    plan = budget.shortened(
-        budget.whole(digest, filters),
-        room=made.room - len(made.news(digest.news).html),
-        measure=made.measure,
-        frame=made.frame,
-        rest=made.counting,
-    )
-    kept = {one.papers[0]: one for one in plan}
+    kept = {one.papers[0]: one for one in made.plan(digest, filters)}
     left = [(section, kept[section.papers[0]]) for section in digest.sections if section.papers[0] in kept]
-    sections = [section._replace(papers=tuple(one.papers), more=one.more) for section, one in left]
+    sections = [section._replace(papers=one.papers, more=one.more) for section, one in left]
     return replace(digest, sections=tuple(sections))
 
 
@@ -154,8 +138,7 @@ class Setter:
     def __init__(self, press: Press, site: Site):
         self.press = press
         self.site = site
-        self.cards = Cards(press, site)
-        self.card = self.cards.card
+        self.sections = Sections(press, site)
         self.html = Shell(press.html)
         self.text = Shell(press.text)
         self.html_parts = press.html.parts()
@@ -164,14 +147,8 @@ class Setter:
         self.room = budget.HTML_BYTES - VALUES - sum(len(piece.encode()) for piece in literals)
         self.samples = frozenset(paper.id for paper in press.papers if paper.is_sample)
         self.note = self.set_note()
-        self.counting = self.measure_rest()
         self.around_page = self.set_browser()
-        self.start = len(unwired(self.set_number(999, False).html))  # noqa: FBT003
         self.letterhead = lru_cache(WORDS_KEPT)(self.set_letterhead)
-        self.number = lru_cache(WORDS_KEPT)(self.set_number)
-        self.opening = lru_cache(WORDS_KEPT)(self.set_opening)
-        self.ending = lru_cache(WORDS_KEPT)(self.set_ending)
-        self.rest = lru_cache(WORDS_KEPT)(self.set_rest)
         self.anchors = lru_cache(WORDS_KEPT)(self.set_anchors)
         self.next_due = lru_cache(WORDS_KEPT)(self.set_next_due)
         self.subject = lru_cache(WORDS_KEPT)(self.set_subject)
@@ -184,13 +161,12 @@ class Setter:
         """Return every piece of one letter."""
         plan = budget.whole(digest, copy.filters)
         page = spelled(copy.browser_url)
-        html, text, papers, reading = self.sections(plan, page)
+        html, text, papers, reading = self.sections.tell(plan, page)
         news = self.news(digest.news) if digest.news else NOTHING
-        if (
-            sum(map(len, html)) + len(news.html) > self.room
-        ):  # encoded it is longer than decoded: a cheap first question
-            plan = self.plan(digest, copy)
-            html, text, papers, reading = self.sections(plan, page)
+        encoded = sum(map(len, html)) + len(news.html)
+        if encoded > self.room:  # decoded it is shorter: a cheap first question
+            plan = self.plan(digest, copy.filters)
+            html, text, papers, reading = self.sections.tell(plan, page)
         topics = tuple([(section.topic, len(section.papers)) for section in plan])
         line = checked(digest.checked, reading)
         cadence = pages.cadence_of(copy.edition, is_catch_up=digest.is_catch_up)
@@ -220,64 +196,20 @@ class Setter:
             values["next"] = self.next_due(copy.next_due_at, copy.timezone, copy.dated_at)
         return Told(subject, header, values, html, text)
 
-    def sections(
-        self, plan: Iterable[Planned], page: Pair
-    ) -> tuple[list[bytes], list[bytes], list[int], int]:
-        """Return the pieces of all sections, HTML and text, their papers, and the words there are to read.
-
-        `page` is the address of the same digest on the web, if it has one.
-        """
-        html: list[bytes] = []
-        text: list[bytes] = []
-        papers: list[int] = []
-        number = reading = 0
-        for place, section in enumerate(plan, start=1):
-            opening, canonical = self.opening(place, section.topic), section.canonical
-            html.append(opening.html)
-            text.append(opening.text)
-            papers += section.papers
-            is_first = True
-            for paper, form in zip(section.papers, section.forms, strict=False):
-                number += 1
-                before, card = self.number(number, is_first), self.card(paper, canonical, form)
-                html.append(before.html)
-                html += card.html
-                text.append(before.text)
-                text += card.text
-                reading += card.words
-                is_first = False
-            for piece in self.left_out(section.more, place, page):
-                html.append(piece.html)
-                text.append(piece.text)
-        return html, text, papers, reading
-
-    def left_out(self, more: int, place: int, page: Pair) -> tuple[Pair, ...]:
-        """Return the end of a section, which leads to what was left out where a page lists it."""
-        if more and page.html:
-            before, after = self.rest(more, place)
-            return before, page, after
-        return (self.ending(more),)
-
-    def plan(self, digest: Digest, copy: Copy) -> list[Planned]:
+    def plan(self, digest: Digest, filters: Mapping[int, str]) -> list[Planned]:
         """Return what of a digest is set, and in which length, so that it fits its budget."""
-        plan = budget.whole(digest, copy.filters)
-        room = self.room - len(self.news(digest.news).html)
-        return budget.shortened(plan, room=room, measure=self.measure, frame=self.frame, rest=self.counting)
-
-    def measure(self, paper_id: int, canonical: str | None, form: Form) -> int:
-        """Return how many bytes of HTML a card takes, with its number and its rule."""
-        return self.card(paper_id, canonical, form).size + self.start
+        return budget.shortened(
+            budget.whole(digest, filters),
+            room=self.room - len(self.news(digest.news).html),
+            measure=self.sections.measure,
+            frame=self.frame,
+            rest=self.sections.counting,
+        )
 
     def frame(self, topic: str) -> int:
         """Return how many bytes of HTML a section takes beside its cards, with its way from the top."""
         two, three = (len(unwired(self.anchors(((topic, 99),) * ways).html).encode()) for ways in (2, 3))
-        pieces = self.opening(2, topic).html + self.ending(0).html
-        return len(unwired(pieces).encode()) + three - two
-
-    def measure_rest(self) -> int:
-        """Return how many bytes of HTML the line takes that counts what was left out, with its address."""
-        linked = sum(len(unwired(piece.html).encode()) for piece in self.set_rest(999, 99)) + LONGEST_URL
-        return linked - len(unwired(self.set_ending(0).html).encode())
+        return self.sections.frame(topic) + three - two
 
     def set_letterhead(
         self,
@@ -305,45 +237,6 @@ class Setter:
         return block
 
     # ── pieces that many letters share ──────────────────────────────────────────────────────────
-
-    def set_number(self, number: int, is_first: bool) -> Pair:  # noqa: FBT001 - a key of the cache
-        """Return the beginning of a card, and before it the rule that parts it from the last."""
-        html, text = self.cards.start()
-        if not is_first:
-            html, text = between(self.html_parts, "rule") + html, between(self.text_parts, "rule") + text
-        return Pair(wire(f"{html}{number}"), wire(f"{text}{number}"))
-
-    def set_opening(self, place: int, topic: str) -> Pair:
-        """Return the beginning of a section, and before it the gap that parts it from the last."""
-        shown = pages.heading(topic)
-        values = {"name": pages.anchor_name(place), "underline": pages.underline(shown), "card": GAP}
-        html = self.html_parts["section"].fill({**values, "topic": escaped(shown)}).partition(GAP)[0]
-        text = self.text_parts["section"].fill({**values, "topic": shown}).partition(GAP)[0]
-        if place > 1:
-            html, text = between(self.html_parts, "gap") + html, between(self.text_parts, "gap") + text
-        return Pair(wire(html), wire(text))
-
-    def set_ending(self, more: int) -> Pair:
-        """Return the end of a section, which says how many papers were left out."""
-        values = {"name": "", "topic": "", "underline": "", "card": GAP}
-        said = words.more(more) if more else ""
-        html = values | ({"more": self.html_parts["more"].fill({"more": escaped(said)})} if said else {})
-        text = values | ({"more": self.text_parts["more"].fill({"more": said})} if said else {})
-        return Pair(
-            wire(self.html_parts["section"].fill(html).partition(GAP)[2]),
-            wire(self.text_parts["section"].fill(text).partition(GAP)[2]),
-        )
-
-    def set_rest(self, more: int, place: int) -> tuple[Pair, Pair]:
-        """Return such an end in two pieces: between them stands the page that lists what was left out."""
-        values = {"name": "", "topic": "", "underline": "", "card": GAP}
-        said, url = words.more(more), pages.rest_url(GAP, place)
-        html = self.html_parts["rest"].fill({"rest": escaped(said), "rest_url": url})
-        text = self.text_parts["rest"].fill({"rest": said, "rest_url": url})
-        _, *in_html = self.html_parts["section"].fill({**values, "rest": html}).split(GAP)
-        _, *in_text = self.text_parts["section"].fill({**values, "rest": text}).split(GAP)
-        before, after = (Pair(wire(piece), wire(said)) for piece, said in zip(in_html, in_text, strict=True))
-        return before, after
 
     def set_anchors(self, topics: tuple[tuple[str, int], ...]) -> Pair:
         """Return the line of ways to the sections; one section needs none, nor does the text part."""

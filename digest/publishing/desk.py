@@ -45,10 +45,10 @@ class Desk:
 
     # ── which papers a topic chooses ────────────────────────────────────────────────────────────
 
-    @cached_property
+    @property
     def index(self) -> topics.Index:
         """Return the papers indexed for matching; not built for readers without topics."""
-        return topics.Index(self.press.papers)
+        return self.press.index
 
     @cached_property
     def trending(self) -> Choice:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import NamedTuple, TypeAlias
 
@@ -12,6 +11,7 @@ from digest.papers import Paper
 from digest.topics import about, names, phrases, text, tree
 from digest.topics.index import FIELDS, Index, fields_of, texts_of
 from digest.topics.language import Filter
+from digest.topics.postings import Search
 from digest.topics.rows import Memory
 from digest.topics.tree import (
     About,
@@ -63,10 +63,13 @@ def explain(filter_: Filter, paper: Paper) -> Explanation:
 class Pages:
     """Papers to be explained, each as it would be alone; what a word means is looked up once for all."""
 
-    def __init__(self, papers: Sequence[Paper]):
+    def __init__(self, papers: Sequence[Paper], index: Index | None = None):
+        """`index` is theirs, if there is one: what matching has looked up is known then."""
         self._papers = papers
+        self._together = len(papers) if index else TOGETHER
         self._batches: Mapping[int, _Batch] = Memory(self._batch)
         self._pages: Mapping[int, _Page] = Memory(self._page)
+        self._index = index
 
     def explain(self, filter_: Filter, number: int) -> Explanation:
         """Return why the paper of that number belongs to a filter, or what keeps it out."""
@@ -80,19 +83,28 @@ class Pages:
         return Explanation(matched=True, why=tuple(why), words=words, failed=())
 
     def _batch(self, number: int) -> _Batch:
-        index = Index(self._papers[number * TOGETHER : (number + 1) * TOGETHER])
-        return _Batch(index, Memory(index.leaf))
+        start = number * self._together
+        return _Batch(self._index or Index(self._papers[start : start + self._together]))
 
     def _page(self, number: int) -> _Page:
-        return _Page(self._batches[number // TOGETHER], number % TOGETHER)
+        return _Page(self._batches[number // self._together], number % self._together)
 
 
-@dataclass(frozen=True, slots=True)
 class _Batch:
     """Papers indexed together. Threads may ask at once: what is not there yet, each finds for itself."""
 
-    index: Index
-    leaves: Mapping[Leaf, int]  #: the papers that a clause matches which asks for no words
+    def __init__(self, index: Index):
+        self.index = index
+        #: The papers that a clause matches which asks for no words.
+        self.leaves: Mapping[Leaf, int] = Memory(index.leaf)
+        self.ways: Mapping[Text, Sequence[tuple[Search, int]]] = Memory(self._ways)
+
+    def _ways(self, leaf: Text) -> Sequence[tuple[Search, int]]:
+        """Return how to find each spelling of a clause, and how many words it has."""
+        known, postings = self.index.postings.known[leaf.exact], self.index.postings
+        forms = [known[token].forms for token in leaf.tokens]
+        spellings = [(leaf.gaps, forms), *self.index.spellings(leaf, forms)]
+        return [(postings.search(words, gaps), len(words)) for gaps, words in spellings if all(words)]
 
 
 def _strength(found: tuple[Leaf, list[Mark]]) -> int:
@@ -115,14 +127,15 @@ class _Page:
     def __init__(self, batch: _Batch, number: int):
         self.index = index = batch.index
         self.postings = index.postings
-        self.leaves = batch.leaves
+        self.leaves, self.ways = batch.leaves, batch.ways
         self.number = number
         self.paper = index.papers[number]
         self.texts = texts_of(self.paper)
-        #: What of the batch is a text of this paper, by the place of its field.
+        #: What of the batch is a text of this paper, and where in the rows it stands, by the place of its field.
         self.documents = {
             place: place * index.size + number for place, written in enumerate(self.texts) if written
         }
+        self.stretches = {place: self.postings.spans[one] for place, one in self.documents.items()}
         self._bounds: Mapping[int, tuple[array[int], array[int]]] = Memory(self._look_up_bounds)
 
     def finds(self, node: Node, found: list[tuple[Leaf, list[Mark]]]) -> bool:
@@ -166,20 +179,16 @@ class _Page:
 
     def _in_a_row(self, leaf: Text) -> list[Mark]:
         """Return every stretch of a text where the words of a clause stand in turn."""
-        forms, in_two = [], False
-        for token in leaf.tokens:
-            words, halves = self.postings.known[leaf.exact][token]
-            forms.append(words)
-            in_two = in_two or bool(halves)
-        ways = [(leaf.gaps, forms)] if all(forms) else []
-        if in_two or leaf.closed:
-            ways += self.index.spellings(leaf, forms)
+        ways = self.ways[leaf]
+        if not ways:
+            return []
         return [
-            self._mark(place, at - self._start(place), len(words))
-            for place in (fields_of(leaf) if ways else ())
-            if place in self.documents
-            for gaps, words in ways
-            for at in self.postings.places(self.documents[place], words, gaps)
+            self._mark(place, at - start, count)
+            for place in fields_of(leaf)
+            if place in self.stretches
+            for start, end in (self.stretches[place],)
+            for search, count in ways
+            for at in search(start, end)
         ]
 
     def _near(self, leaf: Text, near: int) -> list[Mark]:
@@ -192,10 +201,6 @@ class _Page:
                 if window:
                     found.append(self._mark(place, window[0], window[1] - window[0] + 1))
         return found
-
-    def _start(self, place: int) -> int:
-        """Return where in the rows of the batch a text begins."""
-        return self.postings.spans[self.documents[place]][0]
 
     def _mark(self, place: int, at: int, count: int) -> Mark:
         """Return `count` words of a text, from the one at `at`, as a mark."""

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from functools import cached_property
+from functools import cached_property, partial
 from itertools import chain, repeat
 from typing import NamedTuple, TypeAlias
 
@@ -19,6 +19,8 @@ from digest.topics.rows import Memory, Rows
 Forms: TypeAlias = tuple[int, ...]
 #: A token as two parts: the glue between them, and the words that each stands for.
 Halves: TypeAlias = tuple[str, tuple[Forms, Forms]]
+#: Where something stands in a stretch of the rows, from its start to its end.
+Search: TypeAlias = Callable[[int, int], list[int]]
 
 _LAST = "\U0010ffff"
 #: So many letters of the second word must stand before the * where only a blank parts it from the first.
@@ -257,20 +259,18 @@ class Postings:
         if self._looks > PATIENCE * len(self.spans) and self._table is None:
             self._table = self._new_table()
 
-    def places(self, document: int, forms: Sequence[Forms], gaps: str) -> list[int]:
-        """Return where in the rows words of `forms` stand in turn in a document, glued as `gaps` ask."""
-        if not all(forms):
-            return []
-        start, end = self.spans[document]
+    def search(self, forms: Sequence[Forms], gaps: str) -> Search:
+        """Return how to find where words of `forms` stand in turn in a stretch of the rows, glued as asked."""
         spelled = self._spelled(forms)
-        if spelled:
-            found = _found(*spelled, start, end)
-        else:
-            found = sorted([at for word in forms[0] for at in self._places_of(word, start, end)])
-            found = self._where_all(found, forms, known=(0,)) if len(forms) > 1 else found
-        if "-" in gaps or "=" in gaps:
-            found = [place for place in found if phrases.glue_fits(gaps, self.glue, place)]
-        return found
+        find = partial(_found, *spelled) if spelled else partial(self._found_in_turn, forms)
+        return partial(self._found_glued, gaps, find) if "-" in gaps or "=" in gaps else find
+
+    def _found_in_turn(self, forms: Sequence[Forms], start: int, end: int) -> list[int]:
+        found = sorted([at for word in forms[0] for at in self._places_of(word, start, end)])
+        return self._where_all(found, forms, known=(0,)) if len(forms) > 1 else found
+
+    def _found_glued(self, gaps: str, find: Search, start: int, end: int) -> list[int]:
+        return [place for place in find(start, end) if phrases.glue_fits(gaps, self.glue, place)]
 
     def _places_of(self, word: int, start: int, end: int) -> list[int]:
         return _found(self.typed if word in self._folded_of else self.row, chr(word), start, end)

@@ -93,11 +93,13 @@ def test_explanations_match_when_the_filter_does_and_point_at_the_words(paper, w
 @settings(max_examples=200)
 @given(strategies.batches, st.lists(strategies.filters, min_size=1, max_size=4))
 def test_a_paper_is_explained_among_others_as_it_is_alone(batch, written):
-    pages, filters = topics.Pages(batch), list(map(read, written))
+    filters, index = list(map(read, written)), topics.Index(batch)
+    index.evaluate(dict(enumerate(filters)))
 
     for filter_ in filters:
-        among_others = [pages.explain(filter_, number) for number in range(len(batch))]
-        assert among_others == [topics.explain(filter_, paper) for paper in batch]
+        alone = [topics.explain(filter_, paper) for paper in batch]
+        for pages in (topics.Pages(batch), topics.Pages(batch, index)):
+            assert [pages.explain(filter_, number) for number in range(len(batch))] == alone
 
 
 def stretches(index, document, leaf):
@@ -107,11 +109,12 @@ def stretches(index, document, leaf):
         window = near_window(postings.all_places(document, forms), len(forms) + leaf.near)
         return {window} - {None}
     ways = [(leaf.gaps, forms), *index.spellings(leaf, forms)]
-    start = postings.spans[document][0] if document in postings.spans else 0
+    start, end = postings.spans.get(document, (0, 0))
     return {
         (at - start, at - start + len(words) - 1)
         for gaps, words in ways
-        for at in postings.places(document, words, gaps)
+        if all(words)
+        for at in postings.search(words, gaps)(start, end)
     }
 
 
