@@ -95,9 +95,13 @@ def folder_trouble(folder: Path) -> str | None:
 
 
 def greeted(server: Server) -> smtplib.SMTP:
-    """Return a conversation with a mail server that has said hello."""
-    kinds: dict[str, type[smtplib.SMTP]] = {"smtps": smtplib.SMTP_SSL, "lmtp": smtplib.LMTP}
-    client = kinds.get(server.scheme, smtplib.SMTP)(server.path or server.host, server.port, timeout=PATIENCE)
+    """Return a conversation with a mail server that has said hello, its certificate checked where TLS comes first."""
+    if server.scheme == "smtps":
+        trust = ssl.create_default_context(cafile=server.cafile)
+        client: smtplib.SMTP = smtplib.SMTP_SSL(server.host, server.port, timeout=PATIENCE, context=trust)
+    else:
+        kind = smtplib.LMTP if server.scheme == "lmtp" else smtplib.SMTP
+        client = kind(server.path or server.host, server.port, timeout=PATIENCE)
     try:
         client.ehlo_or_helo_if_needed()
     except BaseException:
@@ -115,7 +119,7 @@ def logged_in(server: Server) -> tuple[smtplib.SMTP, list[str]]:
             client.starttls(context=ssl.create_default_context(cafile=server.cafile))
             client.ehlo()
         if isinstance(client.sock, ssl.SSLSocket):
-            steps.append(f"{client.sock.version()}, certificate checked" if server.starttls else "TLS")
+            steps.append(f"{client.sock.version()}, certificate checked")
         if server.user:
             client.login(server.user, server.password)
             steps.append("password taken")

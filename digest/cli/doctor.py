@@ -9,6 +9,7 @@ from dataclasses import asdict, dataclass
 from datetime import datetime
 from enum import StrEnum
 from http import HTTPStatus
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 from urllib.parse import unquote, urlsplit
 
@@ -52,6 +53,15 @@ def doctor(
             "--send-test", metavar="EMAIL", help="Send a test letter there, too.", show_default=False
         ),
     ] = None,
+    arrived: Annotated[
+        Path | None,
+        typer.Option(
+            "--arrived",
+            metavar="PATH",
+            help="Look at a letter as it arrived: a saved one, or with --send-test the Maildir where it is waited for.",
+            show_default=False,
+        ),
+    ] = None,
     now: Now = None,
     as_json: AsJson = False,
 ) -> None:
@@ -60,8 +70,8 @@ def doctor(
     Exits with 1 if something is wrong.
     """
     findings = list(examine(rooms.read_settings(), clock(now)))
-    if send_to is not None:
-        findings.extend(sent(send_to))
+    if send_to is not None or arrived is not None:
+        findings.extend(tried(send_to, arrived))
     if as_json:
         screen.lines(asdict(finding) for finding in findings)
     else:
@@ -71,13 +81,26 @@ def doctor(
         raise typer.Exit(1)
 
 
-def sent(email: str) -> Iterator[Finding]:
-    """Send a test letter as the workers would, and look at the very bytes that were sent."""
+def tried(email: str | None, arrived: Path | None) -> Iterator[Finding]:
+    """Send a test letter as the workers would, and look at the very bytes: those that were sent, or that arrived."""
     try:
-        for told in postal.trial_told(email):
+        for told in letters_told(email, arrived):
             yield found("test", told)
+    except postal.Unanswered as reason:
+        says = f"Could not look up the keys of its signatures ({reason})."
+        yield Finding(
+            thing="test", health=Health.HINT, says=says, mend="Ask again where the DNS can be reached."
+        )
     except DigestError as error:
         yield Finding(thing="test", health=Health.WRONG, says=str(error))
+
+
+def letters_told(email: str | None, arrived: Path | None) -> Iterator[postal.Told]:
+    """Return what there is to say of a letter that is sent now, or of one that was kept."""
+    if email is not None:
+        return postal.trial_told(email, arrived)
+    with rooms.opened() as house:
+        return postal.arrival_told(arrived or Path(), (), house.site, is_signed=bool(house.signers))
 
 
 def show(finding: Finding) -> None:

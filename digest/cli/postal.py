@@ -9,12 +9,13 @@ from http import HTTPStatus
 from typing import TYPE_CHECKING
 
 from digest import probes
-from digest.cli import status
+from digest.cli import arrived, seals, status
 from digest.errors import DigestError
 from digest.transport.servers import Server
 
 if TYPE_CHECKING:
     from datetime import datetime
+    from pathlib import Path
 
     from digest.house import House
     from digest.links import Site
@@ -184,10 +185,11 @@ def reverse_told(host: str) -> Told:
 # ── for real ────────────────────────────────────────────────────────────────────────────────────
 
 
-def trial_told(email: str) -> Iterator[Told]:
-    """Send a letter with all that a digest carries, as the workers would, and look at the bytes that went out.
+def trial_told(email: str, arrived_at: Path | None) -> Iterator[Told]:
+    """Send a letter with all that a digest carries, as the workers would, and look at it: as it arrived, if we may.
 
-    Raise DigestError with what the server said if it does not take it.
+    Raise DigestError with what the server said if it does not take it, and Unanswered where the DNS does not say
+    whether its signatures are ours.
     """
     from digest import addresses
     from digest.cli import rooms
@@ -195,9 +197,9 @@ def trial_told(email: str) -> Iterator[Told]:
     from digest.links import envelope_sender
     from digest.transport import Message, Verdict
 
-    address = addresses.checked(email)
+    address, now = addresses.checked(email), clock(None)
     with rooms.opened() as house, house.transport() as opened:
-        content = trial_letter(house, address.email, clock(None))
+        content = trial_letter(house, address.email, now)
         sender = envelope_sender(house.site, 0)
         message = Message(delivery_id=0, sender=sender, recipient=address.email, content=content)
         (outcome,) = opened.send([message])
@@ -206,7 +208,32 @@ def trial_told(email: str) -> Iterator[Told]:
         told = " ".join(str(part) for part in (outcome.code, outcome.reply) if part)
         raise DigestError(f"The test letter was not taken ({outcome.verdict}, {outcome.phase}): {told}")
     yield True, f"the server took a letter to {email}; look there", ""
-    yield from headers_told(content, site, is_signed=bool(signers))
+    yield from seals.headers_told(content, site, is_signed=bool(signers))
+    if arrived_at is None:
+        yield from seals.verified_told(content, site, texts)
+        return
+    names = (trial_name(site, now), outcome.provider_id)
+    yield from arrival_told(arrived_at, names, site, is_signed=bool(signers))
+
+
+def arrival_told(path: Path, names: tuple[str, ...], site: Site, *, is_signed: bool) -> Iterator[Told]:
+    """Look at a letter of ours as it arrived: what the way has left of it, and what its receiver says."""
+    content = arrived.letter(path, names)
+    if content is None:
+        says = f"The letter did not come to {path} within {arrived.PATIENCE:.0f} seconds."
+        yield False, says, "See what the mail server did with it: its log, or its queue."
+        return
+    yield True, f"it arrived in {path}", ""
+    yield from seals.headers_told(content, site, is_signed=is_signed)
+    yield from seals.receiver_told(content)
+    yield from seals.verified_told(content, site, texts)
+
+
+def trial_name(site: Site, now: datetime) -> str:
+    """Return the Message-ID of a letter to try the way with."""
+    from digest import links
+
+    return links.message_id(site, f"test-{now.isoformat()}")
 
 
 def trial_letter(house: House, email: str, now: datetime) -> bytes:
@@ -224,42 +251,8 @@ def trial_letter(house: House, email: str, now: datetime) -> bytes:
         rendering.letter(house.templates, "alarm", context),
         site=site,
         recipient=email,
-        message_id=links.message_id(site, f"test-{now.isoformat()}"),
+        message_id=trial_name(site, now),
         dated_at=now,
         headers=rendering.list_headers(site, links.unsubscribe_url(site, 0, 0)),
     )
     return dkim.signed(content, house.signers, dated_at=now) if house.signers else content
-
-
-def headers_told(content: bytes, site: Site, *, is_signed: bool) -> Iterator[Told]:
-    """Look in a letter for the one-click pair, and for signatures that are for its sender and cover the pair."""
-    from email import message_from_bytes
-
-    letter = message_from_bytes(content)
-    if not site.is_local and site.is_https:
-        is_pair = letter["List-Unsubscribe-Post"] == "List-Unsubscribe=One-Click"
-        is_one = str(letter["List-Unsubscribe"]).count("<https://") == 1
-        says = (
-            "it carries the one-click pair"
-            if is_pair and is_one
-            else "It lacks the one-click pair (RFC 8058)."
-        )
-        yield is_pair and is_one, says, ""
-    if not is_signed:
-        return
-    for signature in letter.get_all("DKIM-Signature", []):
-        yield signature_told(str(signature), site)
-
-
-def signature_told(signature: str, site: Site) -> Told:
-    """Look whether a signature is for the domain in From, and covers what a mailbox provider acts on."""
-    tags = dict(part.strip().partition("=")[::2] for part in signature.split(";"))
-    domain, covered = tags.get("d", ""), {name.strip().lower() for name in tags.get("h", "").split(":")}
-    missing = {"from", "subject", "list-unsubscribe"} - covered
-    if site.is_https:
-        missing |= {"list-unsubscribe-post"} - covered
-    if domain.lower() != site.domain.lower():
-        return False, f"It is signed for {domain}, and comes from {site.domain}.", "Use one domain."
-    if missing:
-        return False, f"Its signature leaves out {', '.join(sorted(missing))}.", ""
-    return True, f"signed for {domain} ({tags.get('a', '?')}), the list's headers covered", ""

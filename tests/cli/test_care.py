@@ -5,10 +5,11 @@ from __future__ import annotations
 import os
 import pty
 import socket
+import ssl
 import subprocess
 import sys
 import tomllib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import closing
 from datetime import UTC, datetime
 from pathlib import Path
@@ -17,15 +18,16 @@ import httpx2
 import pytest
 from sqlalchemy import text
 
-from digest import db, inbox, links
-from digest.cli import dkim, postal
+from digest import db, inbox, links, probes
+from digest.cli import dkim, postal, seals
 from digest.links import Site
 from digest.rendering.dkim import Signer
 from digest.settings import Settings
 from tests import mails
+from tests.certificates import make
 from tests.cli.conftest import FRIDAY, Digest, Ran
 from tests.conftest import NOW, ROOT, connected
-from tests.faulty import Fault, faulty_server
+from tests.faulty import Fault, FaultyServer, faulty_server
 from tests.front import Front
 from tests.mailroom import open_mailroom
 
@@ -280,6 +282,27 @@ def test_the_doctor_goes_through_tls_and_password_and_says_so(
     assert (no_login["health"], "hidden" in str(no_login)) == ("wrong", False)
 
 
+@pytest.mark.parametrize("scheme", ["smtps", "smtp"])
+def test_the_doctor_and_the_pages_check_a_certificate_however_tls_begins(
+    digest: Digest, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, scheme: str
+) -> None:
+    pair = make(tmp_path, "localhost")
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(*pair)
+    there = FaultyServer(offers=("STARTTLS",), tls=context, is_tls_at_once=scheme == "smtps")
+    with faulty_server(there) as server:
+        url = f"{scheme}://localhost:{server.port}?starttls={'no' if scheme == 'smtps' else 'yes'}"
+        monkeypatch.setenv("DIGEST_MAIL_URL", f"{url}&cafile={pair[0]}")
+        vouched = mail_of(digest("doctor", "--json"))
+        monkeypatch.setenv("DIGEST_MAIL_URL", url)
+        unknown = mail_of(digest("doctor", "--json"))
+        trouble = str(probes.mail_trouble(url))  # what /readyz asks; it does not go as far as STARTTLS
+
+    assert (vouched["health"], "certificate checked" in vouched["says"]) == ("fine", True)
+    assert (unknown["health"], "certificate" in unknown["says"]) == ("wrong", True)
+    assert scheme == "smtp" or "certificate" in trouble
+
+
 def test_the_doctor_sends_a_test_letter_where_it_is_told_to(
     digest: Digest, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -292,44 +315,125 @@ def test_the_doctor_sends_a_test_letter_where_it_is_told_to(
         assert b"A test: this letter arrived" in mail.content
 
 
-def test_the_doctor_looks_at_the_signature_and_the_one_click_pair_of_the_letter_it_sent(
-    digest: Digest, monkeypatch: pytest.MonkeyPatch
-) -> None:
+@pytest.fixture
+def signer(monkeypatch: pytest.MonkeyPatch) -> Signer:
+    """A house that signs, in a world whose DNS has its key."""
+    pem = dkim.new_key("ed25519")
+    signer = Signer(domain="digest.invalid", selector="digest", pem=pem)
     monkeypatch.setenv("DIGEST_BASE_URL", "https://digest.invalid")
     monkeypatch.setenv("DIGEST_SENDER", "Digest <digest@digest.invalid>")
-    monkeypatch.setenv("DIGEST_DKIM_KEY", dkim.new_key("ed25519").decode())
-    monkeypatch.setattr(postal, "texts", lambda _name: [])
+    monkeypatch.setenv("DIGEST_DKIM_KEY", pem.decode())
+    monkeypatch.setattr(postal, "texts", lambda name: [signer.dns_record] if name == signer.dns_name else [])
+    return signer
+
+
+def lines_of_test(ran: Ran) -> list[tuple[str, str]]:
+    return [(line["health"], line["says"]) for line in ran.lines if line["thing"] == "test"]
+
+
+def test_the_doctor_looks_at_the_signature_and_the_one_click_pair_of_the_letter_it_sent(
+    digest: Digest, monkeypatch: pytest.MonkeyPatch, signer: Signer
+) -> None:
     with open_mailroom() as mailroom:
         monkeypatch.setenv("DIGEST_MAIL_URL", mailroom.url)
-        told = [
-            line
-            for line in digest("doctor", "--send-test", "ada@uni.example", "--json").lines
-            if line["thing"] == "test"
-        ]
+        told = lines_of_test(digest("doctor", "--send-test", "ada@uni.example", "--json"))
         (mail,) = mailroom.to("ada@uni.example")
 
-    assert {line["health"] for line in told} == {"fine"}
-    assert [line["says"] for line in told][1:] == [
-        "it carries the one-click pair",
-        "signed for digest.invalid (ed25519-sha256), the list's headers covered",
+    assert told[1:] == [
+        ("fine", "it carries the one-click pair"),
+        ("fine", "signed for digest.invalid (ed25519-sha256), the list's headers covered"),
+        ("fine", f"the signature verifies with the key at {signer.dns_name}"),
     ]
     assert mail.parsed()["List-Unsubscribe-Post"] == "List-Unsubscribe=One-Click"
+
+
+def test_the_doctor_waits_for_the_letter_where_it_arrives_and_looks_at_it_there(
+    digest: Digest, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, signer: Signer
+) -> None:
+    box = tmp_path / "box"
+    monkeypatch.setenv("DIGEST_MAIL_URL", f"maildir://{box}")
+
+    told = lines_of_test(digest("doctor", "--send-test", "ada@uni.example", "--arrived", box, "--json"))
+
+    assert {health for health, _ in told} == {"fine"}
+    assert told[3][1] == f"it arrived in {box}"
+    assert told[-1][1] == f"the signature verifies with the key at {signer.dns_name}"
+
+
+@pytest.mark.parametrize(
+    ("on_the_way", "health", "says"),
+    [
+        (lambda mail: b"Received: by elsewhere\n" + mail.replace(b"\r\n", b"\n"), "fine", "the signature verifies"),
+        (lambda mail: mail + b"-- \r\nscanned by a gateway\r\n", "wrong", "its text was changed on the way"),
+        (lambda mail: mail.replace(b"\r\nSubject: ", b"\r\nSubject: [list] "), "wrong", "its headers were changed"),
+        (lambda mail: mail.replace(b"=One-Click", b"=Two-Click"), "wrong", "It lacks the one-click pair"),
+        (lambda mail: mail.replace(b"d=digest.invalid", b"d=relay.invalid"), "wrong", "It is signed for relay.invalid"),
+        (lambda mail: b"Authentication-Results: mx; spf=fail; dkim=pass\r\n" + mail, "wrong", "dkim pass, spf fail"),
+        (lambda mail: b"Authentication-Results: mx; spf=pass;\r\n dmarc=pass\r\n" + mail, "fine", "dmarc pass, spf pass"),
+    ],
+    ids=["a relay", "a footer", "a subject", "the pair", "another domain", "SPF fails", "the receiver is content"],
+)  # fmt: skip
+def test_the_doctor_sees_what_the_way_has_done_to_a_letter(
+    digest: Digest, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, signer: Signer,
+    on_the_way: Callable[[bytes], bytes], health: str, says: str,
+) -> None:  # fmt: skip
+    box, saved = tmp_path / "box", tmp_path / "saved.eml"
+    monkeypatch.setenv("DIGEST_MAIL_URL", f"maildir://{box}")
+    digest("doctor", "--send-test", "ada@uni.example")
+    (sent,) = (box / "new").iterdir()
+    saved.write_bytes(on_the_way(sent.read_bytes()))
+
+    told = lines_of_test(digest("doctor", "--arrived", saved, "--json"))
+
+    assert any(each == health and says in said for each, said in told), told
+    assert health == "wrong" or {each for each, _ in told} == {"fine"}
+
+
+def test_the_doctor_is_told_where_to_look_for_a_letter(digest: Digest, tmp_path: Path) -> None:
+    for path, says in ((tmp_path / "nowhere", "is not there"), (tmp_path, "say which letter to wait for")):
+        ((health, said),) = lines_of_test(digest("doctor", "--arrived", path, "--json"))
+        assert (health, says in said) == ("wrong", True)
+
+
+@pytest.mark.parametrize("forms", ["relaxed/relaxed", "relaxed/simple", "simple/simple", "simple"])
+def test_a_signature_that_another_hand_has_made_is_verified_as_its_maker_would(forms: str) -> None:
+    """dkimpy signs in every form there is; ours is one of them."""
+    import dkim as dkimpy
+
+    key = Signer(domain="x.example", selector="s", pem=dkim.new_key("rsa"))
+    letter = (
+        b"From: A <a@x.example>\r\nSubject:  two   blanks\r\n\tand a fold\r\n\r\nhello  \t you \r\n\r\n\r\n"
+    )
+    header, _, body = forms.partition("/")
+    top = dkimpy.sign(
+        letter, b"s", b"x.example", key.pem, include_headers=[b"from", b"subject"],
+        canonicalize=(header.encode(), (body or "simple").encode()),
+    )  # fmt: skip
+    site = Site(url="https://x.example", sender_address="a@x.example")
+
+    def told(content: bytes) -> list[bool]:
+        return [is_well for is_well, *_ in seals.verified_told(content, site, lambda _: [key.dns_record])]
+
+    assert told(top + letter) == [True]
+    assert told(top + letter.replace(b"two", b"three")) == [False]
+    assert told(top + letter.replace(b"hello", b"hallo")) == [False]
 
 
 def test_the_doctor_sees_a_signature_that_is_for_another_domain_or_leaves_the_pair_out() -> None:
     site = Site(url="https://digest.example.org", sender_address="digest@digest.example.org")
     covered = "from:subject:list-unsubscribe:list-unsubscribe-post"
 
-    def told(domain: str, headers: str) -> str:
-        return postal.signature_told(f"v=1; a=rsa-sha256; d={domain};\r\n h={headers}; b=AA==", site)[1]
+    def told(domain: str, headers: str) -> list[str]:
+        letter = f"DKIM-Signature: v=1; a=rsa-sha256; d={domain};\r\n h={headers}; b=AA==\r\n\r\n"
+        return [says for _, says, _ in seals.headers_told(letter.encode(), site, is_signed=True)][1:]
 
-    assert told("digest.example.org", covered).startswith("signed for digest.example.org")
-    assert told("elsewhere.example", covered) == (
+    assert told("example.org", covered) == ["signed for example.org (rsa-sha256), the list's headers covered"]
+    assert told("elsewhere.example", covered) == [
         "It is signed for elsewhere.example, and comes from digest.example.org."
-    )
-    assert told("digest.example.org", "from:subject") == (
+    ]
+    assert told("digest.example.org", "from:subject") == [
         "Its signature leaves out list-unsubscribe, list-unsubscribe-post."
-    )
+    ]
 
 
 # ── what stands in front of the web door ────────────────────────────────────────────────────────
