@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import smtplib
 from collections.abc import Callable, Iterator
 from dataclasses import replace
@@ -369,6 +370,30 @@ def test_an_address_has_one_answer_an_hour_and_the_next_ones_wait_for_theirs(
 
 
 @pytest.mark.parametrize(
+    "bait",
+    [
+        "https://win.example/",
+        "win.example",
+        "call +47 555 01 234",
+        "write to x@win.example",
+        "\\\\win\\share",
+    ],
+)
+def test_no_advertisement_travels_in_an_answer(
+    bait: str, arrive: Arrive, mailed: Mailed, ada: Subscriber
+) -> None:
+    """Whoever forges a From line would have us mail it."""
+    asked = f"add {bait}\nadd (({bait}\nat {bait}\npause {bait}\ndrop {bait}"
+
+    arrive(written(asked, subject=f"Re: {bait}"))
+
+    (answer,) = mailed()
+    said = re.sub(r"https://digest\.example\.org/m/\S+", "", text_of(answer))  # it waits on their own page
+    assert bait not in said + str(answer["Subject"])
+    assert "The filter cannot be read, from column" in text_of(answer)
+
+
+@pytest.mark.parametrize(
     "subject",
     ["=?utf-8?q?help=0ABcc:_x@y.z?=", "help\u202e", "he\0lp", "add " + "(" * 1900, "pause 999 months"],
 )
@@ -429,6 +454,6 @@ def test_a_letter_asks_for_an_answer_only_where_answers_arrive(
     )
 
     assert "Or answer with one word: help, pause, leave." in here.text
-    assert "Or answer with one word: help, pause, leave." in here.html
+    assert "You may answer with one word: help, pause, leave." in here.html
     assert "answer" not in there.text + there.html
     assert not inbox.is_for_us(replace(site, inbound_domain=elsewhere), US)

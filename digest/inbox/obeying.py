@@ -43,6 +43,8 @@ NOBODY = re.compile(
     r"(?:mailer-daemon|postmaster|.*\bno-?reply|.*do-?not-?reply|owner-.*|.*-(?:request|owner|bounces?))(?:\+.*)?$",
     re.IGNORECASE,
 )
+#: What mail programs make a link of.
+ADVERTISES = re.compile(r"[/\\@]|\w\.\w\w|\+?\d[\d ()-]{6,}")
 
 
 @dataclass(kw_only=True, slots=True)
@@ -55,7 +57,7 @@ class Answer:
 
     def say(self, command: Command, said: str, *fills: tuple[str, str]) -> None:
         """Note what became of a command."""
-        self.outcomes.append({"command": words.cut(command.line, words.LONGEST_SAID), "said": said})
+        self.outcomes.append({"command": repeated(command.line) or command.verb, "said": said})
         self.fills.extend(fills)
 
 
@@ -109,10 +111,12 @@ def writer(site: Site, message: EmailMessage) -> str:
 def about(message: EmailMessage) -> dict[str, str]:
     """Return what the answer names: the subject and the id of the mail it answers."""
     subject = re.sub(r"^(?:re|aw):\s*", "", one_line(str(message.get("Subject", ""))), flags=re.IGNORECASE)
-    return {
-        "about": words.cut(subject, words.LONGEST_SUBJECT),
-        "answers": str(message.get("Message-ID", "")).strip(),
-    }
+    return {"about": repeated(subject), "answers": str(message.get("Message-ID", "")).strip()}
+
+
+def repeated(text: str) -> str:
+    """Return what somebody wrote, for a letter of ours; nothing if it could advertise: they may be a forger."""
+    return "" if ADVERTISES.search(text) else words.cut(text, words.LONGEST_SUBJECT)
 
 
 # ── a stranger ──────────────────────────────────────────────────────────────────────────────────
@@ -184,7 +188,7 @@ def resumed(session: Session, subscriber: Subscriber) -> str:
     return _("You were not paused.")
 
 
-TO_BE_SAVED = _("Filled in behind the button; press Save there.")
+TO_BE_SAVED = _("Filled in on your page; press Save there.")
 
 
 def add(session: Session, command: Command, answer: Answer) -> None:
@@ -228,7 +232,9 @@ def reschedule(subscriber: Subscriber, command: Command, answer: Answer) -> None
 def plain(error: UsageError) -> str:
     """Return what is wrong and where: in a filter that was quoted, or in a field that the writer never saw."""
     if isinstance(error, BadFilter):
-        return _("In %(filter)s: %(mistake)s") % {"filter": error.text, "mistake": error}
+        shown = repeated(error.text)  # the mistake is told in words of the filter
+        said = _("In %(filter)s: %(mistake)s") % {"filter": shown, "mistake": error}
+        return said if shown else _("The filter cannot be read, from column %d on.") % error.column
     return str(error).removeprefix(f"{error.field}: ") if isinstance(error, BadField) else str(error)
 
 

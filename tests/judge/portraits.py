@@ -12,6 +12,7 @@ from typing import Any
 
 from digest import press
 from digest.composition import Digest
+from digest.inbox import obeying
 from digest.links import Site
 from digest.papers import Paper
 from digest.rendering import Letter, Templates, card, letter, list_headers, message, reply_headers
@@ -41,6 +42,7 @@ SITE = Site(
     sender_address="digest@example.org",
     postal_address="Example Lab, 1 Example Street, 0150 Oslo, Norway",
     keys=(b"the key of the pictures",),
+    inbound_domain="example.org",
 )
 VIEW = "https://digest.example.org/v/2b4b1c.7-0-daily-2026-11-20.QxM3Yk9wT1pVbGFzZGZnaGpr"
 WAYS = {
@@ -67,15 +69,11 @@ TOLD: Mapping[str, Any] = WAYS | {
     ],
     "about": "topics",
     "outcomes": [
-        {"command": "add flows: flow matching OR diffusion", "said": "Added. It would have brought about 4 papers a day."},
-        {"command": "pause 2 weeks", "said": "Paused until 4 December; one catch-up follows."},
+        {"command": "add flows: flow matching OR diffusion", "said": obeying.TO_BE_SAVED},
+        {"command": "pause 2 weeks", "said": "Paused until 4 December 2026. We keep reading; you'll get one catch-up. Write \"resume\" to come back sooner."},
     ],
-    "commands": [
-        {"spelled": "add flows: flow matching", "does": "One more topic, called flows."},
-        {"spelled": "less 3", "does": "Fewer papers like the third of your last digest."},
-        {"spelled": "pause 2 weeks", "does": "No digests for two weeks, then one catch-up."},
-        {"spelled": "leave", "does": "No more digests."},
-    ],
+    "fills": "name=flows&filter=flow+matching+OR+diffusion",
+    "commands": obeying.helped(),
     "wrong": "No dump has come for three days",
     "mend": "Look into the dumps folder, or run: digest doctor",
     "since": "Tuesday 08:00",

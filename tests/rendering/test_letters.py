@@ -122,6 +122,28 @@ def test_every_link_of_the_html_is_in_the_text_too(kind: str, site: Site, templa
     assert all(text.strip() for _, text in Outline(written.html).links)
 
 
+@pytest.mark.parametrize("kind", KINDS)
+def test_however_much_a_letter_is_told_its_text_fits_the_screen(
+    kind: str, site: Site, templates: Templates
+) -> None:
+    long = "a title of many words that goes on and on " * 7
+    topics = [long[:79]] if kind == "invite" else [{"name": long[:79], "filter": f"title:({long})"}]
+    much: dict[str, Any] = {
+        "topics": topics,
+        "by": long[:79],
+        "nearest": {"title": long, "href": "https://digest.example.org/papers/3", "lacked": long[:60]},
+        "news": [{"title": long, "says": long, "href": "https://digest.example.org/papers/4"}],
+        "outcomes": [{"command": long, "said": long}],
+        "wrong": long,
+        "mend": long,
+        "facts": [long],
+    }
+
+    text = letter(templates, kind, {"site": site, **TOLD, **much}).text
+
+    assert [line for line in text.splitlines() if len(line) > 78 and "https://" not in line] == []
+
+
 @pytest.mark.parametrize("puts_back", [None, 1], ids=["a step on", "a step back"])
 def test_news_of_a_pack_reads_well_as_text_and_leads_to_the_topics(
     puts_back: int | None, site: Site, templates: Templates
