@@ -113,6 +113,32 @@ def test_the_joined_letter_is_byte_for_byte_what_premailer_makes_of_the_whole_pa
     assert letter == press.by_the_book(templates, of_batch, site, digest, copy)
 
 
+@pytest.mark.parametrize(
+    ("topics", "ways"),
+    [
+        (("Flows", "Robots"), ["Flows 1", "Robots 1"]),
+        (("Language models and agents", "Reinforcement learning"), ["Language models… 1", "1 more topic"]),
+        (("Flows", "Robots", "Vision", "Speech", "Agents and what they do"), ["Flows 1", "Robots 1", "3 more topics"]),
+        (("A topic whose name is longer than any line of a phone", "Robots"), ["A topic whose name… 1", "1 more topic"]),
+    ],
+)  # fmt: skip
+def test_the_ways_to_the_topics_take_one_line_of_a_phone(
+    topics: tuple[str, ...], ways: list[str], site: Site, templates: Templates
+) -> None:
+    batch = [replace(FLOW, id=number) for number in range(1, len(topics) + 1)]
+    digest = by_topic(*((topic, 1, (number,)) for number, topic in enumerate(topics, start=1)))
+    made = pressed(site, templates, batch)
+    copy = copy_for(filters=FILTERS)
+
+    letter = press.digest_letter(made, site, digest, copy)
+
+    assert letter == press.by_the_book(templates, made, site, digest, copy)
+    line = re.search(r'<p [^>]*><a [^>]*href="#t1".*?</p>', letter.html)
+    assert line
+    assert [way.strip() for way in re.sub(r"<[^>]+>", "", line[0]).split(" · ")] == ways
+    assert all(f'id="{name}"' in letter.html for name in re.findall(r'href="#(t\d)"', line[0]))
+
+
 def test_a_digest_of_invented_papers_says_so_and_no_other_does(site: Site, templates: Templates) -> None:
     batch = [replace(FLOW, is_sample=True), ROBOTS]
     of_batch = pressed(site, templates, batch)

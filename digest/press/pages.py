@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import count
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -33,6 +33,9 @@ class Numbered:
 
     number: str
     card: Card
+
+
+ANCHORS = 38  #: signs that fit on one line of the narrowest phone: the first paper stands below it
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -117,7 +120,7 @@ def page(press: Press, site: Site, plan: Sequence[Planned], digest: Digest, copy
         manage_url=copy.manage_url,
         unsubscribe_url=copy.unsubscribe_url,
         browser_url=copy.browser_url,
-        anchors=anchors(sections),
+        anchors=in_one_line(anchors([(section.topic, len(section.cards)) for section in sections])),
         sections=sections,
         news=news_of(digest.news, site),
         offer=offer(digest) if copy.browser_url else "",
@@ -228,13 +231,40 @@ def heading(topic: str) -> str:
     return one_line(topic)
 
 
-def anchors(sections: tuple[PageSection, ...]) -> tuple[Anchor, ...]:
+def anchors(topics: Sequence[tuple[str, int]]) -> tuple[Anchor, ...]:
     """Return the ways to the sections; one section needs none."""
-    if len(sections) < 2:
+    if len(topics) < 2:
         return ()
     return tuple(
-        Anchor(name=section.name, topic=section.topic, count=str(len(section.cards))) for section in sections
+        Anchor(name=anchor_name(place), topic=heading(topic), count=str(papers))
+        for place, (topic, papers) in enumerate(topics, start=1)
     )
+
+
+def in_one_line(ways: tuple[Anchor, ...]) -> tuple[Anchor, ...]:
+    """Return those that fit beside each other on a phone, and behind them one way to all others."""
+    if fits(ways):
+        return ways
+    for shown in range(len(ways) - 1, 0, -1):
+        if fits(some := (*ways[:shown], others(ways, shown))):
+            return some
+    room = ANCHORS - columns((replace(ways[0], topic=""), others(ways, 1)))
+    return replace(ways[0], topic=words.cut(ways[0].topic, room)), others(ways, 1)
+
+
+def others(ways: tuple[Anchor, ...], shown: int) -> Anchor:
+    """Return the way to the first section that has none of its own."""
+    return Anchor(name=ways[shown].name, topic=words.other_topics(len(ways) - shown), count="")
+
+
+def fits(ways: tuple[Anchor, ...]) -> bool:
+    """Return whether these ways fit on one line of a phone."""
+    return columns(ways) <= ANCHORS
+
+
+def columns(ways: tuple[Anchor, ...]) -> int:
+    """Return how much room a line of ways takes."""
+    return words.columns(" · ".join(f"{way.topic} {way.count}".rstrip() for way in ways))
 
 
 def next_due(copy: Copy) -> str:

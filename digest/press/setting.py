@@ -7,7 +7,7 @@ and filter, since many readers hold the same filter.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import date, datetime
 from functools import lru_cache
@@ -208,8 +208,8 @@ class Setter:
 
     def frame(self, topic: str) -> int:
         """Return how many bytes of HTML a section takes beside its cards, with its way from the top."""
-        two, three = (len(unwired(self.anchors(((topic, 99),) * ways).html).encode()) for ways in (2, 3))
-        return self.sections.frame(topic) + three - two
+        two, three = (pages.anchors(((topic, 99),) * ways) for ways in (2, 3))
+        return self.sections.frame(topic) + len(self.line(three).encode()) - len(self.line(two).encode())
 
     def set_letterhead(
         self,
@@ -240,20 +240,18 @@ class Setter:
 
     def set_anchors(self, topics: tuple[tuple[str, int], ...]) -> Pair:
         """Return the line of ways to the sections; one section needs none, nor does the text part."""
-        if len(topics) < 2:
-            return NOTHING
-        ways = [
+        ways = pages.in_one_line(pages.anchors(topics))
+        return Pair(wire(self.line(ways)), b"") if ways else NOTHING
+
+    def line(self, ways: Sequence[pages.Anchor]) -> str:
+        """Return the HTML of these ways."""
+        set_ways = [
             self.html_parts["anchor"].fill(
-                {
-                    "name": pages.anchor_name(place),
-                    "topic": escaped(pages.heading(topic)),
-                    "count": str(count),
-                }
+                {"name": way.name, "topic": escaped(way.topic), "count": way.count}
             )
-            for place, (topic, count) in enumerate(topics, start=1)
+            for way in ways
         ]
-        line = between(self.html_parts, "between").join(ways)
-        return Pair(wire(self.html_parts["anchors"].fill({"anchor": line})), b"")
+        return self.html_parts["anchors"].fill({"anchor": between(self.html_parts, "between").join(set_ways)})
 
     def set_note(self) -> Pair:
         """Return what the whole press has to say, where these templates have a place for it."""

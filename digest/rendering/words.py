@@ -152,6 +152,16 @@ def more(papers: int) -> str:
     return ngettext("+%d more matched", "+%d more matched", papers) % papers
 
 
+def other_topics(topics: int) -> str:
+    """Return `3 more topics`."""
+    return ngettext("%d more topic", "%d more topics", topics) % topics
+
+
+def columns(text: str) -> int:
+    """Return how much room a line takes: signs of some scripts are two columns wide."""
+    return len(text) + (0 if text.isascii() else len(WIDE.findall(text)))
+
+
 def short_of(papers: int) -> str:
     """Return `Today's list came 40 papers short of its own count.`; of 0 nobody knows how many are missing."""
     if not papers:

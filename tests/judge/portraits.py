@@ -117,6 +117,14 @@ def digest_eml(papers: Sequence[Paper] = PAPERS, digest: Digest | None = None, *
     return press.digest_message(made, SITE, digest or usual, copy)
 
 
+def with_much_on_top() -> bytes:
+    """Return a digest that says all it can before the first paper: it is a sample, of topics with long names."""
+    sample = [replace(paper, is_sample=True) for paper in PAPERS]
+    topics = ("Language models and agents", "Reinforcement learning", "Robots", "Trending")
+    sections = ((topic, None, (paper.id,)) for topic, paper in zip(topics, sample, strict=True))
+    return html_of(digest_eml(sample, by_topic(*sections)))
+
+
 def digest_of(papers: int, *, dated_at: datetime) -> bytes:
     """Return a digest of so many papers, among them some without links, as it is mailed at that moment."""
     kinds = (ATTENTION, FLOW, ROBOTS, BARE)
