@@ -111,24 +111,29 @@ def key_of(
 
 
 def load(session: Session, name: str) -> Press:
-    """Return the press of that name, from this process's memory if it was read before."""
-    if name not in RECENT:
-        content = session.scalar(select(PressRow.content).where(PressRow.name == name))
-        if content is None:
-            raise NotFound(f"The press {name[:12]} is not in the database any more.")
-        remember(press.from_bytes(content, name=name))
-    return RECENT[name]
+    """Return the press of that name, from this process's memory if it was read lately."""
+    found = RECENT.pop(name, None) or read(session, name)
+    remember(found)
+    return found
 
 
-RECENT: dict[str, Press] = {}  # immutable and named by content, so any process may keep them
+def read(session: Session, name: str) -> Press:
+    """Return the stored press of that name; raises NotFound if it is gone."""
+    content = session.scalar(select(PressRow.content).where(PressRow.name == name))
+    if content is None:
+        raise NotFound(f"The press {name[:12]} is not in the database any more.")
+    return press.from_bytes(content, name=name)
+
+
+RECENT: dict[str, Press] = {}  # immutable and named by content, so any process may keep them, any thread ask
 AT_ONCE = 4  # this morning's, the one before it, and those being retried
 
 
 def remember(made: Press) -> None:
     """Keep a press in this process's memory; the one read longest ago makes room."""
     RECENT[made.name] = made
-    while len(RECENT) > AT_ONCE:
-        del RECENT[next(iter(RECENT))]
+    for name in list(RECENT)[:-AT_ONCE]:
+        RECENT.pop(name, None)
 
 
 def prune(session: Session, *, before: datetime) -> int:
