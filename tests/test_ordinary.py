@@ -15,7 +15,7 @@ from sqlalchemy.orm import Session
 
 from digest import bounces, db, delivery, meanwhile, outbox, rates, subscriptions
 from digest.bounces import Reason
-from digest.delivery import Report
+from digest.delivery import Report, runs
 from digest.delivery.gates import Gate
 from digest.delivery.runs import UNLIMITED, Run
 from digest.links import Site
@@ -87,6 +87,28 @@ def test_the_fate_of_a_window_and_the_next_intent_are_one_transaction(
     assert len({version for _, version in seen[2][2:]}) == 1
     with db.reading(postgres_engine) as session:
         assert session.query(Attempt).count() == 6
+
+
+def test_the_last_window_of_a_claim_is_told_with_the_first_intent_of_the_next(
+    deliver: Callable[[Watched], Report], postgres_engine: Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(runs, "WINDOWS_AT_ONCE", 1)
+    seen: list[list[str]] = []
+
+    def look(_window: int) -> None:
+        with db.reading(postgres_engine) as session:
+            rows = session.execute(text("SELECT state, CAST(xmin AS text) FROM delivery ORDER BY id")).all()
+            seen.append([row[0] for row in rows])
+            if len(seen) == 2:
+                assert len({version for _, version in rows[:4]}) == 1
+
+    assert deliver(Watched(happens=look)) == Report(sent=6)
+
+    assert seen == [
+        ["sending"] * 2 + ["queued"] * 4,
+        ["sent"] * 2 + ["sending"] * 2 + ["queued"] * 2,
+        ["sent"] * 4 + ["sending"] * 2,
+    ]
 
 
 def is_suppressed(session: Session, site: Site, now: datetime) -> None:

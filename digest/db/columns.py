@@ -43,17 +43,14 @@ class UtcDateTime(TypeDecorator[datetime]):
             raise ValueError(f"a stored moment needs an offset, and {value!r} has none")
         return value.astimezone(UTC)
 
-    def process_result_value(self, value: datetime | None, dialect: Dialect) -> datetime | None:
-        """Give back an aware datetime in UTC."""
-        if value is None:
-            return None
-        return value.replace(tzinfo=UTC) if value.tzinfo is None else value.astimezone(UTC)
-
     def result_processor(self, dialect: Dialect, coltype: object) -> Any:
         """Return what reads a value: of SQLite's texts the usual ones are read once."""
-        if dialect.name == "sqlite":
-            return moment
-        return super().result_processor(dialect, coltype)
+        return moment if dialect.name == "sqlite" else in_utc
+
+
+def in_utc(value: datetime | None) -> datetime | None:
+    """Return the moment that PostgreSQL gave, which is aware."""
+    return None if value is None else value.astimezone(UTC)
 
 
 @lru_cache(maxsize=8192)

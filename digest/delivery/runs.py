@@ -95,7 +95,8 @@ def deliver(
                 while run.left and not (is_over() or run.gate.is_met):
                     done += run.send(desk, window)
                     progress(done)
-            run.give_back()
+            if run.left:
+                run.give_back()
             if is_over():
                 break
     finally:
@@ -139,16 +140,28 @@ class Run:
             now = self.clock()
             if self.gate.is_shut(each, now):
                 continue
-            db.commit_unhurried(self.session)  # a claim that is lost leaves its letters queued
-            self.leased_at = monotonic()
-            self.ahead.clear()  # what was written under another lease, for readers as they were then
-            self.left = outbox.claim(self.session, lane=each, now=now, limit=limit)
-            self.session.commit()
+            self.take(each, now, limit)
             if self.left:
                 failpoints.reach("claimed")
                 self.let_first_ones_go(now)
                 return True
         return False
+
+    def take(self, lane: Lane, now: datetime, limit: int) -> None:
+        """Do so; a database that is lost over it is waited for where it has yet to be told of a window."""
+
+        def keep() -> None:
+            began = monotonic()
+            db.commit_unhurried(self.session)  # a claim that is lost leaves its letters queued
+            self.left = outbox.claim(self.session, lane=lane, now=now, limit=limit)
+            self.session.commit()
+            self.leased_at = began
+
+        self.ahead.clear()  # what was written under another lease, for readers as they were then
+        if self.untold:
+            self.insist(keep, what=self.untold.what)
+        else:
+            keep()
 
     def let_first_ones_go(self, now: datetime) -> None:
         """Queue again what waits for the first letters of its edition, and keep those."""
@@ -225,15 +238,16 @@ class Run:
 
     def desk(self, claimed: Sequence[Claimed]) -> Desk:
         """Lay out what is needed to write these letters."""
-        digests = [delivery for delivery in claimed if delivery.edition]
+        digests = gathering.digests(claimed)
         seen = outbox.seen(self.session, (delivery.subscriber_id for delivery in claimed))
         self.versions = {number: version for number, (_, version) in seen.items()}
         desk = Desk(
             site=self.site,
             templates=self.templates,
             readers={number: reader for number, (reader, _) in seen.items()},
-            filters=gathering.filters(self.session, digests),
-            presses=gathering.presses(self.session, digests),
+            digests=digests,
+            filters=gathering.filters(self.session, digests.values()),
+            presses=gathering.presses(self.session, claimed),
             signers=self.signers,
         )
         self.session.commit()
@@ -325,7 +339,7 @@ class Run:
         self.session.commit()
         failpoints.reach("settled")
         failpoints.reach("intended")
-        return answers[0].rowcount, {row[0] for row in answers[-1]}
+        return answers[0].rowcount, {row[0] for row in answers[-1].fetchall()}
 
     def look_closely(self, rest: Sequence[tuple[Claimed, Written | None]]) -> dict[int, Written]:
         """Ask who of these may be written to, end or put back the others, and keep the intent."""
@@ -393,13 +407,13 @@ class Run:
     def settle(
         self, lease: str, going: Mapping[int, Written], outcomes: Sequence[Outcome], began_at: datetime
     ) -> None:
-        """Keep what became of a window, at the latest with the next intent."""
+        """Keep what became of a window, at the latest with the next intent or at the end of the run."""
         settlement = Settlement(
             session=self.session, site=self.site, gate=self.gate, lease=lease, going=going, outcomes=outcomes,
             began_at=began_at, now=self.clock(),
         )  # fmt: skip
         self.untold = settlement
-        if not (self.left and self.is_ordinary and settlement.is_ordinary):
+        if not (self.is_ordinary and settlement.is_ordinary):
             self.tell()
 
     def tell(self) -> None:
@@ -413,6 +427,7 @@ class Run:
             return
 
         def keep() -> None:
+            self.session.rollback()  # what an error left half done, as of a claim
             if self.left:
                 db.commit_unhurried(self.session)
             settlement.keep()

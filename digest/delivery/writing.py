@@ -28,6 +28,7 @@ class Desk:
     site: Site
     templates: Templates
     readers: Mapping[int, Reader]
+    digests: Mapping[int, Digest]  #: decisions by delivery
     filters: Mapping[int, str]  #: canonical filters by id
     presses: Mapping[str, Press]
     signers: Sequence[Signer] = ()  #: who sign every letter; none: the relay does
@@ -107,7 +108,9 @@ def digest_content(desk: Desk, delivery: Claimed, reader: Reader, message_id: st
         message_id=message_id,
     )
     made_with = desk.presses[delivery.press or ""]
-    return press.digest_message(made_with, desk.site, Digest.from_json(delivery.decision), copy)
+    # What could not be read is read once more, to say what is wrong with it.
+    digest = desk.digests.get(delivery.id) or Digest.from_json(delivery.decision)
+    return press.digest_message(made_with, desk.site, digest, copy)
 
 
 def context_of(desk: Desk, delivery: Claimed, reader: Reader | None) -> dict[str, Any]:

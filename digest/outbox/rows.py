@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import ColumnElement, Update, and_, or_, text
+from sqlalchemy import ColumnElement, Executable, Update, and_, or_, text
 from sqlalchemy.orm import Session
 
 from digest import db
@@ -37,7 +37,12 @@ def holding(state: DeliveryState, ids: Collection[int], lease: str) -> ColumnEle
     return and_(ours, DELIVERY.c.state == state, DELIVERY.c.lease == lease)
 
 
+def fetched(session: Session, statement: Executable, given: Mapping[str, Any] = db.NOTHING) -> set[int]:
+    """Return the ids that a statement finds or returns: all at once, for one by one each is a call of the driver."""
+    return set(session.connection().execute(statement, given).scalars().all())
+
+
 def changed(session: Session, updating: Update) -> set[int]:
     """Carry out a compare-and-set and return the ids it changed."""
     returning = updating.returning(DELIVERY.c.id)
-    return {row[0] for row in session.connection().execute(returning)}
+    return fetched(session, returning)

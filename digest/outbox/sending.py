@@ -13,7 +13,7 @@ from sqlalchemy.orm import Session
 
 from digest import db
 from digest.model import DeliveryState
-from digest.outbox.rows import DELIVERY, changed, holding
+from digest.outbox.rows import DELIVERY, changed, fetched, holding
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -54,7 +54,7 @@ def intend_arrays(session: Session, intents: Sequence[Intent], *, lease: str, un
         "held_under": lease,
         "until": until,
     }
-    return {row[0] for row in session.connection().execute(INTENDING, given)}
+    return fetched(session, INTENDING, given)
 
 
 def intention(until: ColumnElement[datetime]) -> dict[str, Any]:
@@ -103,8 +103,7 @@ def end(
     if not ids:
         return set()
     held = {"ids": ids, "was": was, "held_under": lease}
-    found = session.connection().execute(ENDING, {**held, "is": state, "because": reason[:500], "now": now})
-    return {row[0] for row in found}
+    return fetched(session, ENDING, {**held, "is": state, "because": reason[:500], "now": now})
 
 
 HELD = and_(

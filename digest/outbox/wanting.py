@@ -51,7 +51,7 @@ def seen(session: Session, ids: Iterable[int | None]) -> dict[int, tuple[Reader,
     if not wanted:
         return {}
     connection = session.connection()
-    found = connection.execute(READING[connection.dialect.name], {"ids": wanted})
+    found = connection.execute(READING[connection.dialect.name], {"ids": wanted}).all()
     return {row[1]: (reader(*row[2:]), row[0]) for row in found}
 
 
