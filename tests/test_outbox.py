@@ -496,3 +496,21 @@ def test_evidence_stays_when_a_delivery_is_traced(session: Session, site: Site, 
     (attempt,) = outbox.trace(session, number)
     assert (attempt.code, len(attempt.reply), attempt.ended_at) == (450, 500, now + SECOND)
     assert session.scalars(select(Attempt)).all() == [attempt]
+
+
+def test_a_reply_in_signs_that_no_database_keeps_is_kept_without_them(
+    session: Session, site: Site, now: datetime
+) -> None:
+    number = letter(session, site, now)
+    assert number is not None
+    replies = ["busy\x00\x1f", "\x1e", "try again"]
+
+    tried = [outbox.Tried(number, now, "deferred", "rcpt", 450, reply) for reply in replies]
+    outbox.keep_attempts(session, tried, lease="a", now=now + SECOND)
+
+    kept = [attempt.reply for attempt in outbox.trace(session, number)]
+    assert kept == [
+        "busy\N{REPLACEMENT CHARACTER}\N{REPLACEMENT CHARACTER}",
+        "\N{REPLACEMENT CHARACTER}",
+        "try again",
+    ]

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from datetime import datetime
 
-from sqlalchemy import insert, select, text
+from sqlalchemy import select
 from sqlalchemy.orm import Session
 
 from digest import db
@@ -36,26 +35,16 @@ def keep_attempts(session: Session, attempts: Iterable[Tried], *, lease: str, no
             "verdict": tried.verdict,
             "phase": tried.phase,
             "code": tried.code,
-            "reply": tried.reply[:500],
+            "reply": printable(tried.reply[:500]),
         }
         for tried in attempts
     ]
-    connection = session.connection()
-    if rows and connection.dialect.name == "postgresql":
-        spelled = json.dumps(rows, default=datetime.isoformat)
-        connection.execute(KEEPING, {"rows": spelled, "lease": lease, "ended_at": now})
-    elif rows:
-        same = {"lease": lease, "ended_at": now}
-        connection.execute(insert(ATTEMPT), [row | same for row in rows])
+    db.put_many(session, Attempt, rows, same={"lease": lease, "ended_at": now})
 
 
-#: A window's rows as one text, which PostgreSQL reads faster than the driver writes six arrays.
-KEEPING = text(
-    "INSERT INTO attempt (delivery_id, lease, began_at, ended_at, verdict, phase, code, reply)"
-    " SELECT delivery_id, :lease, began_at, :ended_at, verdict, phase, code, reply"
-    " FROM json_to_recordset(CAST(:rows AS json)) AS new"
-    " (delivery_id bigint, began_at timestamptz, verdict text, phase text, code integer, reply text)"
-)
+def printable(text: str) -> str:
+    """Return a text that any database keeps, and no terminal obeys."""
+    return "".join(sign if sign.isprintable() else "\N{REPLACEMENT CHARACTER}" for sign in text)
 
 
 def are_kept(session: Session, ids: Collection[int], *, lease: str, at: datetime) -> bool:
