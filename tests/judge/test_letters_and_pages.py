@@ -15,6 +15,7 @@ from pathlib import Path
 import pytest
 
 from digest.rendering.letters import KINDS
+from digest.web.pages import letter_page
 from tests.judge import portraits, readme
 from tests.judge.browser import WIDTHS, Sight, look, photograph, violations
 from tests.judge.conftest import PAGES, Exhibits
@@ -71,6 +72,17 @@ def test_the_html_checker_finds_nothing_in_the_other_letters(
         assert [complaint for complaint in found if not FOR_OUTLOOK.match(complaint)] == [], message
 
 
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_html_checker_finds_nothing_in_a_letter_of_any_kind(
+    html_checker: list[str], kind: str, is_full: bool
+) -> None:
+    if not is_full:
+        pytest.skip("every letter in turn: JUDGE=full make judge")
+    found = complaints(html_checker, portraits.letters()[kind])
+
+    assert [complaint for complaint in found if not FOR_OUTLOOK.match(complaint)] == []
+
+
 @pytest.mark.parametrize("name", PAGES)
 def test_the_html_checker_finds_nothing_in_a_page(
     html_checker: list[str], exhibits: Exhibits, name: str
@@ -124,6 +136,19 @@ def test_the_spam_filter_finds_nothing_in_the_other_letters(
     for message in exhibits.letters.values():
         points, rules = score(spamassassin, message, tmp_path)
         assert points <= 0, rules
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_spam_filter_finds_nothing_in_a_letter_of_any_kind(
+    spamassassin: str, kind: str, is_full: bool, tmp_path: Path
+) -> None:
+    if not is_full:
+        pytest.skip("every letter in turn: JUDGE=full make judge")
+    mail = portraits.mails(dated_at=datetime.now(UTC))[kind]
+
+    points, rules = score(spamassassin, mail, tmp_path)
+
+    assert points <= 0, rules
 
 
 # ── spam: rspamd ────────────────────────────────────────────────────────────────────────────────
@@ -251,6 +276,12 @@ def test_nothing_in_a_letter_is_lost_on_the_readers_mail_programs(node: str, exh
         assert {name: clients for name, clients in found.items() if name not in ACCEPTED} == {}
 
 
+def test_nothing_in_a_letter_of_any_kind_is_lost_either(node: str) -> None:
+    for kind, page in portraits.letters().items():
+        found = unsupported(node, page)
+        assert {name: clients for name, clients in found.items() if name not in ACCEPTED} == {}, kind
+
+
 # ── everybody: axe-core ─────────────────────────────────────────────────────────────────────────
 
 
@@ -265,6 +296,18 @@ def test_axe_sees_a_picture_without_words_and_a_page_without_a_language(chromium
 @pytest.mark.parametrize("name", PAGES)
 def test_axe_finds_nothing_in_a_page(chromium: str, axe: Path, exhibits: Exhibits, name: str) -> None:
     assert violations(chromium, axe, page=exhibits.html(name), upstream=exhibits.site) == []
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_axe_finds_nothing_in_a_letter_of_any_kind(
+    chromium: str, axe: Path, kind: str, is_full: bool
+) -> None:
+    if not is_full:
+        pytest.skip("every letter in turn: JUDGE=full make judge")
+    """Within a mail program a letter is an article, and the program has the one main part; as a page, it has that."""
+    page = letter_page(portraits.letters()[kind].decode()).encode()
+
+    assert violations(chromium, axe, page=page) == []
 
 
 # ── looks: Chromium ─────────────────────────────────────────────────────────────────────────────
