@@ -215,7 +215,7 @@ def cold_cards(made: Press, filters: dict[int, str]) -> tuple[int, float]:
         for number in islice(sets.members(index.matches(topics.parse(canonical))), 5)
     ]
     fresh = replace(made, papers=tuple(replace(paper) for paper in made.papers))
-    cards = setter(fresh, SITE)
+    cards = setter(fresh, SITE).sections.cards
     start = process_time()
     for paper, canonical in asked:
         cards.card(paper, canonical, Form.FULL)
@@ -252,7 +252,7 @@ print(len(press.digest_message(made, Site(url="https://x", keys=(b"k",)), digest
 def prepare(papers: Sequence[Paper], templates: Templates) -> None:
     """Make a press and set every card of it, as if nothing had been made before."""
     made = pressed(papers, templates)
-    cards = setter(made, SITE)
+    cards = setter(made, SITE).sections.cards
     for paper in papers:
         for form in Form:
             cards.card(paper.id, None, form)
