@@ -45,6 +45,8 @@ OVERDUE = {Lane.PROMPT: timedelta(minutes=30), Lane.BULK: timedelta(hours=3)}
 DAY = timedelta(days=1)
 TELLING, RECENT = 5, timedelta(hours=2)  #: so many attempts, none older, say how a mail server is
 LATER = frozenset({Verdict.DEFERRED, Verdict.IN_DOUBT})
+FEW = 3  #: broken domains that are each written about; more are one trouble
+MOST_NAMED = 20
 GIVEN_UP = 6  #: failures of a source in a row, patience doubling from five minutes: some three hours
 
 
@@ -190,8 +192,20 @@ def refused_by_policy(session: Session, now: datetime) -> Iterator[Trouble]:
 
 
 def broken_domains(session: Session, now: datetime) -> Iterator[Trouble]:
-    """Yield the domains where a mass of addresses failed at once."""
-    for domain, count in bounces.frozen_domains(session, since=now - DAY).items():
+    """Yield the domains where a mass of addresses failed at once, or where they are many that so many are."""
+    broken = bounces.frozen_domains(session, since=now - DAY)
+    if len(broken) > FEW:
+        yield Trouble(
+            cause="frozen-many",
+            wrong=f"Addresses of {len(broken)} domains failed within a day",
+            mend=(
+                "So many at once break where all our mail passes, so nothing is held against anybody. If it is over:"
+                " digest bounces forgive --domain DOMAIN. If they are gone: digest bounces accept --domain DOMAIN."
+            ),
+            facts=tuple(f"{domain} ({count})" for domain, count in list(broken.items())[:MOST_NAMED]),
+        )
+        return
+    for domain, count in broken.items():
         yield Trouble(
             cause=f"frozen-{domain}"[:60],
             wrong=f"{count} addresses of {domain} failed within a day",
@@ -250,9 +264,15 @@ def failing_sources(session: Session) -> Iterator[Trouble]:
 def write_to_operator(
     session: Session, found: Iterable[Trouble], *, site: Site, operator: str, now: datetime
 ) -> int:
-    """Write one letter a day about each trouble, and return how many were new; commits."""
+    """Write one letter a day about each trouble, and return how many were new; commits.
+
+    The letter's key holds off who writes at the same moment. Midnight does not make a trouble new: it is told
+    again when the letter of the day before is a day old.
+    """
     written = 0
     for trouble in found if operator else ():
+        if was_told(session, trouble.cause, now):
+            continue
         decision = {
             "wrong": trouble.wrong,
             "mend": trouble.mend,
@@ -261,11 +281,23 @@ def write_to_operator(
         }
         number = outbox.put_letter(
             session, letter="alarm", subscriber_id=None, email=operator, decision=decision,
-            dedupe_key=f"alarm-{trouble.cause}-{now.date()}", site=site, now=now, expires_at=now + DAY,
+            dedupe_key=alarm_key(trouble.cause, now), site=site, now=now, expires_at=now + DAY,
         )  # fmt: skip
         written += number is not None
     session.commit()
     return written
+
+
+def was_told(session: Session, cause: str, now: datetime) -> bool:
+    """Return whether a letter about it is not yet a day old."""
+    keys = [alarm_key(cause, moment) for moment in (now - DAY, now)]
+    told = select(Delivery.id).where(Delivery.dedupe_key.in_(keys), Delivery.dated_at > now - DAY)
+    return session.scalar(told.limit(1)) is not None
+
+
+def alarm_key(cause: str, now: datetime) -> str:
+    """Return the key of the one letter that is written about a trouble on a day."""
+    return f"alarm-{cause}-{now.date()}"
 
 
 # ── figures ─────────────────────────────────────────────────────────────────────────────────────

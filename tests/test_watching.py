@@ -128,6 +128,39 @@ def test_a_trouble_is_written_about_once_a_day(session: Session, site: Site, now
     assert [tuple(row) for row in letters] == [("alarm", "op@example.org")]
 
 
+def test_midnight_makes_no_trouble_new(session: Session, site: Site, now: datetime) -> None:
+    watching.beat(session, "scheduler", now)
+    found = watching.troubles(session, now=now)
+    evening = now.replace(hour=23, minute=59)
+
+    def told(minutes: int) -> int:
+        moment = evening + timedelta(minutes=minutes)
+        return watching.write_to_operator(session, found, site=site, operator="op@example.org", now=moment)
+
+    assert [told(minutes) for minutes in (0, 1, 2, 600, 1439, 1440, 1441)] == [1, 0, 0, 0, 0, 1, 0]
+
+
+def test_a_day_on_which_everything_breaks_is_a_handful_of_letters(
+    session: Session, site: Site, now: datetime
+) -> None:
+    for domain in range(30):
+        for number in range(10):
+            hard = Failure(kind=Kind.HARD, status="5.1.1")
+            bounces.record(session, site, f"r{number}@d{domain}.example", hard, now=now)
+    watching.beat(session, "scheduler", now - timedelta(hours=1))
+
+    written = 0
+    for minute in range(60):
+        moment = now + timedelta(minutes=minute)
+        found = watching.troubles(session, now=moment)
+        written += watching.write_to_operator(
+            session, found, site=site, operator="op@example.org", now=moment
+        )
+
+    assert written == 4  # no worker, no scheduler, the domains in one, and soon that no letter moves
+    assert "Addresses of 30 domains failed within a day" in [trouble.wrong for trouble in found]
+
+
 def test_without_an_operator_nobody_is_written_to(session: Session, site: Site, now: datetime) -> None:
     watching.beat(session, "scheduler", now)
     found = watching.troubles(session, now=now)

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from datetime import date, datetime, timedelta
 from typing import Any
 
-from sqlalchemy import Select, delete, distinct, func, select, update
+from sqlalchemy import ColumnElement, Select, delete, distinct, func, select, update
 from sqlalchemy.orm import Session
 
 from digest import addresses
@@ -222,16 +222,28 @@ def history(
     query = (
         select(BounceRow, Delivery.email)
         .outerjoin(Delivery, Delivery.id == BounceRow.delivery_id)
+        .where(*such(domain, kind))
         .order_by(BounceRow.id.desc())
         .limit(limit)
     )
-    if domain is not None:
-        query = query.where(BounceRow.domain == addresses.ascii_domain(domain))
-    if kind is not None:
-        query = query.where(BounceRow.kind == kind)
     if delivery_id is not None:
         query = query.where(BounceRow.delivery_id == delivery_id)
     return [(row[0], row[1]) for row in session.execute(query)]
+
+
+def count(session: Session, *, domain: str | None = None, kind: Kind | None = None) -> int:
+    """Return how many failures and complaints there are."""
+    return session.scalar(select(func.count()).select_from(BounceRow).where(*such(domain, kind))) or 0
+
+
+def such(domain: str | None, kind: Kind | None) -> list[ColumnElement[bool]]:
+    """Return what the failures of a domain and of a kind have in common."""
+    asked = []
+    if domain is not None:
+        asked.append(BounceRow.domain == addresses.ascii_domain(domain))
+    if kind is not None:
+        asked.append(BounceRow.kind == kind)
+    return asked
 
 
 def as_report(row: BounceRow) -> dict[str, Any]:

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import re
 from datetime import UTC, datetime, timedelta
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from digest.cli import rooms, screen
 from digest.cli.options import AsJson, Limit, Now, clock, moment
 from digest.errors import BadField
+
+if TYPE_CHECKING:
+    from digest.model import BounceRow
 
 app = typer.Typer(help="Mail of ours that came back, was refused or was reported.", no_args_is_help=True)
 
@@ -54,31 +58,39 @@ def show_list(
     if kind is not None and kind not in set(bounces.Kind):
         raise BadField("--kind", f"{kind!r} is none of {', '.join(bounces.Kind)}.")
     with rooms.opened() as house, house.reading() as session:
-        found = bounces.history(
-            session,
-            domain=domain,
-            kind=bounces.Kind(kind) if kind else None,
-            limit=limit if limit or as_json else screen.LIMIT,
-        )
+        wanted = bounces.Kind(kind) if kind else None
+        shown = limit if limit or as_json else screen.LIMIT
+        found = bounces.history(session, domain=domain, kind=wanted, limit=shown)
         if as_json:
             screen.lines(bounces.as_report(row) | {"email": email} for row, email in found)
             return
         screen.table(
-            ("when", "kind", "status", "to", "delivery#", "counts", "said"),
+            ("when", "kind", "status", "to", "letter#", "said"),
             (
-                (r.at, r.kind, r.status, email or f"…@{r.domain}", r.delivery_id or "", counts(r), r.said)
+                (r.at, kind_of(r), r.status, email or f"…@{r.domain}", str(r.delivery_id or ""), words(r))
                 for r, email in found
             ),
             give=["said", "to"],
             empty="Nothing came back.",
         )
+        left = bounces.count(session, domain=domain, kind=wanted) - len(found)
+        if left > 0:
+            screen.say(
+                f"{left:,} more; --limit {left + len(found)} shows them all, --domain and --kind fewer."
+            )
 
 
-def counts(row: object) -> str:
-    """Return whether a failure counts against its address."""
-    if getattr(row, "forgiven_at", None):
-        return "forgiven"
-    return "frozen" if getattr(row, "frozen_at", None) else "yes"
+def kind_of(row: BounceRow) -> str:
+    """Return the kind of a failure, and whether it counts against its address."""
+    if row.forgiven_at:
+        return f"{row.kind}, forgiven"
+    return f"{row.kind}, frozen" if row.frozen_at else row.kind
+
+
+def words(row: BounceRow) -> str:
+    """Return the server's words without the codes that it began with: the status has a column of its own."""
+    said = re.sub(r"^[245]\d\d[ -]?", "", row.said)
+    return said.removeprefix(row.status).strip() if row.status else said
 
 
 @app.command()

@@ -11,6 +11,9 @@ from digest.cli import rooms, screen
 from digest.cli.options import AsJson, Limit, Now, clock
 
 if TYPE_CHECKING:
+    from datetime import datetime
+
+    from sqlalchemy import ColumnElement
     from sqlalchemy.orm import Session
 
     from digest.model import Attempt, Delivery
@@ -37,19 +40,22 @@ def deliveries(
     if context.invoked_subcommand is not None:
         return
     with rooms.opened() as house, house.reading() as session:
-        found = ledger(session, state, email, limit if limit or as_json else screen.LIMIT)
+        asked = wanted(state, email)
         if as_json:
-            screen.lines(as_report(row) for row in found)
+            screen.lines(as_report(row) for row in ledger(session, asked, limit))
             return
+        shown = limit or screen.LIMIT
         screen.table(
-            ("id#", "letter", "edition", "to", "state", "when", "reason"),
+            ("id#", "letter", "to", "state", "when", "reason"),
             (
-                (str(r.id), r.letter, r.edition, r.email, r.state, r.settled_at or r.due_at, r.reason)
-                for r in found
+                (str(r.id), r.edition or r.letter, r.email, r.state, r.settled_at or r.due_at, r.reason)
+                for r in ledger(session, asked, shown)
             ),
-            give=["reason", "edition", "to"],
+            give=["reason", "to"],
             empty="No deliveries.",
         )
+        if (left := how_many(session, asked) - shown) > 0:
+            screen.say(f"{left:,} more; --limit {left + shown} shows them all, --state and --email fewer.")
 
 
 @app.command()
@@ -96,25 +102,44 @@ def resume(now: Now = None, as_json: AsJson = False) -> None:
         screen.tell("Nothing is stopped.")
 
 
-def ledger(session: Session, state: str | None, email: str | None, limit: int | None) -> Iterable[Delivery]:
-    """Return the deliveries asked for, the newest first, read by hundreds."""
+def wanted(state: str | None, email: str | None) -> list[ColumnElement[bool]]:
+    """Return what the deliveries asked for have in common."""
     from sqlalchemy import func, select
 
     from digest import addresses
     from digest.errors import BadField
     from digest.model import Delivery, DeliveryState, Subscriber
 
-    query = select(Delivery).order_by(Delivery.id.desc()).limit(limit)
+    asked: list[ColumnElement[bool]] = []
     if state is not None:
         if state not in set(DeliveryState):
             raise BadField("--state", f"{state!r} is none of {STATES}.")
-        query = query.where(Delivery.state == DeliveryState(state))
+        asked.append(Delivery.state == DeliveryState(state))
     if email is not None:
         theirs = select(Subscriber.id).where(Subscriber.email_key == addresses.key(email))
-        query = query.where(
+        asked.append(
             Delivery.subscriber_id.in_(theirs) | (func.lower(Delivery.email) == email.strip().lower())
         )
+    return asked
+
+
+def ledger(session: Session, asked: list[ColumnElement[bool]], limit: int | None) -> Iterable[Delivery]:
+    """Return the deliveries asked for, the newest first, read by hundreds."""
+    from sqlalchemy import select
+
+    from digest.model import Delivery
+
+    query = select(Delivery).where(*asked).order_by(Delivery.id.desc()).limit(limit)
     return session.scalars(query.execution_options(yield_per=AT_ONCE))
+
+
+def how_many(session: Session, asked: list[ColumnElement[bool]]) -> int:
+    """Return how many deliveries were asked for."""
+    from sqlalchemy import func, select
+
+    from digest.model import Delivery
+
+    return session.scalar(select(func.count()).select_from(Delivery).where(*asked)) or 0
 
 
 def as_report(row: Delivery) -> dict[str, Any]:
@@ -143,19 +168,33 @@ def trace(
     if as_json:
         screen.document(report | {"tries": attempts, "came_back": back})
         return
-    screen.facts([(name, value) for name, value in report.items() if value not in {None, ""}])
-    screen.tell()
-    screen.table(
-        ("began", "ended", "verdict", "at", "code", "reply"),
-        (
-            (t["began_at"], t["ended_at"], t["verdict"], t["phase"], t["code"] or "", t["reply"])
-            for t in attempts
-        ),
-        give=["reply"],
-        empty="Nobody has tried to deliver it yet.",
+    screen.facts(
+        [
+            (name.replace("_", " "), str(value) if name == "id" else value)
+            for name, value in report.items()
+            if value not in {None, ""}
+        ]
     )
-    for bounce in back:
-        screen.tell(f"came back {bounce['at']}: {bounce['kind']} {bounce['status']} {bounce['said']}")
+    screen.tell()
+    for at, told in sorted([*map(try_told, attempts), *map(return_told, back)]):
+        screen.paragraph(f"{screen.cell(at)}  ", told)
+    if not attempts:
+        screen.say("Nobody has tried to deliver it yet.")
+
+
+def try_told(tried: dict[str, Any]) -> tuple[datetime, str]:
+    """Return when a try began, and what came of it in the server's own words."""
+    said = " ".join(str(part) for part in (tried["code"], tried["reply"]) if part)
+    fate = tried["verdict"] or "under way, or nobody lived to tell"
+    where = f" at {tried['phase']}" if tried["phase"] else ""
+    return tried["began_at"], f"{fate}{where}{': ' if said else ''}{said}"
+
+
+def return_told(back: dict[str, Any]) -> tuple[datetime, str]:
+    """Return when a letter came back, and why."""
+    return back["at"], " ".join(
+        part for part in ("came back:", back["kind"], back["status"], back["said"]) if part
+    )
 
 
 def one(session: Session, name: str) -> Delivery:

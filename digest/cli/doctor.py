@@ -24,8 +24,8 @@ from digest.links import LOCAL_URL
 if TYPE_CHECKING:
     from digest.settings import Settings
 
+FACTS = 3  #: of a trouble that are shown; the letter about it has them all
 ROOM = 500_000_000  #: free bytes below which a disk is called nearly full
-SILENCE = 180  #: seconds without a sign of life after which a role is called silent
 
 
 class Health(StrEnum):
@@ -198,25 +198,16 @@ def check_templates(settings: Settings) -> Iterator[Finding]:
 
 
 def check_database(settings: Settings, now: datetime) -> Iterator[Finding]:
-    """Look at the database, its schema, and what it tells of the other roles."""
+    """Look at the database, its schema, and what it tells of the house: what the operator is written to about."""
+    from digest import watching
+
     with rooms.opened() as house, house.reading() as session:
         where = status.masked(settings.database)
         yield Finding(thing="database", health=Health.FINE, says=f"{where}, schema up to date")
-        silent = [beat for beat in status.heartbeats(session, now) if beat["seconds_ago"] > SILENCE]
-        for beat in silent:
-            says = f"{beat['role']} has been silent for {status.ago(beat['seconds_ago'])}."
-            yield Finding(
-                thing="roles", health=Health.HINT, says=says, mend="Start it: digest up, or its own line."
-            )
-        for late in status.late_lists(session, now):
-            mend = "See digest dumps list and digest sources list; ask again: digest sources poll SOURCE"
-            yield Finding(thing="lists", health=Health.HINT, says=f"{late['says']}.", mend=mend)
-        stuck = status.outbox(session)["stuck"]
-        if stuck:
-            says = f"{screen.count(stuck, 'delivery', 'deliveries')} stuck: nobody can know whether they arrived."
-            yield Finding(
-                thing="outbox", health=Health.HINT, says=says, mend="Look: digest deliveries --state stuck"
-            )
+        for trouble in watching.troubles(session, now=now):
+            facts = [*trouble.facts[:FACTS], *(["..."] if len(trouble.facts) > FACTS else [])]
+            says = f"{trouble.wrong}: {'; '.join(facts)}" if facts else f"{trouble.wrong}."
+            yield Finding(thing="house", health=Health.HINT, says=says, mend=trouble.mend)
 
 
 def check_broker(settings: Settings) -> Iterator[Finding]:

@@ -9,7 +9,7 @@ from http import HTTPStatus
 from typing import TYPE_CHECKING
 
 from digest import probes
-from digest.cli import arrived, seals, status
+from digest.cli import status
 from digest.errors import DigestError
 from digest.transport.servers import Server
 
@@ -192,7 +192,7 @@ def trial_told(email: str, arrived_at: Path | None) -> Iterator[Told]:
     whether its signatures are ours.
     """
     from digest import addresses
-    from digest.cli import rooms
+    from digest.cli import rooms, seals
     from digest.cli.options import clock
     from digest.links import envelope_sender
     from digest.transport import Message, Verdict
@@ -218,6 +218,8 @@ def trial_told(email: str, arrived_at: Path | None) -> Iterator[Told]:
 
 def arrival_told(path: Path, names: tuple[str, ...], site: Site, *, is_signed: bool) -> Iterator[Told]:
     """Look at a letter of ours as it arrived: what the way has left of it, and what its receiver says."""
+    from digest.cli import arrived, seals
+
     content = arrived.letter(path, names)
     if content is None:
         says = f"The letter did not come to {path} within {arrived.PATIENCE:.0f} seconds."

@@ -23,7 +23,7 @@ from typing import IO, TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from rich.console import Console
 
-LEAST = 12  #: columns that a column keeps, however narrow the terminal
+LEAST = 10  #: columns that a column keeps, however narrow the terminal
 LIMIT = 20  #: rows a person is shown unless they ask for more
 NO_OFFSET = timedelta(0)
 UNSEEN = frozenset({"Cc", "Cf", "Cs", "Co", "Cn"})  #: controls, marks of direction, what is no character
@@ -78,7 +78,7 @@ def table(
     """Write a table; `empty` is said instead of one without rows.
 
     Columns whose name ends in `#` hold figures and are set flush right. In a terminal too narrow for
-    all of it the columns in `give` give way, in this order; a pipe gets everything.
+    all of it the columns in `give` give way, the widest first; a pipe gets everything.
     """
     cells = [[cell(value) for value in row] for row in rows]
     if not cells:
@@ -98,10 +98,13 @@ def table(
 
 
 def narrow(widths: list[int], giving: Sequence[int], limit: int) -> None:
-    """Take from the columns that give way until the line fits, leaving each something to be known by."""
-    for place in giving:
-        too_long = sum(widths) + 2 * (len(widths) - 1) - limit
-        widths[place] -= max(0, min(too_long, widths[place] - LEAST))
+    """Take from the widest of the columns that give way until the line fits, leaving each something to be known by."""
+    too_long = sum(widths) + 2 * (len(widths) - 1) - limit
+    for _ in range(too_long):
+        widest = max(giving, key=lambda place: widths[place], default=None)
+        if widest is None or widths[widest] <= LEAST:
+            return
+        widths[widest] -= 1
 
 
 def fitted(text: str, width: int, *, flush_right: bool) -> str:

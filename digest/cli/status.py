@@ -28,6 +28,7 @@ def status(now: Now = None, as_json: AsJson = False) -> None:
             "dumps": last_dumps(session),
             "late": late_lists(session, moment),
             "outbox": outbox(session),
+            "troubles": troubles(session, moment),
             "stops": stops(session),
             "not_understood": not_understood(session),
             "paused": paused(session, moment),
@@ -107,6 +108,15 @@ def stops(session: Session) -> list[dict[str, Any]]:
     from digest import rates
 
     return [{"covers": row.covers, "since": row.since, "said": row.said} for row in rates.stopped(session)]
+
+
+def troubles(session: Session, now: datetime) -> list[dict[str, Any]]:
+    """Return what is wrong, as far as the database tells: what the operator is written to about."""
+    from dataclasses import asdict
+
+    from digest import watching
+
+    return [asdict(trouble) for trouble in watching.troubles(session, now=now)]
 
 
 def not_understood(session: Session) -> int:
@@ -199,6 +209,7 @@ def show(report: dict[str, Any]) -> None:
             *([("Late", [one["says"] for one in report["late"]])] if report["late"] else []),
             ("Outbox", named(report["outbox"])),
             *[("Stopped", in_words(stop)) for stop in report["stops"]],
+            *wrong([trouble for trouble in report["troubles"] if not is_told(trouble)]),
             *[
                 ("Waits", f"{name} until {until:%Y-%m-%d %H:%M} UTC")
                 for name, until in report["paused"].items()
@@ -249,6 +260,23 @@ def in_words(stop: dict[str, Any]) -> str:
     """Return what is stopped since when, why, and how it goes on."""
     what = "all mail" if stop["covers"] == "all" else "digests"
     return f"{what} since {stop['since']:%Y-%m-%d %H:%M} UTC: {stop['said']}; go on with: digest deliveries resume"
+
+
+def is_told(trouble: dict[str, Any]) -> bool:
+    """Return whether a trouble has a line of its own: stops and late lists do."""
+    return bool(trouble["cause"].startswith(("stop-", "late-lists")))
+
+
+def wrong(troubles: list[dict[str, Any]]) -> list[tuple[str, str]]:
+    """Return a line for each trouble, and one that says where to read how it is mended."""
+    told = [
+        (
+            "Wrong",
+            trouble["wrong"] + (f" since {trouble['since']:%Y-%m-%d %H:%M} UTC" if trouble["since"] else ""),
+        )
+        for trouble in troubles
+    ]
+    return [*told, ("", "How to mend it: digest doctor")] if told else []
 
 
 def alive(beat: dict[str, Any]) -> str:

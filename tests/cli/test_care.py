@@ -18,7 +18,7 @@ import httpx2
 import pytest
 from sqlalchemy import text
 
-from digest import db, inbox, links, probes
+from digest import db, inbox, links, probes, watching
 from digest.cli import dkim, postal, seals
 from digest.links import Site
 from digest.rendering.dkim import Signer
@@ -584,11 +584,51 @@ def test_a_letters_life_is_told_and_what_came_back_can_be_forgiven(
     assert digest("trace", str(row["message_id"])).code == 0
     assert digest("trace", "999").code == 1
 
+    told = digest("trace", str(row["id"])).out
+    assert "failed" in told
+    assert "refused at rcpt: 550 5.1.1 no such user" in told
+    assert told.rstrip().endswith("came back: hard 5.1.1 550 5.1.1 no such user")
+
     (listed,) = digest("bounces", "list", "--json").lines
     assert (listed["domain"], listed["delivery_id"]) == ("uni.example", row["id"])
     forgiven = digest("bounces", "forgive", "--domain", "uni.example", "--json").document
     assert forgiven == {"domain": "uni.example", "forgiven": 1, "lifted": 0}
     assert digest("bounces", "list", "--kind", "nonsense").code == 2
+
+
+def test_a_long_ledger_says_how_much_more_there_is(digest: Digest) -> None:
+    digest("subscribers", "add", "ada@uni.example", "--topic", "Robots=robot*")
+    assert "more" not in digest("deliveries").err
+
+    for number in range(25):
+        digest("subscribers", "add", f"r{number}@uni.example", "--topic", "Robots=robot*")
+    shown = digest("deliveries")
+
+    assert len(shown.out.splitlines()) == 1 + 20
+    assert shown.err == "6 more; --limit 26 shows them all, --state and --email fewer.\n"
+    assert len(digest("deliveries", "--json").lines) == 26
+    assert digest("deliveries", "--state", "stuck").err == "No deliveries.\n"
+
+
+def test_what_is_wrong_is_told_by_status_and_how_to_mend_it_by_the_doctor(
+    digest: Digest, tmp_path: Path
+) -> None:
+    digest("status")
+    with (
+        connected(f"sqlite:///{tmp_path / 'data' / 'digest.sqlite3'}") as engine,
+        db.writing(engine) as session,
+    ):
+        watching.beat(session, "scheduler", NOW)
+
+    now = ("--now", NOW.isoformat())
+    told = digest("status", *now)
+    assert "Wrong        There is no worker\n             How to mend it: digest doctor\n" in told.out
+    assert [one["cause"] for one in digest("status", *now, "--json").document["troubles"]] == [
+        "silent-worker"
+    ]
+    (found,) = [line for line in digest("doctor", *now, "--json").lines if line["thing"] == "house"]
+    assert (found["says"], found["health"]) == ("There is no worker.", "hint")
+    assert found["mend"].startswith("Start it again")
 
 
 def test_mail_that_was_not_understood_is_listed_shown_tried_again_and_dropped(

@@ -11,7 +11,10 @@ from pathlib import Path
 import pytest
 
 from digest.cli import screen
+from tests import faulty
+from tests.cli.conftest import FRIDAY, Digest
 from tests.conftest import ROOT
+from tests.faulty import Fault, FaultyServer, faulty_server
 
 
 def seen(*arguments: str, columns: int) -> list[str]:
@@ -44,6 +47,26 @@ def test_nothing_runs_over_the_edge_of_a_terminal(arguments: list[str], columns:
 
     assert lines
     assert [line for line in lines if screen.length(line) > columns and " " in line.strip()] == []
+
+
+@pytest.mark.usefixtures("catalog", "ada")
+def test_a_ledger_stays_on_the_screen_and_a_letters_life_is_told_whole(
+    digest: Digest, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    email = "somebody.with.a.rather.long.name@department-of-computer-science.university.example"
+    digest("subscribers", "add", email, "--topic", "Pictures=diffusion OR image*", "--now", FRIDAY)
+    words = "550 5.1.1 The account that you tried to reach does not exist, see https://help.university.example/mail"
+    with faulty_server(FaultyServer(plan=lambda _: Fault.RCPT_550)) as server:
+        monkeypatch.setitem(faulty.REPLIES, "RCPT_550", words)
+        monkeypatch.setenv("DIGEST_MAIL_URL", f"smtp://127.0.0.1:{server.port}")
+        digest("deliver", "--now", FRIDAY)
+    number = digest("deliveries", "--json", "--email", email).lines[0]["id"]
+
+    for columns in (80, 120):
+        for arguments in (["deliveries"], ["bounces", "list"], ["trace", str(number)]):
+            lines = seen(*arguments, columns=columns)
+            assert [line for line in lines if screen.length(line) > columns] == []
+        assert words.replace(" ", "") in "".join(lines).replace(" ", "")
 
 
 @pytest.mark.usefixtures("catalog")

@@ -140,5 +140,5 @@ def test_a_late_list_is_shown_wherever_the_operator_looks(digest: Digest, tmp_pa
     assert f"Late: {said}." in digest("dumps", "list", *now).err
     assert said in digest("status", *now).out
     assert [one["says"] for one in digest("status", "--json", *now).document["late"]] == [said]
-    assert f"{said}." in digest("doctor", *now).out
+    assert said in digest("doctor", *now).out
     assert len(digest("dumps", "list", "--json", "--now", FRIDAY.replace("08:30", "07:59")).lines) == 3
