@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import gc
+from collections.abc import Iterator
+from contextlib import contextmanager
 from datetime import date, time
 from threading import Barrier, Thread
 
@@ -17,6 +20,7 @@ from digest.model import Delivery, DeliveryState, FilterRow, PressRow, Shown, Su
 from digest.papers import Record
 from digest.press import Press
 from digest.publishing import Published, gathering
+from digest.publishing.values import Gathered
 from digest.rendering import Templates
 from tests.newsroom import Newsroom, at
 from tests.rendering.cast import copy_for
@@ -480,6 +484,38 @@ def test_a_paper_that_a_letter_shows_meanwhile_is_not_shown_again(
 
     assert published == Published(due=1, queued=1)
     assert newsroom.digest("alice@example.org") == {"Trending": ["Graph two"]}
+
+
+def test_the_collector_finds_nothing_of_a_chunk_when_it_comes_back(newsroom: Newsroom):
+    newsroom.dump("20T00:00", ["Graph one", "Graph two"])
+    for number in range(50):
+        newsroom.subscribe(f"reader-{number}@example.org")
+    press, looks, found = prepared(newsroom), [], []
+
+    def look(phase: str, details: dict[str, int]) -> None:
+        looks.append(phase)
+        found.extend(one for one in gc.get_objects() if isinstance(one, Gathered))
+
+    with db.writing(newsroom.engine) as session, eager_collector():
+        gc.callbacks.append(look)
+        chunk(session, newsroom, press, after_id=0, limit=100)
+        gc.callbacks.remove(look)
+
+    assert looks
+    assert found == []
+
+
+@contextmanager
+def eager_collector() -> Iterator[None]:
+    """Let the collector come at every opportunity, and look only at what is new."""
+    usual = gc.get_threshold()
+    gc.freeze()
+    gc.set_threshold(10)
+    try:
+        yield
+    finally:
+        gc.set_threshold(*usual)
+        gc.unfreeze()
 
 
 # ── taken back ──────────────────────────────────────────────────────────────────────────────────

@@ -252,6 +252,17 @@ def test_an_upgrade_brings_its_templates(session: Session, site: Site, now: date
     fingerprints.check(session, site, "b", now=now)
 
 
+def test_the_collector_of_a_worker_passes_over_what_it_was_opened_with(house: Installation) -> None:
+    opened = run_in(
+        house,
+        "import gc; from workers import tasks; from workers.house import open_early; open_early();"
+        "print(gc.get_freeze_count(), len(gc.get_objects()))",
+    )
+
+    passed_over, walked_through = map(int, opened.stdout.split())
+    assert passed_over > 100 * walked_through
+
+
 def test_a_worker_on_a_strange_machine_says_so_in_one_line(house: Installation) -> None:
     run_in(house, "from workers.house import house; house().check()")
     house.settings = {**house.settings, "PEPPER": "another"}

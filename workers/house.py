@@ -9,6 +9,7 @@ from typing import Any
 from celery.signals import worker_process_init
 from sqlalchemy.exc import DBAPIError
 
+from digest import garbage
 from digest.errors import DigestError
 from digest.house import House, opened
 from digest.settings import load
@@ -25,3 +26,4 @@ def open_early(**_details: Any) -> None:
     """Open it before the first task; a database that is away is told of by that task."""
     with suppress(DigestError, DBAPIError):
         house()
+    garbage.settle()

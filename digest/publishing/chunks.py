@@ -69,27 +69,39 @@ def publish_chunk(
     None for the id says that nobody is left. Commits.
     """
     desk, conflicts = desk_of(session, press), 0
-    with garbage.held_off():
-        while True:
-            db.commit_unhurried(session)
-            gathered = gather(session, desk, readers(session, after_id=after_id, limit=limit, now=now), now)
-            if not gathered.readers:
-                session.commit()
-                return Published(), None
-            slots = {reader.id: slot_for(reader, now) for reader in gathered.readers}
-            taken = outbox.taken(session, editions_of(slots)) if conflicts else frozenset[int]()
-            try:
-                published = apply(session, Chunk(desk, gathered, slots, taken, site, now))
-            except IntegrityError:
-                session.rollback()
-                conflicts += 1
-                if conflicts == MOST_CONFLICTS:
-                    raise
-                continue
-            failpoints.reach("chunk-written")
-            session.commit()
-            failpoints.reach("chunk-published")
-            return published, gathered.readers[-1].id
+    while True:
+        try:
+            with garbage.held_off():
+                return publish_next(
+                    session, desk, site=site, after_id=after_id, limit=limit, now=now, conflicts=conflicts
+                )
+        except IntegrityError:
+            session.rollback()
+            conflicts += 1
+            if conflicts == MOST_CONFLICTS:
+                raise
+
+
+def publish_next(
+    session: Session, desk: Desk, *, site: Site, after_id: int, limit: int, now: datetime, conflicts: int
+) -> tuple[Published, int | None]:
+    """Do so once, after some attempts that ran into conflicts.
+
+    All that a chunk is made of is gone when this returns, so the collector, who comes back then, does not
+    walk through it.
+    """
+    db.commit_unhurried(session)
+    gathered = gather(session, desk, readers(session, after_id=after_id, limit=limit, now=now), now)
+    if not gathered.readers:
+        session.commit()
+        return Published(), None
+    slots = {reader.id: slot_for(reader, now) for reader in gathered.readers}
+    taken = outbox.taken(session, editions_of(slots)) if conflicts else frozenset[int]()
+    published = apply(session, Chunk(desk, gathered, slots, taken, site, now))
+    failpoints.reach("chunk-written")
+    session.commit()
+    failpoints.reach("chunk-published")
+    return published, gathered.readers[-1].id
 
 
 def editions_of(slots: Mapping[int, Slot]) -> dict[int, str]:
