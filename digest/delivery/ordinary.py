@@ -2,7 +2,7 @@
 
 Then the fate of the one and the intent to send the other are one transaction, in which PostgreSQL itself looks
 whether anybody has changed their mind. It takes one question, and while it is answered and goes to the disk
-the letters after those are written. What is not ordinary is left as it is, for `runs` to look at closely.
+the letters after those are written. What is not ordinary is left as it is, for `looking`.
 """
 
 from __future__ import annotations

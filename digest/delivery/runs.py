@@ -1,11 +1,11 @@
-"""A run over the outbox: the story of delivery, window by window."""
+"""A run over the outbox: window after window is claimed, written, intended, sent and settled."""
 
 from __future__ import annotations
 
 import logging
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from math import inf
 from time import monotonic
@@ -13,15 +13,16 @@ from time import monotonic
 from sqlalchemy.exc import DBAPIError
 from sqlalchemy.orm import Session
 
-from digest import bounces, db, failpoints, garbage, meanwhile, outbox, rates
-from digest.delivery import gathering, insisting, ordinary, settling
+from digest import db, failpoints, meanwhile, outbox, rates
+from digest.delivery import gathering, insisting, looking, ordinary, settling
 from digest.delivery.gates import Gate
-from digest.delivery.settling import Settlement, end, put_back
+from digest.delivery.looking import Look
+from digest.delivery.settling import Settlement
 from digest.delivery.writing import Desk, Written, write
 from digest.links import Site
 from digest.model import DeliveryState, Lane
 from digest.outbox import Claimed
-from digest.rates import Rules, Wait
+from digest.rates import Rules
 from digest.rendering import Templates
 from digest.rendering.dkim import Signer
 from digest.transport import Outcome, Transport
@@ -30,78 +31,6 @@ log = logging.getLogger(__name__)
 
 WINDOWS_AT_ONCE = 10  #: claimed together, so that a window costs a tenth of a claim
 UNLIMITED = Rules()
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Report:
-    """What became of the deliveries that were due."""
-
-    sent: int = 0
-    deferred: int = 0  #: queued again: the server said later, or none answered
-    failed: int = 0
-    suppressed: int = 0
-    expired: int = 0
-    stuck: int = 0
-    in_doubt: int = 0  #: accepted or not, nobody can know; tried again when the lease is over
-
-
-def deliver(
-    session: Session,
-    *,
-    site: Site,
-    templates: Templates,
-    transport: Transport,
-    clock: Callable[[], datetime],
-    signers: Sequence[Signer] = (),
-    limits: Rules = UNLIMITED,
-    lane: Lane | None = None,
-    window: int = 50,
-    limit: int | None = None,
-    patience: timedelta | None = None,
-    is_stopping: Callable[[], bool] = lambda: False,
-    progress: Callable[[int], None] = lambda _done: None,
-) -> Report:
-    """Deliver what is due, prompt letters first, until nothing is left or no server answers.
-
-    A crash leaves at most one window in doubt; window 1 is strict, and a commit or two dearer for each
-    message. A database that is lost while a window is out is waited for. `limit` bounds how many are taken up;
-    after `patience`, or when `is_stopping`, no further window is begun.
-    """
-    run = Run(
-        session=session,
-        site=site,
-        templates=templates,
-        transport=transport,
-        clock=clock,
-        signers=signers,
-        gate=Gate(session=session, rules=limits),
-        is_stopping=is_stopping,
-    )
-    if limits.brakes:
-        run.gate.brake(clock())
-    ends_at = None if patience is None else clock() + patience
-    done = 0
-
-    def is_over() -> bool:
-        return run.is_cut_off or is_stopping() or (ends_at is not None and clock() >= ends_at)
-
-    try:
-        while True:
-            with garbage.held_off():
-                size = window * WINDOWS_AT_ONCE if limit is None else min(window, limit - done)
-                if not run.claim(lane, size):
-                    break
-                desk = run.desk(run.left)
-                while run.left and not (is_over() or run.gate.is_met):
-                    done += run.send(desk, window)
-                    progress(done)
-            if run.left:
-                run.give_back()
-            if is_over():
-                break
-    finally:
-        run.give_back()
-    return run.report()
 
 
 @dataclass(kw_only=True)
@@ -129,10 +58,6 @@ class Run:
     def is_ordinary(self) -> bool:
         """Return whether a window can be intended and told in one go, while another is written."""
         return self.gate.is_open and ordinary.is_on_postgresql(self.session)
-
-    def report(self) -> Report:
-        """Return what was counted."""
-        return Report(**self.tally)
 
     def claim(self, lane: Lane | None, limit: int) -> bool:
         """Take what is due under one lease: of a lane, or of the first lane that has something."""
@@ -167,7 +92,8 @@ class Run:
         """Queue again what waits for the first letters of its edition, and keep those."""
         late = self.gate.followers(self.left, now)
         if late:
-            self.put_off(late, lease=self.left[0].lease)
+            looking.put_off(self.session, late, lease=self.left[0].lease)
+            self.tally["deferred"] += len(late)
             self.left = [delivery for delivery in self.left if delivery.id not in late]
             self.session.commit()
 
@@ -287,7 +213,7 @@ class Run:
             delivery.id: each
             for delivery, each in zip(window, written, strict=True)
             if each and each.reader and delivery.letter != "alarm" and (delivery.email or "").isprintable()
-            and not (outbox.refusal(delivery, each.reader, is_suppressed=False, now=now) or spoilt(delivery, each))
+            and not (outbox.refusal(delivery, each.reader, is_suppressed=False, now=now) or looking.spoilt(delivery, each))
         }  # fmt: skip
         if not going:
             return {}
@@ -342,65 +268,19 @@ class Run:
         return answers[0].rowcount, {row[0] for row in answers[-1].fetchall()}
 
     def look_closely(self, rest: Sequence[tuple[Claimed, Written | None]]) -> dict[int, Written]:
-        """Ask who of these may be written to, end or put back the others, and keep the intent."""
-        window = [delivery for delivery, _ in rest]
-        now, lease, self.leased_at = self.clock(), window[0].lease, monotonic()
-        readers = outbox.readers(self.session, (delivery.subscriber_id for delivery in window))
-        addresses = [delivery.email for delivery in window if delivery.email]
-        suppressed = bounces.suppressed(self.session, self.site, addresses)
-        going = {}
-        for delivery, each in rest:
-            reader = readers.get(delivery.subscriber_id or 0)
-            ending = outbox.refusal(
-                delivery, reader, is_suppressed=delivery.email in suppressed, now=now
-            ) or spoilt(delivery, each)
-            if ending:
-                self.tally[ending[0]] += end(
-                    self.session, delivery, *ending, was=DeliveryState.CLAIMED, now=now
-                )
-            elif each and each.reader != reader:  # what the letter says of them has changed meanwhile
-                put_back(self.session, delivery, "", was=DeliveryState.CLAIMED, due_at=now, is_tried=False)
-            elif each:
-                going[delivery.id] = each
-        self.hold(going, lease, now)
-        until = outbox.renewed(window[0].leased_until, now)
-        ours = outbox.intend(self.session, [each.intent for each in going.values()], lease=lease, until=until)
+        """Intend to send what may go, once the others have ended or wait."""
+        now, first, self.leased_at = self.clock(), rest[0][0], monotonic()
+        look = Look(session=self.session, site=self.site, gate=self.gate, lease=first.lease, now=now)
+        going = look.at(rest)
+        intents = [each.intent for each in going.values()]
+        until = outbox.renewed(first.leased_until, now)
+        ours = outbox.intend(self.session, intents, lease=first.lease, until=until)
         failpoints.reach("intending")
         self.session.commit()
+        self.tally += look.tally
         self.unsure = None
         failpoints.reach("intended")
         return {number: each for number, each in going.items() if number in ours}
-
-    def hold(self, going: dict[int, Written], lease: str, now: datetime) -> None:
-        """Queue again those that may not go yet, and leave the others, paid for. An alarm waits for nothing."""
-        emails = {
-            number: each.delivery.email or ""
-            for number, each in going.items()
-            if each.delivery.letter != "alarm"
-        }
-        held = self.gate.held(emails, lease=lease, now=now)
-        self.put_off(held.late, lease=lease)
-        for number in held.late:
-            del going[number]
-        for number, server in held.servers.items():
-            going[number] = replace(going[number], message=replace(going[number].message, server=server))
-
-    def put_off(self, late: Mapping[int, Wait], *, lease: str) -> None:
-        """Queue again what must wait; no attempt is burnt, and what waits for the same goes together."""
-        together: dict[Wait, list[int]] = {}
-        for number, wait in late.items():
-            together.setdefault(wait, []).append(number)
-        for wait, numbers in together.items():
-            outbox.put_back(
-                self.session,
-                numbers,
-                wait.reason,
-                was=DeliveryState.CLAIMED,
-                lease=lease,
-                due_at=wait.until,
-                is_tried=False,
-            )
-        self.tally["deferred"] += len(late)
 
     # ── settle ──────────────────────────────────────────────────────────────────────────────────
 
@@ -464,12 +344,3 @@ class Run:
 def written(desk: Desk, delivery: Claimed) -> Written | None:
     """Return a letter; an address that was erased gets none."""
     return write(desk, delivery) if delivery.email else None
-
-
-def spoilt(delivery: Claimed, written: Written | None) -> tuple[DeliveryState, str] | None:
-    """Return why a person must look at a letter before it goes out, or None."""
-    if written is None:
-        return DeliveryState.STUCK, "it cannot be written; the log of the worker says why"
-    if delivery.in_doubt and delivery.content_hash != written.intent.content_hash:
-        return DeliveryState.STUCK, "it is in doubt, and would no longer be the same bytes"
-    return None
