@@ -17,8 +17,10 @@ from digest.dumps import (
     csl,
     feed,
     hf_json,
+    hf_page,
     kaggle,
     marked,
+    markup,
     nbib,
     oai,
     openalex,
@@ -39,11 +41,23 @@ __all__ = ["FORMATS", "Format", "Header", "Problem", "Reading", "Source", "read"
 #: Every format, in the order in which they are tried.
 FORMATS: tuple[Format, ...] = (
     hf_json, kaggle, semantic_scholar, openalex, biorxiv, csl, own_json,  # JSON, the most telling names first
-    feed, oai, pubmed,  # XML
+    feed, oai, pubmed, hf_page,  # XML, and a page of the web
     arxiv_listing, nbib, ris, bibtex,  # texts that begin in a way of their own
     marked, pairs, blocks,  # pages
     own_csv,
 )  # fmt: skip
+
+#: By how they begin, and where: files that are often taken for dumps.
+FOREIGN = {
+    b"PK\x03\x04": (0, "a zip archive (or a spreadsheet). Unpack it first, or save it as CSV"),
+    b"ustar": (257, "a tar archive. Unpack it first"),
+    b"BZh": (0, "packed with bzip2. Unpack it first; gzip and Zstandard are read as they are"),
+    b"\xfd7zXZ": (0, "packed with xz. Unpack it first; gzip and Zstandard are read as they are"),
+    b"7z\xbc\xaf": (0, "a 7z archive. Unpack it first"),
+    b"%PDF-": (0, "a PDF, not a list of papers"),
+    b"PAR1": (0, "a Parquet file. Save it as CSV or JSON Lines"),
+    b"SQLite format 3": (0, "a SQLite database, not a list of papers"),
+}
 
 MAX_TITLE = 1_000
 MAX_ABSTRACT = 50_000
@@ -73,9 +87,14 @@ def named(format: str) -> Format:
 def recognised(source: Source) -> Format:
     """Return the first format that knows the beginning of the dump; raise Unreadable for none."""
     refuse_binary(source)
-    for known in FORMATS:
+    is_web_page = markup.root_of(source.head).casefold() == "html"
+    for known in (hf_page,) if is_web_page else FORMATS:
         if known.recognises(source.head):
             return known
+    if is_web_page:
+        raise Unreadable(
+            "It is a web page. Save its text, or ask the site for the same list as JSON or as a feed."
+        )
     shown = excerpt(source.head.strip())
     raise Unreadable(f"It is in no format known here; it begins with: {shown}")
 
@@ -85,6 +104,9 @@ def refuse_binary(source: Source) -> None:
     beginning = source.beginning
     if not beginning.strip():
         raise Unreadable("It is empty.")
+    for sign, (place, kind) in FOREIGN.items():
+        if beginning.startswith(sign, place):
+            raise Unreadable(f"It is {kind}.")
     if beginning.startswith((b"\xff\xfe", b"\xfe\xff")):
         raise Unreadable("It is UTF-16, not UTF-8. Save it as UTF-8.")
     if b"\0" in beginning:

@@ -11,6 +11,8 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from datetime import date
+from email import message_from_bytes, policy
+from io import BytesIO
 
 from digest.dumps import fields
 from digest.dumps.reading import Header, Items, Problem, Source
@@ -26,6 +28,11 @@ SUBJECT = re.compile(
 )
 MAILED = re.compile(r"^Date: (.*)$", re.MULTILINE)
 RECEIVED = re.compile(r"received from {1,4}.{10,40}? {1,4}to {1,4}(.{10,40})$", re.MULTILINE)
+ENCODED = re.compile(
+    r"^Content-Transfer-Encoding: *(?:base64|quoted-printable)|^Content-Type: *multipart",
+    re.IGNORECASE | re.MULTILINE,
+)
+LARGEST_MAIL = 32 * 1024 * 1024
 END = re.compile(r"(?:%%%---){4,}")
 RULES = (
     (END, "end"),
@@ -37,19 +44,36 @@ LONGEST = 2_000  #: lines of one entry, and characters of one line
 
 
 def recognises(head: str) -> bool:
-    """Return whether entries stand between double backslashes."""
-    return re.search(r"^\\\\\r?\n(?:arXiv:|Paper: |/\* )", head, re.MULTILINE) is not None
+    """Return whether entries stand between double backslashes, or a mail announces how many there are."""
+    return re.search(r"^\\\\\r?\n(?:arXiv:|Paper: |/\* )", head, re.MULTILINE) is not None or is_mail(head)
+
+
+def is_mail(head: str) -> bool:
+    """Return whether a text begins with the headers of arXiv's mail."""
+    headers = re.split(r"\r?\n\r?\n", head, maxsplit=1)[0]
+    return bool(MAILED.search(headers) and SUBJECT.search(headers))
 
 
 def read(source: Source) -> tuple[Header, Items]:
     """Read the listing, and check it against its own subject line and last rule."""
     head = source.head.replace("\r", "")
+    if ENCODED.search(head.partition("\n\n")[0]):
+        source = decoded(source)
+        head = source.head.replace("\r", "")
     before = head.partition("\n\\\\\n")[0]
     subject, mailed, received = SUBJECT.search(before), MAILED.search(before), RECEIVED.search(before)
     day = fields.spelled_day(mailed[1]) if mailed else fields.spelled_day(received[1]) if received else None
     announced = int(subject[1]) + int(subject[2] or 0) if subject else None
     is_mail = mailed is not None and "Subject:" in before
     return Header(date=day, announced=announced), checked(source, announced, must_end=is_mail)
+
+
+def decoded(source: Source) -> Source:
+    """Return a mail that was encoded for its way (quoted-printable, base64) as it was written."""
+    mail = message_from_bytes(source.whole(LARGEST_MAIL), policy=policy.default)
+    body = mail.get_body(("plain",))
+    text = f"Date: {mail['Date']}\nSubject: {mail['Subject']}\n\n{body.get_content() if body else ''}"
+    return Source(BytesIO(text.encode(errors="replace")), name=source.name, observed_on=source.observed_on)
 
 
 def checked(source: Source, announced: int | None, *, must_end: bool) -> Items:
@@ -104,6 +128,8 @@ def entries(source: Source) -> Iterator[Record | Problem | Finished]:
             ended = ended or rule == "end"
             if rule is not None:
                 continue
+        if ended and text == "\\\\":  # the first entry of another mail in the same file
+            section, ended, block = "new", False, Block(line=number, section="new")
         if block is None or ended:
             continue
         take(block, number, text, fault)

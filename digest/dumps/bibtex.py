@@ -8,6 +8,7 @@ from datetime import date
 from typing import Any
 
 from bibtexparser.entrypoint import parse_string
+from bibtexparser.model import DuplicateBlockKeyBlock, Entry
 
 from digest.dumps import fields
 from digest.dumps.reading import Header, Items, Problem, Source, excerpt
@@ -19,15 +20,20 @@ TOGETHER = 100  #: entries parsed at a time
 LONGEST = 256 * 1024  #: characters of what is parsed at a time
 MOST_STRINGS = 200
 STRING = re.compile(r"[ \t]*@string\s*\{[^{}]*(?:\{[^{}]*\}[^{}]*)?\}\s*", re.IGNORECASE)
-ENTRY = re.compile(r"^[ \t]*@(?:article|inproceedings|misc|incollection|book|phdthesis|techreport|online|"
-                   r"unpublished|conference|proceedings|mastersthesis|preprint|string|comment|preamble)\s*[{(]",
-                   re.IGNORECASE | re.MULTILINE)  # fmt: skip
+ENTRY = re.compile(r"^[ \t]*@[A-Za-z]{3,30}\s*[{(]", re.MULTILINE)
+FIELD = re.compile(r"^[^\n]*\b(?:title|author)\s*=\s*[{\"\w]", re.IGNORECASE | re.MULTILINE)
+EXPRESSION = re.compile(r"(?:\"[^\"]*\"|\w+)(?:\s*#\s*(?:\"[^\"]*\"|\w+))+")
+TERM = re.compile(r"\"(?P<text>[^\"]*)\"|(?P<name>\w+)")
+LONGEST_PREFACE = 20  #: lines of somebody's own words before the first entry
 PROTECTED = re.compile(r"(?<![\\A-Za-z^_\"'`~=.}])\{([^{}\\]*)\}")
 
 
 def recognises(head: str) -> bool:
     """Return whether entries stand in it, after comments perhaps."""
-    return ENTRY.search(head) is not None and head.lstrip()[:1] in ("@", "%")
+    first = ENTRY.search(head)
+    if first is None or head.count("\n", 0, first.start()) > LONGEST_PREFACE:
+        return False
+    return head.lstrip()[:1] in ("@", "%") or FIELD.search(head, first.start()) is not None
 
 
 def read(source: Source) -> tuple[Header, Items]:
@@ -45,17 +51,31 @@ def records(source: Source) -> Items:
             continue
         library = parse_string("".join(strings) + text)
         shift = first_line - len(strings)
+        known = {name.casefold(): str(one.value) for name, one in library.strings_dict.items()}
         blocks: list[Any] = [*library.entries, *library.failed_blocks]
         for block in sorted(blocks, key=lambda block: block.start_line or 0):
             line = (block.start_line or 0) + shift
-            if not hasattr(block, "fields_dict"):
+            entry = block.ignore_error_block if isinstance(block, DuplicateBlockKeyBlock) else block
+            if not isinstance(entry, Entry):  # of two with the same key, each is a paper
                 yield failure(block, line)
                 continue
             position += 1
-            values = {name.casefold(): str(one.value) for name, one in block.fields_dict.items()}
+            values = {
+                name.casefold(): spelled_out(str(one.value), known) for name, one in entry.fields_dict.items()
+            }
             yield record_of(values, position, line)
         strings += [line for line in text.splitlines(keepends=True) if STRING.match(line)]
         del strings[MOST_STRINGS:]
+
+
+def spelled_out(value: str, strings: dict[str, str]) -> str:
+    """Return a value that is put together of abbreviations and texts (`jgr # ", Part B"`) as one text."""
+    if "#" not in value or not EXPRESSION.fullmatch(value):
+        return value
+    return "".join(
+        term["text"] if term["name"] is None else strings.get(term["name"].casefold(), term["name"])
+        for term in TERM.finditer(value)
+    )
 
 
 def failure(block: Any, line: int) -> Problem:
@@ -86,9 +106,8 @@ def chunks(source: Source) -> Iterator[tuple[int, str, str]]:
 
 def record_of(values: dict[str, str], position: int, line: int) -> Record:
     """Return one entry."""
-    authors = tuple(
-        filter(None, (unprotected(name) for name in fields.text(values.get("author")).split(" and ")))
-    )
+    named = fields.text(values.get("author")).split(" and ")
+    authors = tuple(filter(None, (unprotected(name) for name in named if name != "others")))
     is_arxiv = values.get("archiveprefix", values.get("eprinttype", "arxiv")).casefold() == "arxiv"
     urls = fields.urls(values.get("url"))
     return Record(
@@ -100,7 +119,7 @@ def record_of(values: dict[str, str], position: int, line: int) -> Record:
             + ([("arxiv", values.get("eprint"))] if is_arxiv else [])
         ),
         authors=authors,
-        n_authors=len(authors) or None,
+        n_authors=len(authors) if authors and named[-1] != "others" else None,
         published=published(values),
         categories=tuple(filter(None, map(str.strip, re.split("[,;]", values.get("keywords", ""))))),
         urls=urls,

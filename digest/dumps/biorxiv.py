@@ -19,7 +19,7 @@ def recognises(head: str) -> bool:
 
 def read(source: Source) -> tuple[Header, Items]:
     """Read the collection."""
-    return Header(), objects.records(source, record_of, at=("collection",))
+    return objects.read(source, record_of, at=("collection",))
 
 
 def record_of(found: dict[str, Any], position: int, line: int) -> Record:

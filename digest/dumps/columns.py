@@ -8,9 +8,10 @@ can what others call by a likely name (`summary`, `arxiv_id`, `date`, `url`).
 from __future__ import annotations
 
 from collections.abc import Mapping
+from datetime import date
 from typing import Any
 
-from digest.dumps import fields
+from digest.dumps import fields, objects
 from digest.papers import Announcement, Organization, Record
 
 LIKELY = {
@@ -22,7 +23,16 @@ LIKELY = {
     "authors": ("authors", "author", "creators"),
     "n_authors": ("n_authors", "num_authors", "author_count"),
     "organization": ("organization", "organisation"),
-    "published": ("published", "publication_date", "published_date", "publishedat", "date", "created"),
+    "published": (
+        "published",
+        "publication_date",
+        "published_date",
+        "publishedat",
+        "published_at",
+        "date",
+        "created",
+        "year",
+    ),
     "categories": ("categories", "category", "subjects", "tags", "keywords"),
     "journal": ("journal", "journal_ref", "journal-ref", "venue"),
     "comment": ("comment", "note"),
@@ -52,9 +62,9 @@ def is_ours(keys: frozenset[str] | set[str]) -> bool:
 
 def record_of(found: Mapping[str, Any], position: int, line: int) -> Record:
     """Return one object or row as a record."""
-    row = {key.strip().casefold(): value for key, value in found.items()}
-    authors = several(first(row, "authors"))
-    abstract, comment = fields.prose(first(row, "abstract")), fields.text(first(row, "comment"))
+    row = {key.strip().casefold(): value for key, value in with_inner(found).items()}
+    authors = people(first(row, "authors"))
+    abstract, comment = described(first(row, "abstract")), fields.text(first(row, "comment"))
     urls = fields.urls(*(url for name in LIKELY["urls"] for url in several(row.get(name))))
     told = fields.mapping(row.get("signals"))
     figures = {name: told.get(name, first_of(row, names)) for name, names in SIGNALS.items()}
@@ -73,7 +83,7 @@ def record_of(found: Mapping[str, Any], position: int, line: int) -> Record:
         authors=authors,
         n_authors=fields.count(first(row, "n_authors")) or len(authors) or None,
         organization=organization(first(row, "organization")),
-        published=fields.day(first(row, "published")) or fields.spelled_day(first(row, "published")),
+        published=day_in(first(row, "published")),
         published_inferred=row.get("published_inferred") is True,
         categories=several(first(row, "categories")),
         urls=urls,
@@ -84,6 +94,31 @@ def record_of(found: Mapping[str, Any], position: int, line: int) -> Record:
         position=position,
         line=line,
     )
+
+
+def with_inner(found: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return an object with the fields of the one in it that bears the title, if it bears none itself."""
+    if objects.has_title(found):
+        return found
+    return {**found, **dict(*objects.titled(found.values())[:1])}
+
+
+def people(value: Any) -> tuple[str, ...]:
+    """Return the authors: a list, or a line of names parted by `;` or, where that is clear, by commas."""
+    return (fields.people(value) if isinstance(value, str) and ";" not in value else ()) or several(value)
+
+
+def described(value: Any) -> str:
+    """Return an abstract, without its markup if it has any."""
+    return fields.unmarked(value) if isinstance(value, str) and "</" in value else fields.prose(value)
+
+
+def day_in(value: Any) -> date | None:
+    """Return a day however it is written; a year alone is its first day."""
+    year = fields.number(value)
+    if year is not None and year < 10_000:
+        return fields.day_of(year, 1, 1)
+    return fields.day(value) or fields.spelled_day(value) or fields.moment(value)
 
 
 def first(row: Mapping[str, Any], column: str) -> Any:

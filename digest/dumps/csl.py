@@ -22,7 +22,7 @@ def recognises(head: str) -> bool:
 
 def read(source: Source) -> tuple[Header, Items]:
     """Read the items."""
-    return Header(), objects.records(source, record_of, at=("items",))
+    return objects.read(source, record_of, at=("items",))
 
 
 def record_of(found: dict[str, Any], position: int, line: int) -> Record:

@@ -12,6 +12,7 @@ from datetime import date
 from digest.dumps import fields, markup
 from digest.dumps.markup import Element
 from digest.dumps.reading import Header, Items, Source
+from digest.errors import Unreadable
 from digest.papers import Announcement, Record
 
 NAME = "feed"
@@ -22,6 +23,7 @@ KINDS = {
     "replace-cross": Announcement.REPLACED, "withdrawn": Announcement.WITHDRAWN,
 }  # fmt: skip
 FEED_DATE = re.compile(r"<(?:\w+:)?(?:pubDate|lastBuildDate|updated|date)\b[^<>]{0,300}>([^<]{8,60})<")
+COMPLAINT = ("http://arxiv.org/api/errors", "https://arxiv.org/api/errors")
 OAI = re.compile(r"oai:arXiv\.org:", re.IGNORECASE)
 
 
@@ -46,6 +48,8 @@ def record_of(entry: Element, position: int, line: int) -> Record:
     kind = markup.text(entry, "announce_type") or (prefix["type"] if prefix else "")
     abstract = summary[prefix.end() :] if prefix else summary
     links = [link.get("href") or markup.line(link) for link in markup.children(entry, "link")]
+    if any(link.startswith(COMPLAINT) for link in links):
+        raise Unreadable(f"arXiv answered with an error and no papers ({fields.text(summary)[:200]}).")
     names = OAI.sub("", markup.line(first(entry, "guid", "id", "identifier")))
     authors = authors_of(entry)
     is_arxiv = "arxiv.org" in " ".join(links) or OAI.search(markup.line(first(entry, "guid", "id")))
@@ -53,11 +57,11 @@ def record_of(entry: Element, position: int, line: int) -> Record:
     printed = day_in(stamp)
     announcement = KINDS.get(kind, Announcement.NEW)
     return Record(
-        title=markup.text(entry, "title"),
+        title=titled(markup.text(entry, "title")),
         abstract=fields.unmarked(abstract) if "</" in abstract else fields.prose(abstract),
         ids=fields.ids([("arxiv", names)] if is_arxiv else [])
         | fields.ids_from(*links)
-        | fields.ids([("doi", markup.line(first(entry, "DOI", "doi")).split(" ")[0])]),
+        | fields.ids([("doi", name.split(" ")[0]) for name in doi_of(entry)]),
         authors=authors,
         n_authors=len(authors) or None,
         published=None if announcement is Announcement.REPLACED else printed,
@@ -70,6 +74,17 @@ def record_of(entry: Element, position: int, line: int) -> Record:
         position=position,
         line=line,
     )
+
+
+def titled(title: str) -> str:
+    """Return a title without the markup that journals' feeds write into it."""
+    return fields.unmarked(title) if "</" in title else title
+
+
+def doi_of(entry: Element) -> list[str]:
+    """Return what names the entry's DOI: an element for it, or a general one with its sign."""
+    named = markup.line(first(entry, "identifier"))
+    return [markup.line(first(entry, "DOI", "doi")), named if named.casefold().startswith("doi:") else ""]
 
 
 def first(entry: Element, *names: str) -> Element | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import html
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from datetime import date
+from datetime import UTC, date, datetime
 from math import isfinite
 from typing import Any
 
@@ -18,15 +18,23 @@ TAG = re.compile(r"<(/?)([A-Za-z][\w:.-]{0,30})(?:\s[^<>]{0,300})?/?>")
 INLINE = frozenset(
     ["i", "b", "em", "strong", "sub", "sup", "u", "sc", "scp", "tt", "mml", "math", "italic", "bold"]
 )
-DAY = re.compile(r"\s*(\d{4})-(\d\d?)(?:-(\d\d?))?(?!\d)")
-SPELLED = re.compile(r"(\d{1,2}) (Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec)[a-z]* (\d{4}|\d\d)(?!\d)")
+DAY = re.compile(r"\s*(\d{4})[-/.](\d\d?)(?:[-/.](\d\d?))?(?!\d)")
+MONTHS = r"(Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec)[a-z]*\.?"
+SPELLED = re.compile(rf"(\d{{1,2}}) {MONTHS} (\d{{4}}|\d\d)(?!\d)")
+MONTH_FIRST = re.compile(rf"{MONTHS} (\d{{1,2}})(?:st|nd|rd|th)?,? (\d{{4}})(?!\d)")
 MONTH = {name: number for number, name in enumerate("Jan Feb Mar Apr May Jun Jul Aug Sep Oct Nov Dec".split(), 1)}  # noqa: SIM905  # fmt: skip
-NAMES = re.compile(r"\s*(?:,?\s+and\s+|;|,)\s*")
+NAMES = re.compile(r"\s*(?:,?\s+and\s+|,)\s*")
+INITIALS = re.compile(r"(?:[A-Z]\.[ -]?){1,4}")
 WITHDRAWN = re.compile(
     r"(?:this|the) (?:\w+ ){0,2}(?:paper|article|submission|manuscript|work|preprint)\b.{0,40}\b"
     r"(?:is|was|has been|have been) (?:\w+ )?withdrawn",
     re.IGNORECASE,
 )
+NAME = re.compile(r"[^\W\d_][\w.'’-]*,?(?: [^\W\d_][\w.'’-]*,?){1,5}")
+PARTICLES = frozenset("van von der den de del della di da dos du la le el al bin ibn ter ten zu y e".split())  # noqa: SIM905
+EARLIEST, LATEST = 5e8, 1e10  #: seconds since 1970 that are taken for a moment
+FIGURE = re.compile(r"(\d[\d,]*(?:\.\d+)?)([kKmM]?)", re.ASCII)
+SCALES = {"": 1.0, "k": 1e3, "m": 1e6}
 IN_PARENTHESES = re.compile(r"\s*\([^()]*\)")
 
 
@@ -75,8 +83,8 @@ def unmarked(value: Any) -> str:
 
 def number(value: Any) -> float | None:
     """Return a figure of attention: finite, not negative, not a truth value; else nothing."""
-    if isinstance(value, str) and value.strip().isdecimal() and len(value) < 16:
-        value = int(value)
+    if isinstance(value, str) and len(value) < 16 and (told := FIGURE.fullmatch(value.strip())):
+        value = float(told[1].replace(",", "")) * SCALES[told[2].casefold()]
     if isinstance(value, bool) or not isinstance(value, int | float):
         return None
     return float(value) if 0 <= value < 1e15 and isfinite(value) else None
@@ -101,10 +109,11 @@ def day(value: Any) -> date | None:
 
 
 def spelled_day(value: Any) -> date | None:
-    """Return the day in `Mon, 2 Apr 2007 19:18:42 GMT`, two-digit years included."""
+    """Return the day in `Mon, 2 Apr 2007 19:18:42 GMT`, two-digit years included, or in `April 2, 2007`."""
     found = SPELLED.search(value[:60]) if isinstance(value, str) else None
     if found is None:
-        return None
+        found = MONTH_FIRST.search(value[:60]) if isinstance(value, str) else None
+        return day_of(found[3], MONTH[found[1]], found[2]) if found else None
     year = int(found[3])
     if year < 100:
         year += 1900 if year > 90 else 2000
@@ -144,11 +153,38 @@ def texts(value: Any) -> tuple[str, ...]:
 
 
 def names(value: Any) -> tuple[str, ...]:
-    """Return the names in a line of authors: `A, B and C (Some Institute)`."""
+    """Return the names in a line of authors: `A, B and C (Some Institute)`, or families first: `Ito, K.; Lind, P.`"""
     line = text(value)
     for _ in range(3):  # affiliations hold parentheses of their own
         line = IN_PARENTHESES.sub("", line)
-    return tuple(name for name in NAMES.split(line)[:MOST_NAMES] if name)
+    groups = line.split(";") if ";" in line else line.split(" and ")
+    if ";" in line or (len(groups) > 1 and all(group.count(",") == 1 for group in groups)):
+        parts = [group.strip(" ,") for group in groups]
+    else:
+        parts = NAMES.split(line)[:MOST_NAMES]
+        if all(map(INITIALS.fullmatch, parts[1::2])) and not len(parts) % 2:
+            parts = [", ".join(pair) for pair in zip(parts[::2], parts[1::2], strict=True)]
+    return tuple(name for name in parts[:MOST_NAMES] if name)
+
+
+def people(value: Any) -> tuple[str, ...]:
+    """Return the names in a text that is nothing but names of people, else nothing."""
+    found = names(value)
+    return found if all(map(is_name, found)) else ()
+
+
+def is_name(name: str) -> bool:
+    """Return whether a text of two words or more is written like a person's name."""
+    return NAME.fullmatch(name) is not None and all(
+        not word[0].islower() or word in PARTICLES for word in name.replace(",", "").split()
+    )
+
+
+def moment(value: Any) -> date | None:
+    """Return the day of a moment in seconds or milliseconds since 1970."""
+    seconds = number(value) or 0
+    seconds = seconds / 1000 if seconds > LATEST else seconds
+    return datetime.fromtimestamp(seconds, UTC).date() if EARLIEST < seconds < LATEST else None
 
 
 def ids(pairs: Iterable[tuple[str, Any]]) -> dict[str, str]:

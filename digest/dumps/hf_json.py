@@ -27,7 +27,7 @@ def recognises(head: str) -> bool:
 
 def read(source: Source) -> tuple[Header, Items]:
     """Read the list, or the single paper."""
-    return Header(), objects.records(source, record_of, at=("dailyPapers", "papers"))
+    return objects.read(source, record_of, at=("dailyPapers", "papers"))
 
 
 def record_of(found: dict[str, Any], position: int, line: int) -> Record:

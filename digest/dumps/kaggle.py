@@ -21,7 +21,7 @@ def recognises(head: str) -> bool:
 
 def read(source: Source) -> tuple[Header, Items]:
     """Read the snapshot line by line."""
-    return Header(), objects.records(source, record_of)
+    return objects.read(source, record_of)
 
 
 def record_of(found: dict[str, Any], position: int, line: int) -> Record:

@@ -12,10 +12,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from urllib.parse import unquote, urlsplit
 
-from digest.dumps import page
+from digest.dumps import fields, page
 from digest.dumps.blocks import MOST_TEXT, Draft
-from digest.dumps.marks import Kind, Mark, figure, is_navigation, marks
-from digest.dumps.page import Page
+from digest.dumps.marks import Kind, Mark, addressed, authors, figure, is_navigation, labelled, marks
+from digest.dumps.page import LONGEST_TITLE, Page
 from digest.dumps.reading import Header, Items, Source
 from digest.papers import Organization, Record, id_in
 
@@ -23,26 +23,40 @@ NAME = "markdown"
 
 HEADING = re.compile(r"\s{0,3}(#{2,6})\s+(\S.*)")
 #: A title in bold or in a list, linked to its paper; what stands behind it.
+ITS_PAGE = r"(?:\S*(?:huggingface\.co/papers|arxiv\.org/abs)|/papers)/"
+PAPER = re.compile(rf"\]\({ITS_PAGE}")
 LINKED = re.compile(
     r"\s{0,3}(?:(?:\d{1,3}[.)]|[-*•])\s+)?(?:\*\*|__)\s*(?P<bold>\[.+\]\(PAPER\))\s*(?:\*\*|__)\s*(?P<after>.*)"
-    r"|\s{0,3}(?:\d{1,3}[.)]|[-*•])\s+(?P<listed>\[.+\]\(PAPER\))\s*(?P<behind>.*)".replace(
-        "PAPER", r"\S*(?:huggingface\.co/papers|arxiv\.org/abs)/\S+?"
+    r"|\s{0,3}(?:\d{1,3}[.)]|[-*•])\s+(?:\[[ xX]\]\s+)?(?P<listed>\[.+\]\(PAPER\))\s*(?P<behind>.*)"
+    r"|\s{0,3}\|(?:[^|\[]{0,20}\|)*\s*(?P<cell>\[[^|]+\]\(PAPER\))\s*\|(?P<cells>.*)".replace(
+        "PAPER", ITS_PAGE + r"\S+?"
     )
 )
 IMAGE = re.compile(
     r"!\[([^\]\[]*)\](?:\([^)\s]{0,500}\)|\[\d{1,5}\])?|\[(?:图片：|[Ii]mage:?\s*)([^\]\[]*)\](?![(\[])"
 )
-LINK = re.compile(r"\[([^\[\]]*(?:\[[^\[\]]*\][^\[\]]*)?)\](?:\((\S{0,500}?)\)|\[(\d{1,5})\])")
-LEFT_OPEN = re.compile(r"(?P<text>.*)\](?:\((?P<url>\S{0,500}?)\)|\[(?P<reference>\d{1,5})\])[\\\s]*")
-REFERENCE = re.compile(r"\s*\[?(\d{1,5})[\].:]{1,2}\s+(https?://\S+)\s*")
+HOVER = r"(?:\s+\"[^\"\n]{0,500}\")?"  #: what a link shows under a pointer
+LINK = re.compile(
+    rf"\[([^\[\]]*(?:\[[^\[\]]*\][^\[\]]*)?)\](?:\((\S{{0,500}}?){HOVER}\)|\[([^\[\]\n]{{0,300}})\])"
+)
+LEFT_OPEN = re.compile(
+    rf"(?P<text>.*)\](?:\((?P<url>\S{{0,500}}?){HOVER}\)|\[(?P<reference>\d{{1,5}})\])[\\\s]*"
+)
+REFERENCE = re.compile(rf"\s*(?:\[([^\[\]\n]{{1,300}})\]:?|(\d{{1,5}})[.:])\s+<?(\S+?)>?{HOVER}\s*")
+ADDRESS = re.compile(r"https?://|/papers/")
+ESCAPED = re.compile(r"\\([\[\]*_#~>+.!-])")
+EMPHASISED = re.compile(r"(\*\*|__|[*_])(?P<text>\S.*\S)\1")
+CLOSED = re.compile(r"\s+#+\s*$")
+SITE = "https://huggingface.co"
+LEADING = re.compile(r"(?:[-:–—]+\s+)+")
 INNER_IMAGE = re.compile(r"^\[([^\]\[]*)\]\s*")
 WRAP = re.compile(r"(?<!\\)\\+(?:\s+|$)")
 STARS = re.compile(r"GitHub\s+(\d[\d.,]*[kKmM]?)\b")
 BARE_URL = re.compile(r"\s*<?(https?://[^\s<>]+)>?\s*")
+LEAST_CELL = 40  #: characters: a shorter cell of a table is no abstract
 ALT = "\N{OBJECT REPLACEMENT CHARACTER}"  #: where an image stood
 NO_TEXT = ("无替代文本", "no alt text", "alt text")
 MOST_LINES = 2_000  #: of one text
-SHORT = 400  #: on a trending page, a shorter text is a summary
 
 
 def recognises(head: str) -> bool:
@@ -50,17 +64,16 @@ def recognises(head: str) -> bool:
     titles = [line for line in head.splitlines() if heading_in(line)[0]]
     if not titles:
         return False
-    linked = sum("huggingface.co/papers/" in line for line in titles)
-    return linked > 0 or page.is_page(head)
+    return any(PAPER.search(line) for line in titles) or page.is_page(head)
 
 
 def read(source: Source) -> tuple[Header, Items]:
     """Read the page: a heading begins a paper."""
     found = page.survey(source)
     references = {
-        numbered[1]: numbered[2]
+        (told[1] or told[2]).casefold(): told[3]
         for _, line, _ in source.lines()
-        if len(line) < 500 and (numbered := REFERENCE.fullmatch(line))
+        if len(line) < 500 and (told := REFERENCE.fullmatch(line)) and ADDRESS.match(told[3])
     }
     return found.header, papers(source, found, references)
 
@@ -104,6 +117,8 @@ class Reader:
         self.leads: bool | None = None  #: whether this page tells of upvotes in front of a heading
         self.heading: list[str] = []  #: a heading whose link is not closed yet
         self.begun_at = 0
+        self.is_below_heading = False  #: nothing stood between the heading and this line
+        self.may_be_title = False  #: what is taken for the abstract may be the rest of a wrapped title
 
     def drafts(self, lines: Iterator[tuple[int, str, str]]) -> Iterator[Draft]:
         """Yield the papers of the page in order."""
@@ -116,7 +131,8 @@ class Reader:
                 finished = self.on_heading(number, title)
                 if finished is not None:
                     yield finished
-                if behind:
+                if behind := LEADING.sub("", behind, count=1):
+                    self.is_below_heading = False
                     self.on_line(behind)
             else:
                 self.on_line(raw)
@@ -134,8 +150,12 @@ class Reader:
             return None
         self.heading = []
         self.end_paragraph()
-        finished, line = self.draft, self.bare(title)
-        self.draft = Draft(line=self.begun_at, title=unwrapped(line.text))
+        finished, line = self.draft, self.bare(CLOSED.sub("", title))
+        emphasised = EMPHASISED.fullmatch(line.text)
+        self.draft = Draft(
+            line=self.begun_at, title=unwrapped(emphasised["text"] if emphasised else line.text)
+        )
+        self.is_below_heading = True
         self.identify(line.urls)
         if self.count is not None:
             self.draft.signals["upvotes"] = self.count
@@ -148,6 +168,18 @@ class Reader:
         if not stripped or set(stripped) <= set("[]`\\"):
             if not stripped:
                 self.end_paragraph()
+                self.is_below_heading = False
+            return
+        if named := authors(LINK.sub(r"\1", stripped)):
+            self.end_paragraph()
+            if self.draft is not None and not self.draft.authors:
+                self.draft.authors = named
+            return
+        kind, text = labelled(stripped)
+        if kind == "abstract":
+            self.end_paragraph()
+            stripped = text
+        elif self.on_address(*addressed(stripped)):
             return
         if found := marks(stripped):
             self.end_paragraph()
@@ -158,15 +190,35 @@ class Reader:
         if not any(char.isalnum() for char in line.text):
             self.on_signs(line)
             return
-        for part in re.split(r"\s+·\s+|^·\s*", line.text):
+        for part in self.parts_of(line):
             self.on_part(part.strip(), line)
+
+    def parts_of(self, line: Line) -> list[str]:
+        """Return what dots part on a line; bars do where nothing stands between them but figures and links."""
+        barred = [part.strip() for part in line.text.split("|")]
+        links = {text.strip() for text, _ in line.parts}
+        if len(barred) > 1 and all(marks(part) or part in links for part in barred):
+            self.note(line)
+            return [part for part in barred if part not in links]
+        return re.split(r"\s+·\s+|^·\s*", line.text)
+
+    def on_address(self, kind: str, address: str) -> bool:
+        """Take in an address after the word for it (`**arXiv:** [2611.01234](...)`); return whether it was one."""
+        line = self.bare(address)
+        named = fields.ids_from(*line.urls) or (
+            fields.ids([(kind, address)]) if kind in ("arxiv", "doi") else {}
+        )
+        if self.draft is not None:
+            self.draft.ids |= named
+            self.draft.urls += [] if named else line.urls
+        return bool(named or line.urls)
 
     def on_signs(self, line: Line) -> None:
         """Take in a line without words: an address, a closed bracket, or the dash that means none."""
         self.note(line)
         if line.text.strip(" \\") == "-" and not line.had_image:
             self.end_paragraph()
-            self.count = 0.0
+            self.apply(Mark(kind=Kind.COUNT, number=0.0), line.urls)
         elif line.text.strip() == "·":
             self.end_paragraph()
 
@@ -252,14 +304,22 @@ class Reader:
     def end_paragraph(self) -> None:
         """Give the paragraph at hand to the paper: the first is its abstract."""
         text, self.text = unwrapped(" ".join(self.text)), []
+        if (emphasised := EMPHASISED.fullmatch(text)) and emphasised[1] not in emphasised["text"]:
+            text = emphasised["text"]
         draft = self.draft
         if draft is None or not text or draft.has_meta:
             return
+        if draft.abstract is not None and self.may_be_title and len(draft.abstract) < len(text):
+            draft.title, draft.abstract = f"{draft.title} {draft.abstract}", None
+        self.may_be_title = False
         if draft.abstract is None:
             draft.abstract = text
-            draft.is_summary = self.page.is_trending and len(text) < SHORT
-        elif MOST_TEXT > len(draft.abstract) > SHORT < len(text):
+            draft.is_summary = self.page.is_trending and len(text) < page.SHORT
+            is_short = len(draft.title) + len(text) < LONGEST_TITLE and not text.endswith((".", ":"))
+            self.may_be_title = self.is_below_heading and is_short
+        elif MOST_TEXT > len(draft.abstract) > page.SHORT < len(text):
             draft.abstract += "\n" + text
+        self.is_below_heading = False
 
     def bare(self, raw: str) -> Line:
         """Return a line without its markup, and what the markup said."""
@@ -286,8 +346,10 @@ class Reader:
 
     def on_link(self, found: re.Match[str], line: Line) -> str:
         """Note a link; its text remains."""
-        url = self.add_url(line, found[2], found[3])
         text = found[1]
+        url = self.add_url(line, found[2], found[3] or (text if found[3] == "" else None))
+        if not url and found[3] is not None and not found[3].isdecimal():
+            return found[0]  # brackets, and no link
         if inner := INNER_IMAGE.match(text):
             line.had_image, line.handle = True, line.handle or inner[1].strip()
             text = ALT + text[inner.end() :]
@@ -296,7 +358,8 @@ class Reader:
 
     def add_url(self, line: Line, url: str | None, reference: str | None) -> str:
         """Note an address, given itself or by the number of a reference."""
-        address = url or self.references.get(reference or "", "")
+        address = url or self.references.get((reference or "").casefold(), "")
+        address = SITE + address if address.startswith("/papers/") else address
         if address.startswith(("http://", "https://")):
             line.urls.append(address)
         return address
@@ -308,7 +371,9 @@ def heading_in(line: str) -> tuple[str, str]:
     if found := HEADING.fullmatch(line):
         title = found[2]
     elif linked := LINKED.fullmatch(line):
-        title, behind = linked["bold"] or linked["listed"], linked["after"] or linked["behind"] or ""
+        title = linked["bold"] or linked["listed"] or linked["cell"]
+        cells = max((linked["cells"] or "").split("|"), key=len).strip()
+        behind = linked["after"] or linked["behind"] or (cells if len(cells) > LEAST_CELL else "")
     return ("", "") if is_navigation(re.sub(r"[\[\]#*]", "", title).strip()) else (title, behind)
 
 
@@ -319,7 +384,7 @@ def is_open(title: str) -> bool:
 
 def unwrapped(text: str) -> str:
     """Return a text without the signs that some copies put at line ends."""
-    return " ".join(WRAP.sub(" ", text.replace(ALT, "")).split())
+    return ESCAPED.sub(r"\1", " ".join(WRAP.sub(" ", text.replace(ALT, "")).split()))
 
 
 def is_community(urls: list[str] | None) -> bool:

@@ -11,6 +11,8 @@ import unicodedata
 from dataclasses import dataclass
 from enum import Enum, auto
 
+from digest.dumps import fields
+
 MONTHS = {
     name: number
     for number, names in enumerate(
@@ -38,10 +40,14 @@ NAVIGATION = frozenset(
     "Subscribe|Daily Papers|Trending Papers|Daily|Weekly|Monthly|Log In|Sign Up|"
     "Previous|Next|Company|TOS|Privacy|About|Careers|Website|Models|Datasets|Spaces|Pricing|Docs|"
     "System theme|Back to top|arXiv Page|PDF|View all|Hugging Face|Community|Enterprise|Buckets|Collections|"
-    "Organizations|Inference Endpoints|Project Page|...|…".casefold().split("|")
+    "Abstract|References|Visible links|Hidden links|Organizations|Inference Endpoints|Project Page|...|…".casefold().split(
+        "|"
+    )
 )
 BYLINE = re.compile(r"by.{0,200}\band the research community")
 SITE = re.compile(r"©.{0,60}|.{0,12}hugging face.{0,3} logo.{0,20}|submitted by .{1,60}")
+#: Between papers, under a title, or under the names of a table's columns.
+RULE = re.compile(r"[-=*_~#—–]{3,}|(?:`{3,}|~{3,})\w*|(?:[-*_] ){2,}[-*_]|\|(?:\s*:?-+:?\s*\|)+")
 NUMBER = r"\d[\d,]*(?:\.\d+)?[kKmM]?"
 BULLET = r"(?:[-•*·▪►‣◦–]|\N{BUSTS IN SILHOUETTE}|\N{BUST IN SILHOUETTE}|\N{SPIRAL CALENDAR PAD}|\N{CALENDAR}|\N{TEAR-OFF CALENDAR})"
 AUTHORS = re.compile(
@@ -62,15 +68,29 @@ DAY_FIRST = re.compile(rf"{LABEL}{DAY} {MONTH},? {YEAR}", re.IGNORECASE)
 ISO = re.compile(rf"{LABEL}{YEAR}[-/.](?P<month>\d\d)[-/.](?P<day>\d\d)", re.IGNORECASE)
 COUNT = re.compile(r"(?:\[-\]\s*)?(?P<number>\d[\d,]*(?:\.\d+)?[kKmM]?|-)")
 EMPHASIS = re.compile(r"\*\*|__|`|(?<!\w)[*_](?=\w)|(?<=[\w.])[*_](?!\w)")
-BETWEEN = re.compile(r"\s*[·|•]\s*")
+SIGNS = {"upvotes": "▲△⬆🔼↑👍❤🔥👏", "comments": "💬🗨", "stars": "⭐★☆🌟"}
+BETWEEN = re.compile(rf"\s*[·|•]\s*|\s+(?=[{''.join(SIGNS.values())}])")
+NOTE = re.compile(r"\[\d{1,4}\](?=\w)")  #: a text browser's number of a link
+ADDRESSED = re.compile(
+    r"(?:[-*•]\s+)?(?:\*\*|__)?(?P<kind>arxiv|doi|links?|urls?|pdf|paper|code|github|project(?: page)?)"
+    r"(?: (?:id|page|link))?(?:\*\*|__)?\s*:(?:\*\*|__)?\s+(?P<address>\[[^\[\]]*\]\(\S+\)|<?\S+>?)",
+    re.IGNORECASE,
+)
+LONGEST_NAMES = 4_000
 LONGEST = 200  #: a longer line is prose
+LABELLED = re.compile(
+    r"(?:[-*•]\s+)?(?:\*\*|__)?(?:by|(?:authors?|by)(?:\*\*|__)?\s*:)(?:\*\*|__)?\s+(?P<names>\S.*)"
+    r"|(?:[-*•]\s+)?(?:\*\*|__)?title(?:\*\*|__)?\s*:(?:\*\*|__)?\s+(?P<title>\S.*)"
+    r"|(?:[-*•]\s+)?(?:\*\*|__)?abstract(?:\*\*|__)?\s*:(?:\*\*|__)?\s+(?P<abstract>\S.*)",
+    re.IGNORECASE,
+)
 
 
 def counted(signs: str, words: str) -> re.Pattern[str]:
     """Return the pattern of a figure behind or before its sign or its word."""
     named = rf"(?:[{signs}]|{words})"
     return re.compile(
-        rf"(?:- )?\(?(?:{named}:? ?({NUMBER})(?: arxiv page)?|({NUMBER}) ?{named})\)?", re.IGNORECASE
+        rf"(?:- )?\(?(?:{named}:? ?({NUMBER}|-)(?: arxiv page)?|({NUMBER}) ?{named})\)?", re.IGNORECASE
     )
 
 
@@ -91,9 +111,9 @@ class Kind(Enum):
 
 CAPTIONS = {"upvote": Kind.UPVOTE, "upvotes": Kind.UPVOTE, "submitted by": Kind.SUBMITTER}
 FIGURES = {
-    Kind.UPVOTES: counted("▲△⬆🔼↑👍❤🔥👏", "(?:up)?votes?|likes?"),
-    Kind.COMMENTS: counted("💬🗨", "comments?"),
-    Kind.STARS: counted("⭐★☆🌟", "github(?: stars?)?|(?:github )?stars?"),
+    Kind.UPVOTES: counted(SIGNS["upvotes"], "(?:up)?votes?|likes?"),
+    Kind.COMMENTS: counted(SIGNS["comments"], "comments?"),
+    Kind.STARS: counted(SIGNS["stars"], "github(?: stars?)?|(?:github )?stars?"),
 }
 
 
@@ -113,6 +133,8 @@ def marks(line: str) -> tuple[Mark, ...]:
     """Return what a line says if it is no prose: one mark, or several that a dot or a bar parts."""
     if len(line) > LONGEST:
         return ()
+    if RULE.fullmatch(line.strip()):
+        return (Mark(kind=Kind.NAVIGATION),)
     text = plain(line)
     if found := mark(text):
         return (found,)
@@ -131,11 +153,31 @@ def signed(line: str) -> tuple[str, tuple[Mark, ...]]:
     return (name, found) if is_whole else ("", ())
 
 
+def authors(line: str) -> tuple[str, ...]:
+    """Return the authors that a line names after the word for them."""
+    told = LABELLED.fullmatch(line.strip()) if len(line) <= LONGEST_NAMES else None
+    return fields.people(told["names"]) if told and told["names"] else ()
+
+
+def labelled(line: str) -> tuple[str, str]:
+    """Return (`title` or `abstract`, the text) where a line says which of them it is; else nothing."""
+    told = LABELLED.fullmatch(line) if ":" in line[:20] else None
+    if told is None or told["names"]:
+        return "", ""
+    return ("title", told["title"]) if told["title"] else ("abstract", told["abstract"])
+
+
+def addressed(line: str) -> tuple[str, str]:
+    """Return (what it leads to, an address or id) where a line is an address after the word for it; else nothing."""
+    told = ADDRESSED.fullmatch(line.strip()) if len(line) < LONGEST_NAMES else None
+    return (told["kind"].casefold(), told["address"]) if told else ("", "")
+
+
 def plain(line: str) -> str:
     """Return a line without emphasis, quotation marks of mail, and what cannot be seen."""
     if not line.isascii():
         line = "".join(char for char in line if unicodedata.category(char) not in ("Cf", "Mn"))
-    return EMPHASIS.sub("", " ".join(line.split())).removeprefix("> ")
+    return NOTE.sub("", EMPHASIS.sub("", " ".join(line.split())).removeprefix("> "))
 
 
 def mark(text: str) -> Mark | None:

@@ -1,10 +1,13 @@
-"""XML as a stream of elements: entities stay unresolved, nothing is fetched, memory stays flat."""
+"""XML as a stream of elements: entities stay unresolved, nothing is fetched, memory stays flat.
+
+A file may hold several documents, one behind the other, as when the pages of a harvest are put together.
+"""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
-from typing import Any
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, BinaryIO
 
 from lxml import etree
 
@@ -16,8 +19,13 @@ Element = Any  #: lxml has no types
 
 Convert = Callable[[Element, int, int], Record | None]
 ROOT = re.compile(
-    r"(?:<\?xml[^>]*\?>\s*|<!--.*?-->\s*|<!DOCTYPE[^>\[]*(?:\[.*?\])?\s*>\s*)*<([\w:.-]+)", re.DOTALL
+    r"(?:<\?xml[^>]*\?>\s*|<!--.*?-->\s*|<!DOCTYPE[^>\[]*(?:\[.*?\])?\s*>\s*)*<([\w:.-]+)",
+    re.DOTALL | re.IGNORECASE,
 )
+CHUNK = 64 * 1024
+BOM = b"\xef\xbb\xbf"
+DECLARATION = re.compile(rb"(?=<\?xml\s)")  #: stands at the beginning of a document and nowhere else
+LONGEST_CUT = 5  #: bytes of a declaration that may stand at the end of a chunk
 
 
 def root_of(head: str) -> str:
@@ -26,41 +34,87 @@ def root_of(head: str) -> str:
     return found[1].rpartition(":")[2] if found else ""
 
 
-def elements(source: Source, *names: str) -> Iterator[Element]:
-    """Yield the elements of these names as they close; each is gone once the next is asked for.
+def elements(source: Source, *names: str) -> Iterator[tuple[int, Element]]:
+    """Yield (line, element) of these names as they close; each is gone once the next is asked for.
 
     Raises Unreadable where nothing could be read; a document that breaks off later ends in a Problem.
     """
-    tags = [f"{{*}}{name}" for name in names]
-    stream = etree.iterparse(
-        source.rewound(), tag=tags, resolve_entities=False, no_network=True, load_dtd=False, huge_tree=False
-    )
-    read = 0
+    read, before, lines = 0, 0, 0
+    parser = parser_for(names)
     try:
-        for _, element in stream:
-            read += 1
-            yield element
-            element.clear()
-            while element.getprevious() is not None:
-                del element.getparent()[0]
+        for piece, is_first in pieces(source.rewound()):
+            if is_first and lines:
+                parser.close()
+                parser, before = parser_for(names), lines
+            for element in closed(parser, piece):
+                read += 1
+                yield before + (element.sourceline or 0), element
+            lines += piece.count(b"\n")
+        parser.close()
     except etree.XMLSyntaxError as error:
         reason = " ".join(str(error.msg).split())
         if not read:
             raise Unreadable(f"It is not well-formed XML: {reason}.") from error
-        yield Problem(line=error.lineno or 0, reason=f"the XML breaks off: {reason}", is_truncation=True)
+        line = before + (error.lineno or 0)
+        yield line, Problem(line=line, reason=f"the XML breaks off: {reason}", is_truncation=True)
+
+
+def parser_for(names: Sequence[str]) -> Any:
+    """Return a parser of one document that tells of the elements of these names."""
+    tags = [f"{{*}}{name}" for name in names]
+    return etree.XMLPullParser(
+        ["end"], tag=tags, resolve_entities=False, no_network=True, load_dtd=False, huge_tree=False
+    )
+
+
+def closed(parser: Any, piece: bytes) -> Iterator[Element]:
+    """Yield the elements that close in a piece; raise what is wrong with it after those that were whole."""
+    fault = None
+    try:
+        parser.feed(piece)
+    except etree.XMLSyntaxError as error:
+        fault = error
+    for _, element in parser.read_events():
+        yield element
+        element.clear()
+        while element.getprevious() is not None:
+            del element.getparent()[0]
+    if fault is not None:
+        raise fault
+
+
+def pieces(stream: BinaryIO) -> Iterator[tuple[bytes, bool]]:
+    """Yield (content, whether a document begins with it), piece by piece."""
+    pending, begins = b"", True
+    while chunk := stream.read(CHUNK):
+        *whole, pending = DECLARATION.split(pending + chunk)
+        for document_end in whole:
+            yield from piece(document_end, begins=begins)
+            begins = True
+        ready, pending = pending[:-LONGEST_CUT], pending[-LONGEST_CUT:]
+        yield from piece(ready, begins=begins)
+        begins = begins and not ready.strip()
+    yield from piece(pending, begins=begins)
+
+
+def piece(content: bytes, *, begins: bool) -> Iterator[tuple[bytes, bool]]:
+    """Yield a piece, without what nothing may stand in front of a document."""
+    content = content.removeprefix(BOM).lstrip() if begins else content
+    if content:
+        yield content, begins
 
 
 def records(source: Source, convert: Convert, *names: str) -> Items:
     """Yield every element of these names as a record; those that are none are passed over."""
     position = 0
-    for element in elements(source, *names):
+    for line, element in elements(source, *names):
         if isinstance(element, Problem):
             yield element
             continue
         try:
-            record = convert(element, position + 1, element.sourceline or 0)
+            record = convert(element, position + 1, line)
         except (TypeError, ValueError, LookupError, AttributeError) as error:
-            yield Problem(line=element.sourceline or 0, reason=f"a field does not fit: {error}")
+            yield Problem(line=line, reason=f"a field does not fit: {error}")
             continue
         if record is not None:
             position += 1

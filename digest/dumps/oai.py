@@ -9,25 +9,59 @@ import re
 
 from digest.dumps import fields, markup
 from digest.dumps.markup import Element
-from digest.dumps.reading import Header, Items, Source
+from digest.dumps.reading import Header, Items, Problem, Source, excerpt
+from digest.errors import Unreadable
 from digest.papers import Announcement, Record
 
 NAME = "oai-pmh"
 
+RECORD = re.compile(r"<(?:\w+:)?record[\s>]")
+PAYLOAD = re.compile(r"<(?:\w+:)?(?:arXivRaw|arXiv|dc)[\s>]")
+ERROR = re.compile(r"<(?:\w+:)?error\s+code=[\"'](?P<code>\w+)[\"']\s*/?>(?P<text>[^<]{0,300})")
 RESPONSE = re.compile(r"<(?:\w+:)?responseDate[^<>]{0,300}>([^<]{10,40})<")
 
 
 def recognises(head: str) -> bool:
-    """Return whether this is an OAI-PMH answer."""
-    return markup.root_of(head) in ("OAI-PMH", "ListRecords")
+    """Return whether this is an OAI-PMH answer, or records of such answers in a wrapping of somebody's own."""
+    root = markup.root_of(head)
+    return root in ("OAI-PMH", "ListRecords") or bool(root and RECORD.search(head) and PAYLOAD.search(head))
 
 
 def read(source: Source) -> tuple[Header, Items]:
-    """Read the records; deleted ones are none."""
+    """Read the records; deleted ones are none. Raises Unreadable for an answer that only complains."""
+    complaint = ERROR.search(source.head)
+    if complaint and complaint["code"] != "noRecordsMatch":
+        said = " ".join(f"{complaint['code']}: {complaint['text']}".split())
+        raise Unreadable(f"The server answered with an error and no records ({said[:200]}).")
     dated = RESPONSE.search(source.head)
-    nothing = 0 if 'code="noRecordsMatch"' in source.head else None
-    header = Header(date=fields.day(dated[1]) if dated else None, announced=nothing)
-    return header, markup.records(source, record_of, "record")
+    header = Header(date=fields.day(dated[1]) if dated else None, announced=0 if complaint else None)
+    return header, Harvest().records(source)
+
+
+class Harvest:
+    """The pages of a list, the last of which says whether it is the last of all."""
+
+    def __init__(self) -> None:
+        self.token = ""  #: asks for the page behind the one that was read last
+        self.whole = ""  #: how many records all pages hold
+        self.line = 0
+
+    def records(self, source: Source) -> Items:
+        """Yield the records, and a remark where a further page was not brought along."""
+        yield from markup.records(source, self.record_of, "record", "resumptionToken")
+        if self.token:
+            whole = f" The whole list has {self.whole} records." if self.whole.isdecimal() else ""
+            reason = f"a further page belongs to it, asked for with {excerpt(self.token)!r}.{whole}".rstrip(
+                "."
+            )
+            yield Problem(line=self.line, reason=reason, is_remark=True)
+
+    def record_of(self, found: Element, position: int, line: int) -> Record | None:
+        """Return a record; note what stands at the end of a page."""
+        if found.tag.rpartition("}")[2] == "resumptionToken":
+            self.token, self.whole, self.line = markup.line(found), found.get("completeListSize") or "", line
+            return None
+        return record_of(found, position, line)
 
 
 def record_of(found: Element, position: int, line: int) -> Record | None:

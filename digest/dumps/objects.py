@@ -1,25 +1,31 @@
-"""JSON as a stream of objects: one a line, the elements of a list, or a single one.
+"""JSON as a stream of objects: one a line, the elements of a list, or one after another.
 
-A list is cut into its elements as it is read, so that its length costs no memory. What is too
-deep, too long or not JSON is told with its line; NaN and numbers of a thousand digits are nothing.
+A list is cut into its elements as it is read, so that its length costs no memory. An object that is
+no paper is looked through for the papers in it. What is too deep, too long or not JSON is told with
+its line; NaN and numbers of a thousand digits are nothing.
 """
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from itertools import islice
 from typing import Any
 
-from digest.dumps.reading import MAX_LINE, Items, Problem, Source, excerpt
+from digest.dumps.reading import MAX_LINE, Header, Items, Problem, Source, excerpt
 from digest.errors import Unreadable
 from digest.papers import Record
 
 CHUNK = 1024 * 1024
 WHOLE = 32 * 1024 * 1024  #: a single object may be so large
-BETWEEN = re.compile(r"[\s,]*")
+BETWEEN = re.compile(r"[\s,\x1e]*")  #: values, the sign of a JSON text sequence included
 UNFINISHED = re.compile(r"[\w.+-]*\s*")  #: what a number or a word cut short may look like
+FENCE = " \t\r,\x1e"  #: what may stand around the object on a line
+TITLES = ("title", "paper_title")
 KEY = re.compile(r'"([^"\\]{1,40})"\s*:')
+
+DEEPEST = 4  #: objects within objects that are looked through for papers
 
 Convert = Callable[[dict[str, Any], int, int], Record]
 Found = tuple[int, Any]  #: line, and an object or a Problem
@@ -30,13 +36,32 @@ def keys_in(head: str) -> frozenset[str]:
     return frozenset(KEY.findall(head)) if head.lstrip()[:1] in ("{", "[") else frozenset()
 
 
-def records(source: Source, convert: Convert, *, at: tuple[str, ...] = ()) -> Items:
-    """Yield every object as a record; one that does not fit becomes a problem.
+def read(source: Source, convert: Convert, *, at: tuple[str, ...] = ()) -> tuple[Header, Items]:
+    """Return the header, and every object as a record.
 
-    `at` are the names under which a wrapping object keeps its list.
+    `at` are the names under which a wrapping object keeps its list; one that is empty is a quiet day.
     """
+    header = Header(announced=0 if is_empty(source.head, at) else None)
+    return header, converted(objects(source, at), convert)
+
+
+def is_empty(head: str, at: tuple[str, ...]) -> bool:
+    """Return whether the dump is a list of nothing, and no complaint."""
+    if "".join(head.split()) == "[]":
+        return True
+    named = list_in(head, at) if head.lstrip().startswith("{") else None
+    return bool(named and re.match(r"\s*\]", head[named.end() :]) and not re.search(r'"errors?"\s*:', head))
+
+
+def list_in(head: str, at: tuple[str, ...]) -> re.Match[str] | None:
+    """Return where the list begins that a wrapping object keeps under the first of these names."""
+    return next(filter(None, (re.search(rf'"{name}"\s*:\s*\[', head) for name in at)), None)
+
+
+def converted(found_objects: Iterable[Found], convert: Convert) -> Items:
+    """Yield every object as a record; one that does not fit becomes a problem."""
     position = 0
-    for line, found in objects(source, at):
+    for line, found in found_objects:
         if isinstance(found, Problem):
             yield found
             continue
@@ -58,21 +83,52 @@ def objects(source: Source, at: tuple[str, ...]) -> Iterator[Found]:
     if head.startswith("["):
         yield from elements(source, source.head.index("[") + 1)
         return
-    for name in at:
-        if opened := re.search(rf'"{name}"\s*:\s*\[', source.head):
-            yield from elements(source, opened.end())
-            return
     if is_one_a_line(source):
         yield from lines(source)
+    elif opened := list_in(source.head, at):
+        yield from elements(source, opened.end())
     else:
-        yield 1, single(source)
+        for line, found in values(source, 0, is_list=False):
+            for paper in papers_in(found) or [found]:
+                yield line, paper
 
 
 def is_one_a_line(source: Source) -> bool:
-    """Return whether the first line is an object by itself."""
-    first = next((text for _, text, fault in source.lines() if text.strip() or fault), "")
-    first = first.strip()
-    return not first or (first.startswith("{") and first.endswith("}")) or "\n" not in source.head.strip()
+    """Return whether the first line is an object by itself, or lost, and there are more lines."""
+    filled = ((text.strip(FENCE), fault) for _, text, fault in source.lines() if text.strip() or fault)
+    two = list(islice(filled, 2))
+    first, fault = two[0] if two else ("", "")
+    return len(two) > 1 and (bool(fault) or (first.startswith("{") and first.endswith("}")))
+
+
+def papers_in(found: Any, depth: int = 0) -> list[Any]:
+    """Return the papers that an object holds which is none itself: in a list, or under a name each."""
+    if not isinstance(found, dict) or has_title(found) or depth > DEEPEST:
+        return []
+    named = titled(found.values())
+    if named:
+        return named if len(named) > 1 else []  # one is the inner part of what we have
+    for value in found.values():
+        if isinstance(value, list) and any(
+            has_title(one) or titled(one.values()) for one in only_objects(value)
+        ):
+            return value
+    return next(filter(None, (papers_in(value, depth + 1) for value in found.values())), [])
+
+
+def titled(values: Iterable[Any]) -> list[Any]:
+    """Return the objects among some values that have a title."""
+    return [one for one in only_objects(values) if has_title(one)]
+
+
+def only_objects(values: Iterable[Any]) -> Iterator[dict[str, Any]]:
+    """Yield the objects among some values."""
+    return (one for one in values if isinstance(one, dict))
+
+
+def has_title(found: Mapping[str, Any]) -> bool:
+    """Return whether an object has a title of its own."""
+    return any(key.casefold() in TITLES and isinstance(value, str) for key, value in found.items())
 
 
 def lines(source: Source) -> Iterator[Found]:
@@ -85,7 +141,19 @@ def lines(source: Source) -> Iterator[Found]:
             try:
                 yield number, loads(text)
             except (ValueError, RecursionError) as error:
-                yield number, Problem(line=number, reason=said(error), excerpt=excerpt(text))
+                yield (
+                    number,
+                    unfenced(text) or Problem(line=number, reason=said(error), excerpt=excerpt(text)),
+                )
+
+
+def unfenced(text: str) -> Any:
+    """Return the object on a line with a comma behind it or a record separator before it; None for another fault."""
+    bare = text.strip(FENCE)
+    try:
+        return json.loads(bare) if bare and bare != text else None
+    except (ValueError, RecursionError):
+        return None
 
 
 def said(error: Exception) -> str:
@@ -95,18 +163,6 @@ def said(error: Exception) -> str:
     if isinstance(error, json.JSONDecodeError):
         return f"not JSON: {error.msg} at column {error.colno}"
     return f"not JSON: {error}"
-
-
-def single(source: Source) -> Any:
-    """Return a document that is one object."""
-    try:
-        return json.loads(source.whole(WHOLE).decode("utf-8-sig"), parse_constant=nothing, parse_int=integer)
-    except UnicodeDecodeError as error:
-        raise Unreadable(f"It is not UTF-8 (byte {error.start + 1}).") from error
-    except RecursionError as error:
-        raise Unreadable("It is nested too deeply.") from error
-    except json.JSONDecodeError as error:
-        raise Unreadable(f"It is not JSON: {error.msg} at line {error.lineno}.") from error
 
 
 def nothing(_constant: str) -> None:
@@ -120,25 +176,32 @@ def integer(digits: str) -> int | None:
 
 def elements(source: Source, start: int) -> Iterator[Found]:
     """Yield the elements of the list that begins `start` characters into the dump, one by one."""
+    return values(source, start, is_list=True)
+
+
+def values(source: Source, start: int, *, is_list: bool) -> Iterator[Found]:
+    """Yield the values from there on, one by one: to the end of their list, or of the dump."""
+    longest = MAX_LINE if is_list else WHOLE
     decoder = json.JSONDecoder(parse_constant=nothing, parse_int=integer)
     text = Buffer(source, start)
     while True:
         text.skip(BETWEEN)
-        if text.rest.startswith("]", text.at):
+        if is_list and text.rest.startswith("]", text.at):
             return
         if text.at >= len(text.rest):
             if text.more():
                 continue
-            yield text.line, cut_off(text.line)
+            if is_list:
+                yield text.line, cut_off(text.line)
             return
         try:
             element, end = decoder.raw_decode(text.rest, text.at)
         except RecursionError:
             raise Unreadable(f"It is nested too deeply (line {text.line}).") from None
         except json.JSONDecodeError as error:
-            if len(text.rest) - text.at > MAX_LINE:
+            if len(text.rest) - text.at > longest:
                 raise Unreadable(
-                    f"Line {text.line}: a record is longer than {MAX_LINE // 2**20} MiB."
+                    f"Line {text.line}: a record is longer than {longest // 2**20} MiB."
                 ) from None
             place = text.line_of(error.pos)
             if error.pos < len(text.rest) - 16 and not error.msg.startswith("Unterminated"):
@@ -177,7 +240,9 @@ class Buffer:
 
     def more(self) -> bool:
         """Read on; False at the end."""
-        chunk = self.stream.read(CHUNK)
+        chunk = self.stream.read(
+            max(CHUNK, len(self.rest) - self.at)
+        )  # a long value is tried a few times only
         raw = self.pending + chunk
         try:
             text, self.pending = raw.decode(), b""

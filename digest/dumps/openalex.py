@@ -23,7 +23,7 @@ def recognises(head: str) -> bool:
 
 def read(source: Source) -> tuple[Header, Items]:
     """Read a search's `results`, a snapshot's lines, or a single work."""
-    return Header(), objects.records(source, record_of, at=("results",))
+    return objects.read(source, record_of, at=("results",))
 
 
 def record_of(found: dict[str, Any], position: int, line: int) -> Record:

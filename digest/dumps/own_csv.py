@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import re
 from collections.abc import Iterator
 
 from digest.dumps import columns
@@ -10,38 +11,45 @@ from digest.dumps.reading import Header, Items, Problem, Source
 
 NAME = "csv"
 
+SEPARATOR = re.compile(r"sep=.?", re.IGNORECASE)  #: a spreadsheet's hint to itself
 LONGEST_FIELD = 128 * 1024
 
 
 def recognises(head: str) -> bool:
-    """Return whether the first line names columns of ours."""
-    first = head.lstrip().partition("\n")[0].strip()
+    """Return whether the first line, remarks aside, names columns of ours."""
+    first = next((line for line in head.splitlines() if not is_remark(line)), "")
     names = names_in(first) if len(first) < 2000 else []
     return len(names) > 1 and columns.is_ours(set(names))
+
+
+def is_remark(line: str) -> bool:
+    """Return whether a line stands above the names of the columns: a blank one, a comment, or `sep=;`."""
+    return not line.strip() or line.startswith("#") or SEPARATOR.fullmatch(line.strip()) is not None
 
 
 def names_in(line: str) -> list[str]:
     """Return the columns that a header line names; none where it is no such line."""
     try:
-        return next(csv.reader([line], delimiter=delimiter_of(line)), [])
+        return next(csv.reader([line.strip()], delimiter=delimiter_of(line)), [])
     except csv.Error:
         return []
 
 
 def delimiter_of(line: str) -> str:
     """Return the sign that parts columns in the header line."""
-    return max("\t;,", key=line.count)
+    return max("\t;,|", key=line.count)
 
 
 def read(source: Source) -> tuple[Header, Items]:
     """Read the rows under the header line."""
-    return Header(), rows(source)
+    filled = [line for line in source.head.splitlines() if not is_remark(line)]
+    return Header(announced=0 if len(filled) == 1 else None), rows(source)
 
 
 def rows(source: Source) -> Items:
     """Yield a record for every row; a row that does not fit its header is a problem."""
     lines = Lines(source)
-    header = next(lines, "")
+    header = next((line for line in lines if not is_remark(line)), "")
     delimiter = delimiter_of(header)
     names = names_in(header)
     csv.field_size_limit(LONGEST_FIELD)

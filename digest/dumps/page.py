@@ -12,19 +12,27 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import date
 
-from digest.dumps.marks import Kind, Mark, marks
+from digest.dumps import fields
+from digest.dumps.marks import NOTE, Kind, Mark, marks
 from digest.dumps.reading import Header, Order, Source
+from digest.errors import Unreadable
 from digest.papers import Organization
 
 CAPTURED = re.compile(
     r"^[^\w\n]{0,20}(?:retrieved|captured|fetched|accessed|crawled|scraped)\b[^\n]{0,40}?(\d{4})-(\d\d)-(\d\d)",
     re.IGNORECASE | re.MULTILINE,
 )
+TITLED = re.compile(r"^#{0,2} ?(?:[\w’' -]{0,60} )?papers\b[^\w\n]{1,4}(?:of |for |on )?(\w[^\n]{5,30})$", re.IGNORECASE | re.MULTILINE)  # fmt: skip
 URL = re.compile(r"https?://[^\s<>\"{}]+")
 AFTER_URL = ".,;:!?)]}'\""
 NUMBERED = re.compile(r"(?:#(\d{1,3})[:.]?|[(\[]?(\d{1,3})[.)\]])\s+(\S.*)")
 LONGEST_LINE = 60_000
+LONGEST_TITLE = 350  #: a longer text is an abstract
+SHORT = 400  #: on a trending page, a shorter text is a summary
 PREAMBLE = 200  #: lines within which a page's header stands
+HEADER = 400  #: characters of prose in front of which it does: an abstract is longer
+LEAST_NOTES = 10  #: numbers of links by which a text browser is known
+MANGLED = re.compile("â€¢|Â·")
 
 
 def urls_in(text: str) -> tuple[str, ...]:
@@ -57,18 +65,26 @@ def survey(source: Source) -> Page:
     A page leaves the year out only for dates of its own year, so a paper dated `Dec 27, 2025`
     tells that the page is of 2026 or later, wherever in the file it stands.
     """
+    if len(MANGLED.findall(source.head)) > 2:
+        raise Unreadable(
+            "Its UTF-8 was taken for another encoding: it has â€¢ for • and Â· for ·. Save it once more."
+        )
     dateline, newest = None, 0
-    before = None
+    before, prose = None, 0
     for number, line, fault in source.lines():
         found = () if fault or len(line) > 200 else marks(line)
         if not found:
             before = None if line.strip() else before
+            prose += len(URL.sub("", line)) if prose < HEADER else 0
             continue
         for one in found:
             if one.kind is Kind.DATE:
                 newest = max(newest, one.year or 0)
                 is_header = (
-                    before not in (Kind.DOT, Kind.AUTHORS) and number <= PREAMBLE and not one.is_labelled
+                    before not in (Kind.DOT, Kind.AUTHORS)
+                    and number <= PREAMBLE
+                    and prose < HEADER
+                    and not one.is_labelled
                 )
                 if dateline is None and is_header and len(found) == 1:
                     dateline = one
@@ -94,14 +110,13 @@ def page_of(source: Source, dateline: Mark | None, newest: int) -> Page:
 
 
 def captured_on(head: str) -> date | None:
-    """Return the day the tool that made the copy says it was made."""
-    found = CAPTURED.search(head)
-    if found is None:
-        return None
-    try:
-        return date(int(found[1]), int(found[2]), int(found[3]))
-    except ValueError:
-        return None
+    """Return the day the tool that made the copy says it was made, or that stands in the page's title."""
+    if found := CAPTURED.search(head):
+        return fields.day_of(found[1], found[2], found[3])
+    titled = TITLED.search(head)
+    named = marks(titled[1]) if titled else ()
+    is_day = len(named) == 1 and named[0].kind is Kind.DATE and named[0].year is not None
+    return fields.day_of(named[0].year, named[0].month, named[0].day) if is_day else None
 
 
 def order_of(head: str) -> Order:
@@ -112,7 +127,13 @@ def order_of(head: str) -> Order:
         r"^.{0,40}\burl\b.{0,10}huggingface\.co/papers/trending", head, re.IGNORECASE | re.MULTILINE
     ):
         return "ranked"
-    return "ranked" if re.search(r"^# Trending Papers *$", head, re.MULTILINE) else "none"
+    if re.search(r"^# Trending Papers *$", head, re.MULTILINE):
+        return "ranked"
+    above = re.split(r"^(?:#* *)?by.{0,200}and the research community", head, maxsplit=1, flags=re.MULTILINE)[
+        0
+    ]
+    named = re.findall(r"^(Daily|Trending) Papers *$", above, re.MULTILINE)  # further down it is a link
+    return "ranked" if set(named) == {"Trending"} else "none"
 
 
 def paper_date(found: Mark, page: Page) -> tuple[date, bool]:
@@ -148,13 +169,22 @@ def is_page(head: str) -> bool:
     )
 
 
+def alternates(head: str) -> bool:
+    """Return whether at least four titles and abstracts follow one another, line by line but for blank ones."""
+    lines = [line for line in head.splitlines()[:-1] if line.strip()]  # the last may be cut off
+    pairs = list(zip(lines[::2], lines[1::2], strict=False))[:20]
+    return len(pairs) >= 4 and all(len(a) <= LONGEST_TITLE < len(b) for a, b in pairs)
+
+
 def bounded(source: Source) -> Iterator[tuple[int, str, str]]:
-    """Yield the lines of a page; one of a length that no abstract has is a fault."""
+    """Yield the lines of a page without HTML's tags; one of a length that no abstract has is a fault."""
+    has_notes = len(NOTE.findall(source.head)) > LEAST_NOTES
     for number, line, fault in source.lines():
         if len(line) > LONGEST_LINE:
             yield number, "", f"the line has {len(line):,} characters"
-        else:
-            yield number, line, fault
+            continue
+        text = fields.unmarked(line) if "</" in line else line
+        yield number, NOTE.sub("", text) if has_notes and "]" in text else text, fault
 
 
 def unadorned(title: str) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from digest.dumps import page
-from digest.dumps.blocks import LONGEST_TITLE, Fault, Text, Unit, link, papers
+from digest.dumps.blocks import Fault, Text, Unit, link, papers
 from digest.dumps.marks import marks
 from digest.dumps.reading import Header, Items, Source
 
@@ -14,14 +14,7 @@ NAME = "pairs"
 
 def recognises(head: str) -> bool:
     """Return whether this is a page without blank lines, or lines short and long by turns."""
-    return "\n\n" not in head.replace("\r", "").strip() and (page.is_page(head) or alternates(head))
-
-
-def alternates(head: str) -> bool:
-    """Return whether at least four titles and abstracts follow one another, line by line."""
-    lines = head.splitlines()[:-1]  # the last may be cut off
-    pairs = list(zip(lines[::2], lines[1::2], strict=False))[:20]
-    return len(pairs) >= 4 and all(0 < len(a) <= LONGEST_TITLE < len(b) for a, b in pairs)
+    return "\n\n" not in head.replace("\r", "").strip() and (page.is_page(head) or page.alternates(head))
 
 
 def read(source: Source) -> tuple[Header, Items]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import date
@@ -13,6 +14,8 @@ from digest.papers import Record
 HEAD = 64 * 1024  #: bytes looked at to recognise a format
 MAX_LINE = 8 * 1024 * 1024  #: a longer line is no record
 EXCERPT = 120
+QUOTE = re.compile(r"^> ?", re.MULTILINE)
+LEAST_QUOTED = 5  #: lines
 
 Order: TypeAlias = Literal["ranked", "relevance", "none"]
 
@@ -26,6 +29,7 @@ class Problem:
     excerpt: str = ""
     is_truncation: bool = False  #: the dump ends before its own end: what follows is lost
     missing: int = 0  #: how many papers that is, where the dump told
+    is_remark: bool = False  #: said of the dump; no record is bad
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -75,7 +79,11 @@ class Source:
         self.name = name
         self.observed_on = observed_on  #: the day it was fetched, as far as anybody knows
         self.beginning = self.rewound().read(HEAD)
-        self.head = self.beginning.decode("utf-8-sig", errors="replace")
+        self.has_old_ends = b"\r" in self.beginning and b"\n" not in self.beginning  #: CR alone ends a line
+        head = self.beginning.decode("utf-8-sig", errors="replace")
+        head = head.replace("\r", "\n") if self.has_old_ends else head
+        self.is_quoted = is_quoted(head)  #: a copy from an answer to a mail
+        self.head = QUOTE.sub("", head) if self.is_quoted else head
 
     def rewound(self) -> BinaryIO:
         """Return the stream at its beginning."""
@@ -84,8 +92,7 @@ class Source:
 
     def lines(self) -> Iterator[tuple[int, str, str]]:
         """Yield (number, text, fault) of every line from the beginning; a faulty line has no text."""
-        old_mac = b"\r" in self.beginning and b"\n" not in self.beginning
-        raw = split_at_cr(self.rewound()) if old_mac else split_at_lf(self.rewound())
+        raw = split_at_cr(self.rewound()) if self.has_old_ends else split_at_lf(self.rewound())
         for number, line in enumerate(raw, start=1):
             if line == b"\n":
                 yield number, "", ""
@@ -104,6 +111,8 @@ class Source:
             if "\0" in text:
                 yield number, "", "a NUL character"
                 continue
+            if self.is_quoted:
+                text = QUOTE.sub("", text)
             yield number, text.rstrip("\r\n"), ""
 
     def whole(self, limit: int) -> bytes:
@@ -112,6 +121,12 @@ class Source:
         if len(content) > limit:
             raise Unreadable(f"It is larger than {limit // 2**20} MiB, too large for a document of its kind.")
         return content
+
+
+def is_quoted(head: str) -> bool:
+    """Return whether every line begins with the sign that a mail program puts before what it quotes."""
+    lines = [line for line in head.splitlines() if line.strip()]
+    return len(lines) >= LEAST_QUOTED and all(line.startswith(">") for line in lines)
 
 
 def split_at_lf(stream: BinaryIO) -> Iterator[bytes | None]:

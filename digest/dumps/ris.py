@@ -11,7 +11,10 @@ from digest.papers import Record
 
 NAME = "ris"
 
-FIRST = re.compile(r"(?:(?:Provider|Database|Content):.*\n\s*)*TY {1,2}- ?\w")
+#: Some programs indent the tags, or put another number of blanks before the dash, of any kind. A dash without
+#: a blank on either side is one of a text that was broken there: `AI-based`.
+TAG = re.compile(r"\s{0,8}([A-Z][A-Z0-9])(?:\s{1,4}-|-(?=\s|$))[ \u00a0]?(.*)")
+FIRST = re.compile(r"(?:(?:Provider|Database|Content):.*\n\s*|\d{1,6}\.\s*\n\s*)*TY(?:\s{1,4}-\s*|-\s+)\w")
 
 
 def recognises(head: str) -> bool:
@@ -21,7 +24,7 @@ def recognises(head: str) -> bool:
 
 def read(source: Source) -> tuple[Header, Items]:
     """Read the references."""
-    return Header(), tagged.records(source, record_of, begins="TY", ends="ER")
+    return Header(), tagged.records(source, record_of, begins="TY", ends="ER", tags=TAG)
 
 
 def record_of(entry: tagged.Entry, position: int) -> Record:
@@ -48,4 +51,8 @@ def record_of(entry: tagged.Entry, position: int) -> Record:
 def day_in(printed: str) -> date | None:
     """Return the day in `2020/05/01/`, of which month and day may be missing."""
     parts = [part.strip() for part in printed.split("/")] + ["", ""]
-    return fields.day_of(parts[0], parts[1] or 1, parts[2] or 1) or fields.day(printed)
+    named = fields.MONTH.get(parts[1][:3].capitalize(), parts[1] or 1)
+    exact = (
+        fields.day_of(parts[0], named, parts[2] or 1) or fields.day(printed) or fields.spelled_day(printed)
+    )
+    return exact or fields.day_of(printed[:4], 1, 1)

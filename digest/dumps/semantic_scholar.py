@@ -28,7 +28,7 @@ def recognises(head: str) -> bool:
 
 def read(source: Source) -> tuple[Header, Items]:
     """Read a search's `data`, recommendations, a dataset's lines, or a single paper."""
-    return Header(), objects.records(source, record_of, at=("data", "recommendedPapers"))
+    return objects.read(source, record_of, at=("data", "recommendedPapers"))
 
 
 def record_of(found: dict[str, Any], position: int, line: int) -> Record:

@@ -32,10 +32,12 @@ class Entry:
 Convert = Callable[[Entry, int], Record]
 
 
-def records(source: Source, convert: Convert, *, begins: str, ends: str = "") -> Items:
+def records(
+    source: Source, convert: Convert, *, begins: str, ends: str = "", tags: re.Pattern[str] = TAG
+) -> Items:
     """Yield every entry as a record."""
     position = 0
-    for entry in entries(source, begins=begins, ends=ends):
+    for entry in entries(source, begins=begins, ends=ends, tags=tags):
         if isinstance(entry, Problem):
             yield entry
             continue
@@ -43,7 +45,7 @@ def records(source: Source, convert: Convert, *, begins: str, ends: str = "") ->
         yield convert(entry, position)
 
 
-def entries(source: Source, *, begins: str, ends: str = "") -> Iterator[Entry | Problem]:
+def entries(source: Source, *, begins: str, ends: str, tags: re.Pattern[str]) -> Iterator[Entry | Problem]:
     """Yield the records of a file: from the tag that begins one to the tag that ends it, or the next."""
     entry: Entry | None = None
     tag, size = "", 0
@@ -51,7 +53,7 @@ def entries(source: Source, *, begins: str, ends: str = "") -> Iterator[Entry | 
         if fault:
             yield Problem(line=number, reason=fault)
             continue
-        found = TAG.match(text)
+        found = tags.match(text)
         if found and (found[1] == begins or found[1] == ends):
             if entry is not None:
                 yield entry

@@ -24,8 +24,8 @@ log = logging.getLogger(__name__)
 STEP = 2_000  #: papers checked between two words of progress
 MOST_PROBLEMS = 1_000  #: bad records kept of one dump
 MOST_BAD = 0.5  #: a dump with a greater share of bad records is rejected whole
-DAILY = ("feed", "arxiv-listing", "hf-json")  #: formats that announce the papers of a day
-GROWING = ("hf-json",)  #: of these, a list whose day is not over may be short
+DAILY = ("feed", "arxiv-listing", "hf-json", "hf-page")  #: formats that announce the papers of a day
+GROWING = ("hf-json", "hf-page")  #: of these, a list whose day is not over may be short
 
 #: Told how many papers are done, and of how many: while a dump is checked, nobody knows.
 Progress = Callable[[int, int | None], None]
@@ -59,7 +59,7 @@ def surveyed(
                 if progress is not None and papers % STEP == 0:
                     progress(papers, None)
                 continue
-            rejected += 1
+            rejected += not record.is_remark
             if len(problems) < MOST_PROBLEMS or record.is_truncation:
                 problems.append(record)
     except Unreadable as error:
@@ -101,7 +101,7 @@ def verdict(
     cut = next((problem for problem in problems if problem.is_truncation), None)
     bad = rejected - (cut is not None)  # that the end is missing is no record
     if bad > MOST_BAD * (papers + bad):
-        first = problems[0]
+        first = next(problem for problem in problems if not problem.is_remark)
         return DumpState.REJECTED, (
             f"{bad:,} of its {papers + bad:,} records are bad; the first: line {first.line}: {first.reason}."
         )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import html
 import io
 import json
 import time
@@ -33,6 +34,8 @@ GOOD = {
                      | {"abstract_inverted_index": {"We": [0], "sort": [1]}, "authorships": []}]}),
     "biorxiv": json.dumps({"messages": [], "collection": [{"doi": "10.1101/1", "title": "T", "authors": "A, B.; C, D."}]}),
     "csl-json": json.dumps([{"type": "article", "title": "T", "DOI": "10.1234/x", "issued": {"date-parts": [[2026, 5]]}}]),
+    "hf-page": '<!DOCTYPE html><html><head><link href="https://huggingface.co/"></head><body><div data-target="DailyPapers"'
+    f' data-props="{html.escape(json.dumps({"dailyPapers": [HF, HF]}))}"></div></body></html>',
     "json": '{"title": "T", "abstract": "A", "ids": {"doi": "10.1234/x"}, "signals": {"upvotes": 3}}\n',
     "feed": RSS % (ITEM % ("new", "new")),
     "oai-pmh": "<OAI-PMH><responseDate>2026-11-20T00:00:00Z</responseDate><ListRecords><record><header/><metadata>"

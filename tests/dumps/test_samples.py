@@ -27,8 +27,8 @@ def read(name: str) -> tuple[str, Header, list[Record]]:
     with (SAMPLES / name).open("rb") as stream:
         reading = dumps.read(stream, name=name, observed_on=DAY)
         records = list(reading.records)
-    assert not [record for record in records if isinstance(record, Problem)]
-    return reading.format, reading.header, records  # type: ignore[return-value]
+    assert not [record for record in records if isinstance(record, Problem) and not record.is_remark]
+    return reading.format, reading.header, [record for record in records if isinstance(record, Record)]
 
 
 def raw(name: str) -> Any:

@@ -11,8 +11,9 @@ from datetime import date
 
 import pytest
 
+from digest.dumps import Problem
 from digest.papers import Record, title_key
-from tests.dumps import abstract, items
+from tests.dumps import abstract, items, reading
 
 TITLES = (
     "Tidal Sorting of Loose Gravel",
@@ -36,6 +37,10 @@ Shape = Callable[[int], str]
 
 def wrapped(text: str, width: int = 76) -> str:
     return "\n".join(textwrap.wrap(text, width))
+
+
+def quoted(text: str) -> str:
+    return "".join(f"> {line}" for line in text.splitlines(keepends=True))
 
 
 def page(top: str, paper: Shape, *, between: str = "\n\n", bottom: str = "\n") -> str:
@@ -178,6 +183,126 @@ SHAPES: dict[str, tuple[str, str]] = {
         page("Trending Papers\n\n" + INBOX, twice) + "\n" + page("", twice),
         "upvotes",
     ),
+    "titles right above their abstracts, wrapped or not": (
+        page(
+            INBOX.strip() + "\nSubscribe\n",
+            lambda n: f"{TITLES[n]}\n{(wrapped, str)[n % 2](ABSTRACTS[n])}\n{meta(n)}",
+        ),
+        "",
+    ),
+    "underlined titles and rules between papers": (
+        page(
+            "Daily Papers\n============\n\n" + INBOX,
+            lambda n: f"{TITLES[n]}\n{'-' * 30}\n\n{ABSTRACTS[n]}\n\n{AUTHORS[n]} authors\n\n{PRINTED[n]}",
+            between="\n\n* * *\n\n",
+        ),
+        "",
+    ),
+    "quoted in an answer to a mail": (
+        quoted(page(TOP, lambda n: f"{TITLES[n]}\n\n{ABSTRACTS[n]}\n\n{meta(n)}")),
+        "",
+    ),
+    "line ends of an old Macintosh": (
+        page(TOP, lambda n: f"{TITLES[n]}\n\n{wrapped(ABSTRACTS[n])}\n\n{meta(n)}").replace("\n", "\r"),
+        "",
+    ),
+    "in a fence, as notes keep a copy": (
+        "```text\n" + page(TOP, lambda n: f"{TITLES[n]}\n\n{ABSTRACTS[n]}\n\n{meta(n)}") + "```\n",
+        "",
+    ),
+    "a text browser's numbers in front of links": (
+        page(
+            "[1]Models [2]Datasets [3]Spaces\n\n" + TOP,
+            lambda n: (
+                f"   [{n + 4}]Upvote\n   {UPVOTES[n]}\n\n   [{n + 5}]{TITLES[n]}\n\n   [{n + 6}]{wrapped(ABSTRACTS[n])}"
+                f"\n\n   [{n + 7}]{AUTHORS[n]} authors\n   ·\n   {YEARLESS[n]}"
+            ),
+            bottom="\n\nReferences\n\n   Visible links\n   1. https://huggingface.co/models\n",
+        ),
+        "upvotes",
+    ),
+    "comments alone under the date": (
+        page(TOP, lambda n: f"{TITLES[n]}\n\n{ABSTRACTS[n]}\n\n{meta(n)}\n\n{COMMENTS[n]}"),
+        "comments",
+    ),
+    "upvotes in front, comments alone under the date": (
+        page(TOP, lambda n: f"{UPVOTES[n]}\n\n{TITLES[n]}\n\n{ABSTRACTS[n]}\n\n{meta(n)}\n\n{COMMENTS[n]}"),
+        "upvotes comments",
+    ),
+    "references with names and what shows under a pointer": (
+        page(
+            "# Daily Papers\n\n" + INBOX,
+            lambda n: (
+                f"### [{TITLES[n]}][{('p1', '', 'P 3')[n]}]\n\n{ABSTRACTS[n]} See [a][b] of it.\n\n{meta(n)}".replace(
+                    " See [a][b] of it.", ""
+                )
+            ),
+            bottom=(
+                f'\n\n[p1]: https://huggingface.co/papers/{IDS[0]} "{TITLES[0]}"\n'
+                f"[{TITLES[1].lower()}]: <https://huggingface.co/papers/{IDS[1]}>\n[p 3]: /papers/{IDS[2]}\n"
+            ),
+        ),
+        "ids",
+    ),
+    "headings of every dress": (
+        page(
+            "# Papers of November 19, 2026\n\n",
+            lambda n: (
+                (
+                    f'### [{TITLES[0]}](https://arxiv.org/abs/{IDS[0]} "open it") ###',
+                    f"## **[{TITLES[1]}](/papers/{IDS[1]})**",
+                    f"### [{TITLES[2][:14]}\\\n{TITLES[2][14:]}](http://www.huggingface.co/papers/{IDS[2]})",
+                )[n]
+                + f"\n\n*{ABSTRACTS[n]}*\n\n{meta(n, YEARLESS)}"
+            ),
+        ),
+        "ids",
+    ),
+    "fields with their names": (
+        page(
+            "# Daily Papers\n\n",
+            lambda n: (
+                (
+                    f"## {n + 1}. {TITLES[n]}\n\n- **arXiv:** [{IDS[n]}](https://arxiv.org/abs/{IDS[n]})\n"
+                    f"- **Upvotes:** {UPVOTES[n]}\n- **Authors:** {AUTHORS[n]} authors\n- **Published**: {PRINTED[n]}\n"
+                    f"- **Abstract:** {ABSTRACTS[n]}"
+                ).replace(f"- **Authors:** {AUTHORS[n]} authors\n- **Published**: {PRINTED[n]}\n", "")
+                + f"\n\n{AUTHORS[n]} authors · {PRINTED[n]}"
+            ),
+        ),
+        "upvotes ids",
+    ),
+    "a list with figures behind the title": (
+        page(
+            "# Daily Papers\n\n" + INBOX,
+            lambda n: (
+                f"{n + 1}. [{TITLES[n]}](https://huggingface.co/papers/{IDS[n]}) ⭐ 1.5k 👍 {UPVOTES[n]}\n   {ABSTRACTS[n]}\n"
+                f"   {AUTHORS[n]} authors · {PRINTED[n]}"
+            ),
+            between="\n",
+        ),
+        "upvotes stars ids",
+    ),
+    "wrapped headings, every paper twice": (
+        page(
+            "# Daily Papers\n\n" + INBOX,
+            lambda n: (
+                2
+                * f"### {wrapped(TITLES[n], 20)}\n\n{ABSTRACTS[n]}\n\n- {AUTHORS[n]} authors\n\n{PRINTED[n]}\n\n"
+            ),
+        ),
+        "",
+    ),
+    "HTML left in Markdown": (
+        page(
+            "# Daily Papers\n\n" + INBOX,
+            lambda n: (
+                f'<h3><a href="/papers/{IDS[n]}">{TITLES[n]}</a></h3>\n\n<details><summary>Abstract</summary>\n\n'
+                f"<p>{ABSTRACTS[n]}</p>\n\n</details>\n\n{meta(n)}"
+            ),
+        ),
+        "",
+    ),
     "tabs and blanks at both ends": (
         page(
             TOP,
@@ -213,6 +338,79 @@ def test_the_same_three_papers_come_out_of_every_shape(shape: str) -> None:
         assert [paper.signals.get(name) for paper in papers] == expected, name
     if "ids" in told:
         assert [paper.ids for paper in papers] == [{"arxiv": number} for number in IDS]
+
+
+def test_authors_are_taken_where_a_page_names_them() -> None:
+    named = "Ada Okafor, Kenji Ito, and Per van der Lind"
+    above = page(
+        "# Daily Papers\n\n", lambda n: f"### [{TITLES[n]}](/papers/{IDS[n]})\n\nby {named}\n\n{ABSTRACTS[n]}"
+    )
+    below = page(TOP, lambda n: f"{TITLES[n]}\n\n{ABSTRACTS[n]}\n\n{named}\n·\n{YEARLESS[n]}")
+    fields = "Daily Papers\n\n" + "\n\n".join(
+        f"Title: {title}\nAuthors: {named}\nURL: https://arxiv.org/abs/{number}\nAbstract: {text}"
+        for title, number, text in zip(TITLES, IDS, ABSTRACTS, strict=True)
+    )
+
+    for content in (above, below, fields):
+        found = [item for item in items(content) if isinstance(item, Record)]
+        assert [(item.title, item.abstract) for item in found] == list(zip(TITLES, ABSTRACTS, strict=True))
+        assert {item.authors for item in found} == {("Ada Okafor", "Kenji Ito", "Per van der Lind")}
+        assert {item.organization for item in found} == {None}
+
+
+def test_a_table_tells_of_its_papers() -> None:
+    rows = [
+        f"| {n + 1} | [{TITLES[n]}](https://huggingface.co/papers/{IDS[n]}) | {ABSTRACTS[n]} | 7 |"
+        for n in range(3)
+    ]
+
+    found = items("# Daily Papers\n\n| # | Title | Abstract | Votes |\n|---|:--|---|--:|\n" + "\n".join(rows))
+
+    assert [(item.title, item.abstract) for item in found if isinstance(item, Record)] == list(
+        zip(TITLES, ABSTRACTS, strict=True)
+    )
+    assert all(
+        isinstance(item, Record) and not item.signals for item in found
+    )  # whose column says nothing to us
+
+
+def test_brackets_that_are_no_link_stay_in_the_text() -> None:
+    text = f"{ABSTRACTS[0]} As in [a][b], for x \\[v2\\] and a\\_b."
+
+    (found,) = items(f"# Daily Papers\n\n### {TITLES[0]}\n\n{text}\n")
+
+    assert isinstance(found, Record)
+    assert found.abstract == f"{ABSTRACTS[0]} As in [a][b], for x [v2] and a_b."
+
+
+def test_the_day_of_a_paper_is_not_taken_for_that_of_its_page() -> None:
+    content = page(
+        "# Daily Papers\n\n",
+        lambda n: f"### [{TITLES[n]}](/papers/{IDS[n]})\n\n{ABSTRACTS[n]}\n\n{PRINTED[n]}",
+    )
+
+    assert reading(content).header.date is None
+    assert reading(content.replace("# Daily Papers", "# Daily Papers - 2026-11-19")).header.date == date(
+        2026, 11, 19
+    )
+
+
+def test_a_summary_on_a_trending_page_is_known_for_one() -> None:
+    found = items(
+        page("Trending Papers\n\n" + INBOX, lambda n: f"{TITLES[n]}\n\nA method for it.\n\n{meta(n)}")
+    )
+
+    assert [item.is_summary for item in found if isinstance(item, Record)] == [True] * 3
+
+
+def test_an_abstract_without_a_title_is_no_paper() -> None:
+    found = items(
+        TOP + f"1984\n\n{ABSTRACTS[0]}\n\n{meta(0)}\n\n{TITLES[1]}\n\n{ABSTRACTS[1]}\n\n{meta(1)}\n"
+    )
+
+    assert isinstance(found[0], Problem)
+    assert "no title" in found[0].reason
+    assert [item.title for item in found if isinstance(item, Record)] == [TITLES[1]]
 
 
 def test_a_name_before_the_date_is_an_organisation_on_one_line_too() -> None:
