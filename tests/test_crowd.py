@@ -1,0 +1,287 @@
+"""Limits hold across workers: processes of their own, a real mail server or two, and one database."""
+
+from __future__ import annotations
+
+import asyncio
+import multiprocessing
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from concurrent.futures import ProcessPoolExecutor
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from datetime import time as clock_time
+from pathlib import Path
+from typing import Any
+
+import pytest
+from aiosmtpd.controller import Controller
+from sqlalchemy import select
+from sqlalchemy.orm import Session
+
+from digest import db, delivery, outbox, rates, subscriptions
+from digest.delivery import Report
+from digest.editions import Schedule
+from digest.links import Site
+from digest.model import Delivery, Lane, SubscriberState
+from digest.rendering import Templates
+from digest.settings import Settings, templates_dir
+from digest.transport import open as open_transport
+from tests.servers import free_port
+
+pytestmark = pytest.mark.slow
+
+WORKERS, WINDOW = 3, 5
+SAID = {"commands": [], "manage_url": "", "wrong": "It", "mend": "Mend it.", "since": "", "facts": []}
+HOUR, MINUTE = timedelta(hours=1), timedelta(minutes=1)
+
+
+# ── the crowd ───────────────────────────────────────────────────────────────────────────────────
+
+
+@dataclass(frozen=True, kw_only=True)
+class Order:
+    """What a worker is told to do."""
+
+    database: str
+    site: Site
+    settings: dict[str, str]
+    now: datetime
+    name: str
+    folder: Path
+    window: int = WINDOW
+
+
+def work(order: Order) -> Report:
+    """Deliver what is due once the others are ready, too: in a process of its own."""
+    limits = Settings(**order.settings).limits
+    engine, transport = (
+        db.connect(order.database),
+        open_transport(order.settings["mail_url"], site=order.site),
+    )
+    templates = Templates(templates_dir())
+    (order.folder / order.name).touch()
+    while len(list(order.folder.iterdir())) < WORKERS:
+        time.sleep(0.005)
+    with db.writing(engine) as session:
+        report = delivery.deliver(
+            session, site=order.site, templates=templates, transport=transport, clock=lambda: order.now,
+            limits=limits, window=order.window,
+        )  # fmt: skip
+    transport.close()
+    engine.dispose()
+    return report
+
+
+@dataclass
+class Post:
+    """A mail server that counts what it takes, and with how many conversations at once a domain is written to."""
+
+    reply: str = "250 taken"
+    taken: Counter[str] = field(default_factory=Counter)
+    busy: Counter[str] = field(default_factory=Counter)
+    peaks: Counter[str] = field(default_factory=Counter)
+
+    async def handle_RCPT(  # noqa: N802
+        self, server: Any, session: Any, envelope: Any, address: str, options: list[str]
+    ) -> str:
+        domain = address.rpartition("@")[2]
+        if self.reply.startswith("250"):
+            envelope.rcpt_tos.append(address)
+            self.busy[domain] += 1
+            self.peaks[domain] = max(self.peaks[domain], self.busy[domain])
+        else:
+            self.taken[domain] += 1
+        return self.reply
+
+    async def handle_DATA(self, server: Any, session: Any, envelope: Any) -> str:  # noqa: N802
+        domain = envelope.rcpt_tos[0].rpartition("@")[2]
+        await asyncio.sleep(0.01)
+        self.busy[domain] -= 1
+        self.taken[domain] += 1
+        return self.reply
+
+
+@pytest.fixture(scope="module")
+def crowd() -> Iterator[ProcessPoolExecutor]:
+    """Workers, each a process of its own."""
+    with ProcessPoolExecutor(WORKERS, mp_context=multiprocessing.get_context("spawn")) as pool:
+        yield pool
+
+
+@pytest.fixture
+def posts() -> Iterator[tuple[Callable[..., Post], list[str]]]:
+    """Mail servers that are opened on demand, and their addresses."""
+    urls: list[str] = []
+    with ExitStack() as stack:
+
+        def opened(**details: str) -> Post:
+            post, port = Post(**details), free_port()
+            controller = Controller(post, hostname="127.0.0.1", port=port)
+            controller.start()
+            stack.callback(controller.stop)
+            urls.append(f"smtp://127.0.0.1:{port}")
+            return post
+
+        yield opened, urls
+
+
+Set = Callable[..., list[Report]]
+
+
+@pytest.fixture
+def set_to_work(
+    crowd: ProcessPoolExecutor, database_url: str, site: Site, now: datetime, tmp_path: Path
+) -> Set:
+    """Let all workers deliver at one moment, so much later than now, under these settings."""
+    rounds = iter(range(100))
+
+    def working(
+        mail_url: str, *, after: timedelta = timedelta(), window: int = WINDOW, **settings: str
+    ) -> list[Report]:
+        folder = tmp_path / f"round-{next(rounds)}"
+        folder.mkdir()
+        told = {"data_dir": str(tmp_path), "mail_url": mail_url, **settings}
+        orders = [
+            Order(
+                database=database_url, site=site, settings=told, now=now + after, name=f"{n}", folder=folder
+            )
+            for n in range(WORKERS)
+        ]
+        return list(crowd.map(work, orders))
+
+    return working
+
+
+@pytest.fixture
+def put(session: Session, site: Site, now: datetime) -> Callable[..., None]:
+    """Write letters into the lane of the digests."""
+
+    def written(count: int, *domains: str) -> None:
+        for number in range(count):
+            domain = (domains or ("example.org",))[number % len(domains or (1,))]
+            outbox.put_letter(
+                session, letter="help", subscriber_id=None, email=f"r{number}@{domain}", decision=SAID,
+                dedupe_key=f"letter-{number}", site=site, now=now, lane=Lane.BULK,
+            )  # fmt: skip
+        session.commit()
+
+    return written
+
+
+def states(session: Session) -> Counter[str]:
+    found = Counter(str(state) for state in session.scalars(select(Delivery.state)))
+    session.rollback()  # with SQLite, who writes is alone
+    return found
+
+
+# ── what holds ──────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize(
+    ("settings", "sent", "to_one"),
+    [
+        ({"rates": "40/day"}, 40, 40),
+        ({"rates": "30/min"}, 30, 30),
+        ({"rates": "one.example 12/h"}, 42, 12),
+        ({"warm_up": "2026-11-20: 25, 60"}, 25, 25),
+        ({"send_hours": "10:00-22:00"}, 0, 0),
+        ({"rates": "1000/s"}, 60, 30),
+    ],
+    ids=["a quota", "a speed", "a domain's quota", "a warm-up", "hours", "room enough"],
+)
+def test_a_crowd_sends_no_more_than_one_may(
+    put, posts, set_to_work: Set, session: Session, settings: dict[str, str], sent: int, to_one: int
+) -> None:
+    opened, urls = posts
+    post = opened()
+    put(60, "one.example", "two.example")
+
+    set_to_work(urls[0], **settings)
+
+    assert post.taken.total() == states(session)["sent"] == sent
+    assert post.taken["one.example"] <= to_one
+    assert "one.example" not in settings.get("rates", "") or post.taken["one.example"] == to_one
+    assert states(session)["queued"] == 60 - sent
+
+
+def test_each_server_of_a_crowd_has_a_rate_of_its_own(put, posts, set_to_work: Set, session: Session) -> None:
+    opened, urls = posts
+    small, large = opened(), opened()
+    put(60)
+
+    set_to_work(f"{urls[0]}?rate=10/day,{urls[1]}?rate=25/day&weight=3")
+
+    assert (small.taken.total(), large.taken.total()) == (10, 25)
+    assert states(session) == {"sent": 35, "queued": 25}
+
+
+@pytest.mark.parametrize(("told", "most"), [("1 at once", 1), ("2 at once", 2), ("", 3)])
+def test_a_domain_speaks_with_no_more_of_a_crowd_than_may(
+    put, posts, set_to_work: Set, told: str, most: int
+) -> None:
+    opened, urls = posts
+    post = opened()
+    put(90)
+
+    set_to_work(urls[0], rates=told)
+
+    assert 1 <= post.peaks["example.org"] <= most
+    assert told or post.peaks["example.org"] > 1  # without a limit they do get in each other's way
+    assert post.taken.total() >= WINDOW
+
+
+def test_a_crowd_sends_a_canary_ahead_and_the_rest_when_its_time_has_come(
+    session: Session, set_to_work: Set, posts, now: datetime
+) -> None:
+    opened, urls = posts
+    opened()
+    for number in range(100):
+        one = subscriptions.add(
+            session, f"r{number}@example.org", schedule=Schedule(at=clock_time(8)), state=SubscriberState.ACTIVE,
+            consent="a test", now=now,
+        )  # fmt: skip
+        session.flush()
+        outbox.put_digests(
+            session,
+            [{"subscriber_id": one.id, "edition": "daily-2026-11-20", "email": one.email, "dated_at": now,
+              "due_at": now, "expires_at": now + 15 * HOUR, "decision": '{"sections": []}'}],
+        )  # fmt: skip
+    session.commit()
+    canary = rates.canary_in("20% for 30 min")
+    assert canary
+    first = sum(canary.is_first(number) for number in session.scalars(select(Delivery.id)))
+
+    session.rollback()
+
+    def waiting() -> int:
+        found = sum("go ahead" in reason for reason in session.scalars(select(Delivery.reason)))
+        session.rollback()
+        return found
+
+    set_to_work(urls[0], canary="20% for 30 min")
+    assert waiting() == 100 - first
+    set_to_work(urls[0], canary="20% for 30 min", after=29 * MINUTE)
+    assert waiting() == 100 - first
+    set_to_work(urls[0], canary="20% for 30 min", after=31 * MINUTE)
+    assert waiting() == 0
+
+
+def test_a_surge_that_one_worker_meets_stops_the_whole_crowd_once(
+    put, posts, set_to_work: Set, session: Session
+) -> None:
+    opened, urls = posts
+    post = opened(reply="451 4.3.0 not now")
+    put(200)
+
+    set_to_work(urls[0], stop_at="deferred 50%", window=25)
+    tried = post.taken.total()
+    set_to_work(urls[0], stop_at="deferred 50%", window=25, after=MINUTE)
+
+    assert len(rates.stopped(session)) == 1
+    assert post.taken.total() == tried < 200
+    put_off = [
+        reason for reason in session.scalars(select(Delivery.reason)) if reason.startswith("stopped: ")
+    ]
+    assert len(put_off) == 200 - tried
