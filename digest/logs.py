@@ -24,7 +24,10 @@ CHATTY = (
 
 #: Anything that looks like an address, or like a password in a URL; what remains of it is its domain. Of what
 #: stands before an address too much is taken rather than too little: `o'brien` and `a/b` are people, too.
-ADDRESS = re.compile(r"""(?:(?<=://)[^\s@/]*|"[^"\n]+"|[^\s@<>"(),;:\[\]]+)@(?=[\w-]+(?:\.[\w-]+)*)""")
+#: As part of a URL its sign is `%40`. No address is longer than 320 characters, and no line takes long to look through.
+ADDRESS = re.compile(
+    r"""(?:(?<=://)[^\s@/]{0,320}|"[^"\n]{1,320}"|[^\s@<>"(),;:\[\]]{1,320})(?:@|%40)(?=[\w-]+(?:\.[\w-]+)*)"""
+)
 
 
 def set_up(log_format: str, *, level: int = logging.INFO) -> None:
@@ -38,7 +41,7 @@ def set_up(log_format: str, *, level: int = logging.INFO) -> None:
 
 def without_addresses(text: str) -> str:
     """Return the text with `…@` in place of whoever it named."""
-    return ADDRESS.sub("…@", text) if "@" in text else text
+    return ADDRESS.sub("…@", text) if "@" in text or "%40" in text else text
 
 
 class ForPeople(logging.Formatter):
