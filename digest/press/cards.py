@@ -45,6 +45,7 @@ class SetCard(NamedTuple):
 
     html: tuple[bytes, ...]
     text: tuple[bytes, ...]
+    octets: int  #: of HTML, encoded
     size: int
     words: int
 
@@ -95,9 +96,11 @@ class Cards:
         title = frame.title if in_title is plain.title else self.set_runs(in_title)
         abstract = frame.abstract if in_abstract is plain.abstract else self.set_runs(in_abstract)
         given = {TITLE: title, ABSTRACT: abstract, WHY: reason}
+        html = tuple([piece if isinstance(piece, bytes) else given[piece].html for piece in frame.html])
         return SetCard(
-            tuple([piece if isinstance(piece, bytes) else given[piece].html for piece in frame.html]),
+            html,
             tuple([piece if isinstance(piece, bytes) else given[piece].text for piece in frame.text]),
+            sum(map(len, html)),
             frame.size + title.size + abstract.size + reason.size,
             title.words + abstract.words,
         )

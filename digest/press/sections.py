@@ -34,6 +34,7 @@ class Told(NamedTuple):
     html: list[bytes]
     text: list[bytes]
     papers: list[int]
+    octets: int  #: of HTML, encoded
     words: int  #: to read
 
 
@@ -57,24 +58,30 @@ class Sections:
         html: list[bytes] = []
         text: list[bytes] = []
         papers: list[int] = []
-        number = reading = 0
-        for place, section in enumerate(plan, start=1):
-            opening, canonical = self.opening(place, section.topic), section.canonical
-            html.append(opening.html)
-            text.append(opening.text)
-            papers += section.papers
-            for row, (paper, form) in enumerate(zip(section.papers, section.forms, strict=True)):
+        number = octets = reading = 0
+        number_of, card_of = self.number, self.card
+        for place, (topic, canonical, shown, forms, more) in enumerate(plan, start=1):
+            in_html, in_text = self.opening(place, topic)
+            html.append(in_html)
+            text.append(in_text)
+            octets += len(in_html)
+            papers += shown
+            for row, (paper, form) in enumerate(zip(shown, forms, strict=True)):
                 number += 1
-                before, card = self.number(number, row), self.card(paper, canonical, form)
-                html.append(before.html)
-                html += card.html
-                text.append(before.text)
-                text += card.text
-                reading += card.words
-            for piece in self.left_out(section.more, place, page):
-                html.append(piece.html)
-                text.append(piece.text)
-        return Told(html, text, papers, reading)
+                in_html, in_text = number_of(number, row)
+                html.append(in_html)
+                text.append(in_text)
+                octets += len(in_html)
+                card_html, card_text, taken, _, read = card_of(paper, canonical, form)
+                html += card_html
+                text += card_text
+                octets += taken
+                reading += read
+            for in_html, in_text in self.left_out(more, place, page):
+                html.append(in_html)
+                text.append(in_text)
+                octets += len(in_html)
+        return Told(html, text, papers, octets, reading)
 
     def left_out(self, more: int, place: int, page: Pair) -> tuple[Pair, ...]:
         """Return the end of a section, which leads to what was left out where a page lists it."""

@@ -161,12 +161,11 @@ class Setter:
         """Return every piece of one letter."""
         plan = budget.whole(digest, copy.filters)
         page = spelled(copy.browser_url)
-        html, text, papers, reading = self.sections.tell(plan, page)
+        html, text, papers, octets, reading = self.sections.tell(plan, page)
         news = self.news(digest.news) if digest.news else NOTHING
-        encoded = sum(map(len, html)) + len(news.html)
-        if encoded > self.room:  # decoded it is shorter: a cheap first question
+        if octets + len(news.html) > self.room:  # decoded it is shorter: a cheap first question
             plan = self.plan(digest, copy.filters)
-            html, text, papers, reading = self.sections.tell(plan, page)
+            html, text, papers, octets, reading = self.sections.tell(plan, page)
         topics = tuple([(section.topic, len(section.papers)) for section in plan])
         line = checked(digest.checked, reading)
         cadence = pages.cadence_of(copy.edition, is_catch_up=digest.is_catch_up)
