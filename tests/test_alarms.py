@@ -191,3 +191,15 @@ def test_a_mail_server_that_is_gone_is_missed_and_the_letter_comes_with_its_retu
     house.open_post()
     house.turns("ok")
     house.has_told("The mail server does not answer")
+
+
+def test_each_trouble_was_told_in_one_letter_and_no_log_names_who_got_it(house: House) -> None:
+    wait_until(
+        "the outbox to be empty", lambda: not house.asked("SELECT id FROM delivery WHERE settled_at IS NULL")
+    )
+    subjects = [str(mail.parsed()["subject"]) for mail in house.mailroom.to(OPERATOR)]
+    assert sorted(subjects) == sorted(set(subjects))
+
+    logs = {path.name: path.read_text() for path in house.ours.data_dir.parent.glob("*.log")}
+    assert {"home-web.log", "home-worker.log", "home-scheduler.log"} <= logs.keys()
+    assert [name for name, text in logs.items() if OPERATOR.partition("@")[0] + "@" in text] == []
