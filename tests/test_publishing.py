@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import date, time
 from threading import Barrier, Thread
+from time import sleep
 
 import pytest
 from sqlalchemy import Engine, event, select, text, update
@@ -22,6 +23,7 @@ from digest.press import Press
 from digest.publishing import Published, gathering
 from digest.publishing.values import Gathered
 from digest.rendering import Templates
+from tests.conftest import connected
 from tests.newsroom import Newsroom, at
 from tests.rendering.cast import copy_for
 
@@ -484,6 +486,49 @@ def test_a_paper_that_a_letter_shows_meanwhile_is_not_shown_again(
 
     assert published == Published(due=1, queued=1)
     assert newsroom.digest("alice@example.org") == {"Trending": ["Graph two"]}
+
+
+def test_who_is_erased_while_their_digest_is_written_is_in_no_delivery(
+    postgres_engine: Engine, postgres_url: str, site: Site, templates: Templates
+):
+    newsroom = Newsroom(engine=postgres_engine, site=site, templates=templates)
+    newsroom.subscribe("alice@example.org")
+    newsroom.dump("20T00:00", ["Graph one"])
+    press = prepared(newsroom)
+
+    def erase() -> None:
+        with connected(postgres_url) as elsewhere, db.writing(elsewhere) as session:
+            subscriptions.erase(session, site, "alice@example.org", now=at("20T08:00"))
+            session.commit()
+
+    eraser = Thread(target=erase)
+
+    def erase_meanwhile(connection, cursor, statement, parameters, context, executemany):
+        if statement.startswith("INSERT INTO delivery"):
+            eraser.start()
+            wait_for_a_lock(postgres_url)
+
+    event.listen(postgres_engine, "before_cursor_execute", erase_meanwhile)
+    with db.writing(postgres_engine) as session:
+        published, _ = chunk(session, newsroom, press, after_id=0, limit=500)
+    eraser.join()
+
+    assert published == Published(due=1, queued=1)
+    [delivery] = newsroom.deliveries()
+    assert (delivery.subscriber_id, delivery.email) == (None, None)
+    assert delivery.state == DeliveryState.SUPPRESSED
+
+
+def wait_for_a_lock(url: str) -> None:
+    """Return once somebody waits for somebody else's lock."""
+    waiting = text("SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock'")
+    with connected(url) as engine, engine.connect() as connection:
+        for _ in range(1000):
+            if connection.scalar(waiting):
+                return
+            connection.rollback()
+            sleep(0.01)
+    raise AssertionError("nobody waits")
 
 
 def test_the_collector_finds_nothing_of_a_chunk_when_it_comes_back(newsroom: Newsroom):

@@ -90,6 +90,7 @@ def erase(session: Session, site: Site, email: str, *, now: datetime, keep_out: 
     With `keep_out` the keyed hash of the address stays, so that nothing ever writes to it again.
     """
     subscriber = people.get(session, email)
+    wait_for_digests(session, subscriber)
     theirs = select(Delivery.id).where(
         (Delivery.subscriber_id == subscriber.id) | (Delivery.email == subscriber.email)
     )
@@ -112,3 +113,8 @@ def erase(session: Session, site: Site, email: str, *, now: datetime, keep_out: 
         bounces.suppress(session, site, subscriber.email, Reason.ERASED, "", now)
     session.delete(subscriber)
     session.flush()
+
+
+def wait_for_digests(session: Session, subscriber: Subscriber) -> None:
+    """Wait for who is writing to this subscriber right now, and let nobody begin."""
+    session.execute(select(Subscriber.id).where(Subscriber.id == subscriber.id).with_for_update())
