@@ -6,7 +6,9 @@ gate here, so that no format can let through what the catalog must not hold.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from datetime import date
+from itertools import chain
 from typing import BinaryIO
 
 from digest.dumps import (
@@ -134,9 +136,17 @@ def fault_of(record: Record) -> str:
         return f"its abstract has {len(record.abstract):,} characters"
     if len(record.authors) > MAX_NAMES:
         return f"it has {len(record.authors):,} authors"
-    if not is_storable(record.title + record.abstract):
+    if not is_storable("".join(texts_of(record))):
         return "it holds characters that are no text (NUL or half of a pair)"
     return ""
+
+
+def texts_of(record: Record) -> Iterator[str]:
+    """Yield every text of a record that would be kept."""
+    yield from (record.title, record.abstract, record.comment, record.journal)
+    yield from chain(record.authors, record.categories, record.urls, record.ids.values())
+    if record.organization is not None:
+        yield from (record.organization.handle, record.organization.name)
 
 
 def is_storable(text: str) -> bool:

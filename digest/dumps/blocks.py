@@ -336,8 +336,8 @@ def takes(draft: Draft, text: Text, after: Unit | None) -> bool:
     """Give the text to the draft as its authors, organisation or abstract; return whether it belonged there."""
     before_dot = isinstance(after, Mark) and after.kind is Kind.DOT
     before_abstract = draft.abstract is None and isinstance(after, Text) and len(after.joined) > LONGEST_TITLE
-    named = fields.people(text.joined) if len(text.joined) <= LONGEST_NAMES and not draft.has_meta else ()
-    if len(named) > 1 and (before_dot or before_abstract):
+    may_name = (before_dot or before_abstract) and not draft.has_meta and len(text.joined) <= LONGEST_NAMES
+    if may_name and len(named := fields.people(text.joined)) > 1:
         draft.authors = named
         return True
     if before_dot and not draft.has_meta and is_organization(text.joined):

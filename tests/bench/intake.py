@@ -21,7 +21,7 @@ from pathlib import Path
 from digest import db, dumps, intake
 from digest.papers import Record
 from tests import servers
-from tests.dumps import blocks, meta, pairs
+from tests.dumps import blocks, headings, meta, pairs
 
 NOW = datetime(2026, 11, 20, 8, tzinfo=UTC)
 WORDS = [
@@ -188,9 +188,9 @@ def time_is_linear(largest: int) -> bool:
     chance = random.Random(7)
     text = " ".join(chance.choices(WORDS, k=180))
     held = True
-    for name, layout in (("pairs", pairs), ("blocks", blocks)):
+    for name, layout in (("pairs", pairs), ("blocks", blocks), ("markdown", headings)):
         papers = [
-            (f"Kites and Owls, Part {number}", text, *([meta(5, "Nov 3 2")] if layout is blocks else []))
+            (f"Kites and Owls, Part {number}", text, *([] if layout is pairs else [meta(5, "Nov 3 2")]))
             for number in range(largest * MEBIBYTE // (len(text) + 80))
         ]
         seconds = []

@@ -3,11 +3,18 @@
 from __future__ import annotations
 
 import json
+import os
+import pty
+import re
+import subprocess
+import sys
+import termios
 from pathlib import Path
 
 import pytest
 
 from tests.cli.conftest import FRIDAY, Digest
+from tests.conftest import ROOT
 
 TITLES = [
     "Borrowed Light: Relighting Indoor Scenes From a Single Photograph of the Window",
@@ -25,6 +32,33 @@ def test_intake_tells_what_became_of_each_dump(digest: Digest, dump: Path) -> No
     assert first.document == {"dumps": [loaded | figures | {"new": 3, "updated": 0, "unchanged": 0}]}
     assert second.document == {"dumps": [loaded | figures | {"new": 0, "updated": 0, "unchanged": 3}]}
     assert (first.err, second.code) == ("", 0)
+
+
+def test_a_large_file_shows_how_far_it_is_and_how_fast(tmp_path: Path) -> None:
+    large = tmp_path / "many.jsonl"
+    large.write_text(
+        "".join(f'{{"title": "Kites, Part {n}", "abstract": "They fly."}}\n' for n in range(6000))
+    )
+    here, there = pty.openpty()
+    termios.tcsetwinsize(there, (24, 120))
+
+    command = [sys.executable, "-m", "digest", "intake", str(large), "--json"]
+    with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, stderr=there) as reading:
+        os.close(there)
+        shown = b"".join(iter(lambda: seen(here), b"")).decode()
+        assert json.loads(reading.communicate()[0])["dumps"][0]["papers"] == 6000
+    os.close(here)
+
+    assert reading.returncode == 0
+    assert re.search(r"many\.jsonl.*/6000.* [\d,]+ papers/s", shown)
+
+
+def seen(terminal: int) -> bytes:
+    """Return what was written to a terminal since, nothing once nobody writes to it any more."""
+    try:
+        return os.read(terminal, 4096)
+    except OSError:
+        return b""
 
 
 def test_intake_leaves_the_file_where_it_is(digest: Digest, dump: Path) -> None:

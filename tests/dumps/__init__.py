@@ -49,6 +49,15 @@ def blocks(*papers: tuple[str, ...], day: str = "Nov 19") -> str:
     return head + "\n\n".join("\n\n".join(paper) for paper in papers)
 
 
+def headings(*papers: tuple[str, ...]) -> str:
+    """Return a dump in Markdown: a paper under each heading, linked, with perhaps meta lines."""
+    head = "# Daily Papers\n\nGet trending papers in your email inbox!\n\n"
+    return head + "\n\n".join(
+        "\n\n".join((f"### [{title}](https://huggingface.co/papers/2611.{number:05d})", *rest))
+        for number, (title, *rest) in enumerate(papers)
+    )
+
+
 def meta(n_authors: int, printed: str) -> str:
     """Return the meta lines under a paper."""
     return f"  • {n_authors} authors\n·\n{printed}"

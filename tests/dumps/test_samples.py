@@ -284,5 +284,62 @@ def test_crossref_and_papers_with_code_fall_out_for_free() -> None:
         read("paperswithcode/papers-with-abstracts.json"),
     )
 
-    assert work.ids == {"doi": "10.1371/journal.pone.0033693"}
+    told, listed = raw("crossref/work.json"), raw("paperswithcode/papers-with-abstracts.json")[0]
+    told = told.get("message", told)
+    assert work.ids == {"doi": told["DOI"].lower()} == {"doi": "10.1371/journal.pone.0033693"}
+    assert (work.title, work.journal) == (told["title"][0], told["container-title"][0])
+    assert work.authors[0] == f"{told['author'][0]['given']} {told['author'][0]['family']}"
+    assert len(work.authors) == len(told["author"])
+    assert work.signals == {"citations": told["is-referenced-by-count"]}
+    assert (paper.title, list(paper.authors)) == (listed["title"], listed["authors"])
+    assert paper.abstract == spaced(listed["abstract"])
     assert (paper.ids, paper.published) == ({"arxiv": "1805.10616"}, date(2018, 5, 27))
+
+
+def test_what_else_falls_out_for_free() -> None:
+    info = raw("dblp/search_publ.json")["result"]["hits"]["hit"][0]["info"]
+    zenodo, (linked,) = raw("zenodo/record.json"), raw("paperswithcode/links-between-papers-and-code.json")
+
+    (_, _, (dblp,)), (_, _, (deposit,)), (_, _, (link,)) = (
+        read("dblp/search_publ.json"),
+        read("zenodo/record.json"),
+        read("paperswithcode/links-between-papers-and-code.json"),
+    )
+
+    assert (dblp.title, dblp.ids) == (info["title"], {"doi": info["doi"].lower()})
+    assert (dblp.journal, dblp.published) == (info["venue"], date(int(info["year"]), 1, 1))
+    assert (deposit.title, deposit.ids) == (zenodo["metadata"]["title"], {"doi": zenodo["doi"]})
+    assert list(deposit.authors) == [creator["name"] for creator in zenodo["metadata"]["creators"]]
+    assert deposit.published == date.fromisoformat(zenodo["metadata"]["publication_date"])
+    assert "<" not in deposit.abstract
+    assert (link.title, link.ids) == (linked["paper_title"], {"arxiv": linked["paper_arxiv_id"]})
+    assert linked["repo_url"] in link.urls
+
+
+def test_a_paper_of_arxiv_on_its_own() -> None:
+    text = (SAMPLES / "arxiv_abs/sample.abs").read_text()
+    told = dict(re.findall(r"^(\w+): (.*(?:\n  .*)*)", text, re.MULTILINE))
+
+    format, _, (record,) = read("arxiv_abs/sample.abs")
+
+    assert format == "arxiv-listing"
+    assert (record.title, record.comment) == (spaced(told["Title"]), told["Comments"])
+    assert record.authors == tuple(told["Authors"].split(", "))
+    assert record.ids == {"arxiv": re.findall(r"^arXiv:(\S+)", text, re.MULTILINE)[0], "doi": told["DOI"]}
+    assert record.categories == (told["Categories"],)
+    assert record.abstract == spaced(text.split("\\\\\n")[2])
+    assert record.published == date(2007, 4, 4)
+
+
+def test_no_sample_is_left_out() -> None:
+    named = Path(__file__).read_text()
+    left_out = ("SOURCES.json", "expected.json")
+    listed = {path.name for path in (SAMPLES / "arxiv_email").iterdir()} | set(
+        VARIANTS
+    )  # each of these is read above
+
+    assert [
+        path.name
+        for path in sorted(SAMPLES.rglob("*.*"))
+        if path.is_file() and path.name not in (*left_out, *listed) and path.name not in named
+    ] == []

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from backports import zstd
 
-from digest.dumps import Problem
+from digest.dumps import Problem, unpacking
 from digest.errors import Unreadable
 from digest.papers import Announcement, Record
 from tests.dumps import abstract, items, reading
@@ -308,6 +308,13 @@ def test_two_mails_in_one_file_are_both_read() -> None:
     both = LISTING + "\n\n" + LISTING.replace("2611.0", "2611.7")
 
     assert len(papers(both)) == 2 * len(papers(LISTING))
+
+
+def test_what_unpacks_to_more_than_any_dump_has_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(unpacking, "MOST_BYTES", 100_000)
+    lines = "".join(f"{json.dumps(OWN[0] | {'title': str(number)})}\n" for number in range(1000))
+
+    assert "unpacks to more than" in refusal(gzip.compress(lines.encode()))
 
 
 # ── no dumps at all ─────────────────────────────────────────────────────────────────────────────
