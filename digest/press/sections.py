@@ -38,6 +38,15 @@ class Told(NamedTuple):
     words: int  #: to read
 
 
+class Section(NamedTuple):
+    """A section but for its end, in pieces that it shares with others."""
+
+    html: tuple[bytes, ...]
+    text: tuple[bytes, ...]
+    octets: int  #: of HTML, encoded
+    words: int  #: to read
+
+
 class Sections:
     """Sets the sections of one press for one site, and keeps the pieces that many have."""
 
@@ -46,6 +55,7 @@ class Sections:
         self.text_parts = press.text.parts()
         self.cards = Cards(press, site)
         self.card = self.cards.card
+        self.section = lru_cache(PIECES_KEPT)(self.set_section)
         self.number = lru_cache(PIECES_KEPT)(self.set_number)
         self.opening = lru_cache(PIECES_KEPT)(self.set_opening)
         self.ending = lru_cache(PIECES_KEPT)(self.set_ending)
@@ -58,30 +68,42 @@ class Sections:
         html: list[bytes] = []
         text: list[bytes] = []
         papers: list[int] = []
-        number = octets = reading = 0
-        number_of, card_of = self.number, self.card
+        octets = reading = 0
         for place, (topic, canonical, shown, forms, more) in enumerate(plan, start=1):
-            in_html, in_text = self.opening(place, topic)
-            html.append(in_html)
-            text.append(in_text)
-            octets += len(in_html)
+            in_html, in_text, taken, read = self.section(
+                place, len(papers) + 1, topic, canonical, shown, forms
+            )
+            html += in_html
+            text += in_text
+            octets += taken
+            reading += read
             papers += shown
-            for row, (paper, form) in enumerate(zip(shown, forms, strict=True)):
-                number += 1
-                in_html, in_text = number_of(number, row)
-                html.append(in_html)
-                text.append(in_text)
-                octets += len(in_html)
-                card_html, card_text, taken, _, read = card_of(paper, canonical, form)
-                html += card_html
-                text += card_text
-                octets += taken
-                reading += read
-            for in_html, in_text in self.left_out(more, place, page):
-                html.append(in_html)
-                text.append(in_text)
-                octets += len(in_html)
+            for piece in self.left_out(more, place, page):
+                html.append(piece.html)
+                text.append(piece.text)
+                octets += len(piece.html)
         return Told(html, text, papers, octets, reading)
+
+    def set_section(
+        self,
+        place: int,
+        number: int,
+        topic: str,
+        canonical: str | None,
+        papers: tuple[int, ...],
+        forms: tuple[Form, ...],
+    ) -> Section:
+        """Return a section but for its end: all readers who are shown the same by a filter have it in common."""
+        opening = self.opening(place, topic)
+        html, text = [opening.html], [opening.text]
+        octets, reading = len(opening.html), 0
+        for row, (paper, form) in enumerate(zip(papers, forms, strict=True)):
+            before, card = self.number(number + row, row), self.card(paper, canonical, form)
+            html += (before.html, *card.html)
+            text += (before.text, *card.text)
+            octets += len(before.html) + card.octets
+            reading += card.words
+        return Section(tuple(html), tuple(text), octets, reading)
 
     def left_out(self, more: int, place: int, page: Pair) -> tuple[Pair, ...]:
         """Return the end of a section, which leads to what was left out where a page lists it."""
