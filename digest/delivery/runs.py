@@ -257,12 +257,14 @@ class Run:
     ) -> tuple[int, set[int]]:
         """Let the database keep it while the next window is written; return how many the first of it changed,
         and which letters are ours to send.
+
+        The session is left with its connection, in which nothing is open: one taken anew for each window
+        costs as much as the question.
         """
         with meanwhile.asked(self.session, questions) as answers:
             failpoints.reach("settling")
             failpoints.reach("intending")
             write_ahead()
-        self.session.commit()
         failpoints.reach("settled")
         failpoints.reach("intended")
         return answers[0].rowcount, {row[0] for row in answers[-1].fetchall()}

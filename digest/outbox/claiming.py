@@ -7,13 +7,13 @@ from datetime import datetime, timedelta
 from secrets import token_hex
 from typing import Any, NamedTuple
 
-from sqlalchemy import Select, case, select, update
+from sqlalchemy import Select, Update, bindparam, case, select, update
 from sqlalchemy.orm import Session
 
 from digest import db
 from digest.model import Attempt, DeliveryState, Lane
 from digest.outbox.evidence import Tried, keep_attempts
-from digest.outbox.rows import DELIVERY, OPEN, changed, has_come, is_due
+from digest.outbox.rows import DELIVERY, OPEN, fetched, has_come, is_due
 
 LEASE = timedelta(seconds=900)  #: longer than any task may run, and than a server may think
 FRESH = timedelta(seconds=60)  #: for so long a lease is as good as a new one
@@ -87,18 +87,26 @@ def take(session: Session, ids: Collection[int], *, lease: str, now: datetime) -
     """
     if not ids:
         return set()
+    given = {"ids": ids, "token": lease, "until": now + LEASE, "now": now}
+    return fetched(session, TAKING, given)
+
+
+def taking() -> Update:
+    """Return the statement of `take`, put together once: that takes as long as sending it."""
     doubt = case((DELIVERY.c.state == DeliveryState.SENDING, 1), else_=0)
-    taking = (
-        update(DELIVERY)
-        .where(db.among(DELIVERY.c.id, ids), DELIVERY.c.state.in_(OPEN), has_come(now))
-        .values(
-            state=DeliveryState.CLAIMED,
-            lease=lease,
-            leased_until=now + LEASE,
-            in_doubt=DELIVERY.c.in_doubt + doubt,
-        )
-    )
-    return changed(session, taking)
+    these = db.among(DELIVERY.c.id, db.many("ids", DELIVERY.c.id))
+    values = {
+        "state": DeliveryState.CLAIMED,
+        "lease": bindparam("token"),
+        "leased_until": bindparam("until"),
+        "in_doubt": DELIVERY.c.in_doubt + doubt,
+    }
+    now = bindparam("now", type_=db.UtcDateTime)
+    open_ones = update(DELIVERY).where(these, DELIVERY.c.state.in_(OPEN), has_come(now))
+    return open_ones.values(**values).returning(DELIVERY.c.id)
+
+
+TAKING = taking()
 
 
 def claimed(row: Any, lease: str, leased_until: datetime) -> Claimed:

@@ -6,7 +6,7 @@ from collections.abc import Collection, Mapping
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import ColumnElement, Executable, Update, and_, or_, text
+from sqlalchemy import BindParameter, ColumnElement, Executable, Update, and_, or_, text
 from sqlalchemy.orm import Session
 
 from digest import db
@@ -25,7 +25,7 @@ def is_due(now: datetime) -> ColumnElement[bool]:
     return and_(IS_OPEN, has_come(now))
 
 
-def has_come(now: datetime) -> ColumnElement[bool]:
+def has_come(now: datetime | BindParameter[datetime]) -> ColumnElement[bool]:
     """Return the condition that an open delivery's moment has come, and nobody holds it."""
     leased_until = DELIVERY.c.leased_until
     return and_(DELIVERY.c.due_at <= now, or_(leased_until.is_(None), leased_until <= now))
