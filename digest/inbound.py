@@ -55,8 +55,9 @@ class Handler:
         del server, session
         recipients = [str(address) for address in envelope.rcpt_tos]
         content = envelope.original_content or b""
+        sender = (envelope.mail_from or "").strip("<>")  # who sends reports gives none, which reads `<>` here
         try:
-            reply = await asyncio.to_thread(self.take, envelope.mail_from or "", recipients, content)
+            reply = await asyncio.to_thread(self.take, sender, recipients, content)
         except Exception:
             log.exception("a mail could not be kept; its sender will try again")
             reply = "451 4.3.0 try again later"
@@ -82,9 +83,19 @@ class Handler:
         return "250 2.0.0 kept"
 
 
+class Patient(SMTP):
+    """Takes lines as long as they come: a report that is refused for them is lost, and never sent again."""
+
+    line_length_limit = MOST_BYTES
+
+
+class PatientLocally(Patient, LMTP):
+    """The same behind a mail server of ours."""
+
+
 def protocol(house: House, *, is_lmtp: bool) -> SMTP:
     """Return what speaks with one client."""
-    speaker = LMTP if is_lmtp else SMTP
+    speaker = PatientLocally if is_lmtp else Patient
     return speaker(
         Handler(house, is_lmtp=is_lmtp),
         data_size_limit=MOST_BYTES,

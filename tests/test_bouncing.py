@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import replace
 from datetime import datetime, timedelta
 
@@ -156,6 +158,26 @@ def test_a_persons_mail_is_no_bounce() -> None:
 )
 def test_whatever_comes_reading_it_does_not_fail(content: bytes) -> None:
     assert not isinstance(bounces.read(content), Failure)
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        mails.dsn(said="550 5.1.1 nobody " + "x" * 1_000_000),
+        mails.complaint().replace(b"Mailbox/1.0", b"z" * 1_000_000),
+        b"From: a@x\r\n\r\n" + b"a@" * 500_000,
+        b"From: a@x\r\nContent-Type: text/plain; " + b"a=b; " * 200_000 + b"\r\n\r\nx",
+        b"Content-Type: message/rfc822\r\n\r\n" * 30_000,
+    ],
+    ids=["a line", "a word", "signs", "parameters", "mails in mails"],
+)
+def test_no_mail_takes_long_to_read(content: bytes) -> None:
+    began = time.process_time()
+
+    with suppress(RecursionError):  # such a mail is shown to a person
+        bounces.read(content)
+
+    assert time.process_time() - began < 5  # it was minutes
 
 
 # ── addresses that only we can make ─────────────────────────────────────────────────────────────

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import smtplib
+import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from datetime import date, datetime, timedelta
@@ -75,6 +76,15 @@ def test_what_is_signed_or_quoted_is_never_read(below: str) -> None:
     answer = written(f"resume\n\n{below}", subject="Re: Pause makes perfect, and 4 more")
 
     assert asked(answer) == [(Verb.RESUME, "")]
+
+
+def test_a_mail_that_was_made_to_be_slow_to_read_is_not_read_to_its_end() -> None:
+    endless = b"From: a@x\r\nContent-Type: text/plain; " + b"a=b; " * 200_000 + b"\r\n\r\nhelp"
+    began = time.process_time()
+
+    assert asked(endless) == []
+    assert asked(written("help\n" + "> quoted\n" * 100_000)) == [(Verb.HELP, "")]
+    assert time.process_time() - began < 20  # it was the better part of an hour
 
 
 def test_a_mail_that_is_html_and_nothing_else_is_read_too() -> None:

@@ -398,6 +398,25 @@ def test_an_address_that_is_not_ours_is_refused_at_once(door: Door, address: str
         assert client.rcpt(address)[0] == 550
 
 
+def test_a_report_with_lines_that_no_mail_should_have_is_taken_all_the_same(door: Door, letter: int) -> None:
+    report = mails.dsn(said=f"550 5.1.1 nobody {'x' * 50_000}")
+
+    with smtplib.SMTP("127.0.0.1", door.smtp, timeout=5) as client:
+        client.sendmail("", [links.bounce_address(door.site, letter)], report)
+
+    assert (door.failures(), door.kept()) == ([("hard", letter)], [])
+
+
+def test_a_report_lets_nobody_go_who_is_written_to_by_their_address_for_leaving(
+    door: Door, ada: Subscriber
+) -> None:
+    with smtplib.SMTP("127.0.0.1", door.smtp, timeout=5) as client:
+        client.sendmail("", [links.leave_address(door.site, ada.id, ada.epoch)], mails.A_LETTER)
+
+    with db.reading(door.engine) as session:
+        assert session.get_one(Subscriber, ada.id).state == SubscriberState.ACTIVE
+
+
 def test_a_mail_that_is_too_large_is_refused(door: Door) -> None:
     with smtplib.SMTP("127.0.0.1", door.smtp, timeout=5) as client, pytest.raises(smtplib.SMTPException):
         client.sendmail("", ["postmaster@bounce.example.org"], b"x" * (inbound.MOST_BYTES + 1))

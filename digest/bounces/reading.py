@@ -25,8 +25,10 @@ ABOUT_US = frozenset({"auth-failure", "dmarc", "virus"})
 
 #: An enhanced status (RFC 3463) among words.
 STATUS = re.compile(r"(?<![\d.])([45])\.(\d{1,3})\.(\d{1,3})(?![\d.]*\d)")
-ADDRESS = re.compile(r"[^\s<>\"'(),:;]+@[^\s<>\"'(),:;]+")
+ADDRESS = re.compile(r"[^\s<>\"'(),:;]{1,320}@[^\s<>\"'(),:;]{1,320}")
+MOST_BYTES = 256 * 1024  #: looked at: mail that was made to be slow to read is no quicker to send
 LONGEST = 300  #: characters kept of what a server said
+MOST_READ = 2000  #: characters of it that are looked at: who says more does not say it shorter
 NEAR = 400  #: characters in which a reason follows an address
 
 
@@ -68,8 +70,11 @@ Meaning = Failure | Complaint | Nothing
 
 
 def read(content: bytes) -> Meaning | None:
-    """Return what a mail tells of a letter of ours, or None where it cannot be understood."""
-    message = email.message_from_bytes(content)
+    """Return what a mail tells of a letter of ours, or None where it cannot be understood.
+
+    Reports come first and quote the letter after: of a long mail the beginning is looked at.
+    """
+    message = email.message_from_bytes(content[:MOST_BYTES])
     complaint = abuse_report_in(message)
     if complaint is not None:
         return complaint
@@ -138,7 +143,7 @@ def is_failure(block: Message) -> bool:
 
 def failure_of(blocks: list[Message], whole: str) -> Failure:
     """Return the failure that the first of these blocks tells of; `whole` is what people are told."""
-    diagnosis = " ".join(str(blocks[0].get("Diagnostic-Code", "")).split())
+    diagnosis = " ".join(str(blocks[0].get("Diagnostic-Code", ""))[:MOST_READ].split())
     _, _, words = diagnosis.partition(";")
     status = precise(str(blocks[0].get("Status", "")), diagnosis)
     return Failure(
@@ -337,5 +342,5 @@ def spoken(words: str) -> str:
 
     PostgreSQL keeps no NUL, nothing keeps half a surrogate, and a terminal would obey the rest.
     """
-    shown = "".join(char if char.isprintable() else " " for char in words)
+    shown = "".join(char if char.isprintable() else " " for char in words[:MOST_READ])
     return ADDRESS.sub("…", " ".join(shown.split()))[:LONGEST]

@@ -20,6 +20,7 @@ from digest.rendering import words
 from digest.rendering.headers import one_line
 
 MOST = 10  #: commands in one mail
+MOST_BYTES = 32 * 1024  #: of a mail that are looked at: some mail is made to be slow to read
 LONGEST = 2000  #: characters of a line that are read: as long as a filter may be
 LONGEST_LEAVING = 60  #: `stop sending me these papers`; what is longer is a letter to somebody
 USUAL_LEAVE = timedelta(days=7)
@@ -88,7 +89,7 @@ class Command:
 
 def read(content: bytes) -> list[Command]:
     """Return what a mail asks, in its order; nothing where it is written to a person."""
-    message = message_from_bytes(content, policy=policy.default)
+    message = message_from_bytes(content[:MOST_BYTES], policy=policy.default)
     first = command_in(subject_of(message))
     found = [first] if first else []
     for line in said(message):
