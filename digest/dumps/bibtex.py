@@ -11,7 +11,7 @@ from bibtexparser.entrypoint import parse_string
 from bibtexparser.model import DuplicateBlockKeyBlock, Entry
 
 from digest.dumps import fields
-from digest.dumps.reading import Header, Items, Problem, Source, excerpt
+from digest.dumps.reading import Header, Items, Problem, Source, cut_at_the_end, excerpt
 from digest.papers import Record
 
 NAME = "bibtex"
@@ -38,7 +38,7 @@ def recognises(head: str) -> bool:
 
 def read(source: Source) -> tuple[Header, Items]:
     """Read the entries, some at a time: the parser's time and memory grow faster than the file."""
-    return Header(), records(source)
+    return Header(), cut_at_the_end(records(source))
 
 
 def records(source: Source) -> Items:
@@ -80,8 +80,14 @@ def spelled_out(value: str, strings: dict[str, str]) -> str:
 
 def failure(block: Any, line: int) -> Problem:
     """Return what the parser says of a block it could not read."""
-    reason = " ".join(str(getattr(block, "error", "")).split())[:200]
-    return Problem(line=line, reason=reason or "not an entry", excerpt=excerpt(block.raw or ""))
+    error = getattr(block, "error", "")
+    reason = " ".join(str(getattr(error, "abort_reason", error)).split())[:200]
+    return Problem(
+        line=line,
+        reason=reason or "not an entry",
+        excerpt=excerpt(block.raw or ""),
+        is_truncation="end of file" in reason,
+    )
 
 
 def chunks(source: Source) -> Iterator[tuple[int, str, str]]:

@@ -23,7 +23,11 @@ def read(source: Source) -> tuple[Header, Items]:
 
 
 def record_of(found: dict[str, Any], position: int, line: int) -> Record:
-    """Return one row; each version of a preprint is a row of its own, and a later one is no news."""
+    """Return one row; each version of a preprint is a row of its own, and a later one is no news.
+
+    What was published since (`pubs`) has names of its own.
+    """
+    found = {name.removeprefix("preprint_"): value for name, value in found.items()}
     authors = tuple(filter(None, map(str.strip, fields.text(found.get("authors")).split(";"))))
     doi = fields.text(found.get("doi") or found.get("biorxiv_doi"))
     server = fields.text(found.get("server")) or "bioRxiv"

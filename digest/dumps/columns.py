@@ -29,6 +29,7 @@ LIKELY = {
         "published_date",
         "publishedat",
         "published_at",
+        "date_published",
         "date",
         "created",
         "year",
@@ -62,6 +63,8 @@ def is_ours(keys: frozenset[str] | set[str]) -> bool:
 
 def record_of(found: Mapping[str, Any], position: int, line: int) -> Record:
     """Return one object or row as a record."""
+    if isinstance(found.get("title"), list | dict) and len(found["title"]) > 1:
+        raise ValueError("there are several titles in it; write an object for every paper")
     row = {key.strip().casefold(): value for key, value in with_inner(found).items()}
     authors = people(first(row, "authors"))
     abstract, comment = described(first(row, "abstract")), fields.text(first(row, "comment"))

@@ -32,7 +32,7 @@ def record_of(found: dict[str, Any], position: int, line: int) -> Record:
     urls = fields.urls(found.get("URL"))
     return Record(
         title=fields.unmarked(fields.text(found.get("title"))),
-        abstract=fields.unmarked(found.get("abstract")),
+        abstract=fields.unmarked(found.get("abstract")).removeprefix("Abstract "),  # its heading
         ids=fields.ids_from(*urls)
         | fields.ids([("doi", found.get("DOI")), ("pmid", found.get("PMID")), ("pmcid", found.get("PMCID"))]),
         authors=authors,

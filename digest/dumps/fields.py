@@ -121,12 +121,14 @@ def spelled_day(value: Any) -> date | None:
 
 
 def day_parts(value: Any) -> date | None:
-    """Return the day in CSL's `{"date-parts": [[2020, 5, 1]]}`, of which month and day may be missing."""
+    """Return the day in CSL's `{"date-parts": [[2020, 5, 1]]}`, of which month and day may be missing, or in its text."""
+    if isinstance(value, dict) and isinstance(value.get("raw"), str):
+        return day(value["raw"]) or spelled_day(value["raw"])
     parts = value.get("date-parts") if isinstance(value, dict) else None
     if not (isinstance(parts, list) and parts and isinstance(parts[0], list) and parts[0]):
         return None
-    year, month, day = (*parts[0][:3], 1, 1)[:3]
-    return day_of(year, month, day)
+    year, month, number = (*parts[0][:3], 1, 1)[:3]
+    return day_of(year, month, number)
 
 
 def day_of(year: Any, month: Any, day: Any) -> date | None:

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import islice
 from typing import Any
 
-from digest.dumps.reading import MAX_LINE, Header, Items, Problem, Source, excerpt
+from digest.dumps.reading import MAX_LINE, Header, Items, Problem, Source, cut_at_the_end, excerpt
 from digest.errors import Unreadable
 from digest.papers import Record
 
@@ -42,7 +42,7 @@ def read(source: Source, convert: Convert, *, at: tuple[str, ...] = ()) -> tuple
     `at` are the names under which a wrapping object keeps its list; one that is empty is a quiet day.
     """
     header = Header(announced=0 if is_empty(source.head, at) else None)
-    return header, converted(objects(source, at), convert)
+    return header, cut_at_the_end(converted(objects(source, at), convert))
 
 
 def is_empty(head: str, at: tuple[str, ...]) -> bool:
@@ -141,10 +141,18 @@ def lines(source: Source) -> Iterator[Found]:
             try:
                 yield number, loads(text)
             except (ValueError, RecursionError) as error:
-                yield (
-                    number,
-                    unfenced(text) or Problem(line=number, reason=said(error), excerpt=excerpt(text)),
+                is_cut = breaks_off(error, text)
+                problem = Problem(
+                    line=number, reason=said(error), excerpt=excerpt(text), is_truncation=is_cut
                 )
+                yield number, unfenced(text) or problem
+
+
+def breaks_off(error: Exception, text: str) -> bool:
+    """Return whether what is wrong with a piece of JSON is that its end is missing."""
+    if not isinstance(error, json.JSONDecodeError):
+        return False
+    return error.msg.startswith("Unterminated") or error.pos >= len(text.rstrip())
 
 
 def unfenced(text: str) -> Any:
@@ -192,7 +200,7 @@ def values(source: Source, start: int, *, is_list: bool) -> Iterator[Found]:
             if text.more():
                 continue
             if is_list:
-                yield text.line, cut_off(text.line)
+                yield text.line, cut_off(text.line, "its list")
             return
         try:
             element, end = decoder.raw_decode(text.rest, text.at)
@@ -211,7 +219,7 @@ def values(source: Source, start: int, *, is_list: bool) -> Iterator[Found]:
                 continue
             if not unfinished:
                 raise Unreadable(f"It is not JSON: {error.msg} at line {place}.") from None
-            yield text.line, cut_off(text.line)
+            yield text.line, cut_off(text.line, "its list" if is_list else "a record")
             return
         if end == len(text.rest) and text.more():
             continue  # a number might go on
@@ -219,9 +227,9 @@ def values(source: Source, start: int, *, is_list: bool) -> Iterator[Found]:
         text.advance(end)
 
 
-def cut_off(line: int) -> Problem:
-    """Return the problem of a list that is never closed."""
-    return Problem(line=line, reason="the file ends in the middle of its list", is_truncation=True)
+def cut_off(line: int, what: str) -> Problem:
+    """Return the problem of what is never closed."""
+    return Problem(line=line, reason=f"the file ends in the middle of {what}", is_truncation=True)
 
 
 class Buffer:

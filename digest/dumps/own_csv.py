@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator
 
 from digest.dumps import columns
-from digest.dumps.reading import Header, Items, Problem, Source
+from digest.dumps.reading import Header, Items, Problem, Source, excerpt
 
 NAME = "csv"
 
@@ -67,6 +67,10 @@ def rows(source: Source) -> Items:
             continue
         finally:
             yield from lines.faults()
+        if lines.are_over:  # the last row is asked for before they are, unless a quote is open
+            reason = "the file ends in the middle of a row, within a quote that is never closed"
+            yield Problem(line=begun, reason=reason, excerpt=excerpt("".join(row)), is_truncation=True)
+            break
         if not row:
             continue
         if len(row) != len(names):
@@ -83,6 +87,7 @@ class Lines:
         self.lines = source.lines()
         self.number = 0
         self.set_aside: list[Problem] = []
+        self.are_over = False
 
     def __iter__(self) -> Iterator[str]:
         return self
@@ -93,6 +98,7 @@ class Lines:
             if not fault:
                 return text + "\n"
             self.set_aside.append(Problem(line=number, reason=fault))
+        self.are_over = True
         raise StopIteration
 
     def faults(self) -> list[Problem]:

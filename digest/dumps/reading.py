@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import date
 from typing import BinaryIO, Literal, Protocol, TypeAlias
 
@@ -151,6 +151,19 @@ def split_at_cr(stream: BinaryIO) -> Iterator[bytes | None]:
             rest = b""
     if rest:
         yield rest
+
+
+def cut_at_the_end(items: Items) -> Items:
+    """Yield the items; a record that breaks off is a truncation of the dump only where nothing follows it."""
+    last: Problem | None = None
+    for item in items:
+        if last is not None:
+            yield replace(last, is_truncation=False)
+        last = item if isinstance(item, Problem) and item.is_truncation else None
+        if last is None:
+            yield item
+    if last is not None:
+        yield last
 
 
 def excerpt(text: str) -> str:

@@ -336,3 +336,62 @@ def test_what_unpacks_to_more_than_any_dump_has_is_refused(monkeypatch: pytest.M
 )  # fmt: skip
 def test_what_is_often_taken_for_a_dump_is_named(content: str | bytes, reason: str) -> None:
     assert reason in refusal(content)
+
+
+# ── what breaks off ─────────────────────────────────────────────────────────────────────────────
+
+BIB = "@article{a, title = {A}}\n@article{b, title = {B}}\n"
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        pytest.param(LINES[:-100], id="JSON Lines"),
+        pytest.param(json.dumps(OWN, indent=1)[:-100], id="a list"),
+        pytest.param(json.dumps({"papers": OWN})[:-100], id="a wrapped list"),
+        pytest.param(json.dumps({"anything": OWN})[:-100], id="one object"),
+        pytest.param('title,abstract\nA,B\nC,"D and', id="a table within a quote"),
+        pytest.param(BIB[:-6], id="BibTeX"),
+        pytest.param(RIS.replace("ER  -\n", ""), id="RIS"),
+        pytest.param((OAI % (record(0) + record(1)))[:-60], id="XML"),
+        pytest.param(LISTING[:-90], id="a listing"),
+    ],
+)
+def test_a_dump_that_breaks_off_is_known_to_be_cut(content: str) -> None:
+    *_, last = items(content)
+
+    assert isinstance(last, Problem)
+    assert last.is_truncation
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        LINES.replace(LINES.splitlines()[1], LINES.splitlines()[1][:-30]),
+        BIB.replace("{A}}", "{A}", 1) + BIB,
+        LINES,
+    ],
+    ids=["a line in the midst", "an entry in the midst", "nothing"],
+)
+def test_a_record_that_breaks_off_in_the_midst_cuts_nothing(content: str) -> None:
+    found = items(content)
+
+    assert [item for item in found if isinstance(item, Problem) and item.is_truncation] == []
+    assert isinstance(found[-1], Record)
+
+
+def test_columns_apart_are_no_paper() -> None:
+    (found,) = items('{"title": ["A", "B"], "abstract": ["x", "y"]}')
+
+    assert isinstance(found, Problem)
+    assert "write an object for every paper" in found.reason
+
+
+def test_what_biorxiv_says_of_published_preprints_is_read_by_its_own_names() -> None:
+    (paper,) = papers(
+        '{"messages": [], "collection": [{"biorxiv_doi": "10.1101/1", "preprint_title": "Owls", "preprint_authors":'
+        ' "Lind, P.; Ito, K.", "preprint_abstract": "We study.", "preprint_date": "2026-11-03"}]}'
+    )
+
+    assert (paper.title, paper.abstract, paper.authors) == ("Owls", "We study.", ("Lind, P.", "Ito, K."))
+    assert (paper.ids, paper.published) == ({"doi": "10.1101/1"}, date(2026, 11, 3))
