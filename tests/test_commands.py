@@ -275,6 +275,16 @@ def test_help_names_only_what_is_understood(arrive: Arrive, mailed: Mailed, ada:
     assert all(commands.schedule_in(line) for line in lines if line.startswith("weekly"))
 
 
+def test_who_reads_in_the_domain_that_letters_come_from_is_no_machine_of_ours(
+    arrive: Arrive, session: Session, now: datetime
+) -> None:
+    subscriptions.add(session, "eve@example.org", state=SubscriberState.ACTIVE, consent="a test", now=now)
+
+    arrive(written(subject="help", sender="eve@example.org"), sender="eve@example.org")
+
+    assert waiting(session) == ["help"]
+
+
 @pytest.mark.parametrize("word", ["topics", "subscribe"])
 def test_the_way_to_the_settings_goes_to_their_owner(
     word: str, arrive: Arrive, mailed: Mailed, site: Site, ada: Subscriber

@@ -102,8 +102,7 @@ def writer(site: Site, message: EmailMessage) -> str:
         email = addresses.checked(address).email
     except (ValueError, BadField):
         raise NotObeyed("it does not say who wrote it") from None
-    local, _, domain = email.rpartition("@")
-    if NOBODY.match(local) or domain.lower() in {site.domain.lower(), site.inbound_domain.lower()}:
+    if NOBODY.match(email.rpartition("@")[0]) or email.lower() == site.sender_address.lower():
         raise NotObeyed("nobody would read an answer")
     return email
 
