@@ -9,11 +9,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 from urllib.parse import unquote, urlsplit
 
 from digest.dumps import fields, page
 from digest.dumps.blocks import MOST_TEXT, Draft
+from digest.dumps.inline import ALT, LINK, Inline, Line, references_of, unwrapped
 from digest.dumps.marks import Kind, Mark, addressed, authors, figure, is_navigation, labelled, marks
 from digest.dumps.page import LONGEST_TITLE, Page
 from digest.dumps.reading import Header, Items, Source
@@ -22,9 +22,9 @@ from digest.papers import Organization, Record, id_in
 NAME = "markdown"
 
 HEADING = re.compile(r"\s{0,3}(#{2,6})\s+(\S.*)")
-#: A title in bold or in a list, linked to its paper; what stands behind it.
 ITS_PAGE = r"(?:\S*(?:huggingface\.co/papers|arxiv\.org/abs)|/papers)/"
 PAPER = re.compile(rf"\]\({ITS_PAGE}")
+#: A title in bold, in a list or in a table, linked to its paper; what stands behind it.
 LINKED = re.compile(
     r"\s{0,3}(?:(?:\d{1,3}[.)]|[-*•])\s+)?(?:\*\*|__)\s*(?P<bold>\[.+\]\(PAPER\))\s*(?:\*\*|__)\s*(?P<after>.*)"
     r"|\s{0,3}(?:\d{1,3}[.)]|[-*•])\s+(?:\[[ xX]\]\s+)?(?P<listed>\[.+\]\(PAPER\))\s*(?P<behind>.*)"
@@ -32,30 +32,11 @@ LINKED = re.compile(
         "PAPER", ITS_PAGE + r"\S+?"
     )
 )
-IMAGE = re.compile(
-    r"!\[([^\]\[]*)\](?:\([^)\s]{0,500}\)|\[\d{1,5}\])?|\[(?:图片：|[Ii]mage:?\s*)([^\]\[]*)\](?![(\[])"
-)
-HOVER = r"(?:\s+\"[^\"\n]{0,500}\")?"  #: what a link shows under a pointer
-LINK = re.compile(
-    rf"\[([^\[\]]*(?:\[[^\[\]]*\][^\[\]]*)?)\](?:\((\S{{0,500}}?){HOVER}\)|\[([^\[\]\n]{{0,300}})\])"
-)
-LEFT_OPEN = re.compile(
-    rf"(?P<text>.*)\](?:\((?P<url>\S{{0,500}}?){HOVER}\)|\[(?P<reference>\d{{1,5}})\])[\\\s]*"
-)
-REFERENCE = re.compile(rf"\s*(?:\[([^\[\]\n]{{1,300}})\]:?|(\d{{1,5}})[.:])\s+<?(\S+?)>?{HOVER}\s*")
-ADDRESS = re.compile(r"https?://|/papers/")
-ESCAPED = re.compile(r"\\([\[\]*_#~>+.!-])")
 EMPHASISED = re.compile(r"(\*\*|__|[*_])(?P<text>\S.*\S)\1")
 CLOSED = re.compile(r"\s+#+\s*$")
-SITE = "https://huggingface.co"
 LEADING = re.compile(r"(?:[-:–—]+\s+)+")
-INNER_IMAGE = re.compile(r"^\[([^\]\[]*)\]\s*")
-WRAP = re.compile(r"(?<!\\)\\+(?:\s+|$)")
 STARS = re.compile(r"GitHub\s+(\d[\d.,]*[kKmM]?)\b")
-BARE_URL = re.compile(r"\s*<?(https?://[^\s<>]+)>?\s*")
 LEAST_CELL = 40  #: characters: a shorter cell of a table is no abstract
-ALT = "\N{OBJECT REPLACEMENT CHARACTER}"  #: where an image stood
-NO_TEXT = ("无替代文本", "no alt text", "alt text")
 MOST_LINES = 2_000  #: of one text
 
 
@@ -70,19 +51,14 @@ def recognises(head: str) -> bool:
 def read(source: Source) -> tuple[Header, Items]:
     """Read the page: a heading begins a paper."""
     found = page.survey(source)
-    references = {
-        (told[1] or told[2]).casefold(): told[3]
-        for _, line, _ in source.lines()
-        if len(line) < 500 and (told := REFERENCE.fullmatch(line)) and ADDRESS.match(told[3])
-    }
-    return found.header, papers(source, found, references)
+    return found.header, papers(source, found, Inline(references_of(source)))
 
 
-def papers(source: Source, found: Page, references: dict[str, str]) -> Items:
+def papers(source: Source, found: Page, inline: Inline) -> Items:
     """Yield the papers; one that is told twice in the very same words is told once."""
     position, number = 0, 1
     told: set[int] = set()
-    for draft in Reader(found, references).drafts(page.bounded(source)):
+    for draft in Reader(found, inline).drafts(page.bounded(source)):
         draft.title, number = page.unnumbered(page.unadorned(draft.title), number)
         record = draft.record(position + 1)
         if isinstance(record, Record):
@@ -93,23 +69,12 @@ def papers(source: Source, found: Page, references: dict[str, str]) -> Items:
         yield record
 
 
-@dataclass(kw_only=True, slots=True)
-class Line:
-    """A line without its markup."""
-
-    text: str
-    urls: list[str] = field(default_factory=list)
-    handle: str = ""  #: the text of an image in front of a name
-    had_image: bool = False
-    parts: list[tuple[str, str]] = field(default_factory=list)  #: (text, address) of its links
-
-
 class Reader:
     """Reads one page, line by line, holding one paper at a time."""
 
-    def __init__(self, found: Page, references: dict[str, str]):
+    def __init__(self, found: Page, inline: Inline):
         self.page = found
-        self.references = references
+        self.inline = inline
         self.draft: Draft | None = None
         self.text: list[str] = []  #: the lines of the paragraph at hand
         self.count: float | None = None  #: a figure whose meaning comes later
@@ -150,7 +115,7 @@ class Reader:
             return None
         self.heading = []
         self.end_paragraph()
-        finished, line = self.draft, self.bare(CLOSED.sub("", title))
+        finished, line = self.draft, self.inline.bare(CLOSED.sub("", title))
         emphasised = EMPHASISED.fullmatch(line.text)
         self.draft = Draft(
             line=self.begun_at, title=unwrapped(emphasised["text"] if emphasised else line.text)
@@ -186,7 +151,7 @@ class Reader:
             for one in found:
                 self.apply(one)
             return
-        line = self.bare(stripped)
+        line = self.inline.bare(stripped)
         if not any(char.isalnum() for char in line.text):
             self.on_signs(line)
             return
@@ -204,7 +169,7 @@ class Reader:
 
     def on_address(self, kind: str, address: str) -> bool:
         """Take in an address after the word for it (`**arXiv:** [2611.01234](...)`); return whether it was one."""
-        line = self.bare(address)
+        line = self.inline.bare(address)
         named = fields.ids_from(*line.urls) or (
             fields.ids([(kind, address)]) if kind in ("arxiv", "doi") else {}
         )
@@ -321,49 +286,6 @@ class Reader:
             draft.abstract += "\n" + text
         self.is_below_heading = False
 
-    def bare(self, raw: str) -> Line:
-        """Return a line without its markup, and what the markup said."""
-        line = Line(text=raw)
-        line.text = IMAGE.sub(lambda found: self.on_image(found, line), line.text)
-        line.text = LINK.sub(lambda found: self.on_link(found, line), line.text)
-        if found := LEFT_OPEN.fullmatch(line.text):
-            self.add_url(line, found["url"], found["reference"])
-            line.text = found["text"]
-        if found := BARE_URL.fullmatch(line.text):
-            line.urls.append(found[1])
-            line.text = ""
-        line.text = WRAP.sub(" ", line.text.removeprefix("[")).strip()
-        return line
-
-    def on_image(self, found: re.Match[str], line: Line) -> str:
-        """Note an image; only its place remains."""
-        alt = (found[1] or found[2] or "").strip()
-        line.had_image = True
-        if alt and alt.casefold() not in NO_TEXT:
-            line.handle = line.handle or alt
-            return ALT
-        return ""
-
-    def on_link(self, found: re.Match[str], line: Line) -> str:
-        """Note a link; its text remains."""
-        text = found[1]
-        url = self.add_url(line, found[2], found[3] or (text if found[3] == "" else None))
-        if not url and found[3] is not None and not found[3].isdecimal():
-            return found[0]  # brackets, and no link
-        if inner := INNER_IMAGE.match(text):
-            line.had_image, line.handle = True, line.handle or inner[1].strip()
-            text = ALT + text[inner.end() :]
-        line.parts.append((text, url))
-        return text
-
-    def add_url(self, line: Line, url: str | None, reference: str | None) -> str:
-        """Note an address, given itself or by the number of a reference."""
-        address = url or self.references.get((reference or "").casefold(), "")
-        address = SITE + address if address.startswith("/papers/") else address
-        if address.startswith(("http://", "https://")):
-            line.urls.append(address)
-        return address
-
 
 def heading_in(line: str) -> tuple[str, str]:
     """Return the heading on a line and what stands behind it; nothing for the page's own."""
@@ -380,11 +302,6 @@ def heading_in(line: str) -> tuple[str, str]:
 def is_open(title: str) -> bool:
     """Return whether a heading's link goes on in the next line."""
     return title.startswith("[") and title.count("[") > title.count("]")
-
-
-def unwrapped(text: str) -> str:
-    """Return a text without the signs that some copies put at line ends."""
-    return ESCAPED.sub(r"\1", " ".join(WRAP.sub(" ", text.replace(ALT, "")).split()))
 
 
 def is_community(urls: list[str] | None) -> bool:

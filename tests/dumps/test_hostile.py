@@ -251,6 +251,12 @@ UNITS = {
     "bullets": "  • " * 300 + "\n",
     "spaces": " " * 1000,
     "links": "](" * 500,
+    "names of links": "[a][b] [c" * 200 + "\n",
+    "bars and dashes": "| - :-: " * 150 + "\n",
+    "names of people": "by " + "Ada Okafor, " * 80 + "\n\n",
+    "tags": "<p>" * 300 + "</p>\n",
+    "numbers of links": "[1]a [2]b " * 100 + "\n",
+    "quotation": "> > " * 200 + "\n",
     "spaced words": ("a" + " " * 998 + "b") * 30 + "\n",
 }
 
