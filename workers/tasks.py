@@ -8,7 +8,7 @@ from datetime import datetime, timedelta
 from sqlalchemy import func, select
 from sqlalchemy.orm import Session
 
-from digest import delivery, intake, presses, publishing, rates, sources, watching
+from digest import db, delivery, intake, presses, publishing, rates, sources, watching
 from digest.model import Lane, Subscriber
 from digest.publishing.gathering import is_due
 from workers.app import BULK, PROMPT, app, is_stopping
@@ -96,7 +96,7 @@ def deliver(lane: str) -> None:
             site=ours.site,
             templates=ours.templates,
             transport=transport,
-            clock=ours.clock,
+            clock=db.common_clock(session, ours.clock),
             signers=ours.signers,
             limits=ours.settings.limits,
             lane=Lane.PROMPT if lane == Lane.PROMPT else None,

@@ -7,7 +7,7 @@ import signal
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict
-from datetime import UTC, datetime
+from datetime import datetime
 from types import FrameType
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -125,7 +125,7 @@ def published(house: House, now: datetime) -> dict[str, int]:
 
 def delivered(house: House, now: datetime | None, limit: int | None) -> dict[str, int]:
     """Deliver, and return the figures. Without --now the clock goes on while we do."""
-    from digest import delivery
+    from digest import db, delivery
 
     with house.reading() as session:
         waiting = status.outbox(session)["queued"]
@@ -140,7 +140,7 @@ def delivered(house: House, now: datetime | None, limit: int | None) -> dict[str
             site=house.site,
             templates=house.templates,
             transport=transport,
-            clock=lambda: now or datetime.now(UTC),
+            clock=(lambda: now) if now else db.common_clock(session, house.clock),
             signers=house.signers,
             limits=house.settings.limits,
             limit=limit,

@@ -4,10 +4,12 @@ engines      a URL, and connections that are kept alive          columns     col
 sessions     to read, or to write and commit                     conditions  "one of many", one parameter for all
 many_rows    hundreds of rows in one go                          spelling    many values as one text
 pipelines    PostgreSQL works while we go on                     schema      migrations
+clocks       one for all who work on it
 """
 
 from sqlalchemy.orm import Session
 
+from digest.db.clocks import common_clock
 from digest.db.columns import Base, BigKey, UtcDateTime, stored
 from digest.db.conditions import Unindexed, among, many, one_by_one
 from digest.db.engines import connect, normalised
@@ -33,6 +35,7 @@ __all__ = [
     "braced",
     "change_many",
     "commit_unhurried",
+    "common_clock",
     "connect",
     "driver",
     "ensure",

@@ -167,7 +167,7 @@ def work(told: Orders, saved: Any) -> None:
                     site=SITE,
                     templates=templates,
                     transport=transport,
-                    clock=clock,
+                    clock=db.common_clock(session, clock),
                     window=told.window,
                     patience=timedelta(seconds=1),
                 )

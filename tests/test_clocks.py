@@ -1,0 +1,25 @@
+"""Who works on one database goes by one clock."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+
+from sqlalchemy import Engine
+
+from digest import db
+
+HOUR = timedelta(hours=1)
+
+
+def test_whose_own_clock_is_wrong_goes_by_postgresqls(postgres_engine: Engine, now: datetime) -> None:
+    with db.reading(postgres_engine) as session:
+        slow = db.common_clock(session, lambda: now - HOUR)
+        fast = db.common_clock(session, lambda: now + HOUR)
+
+        assert abs(fast() - slow()) < timedelta(minutes=1)
+        assert slow() < slow()
+
+
+def test_who_works_on_sqlite_shares_a_machine_and_its_clock(sqlite_engine: Engine, now: datetime) -> None:
+    with db.reading(sqlite_engine) as session:
+        assert db.common_clock(session, lambda: now)() == now
