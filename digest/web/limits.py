@@ -68,6 +68,9 @@ def network_of(client: str | None, headers: Mapping[str, str], *, proxies: int =
         address = ip_address((client or "").strip("[]"))
     except ValueError:
         return None
+    address = (
+        getattr(address, "ipv4_mapped", None) or address
+    )  # ::ffff:192.0.2.1, where one socket listens to both
     if address.is_loopback:
         return None
     return str(network(str(address), bits=24 if isinstance(address, IPv4Address) else 48))

@@ -39,6 +39,9 @@ def is_neighbour(request: Request) -> bool:
         asking = ip_address(request.client.host if request.client else "")
     except ValueError:
         return False
+    asking = (
+        getattr(asking, "ipv4_mapped", None) or asking
+    )  # ::ffff:9.9.9.9, where one socket listens to both
     return asking.is_loopback or asking.is_private
 
 

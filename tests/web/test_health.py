@@ -93,10 +93,16 @@ def test_prometheus_can_read_the_figures(door: Door, neighbour: TestClient) -> N
 
 
 def test_figures_are_for_neighbours_only(door: Door, neighbour: TestClient) -> None:
-    stranger = TestClient(door.client.app, base_url="http://127.0.0.1:8000", client=("9.9.9.9", 50_000))
+    def asking_from(address: str) -> int:
+        client = TestClient(door.client.app, base_url="http://127.0.0.1:8000", client=(address, 50_000))
+        return client.get("/metrics").status_code
 
-    assert neighbour.get("/metrics").status_code == 200
-    assert stranger.get("/metrics").status_code == 404
+    ours, others = (
+        ("127.0.0.1", "::1", "10.1.2.3", "::ffff:10.1.2.3"),
+        ("9.9.9.9", "2001:4860::1", "::ffff:9.9.9.9", "x"),
+    )
+    assert {asking_from(address) for address in ours} == {200}
+    assert {asking_from(address) for address in others} == {404}
     assert neighbour.get("/metrics", headers={"x-forwarded-for": "203.0.113.9"}).status_code == 404
 
 
