@@ -263,7 +263,7 @@ def put_answer(
     """Write an answer for the next hour in which this address has had none; raise NotObeyed if too many wait."""
     whom = links.address_hash(site, subscriber.email_key)
     this_hour = now.replace(minute=0, second=0, microsecond=0)
-    for hour in (this_hour + HOUR * number for number in range(WAITING)):
+    for hour in (this_hour + HOUR * later for later in range(WAITING)):
         number = outbox.put_letter(
             session,
             letter=letter,
