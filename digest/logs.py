@@ -22,6 +22,9 @@ CHATTY = (
     "uvicorn.access",
 )
 
+#: It tells of every mail that a reader of bounces stumbles over; we show such mail to a person.
+CLUMSY = "flufl.bounce"
+
 #: Anything that looks like an address, or like a password in a URL; what remains of it is its domain. Of what
 #: stands before an address too much is taken rather than too little: `o'brien` and `a/b` are people, too.
 #: As part of a URL its sign is `%40`. No address is longer than 320 characters, and no line takes long to look through.
@@ -37,6 +40,7 @@ def set_up(log_format: str, *, level: int = logging.INFO) -> None:
         handler.setFormatter(ForMachines() if log_format == "json" else ForPeople(FOR_PEOPLE))
     for name in CHATTY:
         logging.getLogger(name).setLevel(logging.WARNING)
+    logging.getLogger(CLUMSY).setLevel(logging.CRITICAL)
 
 
 def without_addresses(text: str) -> str:

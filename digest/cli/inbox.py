@@ -15,6 +15,8 @@ if TYPE_CHECKING:
 
 app = typer.Typer(help="Mail that arrived for us and was not understood.", no_args_is_help=True)
 
+HEAD = 50_000  #: bytes of a mail in which its subject stands
+
 Number = Annotated[int, typer.Argument(metavar="ID", help="Of the mail, as `digest inbox list` shows it.")]
 
 
@@ -23,8 +25,10 @@ def show_list(limit: Limit = None, as_json: AsJson = False) -> None:
     """List what is kept: what was not understood, and what is not yet looked at."""
     from digest import inbox
 
+    shown = limit if limit or as_json else screen.LIMIT
     with rooms.opened() as house, house.reading() as session:
-        found = [as_report(row) for row in inbox.listing(session, limit=limit)]
+        found = [as_report(row) for row in inbox.listing(session, limit=shown)]
+        left = 0 if shown is None else inbox.count(session) - len(found)
     if as_json:
         screen.lines(found)
         return
@@ -34,6 +38,8 @@ def show_list(limit: Limit = None, as_json: AsJson = False) -> None:
         give=["subject", "reason", "from"],
         empty="Every mail that arrived was understood.",
     )
+    if left > 0:
+        screen.say(f"{left:,} more; --limit {left + len(found)} shows them all.")
 
 
 @app.command()
@@ -96,11 +102,12 @@ def drop(number: Number) -> None:
 
 def as_report(row: MailIn) -> dict[str, Any]:
     """Return what there is to say about a mail without showing it whole."""
-    from email import message_from_bytes
+    from email.errors import MessageError
     from email.header import decode_header, make_header
+    from email.parser import BytesHeaderParser
 
-    subject = str(message_from_bytes(row.content[:50_000]).get("Subject", ""))
-    with suppress(LookupError, ValueError):  # an encoding that nobody knows: shown as it came
+    subject = str(BytesHeaderParser().parsebytes(row.content[:HEAD]).get("Subject", ""))
+    with suppress(LookupError, ValueError, MessageError):  # an encoding that nobody knows: shown as it came
         subject = str(make_header(decode_header(subject)))
     return {
         "id": row.id, "received_at": row.received_at, "state": row.state, "from": row.sender or "<>",

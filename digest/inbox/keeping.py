@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import datetime, timedelta
 
-from sqlalchemy import delete, select
+from sqlalchemy import delete, func, select
 from sqlalchemy.orm import Session
 
 from digest import failpoints
@@ -38,6 +38,11 @@ def listing(session: Session, *, state: MailState | None = None, limit: int | No
     if state is not None:
         query = query.where(MailIn.state == state)
     return list(session.scalars(query))
+
+
+def count(session: Session) -> int:
+    """Return how many mails are kept."""
+    return session.scalar(select(func.count()).select_from(MailIn)) or 0
 
 
 def get(session: Session, number: int) -> MailIn:

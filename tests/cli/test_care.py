@@ -596,6 +596,26 @@ def test_a_letters_life_is_told_and_what_came_back_can_be_forgiven(
     assert digest("bounces", "list", "--kind", "nonsense").code == 2
 
 
+def test_a_mail_that_cannot_be_read_is_listed_and_shown_all_the_same(digest: Digest, tmp_path: Path) -> None:
+    digest("status")
+    odd = (b"Content-Type: message/rfc822\r\n\r\n" * 3000, b"Subject: =?x?b?\xff?=\r\n\r\n\0\x1b[2J", b"")
+    with (
+        connected(f"sqlite:///{tmp_path / 'data' / 'digest.sqlite3'}") as engine,
+        db.writing(engine) as session,
+    ):
+        for content in [*odd, *[mails.A_LETTER] * 20]:
+            inbox.keep(
+                session, sender="a@x.example", recipients=["postmaster@localhost"], content=content, now=NOW
+            )
+
+    assert "RecursionError" in digest("inbox", "retry", "1").out
+    listed = digest("inbox", "list")
+    assert (len(listed.out.splitlines()), listed.err) == (21, "3 more; --limit 23 shows them all.\n")
+    for number in (1, 2, 3):
+        shown = digest("inbox", "show", str(number))
+        assert (shown.code, "\x1b" in shown.out) == (0, False)
+
+
 def test_a_long_ledger_says_how_much_more_there_is(digest: Digest) -> None:
     digest("subscribers", "add", "ada@uni.example", "--topic", "Robots=robot*")
     assert "more" not in digest("deliveries").err
