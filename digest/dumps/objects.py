@@ -25,6 +25,8 @@ FENCE = " \t\r,\x1e"  #: what may stand around the object on a line
 TITLES = ("title", "paper_title")
 KEY = re.compile(r'"([^"\\]{1,40})"\s*:')
 
+LIST = re.compile(r"\[")
+LONGEST_OPENING = 5_000  #: characters between the beginning of an object and that of its list
 DEEPEST = 4  #: objects within objects that are looked through for papers
 
 Convert = Callable[[dict[str, Any], int, int], Record]
@@ -81,16 +83,24 @@ def objects(source: Source, at: tuple[str, ...]) -> Iterator[Found]:
     """Yield (line, object) for everything in the dump."""
     head = source.head.lstrip()
     if head.startswith("["):
-        yield from elements(source, source.head.index("[") + 1)
-        return
-    if is_one_a_line(source):
-        yield from lines(source)
+        yield from values(source, source.head.index("[") + 1, again=LIST)
+    elif is_one_a_line(source):
+        yield from looked_through(lines(source))
     elif opened := list_in(source.head, at):
-        yield from elements(source, opened.end())
+        again = re.compile(rf'\}}\s*\{{.{{0,4000}}?"(?:{"|".join(at)})"\s*:\s*\[', re.DOTALL)
+        yield from values(source, opened.end(), again=again)
     else:
-        for line, found in values(source, 0, is_list=False):
+        yield from looked_through(values(source, 0))
+
+
+def looked_through(found_objects: Iterable[Found]) -> Iterator[Found]:
+    """Yield the objects, and in the place of one that is no paper those in it."""
+    for line, found in found_objects:
+        if isinstance(found, dict) and "title" not in found:
             for paper in papers_in(found) or [found]:
                 yield line, paper
+        else:
+            yield line, found
 
 
 def is_one_a_line(source: Source) -> bool:
@@ -169,7 +179,7 @@ def said(error: Exception) -> str:
     if isinstance(error, RecursionError):
         return "it is nested too deeply"
     if isinstance(error, json.JSONDecodeError):
-        return f"not JSON: {error.msg} at column {error.colno}"
+        return f"not JSON: {error.msg.removesuffix(' starting at')} at column {error.colno}"
     return f"not JSON: {error}"
 
 
@@ -182,19 +192,21 @@ def integer(digits: str) -> int | None:
     return int(digits) if len(digits) < 40 else None
 
 
-def elements(source: Source, start: int) -> Iterator[Found]:
-    """Yield the elements of the list that begins `start` characters into the dump, one by one."""
-    return values(source, start, is_list=True)
+def values(source: Source, start: int, *, again: re.Pattern[str] | None = None) -> Iterator[Found]:
+    """Yield the values from `start` characters into the dump on, one by one: to the end, or to that of their list.
 
-
-def values(source: Source, start: int, *, is_list: bool) -> Iterator[Found]:
-    """Yield the values from there on, one by one: to the end of their list, or of the dump."""
+    `again` is how a further list begins behind such a list, as when several answers were put into one file.
+    """
+    is_list = again is not None
     longest = MAX_LINE if is_list else WHOLE
     decoder = json.JSONDecoder(parse_constant=nothing, parse_int=integer)
     text = Buffer(source, start)
     while True:
         text.skip(BETWEEN)
-        if is_list and text.rest.startswith("]", text.at):
+        if again and text.rest.startswith("]", text.at):
+            text.advance(text.at + 1)
+            if text.skip_to(again):
+                continue
             return
         if text.at >= len(text.rest):
             if text.more():
@@ -269,6 +281,18 @@ class Buffer:
         found = pattern.match(self.rest, self.at)
         if found:
             self.advance(found.end())
+
+    def skip_to(self, pattern: re.Pattern[str]) -> bool:
+        """Pass over everything up to the end of the next match; return whether there is one."""
+        while not (found := pattern.search(self.rest, self.at)):
+            self.advance(max(self.at, len(self.rest) - LONGEST_OPENING))
+            try:
+                if not self.more():
+                    return False
+            except Unreadable:  # what is no text any more, behind all that was wanted
+                return False
+        self.advance(found.end())
+        return True
 
     def advance(self, end: int) -> None:
         """Go on to `end`, counting lines."""

@@ -70,6 +70,14 @@ def test_the_same_papers_come_out_of_json_however_it_is_laid_out(content: str | 
     ]
 
 
+@pytest.mark.parametrize("indent", [None, 1])
+@pytest.mark.parametrize("wrap", [list, lambda part: {"meta": {"page": 1}, "papers": part, "next": "x"}])
+def test_answers_put_one_behind_the_other_are_read_to_the_last(indent: int | None, wrap: Any) -> None:
+    found = papers("\n".join(json.dumps(wrap([one]), indent=indent) for one in OWN) + "\n")
+
+    assert [paper.title for paper in found] == TITLES
+
+
 def test_what_a_paper_cites_is_not_taken_for_papers_of_the_day() -> None:
     (paper,) = papers(json.dumps(OWN[0] | {"references": OWN[1:], "authors": [{"name": "Ada Okafor"}]}))
 
