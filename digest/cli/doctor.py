@@ -238,10 +238,12 @@ def check_mail(settings: Settings) -> Iterator[Finding]:
 
     transport.open(settings.mail, site=settings.site()).close()
     parts = urlsplit(settings.mail)
-    if parts.scheme == "maildir":
-        yield Finding(
-            thing="mail", health=Health.FINE, says=f"kept in {unquote(parts.path)}; nobody is written to"
-        )
+    if parts.scheme not in transport.SERVERS:
+        folder = unquote(parts.path)
+        wrong = probes.folder_trouble(Path(folder))
+        told = (not wrong, f"{wrong}." if wrong else f"kept in {folder}; nobody is written to",
+                "Give it to the user who runs digest, or set DIGEST_MAIL_URL." if wrong else "")  # fmt: skip
+        yield found("mail", told)
         return
     for url in transport.parted(settings.mail):
         yield found("mail", postal.server_told(url))

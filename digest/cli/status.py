@@ -170,12 +170,14 @@ def heartbeats(session: Session, now: datetime) -> list[dict[str, Any]]:
 
 def known(settings: Settings) -> dict[str, Any]:
     """Return every setting in use, with nothing in it that is secret."""
+    from digest import transport
+
     return settings.model_dump(mode="json", exclude={"secret_key", "pepper"}) | {
         "data_dir": str(settings.data_dir.absolute()),
         "dumps_dir": str(settings.dumps.absolute()),
         "database_url": masked(settings.database),
         "broker_url": masked(settings.broker),
-        "mail_url": masked(settings.mail),
+        "mail_url": ", ".join(map(masked, transport.parted(settings.mail))),
         "secret_key": "set" if settings.secret_key else "kept in the data directory",
         "pepper": "set" if settings.pepper else "kept in the data directory",
     }

@@ -68,6 +68,34 @@ def test_a_new_house_is_healthy(digest: Digest) -> None:
     assert not [thing for thing, finding in findings.items() if finding["health"] == "wrong"]
 
 
+def test_the_doctor_sees_whether_a_folder_for_mail_can_be_written(
+    digest: Digest, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    (tmp_path / "file").touch()
+    told = {}
+    for scheme in ("maildir", "eml"):
+        for place in ("fine", "file/below"):
+            monkeypatch.setenv("DIGEST_MAIL_URL", f"{scheme}://{tmp_path}/{place}")
+            told[scheme, place] = mail_of(digest("doctor", "--json"))["health"]
+
+    assert told == {
+        ("maildir", "fine"): "fine", ("maildir", "file/below"): "wrong",
+        ("eml", "fine"): "fine", ("eml", "file/below"): "wrong",
+    }  # fmt: skip
+
+
+def test_status_names_each_of_several_servers_and_no_password(
+    digest: Digest, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    servers = "smtp://me:hidden@a.example:587?rate=5/s, smtps://me:hidden@b.example?weight=3"
+    monkeypatch.setenv("DIGEST_MAIL_URL", servers)
+
+    told = digest("status").out
+
+    assert "Mail         smtp://me:***@a.example:587, smtps://me:***@b.example\n" in told
+    assert "hidden" not in told
+
+
 def test_the_doctor_names_what_does_not_answer_and_what_to_do(
     digest: Digest, monkeypatch: pytest.MonkeyPatch
 ) -> None:
