@@ -35,6 +35,17 @@ def test_a_moment_comes_back_aware_and_in_utc(engine: Engine) -> None:
     assert found.utcoffset() == timedelta(0)
 
 
+def test_postgresql_tells_moments_in_utc_wherever_its_server_stands(postgres_engine: Engine) -> None:
+    with postgres_engine.begin() as connection:
+        connection.execute(text(f"ALTER DATABASE {postgres_engine.url.database} SET timezone = 'Asia/Tokyo'"))
+
+    url = postgres_engine.url.render_as_string(hide_password=False)
+    with connected(url) as anew, anew.connect() as connection:
+        told = connection.exec_driver_sql("SELECT now()").scalar_one()
+
+    assert told.tzinfo is UTC
+
+
 @pytest.mark.skipif(sys.platform != "linux", reason="other systems name these settings otherwise")
 def test_a_server_that_is_gone_without_a_word_is_given_up_within_a_minute(postgres_engine: Engine) -> None:
     with postgres_engine.connect() as connection:

@@ -41,9 +41,20 @@ def connect(url: str) -> Engine:
         event.listen(engine, "begin", begin_sqlite)
         return engine
     engine = create_engine(parsed, connect_args={"application_name": "digest", **SILENCE})
+    event.listen(engine, "connect", tell_in_utc)
     event.listen(engine, "checkin", note_last_use)
     event.listen(engine, "checkout", asking_if_idle(engine.dialect))
     return engine
+
+
+def tell_in_utc(connection: Any, _record: Any) -> None:
+    """Let PostgreSQL tell moments in UTC: of any other zone, `Etc/UTC` included, the driver reads them half as fast.
+
+    It is said here and not at the door, where some poolers take no options.
+    """
+    connection.autocommit = True
+    connection.execute("SET TIME ZONE 'UTC'")
+    connection.autocommit = False
 
 
 def note_last_use(_connection: Any, record: ConnectionPoolEntry) -> None:
