@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, cast
 
 from sqlalchemy.exc import DBAPIError
 from sqlalchemy.orm import Session
@@ -14,14 +14,14 @@ from sqlalchemy.orm import Session
 def driver(session: Session) -> Iterator[Any]:
     """Yield the driver's own connection; what it raises in this block is raised as SQLAlchemy would.
 
-    A connection that turns out to be gone is given up.
+    A connection that turns out to be gone is given up, and so is one that could not even leave its pipeline.
     """
     connection = session.connection()
-    dialect = connection.dialect
+    dialect, raw = connection.dialect, cast(Any, connection.connection.driver_connection)
     try:
-        yield connection.connection.driver_connection
+        yield raw
     except dialect.loaded_dbapi.Error as error:
-        is_gone = dialect.is_disconnect(error, connection.connection.dbapi_connection, None)
+        is_gone = bool(dialect.is_disconnect(error, raw, None) or raw.pgconn.pipeline_status)
         if is_gone:
             connection.invalidate(error)
         raise DBAPIError.instance(
