@@ -91,6 +91,10 @@ def paragraphs(lines: Iterable[tuple[int, str, str]]) -> Iterator[Unit]:
     run: list[tuple[int, str]] = []
     for number, line, fault in lines:
         found = () if fault else tuple(meta(number, line))
+        if run and any(
+            isinstance(one, Names) or (isinstance(one, Link) and one.is_labelled) for one in found
+        ):
+            found = ()  # the end of a text that was wrapped, with its address
         if line.strip() and not found:
             kind, text = labelled(line.strip())
             if text and run:

@@ -135,8 +135,8 @@ class Reader:
                 self.end_paragraph()
                 self.is_below_heading = False
             return
-        if named := authors(LINK.sub(r"\1", stripped)):
-            self.end_paragraph()
+        named = () if self.text else authors(LINK.sub(r"\1", stripped))
+        if named:
             if self.draft is not None and not self.draft.authors:
                 self.draft.authors = named
             return
@@ -144,7 +144,7 @@ class Reader:
         if kind == "abstract":
             self.end_paragraph()
             stripped = text
-        elif self.on_address(*addressed(stripped)):
+        elif not self.text and self.on_address(*addressed(stripped)):
             return
         if found := marks(stripped):
             self.end_paragraph()

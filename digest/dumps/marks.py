@@ -156,7 +156,8 @@ def signed(line: str) -> tuple[str, tuple[Mark, ...]]:
 def authors(line: str) -> tuple[str, ...]:
     """Return the authors that a line names after the word for them."""
     told = LABELLED.fullmatch(line.strip()) if len(line) <= LONGEST_NAMES else None
-    return fields.people(told["names"]) if told and told["names"] else ()
+    found = fields.people(told["names"]) if told and told["names"] else ()
+    return found if len(found) > 1 or ":" in line else ()  # `by Gradient Descent` is nobody
 
 
 def labelled(line: str) -> tuple[str, str]:

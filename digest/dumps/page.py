@@ -31,6 +31,8 @@ LONGEST_TITLE = 350  #: a longer text is an abstract
 SHORT = 400  #: on a trending page, a shorter text is a summary
 PREAMBLE = 200  #: lines within which a page's header stands
 HEADER = 400  #: characters of prose in front of which it does: an abstract is longer
+TOP = 2_000  #: characters of a page in which its title stands
+HTML = re.compile(r"</(?:p|a|h[1-6]|details|summary|span|div|li|em|strong|b|i)>", re.IGNORECASE)
 LEAST_NOTES = 10  #: numbers of links by which a text browser is known
 MANGLED = re.compile("â€¢|Â·")
 
@@ -113,7 +115,7 @@ def captured_on(head: str) -> date | None:
     """Return the day the tool that made the copy says it was made, or that stands in the page's title."""
     if found := CAPTURED.search(head):
         return fields.day_of(found[1], found[2], found[3])
-    titled = TITLED.search(head)
+    titled = TITLED.search(head[:TOP])
     named = marks(titled[1]) if titled else ()
     is_day = len(named) == 1 and named[0].kind is Kind.DATE and named[0].year is not None
     return fields.day_of(named[0].year, named[0].month, named[0].day) if is_day else None
@@ -183,7 +185,7 @@ def bounded(source: Source) -> Iterator[tuple[int, str, str]]:
         if len(line) > LONGEST_LINE:
             yield number, "", f"the line has {len(line):,} characters"
             continue
-        text = fields.unmarked(line) if "</" in line else line
+        text = fields.unmarked(line) if "</" in line and HTML.search(line) else line
         yield number, NOTE.sub("", text) if has_notes and "]" in text else text, fault
 
 

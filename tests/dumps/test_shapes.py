@@ -374,6 +374,17 @@ def test_a_table_tells_of_its_papers() -> None:
     )  # whose column says nothing to us
 
 
+@pytest.mark.parametrize(
+    "ending", ["by Gradient Descent.", "Code: https://example.org/gravel", "ends with </s> there."]
+)
+@pytest.mark.parametrize("top", [INBOX, "# Daily Papers\n\n### "])
+def test_the_end_of_a_wrapped_abstract_stays_in_it(top: str, ending: str) -> None:
+    found, *_ = items(f"{top}{TITLES[0]}\n\n{wrapped(ABSTRACTS[0])}\n{ending}\n\n{meta(0)}\n")
+
+    assert isinstance(found, Record)
+    assert found.abstract == f"{ABSTRACTS[0]} {ending}"
+
+
 def test_brackets_that_are_no_link_stay_in_the_text() -> None:
     text = f"{ABSTRACTS[0]} As in [a][b], for x \\[v2\\] and a\\_b."
 
