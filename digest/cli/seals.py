@@ -14,12 +14,13 @@ from dataclasses import dataclass
 from email import message_from_bytes, policy
 from typing import TYPE_CHECKING
 
+from digest.errors import BadField
 from digest.rendering.dkim import SPACES, canonical_fields
 
 if TYPE_CHECKING:
+    from digest.cli.postal import Told
     from digest.links import Site
 
-Told = tuple[bool, str, str]  #: is it well, what was found, how to mend it
 Lookup = Callable[[str], Sequence[str]]  #: returns the TXT records of a name
 
 MADE_BY = {"rsa": "rsa-sha256", "ed25519": "ed25519-sha256"}
@@ -39,11 +40,13 @@ class Letter:
 
     @classmethod
     def of(cls, content: bytes) -> Letter:
-        """Return the letter in these bytes; a Maildir has put them on lines of its own kind."""
-        wire = content if b"\r\n" in content else content.replace(b"\n", b"\r\n")
-        head, _, body = wire.partition(b"\r\n\r\n")
-        raw = re.split(rb"\r\n(?![ \t])", head)
-        return cls(raw=raw, fields=canonical_fields(head), body=body)
+        """Return the letter in these bytes, or raise BadField; a Maildir has put them on lines of its own kind."""
+        head, _, body = re.sub(rb"\r?\n", b"\r\n", content).partition(b"\r\n\r\n")
+        try:
+            fields = canonical_fields(head)
+        except UnicodeDecodeError:
+            raise BadField("--arrived", "what lies there is no letter.") from None
+        return cls(raw=re.split(rb"\r\n(?![ \t])", head), fields=fields, body=body)
 
     @property
     def seals(self) -> list[int]:

@@ -418,8 +418,13 @@ def test_the_doctor_sees_what_the_way_has_done_to_a_letter(
 
 
 def test_the_doctor_is_told_where_to_look_for_a_letter(digest: Digest, tmp_path: Path) -> None:
-    for path, says in ((tmp_path / "nowhere", "is not there"), (tmp_path, "say which letter to wait for")):
-        ((health, said),) = lines_of_test(digest("doctor", "--arrived", path, "--json"))
+    (tmp_path / "program").write_bytes(b"\x7fELF\xff\xfe: no letter\r\n")
+    for path, says in (
+        (tmp_path / "nowhere", "is not there"),
+        (tmp_path, "say which letter to wait for"),
+        (tmp_path / "program", "is no letter"),
+    ):
+        *_, (health, said) = lines_of_test(digest("doctor", "--arrived", path, "--json"))
         assert (health, says in said) == ("wrong", True)
 
 
