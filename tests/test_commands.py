@@ -312,6 +312,19 @@ def test_a_stranger_subscribes_by_mail_and_is_asked_once(
     assert [topic.name for topic in subscriptions.topics_of(session, bob)] == ["robots"]
 
 
+def test_a_flood_of_strangers_is_not_answered_with_a_flood(
+    arrive: Arrive, session: Session, site: Site, now: datetime
+) -> None:
+    for number in range(600):
+        subscriptions.ask(session, site, f"bob-{number}@else.example", now=now - timedelta(minutes=59))
+    session.commit()
+
+    late = written(subject="subscribe", sender="eve@else.example")
+
+    assert arrive(late).startswith("shunted: 600 strangers were asked within the hour")
+    assert subscriptions.find(session, "eve@else.example") is None
+
+
 def test_a_site_that_is_closed_is_closed_to_mail_too(arrive: Arrive, session: Session) -> None:
     asked = written(subject="subscribe", sender="bob@else.example")
 

@@ -36,6 +36,7 @@ _ = words.SPEECH.gettext
 READS = frozenset({SubscriberState.ACTIVE, SubscriberState.PAUSED})
 WAITING = 3  #: answers to one address that may wait for their hour
 HOUR = timedelta(hours=1)
+MOST_STRANGERS = 600  #: asked in an hour whether they want digests; the form has the same limit
 LONGEST_NAME = 3  #: words behind `subscribe`: people put their name there, and advertisers much more
 
 #: Names behind which nobody reads (RFC 3834, 5.2).
@@ -133,6 +134,10 @@ def join(
     first = asked[0]
     if first.verb is not Verb.JOIN or len(first.rest.split()) > LONGEST_NAME:
         raise NotObeyed("whoever wrote it reads no digests")
+    if subscriptions.asked_since(session, now - HOUR) >= MOST_STRANGERS:
+        raise NotObeyed(
+            f"{MOST_STRANGERS} strangers were asked within the hour; nobody else is before it is over"
+        )
     topics = dict(commands.topic_in(one.rest) for one in asked[1:] if one.verb is Verb.ADD)
     try:
         became = subscriptions.ask(session, site, email, topics=topics, may_sign_up=may_sign_up, now=now)

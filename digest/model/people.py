@@ -139,4 +139,4 @@ class Confirmation(Base):
     used_at: Mapped[datetime | None] = mapped_column(UtcDateTime)
     wishes: Mapped[str] = mapped_column(default="{}")  #: JSON: what was asked for; applied when confirmed
 
-    __table_args__ = ({"sqlite_autoincrement": True},)
+    __table_args__ = (Index("ix_confirmation_made", "made_at"), {"sqlite_autoincrement": True})

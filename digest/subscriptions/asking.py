@@ -123,6 +123,12 @@ def pending(session: Session, address: addresses.Address, now: datetime) -> Subs
     return session.scalars(wanted.execution_options(populate_existing=True)).one()
 
 
+def asked_since(session: Session, moment: datetime) -> int:
+    """Return how many addresses were asked since then; those that an operator invited do not count."""
+    asked = select(func.count()).where(Confirmation.made_at > moment, Confirmation.wishes != inviting.INVITED)
+    return session.scalar(asked) or 0
+
+
 def is_capped(session: Session, subscriber_id: int, now: datetime) -> bool:
     """Return whether the address was asked often enough lately."""
     theirs = select(func.count()).where(
