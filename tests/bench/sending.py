@@ -17,12 +17,14 @@ import tempfile
 import time
 from collections.abc import Callable, Sequence
 from contextlib import closing
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from sqlalchemy import Engine, update
 
 from digest import db, delivery, outbox, publishing, settings
+from digest.delivery import gathering
 from digest.delivery.gates import Gate
 from digest.delivery.runs import UNLIMITED, Run
 from digest.delivery.writing import write
@@ -245,7 +247,9 @@ def bare_run(session: db.Session, transport: Smtp, templates: Templates, part: i
     for _time in ("cold", "warm"):
         began = time.perf_counter()
         for start in range(0, len(claimed), 50):
-            written = [write(desk, each) for each in claimed[start : start + 50]]
+            window = claimed[start : start + 50]
+            at = replace(desk, digests=gathering.digests(window))  # to read a decision is part of writing
+            written = [write(at, each) for each in window]
             assert all(
                 outcome.verdict is Verdict.ACCEPTED
                 for outcome in transport.send([each.message for each in written if each])
