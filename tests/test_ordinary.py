@@ -111,6 +111,31 @@ def test_the_last_window_of_a_claim_is_told_with_the_first_intent_of_the_next(
     ]
 
 
+def test_a_claim_whose_end_is_not_heard_of_is_put_back_and_claimed_anew(
+    deliver: Callable[[Watched], Report], postgres_engine: Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    claim, losses = outbox.claim, ["the connection"]
+
+    def lossy(session: Session, **asked: Any) -> list[outbox.Claimed]:
+        found, commit = claim(session, **asked), session.commit
+
+        def lost() -> None:
+            session.commit = commit  # type: ignore[method-assign]
+            commit()
+            raise OperationalError(None, None, Exception(losses.pop()), connection_invalidated=True)
+
+        if transport.windows and losses:
+            session.commit = lost  # type: ignore[method-assign]
+        return found
+
+    monkeypatch.setattr(runs, "WINDOWS_AT_ONCE", 1)
+    monkeypatch.setattr(outbox, "claim", lossy)
+    transport = Watched()
+
+    assert deliver(transport) == Report(sent=6)
+    assert transport.windows == [READERS[:2], READERS[2:4], READERS[4:]]
+
+
 def is_suppressed(session: Session, site: Site, now: datetime) -> None:
     bounces.suppress(session, site, READERS[2], Reason.OPERATOR, "", now)
 

@@ -76,6 +76,8 @@ class Run:
         """Do so; a database that is lost over it is waited for where it has yet to be told of a window."""
 
         def keep() -> None:
+            if self.left:  # the reply to a commit was lost, and perhaps they are ours
+                self.put_left_back()
             began = monotonic()
             db.commit_unhurried(self.session)  # a claim that is lost leaves its letters queued
             self.left = outbox.claim(self.session, lane=lane, now=now, limit=limit)
