@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import logging
 from collections.abc import Callable, Iterator
 from dataclasses import replace
@@ -15,7 +16,7 @@ from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption,
 from sqlalchemy import Engine, select, update
 from sqlalchemy.orm import Session
 
-from digest import bounces, db, delivery, intake, outbox, publishing, subscriptions
+from digest import bounces, db, delivery, garbage, intake, outbox, publishing, subscriptions
 from digest.bounces import Reason
 from digest.delivery import Report
 from digest.editions import Schedule
@@ -451,6 +452,27 @@ def test_a_decision_that_cannot_be_read_stops_no_other(
     assert {who: state for who, (state, _, _) in states(session).items()} == {
         ALICE: "sent", BOB: "stuck", CHARLIE: "sent",
     }  # fmt: skip
+
+
+def test_a_digest_leaves_nothing_behind_that_only_the_collector_would_find(
+    session: Session, site: Site, templates: Templates, now: datetime, deliver: Callable[..., Report]
+) -> None:
+    for path in (ROOT / "digest" / "sample").glob("*.txt"):
+        intake.load(session, path, now=now - timedelta(hours=1))
+    for number in range(200):
+        subscriptions.add(
+            session, f"reader-{number}@example.org", state=SubscriberState.ACTIVE, consent="a test", now=now
+        )
+    publishing.publish(session, site=site, templates=templates, now=now)
+    deliver(session, Memory(), limit=100)  # what the first letters prepare for all others stays
+    gc.collect()
+
+    with garbage.held_off():
+        report = deliver(session, Memory())
+        left = gc.collect()
+
+    assert report == Report(sent=100)
+    assert left < 100, "a run holds the collector off until it ends"
 
 
 # ── stopping ────────────────────────────────────────────────────────────────────────────────────

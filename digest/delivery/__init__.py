@@ -41,6 +41,7 @@ class Report:
     in_doubt: int = 0  #: accepted or not, nobody can know; tried again when the lease is over
 
 
+@garbage.held_off()
 def deliver(
     session: Session,
     *,
@@ -83,14 +84,13 @@ def deliver(
 
     try:
         while True:
-            with garbage.held_off():
-                size = window * runs.WINDOWS_AT_ONCE if limit is None else min(window, limit - done)
-                if not run.claim(lane, size):
-                    break
-                desk = run.desk(run.left)
-                while run.left and not (is_over() or run.gate.is_met):
-                    done += run.send(desk, window)
-                    progress(done)
+            size = window * runs.WINDOWS_AT_ONCE if limit is None else min(window, limit - done)
+            if not run.claim(lane, size):
+                break
+            desk = run.desk(run.left)
+            while run.left and not (is_over() or run.gate.is_met):
+                done += run.send(desk, window)
+                progress(done)
             if run.left:
                 run.give_back()
             if is_over():
