@@ -145,7 +145,13 @@ def set_to_work(
         told = {"data_dir": str(tmp_path), "mail_url": mail_url, **settings}
         orders = [
             Order(
-                database=database_url, site=site, settings=told, now=now + after, name=f"{n}", folder=folder
+                database=database_url,
+                site=site,
+                settings=told,
+                now=now + after,
+                name=f"{n}",
+                folder=folder,
+                window=window,
             )
             for n in range(WORKERS)
         ]
