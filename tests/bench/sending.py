@@ -23,7 +23,7 @@ from pathlib import Path
 
 from sqlalchemy import Engine, update
 
-from digest import db, delivery, outbox, publishing, settings
+from digest import db, delivery, garbage, outbox, publishing, settings
 from digest.delivery import gathering
 from digest.delivery.gates import Gate
 from digest.delivery.runs import UNLIMITED, Run
@@ -230,8 +230,11 @@ def kept_run(session: db.Session, transport: Smtp, templates: Templates, part: i
     return took / done
 
 
+@garbage.held_off()
 def bare_run(session: db.Session, transport: Smtp, templates: Templates, part: int) -> float:
-    """Write and send the same without keeping anything; twice, for the first time warms the cards."""
+    """Write and send the same without keeping anything, the collector held off as in a run; twice, for the
+    first time warms the cards.
+    """
     run = Run(
         session=session,
         site=world.SITE,
