@@ -22,6 +22,7 @@ from digest.errors import DigestError
 from digest.links import LOCAL_URL
 
 if TYPE_CHECKING:
+    from digest.cli.seals import Told
     from digest.settings import Settings
 
 FACTS = 3  #: of a trouble that are shown; the letter about it has them all
@@ -95,7 +96,7 @@ def tried(email: str | None, arrived: Path | None) -> Iterator[Finding]:
         yield Finding(thing="test", health=Health.WRONG, says=str(error))
 
 
-def letters_told(email: str | None, arrived: Path | None) -> Iterator[postal.Told]:
+def letters_told(email: str | None, arrived: Path | None) -> Iterator[Told]:
     """Return what there is to say of a letter that is sent now, or of one that was kept."""
     if email is not None:
         return postal.trial_told(email, arrived)
@@ -263,7 +264,7 @@ def check_way(settings: Settings) -> Iterator[Finding]:
     yield found("names", postal.reverse_told(urlsplit(site.url).hostname or ""), otherwise=Health.HINT)
 
 
-def found(thing: str, told: postal.Told, *, otherwise: Health = Health.WRONG) -> Finding:
+def found(thing: str, told: Told, *, otherwise: Health = Health.WRONG) -> Finding:
     """Return what was told as a finding."""
     is_well, says, mend = told
     return Finding(thing=thing, health=Health.FINE if is_well else otherwise, says=says, mend=mend)

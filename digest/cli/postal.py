@@ -17,14 +17,13 @@ if TYPE_CHECKING:
     from datetime import datetime
     from pathlib import Path
 
+    from digest.cli.seals import Told
     from digest.house import House
     from digest.links import Site
     from digest.probes import Reflection
     from digest.rendering.dkim import Signer
 
 LOOKUP_SECONDS = 3.0
-
-Told = tuple[bool, str, str]  #: is it well, what was found, how to mend it
 
 
 def server_told(url: str) -> Told:

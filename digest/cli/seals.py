@@ -18,9 +18,9 @@ from digest.errors import BadField
 from digest.rendering.dkim import SPACES, canonical_fields
 
 if TYPE_CHECKING:
-    from digest.cli.postal import Told
     from digest.links import Site
 
+Told = tuple[bool, str, str]  #: is it well, what was found, how to mend it
 Lookup = Callable[[str], Sequence[str]]  #: returns the TXT records of a name
 
 MADE_BY = {"rsa": "rsa-sha256", "ed25519": "ed25519-sha256"}
