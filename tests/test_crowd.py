@@ -11,7 +11,6 @@ from concurrent.futures import ProcessPoolExecutor
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
-from datetime import time as clock_time
 from pathlib import Path
 from typing import Any
 
@@ -20,21 +19,21 @@ from aiosmtpd.controller import Controller
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
-from digest import db, delivery, outbox, rates, subscriptions
+from digest import db, delivery, outbox, rates
 from digest.delivery import Report
-from digest.editions import Schedule
 from digest.links import Site
-from digest.model import Delivery, Lane, SubscriberState
+from digest.model import Delivery, Lane
 from digest.rendering import Templates
 from digest.settings import Settings, templates_dir
 from digest.transport import open as open_transport
 from tests.servers import free_port
+from tests.test_gates import put_edition
 
 pytestmark = pytest.mark.slow
 
 WORKERS, WINDOW = 3, 5
 SAID = {"commands": [], "manage_url": "", "wrong": "It", "mend": "Mend it.", "since": "", "facts": []}
-HOUR, MINUTE = timedelta(hours=1), timedelta(minutes=1)
+MINUTE = timedelta(minutes=1)
 
 
 # ── the crowd ───────────────────────────────────────────────────────────────────────────────────
@@ -243,18 +242,7 @@ def test_a_crowd_sends_a_canary_ahead_and_the_rest_when_its_time_has_come(
 ) -> None:
     opened, urls = posts
     opened()
-    for number in range(100):
-        one = subscriptions.add(
-            session, f"r{number}@example.org", schedule=Schedule(at=clock_time(8)), state=SubscriberState.ACTIVE,
-            consent="a test", now=now,
-        )  # fmt: skip
-        session.flush()
-        outbox.put_digests(
-            session,
-            [{"subscriber_id": one.id, "edition": "daily-2026-11-20", "email": one.email, "dated_at": now,
-              "due_at": now, "expires_at": now + 15 * HOUR, "decision": '{"sections": []}'}],
-        )  # fmt: skip
-    session.commit()
+    put_edition(session, 100, now)
     canary = rates.canary_in("20% for 30 min")
     assert canary
     first = sum(canary.is_first(number) for number in session.scalars(select(Delivery.id)))

@@ -11,11 +11,12 @@ import pytest
 from sqlalchemy import Engine, select
 from sqlalchemy.orm import Session
 
-from digest import db, delivery, outbox, rates, watching
+from digest import db, delivery, outbox, rates, subscriptions, watching
 from digest.delivery import Report
 from digest.delivery.gates import Gate
+from digest.editions import Schedule
 from digest.links import Site
-from digest.model import Delivery, Lane
+from digest.model import Delivery, Lane, SubscriberState
 from digest.rates import Rules
 from digest.rendering import Templates
 from digest.transport import Message, Outcome, Verdict
@@ -230,29 +231,26 @@ def test_a_run_lets_go_of_a_domain_when_its_window_is_settled(put, deliver, sess
 # ── a canary ────────────────────────────────────────────────────────────────────────────────────
 
 
+def put_edition(session: Session, count: int, now: datetime) -> None:
+    """Put an edition of so many digests into the outbox."""
+    for number in range(count):
+        one = subscriptions.add(
+            session, f"r{number}@example.org", schedule=Schedule(at=time(8)), state=SubscriberState.ACTIVE,
+            consent="a test", now=now,
+        )  # fmt: skip
+        session.flush()
+        outbox.put_digests(
+            session,
+            [{"subscriber_id": one.id, "edition": "daily-2026-11-20", "email": one.email, "dated_at": now,
+              "due_at": now, "expires_at": now + 15 * HOUR, "decision": '{"sections": []}'}],
+        )  # fmt: skip
+    session.commit()
+
+
 @pytest.fixture
 def edition(session: Session, now: datetime) -> Callable[[int], None]:
     """An edition of so many digests, as the outbox knows them."""
-
-    def put_edition(count: int) -> None:
-        from digest import subscriptions
-        from digest.editions import Schedule
-        from digest.model import SubscriberState
-
-        for number in range(count):
-            one = subscriptions.add(
-                session, f"r{number}@example.org", schedule=Schedule(at=time(8)), state=SubscriberState.ACTIVE,
-                consent="a test", now=now,
-            )  # fmt: skip
-            session.flush()
-            outbox.put_digests(
-                session,
-                [{"subscriber_id": one.id, "edition": "daily-2026-11-20", "email": one.email, "dated_at": now,
-                  "due_at": now, "expires_at": now + 15 * HOUR, "decision": '{"sections": []}'}],
-            )  # fmt: skip
-        session.commit()
-
-    return put_edition
+    return lambda count: put_edition(session, count, now)
 
 
 def taken_up(session: Session) -> tuple[int, int]:
