@@ -29,6 +29,7 @@ import tantivy
 from digest import topics
 from digest.papers import Paper, display
 from digest.topics import text, tree
+from tests.bench.world import SHAPES
 
 SEEDS = Path(__file__).parents[3] / "shared" / "seeds"
 SEEN = datetime(2026, 11, 20, tzinfo=UTC)
@@ -133,13 +134,6 @@ def filters(
     return dict(enumerate(found.values()))
 
 
-SHAPES = (
-    "{0}", "{0} AND {1}", "{0} OR {1}", "{0} OR {1} OR {2}", "{0} AND ({1} OR {2})", "{0} ANDNOT {1}",
-    "({0} OR {1}) ANDNOT {2}", "({0} OR {1} OR {2}) AND ({3} OR {4})", "({0} AND {1}) OR ({2} AND {3})",
-    "{0} AND {1} ANDNOT ({2} OR {3})",
-)  # fmt: skip
-
-
 def is_shared(written: str, index: topics.Index) -> bool:
     """Return whether a clause means the same to all: no compound of this batch is found by it."""
     leaf = topics.parse(written).tree
@@ -153,6 +147,26 @@ def is_shared(written: str, index: topics.Index) -> bool:
 
 def words_of(leaf: tree.Text) -> list[str]:
     return [token.rstrip("*") for token in leaf.tokens]
+
+
+def fts5_query(node: tree.Node) -> str:
+    """Return a filter in the language of FTS5."""
+    if isinstance(node, tree.Or):
+        return f"({' OR '.join(map(fts5_query, node.children))})"
+    if isinstance(node, tree.And):
+        wanted = " AND ".join(fts5_query(c) for c in node.children if not isinstance(c, tree.Not))
+        for child in node.children:
+            if isinstance(child, tree.Not):
+                wanted = f"({wanted}) NOT {fts5_query(child.child)}"
+        return f"({wanted})"
+    if isinstance(node, tree.Category):
+        return f"cat : {code(node.codes[0])}"
+    if isinstance(node, tree.Person):
+        return f"au : {node.family[0]}"
+    assert isinstance(node, tree.Text)
+    column = {"ti": "title", "abs": "abstract", "tiab": "{title abstract}"}[node.field]
+    star = " *" if node.tokens[-1].endswith("*") else ""
+    return f'({column} : "{" ".join(words_of(node))}"{star})'
 
 
 class Fts5:
@@ -169,24 +183,6 @@ class Fts5:
             "INSERT INTO papers(rowid, title, abstract, cat, au) VALUES (?, ?, ?, ?, ?)",
             [(number, p.title, p.abstract, codes(p), " ".join(p.authors)) for number, p in enumerate(papers)],
         )
-
-    def query(self, node: tree.Node) -> str:
-        if isinstance(node, tree.Or):
-            return f"({' OR '.join(map(self.query, node.children))})"
-        if isinstance(node, tree.And):
-            wanted = " AND ".join(self.query(c) for c in node.children if not isinstance(c, tree.Not))
-            for child in node.children:
-                if isinstance(child, tree.Not):
-                    wanted = f"({wanted}) NOT {self.query(child.child)}"
-            return f"({wanted})"
-        if isinstance(node, tree.Category):
-            return f"cat : {code(node.codes[0])}"
-        if isinstance(node, tree.Person):
-            return f"au : {node.family[0]}"
-        assert isinstance(node, tree.Text)
-        column = {"ti": "title", "abs": "abstract", "tiab": "{title abstract}"}[node.field]
-        star = " *" if node.tokens[-1].endswith("*") else ""
-        return f'({column} : "{" ".join(words_of(node))}"{star})'
 
     def run(self, queries: dict[int, str]) -> Iterator[tuple[int, int]]:
         sql = "SELECT rowid FROM papers WHERE papers MATCH ?"
@@ -347,7 +343,7 @@ def compare(
     """Return filters per second of each engine, after their answers were found to be the same."""
     ours = topics.Index(papers).evaluate(asked)
     fts5, rust, naive = Fts5(papers), Tantivy(papers), Loop(papers)
-    texts = {key: fts5.query(filter_.tree) for key, filter_ in asked.items()}
+    texts = {key: fts5_query(filter_.tree) for key, filter_ in asked.items()}
     some = {key: naive.query(filter_.tree) for key, filter_ in list(asked.items())[:loop]}
     rates: dict[str, float] = {}
     for name, count, work in (

@@ -26,6 +26,7 @@ from digest.composition import Choice, Digest, Wish
 from digest.model import Delivery, FilterRow, Shown, Subscriber, Subscription
 from digest.papers import fold
 from digest.rendering import Copy
+from tests.bench.matching import fts5_query
 from tests.bench.naive import Morning, copy_for, decided, rendered, row_of, showings_of
 
 CHUNK = 250  #: readers in a task
@@ -100,11 +101,12 @@ def composed(desk: Desk, reader: Any, held: Topics) -> tuple[Digest, Copy]:
 def chosen(desk: Desk, number: int, canonical: str) -> Choice:
     """Return what a filter chooses: asked once, then kept."""
     if number not in desk.choices:
-        query = canonical.replace(" ANDNOT ", " NOT ")
+        asked = topics.parse(canonical)
+        query = fts5_query(asked.tree)
         rows = desk.papers.execute("SELECT rowid FROM paper WHERE paper MATCH ?", (query,))
         matches = composition.bits(row[0] for row in rows)
         press, index = desk.morning.press, desk.morning.index
-        relevance = index.relevance(topics.parse(canonical), matches) if matches else {}
+        relevance = index.relevance(asked, matches) if matches else {}
         desk.choices[number] = composition.choice(matches, press.scores, relevance)
     return desk.choices[number]
 

@@ -42,6 +42,7 @@ from digest.press import Press, page
 from digest.rendering import Copy, Templates, list_headers
 from digest.rendering.inlining import WRITTEN_BY_HAND
 from digest.rendering.letters import FILLER
+from digest.topics import tree
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -124,23 +125,36 @@ def decided(morning: Morning, wishes: list[Wish]) -> Digest:
 
 def chosen(morning: Morning, papers: Sequence[Any], canonical: str) -> Choice:
     """Return what a filter chooses of these papers, each looked at in turn."""
-    is_wanted, number = predicate(canonical), morning.press.number
+    asked, number = topics.parse(canonical), morning.press.number
+    is_wanted = predicate(asked.tree)
     matches = sum(1 << number[paper.id] for paper in papers if is_wanted(paper))
-    return choice(matches, morning.press.scores, morning.index.relevance(topics.parse(canonical), matches))
+    return choice(matches, morning.press.scores, morning.index.relevance(asked, matches) if matches else {})
 
 
-def predicate(canonical: str) -> Callable[[Any], bool]:
+def predicate(node: tree.Node) -> Callable[[Any], bool]:
     """Return a filter of the benchmark's kinds as regular expressions."""
-    if " ANDNOT " in canonical:
-        wanted, unwanted = map(predicate, canonical.split(" ANDNOT "))
-        return lambda paper: wanted(paper) and not unwanted(paper)
-    if " OR " in canonical:
-        either = [predicate(part) for part in canonical.split(" OR ")]
-        return lambda paper: any(one(paper) for one in either)
-    words = canonical.strip('"').rstrip("*").split()
-    pattern = r"\W+".join(map(re.escape, words)) + (r"\w*" if canonical.endswith("*") else "")
-    expression = re.compile(rf"\b{pattern}\b")
-    return lambda paper: bool(expression.search(fold(paper.title)) or expression.search(fold(paper.abstract)))
+    if isinstance(node, tree.Not):
+        unwanted = predicate(node.child)
+        return lambda paper: not unwanted(paper)
+    if isinstance(node, tree.And | tree.Or):
+        parts, enough = (
+            [predicate(child) for child in node.children],
+            all if isinstance(node, tree.And) else any,
+        )
+        return lambda paper: enough(part(paper) for part in parts)
+    assert isinstance(node, tree.Text)
+    return found_by(node)
+
+
+def found_by(leaf: tree.Text) -> Callable[[Any], bool]:
+    """Return a clause as a regular expression: words beside one another in title, abstract or either."""
+    pattern = r"\W+".join(re.escape(token.rstrip("*")) for token in leaf.tokens)
+    search = re.compile(rf"\b{pattern}" + (r"" if leaf.tokens[-1].endswith("*") else r"\b")).search
+    if leaf.field == "ti":
+        return lambda paper: bool(search(fold(paper.title)))
+    if leaf.field == "abs":
+        return lambda paper: bool(search(fold(paper.abstract)))
+    return lambda paper: bool(search(fold(paper.title)) or search(fold(paper.abstract)))
 
 
 def copy_for(morning: Morning, subscriber: Any, filters: dict[int, str]) -> Copy:
