@@ -200,11 +200,10 @@ def test_what_is_loaded_moves_to_done(session: Session, folder: Path) -> None:
     [
         (b"", "It is empty."),
         (b"\x89PNG\r\n\x1a\n\0\0", "It is binary, not text."),
-        (b"\xff\xfeG\0e\0t\0", "It is UTF-16, not UTF-8. Save it as UTF-8."),
         (b"lunch is at noon\n", "It is in no format known here; it begins with: lunch is at noon"),
         (b"new\n\nGet trending papers in your email inbox!\n\nSubscribe\n\n", "There is no paper in it."),
     ],
-    ids=["empty", "binary", "UTF-16", "unknown", "only a header"],
+    ids=["empty", "binary", "unknown", "only a header"],
 )
 def test_what_cannot_be_read_moves_to_rejected_with_the_reason_beside_it(
     session: Session, folder: Path, content: bytes, reason: str

@@ -30,6 +30,7 @@ from digest.dumps import (
     own_json,
     pairs,
     pubmed,
+    respelling,
     ris,
     semantic_scholar,
     unpacking,
@@ -71,7 +72,8 @@ def read(stream: BinaryIO, *, name: str, observed_on: date, format: str | None =
 
     Raises Unreadable with the reason where no record of it could be read.
     """
-    source = Source(unpacking.unpacked(stream), name=name, observed_on=observed_on)
+    text = respelling.in_utf8(unpacking.unpacked(stream))
+    source = Source(text, name=name, observed_on=observed_on)
     chosen = named(format) if format else recognised(source)
     header, records = chosen.read(source)
     return Reading(format=chosen.NAME, header=header, records=sound(records))
@@ -109,8 +111,6 @@ def refuse_binary(source: Source) -> None:
     for sign, (place, kind) in FOREIGN.items():
         if beginning.startswith(sign, place):
             raise Unreadable(f"It is {kind}.")
-    if beginning.startswith((b"\xff\xfe", b"\xfe\xff")):
-        raise Unreadable("It is UTF-16, not UTF-8. Save it as UTF-8.")
     if b"\0" in beginning:
         raise Unreadable("It is binary, not text.")
     if source.head.count("\ufffd") > max(8, len(source.head) // 20):

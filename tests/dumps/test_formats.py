@@ -157,6 +157,7 @@ def only(content: str | bytes) -> Record:
 def test_a_format_is_recognised_by_what_it_contains(content: str, format: str) -> None:
     assert reading(content).format == format
     assert reading(gzip.compress(content.encode())).format == format
+    assert reading(content.encode("utf-16")).format == format
     assert format in {known.NAME for known in dumps.FORMATS}
 
 

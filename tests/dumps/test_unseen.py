@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import codecs
 import gzip
 import html
+import io
 import json
 from dataclasses import replace
 from datetime import date
@@ -13,7 +15,7 @@ from typing import Any
 import pytest
 from backports import zstd
 
-from digest.dumps import Problem, unpacking
+from digest.dumps import Problem, respelling, unpacking
 from digest.errors import Unreadable
 from digest.papers import Announcement, Record
 from tests.dumps import abstract, items, reading
@@ -61,6 +63,9 @@ LINES = "\n".join(map(json.dumps, OWN))
         pytest.param("\n".join(json.dumps({"rank": 1, "paper": one}) for one in OWN), id="the paper within"),
         pytest.param(gzip.compress(LINES.encode()), id="gz"),
         pytest.param(zstd.compress(LINES.encode()), id="zst"),
+        pytest.param(codecs.BOM_UTF16_LE + LINES.encode("utf-16-le"), id="UTF-16, as PowerShell saves it"),
+        pytest.param(codecs.BOM_UTF16_BE + LINES.encode("utf-16-be"), id="UTF-16, the other way round"),
+        pytest.param(gzip.compress(LINES.encode("utf-16")), id="UTF-16, gz"),
         pytest.param(b"".join(gzip.compress(json.dumps(o).encode() + b"\n") for o in OWN), id="gz in pieces"),
     ],
 )
@@ -338,12 +343,53 @@ def test_what_unpacks_to_more_than_any_dump_has_is_refused(monkeypatch: pytest.M
         (b"BZh91AY", "bzip2"),
         (b"PAR1\x15", "Parquet"),
         (b"SQLite format 3\0", "SQLite"),
-        ("title\n".encode("utf-16"), "UTF-16"),
         ((INBOX + "\u2022 5 authors\n\u00b7\n" * 2).encode().decode("cp1252"), "another encoding"),
     ],
 )  # fmt: skip
 def test_what_is_often_taken_for_a_dump_is_named(content: str | bytes, reason: str) -> None:
     assert reason in refusal(content)
+
+
+# ── UTF-16 ──────────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize("said", ["utf-16", "UTF-16LE", "utf-8"])
+def test_a_feed_is_read_in_utf_16_whatever_it_says_of_its_encoding(said: str) -> None:
+    """PowerShell saves what it fetched in UTF-16, and leaves in place what the document says of itself."""
+    feed = RSS % (ITEM % ("new", "new"))
+    body = feed.partition("?>")[2] if feed.startswith("<?xml") else feed
+    wide = f'<?xml version="1.0" encoding="{said}"?>{body}'.replace("</title>", " \u03b2\U0001d6fd</title>")
+
+    assert papers(wide.encode("utf-16")) == papers(wide.replace(said, "utf-8"))
+    assert any("\U0001d6fd" in paper.title for paper in papers(wide.encode("utf-16")))
+
+
+def test_a_sign_that_utf_16_has_only_half_of_costs_its_own_record_alone() -> None:
+    half = (
+        LINES.replace("Kites", "\ud835Kites")
+        .encode("utf-16", "surrogatepass")
+        .replace("\\ud835".encode("utf-16-le"), b"\x35\xd8")
+    )
+
+    found = items(half)
+
+    assert [getattr(item, "title", None) for item in found] == [TITLES[0], None, TITLES[2]]
+    assert isinstance(found[1], Problem)
+    assert "not UTF-8 (byte 0xED" in found[1].reason
+
+
+def test_utf_16_that_is_cut_in_the_middle_of_a_sign_is_read_to_there() -> None:
+    assert [paper.title for paper in papers((LINES + "\n").encode("utf-16") + b"{")] == TITLES
+
+
+def test_utf_16_is_respelled_a_little_at_a_time() -> None:
+    """However much is asked for at once, and wherever a sign of two units falls."""
+    said = "gravel \u2013 \U0001d6fd\u4e2d\n" * 40_000
+    stream = respelling.in_utf8(io.BytesIO(said.encode("utf-16")))
+
+    assert stream.read() == said.encode()
+    stream.seek(0)
+    assert b"".join(iter(lambda: stream.read(7919), b"")) == said.encode()
 
 
 # ── what breaks off ─────────────────────────────────────────────────────────────────────────────
