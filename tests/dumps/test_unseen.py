@@ -365,11 +365,7 @@ def test_a_feed_is_read_in_utf_16_whatever_it_says_of_its_encoding(said: str) ->
 
 
 def test_a_sign_that_utf_16_has_only_half_of_costs_its_own_record_alone() -> None:
-    half = (
-        LINES.replace("Kites", "\ud835Kites")
-        .encode("utf-16", "surrogatepass")
-        .replace("\\ud835".encode("utf-16-le"), b"\x35\xd8")
-    )
+    half = LINES.replace("Kites", "\ud835Kites").encode("utf-16", "surrogatepass")
 
     found = items(half)
 
