@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
 ALWAYS = datetime.max.replace(tzinfo=UTC)
 NOWHERE = (1, 0)  #: sorts behind every place in a dump
+NONE_YET = "No papers. Read a dump: digest intake PATH"
+NONE_MATCH = "No paper matches this filter. What it asks for: digest topics check FILTER"
 
 
 class Order(StrEnum):
@@ -67,7 +69,7 @@ def papers(
     if as_json:
         screen.lines(as_json_line(one) for one in found[:limit])
     else:
-        show(found, limit or screen.LIMIT)
+        show(found, limit or screen.LIMIT, empty=NONE_MATCH if filter_text else NONE_YET)
 
 
 def trending(limit: Limit = None, now: Now = None, as_json: AsJson = False) -> None:
@@ -86,7 +88,7 @@ def trending(limit: Limit = None, now: Now = None, as_json: AsJson = False) -> N
             for place, one in enumerate(found[: limit or screen.LIMIT], start=1)
         ),
         give=["title", "because"],
-        empty="No papers. Read a dump: digest intake PATH",
+        empty=NONE_YET,
     )
 
 
@@ -148,7 +150,7 @@ def places_in(session: Session, dump_id: int | None) -> dict[int, tuple[int, int
     return {renamed.get(paper_id, paper_id): place for paper_id, place in stood.items()}
 
 
-def show(found: Sequence[Listed], limit: int) -> None:
+def show(found: Sequence[Listed], limit: int, *, empty: str) -> None:
     """Show papers to a person."""
     from digest import papers as words
 
@@ -160,7 +162,7 @@ def show(found: Sequence[Listed], limit: int) -> None:
             for p in [one.paper]
         ),
         give=["title", "authors"],
-        empty="No papers. Read a dump: digest intake PATH",
+        empty=empty,
     )
     if len(found) > limit:
         screen.say(f"{len(found) - limit:,} more; --limit {len(found)} shows them all.")

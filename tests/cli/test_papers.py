@@ -111,6 +111,16 @@ def test_papers_has_every_field_scripts_rely_on(digest: Digest) -> None:
     assert papers[2]["signals"] == {}
 
 
+def test_a_filter_that_finds_nothing_is_told_apart_from_a_catalog_that_has_nothing(
+    digest: Digest, dump: Path
+) -> None:
+    assert "Read a dump" in digest("papers").err
+
+    digest("intake", dump)
+
+    assert "digest topics check" in digest("papers", "zymurgy").err
+
+
 def test_one_house_hands_its_catalog_to_another(
     digest: Digest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
