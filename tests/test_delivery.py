@@ -7,6 +7,7 @@ import logging
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from datetime import datetime, timedelta
+from hashlib import sha256
 from typing import Any
 
 import dkim as oracle
@@ -237,6 +238,28 @@ def test_in_doubt_means_the_same_bytes_again_after_the_lease(
     first, second = server.copies(BOB)
     assert first == second
     assert b"\r\nMessage-ID: <" in first
+
+
+@pytest.mark.parametrize(("changed", "becomes"), [(b"", "sent"), (b"and a word", "stuck")])
+def test_what_is_in_doubt_since_fingerprints_were_sha256_is_compared_all_the_same(
+    session: Session,
+    digests: None,
+    deliver: Callable[..., Report],
+    faulty: tuple[FaultyServer, Smtp],
+    changed: bytes,
+    becomes: str,
+) -> None:
+    server, transport = faulty
+    plans = iter([Fault.DOT_DROP])
+    server.plan = lambda recipient: next(plans, None) if recipient == BOB else None
+    deliver(session, transport)
+    as_it_was = sha256(server.copies(BOB)[0] + changed).hexdigest()
+    session.execute(update(Delivery).where(Delivery.email == BOB).values(content_hash=as_it_was))
+    session.commit()
+
+    deliver(session, transport, after=outbox.LEASE)
+
+    assert states(session)[BOB][0] == becomes
 
 
 def test_who_is_in_doubt_three_times_needs_a_person(
