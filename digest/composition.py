@@ -16,6 +16,7 @@ bit by bit, and the matches of a filter are sorted once for everybody who holds 
 from __future__ import annotations
 
 import json
+from array import array
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
@@ -122,15 +123,29 @@ class Digest:
         )
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class Choice:
     """What one filter chooses, sorted once for everybody who holds it."""
 
     matches: int  #: the set of matching numbers
     order: tuple[int, ...]  #: the same, worthiest first
-    worth: Mapping[int, float]  #: number to what it is worth here, in bits
-    fit: Mapping[int, float]  #: number to its relevance, 0 to 1; empty where no filter chose
+    fits: array[float]  #: the relevance of each of these, 0 to 1; empty where no filter chose
+    scores: Sequence[float]  #: the trending scores, by number
+    lower: int = 0  #: the set of near-duplicates that stand further down
     kept: dict[int, tuple[int, ...]] = field(default_factory=dict, repr=False, compare=False)
+
+    def fit(self, number: int) -> float:
+        """Return the relevance of a paper, 0 to 1; `UNFIT` where no filter chose it."""
+        if not (self.fits and self.matches >> number & 1):
+            return UNFIT
+        return self.fits[self.order.index(number)]
+
+    def worth(self, number: int) -> float:
+        """Return what a paper that matches is worth here, in bits."""
+        worth = self.scores[number]
+        if self.fits:
+            worth += RELEVANCE_BITS * self.fits[self.order.index(number)]
+        return worth - SPREAD_BITS if self.lower >> number & 1 else worth
 
     def among(self, eligible: int) -> tuple[int, ...]:
         """Return `order` without what is not eligible: few sets of eligible papers, many readers."""
@@ -179,37 +194,32 @@ def choice(
     if len(relevance) != matches.bit_count():
         fit = {number: relevance.get(number, 0.0) for number in numbers(matches)}
     worth = {number: scores[number] + RELEVANCE_BITS * fits for number, fits in fit.items()}
-    return sorted_choice(matches, worth, fit, twins or {})
+    order, lower = by_worth(worth, twins or {})
+    fits = array("d", map(fit.__getitem__, order))
+    return Choice(matches, tuple(order), fits, scores, lower)
 
 
 def trending(scores: Sequence[float], twins: Mapping[int, int] | None = None) -> Choice:
     """Return every paper in the order of trending: the choice of who named no topic."""
-    return sorted_choice((1 << len(scores)) - 1, dict(enumerate(scores)), {}, twins or {})
+    order, lower = by_worth(dict(enumerate(scores)), twins or {})
+    return Choice((1 << len(scores)) - 1, tuple(order), array("d"), scores, lower)
 
 
-def sorted_choice(
-    matches: int, worth: dict[int, float], fit: Mapping[int, float], twins: Mapping[int, int]
-) -> Choice:
-    """Return the choice sorted by worth, near-duplicates spread; of equal worth the better ranked first."""
-    order = by_worth(worth, worth)
+def by_worth(worth: dict[int, float], twins: Mapping[int, int]) -> tuple[list[int], int]:
+    """Return numbers, worthiest first, and the set of near-duplicates among them that lost by it.
+
+    Of equal worth the better ranked goes first.
+    """
+    order = sorted(sorted(worth), key=worth.__getitem__, reverse=True)
+    stands = lower = 0
     if not twins.keys().isdisjoint(worth):
-        order = spread(order, worth, twins)
-    return Choice(matches=matches, order=tuple(order), worth=worth, fit=fit)
-
-
-def spread(order: Sequence[int], worth: dict[int, float], twins: Mapping[int, int]) -> list[int]:
-    """Return `order` with near-duplicates of what stands before them moved down, and worth less."""
-    stands = 0
-    for n in order:
-        if twins.get(n, 0) & stands:
-            worth[n] -= SPREAD_BITS
-        stands |= 1 << n
-    return by_worth(worth, worth)
-
-
-def by_worth(some: Iterable[int], worth: Mapping[int, float]) -> list[int]:
-    """Return the numbers, worthiest first; of equal worth the better ranked first."""
-    return sorted(sorted(some), key=worth.__getitem__, reverse=True)
+        for number in order:
+            if twins.get(number, 0) & stands:
+                lower |= 1 << number
+                worth[number] -= SPREAD_BITS
+            stands |= 1 << number
+        order = sorted(sorted(worth), key=worth.__getitem__, reverse=True)
+    return order, lower
 
 
 def compose(
@@ -259,7 +269,7 @@ def pick(wishes: Sequence[Wish], eligible: int, shown: Collection[int], caps: Ca
             break
     if len(picked) > full:
         last = list(picked)[stood:]
-        last.sort(key=lambda number: -wishes[picked[number]].choice.worth[number])
+        last.sort(key=lambda number: -wishes[picked[number]].choice.worth(number))
         for number in last[full - stood :]:
             del picked[number]
     for number in shown:
@@ -285,7 +295,7 @@ def settle(wishes: Sequence[Wish], picked: Mapping[int, int], found: int, per_to
             homes[home].append(number)
             joined.add(home)
     for home in joined:
-        homes[home] = by_worth(homes[home], wishes[home].choice.worth)
+        homes[home].sort(key=wishes[home].choice.order.index)
     return homes
 
 
@@ -310,9 +320,9 @@ def best_home(
     number: int, chosen_by: int, wishes: Sequence[Wish], homes: Sequence[Sequence[int]], per_topic: int
 ) -> int:
     """Return the place of the wish that a number fits best and that has room; of equal ones the first."""
-    home, best = chosen_by, wishes[chosen_by].choice.fit.get(number, UNFIT)
+    home, best = chosen_by, wishes[chosen_by].choice.fit(number)
     for at, wish in enumerate(wishes):
-        fitting = wish.choice.fit.get(number, UNFIT)
+        fitting = wish.choice.fit(number)
         if (fitting > best or (fitting == best > UNFIT and at < home)) and len(homes[at]) < per_topic:
             home, best = at, fitting
     return home

@@ -10,6 +10,8 @@ from hypothesis import strategies as st
 
 from digest.composition import (
     RELEVANCE_BITS,
+    SPREAD_BITS,
+    UNFIT,
     Caps,
     Choice,
     Digest,
@@ -158,7 +160,27 @@ def test_of_near_duplicates_the_second_stands_further_down():
 def test_a_near_duplicate_alone_loses_nothing():
     one = choice(0b010, [1.0, 0.9, 0.5], {}, {0: bits([1]), 1: bits([0])})
 
-    assert one.worth[1] == 0.9
+    assert one.worth(1) == 0.9
+
+
+@given(
+    st.dictionaries(st.integers(0, 11), st.sampled_from([0.0, 0.25, 0.5, 1.0])),
+    st.lists(st.sampled_from([0.5, 1.0, 2.5, 3.0]), min_size=12, max_size=12),
+    st.lists(st.sets(st.integers(0, 11), min_size=2, max_size=4), max_size=3),
+)
+def test_the_order_is_by_worth_then_rank_and_of_near_duplicates_all_but_the_worthiest_lose(
+    fit: dict[int, float], scores: list[float], alike: list[set[int]]
+):
+    twins = {n: bits(m for group in alike if n in group for m in group - {n}) for n in range(12)}
+    worth = {n: scores[n] + RELEVANCE_BITS * fit[n] for n in fit}
+    before = {n: {m for m in worth if (-worth[m], m) < (-worth[n], n)} for n in worth}
+    plain = {n: worth[n] - SPREAD_BITS * bool(twins[n] & bits(before[n])) for n in worth}
+
+    made = choice(bits(fit), scores, fit, twins)
+
+    assert made.order == tuple(sorted(plain, key=lambda n: (-plain[n], n)))
+    assert {n: made.worth(n) for n in made.order} == plain
+    assert {n: made.fit(n) for n in range(12)} == {n: fit.get(n, UNFIT) for n in range(12)}
 
 
 @given(st.sets(st.integers(0, 300)))
@@ -235,6 +257,6 @@ def test_the_sets_kept_for_a_choice_stay_few():
     assert len(one.kept) <= 64
 
 
-@pytest.mark.parametrize("empty", [Choice(matches=0, order=(), worth={}, fit={}), trending([])])
+@pytest.mark.parametrize("empty", [choice(0, FLAT, {}), trending([])])
 def test_a_topic_that_matches_nothing_makes_no_section(empty: Choice):
     assert sections(Wish("nothing", 1, empty)) == {}

@@ -7,7 +7,7 @@ from datetime import datetime, time, timedelta
 from functools import lru_cache
 
 from digest import editions
-from digest.composition import TRENDING, Caps, Choice, Digest, Wish, compose, matching
+from digest.composition import TRENDING, Caps, Digest, Wish, choice, compose, matching
 from digest.editions import Cadence, Edition, Schedule
 from digest.links import Site
 from digest.model import Subscriber
@@ -19,7 +19,7 @@ from digest.publishing.values import Decision, Gathered, Reader, Slot, Topic
 #: Who was on leave for less than this has missed too little to be told so.
 AWAY = timedelta(days=3)
 
-NOTHING = Choice(matches=0, order=(), worth={}, fit={})
+NOTHING = choice(0, (), {})
 
 
 @lru_cache(maxsize=4096)

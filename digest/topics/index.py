@@ -161,17 +161,10 @@ class Index:
         if leaf.near is not None:
             return postings.together(forms, leaf.near)
         bits = postings.side_by_side(forms, leaf.gaps)
-        if in_two or (leaf.closed and self._is_closed(leaf)):
+        if in_two or leaf.closed:
             for gaps, spelled in self.spellings(leaf, forms):
                 bits |= postings.side_by_side(spelled, gaps)
         return bits
-
-    def _is_closed(self, leaf: Text) -> bool:
-        """Return whether this batch may have a word for two parts of a phrase at once; it seldom has."""
-        if not leaf.exact or "*" in leaf.words:
-            return True
-        words = self.postings.words
-        return any(joined in words for joined, _, _ in leaf.closed)
 
     def told(self, leaf: Text | About) -> Mapping[int, float]:
         """Return how much a clause says of each paper it matches, 0 to 1; worked out once for all filters."""
@@ -184,19 +177,13 @@ class Index:
         if isinstance(leaf, About):
             matches = self.leaf(leaf)
             return {n: says for n, says in self._scored(leaf, self._rarity).items() if matches >> n & 1}
-        in_title: dict[int, int] = {}
-        elsewhere: defaultdict[int, int] = defaultdict(int)
-        fields = fields_of(leaf)
-        for document, count in self._counts(leaf).items():
-            place, number = divmod(document, self.size)
-            if place in fields:
-                if place:
-                    elsewhere[number] += count
-                else:
-                    in_title[number] = count
-        lengths, saturated = self._lengths, relevance.saturated
-        told = {n: saturated(in_title.get(n, 0), count, lengths[n]) for n, count in elsewhere.items()}
-        told |= {n: saturated(count, 0, lengths[n]) for n, count in in_title.items() if n not in told}
+        size, says, counts = self.size, self._says, self._counts(leaf)
+        first, *others = fields_of(leaf)
+        documents = range(first * size, (first + len(others) + 1) * size)
+        told = {n % size: says[count][n] for n, count in counts.items() if n in documents}
+        for n, count in counts.items() if others else ():
+            if n < size and n + size in counts:  # in the title and in the abstract
+                told[n] = relevance.saturated(count, counts[n + size], self._lengths[n])
         return told
 
     def _counts(self, leaf: Text) -> Mapping[int, int]:
@@ -219,6 +206,16 @@ class Index:
         usual = sum(lengths) / max(1, len(lengths)) or 1.0
         return [length / usual for length in lengths]
 
+    @cached_property
+    def _says(self) -> Mapping[int, Sequence[float]]:
+        """What is said of its paper by a clause that stands so many times in a document, for every document."""
+        return Memory(self._say)
+
+    def _say(self, count: int) -> Sequence[float]:
+        in_title = [relevance.saturated(count, 0, 1.0)] * self.size
+        elsewhere = [relevance.saturated(0, count, length) for length in self._lengths]
+        return in_title + elsewhere * (len(FIELDS) - 1)
+
     def forms(self, leaf: Text) -> list[Forms]:
         """Return the words of this batch that each token of a clause stands for."""
         known = self.postings.known[leaf.exact]
@@ -227,8 +224,9 @@ class Index:
     def spellings(self, leaf: Text, forms: list[Forms]) -> Iterator[tuple[str, list[Forms]]]:
         """Yield the gaps and words of every further spelling of a clause that this batch has words for."""
         known = self.postings.known[leaf.exact]
+        as_one = self.postings.exact_forms if leaf.exact else self.postings.all_forms
         for joined, tokens, gaps in leaf.closed:
-            if known[joined].forms:
+            if as_one(joined):
                 yield gaps, [known[token].forms for token in tokens]
         for k, token in enumerate(leaf.tokens):
             for gap, two in known[token].halves:

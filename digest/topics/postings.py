@@ -6,6 +6,7 @@ Every text of the batch is a *document* with a number; a set of documents is an 
 from __future__ import annotations
 
 from bisect import bisect_left
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property, partial
 from itertools import chain, repeat
@@ -77,10 +78,10 @@ class Postings:
 
     @cached_property
     def _listed(self) -> Sequence[Sequence[int]]:
-        """The documents of every word; of a folded one, also those that have it as typed."""
+        """The document of every place of every word; of a folded one, also of those where it stands as typed."""
         listed: list[list[int]] = [[] for _ in self.words]
         for document, (start, end) in self.spans.items():
-            for word in map(ord, set(self.typed[start:end])):
+            for word in map(ord, self.typed[start:end]):
                 listed[word].append(document)
         for word, folded in self._folded_of.items():
             listed[folded] += listed[word]
@@ -112,17 +113,19 @@ class Postings:
         return {True: Memory(self._known_as_it_is), False: Memory(self._known_in_number)}
 
     def _known_as_it_is(self, token: str) -> Known:
-        return Known(self._exact_forms(token), self._in_two(token, self._exact_forms))
+        return Known(self.exact_forms(token), self._in_two(token, self.exact_forms))
 
     def _known_in_number(self, token: str) -> Known:
-        return Known(self._all_forms(token), self._in_two(token, self._all_forms))
+        return Known(self.all_forms(token), self._in_two(token, self.all_forms))
 
-    def _exact_forms(self, token: str) -> Forms:
+    def exact_forms(self, token: str) -> Forms:
+        """Return the words of this batch that a token stands for as it is."""
         if token[-1] == "*":
             return self._beginning(token[:-1])
         return (self.words[token],) if token in self.words else ()
 
-    def _all_forms(self, token: str) -> Forms:
+    def all_forms(self, token: str) -> Forms:
+        """Return those that it stands for in any number."""
         if token[-1] == "*":
             return self._beginning(token[:-1])
         return self.stems.get(text.stem(token), ())
@@ -283,14 +286,9 @@ class Postings:
         for document, count in self.counts(forms[0]).items():
             yield from repeat(document, count)
 
-    def counts(self, words: Forms) -> dict[int, int]:
+    def counts(self, words: Forms) -> Mapping[int, int]:
         """Return how often any of `words` stands in each document that has one."""
-        counts: dict[int, int] = {}
-        for word in words:
-            row, sign = (self.typed if word in self._folded_of else self.row), chr(word)
-            for document in sets.members(self.posted[word]):
-                counts[document] = counts.get(document, 0) + row.count(sign, *self.spans[document])
-        return counts
+        return Counter(chain.from_iterable(map(self._listed.__getitem__, words)))
 
     def length(self, document: int) -> int:
         """Return how many words a document has."""

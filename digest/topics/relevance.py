@@ -8,8 +8,8 @@ alternative counts a little less.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from typing import Protocol
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Protocol, TypeAlias
 
 from digest.topics import sets
 from digest.topics.language import Filter
@@ -22,6 +22,10 @@ FURTHER_NAME = 0.2  #: what each further alternative loses
 WORDLESS = 0.5  #: the fit of a paper where a filter has no words to judge by
 
 
+#: How much a clause says of each paper in which it holds, and how much that counts.
+Said: TypeAlias = tuple[Mapping[int, float], float]
+
+
 class Batch(Protocol):
     """What relevance asks of the papers it judges; the index answers."""
 
@@ -32,35 +36,58 @@ class Batch(Protocol):
 
 def of(batch: Batch, filter_: Filter, matches: int) -> dict[int, float]:
     """Return the relevance of each of the papers `matches`: 0 to 1, the best of them has 1."""
-    scores: dict[int, float] = {}
-    weighted = {leaf.canonical: (leaf, weight) for leaf, weight in _weighted(filter_.tree, 1.0)}
-    for leaf, weight in weighted.values():
-        told = batch.told(leaf)
-        if scores:
-            for number, says in told.items():
-                scores[number] = scores.get(number, 0.0) + weight * says
-        else:
-            scores = {number: weight * says for number, says in told.items()}
-    if len(scores) != matches.bit_count() or not _are_words(filter_.tree):
-        scores = {number: scores.get(number, 0.0) for number in sets.members(matches)}
+    said = [(batch.told(leaf), weight) for leaf, weight in _weighted(filter_.tree)]
+    scores = _of_any(said) if _are_words(filter_.tree) else {}
+    if len(scores) != matches.bit_count():
+        scores = _of_these(said, sets.members(matches))
     best = max(scores.values(), default=0.0)
     if not best:
         return dict.fromkeys(scores, WORDLESS)
     return {number: score / best for number, score in scores.items()}
 
 
-def _weighted(node: Node, weight: float) -> Iterator[tuple[Text | About, float]]:
-    """Yield the clauses about words that speak for a paper, with their weights; a repeated one counts last."""
-    if isinstance(node, And):
+def _of_any(said: Sequence[Said]) -> dict[int, float]:
+    """Return what clauses say together of all the papers that any of them holds in."""
+    scores: dict[int, float] = {}
+    for told, weight in said:
+        if scores:
+            for number, says in told.items():
+                scores[number] = scores.get(number, 0.0) + weight * says
+        else:
+            scores = {number: weight * says for number, says in told.items()}
+    return scores
+
+
+def _of_these(said: Sequence[Said], numbers: Iterable[int]) -> dict[int, float]:
+    """Return what they say of some papers: where all of several must hold, those are few."""
+    scores = dict.fromkeys(numbers, 0.0)
+    for told, weight in said:
+        for number in scores:
+            if number in told:
+                scores[number] += weight * told[number]
+    return scores
+
+
+def _weighted(node: Node) -> Iterable[tuple[Text | About, float]]:
+    """Return the clauses about words that speak for a paper, with their weights; a repeated one counts last."""
+    found: list[tuple[Text | About, float]] = []
+    _weigh(node, 1.0, found)
+    if len(found) == 1:
+        return found
+    return {leaf.canonical: (leaf, weight) for leaf, weight in found}.values()
+
+
+def _weigh(node: Node, weight: float, found: list[tuple[Text | About, float]]) -> None:
+    if isinstance(node, Text | About):
+        found.append((node, weight))
+    elif isinstance(node, And):
         for child in node.children:
-            yield from _weighted(child, weight)
+            _weigh(child, weight, found)
     elif isinstance(node, Or):
         for place, child in enumerate(node.children):
-            yield from _weighted(child, weight / (1 + FURTHER_NAME * place))
-    elif isinstance(node, Text | About):
-        yield node, weight
+            _weigh(child, weight / (1 + FURTHER_NAME * place), found)
     elif isinstance(node, Anywhere):
-        yield from ((part, weight) for part in node.parts if isinstance(part, Text))
+        found += [(part, weight) for part in node.parts if isinstance(part, Text)]
 
 
 def _are_words(node: Node) -> bool:

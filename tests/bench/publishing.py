@@ -138,8 +138,9 @@ def plainly(
     press: Press, choices: Mapping[int, composition.Choice], topics: Sequence[tuple[str, int]], budget: int
 ) -> list[tuple[str, list[int]]]:
     """The rules of composing, said in the slowest and plainest way."""
-    worth = {name: choices[number].worth for name, number in topics}
-    fit = {name: choices[number].fit for name, number in topics}
+    found = {name: (choices[number], choices[number].order) for name, number in topics}
+    worth = {name: {n: chosen.worth(n) for n in matched} for name, (chosen, matched) in found.items()}
+    fit = {name: {n: chosen.fit(n) for n in matched} for name, (chosen, matched) in found.items()}
     order = [name for name, _ in topics]
     best = {name: sorted(worth[name], key=lambda n: (-worth[name][n], n)) for name in order}
     picked: dict[int, str] = {}
