@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from datetime import datetime, timedelta
 from hashlib import sha256
+from types import SimpleNamespace
 from typing import Any
 
 import dkim as oracle
@@ -19,10 +20,10 @@ from sqlalchemy.orm import Session
 
 from digest import bounces, db, delivery, garbage, intake, outbox, publishing, subscriptions
 from digest.bounces import Reason
-from digest.delivery import Report
+from digest.delivery import Report, gathering
 from digest.editions import Schedule
 from digest.links import Site
-from digest.model import Attempt, Delivery, Lane, Shown, Subscriber, SubscriberState
+from digest.model import Attempt, Delivery, FilterRow, Lane, Shown, Subscriber, SubscriberState
 from digest.rendering import Templates, dkim
 from digest.rendering.dkim import Signer
 from digest.transport import Transport
@@ -499,6 +500,23 @@ def test_a_digest_leaves_nothing_behind_that_only_the_collector_would_find(
 
 
 # ── stopping ────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_a_run_reads_a_filter_once_and_remembers_only_so_many(
+    session: Session, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    session.add_all([FilterRow(id=number, canonical=f"word{number}") for number in (1, 2, 3)])
+    session.flush()
+
+    def naming(*numbers: int | None) -> list[Any]:
+        return [SimpleNamespace(sections=[SimpleNamespace(filter_id=each)]) for each in numbers]
+
+    known = gathering.filters(session, naming(1, 2, None), {})
+    assert known == {1: "word1", 2: "word2"}
+    assert gathering.filters(session, naming(2, 1), known) is known
+    assert gathering.filters(session, naming(3), known) == {**known, 3: "word3"}
+    monkeypatch.setattr(gathering, "MOST_KNOWN", 2)
+    assert gathering.filters(session, naming(1, 3), known) == {1: "word1", 3: "word3"}
 
 
 def test_a_run_takes_up_no_more_than_its_limit(

@@ -231,7 +231,7 @@ def test_an_attempt_that_was_told_is_not_told_twice(session: Session, site: Site
 def test_due_deliveries_are_found_by_the_index(
     engine: Engine, session: Session, now: datetime, lane: Lane
 ) -> None:
-    compiled = outbox.due(lane, now, 10).compile(engine)
+    compiled = outbox.DUE.params(lane=lane, now=now, most=10).compile(engine)
     if engine.dialect.name == "postgresql":
         session.execute(text("SET enable_seqscan = off"))
         session.execute(text("SET plan_cache_mode = force_generic_plan"))

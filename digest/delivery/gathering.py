@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
+from typing import Any
 
 from sqlalchemy import select
 from sqlalchemy.orm import Session
@@ -18,6 +19,10 @@ from digest.outbox import Claimed
 from digest.press import Press
 
 log = logging.getLogger(__name__)
+
+MOST_KNOWN = 20_000  #: filters that a run remembers, some 2 MB of them
+FILTER: Any = FilterRow.__table__.c
+FILTERS = select(FILTER.id, FILTER.canonical).where(db.one_by_one(FILTER.id, db.many("ids", FILTER.id)))
 
 
 def digests(claimed: Sequence[Claimed]) -> dict[int, Digest]:
@@ -33,19 +38,20 @@ def digests(claimed: Sequence[Claimed]) -> dict[int, Digest]:
     return found
 
 
-def filters(session: Session, digests: Iterable[Digest]) -> dict[int, str]:
-    """Return the canonical filters that these digests name, by id."""
-    wanted = {
-        section.filter_id
-        for digest in digests
-        for section in digest.sections
-        if section.filter_id is not None
-    }
+def filters(session: Session, digests: Iterable[Digest], known: Mapping[int, str]) -> Mapping[int, str]:
+    """Return the canonical filters that these digests name, by id, among those that are `known`.
+
+    Filters are only ever added: what is known of one stays true. When that has become too many, we begin anew.
+    """
+    named = {section.filter_id for digest in digests for section in digest.sections}
+    kept = known if len(known) < MOST_KNOWN else {}
+    wanted = {each for each in named if each is not None and each not in kept}
     if not wanted:
-        return {}
-    table = FilterRow.__table__.c
-    query = select(table.id, table.canonical).where(db.one_by_one(table.id, wanted))
-    return {row[0]: row[1] for row in session.connection().execute(query).all()}
+        return kept
+    return {
+        **kept,
+        **{row[0]: row[1] for row in session.connection().execute(FILTERS, {"ids": wanted}).all()},
+    }
 
 
 def presses(session: Session, claimed: Sequence[Claimed]) -> dict[str, Press]:

@@ -49,6 +49,7 @@ class Run:
     left: list[Claimed] = field(default_factory=list)  #: claimed, and not yet begun
     ahead: dict[int, Written | None] = field(default_factory=dict)  #: of those, what is written already
     versions: Mapping[int, str] = field(default_factory=dict)  #: of the readers that letters are written for
+    filters: Mapping[int, str] = field(default_factory=dict)  #: that letters of this run have named
     untold: Settlement | None = None  #: to be told together with the next intent
     unsure: Settlement | None = None  #: committed, and perhaps not yet on the disk
     leased_at: float = 0.0  #: the monotonic moment at which our lease began
@@ -169,12 +170,13 @@ class Run:
         digests = gathering.digests(claimed)
         seen = outbox.seen(self.session, (delivery.subscriber_id for delivery in claimed))
         self.versions = {number: version for number, (_, version) in seen.items()}
+        self.filters = gathering.filters(self.session, digests.values(), self.filters)
         desk = Desk(
             site=self.site,
             templates=self.templates,
             readers={number: reader for number, (reader, _) in seen.items()},
             digests=digests,
-            filters=gathering.filters(self.session, digests.values()),
+            filters=self.filters,
             presses=gathering.presses(self.session, claimed),
             signers=self.signers,
         )

@@ -11,7 +11,7 @@ which spares PostgreSQL an entry in each of the table's for both. Nothing here c
 an intent must be committed before the first byte goes out.
 """
 
-from digest.outbox.claiming import LEASE, Claimed, claim, due, renewed
+from digest.outbox.claiming import DUE, LEASE, Claimed, claim, renewed
 from digest.outbox.evidence import Tried, are_kept, keep_attempts, trace
 from digest.outbox.looking import counts, waiting
 from digest.outbox.postponing import (
@@ -37,6 +37,7 @@ from digest.outbox.writing import (
 
 __all__ = [
     "DIGEST_ROW",
+    "DUE",
     "IS_OPEN",
     "LEASE",
     "LETTER_LIFE",
@@ -47,7 +48,6 @@ __all__ = [
     "are_kept",
     "claim",
     "counts",
-    "due",
     "end",
     "hasten",
     "intend",

@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 from secrets import token_hex
 from typing import Any, NamedTuple
 
-from sqlalchemy import Select, Update, bindparam, case, select, update
+from sqlalchemy import Integer, Select, Update, bindparam, case, select, update
 from sqlalchemy.orm import Session
 
 from digest import db
@@ -55,7 +55,7 @@ def claim(session: Session, *, lane: Lane, now: datetime, limit: int) -> list[Cl
 
     One whose lease is over is taken up again: clean if nothing had been sent, else with one more doubt.
     """
-    found = session.connection().execute(due(lane, now, limit)).all()
+    found = session.connection().execute(DUE, {"lane": lane, "now": now, "most": limit}).all()
     lease, until = token_hex(16), now + LEASE
     ours = take(session, [row[0] for row in found], lease=lease, now=now)
     taken = [row for row in found if row[0] in ours]
@@ -65,19 +65,23 @@ def claim(session: Session, *, lane: Lane, now: datetime, limit: int) -> list[Cl
     return [claimed(row, lease, until) for row in taken]
 
 
-def due(lane: Lane, now: datetime, limit: int) -> Select[Any]:
-    """Return the query for due deliveries; on PostgreSQL it passes over those that others look at.
+def finding() -> Select[Any]:
+    """Return the query for due deliveries, put together once; on PostgreSQL it passes over those that others look at.
 
     It orders by `due_at` alone: a morning's million digests share that moment, and a second column would
     make PostgreSQL sort them all for every claim.
     """
+    now = bindparam("now", type_=db.UtcDateTime)
     return (
         select(*FIELDS, DELIVERY.c.state, DELIVERY.c.lease, DELIVERY.c.leased_until)
-        .where(DELIVERY.c.lane == lane, is_due(now))
+        .where(DELIVERY.c.lane == bindparam("lane"), is_due(now))
         .order_by(DELIVERY.c.due_at)
-        .limit(limit)
+        .limit(bindparam("most", type_=Integer))
         .with_for_update(skip_locked=True)
     )
+
+
+DUE = finding()
 
 
 def take(session: Session, ids: Collection[int], *, lease: str, now: datetime) -> set[int]:
@@ -111,9 +115,8 @@ TAKING = taking()
 
 def claimed(row: Any, lease: str, leased_until: datetime) -> Claimed:
     """Return a row as it is once it is claimed."""
-    *fields, state, _, _ = row
-    found = Claimed._make((*fields, lease, leased_until))
-    return found._replace(in_doubt=found.in_doubt + 1) if state == DeliveryState.SENDING else found
+    found = Claimed._make((*row[:-3], lease, leased_until))
+    return found._replace(in_doubt=found.in_doubt + 1) if row[-3] == DeliveryState.SENDING else found
 
 
 def renewed(leased_until: datetime, now: datetime) -> datetime:

@@ -20,7 +20,7 @@ DELIVERY: Any = Delivery.__table__
 ATTEMPT: Any = Attempt.__table__
 
 
-def is_due(now: datetime) -> ColumnElement[bool]:
+def is_due(now: datetime | BindParameter[datetime]) -> ColumnElement[bool]:
     """Return the condition that somebody must look at a delivery: open, its moment come, and in nobody's hands."""
     return and_(IS_OPEN, has_come(now))
 
