@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
+from functools import cached_property
 
 from sqlalchemy.orm import Session
 
@@ -45,7 +46,7 @@ class Settlement:
         """Return whether there is nobody to hand letters to; where they are dealt out, the silent get a rest."""
         return self.is_silent and not self.gate.deals_out
 
-    @property
+    @cached_property
     def accepted(self) -> list[int]:
         """Return the letters that a server took."""
         return [each.delivery_id for each in self.outcomes if each.verdict is Verdict.ACCEPTED]
@@ -76,7 +77,7 @@ class Settlement:
         """Return how many letters were accepted when they were no longer ours."""
         return len(self.accepted) - self.tally["sent"]
 
-    @property
+    @cached_property
     def heard(self) -> list[Outcome]:
         """Return what a server had a say in, or should have."""
         return [each for each in self.outcomes if each.verdict is not Verdict.UNTRIED]
