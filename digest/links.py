@@ -15,6 +15,7 @@ from functools import cached_property, lru_cache
 from urllib.parse import urlsplit
 
 LOCAL_URL = "http://127.0.0.1:8000"  #: where the web door is until it is given an address
+BLOCK = 64  #: bytes that SHA-256 takes at a time
 MAC_BYTES = 18  #: 144 bits: 24 characters in a link
 
 
@@ -97,15 +98,22 @@ def mac(key: bytes, purpose: str, subject: str) -> str:
 
 def keyed_hash(key: bytes, text: str) -> bytes:
     """Return HMAC-SHA256 of a text."""
-    made = keyed(key).copy()
-    made.update(text.encode())
-    return made.digest()
+    first, second = begun(key)
+    inner, outer = first.copy(), second.copy()
+    inner.update(text.encode())
+    outer.update(inner.digest())
+    return outer.digest()
 
 
 @lru_cache(maxsize=64)
-def keyed(key: bytes) -> hmac.HMAC:
-    """Return what every MAC of a key begins with, to be copied: half of the work, and letters have five."""
-    return hmac.new(key, digestmod="sha256")
+def begun(key: bytes) -> tuple[hashlib._Hash, hashlib._Hash]:
+    """Return what the two hashes of every MAC of a key begin with (RFC 2104), to be copied.
+
+    The library's own HMAC takes twice as long, and letters have seven.
+    """
+    block = (hashlib.sha256(key).digest() if len(key) > BLOCK else key).ljust(BLOCK, b"\0")
+    inner, outer = (bytes(sign ^ pad for sign in block) for pad in (0x36, 0x5C))
+    return hashlib.sha256(inner), hashlib.sha256(outer)
 
 
 def unsubscribe_url(site: Site, subscriber_id: int, epoch: int, *, key: str | None = None) -> str:
