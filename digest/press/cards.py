@@ -11,23 +11,24 @@ from digest.links import Site, paper_url
 from digest.press import pages
 from digest.press.pages import Found
 from digest.press.presses import Press
-from digest.rendering.cards import Card, Form, bare, because, marked
+from digest.rendering.cards import Card, Excerpt, Form, bare, because, clipped, excerpt, places
+from digest.rendering.cards import title as full_title
 from digest.rendering.mime import wire
-from digest.rendering.runs import Run, plain
+from digest.rendering.runs import plain
 from digest.rendering.stencils import Stencil, escaped
-from digest.rendering.words import barred, wrapped
+from digest.rendering.words import MEASURE, barred, wrapped
 
 Parts = Mapping[str, Stencil]
 
-CARDS_KEPT = 32768  #: few are cards of their own
-SET_KEPT = 16384  #: a good kilobyte each: what they have of their paper is kept once for all
+CARDS_KEPT = 32768  #: a good kilobyte each: what they have of their paper is kept once for all
 FOUND_KEPT = 1024  #: for a card that is soon wanted in another length
 FRAMES_KEPT = 4096
 PLAIN_KEPT = 8192
 
 #: Where a card is parted again after filling; no text from outside has a NUL.
-NUMBER, TITLE, ABSTRACT, WHY = "\0n", "\0t", "\0a", "\0w"
-GAP = re.compile("(\0.)")
+NUMBER, TITLE, ABSTRACT, WHY, MARK = "\0n", "\0t", "\0a", "\0w", "\0m"
+GAP = re.compile("\0(.)")
+TOLD = re.compile("\0([aw])(.*\0[taw])?", re.DOTALL)  #: from what is told first to what is told last
 BLANK = Card(meta="", href="", title=(), byline="", abstract=(), why="", links=())
 
 
@@ -37,28 +38,36 @@ class SetText(NamedTuple):
     html: bytes
     text: bytes
     size: int  #: bytes of HTML, decoded
-    words: int  #: to read
+    words: int = 0  #: to read
 
 
 class SetCard(NamedTuple):
-    """A card from behind its number, in pieces: cards of one paper have most of them in common."""
+    """A card from behind its number: four pieces each, of which all cards of a paper share the outer ones."""
 
-    html: tuple[bytes, ...]
-    text: tuple[bytes, ...]
-    octets: int  #: of HTML, encoded
-    size: int
-    words: int
+    html: tuple[bytes, bytes, bytes, bytes]
+    text: tuple[bytes, bytes, bytes, bytes]
+    size: int  #: bytes of HTML, decoded
+    words: int  #: to read
+
+
+class Mould(NamedTuple):
+    """A card in one of the bodies, but for what a filter has to say; its gaps are filled with `%`."""
+
+    opening: bytes  #: with a gap for the title
+    head: bytes  #: the same, around a title in which nothing is marked
+    first: bytes  #: the name of what is told first
+    rest: bytes  #: from there to the last gap
+    tail: bytes
 
 
 class Frame(NamedTuple):
-    """A card without what a filter has to say: literals and the names of gaps, in order."""
+    """A card but for what a filter has to say."""
 
-    card: Card
+    html: Mould
+    text: Mould
     title: SetText  #: with nothing marked
     abstract: SetText
-    html: tuple[bytes | str, ...]
-    text: tuple[bytes | str, ...]
-    size: int
+    size: int  #: of all else
 
 
 class Cards:
@@ -69,11 +78,12 @@ class Cards:
         self.site = site
         self.html_parts = press.html.parts()
         self.text_parts = press.text.parts()
-        self.mark = tuple(self.html_parts["mark"].fill({"marked": TITLE}).split(TITLE))
-        self.card = lru_cache(CARDS_KEPT)(self.choose_card)
-        self.card_of = lru_cache(SET_KEPT)(self.set_card)
+        opens, self.closes = self.html_parts["mark"].fill({"marked": MARK}).split(MARK)
+        self.mark, self.marking = wire(opens), len((opens + self.closes).encode())
+        self.card = lru_cache(CARDS_KEPT)(self.set_card)
         self.found = lru_cache(FOUND_KEPT)(self.find)
         self.frame = lru_cache(FRAMES_KEPT)(self.set_frame)
+        self.lead = lru_cache(FRAMES_KEPT)(set_html)
         self.plain = lru_cache(PLAIN_KEPT)(set_plain)
 
     def start(self) -> tuple[str, str]:
@@ -83,25 +93,24 @@ class Cards:
             filled(self.text_parts, text_values(self.text_parts, BLANK, number=NUMBER)).partition(NUMBER)[0],
         )
 
-    def choose_card(self, paper_id: int, canonical: str | None, form: Form) -> SetCard:
-        """Return a card from behind its number: often one that another filter has found the same for."""
-        return self.card_of(paper_id, self.found(self.press.number[paper_id], canonical), form)
-
-    def set_card(self, paper_id: int, found: Found, form: Form) -> SetCard:
-        """Return the card of a paper and what was found in it, from behind its number."""
-        frame = self.frame(paper_id, form)
-        plain, reason = frame.card, set_why(because(found.why))
-        paper = self.press.papers[self.press.number[paper_id]]
-        in_title, in_abstract = marked(plain, paper, words=found.words, form=form)
-        title = frame.title if in_title is plain.title else self.set_runs(in_title)
-        abstract = frame.abstract if in_abstract is plain.abstract else self.set_runs(in_abstract)
-        given = {TITLE: title, ABSTRACT: abstract, WHY: reason}
-        html = tuple([piece if isinstance(piece, bytes) else given[piece].html for piece in frame.html])
+    def set_card(self, paper_id: int, canonical: str | None, form: Form) -> SetCard:
+        """Return the card of a paper and what a filter found in it, from behind its number."""
+        number = self.press.number[paper_id]
+        paper, frame = self.press.papers[number], self.frame(number, form)
+        found = self.found(number, canonical)
+        in_title, in_abstract = places(found.words)
+        title, abstract, why = frame.title, frame.abstract, set_why(because(found.why))
+        if in_title:
+            title = self.set_excerpt(Excerpt("", full_title(paper), in_title))
+        if in_abstract:
+            abstract = self.set_excerpt(excerpt(paper, in_abstract, form))
+        html, html_values = frame.html, {b"t": title.html, b"a": abstract.html, b"w": why.html, b"": b""}
+        text, text_values = frame.text, {b"t": title.text, b"a": abstract.text, b"w": why.text, b"": b""}
+        head = html.opening % html_values if in_title else html.head
         return SetCard(
-            html,
-            tuple([piece if isinstance(piece, bytes) else given[piece].text for piece in frame.text]),
-            sum(map(len, html)),
-            frame.size + title.size + abstract.size + reason.size,
+            (head, html_values[html.first], html.rest % html_values, html.tail),
+            (text.head, text_values[text.first], text.rest % text_values, text.tail),
+            frame.size + title.size + abstract.size + why.size,
             title.words + abstract.words,
         )
 
@@ -109,41 +118,67 @@ class Cards:
         """Return why a paper is shown, and the words to mark."""
         return pages.found(self.press, number, canonical)
 
-    def set_frame(self, paper_id: int, form: Form) -> Frame:
+    def set_frame(self, number: int, form: Form) -> Frame:
         """Return what of a card no filter changes, from behind its number."""
-        paper = self.press.papers[self.press.number[paper_id]]
-        card = bare(paper, page=paper_url(self.site, paper_id), form=form)
+        paper = self.press.papers[number]
+        card = bare(paper, page=paper_url(self.site, paper.id), form=form)
         gaps = {"number": NUMBER, "title": TITLE, "abstract": ABSTRACT if card.abstract else "", "why": WHY}
         html = filled(self.html_parts, html_values(self.html_parts, card, **gaps)).partition(NUMBER)[2]
         text = filled(self.text_parts, text_values(self.text_parts, card, **gaps)).partition(NUMBER)[2]
+        title = self.set_excerpt(Excerpt("", plain(card.title), ()))
+        abstract = self.set_excerpt(Excerpt("", plain(card.abstract), ()))
         size = len(GAP.sub("", html).encode())
-        title, abstract = self.set_runs(card.title), self.set_runs(card.abstract)
-        return Frame(card, title, abstract, parted(html), parted(text), size)
+        return Frame(mould(html, title.html), mould(text, title.text), title, abstract, size)
 
-    def set_runs(self, runs: tuple[Run, ...]) -> SetText:
+    def set_excerpt(self, shown: Excerpt) -> SetText:
         """Return text with what is marked marked: in HTML; plain text has no marks, and is the same for all."""
-        opens, closes = self.mark
-        html = "".join(
-            [f"{opens}{escaped(run.text)}{closes}" if run.is_marked else escaped(run.text) for run in runs]
-        )
-        text, words = self.plain(plain(runs))
-        return SetText(wire(html), text, len(html.encode()), words)
+        lead, text, marks = shown
+        lines, size, words = self.plain(lead + text)
+        marks = clipped(marks, len(text))
+        starts = [*[start for start, _ in marks], len(text)]
+        html = [self.lead(lead), wire(escaped(text[: starts[0]]))]
+        for (start, end), following in zip(marks, starts[1:], strict=True):
+            html.append(self.mark)
+            html.append(wire(f"{escaped(text[start:end])}{self.closes}{escaped(text[end:following])}"))
+        return SetText(b"".join(html), lines, size + len(marks) * self.marking, words)
+
+
+def set_html(text: str) -> bytes:
+    """Return text in HTML."""
+    return wire(escaped(text))
+
+
+def set_plain(text: str) -> tuple[bytes, int, int]:
+    """Return the lines of a text as they are mailed, its bytes in HTML, and how many words there are to read."""
+    return wire(wrapped(text)), len(escaped(text).encode()), len(text.split())
 
 
 def set_why(why: str) -> SetText:
-    """Return the why line."""
+    """Return the why line; mostly its text is the same behind a bar."""
     html = escaped(why)
-    return SetText(wire(html), wire(barred(why)), len(html.encode()), 0)
+    lines = wire(html)
+    is_short = html == why and len(lines) < MEASURE
+    return SetText(lines, b"| " + lines if is_short else wire(barred(why)), len(html.encode()))
 
 
-def set_plain(text: str) -> tuple[bytes, int]:
-    """Return the lines of a text as they are mailed, and how many words there are to read."""
-    return wire(wrapped(text)), len(text.split())
+def mould(card: str, title: bytes) -> Mould:
+    """Return a filled card parted at its gaps."""
+    found = TOLD.search(card)
+    start, end = found.span() if found else (len(card), len(card))
+    first, rest = found.groups("") if found else ("", "")
+    opening = format_of(card[:start])
+    return Mould(opening, opening % {b"t": title}, first.encode(), format_of(rest), wire(card[end:]))
 
 
-def parted(card: str) -> tuple[bytes | str, ...]:
-    """Return a filled card as encoded literals and the names of its gaps."""
-    return tuple(piece if GAP.match(piece) else wire(piece) for piece in GAP.split(card))
+def format_of(some: str) -> bytes:
+    """Return a stretch of a filled card, encoded, as a format with its gaps by name."""
+    pieces = enumerate(GAP.split(some))  # every second one is the name of a gap
+    return b"".join(
+        [
+            f"%({piece})b".encode() if number % 2 else wire(piece).replace(b"%", b"%%")
+            for number, piece in pieces
+        ]
+    )
 
 
 def html_values(parts: Parts, card: Card, **gaps: str) -> dict[str, str]:

@@ -221,9 +221,8 @@ def found(press: Press, number: int, canonical: str | None) -> Found:
     figure = press.reasons[number][:1]
     if canonical is None:
         return Found(figure or (words.FIRST_SEEN,), ())
-    explained = press.pages.explain(topics.parse(canonical), number)
-    marks = tuple([(word.field, word.start, word.end) for word in explained.words])
-    return Found((*explained.why, *figure) or (words.FIRST_SEEN,), marks)
+    why, places = press.pages.find(topics.parse(canonical), number) or ((), ())
+    return Found((*why, *figure) or (words.FIRST_SEEN,), places)
 
 
 def heading(topic: str) -> str:

@@ -19,6 +19,7 @@ from digest.rendering.stencils import escaped
 PIECES_KEPT = 4096
 LONGEST_URL = 200  #: bytes of the address under which a digest is read in a browser, or about
 GAP = "\0"  #: stands where a filled part will be parted again; no text has it
+STRIDE = 5  #: pieces of a card with its number
 
 
 class Pair(NamedTuple):
@@ -38,13 +39,13 @@ class Told(NamedTuple):
     words: int  #: to read
 
 
-class Section(NamedTuple):
-    """A section but for its end, in pieces that it shares with others."""
+class Row(NamedTuple):
+    """Pieces that stand in a letter one after the other."""
 
     html: tuple[bytes, ...]
     text: tuple[bytes, ...]
     octets: int  #: of HTML, encoded
-    words: int  #: to read
+    words: int = 0  #: to read
 
 
 class Sections:
@@ -55,8 +56,8 @@ class Sections:
         self.text_parts = press.text.parts()
         self.cards = Cards(press, site)
         self.card = self.cards.card
-        self.section = lru_cache(PIECES_KEPT)(self.set_section)
-        self.number = lru_cache(PIECES_KEPT)(self.set_number)
+        self.row = lru_cache(PIECES_KEPT)(self.set_row)
+        self.numbers = lru_cache(PIECES_KEPT)(self.set_numbers)
         self.opening = lru_cache(PIECES_KEPT)(self.set_opening)
         self.ending = lru_cache(PIECES_KEPT)(self.set_ending)
         self.rest = lru_cache(PIECES_KEPT)(self.set_rest)
@@ -70,47 +71,47 @@ class Sections:
         papers: list[int] = []
         octets = reading = 0
         for place, (topic, canonical, shown, forms, more) in enumerate(plan, start=1):
-            in_html, in_text, taken, read = self.section(
-                place, len(papers) + 1, topic, canonical, shown, forms
-            )
-            html += in_html
-            text += in_text
-            octets += taken
-            reading += read
+            opening, cards = self.opening(place, topic), self.row(canonical, shown, forms)
+            numbers = self.numbers(len(papers) + 1, len(shown))
+            html.append(opening.html)
+            text.append(opening.text)
+            first = len(html)
+            html += cards.html
+            text += cards.text
+            html[first::STRIDE] = numbers.html
+            text[first::STRIDE] = numbers.text
+            octets += len(opening.html) + numbers.octets + cards.octets
+            reading += cards.words
             papers += shown
-            for piece in self.left_out(more, place, page):
-                html.append(piece.html)
-                text.append(piece.text)
-                octets += len(piece.html)
+            if more and page.html:
+                before, after = self.rest(more, place)
+                html += before.html, page.html, after.html
+                text += before.text, page.text, after.text
+                octets += len(before.html) + len(page.html) + len(after.html)
+            else:
+                ending = self.ending(more)
+                html.append(ending.html)
+                text.append(ending.text)
+                octets += len(ending.html)
         return Told(html, text, papers, octets, reading)
 
-    def set_section(
-        self,
-        place: int,
-        number: int,
-        topic: str,
-        canonical: str | None,
-        papers: tuple[int, ...],
-        forms: tuple[Form, ...],
-    ) -> Section:
-        """Return a section but for its end: all readers who are shown the same by a filter have it in common."""
-        opening = self.opening(place, topic)
-        html, text = [opening.html], [opening.text]
-        octets, reading = len(opening.html), 0
-        for row, (paper, form) in enumerate(zip(papers, forms, strict=True)):
-            before, card = self.number(number + row, row), self.card(paper, canonical, form)
-            html += (before.html, *card.html)
-            text += (before.text, *card.text)
-            octets += len(before.html) + card.octets
-            reading += card.words
-        return Section(tuple(html), tuple(text), octets, reading)
+    def set_row(self, canonical: str | None, papers: tuple[int, ...], forms: tuple[Form, ...]) -> Row:
+        """Return the cards of a section, each behind a gap for its number: they are the same in every place."""
+        html: list[bytes] = []
+        text: list[bytes] = []
+        words = 0
+        for paper, form in zip(papers, forms, strict=True):
+            card = self.card(paper, canonical, form)
+            html += (b"", *card.html)
+            text += (b"", *card.text)
+            words += card.words
+        return Row(tuple(html), tuple(text), sum(map(len, html)), words)
 
-    def left_out(self, more: int, place: int, page: Pair) -> tuple[Pair, ...]:
-        """Return the end of a section, which leads to what was left out where a page lists it."""
-        if more and page.html:
-            before, after = self.rest(more, place)
-            return before, page, after
-        return (self.ending(more),)
+    def set_numbers(self, first: int, cards: int) -> Row:
+        """Return the beginnings of the cards of a section, numbered from `first`."""
+        numbers = [self.set_number(first + row, row) for row in range(cards)]
+        html = tuple([number.html for number in numbers])
+        return Row(html, tuple([number.text for number in numbers]), sum(map(len, html)))
 
     def set_number(self, number: int, row: int) -> Pair:
         """Return the beginning of a card, and before all but the first of a section the rule that parts them."""

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from enum import StrEnum
 from functools import lru_cache
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 from urllib.parse import quote, urlsplit
 
 from digest.papers import Paper, byline, display, links_of
@@ -28,6 +28,8 @@ ABBREVIATION = re.compile(
     r"(?:\b(?:[A-Za-z]|e\.g|i\.e|et al|vs|cf|Fig|Eq|Sec|resp|approx|etc|w\.r\.t|a\.k\.a))\.$"
 )
 URL_SAFE = "!#$&'()*+,/:;=?@[]~%"
+
+Span: TypeAlias = tuple[int, int]  #: where a stretch of text begins and ends
 
 
 class Form(StrEnum):
@@ -121,24 +123,24 @@ def told(
     card: Card, paper: Paper, *, why: Sequence[str], words: Iterable[tuple[str, int, int]], form: Form
 ) -> Card:
     """Return a bare card with what a filter found in the paper marked, and why it is shown."""
-    in_title, in_abstract = marked(card, paper, words=words, form=form)
-    return replace(card, title=in_title, abstract=in_abstract, why=because(why))
+    in_title, in_abstract = places(words)
+    return replace(
+        card,
+        title=runs(title(paper), in_title),
+        abstract=abstract_runs(paper, in_abstract, form),
+        why=because(why),
+    )
 
 
-def marked(
-    card: Card, paper: Paper, *, words: Iterable[tuple[str, int, int]], form: Form
-) -> tuple[tuple[Run, ...], tuple[Run, ...]]:
-    """Return title and abstract of a bare card with what a filter found marked: its own where that is nothing."""
+def places(words: Iterable[tuple[str, int, int]]) -> tuple[list[Span], list[Span]]:
+    """Return where in a title, and where in an abstract, stands what a filter found."""
     in_title, in_abstract = [], []
     for field, start, end in words:
         if field == "title":
             in_title.append((start, end))
         elif field == "abstract":
             in_abstract.append((start, end))
-    return (
-        runs(title(paper), in_title) if in_title else card.title,
-        abstract_runs(paper, in_abstract, form) if in_abstract else card.abstract,
-    )
+    return in_title, in_abstract
 
 
 def because(why: Sequence[str]) -> str:
@@ -168,7 +170,21 @@ class Abstract(NamedTuple):
     opening: str  #: its first sentence
 
 
-def abstract_runs(paper: Paper, marks: Sequence[tuple[int, int]], form: Form) -> tuple[Run, ...]:
+class Excerpt(NamedTuple):
+    """What a card shows of an abstract."""
+
+    lead: str  #: its first sentence, if what follows stands further on
+    text: str
+    marks: Sequence[Span]  #: in the text
+
+
+def abstract_runs(paper: Paper, marks: Sequence[Span], form: Form) -> tuple[Run, ...]:
+    """Return what a card shows of an abstract as marked and unmarked runs."""
+    lead, text, there = excerpt(paper, marks, form)
+    return (Run(lead), *runs(text, there)) if lead else runs(text, there)
+
+
+def excerpt(paper: Paper, marks: Sequence[Span], form: Form) -> Excerpt:
     """Return the beginning of the abstract, to a sentence end.
 
     If what matched comes only later, the sentence that has it follows, as far as there is room: a
@@ -177,10 +193,10 @@ def abstract_runs(paper: Paper, marks: Sequence[tuple[int, int]], form: Form) ->
     text, shown, opening = abstract_of(paper.abstract, form)
     first = min(marks)[0] if marks else 0
     if first < len(shown) or not marks or form is Form.LINE:
-        return runs(shown, marks)
+        return Excerpt("", shown, marks)
     start, end = sentence_around(text, first, LONGEST_ABSTRACT - len(opening) - len(ELLIPSIS))
     there = [(max(one, start) - start, other - start) for one, other in marks if other > start]
-    return (Run(opening + ELLIPSIS), *runs(text[start:end], there))
+    return Excerpt(opening + ELLIPSIS, text[start:end], there)
 
 
 @lru_cache(maxsize=4096)  # asked again for every filter that chose a paper
@@ -229,20 +245,30 @@ def sentence_ends(text: str) -> tuple[int, ...]:
     return tuple([end for end in found if not ABBREVIATION.search(text[max(0, end - 12) : end])])
 
 
-def runs(text: str, spans: Iterable[tuple[int, int]]) -> tuple[Run, ...]:
+def runs(text: str, spans: Iterable[Span]) -> tuple[Run, ...]:
     """Return `text` as marked and unmarked runs; what lies behind its end is left out."""
     made: list[Run] = []
     reached = 0
-    for first, last in sorted(spans):
-        start, end = max(first, reached), min(last, len(text))
-        if start < end:
-            if reached < start:
-                made.append(Run(text[reached:start]))
-            made.append(Run(text[start:end], is_marked=True))
-            reached = end
+    for start, end in clipped(spans, len(text)):
+        if reached < start:
+            made.append(Run(text[reached:start]))
+        made.append(Run(text[start:end], is_marked=True))
+        reached = end
     if reached < len(text):
         made.append(Run(text[reached:]))
     return tuple(made)
+
+
+def clipped(spans: Iterable[Span], room: int) -> list[Span]:
+    """Return stretches of a text in order, without what of them lies in another or behind its end."""
+    made: list[Span] = []
+    reached = 0
+    for first, last in sorted(spans):
+        start, end = max(first, reached), min(last, room)
+        if start < end:
+            made.append((start, end))
+            reached = end
+    return made
 
 
 def safe_url(url: str | None) -> str | None:

@@ -22,37 +22,42 @@ from digest.rendering.headers import Header, head
 from digest.rendering.letters import Letter
 
 LONGEST_LINE = 76  #: by RFC 2045, the soft break included
+SOFT_BREAK = b"=\r\n"
 LEADING_DOTS = re.compile(rb"^\.+", re.MULTILINE)
 
 
 def wire(text: str) -> bytes:
     """Return `text` in quoted-printable with CRLF, ready to be followed by more of it."""
-    if not text:
-        return b""
-    if (
-        len(text) < LONGEST_LINE
-        and text.isascii()
-        and text.isprintable()
-        and "=" not in text
-        and "  " not in text
-        and text[-1] != " "
-        and text[0] != "."
-    ):
-        return b"%b=\r\n" % text.encode()  # a link or a few words stay as they are
-    if "  " in text or "\t" in text:
-        lines = b"\r\n".join([spaced(line) for line in text.split("\n")])
+    if text.isascii() and text.isprintable() and "=" not in text and "  " not in text:
+        lines = softened(text.encode())  # most links and words stay as they are
+    elif "  " in text or "\t" in text:
+        lines = closed(b"\r\n".join([spaced(line) for line in text.split("\n")]))
     else:
         lines = b2a_qp(text.replace("\n", "\r\n").encode(), istext=True)
         if "\n" not in text:  # then b2a_qp, which goes by the first line's end, breaks with a bare LF
             lines = lines.replace(b"=\n", b"=\r\n")
-    if not lines.endswith(b"\r\n"):
-        if len(lines) - lines.rfind(b"\n") > LONGEST_LINE:  # no room for it: break before the last sign
-            last = 3 if lines[-3:-2] == b"=" else 1
-            lines = lines[:-last] + b"=\r\n" + lines[-last:]
-        lines += b"=\r\n"
-    if b"\n." in lines or lines.startswith(b"."):
+        lines = closed(lines)
+    if b"\n." in lines or lines[:1] == b".":
         return LEADING_DOTS.sub(lambda dots: b"=2E=\r\n" * len(dots[0]), lines)
     return lines
+
+
+def softened(octets: bytes) -> bytes:
+    """Return what needs no encoding on lines of the longest length, each with a soft break."""
+    if len(octets) < LONGEST_LINE:
+        return octets + SOFT_BREAK if octets else b""
+    lines = [octets[at : at + LONGEST_LINE - 1] for at in range(0, len(octets), LONGEST_LINE - 1)]
+    return SOFT_BREAK.join([*lines, b""])
+
+
+def closed(lines: bytes) -> bytes:
+    """Return encoded lines with a soft break behind the last, unless that one has its end."""
+    if lines.endswith(b"\r\n"):
+        return lines
+    if len(lines) - lines.rfind(b"\n") > LONGEST_LINE:  # no room for it: break before the last sign
+        last = 3 if lines[-3:-2] == b"=" else 1
+        lines = lines[:-last] + SOFT_BREAK + lines[-last:]
+    return lines + SOFT_BREAK
 
 
 def spaced(line: str) -> bytes:

@@ -46,6 +46,13 @@ class Word(NamedTuple):
     text: str
 
 
+class Finding(NamedTuple):
+    """What a filter found in a paper that belongs to it."""
+
+    why: tuple[str, ...]  #: the clauses that made it, strongest first: "score-based in the title"
+    places: tuple[tuple[str, int, int], ...]  #: of words: the field, where they begin and where they end
+
+
 class Explanation(NamedTuple):
     """Why a paper belongs to a topic, or does not."""
 
@@ -73,14 +80,21 @@ class Pages:
 
     def explain(self, filter_: Filter, number: int) -> Explanation:
         """Return why the paper of that number belongs to a filter, or what keeps it out."""
+        page, found = self._pages[number], self.find(filter_, number)
+        if found is None:
+            return Explanation(matched=False, why=(), words=(), failed=tuple(page.failures(filter_.tree)))
+        words = tuple([page.word(*place) for place in found.places])
+        return Explanation(matched=True, why=found.why, words=words, failed=())
+
+    def find(self, filter_: Filter, number: int) -> Finding | None:
+        """Return why the paper of that number belongs to a filter, and where; None if it does not."""
         page = self._pages[number]
         found: list[tuple[Leaf, list[Mark]]] = []
         if not page.finds(filter_.tree, found):
-            return Explanation(matched=False, why=(), words=(), failed=tuple(page.failures(filter_.tree)))
+            return None
         found.sort(key=_strength)
         why = dict.fromkeys([page.reason(leaf, marks) for leaf, marks in found])
-        words = page.words([mark for _, marks in found for mark in marks])
-        return Explanation(matched=True, why=tuple(why), words=words, failed=())
+        return Finding(tuple(why), _apart([mark for _, marks in found for mark in marks]))
 
     def _batch(self, number: int) -> _Batch:
         start = number * self._together
@@ -97,10 +111,16 @@ class _Batch:
         self.index = index
         #: The papers that a clause matches which asks for no words.
         self.leaves: Mapping[Leaf, int] = Memory(index.leaf)
-        self.ways: Mapping[Text, Sequence[tuple[Search, int]]] = Memory(self._ways)
+        self._ways: dict[str, Sequence[tuple[Search, int]]] = {}
 
-    def _ways(self, leaf: Text) -> Sequence[tuple[Search, int]]:
+    def ways(self, leaf: Text) -> Sequence[tuple[Search, int]]:
         """Return how to find each spelling of a clause, and how many words it has."""
+        found = self._ways.get(leaf.words)
+        if found is None:
+            found = self._ways[leaf.words] = self._look_up_ways(leaf)
+        return found
+
+    def _look_up_ways(self, leaf: Text) -> Sequence[tuple[Search, int]]:
         known, postings = self.index.postings.known[leaf.exact], self.index.postings
         forms = [known[token].forms for token in leaf.tokens]
         spellings = [(leaf.gaps, forms), *self.index.spellings(leaf, forms)]
@@ -111,6 +131,17 @@ def _strength(found: tuple[Leaf, list[Mark]]) -> int:
     """Return how early a reason is told: words in the title, in the abstract, and then all else."""
     marks = found[1]
     return marks[0][0] if marks else len(FIELDS)
+
+
+def _apart(marks: list[Mark]) -> tuple[tuple[str, int, int], ...]:
+    """Return the places of marks in reading order, without those that stand inside or across another."""
+    places: list[tuple[str, int, int]] = []
+    last, behind = -1, 0
+    for place, start, end in sorted(marks):
+        if place != last or start >= behind:
+            last, behind = place, -end
+            places.append((FIELDS[place], start, behind))
+    return tuple(places)
 
 
 def _parts(node: Node) -> Iterator[Leaf]:
@@ -135,7 +166,10 @@ class _Page:
         self.documents = {
             place: place * index.size + number for place, written in enumerate(self.texts) if written
         }
-        self.stretches = {place: self.postings.spans[one] for place, one in self.documents.items()}
+        self.stretches = [
+            self.postings.spans[self.documents[place]] if written else (0, 0)
+            for place, written in enumerate(self.texts)
+        ]
         self._bounds: Mapping[int, tuple[array[int], array[int]]] = Memory(self._look_up_bounds)
 
     def finds(self, node: Node, found: list[tuple[Leaf, list[Mark]]]) -> bool:
@@ -179,17 +213,14 @@ class _Page:
 
     def _in_a_row(self, leaf: Text) -> list[Mark]:
         """Return every stretch of a text where the words of a clause stand in turn."""
-        ways = self.ways[leaf]
-        if not ways:
-            return []
-        return [
-            self._mark(place, at - start, count)
-            for place in fields_of(leaf)
-            if place in self.stretches
-            for start, end in (self.stretches[place],)
-            for search, count in ways
-            for at in search(start, end)
-        ]
+        found: list[Mark] = []
+        if ways := self.ways(leaf):
+            for place in fields_of(leaf):
+                start, end = self.stretches[place]
+                for search, count in ways:
+                    for at in search(start, end):
+                        found.append(self._mark(place, at - start, count))  # noqa: PERF401 - most find nothing
+        return found
 
     def _near(self, leaf: Text, near: int) -> list[Mark]:
         """Return the first stretch of each text with all words of a clause, where there is one."""
@@ -210,15 +241,9 @@ class _Page:
     def _look_up_bounds(self, place: int) -> tuple[array[int], array[int]]:
         return text.bounds(self.texts[place])
 
-    def words(self, marks: list[Mark]) -> tuple[Word, ...]:
-        """Return marked words in reading order, without those that stand inside or across another."""
-        words: list[Word] = []
-        last, behind = -1, 0
-        for place, start, end in sorted(marks):
-            if place != last or start >= behind:
-                last, behind = place, -end
-                words.append(Word(FIELDS[place], start, behind, self.texts[place][start:behind]))
-        return tuple(words)
+    def word(self, field: str, start: int, end: int) -> Word:
+        """Return the words in that place."""
+        return Word(field, start, end, self.texts[FIELDS.index(field)][start:end])
 
     def reason(self, leaf: Leaf, marks: list[Mark]) -> str:
         """Return in a few words what a clause found in the paper."""
@@ -226,8 +251,8 @@ class _Page:
             found = dict.fromkeys([self.texts[place][start:-end].lower() for place, start, end in marks])
             return f"about {', '.join([*found][:MOST_TOLD]) or leaf.canonical}"
         if marks:
-            fields = [FIELDS[place] for place in dict.fromkeys([mark[0] for mark in marks])]
-            return f"{_shown(leaf)} in the {' and '.join(fields)}"
+            places = {mark[0]: None for mark in marks}
+            return f"{_shown(leaf)} in the {' and '.join([FIELDS[place] for place in places])}"
         if isinstance(leaf, Person):
             return f"by {self._author(leaf)}"
         if isinstance(leaf, Category):
