@@ -23,46 +23,52 @@ Question = tuple[str, dict[str, Any]]
 LIST = f"string_to_array(%({{}})s, E'\\x{ord(db.UNIT):02x}', E'\\x{ord(db.NONE):02x}')"
 
 #: The intent of those that are still ours, whose reader is as the letter says, and that nothing holds up.
-INTENDING = f"""
-UPDATE delivery SET state = 'sending', attempts = attempts + 1, leased_until = %(until)s,
-    message_id = new.message_id, content_hash = new.content_hash
-FROM unnest(
-    CAST(%(ids)s AS bigint[]), {LIST.format("message_ids")}, {LIST.format("content_hashes")},
-    CAST(%(versions)s AS xid[]), {LIST.format("addresses")}
-) AS new (id, message_id, content_hash, version, address)
-WHERE delivery.id = new.id AND delivery.id = ANY (CAST(%(ids)s AS bigint[]))
-    AND delivery.state = 'claimed' AND delivery.lease = %(lease)s
-    AND EXISTS (
-        SELECT FROM subscriber
-        WHERE subscriber.id = delivery.subscriber_id AND subscriber.xmin = new.version
-    )
-    AND NOT EXISTS (SELECT FROM suppression WHERE suppression.hmac = new.address)
-    AND NOT EXISTS (SELECT FROM stop WHERE stop.lifted_at IS NULL)
-    AND NOT EXISTS (SELECT FROM pace WHERE pace.name = ANY ({LIST.format("pauses")}) AND pace.at > %(now)s)
-RETURNING delivery.id
-"""  # noqa: S608 - our own words
-ENDING = """
-UPDATE delivery SET state = 'sent', reason = '', settled_at = %(now)s, lease = NULL, leased_until = NULL
-WHERE id = ANY (CAST(%(ids)s AS bigint[])) AND state = 'sending' AND lease = %(lease)s
-"""
-KEEPING = f"""
-INSERT INTO attempt (delivery_id, lease, began_at, ended_at, verdict, phase, code, reply)
-SELECT new.id, %(lease)s, %(began_at)s, %(now)s, 'accepted', %(phase)s, %(code)s, coalesce(new.reply, '')
-FROM unnest(CAST(%(ids)s AS bigint[]), {LIST.format("replies")}) AS new (id, reply)
-"""  # noqa: S608 - our own words
+INTENDED = f"""intended AS (
+    UPDATE delivery SET state = 'sending', attempts = attempts + 1, leased_until = %(until)s,
+        message_id = new.message_id, content_hash = new.content_hash
+    FROM unnest(
+        CAST(%(ids)s AS bigint[]), {LIST.format("message_ids")}, {LIST.format("content_hashes")},
+        CAST(%(versions)s AS xid[]), {LIST.format("addresses")}
+    ) AS new (id, message_id, content_hash, version, address)
+    WHERE delivery.id = new.id AND delivery.id = ANY (CAST(%(ids)s AS bigint[]))
+        AND delivery.state = 'claimed' AND delivery.lease = %(lease)s
+        AND EXISTS (
+            SELECT FROM subscriber
+            WHERE subscriber.id = delivery.subscriber_id AND subscriber.xmin = new.version
+        )
+        AND NOT EXISTS (SELECT FROM suppression WHERE suppression.hmac = new.address)
+        AND NOT EXISTS (SELECT FROM stop WHERE stop.lifted_at IS NULL)
+        AND NOT EXISTS (SELECT FROM pace WHERE pace.name = ANY ({LIST.format("pauses")}) AND pace.at > %(now)s)
+    RETURNING delivery.id
+)"""  # noqa: S608 - our own words
+#: The fate of the window before. It shares no letter with the next, so it does not matter which comes first.
+TOLD = f"""ended AS (
+    UPDATE delivery SET state = 'sent', reason = '', settled_at = %(told_at)s, lease = NULL, leased_until = NULL
+    WHERE id = ANY (CAST(%(told)s AS bigint[])) AND state = 'sending' AND lease = %(told_under)s
+    RETURNING id
+), kept AS (
+    INSERT INTO attempt (delivery_id, lease, began_at, ended_at, verdict, phase, code, reply)
+    SELECT new.id, %(told_under)s, %(began_at)s, %(told_at)s, 'accepted', %(phase)s, %(code)s, coalesce(new.reply, '')
+    FROM unnest(CAST(%(told)s AS bigint[]), {LIST.format("replies")}) AS new (id, reply)
+)"""  # noqa: S608 - our own words
+IDS = "ARRAY(SELECT id FROM intended)"
+INTENDING = f"WITH {INTENDED} SELECT 0, {IDS}"
+TELLING = f"WITH {TOLD}, {INTENDED} SELECT (SELECT count(*) FROM ended), {IDS}"  # noqa: S608 - our own words
 
 
-def settling(settlement: Settlement) -> list[Question]:
-    """Return what tells the fate of a window that was accepted; the first changes those that were still ours."""
+def telling(settlement: Settlement, intending: Question) -> Question:
+    """Return what tells the fate of a window that was accepted as well: how many of it were still ours."""
     first = settlement.outcomes[0]
-    same = {"ids": db.braced(settlement.accepted), "lease": settlement.lease, "now": settlement.now}
-    evidence = {
+    fate = {
+        "told": db.braced(settlement.accepted),
+        "told_under": settlement.lease,
+        "told_at": settlement.now,
         "began_at": settlement.began_at,
         "phase": first.phase,
         "code": first.code,
         "replies": db.spelled([each.reply[:500] or None for each in settlement.outcomes]),
     }
-    return [(ENDING, same), (KEEPING, same | evidence)]
+    return TELLING, intending[1] | fate
 
 
 def intending(
@@ -74,7 +80,7 @@ def intending(
     until: datetime,
     now: datetime,
 ) -> Question:
-    """Return what keeps the intent to send these, as far as nothing speaks against it."""
+    """Return what keeps the intent to send these, as far as nothing speaks against it: which are ours to send."""
     letters = list(going.values())
     emails = [each.delivery.email or "" for each in letters]
     given = {

@@ -234,7 +234,7 @@ class Run:
         """Return which letters are ours to send, or None if only the last window could be told."""
         settlement, self.untold = self.untold, None
         if settlement is None:
-            return self.ask([intending], write_ahead)[1]
+            return self.ask(intending, write_ahead)[1]
         ours: set[int] | None = None
 
         def keep() -> None:
@@ -245,8 +245,7 @@ class Run:
                 return
             settlement.is_tried = True
             settlement.tally["sent"] = len(settlement.going)  # unless we hear otherwise
-            asked = [*ordinary.settling(settlement), intending]
-            settlement.tally["sent"], ours = self.ask(asked, write_ahead)
+            settlement.tally["sent"], ours = self.ask(ordinary.telling(settlement, intending), write_ahead)
 
         try:
             self.insist(keep, what=settlement.what)
@@ -256,22 +255,21 @@ class Run:
         self.count(settlement)
         return ours
 
-    def ask(
-        self, questions: Sequence[ordinary.Question], write_ahead: Callable[[], None]
-    ) -> tuple[int, set[int]]:
-        """Let the database keep it while the next window is written; return how many the first of it changed,
-        and which letters are ours to send.
+    def ask(self, question: ordinary.Question, write_ahead: Callable[[], None]) -> tuple[int, set[int]]:
+        """Let the database keep it while the next window is written; return how many of the last window were
+        still ours, and which letters are ours to send.
 
         The session is left with its connection, in which nothing is open: one taken anew for each window
         costs as much as the question.
         """
-        with meanwhile.asked(self.session, questions) as answers:
+        with meanwhile.asked(self.session, *question) as answer:
             failpoints.reach("settling")
             failpoints.reach("intending")
             write_ahead()
         failpoints.reach("settled")
         failpoints.reach("intended")
-        return answers[0].rowcount, {row[0] for row in answers[-1].fetchall()}
+        ended, ours = answer.fetchone()
+        return ended, set(ours)
 
     def look_closely(self, rest: Sequence[tuple[Claimed, Written | None]]) -> dict[int, Written]:
         """Intend to send what may go, once the others have ended or wait."""

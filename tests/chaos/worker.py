@@ -71,25 +71,21 @@ class NoIntent(Secretive):
 class MarkFirstInOneGo(runs.Run):
     """The same mistake in the one question of an ordinary window: its intent is its end."""
 
-    def ask(self, questions: Any, write_ahead: Any) -> Any:
-        *fate, (intending, given) = questions
-        marking = intending.replace("'sending'", "'sent', lease = NULL, settled_at = %(now)s")
-        return super().ask([*fate, (marking, given)], write_ahead)
+    def ask(self, question: Any, write_ahead: Any) -> Any:
+        asked, given = question
+        marking = asked.replace("'sending', ", "'sent', lease = NULL, settled_at = %(now)s, ")
+        return super().ask((marking, given), write_ahead)
 
 
 class NoIntentInOneGo(Secretive):
     """The same mistake there: it takes an answer for a promise, and commits each intent with the next one's question."""
 
-    def ask(self, questions: Any, write_ahead: Any) -> Any:
-        *fate, intending = questions
-        told = [self.put(each).rowcount for each in fate]
+    def ask(self, question: Any, write_ahead: Any) -> Any:
         self.session.commit()
-        ours = {row[0] for row in self.put(intending)}
+        driver: Any = self.session.connection().connection.driver_connection
+        ended, ours = driver.execute(*question).fetchone()
         write_ahead()
-        return (told or [0])[0], ours
-
-    def put(self, question: Any) -> Any:
-        return self.session.connection().connection.driver_connection.execute(*question)  # type: ignore[union-attr]
+        return ended, set(ours)
 
 
 MUTANTS = {
