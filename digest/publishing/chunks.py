@@ -29,7 +29,7 @@ from digest.publishing.desk import Desk
 from digest.publishing.gathering import desk_of, gather, readers
 from digest.publishing.values import Decision, Gathered, Reader, Slot
 
-AT_ONCE = 250  #: readers whose digests are written together, while the next are decided on
+AT_ONCE = 500  #: readers whose digests are written together, while the next are decided on
 MOST_CONFLICTS = 5  #: that a chunk may run into: nobody but a letter is ever faster than us
 
 

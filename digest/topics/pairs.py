@@ -5,7 +5,8 @@ from __future__ import annotations
 from array import array
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
-from operator import add
+from itertools import chain, compress
+from operator import add, ne
 
 from digest.topics import sets
 
@@ -23,18 +24,19 @@ class Pairs:
     """
 
     def __init__(self, row: str, typed: str, glue: str, document_at: array[int]):
-        self._width = width = max(map(ord, set(row) | set(typed))) + 1
         self._document_at = document_at
         self._last = max(document_at)
         margin = array("I", [0]) * MARGIN
         # One place of the margin behind the last word, so that every word has a neighbour.
         self._words = words = numbers_of(row[: len(glue) + 1])
         self._typed = as_typed = numbers_of(typed[: len(glue) + 1])
+        self._width = width = max(chain(words, as_typed)) + 1
         # Arrays, since numbers that stand side by side in memory are looked through faster.
         self._places: defaultdict[int, array[int]] = defaultdict(lambda: array("I"))
         for at, key in enumerate(map(add, map(width.__mul__, words), words[1:])):
             self._places[key].append(at)
-        for at in [at for at, (word, sign) in enumerate(zip(words, as_typed, strict=True)) if word != sign]:
+        unlike = [*compress(range(len(words)), map(ne, words, as_typed))]
+        for at in unlike:
             for left in {words[at - 1], as_typed[at - 1]}:
                 self._places[left * width + as_typed[at]].append(at - 1)
             self._places[as_typed[at] * width + words[at + 1]].append(at)
@@ -43,9 +45,13 @@ class Pairs:
         while at >= 0:
             self._followers[words[at]].add(words[at + 1])
             at = glue.find("-", at + 1)
-        self._as_typed = frozenset(as_typed).difference(words)
+        self._as_typed = frozenset(map(as_typed.__getitem__, unlike))
         words.extend(margin)
         as_typed.extend(margin)
+        self._documents: dict[int, int] = {}
+
+    def list_documents(self) -> None:
+        """Keep the documents of every pair that stands in many places: right before very many questions."""
         many = max(MANY, self._last // 256)
         self._documents = {
             key: self.documents_at(places) for key, places in self._places.items() if len(places) > many

@@ -101,6 +101,7 @@ class Postings:
         for word in range(len(self.words)):
             self.posted[word]
         self._table = self._table or self._new_table()
+        self._table.list_documents()
 
     def _new_table(self) -> Pairs:
         return Pairs(self.row, self.typed, self.glue, self._document_at)
