@@ -302,7 +302,7 @@ def test_filters_that_find_the_same_in_a_paper_make_the_same_card_of_it_and_no_o
 
     assert alone == beside_another
     assert len({alone, elsewhere, nothing}) == 3
-    assert alone.html[-1] is elsewhere.html[-1]  # what no filter changes is kept once
+    assert alone.frame is elsewhere.frame  # what no filter changes is kept once
 
 
 # ── a budget of bytes ───────────────────────────────────────────────────────────────────────────

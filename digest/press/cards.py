@@ -20,7 +20,7 @@ from digest.rendering.words import MEASURE, barred, wrapped
 
 Parts = Mapping[str, Stencil]
 
-CARDS_KEPT = 32768  #: a good kilobyte each: what they have of their paper is kept once for all
+CARDS_KEPT = 49152  #: a kilobyte each: what they have of their paper is kept once for all
 FOUND_KEPT = 1024  #: for a card that is soon wanted in another length
 FRAMES_KEPT = 4096
 PLAIN_KEPT = 8192
@@ -42,10 +42,13 @@ class SetText(NamedTuple):
 
 
 class SetCard(NamedTuple):
-    """A card from behind its number: four pieces each, of which all cards of a paper share the outer ones."""
+    """A card from behind its number, in pieces: most are kept, so each holds what is its own and little else."""
 
-    html: tuple[bytes, bytes, bytes, bytes]
-    text: tuple[bytes, bytes, bytes, bytes]
+    frame: Frame
+    head: bytes  #: of its HTML
+    html: bytes  #: what a filter has to say
+    first: bytes  #: the same in the text
+    rest: bytes
     size: int  #: bytes of HTML, decoded
     words: int  #: to read
 
@@ -106,10 +109,12 @@ class Cards:
             abstract = self.set_excerpt(excerpt(paper, in_abstract, form))
         html, html_values = frame.html, {b"t": title.html, b"a": abstract.html, b"w": why.html, b"": b""}
         text, text_values = frame.text, {b"t": title.text, b"a": abstract.text, b"w": why.text, b"": b""}
-        head = html.opening % html_values if in_title else html.head
         return SetCard(
-            (head, html_values[html.first], html.rest % html_values, html.tail),
-            (text.head, text_values[text.first], text.rest % text_values, text.tail),
+            frame,
+            html.opening % html_values if in_title else html.head,
+            html_values[html.first] + html.rest % html_values,
+            text_values[text.first],
+            text.rest % text_values,
             frame.size + title.size + abstract.size + why.size,
             title.words + abstract.words,
         )

@@ -17,9 +17,10 @@ from digest.rendering.mime import unwired, wire
 from digest.rendering.stencils import escaped
 
 PIECES_KEPT = 4096
+ROWS_KEPT = 8192
 LONGEST_URL = 200  #: bytes of the address under which a digest is read in a browser, or about
 GAP = "\0"  #: stands where a filled part will be parted again; no text has it
-STRIDE = 5  #: pieces of a card with its number
+IN_HTML, IN_TEXT = 4, 5  #: pieces of a card with its number
 
 
 class Pair(NamedTuple):
@@ -56,7 +57,7 @@ class Sections:
         self.text_parts = press.text.parts()
         self.cards = Cards(press, site)
         self.card = self.cards.card
-        self.row = lru_cache(PIECES_KEPT)(self.set_row)
+        self.row = lru_cache(ROWS_KEPT)(self.set_row)
         self.numbers = lru_cache(PIECES_KEPT)(self.set_numbers)
         self.opening = lru_cache(PIECES_KEPT)(self.set_opening)
         self.ending = lru_cache(PIECES_KEPT)(self.set_ending)
@@ -75,11 +76,11 @@ class Sections:
             numbers = self.numbers(len(papers) + 1, len(shown))
             html.append(opening.html)
             text.append(opening.text)
-            first = len(html)
+            in_html, in_text = len(html), len(text)
             html += cards.html
             text += cards.text
-            html[first::STRIDE] = numbers.html
-            text[first::STRIDE] = numbers.text
+            html[in_html::IN_HTML] = numbers.html
+            text[in_text::IN_TEXT] = numbers.text
             octets += len(opening.html) + numbers.octets + cards.octets
             reading += cards.words
             papers += shown
@@ -102,8 +103,8 @@ class Sections:
         words = 0
         for paper, form in zip(papers, forms, strict=True):
             card = self.card(paper, canonical, form)
-            html += (b"", *card.html)
-            text += (b"", *card.text)
+            html += b"", card.head, card.html, card.frame.html.tail
+            text += b"", card.frame.text.head, card.first, card.rest, card.frame.text.tail
             words += card.words
         return Row(tuple(html), tuple(text), sum(map(len, html)), words)
 
