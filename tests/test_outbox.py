@@ -248,7 +248,7 @@ def test_due_deliveries_are_found_by_the_index(
     assert "TEMP B-TREE" not in words
 
 
-def test_taking_reads_what_is_taken_and_not_all_that_is_due(
+def test_taking_and_intending_read_what_is_theirs_and_not_all_that_is_due(
     postgres_engine: Engine, site: Site, now: datetime
 ) -> None:
     read = text(
@@ -266,6 +266,9 @@ def test_taking_reads_what_is_taken_and_not_all_that_is_due(
             before = session.scalar(read)
             some = ids[start : start + 10]
             assert claiming.take(session, some, lease="ours", now=now) == set(some)
+            assert session.scalar(read) - before <= 2 * 10
+            before = session.scalar(read)
+            assert outbox.intend(session, intents(*some), lease="ours", until=now + outbox.LEASE) == set(some)
             assert session.scalar(read) - before <= 2 * 10
             session.commit()
 

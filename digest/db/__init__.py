@@ -11,7 +11,7 @@ from sqlalchemy.orm import Session
 
 from digest.db.clocks import common_clock
 from digest.db.columns import Base, BigKey, UtcDateTime, stored
-from digest.db.conditions import Unindexed, among, many, one_by_one
+from digest.db.conditions import LAST_KEY, Unindexed, among, looked_up, many, one_by_one
 from digest.db.engines import connect, normalised
 from digest.db.many_rows import NOTHING, change_many, numbers, put_many, upsert
 from digest.db.pipelines import ahead, driver
@@ -20,6 +20,7 @@ from digest.db.sessions import answering, commit_unhurried, in_order, reading, w
 from digest.db.spelling import NONE, UNIT, array, braced, spelled
 
 __all__ = [
+    "LAST_KEY",
     "NONE",
     "NOTHING",
     "UNIT",
@@ -40,6 +41,7 @@ __all__ = [
     "driver",
     "ensure",
     "in_order",
+    "looked_up",
     "many",
     "newest_revision",
     "normalised",

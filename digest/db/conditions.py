@@ -14,6 +14,8 @@ from sqlalchemy.types import NullType, TypeDecorator, TypeEngine
 
 from digest.db.spelling import braced, quoted
 
+LAST_KEY = 2**63 - 1  #: the largest that a table can have
+
 
 class Many(TypeDecorator[Collection[Any]]):
     """Any number of values as one parameter: an array, or JSON on SQLite.
@@ -106,6 +108,15 @@ def one_by_one(
     """
     given = values if isinstance(values, BindParameter) else literal(values, Many(column.type))
     return Among(column, given, are_rows=True)
+
+
+def looked_up(key: ColumnElement[int]) -> ColumnElement[bool]:
+    """Return a condition that every key meets, and of which PostgreSQL takes it that few rows do.
+
+    It looks up those few one by one in the table that they are joined to. Else it may read all of that, if it
+    has no figures yet, or compare hundreds of rows with each of hundreds.
+    """
+    return key.between(-LAST_KEY, LAST_KEY)
 
 
 def many(name: str, column: ColumnElement[Any]) -> BindParameter[Any]:

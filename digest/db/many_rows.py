@@ -25,7 +25,7 @@ from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.orm import Session
 
 from digest.db.columns import Base, stored
-from digest.db.conditions import among, many
+from digest.db.conditions import looked_up
 from digest.db.spelling import array, spelled
 
 NOTHING: Mapping[str, Any] = MappingProxyType({})
@@ -141,7 +141,7 @@ def update_arrays(connection: Connection, table: Table, rows: Sequence[Mapping[s
     """Write to the rows that these name by their `id`, in the same way."""
     differing, alike = parted(rows, "id")
     given = sent(connection.dialect, table, differing, alike)
-    connection.execute(updating(table, tuple(differing), tuple(alike)), {**given, "ids": differing["id"]})
+    connection.execute(updating(table, tuple(differing), tuple(alike)), given)
 
 
 def parted(rows: Sequence[Mapping[str, Any]], key: str) -> tuple[dict[str, list[Any]], dict[str, Any]]:
@@ -183,8 +183,8 @@ def inserting(
 def updating(table: Table, differing: tuple[str, ...], alike: tuple[str, ...]) -> Update:
     """Return the statement of `update_arrays`."""
     new = arrays(table, differing, alike)
-    by_id = among(table.c.id, many("ids", table.c.id))  # or a planner without figures reads all
-    return update(table).where(table.c.id == new.pop("id"), by_id).values(new)
+    number = new.pop("id")
+    return update(table).where(table.c.id == number, looked_up(number)).values(new)
 
 
 def arrays(table: Table, many: Iterable[str], alike: Iterable[str]) -> dict[str, ColumnElement[Any]]:

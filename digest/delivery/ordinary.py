@@ -22,7 +22,8 @@ Question = tuple[str, dict[str, Any]]
 
 LIST = f"string_to_array(%({{}})s, E'\\x{ord(db.UNIT):02x}', E'\\x{ord(db.NONE):02x}')"
 
-#: The intent of those that are still ours, whose reader is as the letter says, and that nothing holds up.
+#: The intent of those that are still ours, whose reader is as the letter says, and that nothing holds up. That
+#: their ids are keys is said as in `db.looked_up`.
 INTENDED = f"""intended AS (
     UPDATE delivery SET state = 'sending', attempts = attempts + 1, leased_until = %(until)s,
         message_id = new.message_id, content_hash = new.content_hash
@@ -30,7 +31,7 @@ INTENDED = f"""intended AS (
         CAST(%(ids)s AS bigint[]), {LIST.format("message_ids")}, {LIST.format("content_hashes")},
         CAST(%(versions)s AS xid[]), {LIST.format("addresses")}
     ) AS new (id, message_id, content_hash, version, address)
-    WHERE delivery.id = new.id AND delivery.id = ANY (CAST(%(ids)s AS bigint[]))
+    WHERE delivery.id = new.id AND new.id BETWEEN -{db.LAST_KEY} AND {db.LAST_KEY}
         AND delivery.state = 'claimed' AND delivery.lease = %(lease)s
         AND EXISTS (
             SELECT FROM subscriber

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import BigInteger, ColumnElement, and_, any_, bindparam, cast, func, literal, update
+from sqlalchemy import BigInteger, ColumnElement, and_, bindparam, cast, func, literal, update
 from sqlalchemy.dialects import postgresql
 from sqlalchemy.orm import Session
 
@@ -79,10 +79,9 @@ def intending_arrays() -> Any:
     names, hashes = db.array(DELIVERY.c.message_id), db.array(DELIVERY.c.content_hash)
     columns = func.unnest(ids, names, hashes).table_valued("id", "name", "hash", name="new")
     new, until = columns.render_derived(name="new"), bindparam("until", type_=db.UtcDateTime)
-    by_key = DELIVERY.c.id == any_(ids)  # or a planner without figures reads all
     held = and_(DELIVERY.c.state == DeliveryState.CLAIMED, DELIVERY.c.lease == bindparam("held_under"))
     naming = {"message_id": new.c.name, "content_hash": new.c.hash}
-    intending = update(DELIVERY).where(DELIVERY.c.id == new.c.id, by_key, held)
+    intending = update(DELIVERY).where(DELIVERY.c.id == new.c.id, db.looked_up(new.c.id), held)
     return intending.values(**intention(until), **naming).returning(DELIVERY.c.id)
 
 
