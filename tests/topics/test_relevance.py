@@ -7,9 +7,12 @@ import math
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from digest import topics
 from digest.papers import title_key
+from digest.topics import relevance
 from tests.topics.cast import KITCHEN, paper
 
 SHARED = Path(__file__).parents[3] / "shared"
@@ -48,6 +51,24 @@ def test_the_best_paper_has_1_and_a_filter_without_words_judges_none():
     assert index.relevance(topics.parse("robot*"), 0b01) == {0: 1.0}
     assert index.relevance(topics.parse("cat:cs.RO"), 0b11) == {0: 0.5, 1: 0.5}
     assert index.relevance(topics.parse("robot"), 0) == {}
+
+
+words = st.lists(st.sampled_from(["robot", "robots", "cup", "tea"]), max_size=8).map(" ".join)
+
+
+@given(st.lists(st.tuples(words, words), min_size=1, max_size=5), st.sampled_from(["", "ti:", "abs:"]))
+def test_a_clause_says_as_much_of_a_paper_as_its_words_stand_in_title_and_abstract(texts, field):
+    index = topics.Index([paper(title, abstract) for title, abstract in texts])
+    usual = sum(len(abstract.split()) for _, abstract in texts) / len(texts) or 1.0
+    expected = {}
+    for number, (title, abstract) in enumerate(texts):
+        in_title = 0 if field == "abs:" else title.split().count("robot")
+        in_abstract = 0 if field == "ti:" else abstract.split().count("robot")
+        if in_title or in_abstract:
+            length = len(abstract.split()) / usual
+            expected[number] = relevance.saturated(in_title, in_abstract, length)
+
+    assert index.told(topics.parse(f'{field}"robot"').tree) == expected
 
 
 # ── on labelled topics ──────────────────────────────────────────────────────────────────────────
