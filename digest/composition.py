@@ -118,7 +118,7 @@ class Digest:
             checked=stored["checked"],
             is_catch_up=stored.get("catch_up", False),
             matched=stored.get("matched", 0),
-            news=tuple(FollowUp(*one) for one in stored.get("news", ())),
+            news=tuple([FollowUp(*one) for one in stored["news"]]) if "news" in stored else (),
             offer=Offer(*stored["offer"]) if "offer" in stored else None,
         )
 
