@@ -429,6 +429,35 @@ def test_a_letter_that_cannot_be_cut_is_refused_when_the_press_is_made(
         pressed(site, overridden(templates, tmp_path, old, new))
 
 
+TITLE_LINE = '<h3 dir="auto"><a class="title" href="{{ paper.href }}">{{ marked(paper.title) }}</a></h3>'
+WHY_LINE = '<p class="why">{{ paper.why }}</p>'
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        (WHY_LINE, f"{WHY_LINE}{TITLE_LINE}"),
+        (WHY_LINE, f'{WHY_LINE}<p class="soft">100% {{{{ paper.why }}}}</p>'),
+        (WHY_LINE, '<p class="why">Why? As ever.</p>'),
+    ],
+    ids=["the title at the end", "the reason twice", "no reason"],
+)
+def test_an_operators_card_may_have_its_parts_in_any_order(
+    old: str, new: str, site: Site, templates: Templates, tmp_path: Path
+) -> None:
+    card = (templates.directory / "_card.html").read_text()
+    without_title = card.replace(TITLE_LINE, "") if TITLE_LINE in new else card
+    (tmp_path / "_card.html").write_text(without_title.replace(old, new))
+    theirs = Templates(templates.directory, tmp_path)
+    made = pressed(site, theirs)
+    digest = by_topic(("Flows", 1, (11, 12, 13)), ("Others", None, (14,)))
+    copy = copy_for(filters={1: "flow OR robot* OR attention"})
+
+    letter = press.digest_letter(made, site, digest, copy)
+
+    assert letter == press.by_the_book(theirs, made, site, digest, copy)
+
+
 def overridden(templates: Templates, folder: Path, old: str, new: str) -> Templates:
     """Return templates of which the digest's HTML says something else."""
     path = folder / "letters/digest/body.html"

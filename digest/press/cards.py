@@ -27,7 +27,7 @@ PLAIN_KEPT = 8192
 
 #: Where a card is parted again after filling; no text from outside has a NUL.
 NUMBER, TITLE, ABSTRACT, WHY, MARK = "\0n", "\0t", "\0a", "\0w", "\0m"
-GAP = re.compile("\0(.)")
+GAP = re.compile("\0(.)")  #: the letter is its name
 TOLD = re.compile("\0([aw])(.*\0[taw])?", re.DOTALL)  #: from what is told first to what is told last
 BLANK = Card(meta="", href="", title=(), byline="", abstract=(), why="", links=())
 
@@ -47,7 +47,7 @@ class SetCard(NamedTuple):
     frame: Frame
     head: bytes  #: of its HTML
     html: bytes  #: what a filter has to say
-    first: bytes  #: the same in the text
+    first: bytes  #: the same in the text: mostly the abstract, which many cards have in common
     rest: bytes
     size: int  #: bytes of HTML, decoded
     words: int  #: to read
@@ -107,14 +107,14 @@ class Cards:
             title = self.set_excerpt(Excerpt("", full_title(paper), in_title))
         if in_abstract:
             abstract = self.set_excerpt(excerpt(paper, in_abstract, form))
-        html, html_values = frame.html, {b"t": title.html, b"a": abstract.html, b"w": why.html, b"": b""}
-        text, text_values = frame.text, {b"t": title.text, b"a": abstract.text, b"w": why.text, b"": b""}
+        html, in_html = frame.html, {b"t": title.html, b"a": abstract.html, b"w": why.html, b"": b""}
+        text, in_text = frame.text, {b"t": title.text, b"a": abstract.text, b"w": why.text, b"": b""}
         return SetCard(
             frame,
-            html.opening % html_values if in_title else html.head,
-            html_values[html.first] + html.rest % html_values,
-            text_values[text.first],
-            text.rest % text_values,
+            html.opening % in_html if in_title else html.head,
+            in_html[html.first] + html.rest % in_html,
+            in_text[text.first],
+            text.rest % in_text,
             frame.size + title.size + abstract.size + why.size,
             title.words + abstract.words,
         )
