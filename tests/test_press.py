@@ -290,7 +290,7 @@ def test_a_press_under_the_name_of_another_is_refused(site: Site, templates: Tem
         press.from_bytes(press.to_bytes(pressed(site, templates)), name="0" * 64)
 
 
-def test_filters_that_find_the_same_in_a_paper_make_the_same_card_of_it_and_no_others_do(
+def test_filters_that_find_the_same_in_a_paper_share_its_card_and_no_others_do(
     site: Site, templates: Templates
 ) -> None:
     cards = setter(pressed(site, templates), site).sections.cards
@@ -300,7 +300,7 @@ def test_filters_that_find_the_same_in_a_paper_make_the_same_card_of_it_and_no_o
         for canonical in ("flow", "flow OR zebras", "abstract:flow", None)
     )
 
-    assert alone == beside_another
+    assert alone is beside_another
     assert len({alone, elsewhere, nothing}) == 3
     assert alone.frame is elsewhere.frame  # what no filter changes is kept once
 

@@ -21,6 +21,7 @@ from digest.rendering.words import MEASURE, barred, wrapped
 Parts = Mapping[str, Stencil]
 
 CARDS_KEPT = 49152  #: a kilobyte each: what they have of their paper is kept once for all
+SHARED_KEPT = 8192  #: for another filter that soon finds the same
 FOUND_KEPT = 1024  #: for a card that is soon wanted in another length
 FRAMES_KEPT = 4096
 PLAIN_KEPT = 8192
@@ -83,7 +84,8 @@ class Cards:
         self.text_parts = press.text.parts()
         opens, self.closes = self.html_parts["mark"].fill({"marked": MARK}).split(MARK)
         self.mark, self.marking = wire(opens), len((opens + self.closes).encode())
-        self.card = lru_cache(CARDS_KEPT)(self.set_card)
+        self.card = lru_cache(CARDS_KEPT)(self.choose_card)
+        self.card_of = lru_cache(SHARED_KEPT)(self.set_card)
         self.found = lru_cache(FOUND_KEPT)(self.find)
         self.frame = lru_cache(FRAMES_KEPT)(self.set_frame)
         self.lead = lru_cache(FRAMES_KEPT)(set_html)
@@ -96,11 +98,14 @@ class Cards:
             filled(self.text_parts, text_values(self.text_parts, BLANK, number=NUMBER)).partition(NUMBER)[0],
         )
 
-    def set_card(self, paper_id: int, canonical: str | None, form: Form) -> SetCard:
-        """Return the card of a paper and what a filter found in it, from behind its number."""
+    def choose_card(self, paper_id: int, canonical: str | None, form: Form) -> SetCard:
+        """Return the card of a paper from behind its number: often one that another filter has found the same for."""
         number = self.press.number[paper_id]
+        return self.card_of(number, self.found(number, canonical), form)
+
+    def set_card(self, number: int, found: Found, form: Form) -> SetCard:
+        """Return the card of a paper and what was found in it."""
         paper, frame = self.press.papers[number], self.frame(number, form)
-        found = self.found(number, canonical)
         in_title, in_abstract = places(found.words)
         title, abstract, why = frame.title, frame.abstract, set_why(because(found.why))
         if in_title:
