@@ -15,15 +15,12 @@ bit by bit, and the matches of a filter are sorted once for everybody who holds 
 
 from __future__ import annotations
 
-import json
 from array import array
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-COMPACT = json.JSONEncoder(separators=(",", ":")).encode  # made once: making it costs as much as using it
-
-quoted = json.encoder.encode_basestring_ascii
+from msgspec import MsgspecError, Struct, json
 
 TRENDING = "Trending"
 RELEVANCE_BITS = 3.0  #: perfect relevance weighs as much as 2 ** 3 times the votes
@@ -39,12 +36,6 @@ class Section(NamedTuple):
     filter_id: int | None
     papers: tuple[int, ...]  #: paper ids
     more: int = 0  #: further papers that matched, left out by the cap
-
-    def to_json(self) -> str:
-        """Return the compact form, written by hand: the library takes four times as long."""
-        chosen_by = "null" if self.filter_id is None else self.filter_id
-        papers = ",".join(map(str, self.papers))
-        return f"[{quoted(self.topic)},{chosen_by},[{papers}],{self.more}]"
 
 
 class FollowUp(NamedTuple):
@@ -66,8 +57,7 @@ class Offer(NamedTuple):
     after: float  #: papers a day with the clause
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Digest:
+class Digest(Struct, frozen=True, kw_only=True, omit_defaults=True, rename={"is_catch_up": "catch_up"}):
     """The decision kept with a delivery: which papers, under which topic, in which order."""
 
     sections: tuple[Section, ...]
@@ -88,39 +78,19 @@ class Digest:
         return sum([len(section.papers) for section in self.sections])
 
     def to_json(self) -> str:
-        """Return the compact form that the outbox stores."""
-        sections = ",".join([section.to_json() for section in self.sections])
-        return f'{{"sections":[{sections}],"checked":{self.checked}{self.rest()}}}'
-
-    def rest(self) -> str:
-        """Return the end of the compact form: what few digests have."""
-        kept: dict[str, object] = {}
-        if self.is_catch_up:
-            kept |= {"catch_up": True, "matched": self.matched}
-        if self.news:
-            kept["news"] = self.news
-        if self.offer:
-            kept["offer"] = self.offer
-        return f",{COMPACT(kept)[1:-1]}" if kept else ""
+        """Return the compact form that the outbox stores: what is as usual is left out."""
+        return encoded(self).decode()
 
     @classmethod
     def from_json(cls, text: str) -> Digest:
-        """Return the digest that `to_json` wrote."""
-        stored = json.loads(text)
-        sections = tuple(
-            [
-                Section(topic, filter_id, tuple(papers), more)
-                for topic, filter_id, papers, more in stored["sections"]
-            ]
-        )
-        return cls(
-            sections=sections,
-            checked=stored["checked"],
-            is_catch_up=stored.get("catch_up", False),
-            matched=stored.get("matched", 0),
-            news=tuple([FollowUp(*one) for one in stored["news"]]) if "news" in stored else (),
-            offer=Offer(*stored["offer"]) if "offer" in stored else None,
-        )
+        """Return the digest that `to_json` wrote; raise ValueError where there is none in it."""
+        try:
+            return decoded(text)
+        except MsgspecError as error:
+            raise ValueError(f"this is no decision: {error}") from error
+
+
+encoded, decoded = json.Encoder().encode, json.Decoder(Digest).decode
 
 
 @dataclass(frozen=True, slots=True)

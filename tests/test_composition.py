@@ -15,6 +15,8 @@ from digest.composition import (
     Caps,
     Choice,
     Digest,
+    FollowUp,
+    Offer,
     Section,
     Wish,
     bits,
@@ -246,6 +248,29 @@ def test_a_digest_survives_being_stored():
 
     assert Digest.from_json(digest.to_json()) == digest
     assert digest.papers == (3, 1, 5)
+
+
+def test_a_decision_from_an_earlier_version_is_read_as_it_was_meant() -> None:
+    written = (
+        '{"sections":[["Gezeiten und \\u00c4sche",null,[3,1],2]],"checked":5,"catch_up":true,"matched":0,'
+        '"news":[[7,"published","Tides","in Gravel"]],"offer":["Tides",4,"ti:tide",14.0,3.0]}'
+    )
+
+    assert Digest.from_json(written) == Digest(
+        sections=(Section("Gezeiten und Äsche", None, (3, 1), 2),),
+        checked=5,
+        is_catch_up=True,
+        news=(FollowUp(7, "published", "Tides", "in Gravel"),),
+        offer=Offer("Tides", 4, "ti:tide", 14.0, 3.0),
+    )
+
+
+@pytest.mark.parametrize(
+    "stored", ["", "{", "{}", '{"sections":[["A",1]],"checked":1}', '{"sections":5,"checked":1}']
+)
+def test_what_is_no_decision_is_told_as_such(stored: str) -> None:
+    with pytest.raises(ValueError, match="this is no decision: "):
+        Digest.from_json(stored)
 
 
 def test_the_sets_kept_for_a_choice_stay_few():

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from hashlib import sha256
 from typing import Any
 
+from msgspec import Struct
 from xxhash import xxh3_128_hexdigest
 
 from digest import copies, links, press, rendering
@@ -38,8 +39,7 @@ class Desk:
     signers: Sequence[Signer] = ()  #: who sign every letter; none: the relay does
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Written:
+class Written(Struct, frozen=True, kw_only=True):
     """A delivery, the message that is to be sent, and the reader it was written for."""
 
     delivery: Claimed

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
+from msgspec import Struct
 from sqlalchemy import BigInteger, ColumnElement, and_, bindparam, cast, func, literal, update
 from sqlalchemy.dialects import postgresql
 from sqlalchemy.orm import Session
@@ -16,8 +16,7 @@ from digest.model import DeliveryState
 from digest.outbox.rows import DELIVERY, changed, fetched, holding
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Intent:
+class Intent(Struct, frozen=True, kw_only=True):
     """What is about to be sent: kept before the first byte, compared on every later attempt."""
 
     id: int

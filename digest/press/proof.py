@@ -11,6 +11,8 @@ from datetime import UTC, date, datetime
 from difflib import ndiff
 from itertools import chain
 
+from msgspec import structs
+
 from digest.composition import TRENDING, Digest, FollowUp, Offer, Section
 from digest.errors import Misfit
 from digest.links import Site
@@ -62,7 +64,7 @@ COPY = Copy(
     browser_url="https://digest.example.org/b/a",
     filters={1: "whole"},
 )
-COPIES = (COPY, replace(COPY, next_due_at=None, browser_url=""))
+COPIES = (COPY, structs.replace(COPY, next_due_at=None, browser_url=""))
 
 
 def check(templates: Templates, html: Stencil, text: Stencil, site: Site) -> None:

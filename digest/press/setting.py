@@ -8,10 +8,11 @@ and filter, since many readers hold the same filter.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
 from datetime import date, datetime
 from functools import lru_cache
 from typing import Literal, NamedTuple
+
+from msgspec.structs import replace
 
 from digest import links
 from digest.composition import Digest, FollowUp

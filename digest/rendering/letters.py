@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import date, datetime
 from functools import lru_cache
 from typing import Any
+
+from msgspec import Struct
 
 from digest import links
 from digest.links import Site
@@ -31,8 +33,7 @@ class Letter:
     html: str
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Copy:
+class Copy(Struct, frozen=True, kw_only=True):
     """What differs from one copy of a digest to the next, beside the papers in it."""
 
     delivery_id: int = 0
@@ -47,7 +48,7 @@ class Copy:
     manage_url: str
     leave_address: str = ""  #: empty while we take no mail in
     browser_url: str = ""
-    filters: Mapping[int, str] = field(default_factory=dict)  #: canonical filters by the ids in the digest
+    filters: Mapping[int, str] = {}  #: canonical filters by the ids in the digest
 
 
 #: The letters besides the digest, and what each must be told beside the site.

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import Protocol
 from urllib.parse import urlsplit
+
+from msgspec import Struct
 
 from digest.errors import BadField, Misfit
 from digest.links import Site
@@ -26,8 +27,7 @@ class Verdict(StrEnum):
     UNTRIED = "untried"  #: no connection, or it broke before this message's body: nothing was sent
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Message:
+class Message(Struct, frozen=True, kw_only=True):
     """A rendered mail and its envelope. `content` is RFC 5322 with CRLF, not dot-stuffed."""
 
     delivery_id: int
@@ -38,8 +38,7 @@ class Message:
     server: str = ""  #: the one of several that it was paid for; empty: any of them
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Outcome:
+class Outcome(Struct, frozen=True, kw_only=True):
     """How one message fared, and the server's own words."""
 
     delivery_id: int

@@ -11,8 +11,10 @@ import base64
 import re
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
 from time import monotonic
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from digest.transport import Message, Outcome, Verdict
 from digest.transport.servers import NAMES, Patience, Server
@@ -31,8 +33,7 @@ AGREED = re.compile(
 UNSAFE = re.compile(r"[\x00-\x20\x7f<>]")  #: what no envelope address of ours may hold
 
 
-@dataclass(slots=True)
-class Envelope:
+class Envelope(Struct):
     """What is said before a body: each command with the phase it stands for."""
 
     message: Message

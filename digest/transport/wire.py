@@ -6,8 +6,9 @@ import re
 import select
 import socket
 import ssl
-from dataclasses import dataclass
 from time import monotonic
+
+from msgspec import Struct
 
 from digest.transport.servers import Server
 
@@ -18,8 +19,7 @@ MOST_LINES = 100
 NOT_YET = (BlockingIOError, ssl.SSLWantReadError, ssl.SSLWantWriteError)
 
 
-@dataclass(frozen=True, slots=True)
-class Reply:
+class Reply(Struct, frozen=True):
     """What the server answered to one command."""
 
     code: int

@@ -14,6 +14,7 @@ from email import message_from_bytes
 from pathlib import Path
 
 import pytest
+from msgspec import structs
 from sqlalchemy import select
 
 from digest import db, links
@@ -167,7 +168,7 @@ def offer_to_narrow(house: Installation, email: str) -> None:
         digest = Digest.from_json(delivery.decision)
         (section,) = digest.sections
         offer = Offer(section.topic, section.filter_id or 0, '"language model*"', 14.0, 3.0)
-        delivery.decision = replace(digest, offer=offer).to_json()
+        delivery.decision = structs.replace(digest, offer=offer).to_json()
         session.commit()
     engine.dispose()
 

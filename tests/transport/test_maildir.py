@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import mailbox
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from digest.transport import Message, Verdict
 from digest.transport import open as open_transport

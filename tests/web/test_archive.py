@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import email
 import re
-from dataclasses import replace
 from datetime import timedelta
 
 import pytest
+from msgspec.structs import replace
 
 from digest import delivery, links, publishing, subscriptions, transport
 from digest.composition import Digest, Offer
