@@ -12,14 +12,12 @@ from __future__ import annotations
 
 import tempfile
 from datetime import UTC, datetime
-from operator import attrgetter
 from pathlib import Path
 
 from tests.bench import mornings, workers
 from tests.bench.world import World
 
 GATE = 100  #: times faster than the naive way
-ROUNDS = 3  #: the best of which counts, of either: a busy machine only ever slows
 SAMPLE = 100  #: readers whom the naive way writes to
 WAYS = ("ours", "naive")
 
@@ -34,18 +32,8 @@ def main(full: bool) -> int:
         folder = Path(name)
         workers.compare_all(place, world, folder, WAYS)
         with mornings.built(place, world) as template:
-            ours, naive = (
-                max(
-                    (
-                        mornings.had(way, place, template, folder / f"{way}-{turn}", sample=sample)
-                        for turn in range(ROUNDS)
-                    ),
-                    key=attrgetter("rate"),
-                )
-                for way, sample in (("ours", None), ("naive", SAMPLE))
-            )
-    for each in (ours, naive):
-        each.tell()
+            figures = mornings.best(place, template, folder, WAYS, {"naive": SAMPLE})
+    ours, naive = (figures[way] for way in WAYS)
     ratio = ours.rate / naive.rate
     print(f"   ratio {ratio:,.0f} (gate: more than {GATE}); by processor time {naive.cost / ours.cost:,.0f}")
     return 0 if ratio > GATE else 1

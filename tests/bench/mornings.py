@@ -11,10 +11,12 @@ from __future__ import annotations
 import os
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
+from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
@@ -35,6 +37,7 @@ PROCESSES = max(2, os.cpu_count() or 2)  #: of a worker: as many as there are co
 PATIENCE = 3_600  #: seconds, then something is wrong
 GLANCE = 0.5  #: seconds between two looks at memory
 WAYS = ("ours", "middle", "naive")
+ROUNDS = 3  #: the best of which counts, of every way
 OURS = (sys.executable, "-m", "workers")
 
 
@@ -149,6 +152,19 @@ def is_ready(folder: Path) -> bool:
 
 
 # ── a morning ───────────────────────────────────────────────────────────────────────────────────
+
+
+def best(
+    place: Place, template: str, folder: Path, ways: Sequence[str], samples: Mapping[str, int]
+) -> dict[str, Figures]:
+    """Have some mornings of each way in turn and tell of all, and return the best: a busy machine only ever slows."""
+    every = defaultdict[str, list[Figures]](list)
+    for turn in range(ROUNDS):
+        for way in reversed(ways):
+            morning = had(way, place, template, folder / f"{way}-{turn}", sample=samples.get(way))
+            morning.tell()
+            every[way].append(morning)
+    return {way: max(those, key=attrgetter("rate")) for way, those in every.items()}
 
 
 def had(

@@ -1,6 +1,7 @@
 """A morning of the whole house beside the naive way and the competent way, all by real Celery workers.
 
-Ours writes to everybody: publish, render, deliver, settle. The rivals write to a sample in the same world.
+Ours writes to everybody: publish, render, deliver, settle. The rivals write to a sample in the same world. Each
+has its mornings in turn with the others, and the best of them counts.
 First all three write to the same hundred readers, and their letters are compared; only then is anything
 timed. `python -m tests.bench.workers READERS FILTERS PAPERS` has a morning of ours alone, of any size, and
 tells where its microseconds go (`make bench-million`: a million readers).
@@ -38,12 +39,7 @@ def main(full: bool) -> int:
         folder = Path(name)
         compare_all(place, world, folder, mornings.WAYS)
         with mornings.built(place, world) as template:
-            figures = {
-                way: mornings.had(way, place, template, folder / way, sample=samples.get(way))
-                for way in reversed(mornings.WAYS)
-            }
-    for each in figures.values():
-        each.tell()
+            figures = mornings.best(place, template, folder, mornings.WAYS, samples)
     return 0 if holds(figures, full=full) else 1
 
 
