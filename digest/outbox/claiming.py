@@ -55,7 +55,8 @@ def claim(session: Session, *, lane: Lane, now: datetime, limit: int) -> list[Cl
 
     One whose lease is over is taken up again: clean if nothing had been sent, else with one more doubt.
     """
-    found = session.connection().execute(DUE, {"lane": lane, "now": now, "most": limit}).all()
+    with db.in_order(session):
+        found = session.connection().execute(DUE, {"lane": lane, "now": now, "most": limit}).all()
     lease, until = token_hex(16), now + LEASE
     ours = take(session, [row[0] for row in found], lease=lease, now=now)
     taken = [row for row in found if row[0] in ours]
