@@ -46,7 +46,6 @@ format: dev  ## Lay the code out
 lock:  ## Resolve the dependencies anew (maintainers; needs uv)
 	$(UV) pyproject.toml -o requirements/base.txt
 	$(UV) --extra test --extra lint pyproject.toml -o requirements/dev.txt
-	@! grep -nE '://|--(extra-)?index|--find-links' requirements/*.txt
 
 # A lock carries no address: what a machine's own pip is set up with must not leak into it.
 UV := env -u PIP_FIND_LINKS PIP_CONFIG_FILE=/dev/null uv pip compile --quiet --no-config --universal \

@@ -242,7 +242,7 @@ def test_in_doubt_means_the_same_bytes_again_after_the_lease(
 
 
 @pytest.mark.parametrize(("changed", "becomes"), [(b"", "sent"), (b"and a word", "stuck")])
-def test_what_is_in_doubt_since_fingerprints_were_sha256_is_compared_all_the_same(
+def test_what_is_in_doubt_since_hashes_were_sha256_is_compared_all_the_same(
     session: Session,
     digests: None,
     deliver: Callable[..., Report],

@@ -248,51 +248,48 @@ def test_due_deliveries_are_found_by_the_index(
     assert "TEMP B-TREE" not in words
 
 
+#: Rows of the outbox that this transaction has read, on PostgreSQL.
+READ = text("SELECT seq_tup_read + idx_tup_fetch FROM pg_stat_xact_user_tables WHERE relname = 'delivery'")
+
+
+def put_many(session: Session, site: Site, now: datetime) -> None:
+    row = {"letter": "quiet", "subscriber_id": None, "email": "a@example.org", "decision": "{}"}
+    keyed = [{**row, "dedupe_key": str(number)} for number in range(5_000)]
+    outbox.put_notices(session, keyed, site=site, now=now)
+    session.commit()
+
+
 def test_who_claimed_while_there_was_nothing_does_not_read_all_that_is_due_later(
     postgres_engine: Engine, site: Site, now: datetime
 ) -> None:
     """PostgreSQL keeps the plan that it made for a table of which it knew that it was empty."""
-    read = text(
-        "SELECT seq_tup_read + idx_tup_fetch FROM pg_stat_xact_user_tables WHERE relname = 'delivery'"
-    )
     with another(postgres_engine) as session:
         session.execute(text("ANALYZE delivery"))
         for _ in range(20):
             assert outbox.claim(session, lane=Lane.BULK, now=now, limit=10) == []
             session.commit()
-        row = {"letter": "quiet", "subscriber_id": None, "email": "a@example.org", "decision": "{}"}
-        keyed = [{**row, "dedupe_key": str(number)} for number in range(5_000)]
-        outbox.put_notices(session, keyed, site=site, now=now)
-        session.commit()
-        before = session.scalar(read) or 0
+        put_many(session, site, now)
+        before = session.scalar(READ) or 0
 
         assert len(outbox.claim(session, lane=Lane.BULK, now=now, limit=10)) == 10
 
-        assert session.scalar(read) - before <= 4 * 10
+        assert session.scalar(READ) - before <= 4 * 10
 
 
 def test_taking_and_intending_read_what_is_theirs_and_not_all_that_is_due(
     postgres_engine: Engine, site: Site, now: datetime
 ) -> None:
-    read = text(
-        "SELECT seq_tup_read + idx_tup_fetch FROM pg_stat_xact_user_tables WHERE relname = 'delivery'"
-    )
     with another(postgres_engine) as session:
-        rows = [
-            {"letter": "quiet", "subscriber_id": None, "email": "a@example.org", "decision": "{}"}
-        ] * 5_000
-        keyed = [{**row, "dedupe_key": str(number)} for number, row in enumerate(rows)]
-        outbox.put_notices(session, keyed, site=site, now=now)
-        session.commit()
+        put_many(session, site, now)
         ids = list(session.scalars(select(Delivery.id)))
         for start in range(0, 70, 10):  # after five PostgreSQL keeps its plan
-            before = session.scalar(read)
+            before = session.scalar(READ)
             some = ids[start : start + 10]
             assert claiming.take(session, some, lease="ours", now=now) == set(some)
-            assert session.scalar(read) - before <= 2 * 10
-            before = session.scalar(read)
+            assert session.scalar(READ) - before <= 2 * 10
+            before = session.scalar(READ)
             assert outbox.intend(session, intents(*some), lease="ours", until=now + outbox.LEASE) == set(some)
-            assert session.scalar(read) - before <= 2 * 10
+            assert session.scalar(READ) - before <= 2 * 10
             session.commit()
 
 

@@ -23,7 +23,7 @@ from digest.transport import Message
 
 log = logging.getLogger(__name__)
 
-SHA256_SIGNS = 64  #: of a fingerprint from before there were faster ones
+SHA256_SIGNS = 64  #: of a hash from before there was a faster one
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -70,12 +70,12 @@ def write(desk: Desk, delivery: Claimed) -> Written | None:
         intent=Intent(
             id=delivery.id,
             message_id=message_id,
-            content_hash=fingerprint(content, first=delivery.content_hash),
+            content_hash=content_hash(content, first=delivery.content_hash),
         ),
     )
 
 
-def fingerprint(content: bytes, *, first: str | None) -> str:
+def content_hash(content: bytes, *, first: str | None) -> str:
     """Return what tells these bytes from others, made as that of the `first` attempt was: some are SHA-256.
 
     It is compared with our own alone and wards off nobody, so that it need but be fast.

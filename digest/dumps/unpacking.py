@@ -7,11 +7,11 @@ far beyond that is no dump. Nothing is looked for inside what was unpacked: arch
 from __future__ import annotations
 
 import gzip
-import io
 import sys
 import zlib
-from typing import BinaryIO, Protocol, cast
+from typing import BinaryIO, Protocol
 
+from digest.dumps.rewinding import Rewinding, buffered
 from digest.errors import Unreadable
 
 if sys.version_info >= (3, 14):
@@ -24,7 +24,6 @@ MOST_BYTES = 16 * 1024**3  #: unpacked
 MOST_RATIO = 100
 FREE = 4 * 1024**2  #: bytes that may come out before the ratio counts
 WINDOW_LOG = 26  #: 64 MiB of memory is what a zstd frame may ask for
-BUFFER = 256 * 1024
 
 DAMAGED = (EOFError, OSError, zlib.error, zstd.ZstdError)
 
@@ -42,11 +41,6 @@ def unpacked(stream: BinaryIO) -> BinaryIO:
     return stream
 
 
-def buffered(limited: Limited) -> BinaryIO:
-    """Return a raw stream with lines and look-ahead."""
-    return cast(BinaryIO, io.BufferedReader(limited, BUFFER))
-
-
 class Inner(Protocol):
     """What unpacks a stream."""
 
@@ -59,43 +53,26 @@ class Inner(Protocol):
         ...
 
 
-class Limited(io.RawIOBase):
+class Limited(Rewinding):
     """What comes out of a packed stream, until it is too much."""
 
     def __init__(self, packed: BinaryIO, inner: Inner):
         self.packed = packed
         self.inner = inner
-        self.given = 0
 
-    def readable(self) -> bool:
-        """Return True."""
-        return True
+    def restart(self) -> None:
+        """Unpack from the beginning."""
+        self.inner.seek(0)
 
-    def seekable(self) -> bool:
-        """Return True: back to the beginning, and nowhere else."""
-        return True
-
-    def seek(self, offset: int, whence: int = 0) -> int:
-        """Go back to the beginning."""
-        if (offset, whence) != (0, 0):
-            raise io.UnsupportedOperation("a packed dump can only be read again from its beginning")
-        self.given = 0
-        return self.inner.seek(0)
-
-    def tell(self) -> int:
-        """Return how much came out."""
-        return self.given
-
-    def readinto(self, buffer: bytearray) -> int:  # type: ignore[override]
+    def more(self, size: int) -> bytes:
         """Unpack a little; raise Unreadable beyond the limits, or where the file is damaged."""
         try:
-            found = self.inner.read(len(buffer))
+            found = self.inner.read(size)
         except DAMAGED as error:
             raise Unreadable(f"It is packed, and damaged or cut off ({error}).") from error
-        self.given += len(found)
-        if self.given > MOST_BYTES:
+        unpacked = self.given + len(found)
+        if unpacked > MOST_BYTES:
             raise Unreadable(f"It unpacks to more than {MOST_BYTES // 1024**3} GiB.")
-        if self.given > FREE and self.given > MOST_RATIO * self.packed.tell():
+        if unpacked > FREE and unpacked > MOST_RATIO * self.packed.tell():
             raise Unreadable(f"It unpacks to more than {MOST_RATIO} times its size: this is no dump.")
-        buffer[: len(found)] = found
-        return len(found)
+        return found
