@@ -84,17 +84,18 @@ class Sections:
             octets += len(opening.html) + numbers.octets + cards.octets
             reading += cards.words
             papers += shown
-            if more and page.html:
-                before, after = self.rest(more, place)
-                html += before.html, page.html, after.html
-                text += before.text, page.text, after.text
-                octets += len(before.html) + len(page.html) + len(after.html)
-            else:
-                ending = self.ending(more)
-                html.append(ending.html)
-                text.append(ending.text)
-                octets += len(ending.html)
+            for piece in self.left_out(more, place, page):
+                html.append(piece.html)
+                text.append(piece.text)
+                octets += len(piece.html)
         return Told(html, text, papers, octets, reading)
+
+    def left_out(self, more: int, place: int, page: Pair) -> tuple[Pair, ...]:
+        """Return the end of a section, which leads to what was left out where a page lists it."""
+        if more and page.html:
+            before, after = self.rest(more, place)
+            return before, page, after
+        return (self.ending(more),)
 
     def set_row(self, canonical: str | None, papers: tuple[int, ...], forms: tuple[Form, ...]) -> Row:
         """Return the cards of a section, each behind a gap for its number: they are the same in every place."""
