@@ -88,6 +88,15 @@ def test_make_help_names_every_target_a_person_may_call() -> None:
     } == targets
 
 
+def test_every_process_finds_the_same_tests(request: pytest.FixtureRequest) -> None:
+    """Processes share the tests by name; one made of a clock, a hash or a path stops them all."""
+    command = [sys.executable, "-m", "pytest", "-q", "--collect-only", "-p", "no:cacheprovider"]
+
+    anew = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
+
+    assert {item.nodeid for item in request.session.items} <= set(anew.stdout.splitlines())
+
+
 def test_ci_runs_lint_and_tests_and_judges() -> None:
     script = (ROOT / ".ci" / "run").read_text()
 
