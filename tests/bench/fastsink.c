@@ -1,6 +1,6 @@
 /* An SMTP server that takes everything as fast as the kernel brings it, so that it is never the
  * bottleneck: one thread, epoll, PIPELINING. `fastsink DELAY_MS` prints its port; each write of
- * replies is held back by DELAY_MS. STAT is answered with the number of messages taken. */
+ * replies is held back by DELAY_MS. STAT is answered with the messages taken, and their bytes. */
 #define _GNU_SOURCE
 #include <netinet/in.h>
 #include <netinet/tcp.h>
@@ -16,7 +16,7 @@
 
 struct talk { int fd, in_body; size_t have, searched; char *buffer; };
 
-static long taken;
+static long taken, octets;
 static useconds_t delay;
 
 /* Answer everything complete in the buffer; -1 ends the connection. */
@@ -34,6 +34,7 @@ static int hear(struct talk *t) {
             start += (size_t)(end - from) + 5;
             t->in_body = 0;
             taken++;
+            octets += end + 2 - from;
             said += (size_t)sprintf(out + said, "250 taken\r\n");
             continue;
         }
@@ -47,7 +48,7 @@ static int hear(struct talk *t) {
             t->searched = 0;
             said += (size_t)sprintf(out + said, "354 go\r\n");
         } else if (!strncasecmp(from, "STAT", 4))
-            said += (size_t)sprintf(out + said, "250 %ld\r\n", taken);
+            said += (size_t)sprintf(out + said, "250 %ld %ld\r\n", taken, octets);
         else if (!strncasecmp(from, "QUIT", 4)) {
             said += (size_t)sprintf(out + said, "221 bye\r\n");
             leaving = 1;

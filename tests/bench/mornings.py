@@ -57,6 +57,7 @@ class Figures:
     way: str
     readers: int
     mails: int = 0
+    octets: int = 0  #: of all letters together
     seconds: float = 0.0
     published: float = 0.0  #: seconds until all was in the outbox; the rivals have none
     memory: float = 0.0  #: MB of the largest process of a worker, at its peak
@@ -79,7 +80,8 @@ class Figures:
         spent = ", ".join(f"{name} {used / self.mails * 1e6:,.0f}" for name, used in self.cpu.items())
         print(
             f"   {self.way:6} {self.readers:>9,} readers {self.mails:>9,} digests in {self.seconds:7.2f} s"
-            f" {self.rate:>9,.1f}/s, {self.memory:4.0f} MB the largest worker"
+            f" {self.rate:>9,.1f}/s, {self.octets / self.mails / 1000:.1f} KB each,"
+            f" {self.memory:4.0f} MB the largest worker"
         )
         print(f"          µs of processor time a digest: {spent} (in {self.sink})", flush=True)
 
@@ -200,7 +202,7 @@ def had(
         watch(is_over, began, house, opened, figures)
         figures.seconds = time.perf_counter() - began
         figures.cpu = {name: usage.seconds(pid) - before[name] for name, pid in pids.items()}
-        figures.mails = opened.taken()
+        figures.mails, figures.octets = opened.taken(), opened.octets()
         figures.memory = max(figures.memory, usage.peak(pids["workers"]))
         sent = count(engine, select(func.count()).where(Delivery.state == DeliveryState.SENT))
         assert figures.mails == sent, f"{figures.mails} arrived and {sent} are called sent"

@@ -39,7 +39,7 @@ MORNING = NOW  # the readers' hour, six in the morning, has passed
 
 def main(full: bool) -> int:
     world = World(papers=500, readers=100_000 if full else 20_000, filters=10_000 if full else 2_000)
-    print(f"{world.readers:,} readers with {world.topics} topics each, {world.papers} papers")
+    print(f"{world.readers:,} readers with {world.topics[0]} topics each, {world.papers} papers")
     holds = True
     with (
         tempfile.TemporaryDirectory() as folder,

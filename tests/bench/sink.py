@@ -2,7 +2,8 @@
 
 `fastsink.c` is compiled where there is a C compiler, and is no bottleneck. `python -m tests.bench.sink
 FOLDER` prints its port and is as fast as Python can be: it writes a message to FOLDER/RECIPIENT where
-the recipient's name starts with `kept`. On every `STAT` both answer how many messages they have taken.
+the recipient's name starts with `kept`. On every `STAT` both answer how many messages they have taken, and
+how many bytes those had.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ ABILITIES = b"250-sink\r\n250-PIPELINING\r\n250-8BITMIME\r\n250 SIZE 0\r\n"
 class Sink(asyncio.Protocol):
     """One connection: lines, until DATA; then a body, until the dot."""
 
-    taken = 0
+    taken = octets = 0
     folder = Path()
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
@@ -60,7 +61,7 @@ class Sink(asyncio.Protocol):
                 self.is_body, self.searched = True, 0
                 return b"354 go\r\n"
             case b"STAT":
-                return b"250 %d\r\n" % Sink.taken
+                return b"250 %d %d\r\n" % (Sink.taken, Sink.octets)
             case b"QUIT":
                 self.transport.close()
                 return None
@@ -78,6 +79,7 @@ class Sink(asyncio.Protocol):
         del self.buffer[: end + len(END)]
         self.is_body = False
         Sink.taken += 1
+        Sink.octets += end + len(b"\r\n")
         return b"250 taken\r\n"
 
 
@@ -100,7 +102,11 @@ class Running:
 
     def taken(self) -> int:
         """Return how many messages it has taken."""
-        return taken(self.port)
+        return figures(self.port)[0]
+
+    def octets(self) -> int:
+        """Return how many bytes those had."""
+        return figures(self.port)[1]
 
 
 @contextmanager
@@ -144,12 +150,12 @@ def compiled(folder: Path) -> Path:
     return program
 
 
-def taken(port: int) -> int:
-    """Return how many messages the sink has taken."""
+def figures(port: int) -> list[int]:
+    """Return how many messages the sink has taken, and their bytes."""
     with socket.create_connection(("127.0.0.1", port)) as connection, connection.makefile("rb") as answers:
         answers.readline()
         connection.sendall(b"STAT\r\n")
-        return int(answers.readline().split()[1])
+        return [int(figure) for figure in answers.readline().split()[1:]]
 
 
 if __name__ == "__main__":

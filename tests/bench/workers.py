@@ -24,6 +24,7 @@ GATE = 3_000  #: digests a second, in the full size; the goal is 10,000
 RATIOS = {"naive": (250, 1_000), "middle": (15, 50)}  #: times the rival's rate: the gate and the goal
 MEMORY_GATE = 300  #: MB of a worker process at its peak
 GOAL = 90e-6  #: seconds of sending for a digest: a million in 90
+TOPICS = (1, 10)  #: of a reader, as in the study that all of these were set by
 FLAT = 1.05  #: times the memory halfway; in a small size caches still fill
 
 
@@ -34,7 +35,7 @@ def main(full: bool) -> int:
         f"   {mornings.PROCESSES} worker processes for each way, PostgreSQL with synchronous_commit=on;"
         " the rivals are warm before their clock starts"
     )
-    world = World(readers=readers, filters=filters, kept=0, now=datetime.now(UTC), at="00:00")
+    world = World(readers=readers, topics=TOPICS, filters=filters, kept=0, now=datetime.now(UTC), at="00:00")
     with mornings.place() as place, tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         compare_all(place, world, folder, mornings.WAYS)
@@ -78,7 +79,8 @@ def holds(figures: dict[str, Figures], *, full: bool) -> bool:
 
 def alone(readers: int, filters: int, papers: int) -> None:
     """Have a morning of ours alone, looked into while it runs, and print where the time went."""
-    world = World(papers=papers, readers=readers, filters=filters, kept=0, now=datetime.now(UTC), at="00:00")
+    now = datetime.now(UTC)
+    world = World(papers=papers, readers=readers, topics=TOPICS, filters=filters, kept=0, now=now, at="00:00")
     with mornings.place() as place, tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         with mornings.built(place, world) as template:

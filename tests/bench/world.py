@@ -61,7 +61,7 @@ class World:
     papers: int = 500
     readers: int = 10_000
     kept: int = 100  #: the first readers, whose letters are kept for comparison
-    topics: int = 3
+    topics: tuple[int, int] = (3, 3)  #: of a reader: at least, and at most
     filters: int = 1_000
     now: datetime = NOW
     at: str = "06:00"  #: when everybody wants to read
@@ -131,7 +131,7 @@ class World:
         weights = list(accumulate(1 / rank for rank in range(1, len(self.interests) + 1)))
         for number in range(self.readers):
             name = "kept" if number < self.kept else "reader"
-            chosen = chance.choices(self.interests, cum_weights=weights, k=self.topics)
+            chosen = chance.choices(self.interests, cum_weights=weights, k=chance.randint(*self.topics))
             topics = {f"Topic {place}": text for place, text in enumerate(dict.fromkeys(chosen), start=1)}
             yield {
                 "email": f"{name}-{number}@example.org",
