@@ -20,7 +20,7 @@ from digest.rendering.words import MEASURE, barred, wrapped
 
 Parts = Mapping[str, Stencil]
 
-CARDS_KEPT = 49152  #: a kilobyte each: what they have of their paper is kept once for all
+CARDS_KEPT = 32768  #: a kilobyte each: what they have of their paper is kept once for all
 SHARED_KEPT = 8192  #: for another filter that soon finds the same
 FOUND_KEPT = 1024  #: for a card that is soon wanted in another length
 FRAMES_KEPT = 4096
