@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from sqlalchemy import Engine, delete
 from sqlalchemy.orm import Session
 
-from digest import bounces, db, outbox, rates
+from digest import addresses, bounces, db, outbox, rates
 from digest.bounces import Complaint, Failure, Kind
 from digest.errors import BadField
 from digest.links import Site
@@ -23,7 +23,7 @@ from digest.model import Pace
 from digest.rates import Rules, Wait
 from digest.settings import load
 
-SECOND = timedelta(seconds=1)
+SECOND, MINUTE = timedelta(seconds=1), timedelta(minutes=1)
 FIRST_PAUSE = rates.pausing.FIRST_PAUSE
 
 
@@ -100,6 +100,24 @@ def test_a_clock_that_is_set_back_neither_fills_nor_blocks(session: Session, now
     assert len(held(session, "60/min", readers(5), now - timedelta(hours=1) + 5 * SECOND)) == 0
 
 
+def test_two_workers_whose_clocks_differ_have_no_more_than_the_rate(session: Session, now: datetime) -> None:
+    sent = 0
+    for second in range(20):  # one after the other, the second of them five seconds behind
+        for behind in (0, 5):
+            moment = now + second * SECOND - behind * SECOND
+            sent += 100 - len(held(session, "60/min", readers(100), moment))
+
+    assert 60 <= sent <= 60 + 20
+
+
+def test_a_clock_far_ahead_that_is_put_right_blocks_no_mail(session: Session, now: datetime) -> None:
+    held(session, "60/min, 100/day", readers(60), now + 365 * DAY)
+
+    assert len(held(session, "60/min, 100/day", readers(60), now)) == 60
+    assert not held(session, "60/min, 100/day", readers(60), now + MINUTE)
+    assert not held(session, "60/min, 100/day", readers(60), now + 2 * DAY)
+
+
 def test_letters_that_somebody_waits_for_do_not_wait_for_tokens(session: Session, now: datetime) -> None:
     held(session, "60/min", readers(60), now)
 
@@ -119,6 +137,30 @@ def test_a_domain_that_asks_us_to_slow_down_waits_alone_and_longer_each_time(
     assert not held(session, "", readers(1, "busy.example"), first)
     assert rates.pause(session, "a@busy.example", now=first) == first + 2 * FIRST_PAUSE
     assert rates.standing(session, now=first) == {"busy.example": first + 2 * FIRST_PAUSE}
+
+
+def test_a_pause_of_a_clock_far_ahead_keeps_no_later_one_from_being_made(
+    session: Session, now: datetime
+) -> None:
+    rates.pause(session, "a@busy.example", now=now + 365 * DAY)
+    assert rates.standing(session, now=now) == {}
+
+    until = rates.pause(session, "a@busy.example", now=now)
+
+    assert now < until <= now + timedelta(hours=1)
+    assert list(held(session, "", readers(1, "busy.example"), now)) == [0]
+
+
+@pytest.mark.parametrize(
+    "told", ["bücher.example 2/min", "xn--bcher-kva.example 2/min", "Bücher.Example 2/min"]
+)
+def test_a_domain_outside_ascii_is_limited_however_it_is_written(
+    session: Session, now: datetime, told: str
+) -> None:
+    email = addresses.checked("somebody@bücher.example").email
+
+    assert list(held(session, told, [email] * 4, now)) == [2, 3]
+    assert rates.at_once_in("почта.рф 1 at once") == rates.at_once_in("xn--80a1acny.xn--p1ai 1 at once")
 
 
 @pytest.mark.parametrize(
@@ -278,6 +320,38 @@ def test_the_hours_follow_the_clock_of_the_wall_over_a_change_of_time() -> None:
 
     assert hours
     assert hours.opens_at(datetime(2026, 3, 28, 22, tzinfo=UTC)) == datetime(2026, 3, 29, 4, tzinfo=UTC)
+
+
+def test_hours_that_begin_in_the_hour_that_comes_twice_begin_once() -> None:
+    hours = rates.hours_in("02:30-22:00", "Europe/Oslo")
+    first, again = datetime(2026, 10, 25, 0, 30, tzinfo=UTC), datetime(2026, 10, 25, 1, 10, tzinfo=UTC)
+
+    assert hours
+    assert hours.opens_at(first - SECOND) == first
+    assert hours.opens_at(first) is None
+    assert hours.opens_at(again) is None  # the clocks show 02:10 for the second time
+
+
+def test_hours_that_begin_in_the_hour_that_is_skipped_begin_when_they_said() -> None:
+    hours = rates.hours_in("02:30-22:00", "Europe/Oslo")
+    opens = hours.opens_at(datetime(2026, 3, 28, 22, tzinfo=UTC)) if hours else None
+
+    assert hours
+    assert opens
+    assert hours.opens_at(opens - SECOND) == opens
+    assert hours.opens_at(opens) is None
+
+
+@pytest.mark.parametrize("told", ["06:00-22:00", "22:00-06:00", "02:30-02:10", "00:00-02:30", "23:30-00:30"])
+def test_what_waits_for_the_hours_waits_no_longer_than_they_are_shut(told: str) -> None:
+    for zone in ("Europe/Oslo", "America/Havana", "Australia/Lord_Howe", "Asia/Kathmandu"):
+        hours = rates.hours_in(told, zone)
+        assert hours
+        for quarter in range(0, 366 * 96, 7):
+            moment = datetime(2026, 1, 1, tzinfo=UTC) + quarter * timedelta(minutes=15)
+            opens = hours.opens_at(moment)
+            assert opens is None or moment < opens <= moment + timedelta(hours=25)
+            assert opens is None or hours.opens_at(opens) is None
 
 
 @pytest.mark.parametrize(

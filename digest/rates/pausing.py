@@ -46,9 +46,9 @@ def pause(session: Session, email: str, *, now: datetime) -> datetime:
     """Let a domain's letters wait: for 5, 10, 20, ... minutes, up to an hour. Return until when."""
     name = f"pause {domain_of(email)}"
     strikes, until = lock(session, {name: 0.0}, now)[name]
-    if until > now:
+    if now < until <= now + LONGEST_PAUSE:
         return until  # another letter of the same window said so
-    strikes = strikes + 1 if now - until < WEARY else 1
+    strikes = strikes + 1 if abs(now - until) < WEARY else 1
     ends_at: datetime = now + min(FIRST_PAUSE * 2 ** min(int(strikes) - 1, 10), LONGEST_PAUSE)
     put(session, name, strikes, ends_at)
     return ends_at
@@ -90,7 +90,8 @@ def tidy(session: Session, *, now: datetime) -> int:
 
 def standing(session: Session, *, now: datetime) -> dict[str, datetime]:
     """Return every domain and server that waits now, for people to see."""
-    found = session.execute(select(Pace.name, Pace.at).where(Pace.name.startswith("pause "), Pace.at > now))
+    lasting = (Pace.at > now, Pace.at <= now + LONGEST_PAUSE)
+    found = session.execute(select(Pace.name, Pace.at).where(Pace.name.startswith("pause "), *lasting))
     names = {row.name.removeprefix("pause "): row.at for row in found}
     return {"the mail server" if name == EVERYTHING else name: at for name, at in names.items()}
 

@@ -22,6 +22,7 @@ from digest.model import Pace
 from digest.rates.rules import Rate, WarmUp
 
 PACE: Any = Pace.__table__
+SKEW = timedelta(seconds=60)  #: by which the clocks of two workers may differ
 PARTS = 24  #: of the hour or day of a quota
 SETTING = (
     update(PACE)
@@ -94,17 +95,21 @@ def under(session: Session, prefixes: Collection[str]) -> list[tuple[str, float,
 
 
 def bucket(rate: Rate, tokens: float, at: datetime, now: datetime) -> Purse:
-    """Return the bucket of a speed; a clock that was set back fills nothing."""
+    """Return the bucket of a speed; a clock that was set back fills nothing.
+
+    The time of another worker, if its clock is a little ahead, stands: or each of us would fill what it filled.
+    """
     passed = max(0.0, (now - at).total_seconds())
+    counted_at = at if now < at <= now + SKEW else now
 
     def keep(session: Session, purse: Purse) -> None:
-        row = {"key": rate.name, "left": purse.left, "moment": now}
+        row = {"key": rate.name, "left": purse.left, "moment": counted_at}
         session.connection().execute(SETTING, row)
 
     return Purse(
         reason=f"the rate of {rate.told} is used up",
         left=min(rate.room, tokens + passed * rate.per_second),
-        turn=lambda missing: now + timedelta(seconds=ceil(round(missing / rate.per_second, 6))),
+        turn=lambda missing: counted_at + timedelta(seconds=ceil(round(missing / rate.per_second, 6))),
         is_for_all=rate.is_for_all,
         keep=keep,
     )
@@ -117,8 +122,9 @@ def quota(rate: Rate, parts: Iterable[tuple[str, float, datetime]], now: datetim
     """Return the purse of a quota, from what was sent in each part of the time it looks back on."""
     whole, part = timedelta(seconds=rate.seconds), timedelta(seconds=rate.seconds / PARTS)
     mine = [row for row in parts if row[0].startswith(f"{rate.name} ")]
-    counted = [(tokens, at) for _, tokens, at in mine if at + part + whole > now]
-    over = [name for name, _, at in mine if at + part + whole <= now]
+    stands = {name: at + part + whole > now and at <= now + whole for name, _, at in mine}
+    counted = [(tokens, at) for name, tokens, at in mine if stands[name]]
+    over = [name for name in stands if not stands[name]]  # or kept by a clock that was far ahead
 
     def turn(missing: float) -> datetime:
         freed = 0.0

@@ -16,13 +16,15 @@ from dataclasses import dataclass, field
 from datetime import date, datetime, time, timedelta
 from zlib import crc32
 
+from digest.addresses import ascii_domain
 from digest.editions import instant, time_in, zone_of
 from digest.errors import BadField
 
 SECONDS = {"s": 1, "min": 60, "h": 3_600, "day": 86_400}
+ONE_DAY = timedelta(days=1)
 UNITS = {seconds: unit for unit, seconds in SECONDS.items()}
 RULE = re.compile(
-    r"(?:(?P<domain>[\w.-]+\.\w+)\s+)?(?P<amount>[1-9]\d*)\s*(?:/\s*(?P<unit>s|min|h|day)|(?P<once>at once))"
+    r"(?:(?P<domain>[\w.-]+\.[\w-]+)\s+)?(?P<amount>[1-9]\d*)\s*(?:/\s*(?P<unit>s|min|h|day)|(?P<once>at once))"
 )
 BURST = 60.0  #: seconds' worth of tokens that a bucket holds
 
@@ -98,14 +100,16 @@ class Hours:
 
     def opens_at(self, now: datetime) -> datetime | None:
         """Return when mail may go again; None if it may go now."""
-        local = now.astimezone(zone_of(self.zone))
-        after, before = local.time() >= self.opens, local.time() < self.closes
-        if (after and before) if self.opens < self.closes else (after or before):
-            return None
-        today = instant(local.date(), self.opens, zone_of(self.zone))
-        if today > now:
-            return today
-        return instant(local.date() + timedelta(days=1), self.opens, zone_of(self.zone))
+        zone = zone_of(self.zone)
+        today = now.astimezone(zone).date()
+        for day in (today - ONE_DAY, today):  # moments, not what clocks show: an hour of autumn comes twice
+            opens = instant(day, self.opens, zone)
+            closes = instant(day if self.opens < self.closes else day + ONE_DAY, self.closes, zone)
+            if now < opens:
+                return opens
+            if now < closes:
+                return None
+        return instant(today + ONE_DAY, self.opens, zone)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -171,7 +175,7 @@ def parse(told: str, *, server: str = "", setting: str = "DIGEST_RATES") -> tupl
     """Return the rates of `50/s, 100000/day, example.org 20/min`, or raise BadField."""
     return tuple(
         Rate(
-            domain=(rule["domain"] or "").lower(),
+            domain=ascii_domain(rule["domain"] or ""),
             server=server,
             amount=int(rule["amount"]),
             seconds=SECONDS[rule["unit"]],
@@ -184,7 +188,7 @@ def parse(told: str, *, server: str = "", setting: str = "DIGEST_RATES") -> tupl
 def at_once_in(told: str) -> dict[str, int]:
     """Return the conversations of `20 at once, example.org 2 at once` by domain, or raise BadField."""
     return {
-        (rule["domain"] or "").lower(): int(rule["amount"])
+        ascii_domain(rule["domain"] or ""): int(rule["amount"])
         for rule in matched(told, "DIGEST_RATES")
         if rule["once"]
     }
