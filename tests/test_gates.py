@@ -194,6 +194,24 @@ def test_one_letter_at_a_time_finds_the_server_that_answers(put, deliver, sessio
     assert deliver(rules, transport=both, window=1).sent == 3
 
 
+def test_an_alarm_that_no_server_takes_waits_a_minute_too(put, deliver, session: Session) -> None:
+    rules = Rules(servers=rates.servers_in([("smtp://a:25", 1, "9/s")]))
+    calls = []
+
+    class Down(Away):
+        def send(self, window: Sequence[Message]) -> Iterator[Outcome]:
+            calls.append(len(window))
+            assert len(calls) < 9, "it is tried again and again"
+            return super().send(window)
+
+    put(1, letter="alarm", lane=Lane.PROMPT)
+
+    deliver(rules, transport=Several([Member(transport=Down(), name="smtp://a:25")]))
+    assert calls == [1]
+    assert deliver(rules, 59 * SECOND) == Report()
+    assert deliver(rules, MINUTE) == Report(sent=1)
+
+
 def test_where_no_server_answers_letters_wait_a_minute_unburnt(put, deliver, session: Session) -> None:
     rules = Rules(servers=rates.servers_in([("smtp://a:25", 1, "9/s")]))
     away = Several([Member(transport=Away(), name="smtp://a:25")])
@@ -213,6 +231,44 @@ def test_a_refused_smarthost_pauses_all_workers_and_burns_no_attempt(put, delive
     assert deliver(Rules(), SECOND) == Report(deferred=2)
     assert {attempts for _, _, attempts in reasons(session)} == {0}
     assert deliver(Rules(), MINUTE) == Report(sent=5)
+
+
+@pytest.mark.parametrize(
+    "rules",
+    [
+        Rules(warm_up=rates.warm_up_in("2026-11-20: 6, 20", "UTC")),
+        Rules(rates=rates.parse("6/day")),
+        Rules(rates=rates.parse("9/day, example.org 6/h")),
+        Rules(rates=rates.parse("6/min"), warm_up=rates.warm_up_in("2026-11-20: 9", "UTC")),
+        Rules(servers=rates.servers_in([("smtp://a:25", 1, "6/h")])),
+    ],
+)
+def test_an_outage_uses_up_no_limit(put, deliver, session: Session, rules: Rules) -> None:
+    away = Several([Member(transport=Away(), name="smtp://a:25")])
+    put(8)
+    put(1, letter="alarm", lane=Lane.PROMPT)
+    for minute in range(5):
+        deliver(rules, minute * MINUTE, transport=away, window=3)
+
+    told = deliver(rules, 5 * MINUTE, window=3)
+    session.rollback()
+
+    assert told.sent == 6 + 1  # and the alarm, which pays for nothing
+    assert {attempts for state, _, attempts in reasons(session) if state == "queued"} == {0}
+
+
+def test_what_a_server_hung_up_before_is_paid_for_once(put, deliver, session: Session) -> None:
+    class Weary(Memory):
+        """A server that hangs up after two letters."""
+
+        def send(self, window: Sequence[Message]) -> Iterator[Outcome]:
+            yield from super().send(window[:2])
+            for each in window[2:]:
+                yield Outcome(delivery_id=each.delivery_id, verdict=Verdict.UNTRIED, phase="mail")
+
+    put(9)
+
+    assert deliver(Rules(rates=rates.parse("9/day")), transport=Weary(), window=5).sent == 9
 
 
 # ── conversations ───────────────────────────────────────────────────────────────────────────────

@@ -125,10 +125,12 @@ class Gate:
     def leave(
         self, going: Mapping[int, Written], outcomes: Sequence[Outcome], *, lease: str, now: datetime
     ) -> None:
-        """Make room for others at the domains we spoke with, and let wait who asked for it or did not answer.
+        """Give back what was paid for what nobody began, make room for others at the domains we spoke with, and
+        let wait who asked for it or did not answer.
 
         In the order of their names, or two workers could wait for each other.
         """
+        self.give_back(going, outcomes, now)
         emails = [each.delivery.email or "" for each in going.values()] if self.rules.at_once else []
         rates.leave(self.session, self.rules, emails, lease=lease)
         if self.deals_out:
@@ -142,6 +144,17 @@ class Gate:
             rates.pause_server(self.session, server, until)
         self.domains.clear()
         self.servers.clear()
+
+    def give_back(self, going: Mapping[int, Written], outcomes: Sequence[Outcome], now: datetime) -> None:
+        """Give back what was paid for letters that no server began; an alarm has paid nothing."""
+        unbegun = [going[each.delivery_id] for each in outcomes if each.verdict is Verdict.UNTRIED]
+        unspent = [
+            (each.delivery.email or "", each.message.server)
+            for each in unbegun
+            if each.delivery.letter != "alarm"
+        ]
+        if unspent and self.rules.are_counted:
+            rates.refund(self.session, self.rules, unspent, now=now)
 
     def brake_now_and_then(self, now: datetime) -> None:
         """Do so, but not after each of the windows that went wrong: what is looked at is long."""

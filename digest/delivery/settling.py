@@ -133,7 +133,7 @@ class Settlement:
                 self.tally["deferred"] += 1
                 if delivery.email and rates.is_slow_down(outcome.code, outcome.reply, outcome.phase):
                     self.gate.domains[rates.domain_of(delivery.email)] = delivery.email
-            case Verdict.UNTRIED if self.is_cut_off:
+            case Verdict.UNTRIED if self.is_silent and not written.message.server:
                 self.put_back(delivery, reason, due_at=now + PAUSE, is_tried=False)
                 self.tally["deferred"] += 1
             case Verdict.UNTRIED:  # the server answers, but not all of the window got its turn

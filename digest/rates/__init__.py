@@ -16,6 +16,7 @@ from digest.rates.pausing import (
     throttled_for,
     tidy,
 )
+from digest.rates.refunds import refund
 from digest.rates.rules import (
     WARM_UP,
     Canary,
@@ -62,6 +63,7 @@ __all__ = [
     "pause",
     "pause_server",
     "pauses",
+    "refund",
     "resume",
     "servers_in",
     "standing",

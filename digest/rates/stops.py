@@ -1,7 +1,7 @@
 """Stops: mail is held back when too much of it goes wrong, until the operator says so.
 
-What is looked at slides along: the attempts of the last hour for what is deferred, and for what came
-back the letters that were tried in the last 24 hours. Nothing from before the last resume counts.
+What is looked at slides along: the letters that were first tried in the last hour for what is deferred, and
+for what came back those that were tried in the last 24 hours. Nothing from before the last resume counts.
 Digests stop; what people wait for goes on, unless the refusals say that the trouble is ours.
 """
 
@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
-from sqlalchemy import Select, func, or_, select, update
+from sqlalchemy import Select, case, func, or_, select, update
 from sqlalchemy.orm import Session
 
 from digest import db
@@ -63,12 +63,13 @@ def surges(session: Session, limits: Mapping[str, float], *, now: datetime) -> l
     last = session.scalar(select(func.max(Stop.lifted_at)))
     hour, day = (max(now - span, last) if last else now - span for span in (HOUR, DAY))
     tried = recent_attempts(day)
+    letters = by_letter(tried)
     counts = session.execute(
         select(
-            func.count().filter(tried.c.ended_at > hour),
-            func.count().filter(tried.c.ended_at > hour, tried.c.verdict == "deferred"),
-            func.count(tried.c.delivery_id.distinct()),
-        )
+            func.count().filter(letters.c.first > hour),
+            func.count().filter(letters.c.first > hour, letters.c.verdict == "deferred"),
+            func.count(),
+        ).select_from(letters)
     ).one()
     back = came_back(session, tried, day)
     found = {
@@ -92,6 +93,17 @@ def recent_attempts(since: datetime) -> Any:
         latest.c.ended_at > since, latest.c.verdict.in_(("accepted", "deferred", "refused"))
     )
     return query.subquery()
+
+
+def by_letter(tried: Any) -> Any:
+    """Return each letter, when it was first tried, and `deferred` if it was put off every time.
+
+    So a few that are put off again and again, long after all others were taken, are no surge.
+    """
+    fates = func.count(tried.c.verdict.distinct())
+    verdict = case((fates == 1, func.min(tried.c.verdict)), else_="")
+    first = func.min(tried.c.ended_at).label("first")
+    return select(first, verdict.label("verdict")).group_by(tried.c.delivery_id).subquery()
 
 
 def came_back(session: Session, tried: Any, since: datetime) -> dict[str, int]:
