@@ -246,15 +246,22 @@ def test_a_refused_smarthost_pauses_all_workers_and_burns_no_attempt(put, delive
 def test_an_outage_uses_up_no_limit(put, deliver, session: Session, rules: Rules) -> None:
     away = Several([Member(transport=Away(), name="smtp://a:25")])
     put(8)
-    put(1, letter="alarm", lane=Lane.PROMPT)
     for minute in range(5):
         deliver(rules, minute * MINUTE, transport=away, window=3)
 
-    told = deliver(rules, 5 * MINUTE, window=3)
-    session.rollback()
-
-    assert told.sent == 6 + 1  # and the alarm, which pays for nothing
+    assert deliver(rules, 5 * MINUTE, window=3).sent == 6
     assert {attempts for state, _, attempts in reasons(session) if state == "queued"} == {0}
+
+
+def test_an_alarm_has_paid_nothing_and_gets_nothing_back(put, deliver, session: Session) -> None:
+    rules = Rules(rates=rates.parse("3/day"))
+    put(2)
+    deliver(rules)
+    put(1, letter="alarm", lane=Lane.PROMPT)
+    deliver(rules, transport=Away())
+    put(4)
+
+    assert deliver(rules, MINUTE).sent == 1 + 1
 
 
 def test_what_a_server_hung_up_before_is_paid_for_once(put, deliver, session: Session) -> None:
