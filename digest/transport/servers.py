@@ -11,6 +11,8 @@ from digest.errors import BadField
 
 PORTS = {"smtp": 25, "smtps": 465, "lmtp": 24}
 OPTIONS = {"starttls", "cafile", "profile", "weight", "rate"}
+YES_OR_NO = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False}
+ESCAPED = "In a password write / as %2F, ? as %3F, # as %23, @ as %40 and % as %25."
 
 #: Providers that put headers of their own in place of ours: a signature over ours would break.
 PROFILES = {"ses": frozenset({"message-id", "date"}), "postfix": frozenset[str]()}
@@ -59,39 +61,32 @@ class Server:
         STARTTLS is demanded on port 587, and wherever a password would cross a network, unless the URL
         says otherwise.
         """
-        parts = urlsplit(url)
-        options = dict(parse_qsl(parts.query))
         try:
+            parts = urlsplit(url)
             port = parts.port or PORTS[parts.scheme]
-        except ValueError as error:
-            raise BadField("DIGEST_MAIL_URL", f"{error}.") from None
-        if unknown := options.keys() - OPTIONS:
-            raise BadField(
-                "DIGEST_MAIL_URL",
-                f"{min(unknown)} is no option; write starttls, cafile, profile, weight or rate.",
-            )
-        weight = options.get("weight", "1")
-        if not (weight.isdecimal() and 1 <= int(weight) <= 100):
-            raise BadField("DIGEST_MAIL_URL", f"the weight {weight!r} is no number from 1 to 100.")
-        profile = options.get("profile", "")
-        if profile and profile not in PROFILES:
-            raise BadField("DIGEST_MAIL_URL", f"{profile} is no profile; write {' or '.join(PROFILES)}.")
+        except ValueError:  # its own words might quote the password
+            raise BadField("DIGEST_MAIL_URL", f"its host and port cannot be read. {ESCAPED}") from None
+        if parts.hostname and (parts.path not in {"", "/"} or parts.fragment):
+            raise BadField("DIGEST_MAIL_URL", f"something follows the host {parts.hostname}. {ESCAPED}")
         path = unquote(parts.path) if not parts.hostname else ""
-        if not parts.hostname and not path:
+        if not parts.hostname and not path.startswith("/"):
             raise BadField("DIGEST_MAIL_URL", "it names no host; write smtp://mail.example.org:587.")
+        options = options_of(parts.query)
         server = cls(
             scheme=parts.scheme,
-            host=parts.hostname or "",
+            host=checked_host(parts.hostname or ""),
             port=port,
-            profile=profile,
+            profile=options.get("profile", ""),
             path=path,
             user=unquote(parts.username or ""),
             password=unquote(parts.password or ""),
-            starttls=options.get("starttls", "").lower() in {"true", "yes", "1"},
-            weight=int(weight),
+            starttls=YES_OR_NO[options.get("starttls", "no").lower()],
+            weight=int(options.get("weight", "1")),
             rate=options.get("rate", ""),
             cafile=options.get("cafile"),
         )
+        if path and (server.starttls or server.scheme == "smtps"):
+            raise BadField("DIGEST_MAIL_URL", f"{path} is a socket of this machine, which needs no TLS.")
         crosses = not server.is_local and (port == 587 or bool(server.user))
         if crosses and "starttls" not in options and server.scheme != "smtps":
             return replace(server, starttls=True)
@@ -110,4 +105,35 @@ class Server:
     @property
     def name(self) -> str:
         """Return its address without the password, for people."""
-        return f"{self.scheme}://{self.path or f'{self.host}:{self.port}'}"
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        return f"{self.scheme}://{self.path or f'{host}:{self.port}'}"
+
+
+def options_of(query: str) -> dict[str, str]:
+    """Return what stands behind the question mark, or raise BadField: a slip there could mean no TLS."""
+    options = dict(parse_qsl(query, keep_blank_values=True))
+    if unknown := options.keys() - OPTIONS:
+        raise BadField(
+            "DIGEST_MAIL_URL",
+            f"{min(unknown)} is no option; write starttls, cafile, profile, weight or rate.",
+        )
+    if empty := sorted(name for name, value in options.items() if not value):
+        raise BadField("DIGEST_MAIL_URL", f"{empty[0]} says nothing; write {empty[0]}=... or leave it out.")
+    if (starttls := options.get("starttls", "true")).lower() not in YES_OR_NO:
+        raise BadField("DIGEST_MAIL_URL", f"starttls={starttls} is neither true nor false.")
+    weight = options.get("weight", "1")
+    if not (weight.isdecimal() and 1 <= int(weight) <= 100):
+        raise BadField("DIGEST_MAIL_URL", f"the weight {weight!r} is no number from 1 to 100.")
+    profile = options.get("profile")
+    if profile and profile not in PROFILES:
+        raise BadField("DIGEST_MAIL_URL", f"{profile} is no profile; write {' or '.join(PROFILES)}.")
+    return options
+
+
+def checked_host(host: str) -> str:
+    """Return the host, or raise BadField where nobody could even look it up."""
+    try:
+        host.encode("idna")
+    except UnicodeError:
+        raise BadField("DIGEST_MAIL_URL", f"{host[:80]} is no name of a host.") from None
+    return host

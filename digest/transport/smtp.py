@@ -16,6 +16,7 @@ from time import monotonic
 from msgspec import Struct
 from msgspec.structs import replace
 
+from digest import addresses
 from digest.transport import Message, Outcome, Verdict
 from digest.transport.servers import NAMES, Patience, Server
 from digest.transport.wire import Broken, OutOfStep, Reply, Wire
@@ -30,6 +31,7 @@ LINE_WITH_DOT = re.compile(rb"\r\n\.")  #: twice as fast as bytes.replace where 
 AGREED = re.compile(
     rb"(?:2\d\d [^\r\n]*\r\n){2}354 [^\r\n]*\r\n"
 )  #: to MAIL, RCPT and DATA, as it usually comes
+ENCODED = re.compile(r"[A-Za-z0-9+/=]{4,}")
 UNSAFE = re.compile(r"[\x00-\x20\x7f<>]")  #: what no envelope address of ours may hold
 
 
@@ -90,7 +92,10 @@ class Connection:
             self.start_tls(deadline)
             self.introduce(deadline)
         if self.server.user:
-            self.log_in(deadline)
+            try:
+                self.log_in(deadline)
+            except Broken as broken:  # some repeat what they did not understand, and it is kept and logged
+                raise type(broken)(without_login(broken.reason, self.server), broken.code) from None
 
     def introduce(self, deadline: float) -> None:
         """Say EHLO (LHLO to LMTP) and keep what the server offers."""
@@ -117,15 +122,14 @@ class Connection:
         """Log in with AUTH PLAIN, or LOGIN where that is all there is."""
         if not self.wire.is_secure:
             raise Broken("the password would cross the network in clear; add ?starttls=true")
-        user, password = self.server.user, self.server.password
+        both, password = credentials(self.server)
         mechanisms = self.offers.get("AUTH", "").split()
         if "PLAIN" in mechanisms:
-            both = encoded(f"{chr(0)}{user}{chr(0)}{password}")
             self.demand(f"AUTH PLAIN {both}", deadline, what="the login")
         elif "LOGIN" in mechanisms:
-            for words in ("AUTH LOGIN", encoded(user)):
+            for words in ("AUTH LOGIN", encoded(self.server.user)):
                 check(self.ask(words, deadline), "the login", agreed=334)
-            self.demand(encoded(password), deadline, what="the login")
+            self.demand(password, deadline, what="the login")
         else:
             raise Broken("it offers no login that we know (PLAIN or LOGIN)")
 
@@ -277,6 +281,18 @@ def check(reply: Reply, what: str, *, agreed: int | None = None) -> None:
         raise Broken(f"{what}: {reply.code} {reply.text}", reply.code)
 
 
+def without_login(said: str, server: Server) -> str:
+    """Return a server's words without our password, plain or as the AUTH commands have it, whole or in part."""
+    secrets = [*credentials(server), server.password]
+    shown = said.replace(server.password, "…") if server.password else said
+    return ENCODED.sub(lambda found: "…" if any(found[0] in each for each in secrets) else found[0], shown)
+
+
+def credentials(server: Server) -> tuple[str, str]:
+    """Return user and password as AUTH PLAIN wants them, and the password as AUTH LOGIN does."""
+    return encoded(f"{chr(0)}{server.user}{chr(0)}{server.password}"), encoded(server.password)
+
+
 def renamed(profile: str, reply: str) -> str:
     """Return what the provider calls a letter it has taken, or nothing if it does not say."""
     named = NAMES[profile].search(reply)
@@ -303,10 +319,7 @@ def postal(address: str) -> str:
     if address.isascii():
         return address
     local, _, domain = address.rpartition("@")
-    try:
-        return f"{local}@{domain.encode('idna').decode()}"
-    except UnicodeError:
-        return address
+    return f"{local}@{addresses.ascii_domain(domain)}"
 
 
 def encoded(text: str) -> str:

@@ -6,7 +6,10 @@ import re
 import select
 import socket
 import ssl
+from collections.abc import Sequence
+from contextlib import suppress
 from time import monotonic
+from typing import Any
 
 from msgspec import Struct
 
@@ -93,7 +96,7 @@ class Wire:
         """Go on inside TLS, once the server's certificate has been checked."""
         self.socket.settimeout(max(deadline - monotonic(), 0.001))
         try:
-            context = ssl.create_default_context(cafile=self.server.cafile)
+            context = trusting(self.server.cafile)
             self.socket = context.wrap_socket(self.socket, server_hostname=self.server.host)
         except OSError as error:
             self.close()
@@ -187,17 +190,43 @@ class Wire:
         self.socket.close()
 
 
+def trusting(cafile: str | None) -> ssl.SSLContext:
+    """Return what checks certificates: by that authority, or by those that everybody trusts."""
+    try:
+        return ssl.create_default_context(cafile=cafile)
+    except OSError as error:
+        raise OSError(f"the certificates in {cafile} cannot be read: {error.strerror or error}") from error
+
+
 def dialled(server: Server, deadline: float) -> socket.socket:
     """Return a socket connected to the server."""
-    seconds = max(deadline - monotonic(), 0.001)
     try:
-        if not server.path:
-            opened = socket.create_connection((server.host, server.port), seconds)
-            opened.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-            return opened
-        opened = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-        opened.settimeout(seconds)
-        opened.connect(server.path)
+        if server.path:
+            return connected(socket.AF_UNIX, server.path, deadline)
+        opened = first_of(socket.getaddrinfo(server.host, server.port, type=socket.SOCK_STREAM), deadline)
+        opened.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     except OSError as error:
         raise broken(error) from error
+    return opened
+
+
+def first_of(found: Sequence[tuple[Any, ...]], deadline: float) -> socket.socket:
+    """Return a socket connected to the first address that answers; each has its share of the time that is left."""
+    *others, last = found
+    for place, (family, *_, address) in enumerate(others):
+        now = monotonic()
+        with suppress(OSError):
+            return connected(family, address, now + (deadline - now) / (len(found) - place))
+    return connected(last[0], last[-1], deadline)
+
+
+def connected(family: int, address: Any, deadline: float) -> socket.socket:
+    """Return a socket connected to one address."""
+    opened = socket.socket(family, socket.SOCK_STREAM)
+    try:
+        opened.settimeout(max(deadline - monotonic(), 0.001))
+        opened.connect(address)
+    except OSError:
+        opened.close()
+        raise
     return opened

@@ -242,3 +242,30 @@ def test_what_is_no_answer_to_a_text_leaves_its_letter_in_doubt_and_no_other(
 
     assert fates(odd, letters=3) == ["in doubt"] * 3
     assert odd.connections == 3
+
+
+# ── what is not repeated ────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        b'500 5.5.1 unrecognized: "AUTH PLAIN AHVzZXIAY29ycmVjdCBob3JzZQ=="',
+        b'500 5.5.1 unrecognized: "Y29ycmVjdCBob3JzZQ=="',
+        b"500 5.5.1 AUTH PLAIN AHVzZXIAY29ycmVjd...",
+        b"535 5.7.8 'correct horse' is not the password",
+        b"AUTH PLAIN AHVzZXIAY29ycmVjdCBob3JzZQ==",
+    ],
+    ids=["its command", "as LOGIN has it", "cut short", "plain", "and no code"],
+)
+def test_a_server_that_repeats_our_password_is_told_of_without_it(said: bytes) -> None:
+    odd = Odd(login=said)
+
+    with talking(odd, user="user", password="correct horse") as transport:
+        (outcome,) = transport.send(
+            [Message(delivery_id=1, sender="d@x.org", recipient="r@x.org", content=b"\r\n")]
+        )
+
+    assert outcome.verdict.value == "untried"
+    assert "…" in outcome.reply
+    assert not any(part in outcome.reply for part in ("horse", "AHVz", "Y29y"))

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import socket
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
 from ssl import PROTOCOL_TLS_SERVER, SSLContext
+from time import monotonic
 
 import pytest
 
@@ -15,6 +17,7 @@ from digest.links import Site
 from digest.transport import Message, Outcome, Verdict
 from digest.transport import open as open_transport
 from digest.transport.smtp import Patience, Server, Smtp, stuffed
+from digest.transport.wire import first_of
 from tests.faulty import Fault, FaultyServer, faulty_server
 from tests.mailroom import open_mailroom
 
@@ -289,6 +292,14 @@ def test_an_address_outside_ascii_travels_where_the_server_can() -> None:
     assert "RCPT TO:<plain@xn--exmple-cua.org>" in server.commands
 
 
+def test_a_domain_outside_ascii_is_the_one_that_the_dns_knows_by_that_spelling() -> None:
+    with faulty_server() as server, client(server) as transport:
+        (outcome,) = transport.send([message("plain@straße.example", 1)])
+
+    assert outcome.verdict is Verdict.ACCEPTED
+    assert "RCPT TO:<plain@xn--strae-oqa.example>" in server.commands  # strasse.example is somebody else
+
+
 def test_a_message_larger_than_the_server_takes_is_not_sent() -> None:
     with faulty_server(FaultyServer(offers=("SIZE 100",))) as server, client(server) as transport:
         large, small = transport.send([message(FIRST, 1, content=b"x" * 101), message(SECOND, 2)])
@@ -298,6 +309,39 @@ def test_a_message_larger_than_the_server_takes_is_not_sent() -> None:
         "the message has 101 bytes and the server takes 100",
     )
     assert small.verdict is Verdict.ACCEPTED
+
+
+# ── where the server is ─────────────────────────────────────────────────────────────────────────
+
+
+@contextmanager
+def deaf(address: str) -> Iterator[tuple[str, int]]:
+    """An address at which dialling has no end: its queue is full, and nobody answers."""
+    with socket.socket() as listener, ExitStack() as callers:
+        listener.bind((address, 0))
+        listener.listen(0)
+        for _ in range(3):
+            caller = callers.enter_context(socket.socket())
+            caller.setblocking(False)
+            with suppress(BlockingIOError):
+                caller.connect(listener.getsockname())
+        yield listener.getsockname()
+
+
+def test_a_server_with_many_addresses_is_reached_at_one_that_answers_within_the_time_for_one() -> None:
+    with (
+        deaf("127.0.0.2") as first,
+        deaf("127.0.0.3") as second,
+        socket.create_server(("127.0.0.1", 0)) as third,
+    ):
+        found = [(socket.AF_INET, 0, 0, "", place) for place in (first, second, third.getsockname())]
+        with first_of(found, monotonic() + 0.9) as reached:
+            assert reached.getpeername() == third.getsockname()
+
+        began = monotonic()
+        with pytest.raises(TimeoutError):
+            first_of(found[:2], began + 0.5)
+        assert monotonic() - began < 2 * 0.5
 
 
 # ── TLS and login ───────────────────────────────────────────────────────────────────────────────
@@ -356,6 +400,14 @@ def test_a_certificate_for_another_name_ends_it(certificate: tuple[SSLContext, s
     assert "its certificate is not to be trusted" in outcome.reply
 
 
+def test_certificates_that_cannot_be_read_are_told_by_the_name_of_their_file() -> None:
+    with faulty_server() as server, client(server, "smtps", cafile="/nowhere.pem") as transport:
+        (outcome,) = transport.send(messages(FIRST))
+
+    assert outcome.verdict is Verdict.UNTRIED
+    assert "the certificates in /nowhere.pem cannot be read: No such file" in outcome.reply
+
+
 def test_tls_that_was_demanded_and_is_not_offered_ends_it() -> None:
     with faulty_server() as server, client(server, starttls=True) as transport:
         (outcome,) = transport.send(messages(FIRST))
@@ -367,7 +419,7 @@ def test_tls_that_was_demanded_and_is_not_offered_ends_it() -> None:
 @pytest.mark.parametrize("mechanism", ["PLAIN", "LOGIN"])
 def test_a_wrong_password_is_the_servers_word_and_no_attempt(mechanism: str) -> None:
     there = FaultyServer(offers=(f"AUTH {mechanism}",), login=("user", "right"))
-    with faulty_server(there) as server, client(server, user="user", password="wrong") as transport:
+    with faulty_server(there) as server, client(server, user="user", password="left") as transport:
         (outcome,) = transport.send(messages(FIRST))
 
     assert (outcome.verdict, outcome.code) == (Verdict.UNTRIED, 535)
@@ -396,10 +448,44 @@ def test_a_mail_url_says_where_and_how(url: str, port: int, starttls: bool) -> N
     assert "pass" not in repr(server)
 
 
-@pytest.mark.parametrize("url", ["smtp://", "smtp://host:port", "smtp://host?tls=1"])
-def test_a_wrong_mail_url_is_told_by_its_setting(url: str) -> None:
-    with pytest.raises(BadField, match="DIGEST_MAIL_URL"):
+@pytest.mark.parametrize(
+    ("url", "told"),
+    [
+        ("smtp://", "it names no host"),
+        ("smtp:mail.example.org", "it names no host"),
+        ("smtp://host:port", "its host and port cannot be read"),
+        ("smtp://[::1", "its host and port cannot be read"),
+        ("smtp://mail..example.org", "mail..example.org is no name of a host"),
+        ("smtp://host:25/inbox", "something follows the host host"),
+        ("smtp://host?tls=1", "tls is no option"),
+        ("smtp://host?cafile=", "cafile says nothing"),
+        ("smtp://host?profile=sendmail", "sendmail is no profile"),
+        ("lmtp:///run/lmtp.sock?starttls=true", "a socket of this machine, which needs no TLS"),
+    ],
+)
+def test_a_wrong_mail_url_is_told_by_its_setting_and_its_fault(url: str, told: str) -> None:
+    with pytest.raises(BadField, match="DIGEST_MAIL_URL") as wrong:
         Server.from_url(url)
+
+    assert told in str(wrong.value)
+
+
+@pytest.mark.parametrize("slip", ["ture", "on!", ""])
+def test_a_slip_in_starttls_never_means_mail_in_clear(slip: str) -> None:
+    with pytest.raises(BadField, match="starttls"):
+        Server.from_url(f"smtp://mail.example.org:587?starttls={slip}")
+
+
+@pytest.mark.parametrize("password", ["s3cr/et", "12/s3cr", "s3cr#et", "s3cr?et", "12#s3cr"])
+def test_a_password_that_must_be_escaped_is_not_told_and_how_to_is(password: str) -> None:
+    with pytest.raises(BadField, match="In a password write / as %2F") as wrong:
+        Server.from_url(f"smtp://user:{password}@mail.example.org:587")
+
+    assert "s3cr" not in str(wrong.value)
+
+
+def test_a_server_at_an_ipv6_address_has_a_name_that_can_be_read() -> None:
+    assert Server.from_url("smtp://[::1]:2525").name == "smtp://[::1]:2525"
 
 
 @pytest.mark.parametrize(
