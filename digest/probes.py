@@ -8,7 +8,7 @@ import os
 import smtplib
 import socket
 import ssl
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from contextlib import closing, suppress
 from dataclasses import dataclass
 from datetime import datetime
@@ -35,15 +35,21 @@ def broker_trouble(url: str) -> str | None:
 def ask_broker(url: str) -> str:
     """Return what the broker at `url` answers to a PING, in its own protocol (RESP)."""
     parts = urlsplit(url)
-    lines = ["PING"]
+    commands = [["PING"]]
     if parts.password:
-        who = f"{unquote(parts.username)} " if parts.username else ""
-        lines.insert(0, f"AUTH {who}{unquote(parts.password)}")
+        who = [unquote(parts.username)] if parts.username else []
+        commands.insert(0, ["AUTH", *who, unquote(parts.password)])
     with connected(url) as connection:
-        connection.sendall("".join(f"{line}\r\n" for line in lines).encode())
+        connection.sendall(b"".join(map(spelled, commands)))
         with connection.makefile("r", encoding="utf-8", errors="replace") as answers:
-            replies = [answers.readline().strip() for _ in lines]
+            replies = [answers.readline().strip() for _ in commands]
     return replies[-1]
+
+
+def spelled(command: Sequence[str]) -> bytes:
+    """Return a command as RESP has it: each part with its length, so that a password may be anything."""
+    parts = [part.encode() for part in command]
+    return b"*%d\r\n" % len(parts) + b"".join(b"$%d\r\n%s\r\n" % (len(part), part) for part in parts)
 
 
 def connected(url: str) -> socket.socket:

@@ -43,7 +43,8 @@ NAMES = {"inbound": "inbound door"}
 FORGOTTEN = timedelta(days=7)  #: then a role that a house can do without was switched off
 OVERDUE = {Lane.PROMPT: timedelta(minutes=30), Lane.BULK: timedelta(hours=3)}
 DAY = timedelta(days=1)
-TELLING, RECENT = 5, timedelta(hours=2)  #: so many attempts, none older, say how a mail server is
+TELLING, RECENT = 5, timedelta(hours=2)  #: so many letters, tried since, say how a mail server is
+LOOKED_AT = 500  #: attempts among which they are looked for
 LATER = frozenset({Verdict.DEFERRED, Verdict.IN_DOUBT})
 FEW = 3  #: broken domains that are each written about; more are one trouble
 MOST_NAMED = 20
@@ -140,12 +141,19 @@ def late(session: Session, now: datetime) -> Iterator[Trouble]:
 
 
 def put_off(session: Session, now: datetime) -> Iterator[Trouble]:
-    """Yield that the mail server answers, and takes nothing: of the last letters it put off every one."""
-    last = session.execute(
-        select(Attempt.verdict, Attempt.began_at, Attempt.code).order_by(Attempt.id.desc()).limit(TELLING)
+    """Yield that the mail server answers, and takes nothing: it put off every one since the last letters came to it.
+
+    What it put off before and puts off again says nothing: a few full mailboxes are no broken server.
+    """
+    latest = session.execute(
+        select(Attempt.delivery_id, Attempt.verdict, Attempt.began_at, Attempt.code)
+        .where(Attempt.verdict.is_not(None))
+        .order_by(Attempt.id.desc())
+        .limit(LOOKED_AT)
     ).all()
-    recent = [row for row in last if now - row.began_at < RECENT and row.verdict in LATER]
-    if len(recent) == TELLING:
+    firsts = sorted({row.delivery_id: place for place, row in enumerate(latest)}.values())[:TELLING]
+    recent = latest[: firsts[-1] + 1] if len(firsts) == TELLING else []
+    if recent and now - recent[0].began_at < RECENT and all(row.verdict in LATER for row in recent):
         codes = sorted({str(row.code) for row in recent if row.code})
         yield Trouble(
             cause="mail-takes-nothing",
@@ -187,7 +195,10 @@ def refused_by_policy(session: Session, now: datetime) -> Iterator[Trouble]:
             cause="policy",
             wrong="Mail is refused because of how we send it",
             mend="No reader is dropped for this. Check SPF, DKIM, DMARC and the reverse name of the server: digest doctor.",
-            facts=tuple(f"{domain}: {status} {said} ({count})" for domain, status, count, said in told),
+            facts=tuple(
+                f"{domain}: {said if status in said else f'{status} {said}'} ({count})"
+                for domain, status, count, said in told
+            ),
         )
 
 
@@ -313,6 +324,7 @@ class Figures:
     waiting_since: Mapping[str, datetime]  #: the oldest of them, by lane
     bounces: Mapping[str, int]  #: of the last day, by kind
     suppressions: Mapping[str, int]  #: by reason
+    stops: Mapping[str, int]  #: that stand, by what they cover
     mail_in: Mapping[str, int]  #: by state
     papers: int
     last_dump_at: datetime | None
@@ -333,11 +345,18 @@ def figures(session: Session, *, now: datetime) -> Figures:
         waiting_since={row[0]: row[2] for row in oldest},
         bounces=by(session, BounceRow.kind, Kind, BounceRow.at > now - DAY),
         suppressions=by(session, Suppression.reason, bounces.Reason),
+        stops=stops(session),
         mail_in=by(session, MailIn.state, MailState),
         papers=session.scalar(select(func.count()).where(PaperRow.merged_into.is_(None))) or 0,
         last_dump_at=session.scalar(select(func.max(DumpRow.read_at))),
         heartbeats=heartbeats(session),
     )
+
+
+def stops(session: Session) -> dict[str, int]:
+    """Return how many stops stand, by what they cover."""
+    standing = [stop.covers for stop in rates.stopped(session)]
+    return {covers: standing.count(covers) for covers in (rates.ALL, rates.BULK)}
 
 
 def by(

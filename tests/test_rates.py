@@ -539,6 +539,25 @@ def test_a_surge_of_what_is_put_off_stops_digests_once(tried, session: Session, 
     assert not rates.surges(session, BRAKES, now=now + 2 * HOUR)
 
 
+def test_a_few_letters_that_are_put_off_again_and_again_are_no_surge(
+    tried, session: Session, now: datetime
+) -> None:
+    morning = now - 1.5 * HOUR
+    tried("accepted", 100, at=morning)
+    greylisted = tried("deferred", 8, at=morning)
+    for minutes in (50, 30, 10):  # nothing else is sent meanwhile
+        again = now - timedelta(minutes=minutes)
+        outbox.keep_attempts(
+            session, [outbox.Tried(each, again, "deferred") for each in greylisted], lease="x", now=again
+        )
+
+    assert not rates.surges(session, BRAKES, now=now)
+
+    tried("deferred", 20)
+    (surge,) = rates.surges(session, BRAKES, now=now)
+    assert surge.said.startswith("20 of 20 letters were put off")
+
+
 @pytest.mark.parametrize(
     ("kind", "least", "covers"),
     [(Kind.HARD, 10, "bulk"), (Kind.COMPLAINT, 3, "bulk"), (Kind.POLICY, 20, "all")],

@@ -123,7 +123,7 @@ def test_whoever_dies_is_started_again_and_who_kills_us_leaves_no_orphan(house: 
     wait_until("nothing to be left", lambda: not house.processes(), seconds=40)
 
 
-def test_a_dump_dropped_into_the_folder_is_loaded_in_seconds(house: Installation) -> None:
+def test_a_dump_dropped_into_the_folder_is_loaded_in_seconds_and_the_log_says_so(house: Installation) -> None:
     started(house)
     dump = house.dumps / "2026-11-20.txt"
     dump.with_suffix(".part").write_text(
@@ -134,6 +134,7 @@ def test_a_dump_dropped_into_the_folder_is_loaded_in_seconds(house: Installation
     wait_until("the dump to be put away", lambda: not dump.exists(), seconds=30)
 
     assert (house.dumps / "done" / dump.name).exists() or (house.dumps / "rejected" / dump.name).exists()
+    wait_until("the worker's log to tell of it", lambda: f"dump {dump.name}: " in house.logs(), seconds=10)
     assert house.stop() == [0]
 
 

@@ -7,7 +7,7 @@ import select
 from typing import Any
 
 from celery import Celery
-from celery.signals import worker_shutting_down
+from celery.signals import setup_logging, worker_shutting_down
 from kombu import Exchange, Queue
 
 from digest.settings import load
@@ -60,6 +60,11 @@ def make(broker_url: str) -> Celery:
 
 
 app = make(load().broker)
+
+
+@setup_logging.connect
+def leave_logs_alone(**_details: Any) -> None:
+    """Keep Celery from raising the level of all logs to its own: where a signal is heard, it sets nothing up."""
 
 
 # ── stopping ────────────────────────────────────────────────────────────────────────────────────

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from dataclasses import asdict
 from datetime import datetime, timedelta
 
 from sqlalchemy import func, select
@@ -104,7 +105,13 @@ def deliver(lane: str) -> None:
             is_stopping=is_stopping,
         )
     if report != delivery.Report():
-        log.info("delivered: %s", report)
+        log.info("delivered: %s", in_words(report))
+
+
+def in_words(report: delivery.Report) -> str:
+    """Return `202 sent, 6 in doubt`."""
+    told = {fate.replace("_", " "): number for fate, number in asdict(report).items() if number}
+    return ", ".join(f"{number} {fate}" for fate, number in told.items())
 
 
 @app.task(queue=PROMPT)

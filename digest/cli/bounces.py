@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import re
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime, time, timedelta
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from digest.cli import rooms, screen
-from digest.cli.options import AsJson, Limit, Now, clock, moment
+from digest.cli.options import AsJson, Limit, Now, clock, day, moment
 from digest.errors import BadField
 
 if TYPE_CHECKING:
@@ -22,7 +22,9 @@ A_DAY = timedelta(days=1)
 
 def since(text: str) -> datetime:
     """Return the moment that `text` names: a day, which begins in UTC, or a moment with an offset."""
-    return datetime.fromisoformat(text).replace(tzinfo=UTC) if len(text.strip()) == 10 else moment(text)
+    return (
+        datetime.combine(day(text), time.min, UTC) if len(text.strip()) == len("2026-11-20") else moment(text)
+    )
 
 
 Domain = Annotated[str, typer.Option("--domain", metavar="DOMAIN", help="Of the addresses.")]

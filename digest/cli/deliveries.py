@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from digest.cli import rooms, screen
-from digest.cli.options import AsJson, Limit, Now, clock
+from digest.cli.options import HIGHEST, AsJson, Limit, Now, clock
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -207,7 +207,7 @@ def one(session: Session, name: str) -> Delivery:
     ours = name.strip("<>")
     wanted = (
         Delivery.id == int(name)
-        if name.isdigit()
+        if name.isascii() and name.isdigit() and int(name) <= HIGHEST
         else or_(Delivery.message_id == f"<{ours}>", Delivery.provider_id == ours.partition("@")[0])
     )
     row = session.scalars(select(Delivery).where(wanted).limit(1)).first()

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from digest.cli import rooms, screen
-from digest.cli.options import AsJson, Limit, Now, clock, day
+from digest.cli.options import HIGHEST, AsJson, Limit, Now, clock, day
 from digest.cli.status import late_lists
 
 if TYPE_CHECKING:
@@ -151,7 +151,9 @@ def show_list(limit: Limit = None, now: Now = None, as_json: AsJson = False) -> 
 
 @app.command()
 def show(
-    dump_id: Annotated[int, typer.Argument(metavar="ID", help="As `digest dumps list` shows it.")],
+    dump_id: Annotated[
+        int, typer.Argument(metavar="ID", max=HIGHEST, help="As `digest dumps list` shows it.")
+    ],
     as_json: AsJson = False,
 ) -> None:
     """Show one dump and every record of it that could not be read."""
@@ -185,7 +187,9 @@ def show(
 
 @app.command()
 def retry(
-    dump_id: Annotated[int, typer.Argument(metavar="ID", help="As `digest dumps list` shows it.")],
+    dump_id: Annotated[
+        int, typer.Argument(metavar="ID", max=HIGHEST, help="As `digest dumps list` shows it.")
+    ],
     incomplete_ok: Annotated[
         bool,
         typer.Option("--incomplete-ok", help="Load it as far as it goes, short or cut off though it is."),

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from digest.cli import rooms, screen
-from digest.cli.options import AsJson, Limit, Now, clock
+from digest.cli.options import HIGHEST, AsJson, Limit, Now, clock
 
 if TYPE_CHECKING:
     from digest.model import MailIn
@@ -17,7 +17,9 @@ app = typer.Typer(help="Mail that arrived for us and was not understood.", no_ar
 
 HEAD = 50_000  #: bytes of a mail in which its subject stands
 
-Number = Annotated[int, typer.Argument(metavar="ID", help="Of the mail, as `digest inbox list` shows it.")]
+Number = Annotated[
+    int, typer.Argument(metavar="ID", max=HIGHEST, help="Of the mail, as `digest inbox list` shows it.")
+]
 
 
 @app.command("list")
@@ -59,7 +61,8 @@ def show(number: Number) -> None:
 @app.command()
 def retry(
     number: Annotated[
-        int | None, typer.Argument(metavar="[ID]", help="One mail; without it, all.", show_default=False)
+        int | None,
+        typer.Argument(metavar="[ID]", max=HIGHEST, help="One mail; without it, all.", show_default=False),
     ] = None,
     now: Now = None,
     as_json: AsJson = False,

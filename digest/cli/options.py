@@ -35,6 +35,8 @@ def clock(now: datetime | None) -> datetime:
     return now or datetime.now(UTC)
 
 
+HIGHEST = 2**63 - 1  #: the largest number that a database has
+
 AsJson = Annotated[
     bool, typer.Option("--json", help="Write JSON for scripts to stdout, and nothing else there.")
 ]
@@ -49,7 +51,8 @@ Now = Annotated[
     ),
 ]
 Limit = Annotated[
-    int | None, typer.Option("--limit", min=1, metavar="N", help="At most so many.", show_default=False)
+    int | None,
+    typer.Option("--limit", min=1, max=HIGHEST, metavar="N", help="At most so many.", show_default=False),
 ]
 OutDir = Annotated[
     Path, typer.Option("--out", metavar="DIR", help="The folder to write into; made if it is not there.")

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from digest.cli import rooms, screen
-from digest.cli.options import AsJson, Now, clock
+from digest.cli.options import HIGHEST, AsJson, Now, clock
 from digest.errors import UsageError
 
 if TYPE_CHECKING:
@@ -85,7 +85,8 @@ def show_list(as_json: AsJson = False) -> None:
 def show(
     name: Name,
     version: Annotated[
-        int | None, typer.Option("--version", metavar="N", help="Default: the newest.", show_default=False)
+        int | None,
+        typer.Option("--version", max=HIGHEST, metavar="N", help="Default: the newest.", show_default=False),
     ] = None,
     as_json: AsJson = False,
 ) -> None:

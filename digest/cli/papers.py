@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from digest.cli import rooms, screen
-from digest.cli.options import AsJson, Limit, Now, clock
+from digest.cli.options import HIGHEST, AsJson, Limit, Now, clock
 
 if TYPE_CHECKING:
     from sqlalchemy.orm import Session
@@ -47,7 +47,10 @@ def papers(
         str, typer.Argument(metavar="[FILTER]", help="Only papers that match.", show_default=False)
     ] = "",
     dump_id: Annotated[
-        int | None, typer.Option("--dump", metavar="ID", help="Only papers of this dump.", show_default=False)
+        int | None,
+        typer.Option(
+            "--dump", max=HIGHEST, metavar="ID", help="Only papers of this dump.", show_default=False
+        ),
     ] = None,
     order: Annotated[
         Order | None,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import smtplib
 import socket
+import ssl
 from collections.abc import Iterator, Sequence
 from http import HTTPStatus
 from typing import TYPE_CHECKING
@@ -35,6 +36,16 @@ def server_told(url: str) -> Told:
         return False, f"{where} does not take our password.", "Look at user and password in DIGEST_MAIL_URL."
     except smtplib.SMTPNotSupportedError as error:
         return False, f"{where}: {error}", "Look at starttls and the port in DIGEST_MAIL_URL."
+    except ssl.SSLCertVerificationError as error:
+        says = f"{where} has a certificate that is not to be trusted: {error.verify_message}."
+        return (
+            False,
+            says,
+            "Name it as its certificate does; one of your own goes into ?cafile= of DIGEST_MAIL_URL.",
+        )
+    except ssl.SSLError as error:
+        says = f"{where} answers, and not with TLS ({error.reason or error})."
+        return False, says, "Look at smtps, starttls and the port in DIGEST_MAIL_URL."
     except (OSError, smtplib.SMTPException) as error:
         return False, f"{where} does not answer ({error}).", "Start the mail server, or set DIGEST_MAIL_URL."
     offers = ", ".join(sorted(client.esmtp_features)) or "nothing special"

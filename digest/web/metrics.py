@@ -66,6 +66,9 @@ def exposition(figures: Figures, now: datetime) -> Iterator[str]:
     yield from gauge(
         "digest_suppressions", "Addresses not written to, by reason.", "reason", figures.suppressions
     )
+    yield from gauge(
+        "digest_stops", "Stops of the mail that stand, by what they cover.", "covers", figures.stops
+    )
     yield from gauge("digest_mail_in", "Mail for us that is kept, by state.", "state", figures.mail_in)
     yield from gauge("digest_papers", "Papers in the catalog.", "", {"": figures.papers})
     beats = {role: age(now, at) for role, at in figures.heartbeats.items()}

@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator
 from contextlib import closing
 from datetime import UTC, datetime
 from pathlib import Path
+from urllib.parse import quote, urlsplit
 
 import httpx2
 import pytest
@@ -30,6 +31,7 @@ from tests.conftest import NOW, ROOT, connected
 from tests.faulty import Fault, FaultyServer, faulty_server
 from tests.front import Front
 from tests.mailroom import open_mailroom
+from tests.servers import Server, mortal_broker, valkey_program
 
 
 @pytest.mark.usefixtures("catalog", "ada")
@@ -131,6 +133,24 @@ def test_the_doctor_hears_a_real_broker(
     broker = next(line for line in digest("doctor", "--json").lines if line["thing"] == "broker")
 
     assert broker["health"] == "fine"
+
+
+@pytest.mark.parametrize("password", ["plain", 'two words "and a quote', "%C3%A9%25"])
+def test_the_doctor_gives_a_broker_its_password_whatever_is_in_it(password: str) -> None:
+    with (
+        mortal_broker(valkey_program()) as server,
+        socket.create_connection(("127.0.0.1", port_of(server))) as told,
+    ):
+        told.sendall(probes.spelled(["CONFIG", "SET", "requirepass", password]))
+        assert told.recv(100) == b"+OK\r\n"
+        where = f"127.0.0.1:{port_of(server)}/0"
+
+        assert probes.broker_trouble(f"redis://:{quote(password)}@{where}") is None
+        assert "NOAUTH" in str(probes.broker_trouble(f"redis://:not-it@{where}"))
+
+
+def port_of(server: Server) -> int:
+    return urlsplit(server.url).port or 0
 
 
 def test_a_setting_up_with_options_asks_nothing(digest: Digest, tmp_path: Path) -> None:
@@ -304,9 +324,12 @@ def test_the_doctor_goes_through_tls_and_password_and_says_so(
         no_tls = mail_of(digest("doctor", "--json"))
         monkeypatch.setenv("DIGEST_MAIL_URL", mailroom.url.replace("smtp://", "smtp://me:hidden@"))
         no_login = mail_of(digest("doctor", "--json"))
+        monkeypatch.setenv("DIGEST_MAIL_URL", mailroom.url.replace("smtp://", "smtps://"))
+        no_tls_at_once = mail_of(digest("doctor", "--json"))
 
     assert fine["health"] == "fine"
     assert (no_tls["health"], "STARTTLS" in no_tls["says"]) == ("wrong", True)
+    assert (no_tls_at_once["health"], "smtps" in no_tls_at_once["mend"]) == ("wrong", True)
     assert (no_login["health"], "hidden" in str(no_login)) == ("wrong", False)
 
 
@@ -328,6 +351,7 @@ def test_the_doctor_and_the_pages_check_a_certificate_however_tls_begins(
 
     assert (vouched["health"], "certificate checked" in vouched["says"]) == ("fine", True)
     assert (unknown["health"], "certificate" in unknown["says"]) == ("wrong", True)
+    assert "cafile" in unknown["mend"]
     assert scheme == "smtp" or "certificate" in trouble
 
 
@@ -680,8 +704,9 @@ def test_what_is_wrong_is_told_by_status_and_how_to_mend_it_by_the_doctor(
         "silent-worker"
     ]
     (found,) = [line for line in digest("doctor", *now, "--json").lines if line["thing"] == "house"]
-    assert (found["says"], found["health"]) == ("There is no worker.", "hint")
+    assert (found["says"], found["health"]) == ("There is no worker.", "wrong")
     assert found["mend"].startswith("Start it again")
+    assert digest("doctor", *now).code == 1  # as red as /readyz
 
 
 def test_mail_that_was_not_understood_is_listed_shown_tried_again_and_dropped(

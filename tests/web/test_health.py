@@ -87,6 +87,7 @@ def test_prometheus_can_read_the_figures(door: Door, neighbour: TestClient) -> N
     assert 'digest_deliveries{state="queued"} 1\n' in answer.text
     assert 'digest_subscribers{state="pending"} 1\n' in answer.text
     assert re.search(r'^digest_heartbeat_age_seconds\{role="worker"\} 35$', answer.text, re.MULTILINE)
+    assert 'digest_stops{covers="bulk"} 0\n' in answer.text
     assert "uni.example" not in answer.text
     for line in answer.text.splitlines():
         assert re.fullmatch(r'# (HELP|TYPE) \w+ .+|\w+(\{\w+="[^"]*"\})? -?[\d.e+]+', line), line
