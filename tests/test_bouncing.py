@@ -9,12 +9,13 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 
 import pytest
-from sqlalchemy import text
+from sqlalchemy import insert, text
 from sqlalchemy.orm import Session
 
-from digest import bounces, links, subscriptions
+from digest import bounces, links, outbox, subscriptions
 from digest.bounces import Complaint, Counted, Failure, Kind, Nothing, Reason
 from digest.links import Site
+from digest.model import Subscriber
 from tests import mails
 
 ADA = "ada@uni.example"
@@ -78,6 +79,9 @@ def test_the_prose_of_an_older_server_is_read() -> None:
         ("5.0.0", "552 Quota exceeded", Kind.SOFT),
         ("4.4.7", "delivery time expired", Kind.SOFT),
         ("4.2.2", "452 4.2.2 over quota", Kind.SOFT),
+        ("4.7.26", "421 4.7.26 this mail is unauthenticated", Kind.POLICY),
+        ("4.4.7", "451 4.7.0 too many messages from your address", Kind.POLICY),
+        ("", "451 4.7.1 greylisted, and given up", Kind.POLICY),
         ("5.3.4", "552 5.3.4 message too big", Kind.SOFT),
         ("5.7.1", "550 5.7.1 likely unsolicited mail", Kind.POLICY),
         ("5.7.26", "550 5.7.26 this mail is unauthenticated", Kind.POLICY),
@@ -221,6 +225,16 @@ def fail(session: Session, site: Site, now: datetime) -> Callable[..., Counted]:
     return failed
 
 
+@pytest.fixture
+def letters(session: Session, site: Site, now: datetime) -> Callable[[int], list[int | None]]:
+    """So many letters in the outbox."""
+    return lambda count: [
+        outbox.put_letter(session, letter="help", subscriber_id=None, email=ADA, decision={},
+                          dedupe_key=f"letter-{number}", site=site, now=now)
+        for number in range(count)
+    ]  # fmt: skip
+
+
 def test_five_days_of_hard_failures_are_too_many(fail, session: Session, site: Site) -> None:
     assert [fail(day=day).score for day in range(4)] == [1, 2, 3, 4]
     assert not bounces.is_suppressed(session, site, ADA)
@@ -232,6 +246,14 @@ def test_five_days_of_hard_failures_are_too_many(fail, session: Session, site: S
 
 def test_many_failures_of_one_day_count_once(fail) -> None:
     assert [fail(day=part / 100).score for part in range(20)] == [1.0] * 20
+
+
+def test_one_letter_fails_once_on_however_many_days_that_is_told(fail, letters) -> None:
+    one, other = letters(2)
+
+    assert [fail(day=day, delivery_id=one).score for day in range(6)] == [1.0] * 6
+    assert fail(Kind.SOFT, day=6, delivery_id=other).score == 1.5
+    assert fail(day=6.1, delivery_id=other).score == 2
 
 
 def test_soft_failures_count_half(fail) -> None:
@@ -304,6 +326,34 @@ def test_a_few_dead_addresses_among_many_readers_are_no_broken_domain(
     assert fail(email="r19@uni.example").is_frozen
 
 
+def test_to_tell_a_broken_domain_a_large_one_is_not_counted_whole(
+    fail, session: Session, now: datetime
+) -> None:
+    def steps_of_a_failure(number: int) -> int:
+        steps = 0
+
+        def step() -> None:
+            nonlocal steps
+            steps += 1
+
+        raw = session.connection().connection.driver_connection
+        raw.set_progress_handler(step, 100)  # type: ignore[union-attr]
+        fail(email=f"r{number}@gmail.com")
+        raw.set_progress_handler(None, 0)  # type: ignore[union-attr]
+        return steps
+
+    if session.get_bind().dialect.name != "sqlite":
+        pytest.skip("only SQLite counts its steps")
+    emails = [f"r{number}@gmail.com" for number in range(10_000)]
+    session.execute(
+        insert(Subscriber),
+        [{"email": email, "email_key": email, "state": "active", "created_at": now} for email in emails],
+    )
+    few = max(steps_of_a_failure(number) for number in range(8))
+
+    assert max(steps_of_a_failure(number) for number in range(8, 30)) < few + 100
+
+
 def test_the_operator_forgives_a_domain(fail, session: Session, site: Site, now: datetime) -> None:
     for day in range(5):
         fail(day=day)
@@ -332,3 +382,18 @@ def test_the_operator_believes_a_broken_domain(fail, session: Session, site: Sit
     assert bounces.accept(session, domain="uni.example", since=now - DAY, now=now) == 12
     assert bounces.is_suppressed(session, site, "r3@uni.example")
     assert bounces.accept(session, domain="uni.example", since=now - DAY, now=now) == 0
+
+
+def test_what_the_operator_believed_stays_believed_when_one_more_fails(
+    fail, session: Session, site: Site, now: datetime
+) -> None:
+    for number in range(12):
+        fail(email=f"r{number}@uni.example")
+    bounces.accept(session, domain="uni.example", since=now - DAY, now=now)
+    assert bounces.frozen_domains(session, since=now - DAY) == {}
+
+    assert not fail(email="r12@uni.example", day=0.1).is_frozen
+    fail(email="r3@uni.example", day=0.1)  # told late
+    assert bounces.is_suppressed(session, site, "r3@uni.example")
+
+    assert bounces.forgive(session, domain="uni.example", since=now - DAY, now=now)[1] == 12

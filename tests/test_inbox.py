@@ -101,10 +101,15 @@ def test_what_came_back_counts_and_is_let_go(
 
 
 def test_five_days_of_it_end_the_mail_but_not_the_subscription(
-    session: Session, site: Site, arrive: Callable[..., str], letter: int, ada: Subscriber
+    session: Session, site: Site, arrive: Callable[..., str], ada: Subscriber, now: datetime
 ) -> None:
     for day in range(5):
-        outcome = arrive(mails.dsn(), to=links.bounce_address(site, letter), after=timedelta(days=day))
+        number = outbox.put_letter(
+            session, letter="settings", subscriber_id=ada.id, email=ADA, decision={}, dedupe_key=f"day {day}",
+            site=site, now=now,
+        )  # fmt: skip
+        assert number
+        outcome = arrive(mails.dsn(), to=links.bounce_address(site, number), after=timedelta(days=day))
 
     assert outcome.endswith("suppressed")
     assert bounces.is_suppressed(session, site, ADA)
@@ -152,6 +157,16 @@ def test_a_report_counts_that_names_a_letter_as_the_provider_does(
     arrive(mails.dsn(quoted=quoted), to="digest@bounce.example.org")
 
     assert failures(session) == [("hard", letter)]
+
+
+def test_a_report_that_is_sent_again_day_after_day_ends_nothing(
+    session: Session, site: Site, arrive: Callable[..., str], letter: int
+) -> None:
+    for day in range(9):
+        arrive(mails.dsn(), to=links.bounce_address(site, letter), after=timedelta(days=day))
+
+    assert not bounces.is_suppressed(session, site, ADA)
+    assert len(failures(session)) == 9  # each is kept as evidence
 
 
 def test_an_answer_of_somebody_on_leave_changes_nothing(

@@ -275,6 +275,9 @@ UNWANTED = re.compile(
 #: What Gmail says with 5.2.1 of a mailbox that gets too much just now.
 BUSY = re.compile(r"receiving mail (?:at a rate|too quickly)", re.IGNORECASE)
 
+#: Given up after days of "not from you, for now": no more the reader's fault than if they had said never.
+DISTRUST = re.compile(r"(?<![\d.])4\.7\.\d")
+
 #: What of class 5 is not hard, by subject and detail (RFC 3463, RFC 7505, and what servers do).
 SOFT = frozenset({"2.2", "2.3", "2.4", "3.1", "3.2", "3.3", "3.4", "4.5", "4.6", "4.7"})
 OURS = frozenset({"1.7", "1.8", "5.1", "5.2", "5.3", "5.4", "5.5", "5.6"})
@@ -288,7 +291,7 @@ def kind_of(status: str, words: str, *, code: int | None = None, phase: str = ""
     """
     match = STATUS.search(status) or STATUS.search(words)
     if match and match[1] == "4":
-        return Kind.SOFT
+        return Kind.POLICY if DISTRUST.search(f"{status} {words}") else Kind.SOFT
     if match and (match[2], match[3]) != ("0", "0"):
         return kind_of_status(match[2], match[3], words)
     if phase in {"connect", "mail", "data"}:

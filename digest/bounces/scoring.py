@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from datetime import date, datetime, timedelta
 from typing import Any
 
-from sqlalchemy import ColumnElement, Select, delete, distinct, func, select, update
+from sqlalchemy import ColumnElement, Select, delete, distinct, exists, func, select, update
 from sqlalchemy.orm import Session
 
 from digest import addresses
@@ -33,6 +33,8 @@ TWICE_WITHIN = timedelta(days=64)  #: two refusals of 5.1.1 on different days wi
 SUDDEN = timedelta(hours=24)
 MASS = 10  #: so many addresses of a domain failing within a day ...
 SHARE = 0.2  #: ... and so many of its readers, make a broken domain
+
+BELIEVED = "gone, as the operator says, with others of "  #: and the domain: what is noted of its addresses
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -93,12 +95,18 @@ def score(session: Session, hmac: str, *, now: datetime, cadence: str = "daily")
 
 
 def weights_by_day(rows: Iterable[BounceRow]) -> dict[date, float]:
-    """Return the weight of each day: that of its worst failure."""
+    """Return the weight of each day: that of its worst failure.
+
+    A letter failed on one day, on however many that is told: some servers repeat themselves, and so could
+    anybody who has seen one report.
+    """
     days: dict[date, float] = {}
+    failed_on: dict[int, date] = {}
     for row in rows:
-        weight = WEIGHTS[Kind(row.kind)]
+        weight, day = WEIGHTS[Kind(row.kind)], row.at.date()
         if weight:
-            days[row.at.date()] = max(days.get(row.at.date(), 0.0), weight)
+            day = failed_on.setdefault(row.delivery_id, day) if row.delivery_id else day
+            days[day] = max(days.get(day, 0.0), weight)
     return days
 
 
@@ -125,17 +133,30 @@ def is_refused_twice(session: Session, hmac: str, now: datetime) -> bool:
 
 def is_broken(session: Session, domain: str, now: datetime) -> bool:
     """Return whether a mass of a domain's addresses has failed within a day."""
-    recent = (BounceRow.domain == domain, BounceRow.at > now - SUDDEN, BounceRow.forgiven_at.is_(None))
+    recent = (
+        BounceRow.domain == domain,
+        BounceRow.at > now - SUDDEN,
+        BounceRow.forgiven_at.is_(None),
+        ~is_believed(),
+    )
     if session.scalar(select(BounceRow.id).where(*recent, BounceRow.frozen_at.is_not(None)).limit(1)):
         return True
     failing = session.scalar(
         select(func.count(distinct(BounceRow.hmac))).where(*recent, BounceRow.kind == Kind.HARD)
     )
-    if (failing or 0) < MASS:
+    if not failing or failing < MASS:
         return False
-    theirs = Subscriber.email_key.endswith(f"@{domain}", autoescape=True)
-    readers = session.scalar(select(func.count()).select_from(Subscriber).where(theirs)) or 0
-    return (failing or 0) >= SHARE * readers
+    most = int(
+        failing / SHARE
+    )  # with more readers than that they are no mass; nobody counts a million of them
+    theirs = select(Subscriber.id).where(Subscriber.email_key.endswith(f"@{domain}", autoescape=True))
+    readers = session.scalar(select(func.count()).select_from(theirs.limit(most + 1).subquery())) or 0
+    return readers <= most
+
+
+def is_believed() -> ColumnElement[bool]:
+    """Return whether the operator has said of a failure's address that it is gone indeed."""
+    return exists().where(Suppression.hmac == BounceRow.hmac, Suppression.note == BELIEVED + BounceRow.domain)
 
 
 def freeze(session: Session, domain: str, now: datetime) -> None:
@@ -145,6 +166,7 @@ def freeze(session: Session, domain: str, now: datetime) -> None:
         BounceRow.at > now - SUDDEN,
         BounceRow.kind == Kind.HARD,
         BounceRow.forgiven_at.is_(None),
+        ~is_believed(),
     )
     session.execute(
         update(BounceRow)
@@ -159,7 +181,12 @@ def frozen_domains(session: Session, *, since: datetime) -> dict[str, int]:
     """Return the domains whose failures are frozen since then, and how many addresses that concerns."""
     found = session.execute(
         select(BounceRow.domain, func.count(distinct(BounceRow.hmac)))
-        .where(BounceRow.frozen_at.is_not(None), BounceRow.forgiven_at.is_(None), BounceRow.at > since)
+        .where(
+            BounceRow.frozen_at.is_not(None),
+            BounceRow.forgiven_at.is_(None),
+            BounceRow.at > since,
+            ~is_believed(),
+        )
         .group_by(BounceRow.domain)
         .order_by(BounceRow.domain)
     )
@@ -192,7 +219,9 @@ def accept(session: Session, *, domain: str, since: datetime, now: datetime) -> 
     known = set(session.scalars(select(Suppression.hmac).where(Suppression.hmac.in_(hashes))))
     new = [hmac for hmac in hashes if hmac not in known]
     session.add_all(
-        Suppression(hmac=hmac, reason=Reason.BOUNCE, note=f"all of {domain} failed", since=now)
+        Suppression(
+            hmac=hmac, reason=Reason.BOUNCE, note=BELIEVED + addresses.ascii_domain(domain), since=now
+        )
         for hmac in new
     )
     session.flush()
