@@ -7,7 +7,7 @@ from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import cached_property
-from threading import RLock
+from threading import RLock, get_ident
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from sqlalchemy import Engine
@@ -87,12 +87,16 @@ class House:
 
     @contextmanager
     def transport(self) -> Iterator[Transport]:
-        """Open what takes our mail, and let go of it afterwards."""
-        opened = transport.open(self.settings.mail, site=self.site)
+        """Lend what takes our mail, and let go of its connections afterwards.
+
+        A thread gets the same each time: it remembers whose turn it is, and which server does not answer.
+        """
+        ours, name = (self.settings.mail, self.site), f"transport of {get_ident()}"
+        lent = self.memory.once(name, ours, lambda: transport.open(self.settings.mail, site=self.site))
         try:
-            yield opened
+            yield lent
         finally:
-            opened.close()
+            lent.close()
 
     def line(self, session: Session, now: datetime) -> Line:
         """Return what polling works with here."""

@@ -68,7 +68,8 @@ class Maildir:
         return frozenset(path.name.partition(":")[0] for path in (self.path / "cur").iterdir())
 
     def close(self) -> None:
-        """Nothing is held open."""
+        """Nothing is held open; what a mail program moves from now on is looked at anew."""
+        self.__dict__.pop("read", None)
 
 
 def private(path: str, flags: int) -> int:

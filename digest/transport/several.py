@@ -9,6 +9,8 @@ from time import monotonic
 from digest.transport import Message, Outcome, Transport, Verdict
 
 REST = 60.0  #: seconds for which a server that did not answer is asked last
+#: Seconds after which no further server is begun: each may think for as long as a task lasts.
+LATEST = 45.0
 
 
 @dataclass(kw_only=True)
@@ -36,17 +38,22 @@ class Several:
 
     def send(self, window: Sequence[Message]) -> Iterator[Outcome]:
         """Try every message once, and where no server is reached, say what the last one said."""
+        until = self.clock() + LATEST
         for member in self.members:
             paid = [message for message in window if message.server == member.name and member.name]
-            if paid:
-                yield from member.transport.send(paid)
+            if self.clock() < until:
+                yield from member.transport.send(paid) if paid else ()
+            else:
+                yield from (too_late(message, member) for message in paid)
         named = {member.name for member in self.members if member.name}
-        yield from self.pass_round([message for message in window if message.server not in named])
+        yield from self.pass_round([message for message in window if message.server not in named], until)
 
-    def pass_round(self, window: Sequence[Message]) -> Iterator[Outcome]:
+    def pass_round(self, window: Sequence[Message], until: float) -> Iterator[Outcome]:
         """Try these through whichever server answers."""
         waiting, untried = list(window), list[Outcome]()
         for member in self.in_turn() if waiting else []:
+            if untried and self.clock() >= until:
+                break
             untried = []
             for outcome in member.transport.send(waiting):
                 if outcome.verdict is Verdict.UNTRIED:
@@ -62,15 +69,25 @@ class Several:
         yield from untried
 
     def in_turn(self) -> list[Member]:
-        """Return the servers in the order in which this window tries them."""
+        """Return the servers in the order in which this window tries them.
+
+        One that rests gathers no credit: it would get all the mail for as long as it had been away.
+        """
         now = self.clock()
-        for member in self.members:
+        awake = [member for member in self.members if member.rests_until <= now] or self.members
+        for member in awake:
             member.credit += member.weight
         order = sorted(self.members, key=lambda member: (member.rests_until > now, -member.credit))
-        order[0].credit -= sum(member.weight for member in self.members)
+        order[0].credit -= sum(member.weight for member in awake)
         return order
 
     def close(self) -> None:
         """Let go of every connection."""
         for member in self.members:
             member.transport.close()
+
+
+def too_late(message: Message, member: Member) -> Outcome:
+    """Return that a message was not begun, since another server has taken the time."""
+    reply = f"{member.name}: time was up before its turn"
+    return Outcome(delivery_id=message.delivery_id, verdict=Verdict.UNTRIED, phase="connect", reply=reply)

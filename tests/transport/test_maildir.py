@@ -54,6 +54,18 @@ def test_a_message_that_was_read_meanwhile_does_not_come_again(path: Path) -> No
     assert not list((path / "new").iterdir())
 
 
+def test_what_was_read_between_two_runs_of_one_worker_does_not_come_again(path: Path) -> None:
+    transport = Maildir(path)
+    list(transport.send([ALICE]))
+    transport.close()
+    (file,) = (path / "new").iterdir()
+    file.rename(path / "cur" / f"{file.name}:2,S")
+
+    list(transport.send([ALICE]))
+
+    assert not list((path / "new").iterdir())
+
+
 def test_another_house_may_use_the_same_maildir(path: Path) -> None:
     list(Maildir(path).send([ALICE, replace(ALICE, content=b"Subject: c\r\n\r\nd\r\n")]))
 

@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
+import socket
 from collections.abc import Iterator, Sequence
 from email import message_from_bytes
 from pathlib import Path
+from threading import Thread
 
 import pytest
+from msgspec.structs import replace
 
 from digest import transport
 from digest.errors import BadField
+from digest.house import opened
 from digest.links import Site
 from digest.settings import Settings
 from digest.transport import Message, Outcome, Verdict
 from digest.transport.memory import Memory
 from digest.transport.several import REST, Member, Several
+from tests.faulty import faulty_server
 
 
 def message(number: int) -> Message:
@@ -89,6 +94,108 @@ def test_a_server_that_did_not_answer_is_asked_last_for_a_while() -> None:
     seconds[0] = REST + 1
     list(both.send(WINDOW))
     assert away.asked == 2
+
+
+class Shaky(Memory):
+    """A server that is away now and then."""
+
+    is_away = False
+
+    def send(self, window: Sequence[Message]) -> Iterator[Outcome]:
+        return Away().send(window) if self.is_away else super().send(window)
+
+
+def test_a_server_that_is_back_gets_its_share_and_not_all_that_it_has_missed() -> None:
+    seconds, shaky, sound = [0.0], Shaky(), Memory()
+    both = Several([Member(transport=shaky), Member(transport=sound)], clock=lambda: seconds[0])
+
+    shaky.is_away = True
+    for _second in range(300):
+        list(both.send(WINDOW))
+        seconds[0] += 1
+    sound.messages.clear()
+    shaky.is_away = False
+    seconds[0] += REST
+    for _window in range(20):
+        list(both.send(WINDOW))
+
+    assert abs(len(shaky.messages) - len(sound.messages)) <= 2 * len(WINDOW)
+
+
+def two_silent_and_one_sound() -> tuple[Several, Memory]:
+    """Three servers; at each of the first two we dial for thirty seconds in vain."""
+    seconds, sound = [0.0], Memory()
+
+    class Silent(Away):
+        def send(self, window: Sequence[Message]) -> Iterator[Outcome]:
+            seconds[0] += 30
+            return super().send(window)
+
+    silent = [Member(transport=Silent(), name=name, weight=2) for name in ("first", "second")]
+    return Several([*silent, Member(transport=sound, name="third")], clock=lambda: seconds[0]), sound
+
+
+def test_no_further_server_is_begun_when_others_have_taken_the_time_and_the_next_window_begins_there() -> (
+    None
+):
+    three, sound = two_silent_and_one_sound()
+
+    assert [outcome.verdict for outcome in three.send(WINDOW)] == [Verdict.UNTRIED] * 4
+    assert [outcome.verdict for outcome in three.send(WINDOW)] == [Verdict.ACCEPTED] * 4
+    assert [each.delivery_id for each in sound.messages] == [0, 1, 2, 3]
+
+
+def test_what_was_paid_for_a_server_is_not_begun_there_either_when_the_time_is_over() -> None:
+    three, sound = two_silent_and_one_sound()
+    dealt = [replace(message(n), server=name) for n, name in enumerate(("first", "second", "third"))]
+
+    outcomes = list(three.send(dealt))
+
+    assert [(each.delivery_id, each.verdict) for each in outcomes] == [(n, Verdict.UNTRIED) for n in range(3)]
+    assert outcomes[2].reply == "third: time was up before its turn"
+    assert sound.messages == []
+
+
+def test_a_server_that_did_not_answer_one_run_is_asked_last_in_the_next(tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as away, faulty_server() as sound:
+        port = away.getsockname()[1]
+        url = f"smtp://127.0.0.1:{port}?weight=9,smtp://127.0.0.1:{sound.port}"
+        house = opened(Settings(data_dir=tmp_path, mail_url=url))  # type: ignore[arg-type]
+        away.settimeout(10)
+        hanging_up = Thread(target=hang_up, args=(away,))
+        hanging_up.start()
+        for _run in range(3):
+            with house.transport() as lent:
+                assert {outcome.verdict for outcome in lent.send(WINDOW)} == {Verdict.ACCEPTED}
+        hanging_up.join()
+        house.engine.dispose()
+
+        away.settimeout(0)
+        with pytest.raises(BlockingIOError):  # nobody has called again
+            away.accept()
+
+
+def hang_up(listener: socket.socket) -> None:
+    """Take one call, and hang up."""
+    listener.accept()[0].close()
+
+
+def test_two_threads_do_not_speak_over_one_connection(tmp_path: Path) -> None:
+    house = opened(Settings(data_dir=tmp_path))
+    found: list[object] = []
+
+    def lend() -> None:
+        with house.transport() as lent:
+            found.append(lent)
+
+    thread = Thread(target=lend)
+    with house.transport() as ours:
+        thread.start()
+        thread.join()
+    house.engine.dispose()
+
+    assert len(found) == 1
+    assert found[0] is not ours
 
 
 def test_where_no_server_answers_everything_is_untried() -> None:
