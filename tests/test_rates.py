@@ -574,6 +574,30 @@ def test_a_surge_of_what_comes_back_stops_mail(
     assert [stop.covers for stop in rates.stopped(session)] == [covers]
 
 
+@pytest.mark.parametrize("kind", [Kind.HARD, Kind.POLICY, Kind.COMPLAINT])
+def test_reports_that_come_when_thousands_more_are_out_stop_mail_too(
+    tried, session: Session, site: Site, now: datetime, kind: Kind, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(rates.stops, "MOST_ATTEMPTS", 60)
+    numbers = tried("accepted", 200)  # of which the latest 60 are looked at
+    came_back(session, site, numbers[:90:3], kind, now)  # a third of the first
+
+    (surge,) = rates.surges(session, BRAKES, now=now)
+    assert surge.count >= 10
+    assert surge.tried == 60
+
+
+def test_a_share_is_no_larger_for_a_large_house(
+    tried, session: Session, site: Site, now: datetime, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(rates.stops, "MOST_ATTEMPTS", 200)
+    few = rates.brakes_in("complaints 2%, bounces 30%")
+    numbers = tried("accepted", 1000)
+    came_back(session, site, numbers[::100], Kind.COMPLAINT, now)  # one in a hundred
+
+    assert rates.surges(session, few, now=now) == []
+
+
 def test_what_was_sent_long_ago_and_comes_back_today_stops_nothing(
     tried, session: Session, site: Site, now: datetime
 ) -> None:

@@ -7,12 +7,12 @@ Digests stop; what people wait for goes on, unless the refusals say that the tro
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
-from sqlalchemy import Select, case, func, or_, select, update
+from sqlalchemy import ColumnElement, Select, and_, case, func, or_, select, update
 from sqlalchemy.orm import Session
 
 from digest import db
@@ -20,11 +20,14 @@ from digest.model import Attempt, BounceRow, Stop
 
 HOUR, DAY = timedelta(hours=1), timedelta(hours=24)
 MOST_ATTEMPTS = 20_000  #: looked at, the latest: a morning's million need not be counted every minute
-MOST_BOUNCES = 5_000
+MOST_BOUNCES = MOST_ATTEMPTS  #: fewer could never be a large share of those
+REPORTS = 200  #: the latest of a kind, which show how long ago the letters were sent that come back now
 
 #: So many of a kind at least: two complaints among ten letters are no surge.
 LEAST = {"bounces": 10, "complaints": 3, "deferred": 20, "policy": 5}
 BULK, ALL = "bulk", "all"
+
+KINDS = {"bounces": "hard", "complaints": "complaint", "policy": "policy"}  #: of what comes back
 
 ATTEMPT: Any = Attempt.__table__
 BOUNCE: Any = BounceRow.__table__
@@ -62,33 +65,30 @@ def surges(session: Session, limits: Mapping[str, float], *, now: datetime) -> l
         return []
     last = session.scalar(select(func.max(Stop.lifted_at)))
     hour, day = (max(now - span, last) if last else now - span for span in (HOUR, DAY))
-    tried = recent_attempts(day)
-    letters = by_letter(tried)
-    counts = session.execute(
-        select(
-            func.count().filter(letters.c.first > hour),
-            func.count().filter(letters.c.first > hour, letters.c.verdict == "deferred"),
-            func.count(),
-        ).select_from(letters)
-    ).one()
-    back = came_back(session, tried, day)
-    found = {
-        "deferred": (counts[1], counts[0]),
-        "bounces": (back.get("hard", 0), counts[2]),
-        "complaints": (back.get("complaint", 0), counts[2]),
-        "policy": (back.get("policy", 0), counts[2]),
-    }
-    measured = [
-        Surge(what=what, count=found[what][0], tried=found[what][1], limit=limit)
-        for what, limit in limits.items()
-    ]
-    return [surge for surge in measured if surge.is_one]
+    found = []
+    for what, limit in limits.items():
+        counts = came_back(session, KINDS[what], day) if what in KINDS else [put_off(session, hour, day)]
+        measured = [Surge(what=what, count=count, tried=tried, limit=limit) for count, tried in counts]
+        found += [surge for surge in measured if surge.is_one][:1]
+    return found
 
 
-def recent_attempts(since: datetime) -> Any:
-    """Return the latest attempts; by their numbers, for they have no index by time."""
+def put_off(session: Session, hour: datetime, day: datetime) -> tuple[int, int]:
+    """Return how many of the letters first tried within the hour were put off every time, and how many those are."""
+    letters = by_letter(recent_attempts(day))
+    is_new = letters.c.first > hour
+    counts = (func.count().filter(is_new, letters.c.verdict == "deferred"), func.count().filter(is_new))
+    row = session.execute(select(*counts).select_from(letters)).one()
+    return row[0], row[1]
+
+
+def recent_attempts(since: datetime, *, middle: int | None = None) -> Any:
+    """Return the latest attempts, or those around one; by their numbers, for they have no index by time."""
     columns = (ATTEMPT.c.delivery_id, ATTEMPT.c.verdict, ATTEMPT.c.ended_at)
-    latest = select(*columns).order_by(ATTEMPT.c.id.desc()).limit(MOST_ATTEMPTS).subquery()
+    among = select(*columns).order_by(ATTEMPT.c.id.desc()).limit(MOST_ATTEMPTS)
+    if middle is not None:
+        among = among.where(ATTEMPT.c.id <= middle + MOST_ATTEMPTS // 2)
+    latest = among.subquery()
     query: Select[Any] = select(latest).where(
         latest.c.ended_at > since, latest.c.verdict.in_(("accepted", "deferred", "refused"))
     )
@@ -106,19 +106,49 @@ def by_letter(tried: Any) -> Any:
     return select(first, verdict.label("verdict")).group_by(tried.c.delivery_id).subquery()
 
 
-def came_back(session: Session, tried: Any, since: datetime) -> dict[str, int]:
-    """Return how many of these letters came back or were reported, by kind.
-
-    A complaint that names no letter, but its reader, is counted all the same.
+def came_back(session: Session, kind: str, since: datetime) -> Iterator[tuple[int, int]]:
+    """Yield how many letters came back or were reported, and of how many: of the latest, then of those that the
+    reports of now are about, for some come minutes or hours later.
     """
     latest = select(BOUNCE).order_by(BOUNCE.c.id.desc()).limit(MOST_BOUNCES).subquery()
-    known = or_(latest.c.delivery_id.in_(select(tried.c.delivery_id)), latest.c.kind == "complaint")
-    query = (
-        select(latest.c.kind, func.count(latest.c.hmac.distinct()))
-        .where(latest.c.at > since, latest.c.forgiven_at.is_(None), known)
-        .group_by(latest.c.kind)
+    such = (latest.c.kind == kind, latest.c.at > since, latest.c.forgiven_at.is_(None))
+    if session.scalar(select(latest.c.id).where(*such).limit(1)) is None:
+        return
+    yield counted(session, latest, such, recent_attempts(since))
+    middle = middle_of_reports(session, latest, such)
+    if middle is not None:
+        yield counted(session, latest, such, recent_attempts(since, middle=middle))
+
+
+def counted(
+    session: Session, latest: Any, such: Sequence[ColumnElement[bool]], tried: Any
+) -> tuple[int, int]:
+    """Return how many of the letters tried came back, and how many those are.
+
+    A complaint that names no letter, but its reader, is held against the letters since whose time it came.
+    """
+    letters = select(func.count(tried.c.delivery_id.distinct())).scalar_subquery()
+    begins = select(func.min(tried.c.ended_at)).scalar_subquery()
+    known = or_(
+        latest.c.delivery_id.in_(select(tried.c.delivery_id)),
+        and_(latest.c.delivery_id.is_(None), latest.c.kind == "complaint", latest.c.at >= begins),
     )
-    return {row[0]: row[1] for row in session.execute(query)}
+    row = session.execute(select(func.count(latest.c.hmac.distinct()), letters).where(*such, known)).one()
+    return row[0], row[1]
+
+
+def middle_of_reports(session: Session, latest: Any, such: Sequence[ColumnElement[bool]]) -> int | None:
+    """Return the attempt amid those that the latest reports are about; what a server says at once is none."""
+    reports = (
+        select(latest.c.delivery_id)
+        .where(*such, latest.c.delivery_id.is_not(None), latest.c.told_by != "smtp")
+        .order_by(latest.c.id.desc())
+        .limit(REPORTS)
+    )
+    first = func.min(ATTEMPT.c.id)
+    attempts = select(first).where(ATTEMPT.c.delivery_id.in_(reports)).group_by(ATTEMPT.c.delivery_id)
+    found = session.scalars(attempts.order_by(first)).all()
+    return found[len(found) // 2] if found else None
 
 
 # ── stopping and going on ───────────────────────────────────────────────────────────────────────
