@@ -8,7 +8,7 @@ from hashlib import sha256
 from pathlib import Path
 
 from digest.transport import Message
-from digest.transport.maildir import Maildir, private
+from digest.transport.maildir import Maildir, put
 
 
 class Folder(Maildir):
@@ -32,12 +32,7 @@ class Folder(Maildir):
         target = self.path / f"{message.delivery_id:08d}.{sha256(message.content).hexdigest()[:16]}.eml"
         if target.exists():
             return
-        passing = self.path / f".{target.name}.{os.getpid()}"
-        with open(passing, "wb", opener=private) as file:
-            file.write(message.content)
-            file.flush()
-            os.fsync(file.fileno())
-        passing.rename(target)
+        put(message.content, self.path / f".{target.name}.{os.getpid()}", target)
 
     @property
     def settled(self) -> Sequence[Path]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from functools import cached_property
 from hashlib import sha256
 from pathlib import Path
@@ -27,18 +28,27 @@ class Maildir:
         return cls(Path(url.removeprefix("maildir:").removeprefix("//")))
 
     def send(self, window: Sequence[Message]) -> Iterator[Outcome]:
-        """Keep every message; all of them are on disk before the first is called accepted."""
+        """Keep what there is room for; all of that is on disk before the first is called accepted."""
+        kept, why = 0, ""
         try:
             self.make()
             for message in window:
                 self.keep(message)
+                kept += 1
+        except OSError as error:
+            why = f"{self.path}: {error.strerror}"
+        fate = self.fate()
+        yield from (outcome(message, *fate) for message in window[:kept])
+        yield from (outcome(message, Verdict.UNTRIED, why) for message in window[kept:])
+
+    def fate(self) -> tuple[Verdict, str]:
+        """Return what has become of what was kept: a mail program sees it already, whether or not it will last."""
+        try:
             for folder in self.settled:
                 sync(folder)
         except OSError as error:
-            reply = f"{self.path}: {error.strerror}"
-            yield from (outcome(message, Verdict.UNTRIED, reply) for message in window)
-        else:
-            yield from (outcome(message, Verdict.ACCEPTED) for message in window)
+            return Verdict.IN_DOUBT, f"{self.path}: {error.strerror}"
+        return Verdict.ACCEPTED, ""
 
     @property
     def settled(self) -> Sequence[Path]:
@@ -55,12 +65,7 @@ class Maildir:
         name = f"{message.delivery_id:08d}.{sha256(message.content).hexdigest()[:16]}.eml"
         if name in self.read or (self.path / "new" / name).exists():
             return
-        passing = self.path / "tmp" / f"{name}.{os.getpid()}"
-        with open(passing, "wb", opener=private) as file:
-            file.write(message.content)
-            file.flush()
-            os.fsync(file.fileno())
-        passing.rename(self.path / "new" / name)
+        put(message.content, self.path / "tmp" / f"{name}.{os.getpid()}", self.path / "new" / name)
 
     @cached_property
     def read(self) -> frozenset[str]:
@@ -77,6 +82,20 @@ def private(path: str, flags: int) -> int:
     return os.open(path, flags, 0o600)
 
 
+def put(content: bytes, passing: Path, target: Path) -> None:
+    """Write a file beside, sync it, and give it its name; what cannot be finished leaves nothing behind."""
+    try:
+        with open(passing, "wb", opener=private) as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        passing.rename(target)
+    except OSError:
+        with suppress(OSError):
+            passing.unlink()
+        raise
+
+
 def sync(folder: Path) -> None:
     """Make the names in a folder survive a power cut."""
     descriptor = os.open(folder, os.O_RDONLY)
@@ -88,5 +107,5 @@ def sync(folder: Path) -> None:
 
 def outcome(message: Message, verdict: Verdict, reply: str = "") -> Outcome:
     """Return how one message fared."""
-    phase = "dot" if verdict is Verdict.ACCEPTED else "connect"
+    phase = "connect" if verdict is Verdict.UNTRIED else "dot"
     return Outcome(delivery_id=message.delivery_id, verdict=verdict, phase=phase, reply=reply)

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import mailbox
+import resource
+import signal
 from pathlib import Path
 
 import pytest
 from msgspec.structs import replace
 
+from digest.links import Site
 from digest.transport import Message, Verdict
 from digest.transport import open as open_transport
 from digest.transport.maildir import Maildir
@@ -81,6 +84,28 @@ def test_a_maildir_that_cannot_be_written_has_tried_nothing(tmp_path: Path) -> N
         Verdict.UNTRIED,
         f"{tmp_path / 'file'}: Not a directory",
     )
+
+
+@pytest.mark.parametrize("scheme", ["maildir", "eml"])
+def test_what_was_kept_before_the_disk_was_full_was_sent_and_nothing_else_was(
+    path: Path, scheme: str
+) -> None:
+    window = [
+        replace(ALICE, delivery_id=n, content=b"Subject: x\r\n\r\n" + b"y" * n) for n in (10, 9_000, 20)
+    ]
+    limit = resource.getrlimit(resource.RLIMIT_FSIZE)
+    before = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (4096, limit[1]))
+    try:
+        outcomes = list(open_transport(f"{scheme}://{path}", site=Site()).send(window))
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limit)
+        signal.signal(signal.SIGXFSZ, before)
+
+    assert [each.verdict for each in outcomes] == [Verdict.ACCEPTED, Verdict.UNTRIED, Verdict.UNTRIED]
+    assert outcomes[1].reply == f"{path}: File too large"
+    (left,) = (entry for entry in path.rglob("*") if entry.is_file())
+    assert left.read_bytes() == window[0].content
 
 
 def test_what_was_sent_is_for_us_alone(path: Path) -> None:
