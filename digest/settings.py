@@ -54,6 +54,7 @@ class Settings(BaseSettings):
         default="bounces 10%, complaints 0.5%, deferred 50%, policy 20%",
         description="Shares of mail that go wrong at which all of it is stopped.",
     )
+    window: int = Field(default=50, description="Letters that a crash may leave in doubt.", ge=1, le=50)
     timezone: str = Field(default="UTC", description="The operator's own: of send hours and warm-up days.")
     base_url: str = Field(default=LOCAL_URL, description="Our address on the web.")
     sender: str = Field(default=LOCAL_SENDER, description="The From of every letter.")

@@ -100,6 +100,7 @@ def deliver(lane: str) -> None:
             clock=db.common_clock(session, ours.clock),
             signers=ours.signers,
             limits=ours.settings.limits,
+            window=ours.settings.window,
             lane=Lane.PROMPT if lane == Lane.PROMPT else None,
             patience=PATIENCE,
             is_stopping=is_stopping,

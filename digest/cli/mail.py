@@ -143,6 +143,7 @@ def delivered(house: House, now: datetime | None, limit: int | None) -> dict[str
             clock=(lambda: now) if now else db.common_clock(session, house.clock),
             signers=house.signers,
             limits=house.settings.limits,
+            window=house.settings.window,
             limit=limit,
             is_stopping=is_stopping,
             progress=done.to,

@@ -78,6 +78,7 @@ def deliver(house: House) -> None:
             clock=house.clock,
             signers=house.signers,
             limits=house.settings.limits,
+            window=house.settings.window,
             lane=Lane.PROMPT,
             limit=MOST_LETTERS,
         )

@@ -45,6 +45,28 @@ def test_what_is_due_is_published_once_and_delivered_once(digest: Digest, ada: s
     assert "Borrowed Light" in str(mail["Subject"])
 
 
+@pytest.mark.parametrize(("window", "in_doubt"), [("", 3), ("1", 1)])
+@pytest.mark.usefixtures("catalog", "ada")
+def test_who_dies_while_mail_is_out_leaves_one_window_in_doubt(
+    digest: Digest, monkeypatch: pytest.MonkeyPatch, window: str, in_doubt: int
+) -> None:
+    if window:
+        monkeypatch.setenv("DIGEST_WINDOW", window)
+    for name in ("bo", "cy"):
+        add = ("subscribers", "add", f"{name}@uni.example", "--topic", "Light=light", "--at", "06:00")
+        assert digest(*add, "--confirmed", "--consent", "a test").code == 0
+    digest("publish", "--now", FRIDAY)
+    code = f"""
+from digest import cli, failpoints
+failpoints.armed["intended"] = 0
+cli.main(["deliver", "--now", "{FRIDAY}"])
+"""
+    killed = subprocess.run([sys.executable, "-c", code], cwd=ROOT, check=False, capture_output=True)
+
+    assert killed.returncode == -signal.SIGKILL
+    assert len(digest("deliveries", "--state", "sending", "--json").lines) == in_doubt
+
+
 @pytest.mark.usefixtures("catalog")
 def test_a_preview_is_what_will_be_sent_and_changes_nothing(digest: Digest, ada: str, tmp_path: Path) -> None:
     before = [digest("subscribers", "show", ada).out, digest("status", "--now", FRIDAY).out]
