@@ -24,6 +24,7 @@ from digest.transport.memory import Memory
 from digest.transport.several import Member, Several
 
 SAID = {"commands": [], "manage_url": "", "wrong": "It", "mend": "Mend it.", "since": "", "facts": []}
+A_YEAR_LATER = datetime(2027, 11, 20, tzinfo=UTC)
 HOUR, MINUTE, SECOND = timedelta(hours=1), timedelta(minutes=1), timedelta(seconds=1)
 
 
@@ -294,9 +295,9 @@ def test_a_run_lets_go_of_a_domain_when_its_window_is_settled(put, deliver, sess
 # ── a canary ────────────────────────────────────────────────────────────────────────────────────
 
 
-def put_edition(session: Session, count: int, now: datetime) -> None:
+def put_edition(session: Session, count: int, now: datetime, *, first: int = 0) -> None:
     """Put an edition of so many digests into the outbox."""
-    for number in range(count):
+    for number in range(first, first + count):
         one = subscriptions.add(
             session, f"r{number}@example.org", schedule=Schedule(at=time(8)), state=SubscriberState.ACTIVE,
             consent="a test", now=now,
@@ -345,6 +346,36 @@ def test_a_small_edition_needs_no_canary(edition, deliver, session: Session) -> 
     deliver(Rules(canary=rates.canary_in("20% for 30 min")))
 
     assert taken_up(session) == (20, 0)
+
+
+def test_an_edition_that_few_are_due_of_at_first_has_its_canary_when_many_are(
+    deliver, session: Session, now: datetime
+) -> None:
+    rules = Rules(canary=rates.canary_in("20% for 30 min"))
+    put_edition(session, 20, now)  # those whose morning comes first
+    deliver(rules)
+    assert taken_up(session) == (20, 0)
+
+    put_edition(session, 100, now, first=20)
+    deliver(rules, HOUR)
+    first, waiting = taken_up(session)
+    assert 20 + 8 <= first <= 20 + 35
+    deliver(rules, HOUR + 30 * MINUTE)
+    assert taken_up(session) == (120, 0)
+
+
+def test_a_canary_of_a_clock_far_ahead_holds_its_edition_no_longer_than_another(
+    edition, deliver, session: Session
+) -> None:
+    rules = Rules(canary=rates.canary_in("20% for 30 min"))
+    edition(100)
+    rates.waiting_editions(session, rules, ["daily-2026-11-20"], due=100, least=10, now=A_YEAR_LATER)
+    session.commit()
+
+    deliver(rules)
+    assert taken_up(session)[1] > 0
+    deliver(rules, 31 * MINUTE)
+    assert taken_up(session) == (100, 0)
 
 
 # ── stops ───────────────────────────────────────────────────────────────────────────────────────

@@ -253,16 +253,22 @@ def waiting_editions(
 ) -> dict[str, Wait]:
     """Return until when the rest of each edition waits for what comes of its first letters.
 
-    The waiting of a new one begins here, unless so few are due that the first would be fewer than `least`.
-    Only the caller knows which letters are the first.
+    The waiting of a new one begins here, unless so few are due that the first would be fewer than `least`: it
+    begins when more are, whose morning comes later. Only the caller knows which letters are the first.
     """
     canary = rules.canary
     if canary is None:
         return {}
-    until = now + canary.wait if due * canary.share >= least else now
+    until = now + canary.wait
     names = {f"canary {edition}": edition for edition in editions}
-    rows = purses.lock(session, dict.fromkeys(names, 0.0), until)
+    if due * canary.share >= least:
+        found = {name: at for name, (_, at) in purses.lock(session, dict.fromkeys(names, 0.0), until).items()}
+    else:
+        found = {name: at for name, _, at in purses.under(session, list(names)) if name in names}
+    for name in [name for name, at in found.items() if at > until]:  # a clock was wrong
+        pausing.put(session, name, 0.0, until)
+        found[name] = until
     return {
         names[name]: Wait(at, f"the first {canary.told} of {names[name]} go ahead, until {at:%H:%M} UTC")
-        for name, (_, at) in rows.items()
+        for name, at in found.items()
     }
