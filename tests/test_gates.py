@@ -358,7 +358,7 @@ def test_an_edition_that_few_are_due_of_at_first_has_its_canary_when_many_are(
 
     put_edition(session, 100, now, first=20)
     deliver(rules, HOUR)
-    first, waiting = taken_up(session)
+    first, _waiting = taken_up(session)
     assert 20 + 8 <= first <= 20 + 35
     deliver(rules, HOUR + 30 * MINUTE)
     assert taken_up(session) == (120, 0)
