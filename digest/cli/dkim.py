@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -11,7 +12,7 @@ import typer
 
 from digest.cli import rooms, screen
 from digest.cli.options import AsJson
-from digest.errors import UsageError
+from digest.errors import BadField, UsageError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -19,6 +20,9 @@ if TYPE_CHECKING:
     from digest.rendering.dkim import Signer
 
 app = typer.Typer(no_args_is_help=True, help="Keys that sign our mail.")
+
+LABEL = "[a-z0-9](?:[a-z0-9-]{0,59}[a-z0-9])?"  #: of 63 characters, two are for `ed`
+NAME = re.compile(rf"{LABEL}(?:\.{LABEL})*", re.ASCII | re.IGNORECASE)  #: of a key in the DNS
 
 Selector = Annotated[
     str | None,
@@ -37,6 +41,8 @@ def keygen(selector: Selector = None, both: Both = False, out: Out = None) -> No
     """Make a key, and say what to put into the DNS and into the settings."""
     settings = rooms.read_settings()
     name = selector or f"digest{datetime.now().astimezone():%Y}"
+    if not NAME.fullmatch(name):
+        raise BadField("--selector", f"{name!r} is no name for the DNS; write letters, digits and hyphens.")
     names = [name, f"{name}ed"] if both else [name]
     path = out or settings.data_dir / f"dkim-{name}.pem"
     keys = [new_key(kind) for kind in ("rsa", "ed25519")[: len(names)]]

@@ -205,11 +205,11 @@ def check_database(settings: Settings, now: datetime) -> Iterator[Finding]:
     with rooms.opened() as house, house.reading() as session:
         where = status.masked(settings.database)
         yield Finding(thing="database", health=Health.FINE, says=f"{where}, schema up to date")
-        idle = watching.idle(session, now)
+        broken = [*watching.idle(session, now), *watching.stopped(session)]
         for trouble in watching.troubles(session, now=now):
             facts = [*trouble.facts[:FACTS], *(["..."] if len(trouble.facts) > FACTS else [])]
             says = f"{trouble.wrong}: {'; '.join(facts)}" if facts else f"{trouble.wrong}."
-            health = Health.WRONG if trouble in idle else Health.HINT
+            health = Health.WRONG if trouble in broken else Health.HINT
             yield Finding(thing="house", health=health, says=says, mend=trouble.mend)
 
 

@@ -709,6 +709,17 @@ def test_what_is_wrong_is_told_by_status_and_how_to_mend_it_by_the_doctor(
     assert digest("doctor", *now).code == 1  # as red as /readyz
 
 
+def test_the_doctor_finds_it_wrong_that_mail_is_stopped(digest: Digest) -> None:
+    digest("deliveries", "stop", "--reason", "a fire")
+    stopped = digest("doctor", "--json")
+    digest("deliveries", "resume")
+
+    assert stopped.code == 1
+    (found,) = [line for line in stopped.lines if line["thing"] == "house"]
+    assert (found["health"], found["says"]) == ("wrong", "Digests are stopped: a fire")
+    assert digest("doctor").code == 0
+
+
 def test_mail_that_was_not_understood_is_listed_shown_tried_again_and_dropped(
     digest: Digest, tmp_path: Path
 ) -> None:

@@ -40,6 +40,7 @@ MISTAKES = [
     pytest.param(["deliveries", "--state", "lost"], 2, "'lost' is none of", id="no such state"),
     pytest.param(["preview", "a@example.org", "--out", "x"], 1, "Nobody subscribed", id="nobody's preview"),
     pytest.param(["topics", "check", "(diffusion"], 2, "^", id="an open parenthesis"),
+    pytest.param(["dkim", "keygen", "--selector", "../mail"], 2, "for the DNS", id="no name for a key"),
     pytest.param(["trace", f"{10**20}"], 1, "no delivery 1", id="an id no table can have"),
     pytest.param(["trace", "²"], 1, "no delivery ²", id="a digit that is no number"),
     pytest.param(["deliveries", "--limit", f"{10**20}"], 2, "--limit", id="more rows than a table can have"),
