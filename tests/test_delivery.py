@@ -26,7 +26,7 @@ from digest.links import Site
 from digest.model import Attempt, Delivery, FilterRow, Lane, Shown, Subscriber, SubscriberState
 from digest.rendering import Templates, dkim
 from digest.rendering.dkim import Signer
-from digest.transport import Transport
+from digest.transport import Message, Outcome, Transport
 from digest.transport.memory import Memory
 from digest.transport.smtp import Patience, Server, Smtp
 from tests.conftest import ROOT
@@ -161,6 +161,44 @@ def test_letters_that_people_wait_for_go_before_the_digests(
 
     lanes = [session.get_one(Delivery, message.delivery_id).lane for message in memory.messages]
     assert lanes == [Lane.PROMPT] * 3 + [Lane.BULK] * 3
+
+
+def test_what_somebody_waits_for_overtakes_digests_that_a_slow_server_is_being_given(
+    engine: Engine,
+    session: Session,
+    cast: dict[str, Subscriber],
+    site: Site,
+    now: datetime,
+    deliver: Callable[..., Report],
+) -> None:
+    """Ten windows are claimed together; with a server that takes a second for each letter that is long."""
+    for number in range(20):
+        outbox.put_letter(
+            session, letter="settings", subscriber_id=cast[ALICE].id, email=ALICE, decision={},
+            dedupe_key=f"bulk {number}", site=site, now=now, lane=Lane.BULK,
+        )  # fmt: skip
+    session.commit()
+    seconds = [0]
+
+    class Slow(Memory):
+        def take(self, message: Message) -> Outcome:
+            seconds[0] += 1
+            if seconds[0] == 5:
+                with db.writing(engine) as another:
+                    outbox.put_letter(
+                        another, letter="settings", subscriber_id=cast[BOB].id, email=BOB, decision={},
+                        dedupe_key="prompt", site=site, now=now,
+                    )  # fmt: skip
+                    another.commit()
+            return super().take(message)
+
+    slow = Slow()
+    report = deliver(session, slow, window=2, clock=lambda: now + timedelta(seconds=seconds[0]))
+
+    assert report == Report(sent=21)
+    place = [message.recipient for message in slow.messages].index(BOB)
+    assert 5 <= place <= 5 + 4
+    assert {attempts for _, attempts, _ in states(session).values()} == {1}
 
 
 def test_one_lane_can_be_delivered_alone(

@@ -82,13 +82,16 @@ def deliver(
     def is_over() -> bool:
         return run.is_cut_off or is_stopping() or (ends_at is not None and clock() >= ends_at)
 
+    def is_interrupted() -> bool:
+        return run.gate.is_met or (lane is None and run.is_called_away())
+
     try:
         while True:
             size = window * runs.WINDOWS_AT_ONCE if limit is None else min(window, limit - done)
             if not run.claim(lane, size):
                 break
             desk = run.desk(run.left)
-            while run.left and not (is_over() or run.gate.is_met):
+            while run.left and not (is_over() or is_interrupted()):
                 done += run.send(desk, window)
                 progress(done)
             if run.left:

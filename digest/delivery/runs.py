@@ -30,6 +30,7 @@ from digest.transport import Outcome, Transport
 log = logging.getLogger(__name__)
 
 WINDOWS_AT_ONCE = 10  #: claimed together, so that a window costs a tenth of a claim
+ATTENTIVE = timedelta(seconds=2)  #: then it is time to look whether somebody waits for a letter
 UNLIMITED = Rules()
 
 
@@ -53,6 +54,7 @@ class Run:
     untold: Settlement | None = None  #: to be told together with the next intent
     unsure: Settlement | None = None  #: committed, and perhaps not yet on the disk
     leased_at: float = 0.0  #: the monotonic moment at which our lease began
+    looked_at: datetime = field(init=False)  #: when we saw last that nobody waits for a letter
     is_cut_off: bool = False  #: no server answered: all the rest waits
 
     @property
@@ -67,11 +69,25 @@ class Run:
             if self.gate.is_shut(each, now):
                 continue
             self.take(each, now, limit)
+            self.looked_at = now
             if self.left:
                 failpoints.reach("claimed")
                 self.let_first_ones_go(now)
                 return True
         return False
+
+    def is_called_away(self) -> bool:
+        """Return whether somebody waits for a letter by now, while digests go out slowly.
+
+        Where the server is quick, all that was claimed together is gone before that is looked for.
+        """
+        now = self.clock()
+        if self.gate.lane is Lane.PROMPT or now < self.looked_at + ATTENTIVE:
+            return False
+        self.looked_at = now
+        found = outbox.waiting(self.session, lane=Lane.PROMPT, now=now)
+        self.session.commit()
+        return found > 0
 
     def take(self, lane: Lane, now: datetime, limit: int) -> None:
         """Do so; a database that is lost over it is waited for where it has yet to be told of a window."""
