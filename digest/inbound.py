@@ -55,7 +55,7 @@ class Handler:
         del server, session
         recipients = [str(address) for address in envelope.rcpt_tos]
         content = envelope.original_content or b""
-        sender = (envelope.mail_from or "").strip("<>")  # who sends reports gives none, which reads `<>` here
+        sender = keepable((envelope.mail_from or "").strip("<>"))  # who sends reports gives none: `<>` here
         try:
             reply = await asyncio.to_thread(self.take, sender, recipients, content)
         except Exception:
@@ -81,6 +81,11 @@ class Handler:
         except Exception:  # it is kept: the next tick looks again
             log.exception("mails %s have to wait", numbers)
         return "250 2.0.0 kept"
+
+
+def keepable(sender: str) -> str:
+    """Return a sender as every database keeps it: some servers put Latin-1 there, and a few put anything."""
+    return sender.encode("utf-8", "surrogateescape").decode("utf-8", "replace").replace("\0", "\ufffd")
 
 
 class Patient(SMTP):

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import smtplib
+import socket
 import threading
+import tracemalloc
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -309,6 +311,19 @@ def test_what_a_crash_left_is_looked_at_later(
     assert inbox.look_through(session, site=site, now=now) == 0
 
 
+def test_however_much_is_kept_one_mail_at_a_time_is_read(session: Session, now: datetime) -> None:
+    for _mail in range(20):
+        inbox.keep(session, sender=ADA, recipients=["x@example.org"], content=b"x" * 1_000_000, now=now)
+        session.expunge_all()
+
+    tracemalloc.start()
+    assert sum(len(row.content) for row in inbox.each(session)) == 20_000_000
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+
+    assert peak < 10_000_000
+
+
 def test_what_nobody_looked_at_for_a_season_goes(
     session: Session, arrive: Callable[..., str], now: datetime
 ) -> None:
@@ -419,6 +434,27 @@ def test_a_report_with_lines_that_no_mail_should_have_is_taken_all_the_same(door
     with smtplib.SMTP("127.0.0.1", door.smtp, timeout=5) as client:
         client.sendmail("", [links.bounce_address(door.site, letter)], report)
 
+    assert (door.failures(), door.kept()) == ([("hard", letter)], [])
+
+
+@pytest.mark.parametrize(
+    "sender", [b"j\xfcrgen@else.example", b"nul\0@else.example", b"\xed\xa0\x80@else.example"]
+)
+def test_a_mail_is_kept_whatever_bytes_its_sender_is_made_of(door: Door, letter: int, sender: bytes) -> None:
+    to = links.bounce_address(door.site, letter).encode()
+    with socket.create_connection(("127.0.0.1", door.smtp), timeout=5) as line, line.makefile("rb") as said:
+        told = [said.readline()]
+        for command in (
+            b"HELO x",
+            b"MAIL FROM:<%b>" % sender,
+            b"RCPT TO:<%b>" % to,
+            b"DATA",
+            mails.dsn() + b"\r\n.",
+        ):
+            line.sendall(command + b"\r\n")
+            told.append(said.readline())
+
+    assert told[-1].startswith(b"250")
     assert (door.failures(), door.kept()) == ([("hard", letter)], [])
 
 

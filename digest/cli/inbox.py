@@ -29,11 +29,12 @@ def show_list(limit: Limit = None, as_json: AsJson = False) -> None:
 
     shown = limit if limit or as_json else screen.LIMIT
     with rooms.opened() as house, house.reading() as session:
-        found = [as_report(row) for row in inbox.listing(session, limit=shown)]
+        reports = (as_report(row) for row in inbox.each(session, limit=shown))
+        if as_json:
+            screen.lines(reports)
+            return
+        found = list(reports)
         left = 0 if shown is None else inbox.count(session) - len(found)
-    if as_json:
-        screen.lines(found)
-        return
     screen.table(
         ("id#", "received", "state", "from", "subject", "reason"),
         ((r["id"], r["received_at"], r["state"], r["from"], r["subject"], r["reason"]) for r in found),
@@ -72,7 +73,7 @@ def retry(
 
     with rooms.opened() as house, rooms.writing(house) as session:
         numbers = (
-            [row.id for row in inbox.listing(session)] if number is None else [inbox.get(session, number).id]
+            [row.id for row in inbox.each(session)] if number is None else [inbox.get(session, number).id]
         )
         session.commit()
         outcomes = {
@@ -112,6 +113,7 @@ def as_report(row: MailIn) -> dict[str, Any]:
     subject = str(BytesHeaderParser().parsebytes(row.content[:HEAD]).get("Subject", ""))
     with suppress(LookupError, ValueError, MessageError):  # an encoding that nobody knows: shown as it came
         subject = str(make_header(decode_header(subject)))
+    subject = subject.encode("utf-8", "replace").decode()  # half a surrogate could not be printed
     return {
         "id": row.id, "received_at": row.received_at, "state": row.state, "from": row.sender or "<>",
         "to": row.recipient, "subject": " ".join(subject.split()), "reason": row.reason, "bytes": len(row.content),

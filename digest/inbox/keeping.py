@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from datetime import datetime, timedelta
 
 from sqlalchemy import delete, func, select
@@ -38,6 +39,13 @@ def listing(session: Session, *, state: MailState | None = None, limit: int | No
     if state is not None:
         query = query.where(MailIn.state == state)
     return list(session.scalars(query))
+
+
+def each(session: Session, *, limit: int | None = None) -> Iterator[MailIn]:
+    """Yield the mails that are kept, oldest first, and hold no more of them than one."""
+    yield from session.scalars(
+        select(MailIn).order_by(MailIn.id).limit(limit), execution_options={"yield_per": 1}
+    )
 
 
 def count(session: Session) -> int:

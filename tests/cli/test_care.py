@@ -655,7 +655,12 @@ def test_a_letters_life_is_told_and_what_came_back_can_be_forgiven(
 
 def test_a_mail_that_cannot_be_read_is_listed_and_shown_all_the_same(digest: Digest, tmp_path: Path) -> None:
     digest("status")
-    odd = (b"Content-Type: message/rfc822\r\n\r\n" * 3000, b"Subject: =?x?b?\xff?=\r\n\r\n\0\x1b[2J", b"")
+    odd = (
+        b"Content-Type: message/rfc822\r\n\r\n" * 3000,
+        b"Subject: =?x?b?\xff?=\r\n\r\n\0\x1b[2J",
+        b"",
+        b"Subject: half a =?utf-7?q?+2AA-?=\r\n\r\nsurrogate",
+    )
     with (
         connected(f"sqlite:///{tmp_path / 'data' / 'digest.sqlite3'}") as engine,
         db.writing(engine) as session,
@@ -667,8 +672,9 @@ def test_a_mail_that_cannot_be_read_is_listed_and_shown_all_the_same(digest: Dig
 
     assert "RecursionError" in digest("inbox", "retry", "1").out
     listed = digest("inbox", "list")
-    assert (len(listed.out.splitlines()), listed.err) == (21, "3 more; --limit 23 shows them all.\n")
-    for number in (1, 2, 3):
+    assert (len(listed.out.splitlines()), listed.err) == (21, "4 more; --limit 24 shows them all.\n")
+    assert [row["subject"] for row in digest("inbox", "list", "--json").lines][3] == "half a ?"
+    for number in (1, 2, 3, 4):
         shown = digest("inbox", "show", str(number))
         assert (shown.code, "\x1b" in shown.out) == (0, False)
 
