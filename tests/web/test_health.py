@@ -125,6 +125,7 @@ def test_when_the_worker_has_stopped_the_web_door_sends_the_letter_itself(door: 
     assert (letter.letter, letter.email, letter.state) == ("alarm", "op@example.org", "sent")
     (mail,) = (tmp_path / "mail" / "new").iterdir()
     assert b"There is no worker" in mail.read_bytes()
+    assert b"Written once a day, until it is mended." in mail.read_bytes()
     assert mail.read_bytes().startswith(b"DKIM-Signature: ")
 
 
