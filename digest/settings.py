@@ -26,7 +26,7 @@ from pydantic_settings import (
     TomlConfigSettingsSource,
 )
 
-from digest import rates, transport
+from digest import addresses, rates, transport
 from digest.editions import zone_in
 from digest.errors import BadField
 from digest.links import LOCAL_URL, Site
@@ -94,7 +94,17 @@ class Settings(BaseSettings):
         name, address = parseaddr(value)
         if "@" not in address or any(char in value for char in "\r\n"):
             raise ValueError("write it as: Name <address@example.org>")
+        local, _, domain = address.rpartition("@")
+        if not local.isascii():
+            raise ValueError(f"{local} is outside ASCII, which many mail servers refuse")
+        address = address if domain.isascii() else f"{local}@{addresses.ascii_domain(domain)}"
         return f"{name} <{address}>" if name else address
+
+    @field_validator("inbound_domain")
+    @classmethod
+    def check_inbound_domain(cls, value: str) -> str:
+        """Spell it as envelopes do."""
+        return value if value.isascii() else addresses.ascii_domain(value)
 
     @field_validator("mail_url")
     @classmethod

@@ -6,6 +6,7 @@ import secrets
 from pathlib import Path
 
 import pytest
+from pydantic import ValidationError
 
 from digest.settings import Settings
 
@@ -28,3 +29,16 @@ def test_roles_that_start_together_share_the_secret_that_the_first_one_makes(
     assert len(made[0]) > 40
     assert made == [made[0]] * 2
     assert [path.name for path in tmp_path.iterdir()] == ["pepper"]
+
+
+def test_a_sender_in_another_script_is_spelled_as_every_mail_server_reads_it() -> None:
+    settings = Settings(sender="Grüße <digest@straße.example>", inbound_domain="bücher.example")
+
+    assert settings.sender == "Grüße <digest@xn--strae-oqa.example>"
+    assert settings.site().domain == "xn--strae-oqa.example"
+    assert settings.inbound_domain == "xn--bcher-kva.example"
+
+
+def test_a_sender_that_many_servers_refuse_is_told_of() -> None:
+    with pytest.raises(ValidationError, match="grüße is outside ASCII"):
+        Settings(sender="Digest <grüße@example.org>")
