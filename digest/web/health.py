@@ -28,7 +28,7 @@ def readyz(request: Request) -> PlainTextResponse:
     with db.reading(ours.engine) as session:
         session.execute(text("SELECT 1"))
         if db.revision(ours.engine) != db.newest_revision(ours.engine):
-            return PlainTextResponse("schema\n", 503)
+            return PlainTextResponse("The database has another schema: digest db upgrade\n", 503)
         found = [*watching.idle(session, ours.clock()), *unanswered(ours)]
     if found:
         return PlainTextResponse("".join(f"{trouble.wrong}\n" for trouble in found), 503)

@@ -260,4 +260,5 @@ def test_it_says_that_it_is_alive_and_whether_it_can_work(door):
 
     with door.house.engine.begin() as connection:
         connection.exec_driver_sql("UPDATE alembic_version SET version_num = '0000'")
-    assert door.client.get("/readyz").status_code == 503
+    answer = door.client.get("/readyz")
+    assert (answer.status_code, answer.text) == (503, "The database has another schema: digest db upgrade\n")
