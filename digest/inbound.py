@@ -10,7 +10,6 @@ import asyncio
 import logging
 import signal
 from collections.abc import Callable
-from contextlib import suppress
 from datetime import datetime
 from functools import partial
 from pathlib import Path
@@ -21,6 +20,7 @@ from aiosmtpd.lmtp import LMTP
 from aiosmtpd.smtp import SMTP, Envelope, Session
 
 from digest import inbox, watching
+from digest.errors import BadField
 from digest.house import House
 
 log = logging.getLogger(__name__)
@@ -113,16 +113,24 @@ def protocol(house: House, *, is_lmtp: bool) -> SMTP:
 
 
 async def listen(house: House, url: str) -> asyncio.Server:
-    """Open one door."""
+    """Open one door, or raise BadField."""
+    try:
+        return await opened(house, url)
+    except OSError as error:
+        raise BadField("DIGEST_INBOUND", f"no mail can be taken in at {url}: {error.strerror}.") from error
+
+
+async def opened(house: House, url: str) -> asyncio.Server:
+    """Do so; in place of a socket that was left behind, and of nothing else."""
     parts = urlsplit(url)
     speaking: Callable[[], SMTP] = partial(protocol, house, is_lmtp=parts.scheme == "lmtp")
     loop = asyncio.get_running_loop()
     if parts.hostname:
         return await loop.create_server(speaking, parts.hostname, parts.port)
     path = unquote(parts.path)
-    with suppress(FileNotFoundError):
-        Path(path).unlink()
-    return await loop.create_unix_server(speaking, path)
+    server = await loop.create_unix_server(speaking, path)
+    Path(path).chmod(0o666)  # the mail server is somebody else; who may come to it, its folder says
+    return server
 
 
 async def tick(house: House) -> None:

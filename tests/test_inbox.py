@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import smtplib
 import socket
+import stat
 import threading
 import tracemalloc
 from collections.abc import Callable, Iterator
@@ -18,6 +19,7 @@ from sqlalchemy import Engine, func, select
 from sqlalchemy.orm import Session
 
 from digest import bounces, db, delivery, inbound, inbox, links, outbox, subscriptions
+from digest.errors import BadField
 from digest.house import House
 from digest.links import Site
 from digest.model import BounceRow, Delivery, MailIn, MailState, Subscriber, SubscriberState
@@ -456,6 +458,34 @@ def test_a_mail_is_kept_whatever_bytes_its_sender_is_made_of(door: Door, letter:
 
     assert told[-1].startswith(b"250")
     assert (door.failures(), door.kept()) == ([("hard", letter)], [])
+
+
+def test_a_door_that_cannot_be_opened_is_told_in_a_line_and_no_file_makes_way_for_it(
+    door: Door, tmp_path: Path
+) -> None:
+    plain = tmp_path / "notes"
+    plain.write_text("mine")
+    house = House(settings=Settings(data_dir=tmp_path), engine=door.engine, site=door.site)
+
+    for url in (f"smtp://127.0.0.1:{door.smtp}", f"lmtp://{plain}", f"lmtp://{tmp_path}/no/where"):
+        with pytest.raises(BadField, match=f"DIGEST_INBOUND: no mail can be taken in at {url}: "):
+            asyncio.run(inbound.listen(house, url))
+    assert plain.read_text() == "mine"
+
+
+def test_the_mail_server_may_come_to_a_socket_and_one_left_behind_is_in_nobodys_way(
+    door: Door, tmp_path: Path
+) -> None:
+    left = tmp_path / "left.sock"
+    with socket.socket(socket.AF_UNIX) as gone:
+        gone.bind(str(left))
+    house = House(settings=Settings(data_dir=tmp_path), engine=door.engine, site=door.site)
+
+    async def open_and_close() -> None:
+        (await inbound.listen(house, f"lmtp://{left}")).close()
+
+    asyncio.run(open_and_close())
+    assert stat.S_IMODE(door.lmtp.stat().st_mode) == 0o666
 
 
 def test_a_report_lets_nobody_go_who_is_written_to_by_their_address_for_leaving(
