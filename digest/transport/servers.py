@@ -134,6 +134,9 @@ def checked_host(host: str) -> str:
     """Return the host, or raise BadField where nobody could even look it up."""
     try:
         host.encode("idna")
+        is_name = host.isprintable()
     except UnicodeError:
-        raise BadField("DIGEST_MAIL_URL", f"{host[:80]} is no name of a host.") from None
+        is_name = False
+    if not is_name:
+        raise BadField("DIGEST_MAIL_URL", f"{host[:80]} is no name of a host.")
     return host

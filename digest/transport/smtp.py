@@ -32,6 +32,7 @@ AGREED = re.compile(
     rb"(?:2\d\d [^\r\n]*\r\n){2}354 [^\r\n]*\r\n"
 )  #: to MAIL, RCPT and DATA, as it usually comes
 ENCODED = re.compile(r"[A-Za-z0-9+/=]{4,}")
+SIZE = re.compile(r"[0-9]{1,20}")  #: as RFC 1870 has it; what is no such number is no limit
 UNSAFE = re.compile(r"[\x00-\x20\x7f<>]")  #: what no envelope address of ours may hold
 
 
@@ -71,7 +72,7 @@ class Connection:
             raise
         self.is_pipelining = "PIPELINING" in self.offers
         size = self.offers.get("SIZE", "")
-        self.size_limit = int(size) if size.isdigit() else 0
+        self.size_limit = int(size) if SIZE.fullmatch(size) else 0
 
     def ask(self, command: str, deadline: float) -> Reply:
         """Send one command and return the reply."""

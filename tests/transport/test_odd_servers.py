@@ -158,6 +158,11 @@ def test_a_server_with_odd_words_and_the_right_codes_takes_every_letter(odd: Odd
     assert (len(odd.taken), odd.connections) == (4, 1)
 
 
+@pytest.mark.parametrize("size", ["²", "-1", "much", "9" * 5_000], ids=["squared", "less", "much", "no end"])
+def test_a_size_that_is_no_number_is_no_limit(size: str) -> None:
+    assert fates(Odd(hello=f"250-odd\r\n250-PIPELINING\r\n250 SIZE {size}".encode())) == ["accepted"] * 4
+
+
 @pytest.mark.parametrize("forgets", ["command", "body"])
 def test_who_offers_pipelining_and_loses_what_was_pipelined_is_spoken_with_step_by_step(forgets: str) -> None:
     odd = Odd(forgets=forgets)
