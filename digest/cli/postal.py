@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from digest import probes
 from digest.cli import status
-from digest.errors import DigestError
+from digest.errors import BadField, DigestError
 from digest.transport.servers import Server
 
 if TYPE_CHECKING:
@@ -235,6 +235,8 @@ def arrival_told(path: Path, names: tuple[str, ...], site: Site, *, is_signed: b
         says = f"The letter did not come to {path} within {arrived.PATIENCE:.0f} seconds."
         yield False, says, "See what the mail server did with it: its log, or its queue."
         return
+    if "from" not in dict(seals.Letter.of(content).fields):
+        raise BadField("--arrived", seals.NO_LETTER)
     yield True, f"it arrived in {path}", ""
     yield from seals.headers_told(content, site, is_signed=is_signed)
     yield from seals.receiver_told(content)

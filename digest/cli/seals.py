@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 Told = tuple[bool, str, str]  #: is it well, what was found, how to mend it
 Lookup = Callable[[str], Sequence[str]]  #: returns the TXT records of a name
 
+NO_LETTER = "what lies there is no letter."
 MADE_BY = {"rsa": "rsa-sha256", "ed25519": "ed25519-sha256"}
 OWN_VALUE = re.compile(rb"((?:^|[;:])\s*b\s*=)[^;]*")
 NO_BASE64 = re.compile(r"\s+")
@@ -45,7 +46,7 @@ class Letter:
         try:
             fields = canonical_fields(head)
         except UnicodeDecodeError:
-            raise BadField("--arrived", "what lies there is no letter.") from None
+            raise BadField("--arrived", NO_LETTER) from None
         return cls(raw=re.split(rb"\r\n(?![ \t])", head), fields=fields, body=body)
 
     @property

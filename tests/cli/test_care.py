@@ -443,10 +443,12 @@ def test_the_doctor_sees_what_the_way_has_done_to_a_letter(
 
 def test_the_doctor_is_told_where_to_look_for_a_letter(digest: Digest, tmp_path: Path) -> None:
     (tmp_path / "program").write_bytes(b"\x7fELF\xff\xfe: no letter\r\n")
+    (tmp_path / "table").write_bytes(b"email,name\r\nada@uni.example,Ada\r\n")
     for path, says in (
         (tmp_path / "nowhere", "is not there"),
         (tmp_path, "say which letter to wait for"),
         (tmp_path / "program", "is no letter"),
+        (tmp_path / "table", "is no letter"),
     ):
         *_, (health, said) = lines_of_test(digest("doctor", "--arrived", path, "--json"))
         assert (health, says in said) == ("wrong", True)
