@@ -402,6 +402,12 @@ def test_who_died_in_a_conversation_keeps_its_place_no_longer_than_a_lease(
     assert not held(session, "1 at once", readers(1), now + 900 * SECOND, lease="b")
 
 
+def test_who_died_with_a_clock_far_ahead_keeps_no_place_for_a_year(session: Session, now: datetime) -> None:
+    held(session, "1 at once", readers(1), now + 365 * DAY, lease="gone")
+
+    assert not held(session, "1 at once", readers(1), now, lease="here")
+
+
 def test_what_waits_for_another_limit_takes_no_place(session: Session, now: datetime) -> None:
     held(session, "1/day, 1 at once", readers(1, "first.example"), now, lease="a")
     assert held(session, "1/day, 1 at once", readers(1), now, lease="b")

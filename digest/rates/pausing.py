@@ -11,7 +11,7 @@ from sqlalchemy.orm import Session
 
 from digest import db
 from digest.model import Pace
-from digest.rates.purses import PACE, forget, lock, under
+from digest.rates.purses import PACE, SKEW, forget, lock, under
 from digest.rates.rules import Rules
 
 FIRST_PAUSE, LONGEST_PAUSE = timedelta(minutes=5), timedelta(hours=1)
@@ -108,7 +108,7 @@ def crowded(session: Session, rules: Rules, domains: Iterable[str], *, lease: st
     others = [
         name.split()[1]
         for name, _, until in under(session, [f"slot {domain} " for domain in limited])
-        if until > now and name != slot(name.split()[1], lease)
+        if now < until <= now + SLOT_LIFE + SKEW and name != slot(name.split()[1], lease)
     ]
     return {domain for domain, limit in limited.items() if others.count(domain) >= limit}
 
