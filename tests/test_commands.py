@@ -349,6 +349,8 @@ def test_a_stranger_gets_nothing_but_that_question(said: str, arrive: Arrive, se
         {"Auto_Submitted": "auto-replied"},
         {"Precedence": "bulk"},
         {"List_Id": "<papers.example.org>"},
+        {"List_Unsubscribe": "<mailto:out@news.example>"},
+        {"list_post": "NO"},
         {"X_Auto_Response_Suppress": "All"},
     ],
 )

@@ -173,6 +173,24 @@ def test_a_report_that_is_sent_again_day_after_day_ends_nothing(
     assert len(failures(session)) == 9  # each is kept as evidence
 
 
+@pytest.mark.parametrize("name", ["abuse", "postmaster"])
+def test_what_a_machine_writes_to_a_person_is_shown_to_one(
+    session: Session, arrive: Callable[..., str], name: str
+) -> None:
+    warning = mails.wire("""
+        From: Abuse desk <noreply@isp.example>
+        Subject: Your host 192.0.2.7 is listed
+        Auto-Submitted: auto-generated
+        Precedence: bulk
+
+        We have seen spam from it.
+        """)
+
+    arrive(warning, to=f"{name}@bounce.example.org", sender="noreply@isp.example")
+
+    assert kept(session) == [(MailState.SHUNTED, "a machine wrote it, and to a person")]
+
+
 def test_an_answer_of_somebody_on_leave_changes_nothing(
     session: Session, site: Site, arrive: Callable[..., str], letter: int
 ) -> None:

@@ -68,6 +68,8 @@ class Nothing:
 
 Meaning = Failure | Complaint | Nothing
 
+AUTOMATIC = Nothing(because="an automatic answer")
+
 
 def read(content: bytes) -> Meaning | None:
     """Return what a mail tells of a letter of ours, or None where it cannot be understood.
@@ -85,7 +87,7 @@ def read(content: bytes) -> Meaning | None:
     if failure is not None:
         return failure
     if is_automatic(message):
-        return Nothing(because="an automatic answer")
+        return AUTOMATIC
     return None
 
 
@@ -96,10 +98,8 @@ def is_automatic(message: Message) -> bool:
     return (
         submitted != "no"
         or precedence in {"bulk", "list", "junk", "auto_reply"}
-        or any(
-            name in message
-            for name in ("List-Id", "X-Autoreply", "X-Autorespond", "X-Auto-Response-Suppress")
-        )
+        or any(name in message for name in ("X-Autoreply", "X-Autorespond", "X-Auto-Response-Suppress"))
+        or any(name.lower().startswith("list-") for name in message)
     )
 
 

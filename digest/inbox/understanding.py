@@ -14,7 +14,7 @@ from sqlalchemy.orm import Session
 
 from digest import bounces, failpoints, links, subscriptions
 from digest.bounces import Complaint, Failure, Nothing, Told
-from digest.bounces.reading import is_automatic
+from digest.bounces.reading import AUTOMATIC, is_automatic
 from digest.inbox import commands, notices, obeying
 from digest.links import Site
 from digest.model import Delivery, MailIn, MailState, Subscriber
@@ -118,6 +118,8 @@ def done(session: Session, site: Site, row: MailIn, may_sign_up: MaySignUp, now:
     meaning = bounces.read(row.content)
     if meaning is None:
         return obeyed(session, site, row, may_sign_up, now)
+    if meaning == AUTOMATIC and row.recipient.partition("@")[0].lower() in FOR_A_PERSON:
+        raise NotUnderstood("a machine wrote it, and to a person")  # an abuse desk, or who lists our address
     if isinstance(meaning, Nothing):
         return meaning.because
     about = subject_of(session, site, row)
