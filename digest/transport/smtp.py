@@ -24,6 +24,7 @@ from digest.transport.wire import Broken, OutOfStep, Reply, Wire
 __all__ = ["Patience", "Server", "Smtp"]
 
 ABOUT_US = {421, 530, 534, 535, 538}  #: replies to MAIL that are about the connection, not the message
+ABOUT_THE_LINE = range(220, 230)  #: hello and goodbye (RFC 5321, 4.2.1): no word about a text
 OUT_OF_ORDER = (
     503  #: a reply that is never about a message: the server counts our commands otherwise than we do
 )
@@ -268,6 +269,8 @@ class Connection:
         if (reply.code < 400 or reply.code == OUT_OF_ORDER) and phase != "dot":
             raise OutOfStep(f"it talks nonsense: {reply.code} {reply.text} to {phase.upper()}")
         verdict = {2: Verdict.ACCEPTED, 4: Verdict.DEFERRED, 5: Verdict.REFUSED}.get(reply.code // 100)
+        if reply.code in ABOUT_THE_LINE:
+            verdict = None
         if verdict is None:
             self.is_dead = True  # whatever comes next would be taken for an answer to something else
         judgement = outcome(message, verdict or Verdict.IN_DOUBT, phase, reply.text, reply.code)

@@ -239,7 +239,9 @@ def test_who_answers_out_of_turn_is_given_no_text_and_nobody_is_refused_for_it(
 
 
 @EITHER_WAY
-@pytest.mark.parametrize("dot", [b"354 go on", b"25", b"250-" + b"y" * 90_000, b"taken"])
+@pytest.mark.parametrize(
+    "dot", [b"354 go on", b"220 hello", b"221 bye", b"25", b"250-" + b"y" * 90_000, b"taken"]
+)
 def test_what_is_no_answer_to_a_text_leaves_its_letter_in_doubt_and_no_other(
     dot: bytes, hello: bytes
 ) -> None:
