@@ -254,6 +254,14 @@ def test_an_outage_uses_up_no_limit(put, deliver, session: Session, rules: Rules
     assert {attempts for state, _, attempts in reasons(session) if state == "queued"} == {0}
 
 
+def test_a_day_on_which_no_server_answered_is_no_day_of_the_warm_up(put, deliver, session: Session) -> None:
+    rules = Rules(warm_up=rates.warm_up_in("2026-11-20: 5, 20", "UTC"))
+    put(12)
+    deliver(rules, transport=Away())
+
+    assert deliver(rules, 24 * HOUR).sent == 5
+
+
 def test_an_alarm_has_paid_nothing_and_gets_nothing_back(put, deliver, session: Session) -> None:
     rules = Rules(rates=rates.parse("3/day"))
     put(2)

@@ -274,6 +274,15 @@ def test_a_warm_up_says_until_when_letters_wait(session: Session, now: datetime)
     assert found.late == {5: found.standstill}
 
 
+def test_another_time_zone_gives_the_same_day_of_a_warm_up_no_second_share(
+    session: Session, now: datetime
+) -> None:
+    assert len(held(session, warm_up(": 5, 20"), readers(9), now)) == 4
+    assert len(held(session, warm_up(": 5, 20", "Europe/Oslo"), readers(9), now)) == 9
+    assert len(held(session, warm_up(": 5, 20", "America/New_York"), readers(9), now)) == 9
+    assert not held(session, warm_up(": 5, 20", "America/New_York"), readers(20), now + DAY)
+
+
 def test_a_day_without_mail_is_no_day_of_the_warm_up(session: Session, now: datetime) -> None:
     rules = warm_up(": 5, 20")
     held(session, rules, readers(1), now)

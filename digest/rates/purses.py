@@ -163,15 +163,17 @@ def warming(warm_up: WarmUp, days: Sequence[tuple[str, float, datetime]], now: d
     Days on which nothing was sent do not count: whoever receives our mail learns nothing on them.
     """
     today = warm_up.day_of(now)
-    began = warm_up.begins_at(today)
-    place = sum(at < began for _, _, at in days)
+    name = f"{warm_up_name(warm_up)} {today}"
+    place = sum(
+        day < name and tokens > 0 for day, tokens, _ in days
+    )  # ISO dates: as names are ordered, days are
     if today < warm_up.since or place >= len(warm_up.table):
         return None
-    used = sum(tokens for _, tokens, at in days if at == began)
+    used = sum(tokens for day, tokens, _ in days if day == name)
 
     def keep(session: Session, purse: Purse) -> None:
         if purse.taken:
-            add(session, f"{warm_up_name(warm_up)} {today}", purse.taken, began)
+            add(session, name, purse.taken, warm_up.begins_at(today))
 
     return Purse(
         reason=f"the {warm_up.table[place]} letters of day {place + 1} of the warm-up are sent",
