@@ -305,3 +305,7 @@ def check_address(settings: Settings) -> Iterator[Finding]:
         says = "No postal address stands in the letters."
         mend = "Many countries want one: set DIGEST_POSTAL_ADDRESS."
         yield Finding(thing="address", health=Health.HINT, says=says, mend=mend)
+    if settings.mail_url is not None and not settings.operator_email:
+        says = "Nobody is written to when something stops or mail is refused."
+        mend = "Set DIGEST_OPERATOR_EMAIL to an address of yours."
+        yield Finding(thing="operator", health=Health.HINT, says=says, mend=mend)

@@ -717,6 +717,19 @@ def test_what_is_wrong_is_told_by_status_and_how_to_mend_it_by_the_doctor(
     assert digest("doctor", *now).code == 1  # as red as /readyz
 
 
+def test_the_doctor_asks_for_somebody_to_write_to_once_mail_goes_out(
+    digest: Digest, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    def asks() -> bool:
+        return "DIGEST_OPERATOR_EMAIL" in digest("doctor").out
+
+    assert not asks()
+    monkeypatch.setenv("DIGEST_MAIL_URL", f"maildir://{tmp_path}/mail")
+    assert asks()
+    monkeypatch.setenv("DIGEST_OPERATOR_EMAIL", "op@example.org")
+    assert not asks()
+
+
 def test_the_doctor_finds_it_wrong_that_mail_is_stopped(digest: Digest) -> None:
     digest("deliveries", "stop", "--reason", "a fire")
     stopped = digest("doctor", "--json")
