@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, time, timedelta
+from random import Random
 from threading import Barrier
 
 import pytest
@@ -252,6 +253,40 @@ def test_an_outage_uses_up_no_limit(put, deliver, session: Session, rules: Rules
 
     assert deliver(rules, 5 * MINUTE, window=3).sent == 6
     assert {attempts for state, _, attempts in reasons(session) if state == "queued"} == {0}
+
+
+def test_in_a_crowd_with_servers_that_come_and_go_no_limit_is_exceeded_and_none_is_used_up_unsent(
+    put, engine: Engine, site: Site, templates: Templates, now: datetime
+) -> None:
+    told = "60/day, example.org 50/h, 8 at once"
+    rules = Rules(
+        rates=rates.parse(told),
+        at_once=rates.at_once_in(told),
+        warm_up=rates.warm_up_in("2026-11-20: 55", "UTC"),
+    )
+    sound, chance = Memory(), Random(7)
+
+    class Flaky(Memory):
+        """Takes what it takes of a window, and hangs up."""
+
+        def send(self, window: Sequence[Message]) -> Iterator[Outcome]:
+            taken = chance.choice([0, 1, 3, 5])
+            yield from sound.send(window[:taken])
+            yield from Away().send(window[taken:])
+
+    def work(number: int) -> None:
+        for minute in range(12):
+            with db.writing(engine) as own:
+                delivery.deliver(
+                    own, site=site, templates=templates, transport=Flaky(), window=5, limit=20, limits=rules,
+                    clock=lambda at=now + minute * MINUTE + number * SECOND / 10: at,
+                )  # fmt: skip
+
+    put(100)
+    with ThreadPoolExecutor(6) as pool:
+        list(pool.map(work, range(6)))
+
+    assert 40 <= len(sound.messages) <= 50
 
 
 def test_a_day_on_which_no_server_answered_is_no_day_of_the_warm_up(put, deliver, session: Session) -> None:
