@@ -5,7 +5,9 @@ a pause or a goodbye is told there with the way back, and what would last is fil
 for them to save. A stranger gets nothing but the one question whether they want digests.
 
 Machines are never answered (RFC 3834), and nobody more than once an hour. An answer comes back, as every
-letter does, to an address of its own (links.bounce_address), and what arrives there is never answered.
+letter does, to an address of its own (links.bounce_address), and what arrives there is never answered. RFC 3834
+(3.3) allows that beside the empty return path, with which a dead address would not be noticed, some servers
+would take the answer for a report, and SPF would speak for another name than ours.
 """
 
 from __future__ import annotations
