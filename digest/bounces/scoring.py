@@ -146,9 +146,7 @@ def is_broken(session: Session, domain: str, now: datetime) -> bool:
     )
     if not failing or failing < MASS:
         return False
-    most = int(
-        failing / SHARE
-    )  # with more readers than that they are no mass; nobody counts a million of them
+    most = int(failing / SHARE)  # of more readers they are no mass: a million of them need not be counted
     theirs = select(Subscriber.id).where(Subscriber.email_key.endswith(f"@{domain}", autoescape=True))
     readers = session.scalar(select(func.count()).select_from(theirs.limit(most + 1).subquery())) or 0
     return readers <= most

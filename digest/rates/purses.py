@@ -164,9 +164,7 @@ def warming(warm_up: WarmUp, days: Sequence[tuple[str, float, datetime]], now: d
     """
     today = warm_up.day_of(now)
     name = f"{warm_up_name(warm_up)} {today}"
-    place = sum(
-        day < name and tokens > 0 for day, tokens, _ in days
-    )  # ISO dates: as names are ordered, days are
+    place = sum(day < name and tokens > 0 for day, tokens, _ in days)  # the names are ordered as the days are
     if today < warm_up.since or place >= len(warm_up.table):
         return None
     used = sum(tokens for day, tokens, _ in days if day == name)
