@@ -336,6 +336,24 @@ def test_without_a_server_all_letters_wait_and_none_burns_an_attempt(
     assert deliver(session, Memory(), after=timedelta(minutes=1)) == Report(sent=3)
 
 
+def test_a_server_that_sends_all_letters_away_is_asked_once_and_burns_no_attempt(
+    session: Session,
+    letters: dict[str, int],
+    faulty: tuple[FaultyServer, Smtp],
+    deliver: Callable[..., Report],
+    now: datetime,
+) -> None:
+    server, transport = faulty
+    server.mail_plan = lambda: Fault.MAIL_421
+
+    assert deliver(session, transport, window=2) == Report(deferred=3)
+    assert server.connections == 1
+    assert set(states(session).values()) == {("queued", 0, 0)}
+
+    server.mail_plan = lambda: None
+    assert deliver(session, transport, after=timedelta(minutes=1)) == Report(sent=3)
+
+
 def test_what_a_provider_calls_a_letter_is_kept_and_names_it(
     session: Session,
     letters: dict[str, int],

@@ -355,8 +355,9 @@ class Smtp:
         """Try every message once; after a break go on over a new connection.
 
         A message that breaks two fresh connections' conversations in a row with another ends the window:
-        the server is in trouble. One alone is deferred, or it would stand in the way of all others. A
-        server that cannot follow a pipelined conversation is spoken with step by step from then on.
+        the server is in trouble. So does one that it breaks off with a word about itself, as 421. Any other
+        that does so alone is deferred, or it would stand in the way of the rest. A server that cannot follow
+        a pipelined conversation is spoken with step by step from then on.
         """
         waiting, until, strikes = deque(window), monotonic() + self.patience.window, 0
         while waiting:
@@ -379,6 +380,9 @@ class Smtp:
                 if was_open or len(waiting) < before:
                     strikes = 0
                     continue
+                if broken.code in ABOUT_US:  # by its own word it is not this message
+                    yield from untried(waiting, broken, self.server)
+                    return
                 yield outcome(waiting.popleft(), Verdict.DEFERRED, "mail", broken.reason, broken.code)
                 strikes += 1
                 if strikes == 2:
