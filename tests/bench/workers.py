@@ -24,7 +24,7 @@ GATE = 3_000  #: digests a second, in the full size; the goal is 10,000
 RATIOS = {"naive": (250, 1_000), "middle": (15, 50)}  #: times the rival's rate: the gate and the goal
 MEMORY_GATE = 300  #: MB of a worker process at its peak
 GOAL = 90e-6  #: seconds of sending for a digest: a million in 90
-TOPICS = (1, 10)  #: of a reader, as in the study that all of these were set by
+TOPICS = (1, 10)  #: of a reader, at least and at most: the readers for whom these gates were set
 FLAT = 1.05  #: times the memory halfway; in a small size caches still fill
 
 
