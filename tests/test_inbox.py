@@ -216,7 +216,7 @@ def test_who_is_erased_is_erased_from_the_inbox_too(
 
     subscriptions.erase(session, site, ADA, now=now)
 
-    assert inbox.listing(session) == []
+    assert list(inbox.listing(session)) == []
 
 
 # ── complaints and leaving ──────────────────────────────────────────────────────────────────────
@@ -337,7 +337,7 @@ def test_however_much_is_kept_one_mail_at_a_time_is_read(session: Session, now: 
         session.expunge_all()
 
     tracemalloc.start()
-    assert sum(len(row.content) for row in inbox.each(session)) == 20_000_000
+    assert sum(len(row.content) for row in inbox.listing(session)) == 20_000_000
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
 
@@ -367,7 +367,7 @@ class Door:
 
     def kept(self) -> list[MailIn]:
         with db.reading(self.engine) as session:
-            return inbox.listing(session)
+            return list(inbox.listing(session))
 
     def failures(self) -> list[tuple[str, int | None]]:
         with db.reading(self.engine) as session:

@@ -83,7 +83,7 @@ def publish_chunk(press_name: str, after_id: int, now: str) -> None:
             now=datetime.fromisoformat(now),
         )
     if published.queued:
-        log.info("published %d digests", published.queued)
+        log.info("digests published: %d", published.queued)
         deliver.apply_async((Lane.BULK.value,), queue=BULK)
 
 

@@ -29,7 +29,7 @@ def show_list(limit: Limit = None, as_json: AsJson = False) -> None:
 
     shown = limit if limit or as_json else screen.LIMIT
     with rooms.opened() as house, house.reading() as session:
-        reports = (as_report(row) for row in inbox.each(session, limit=shown))
+        reports = (as_report(row) for row in inbox.listing(session, limit=shown))
         if as_json:
             screen.lines(reports)
             return
@@ -73,7 +73,7 @@ def retry(
 
     with rooms.opened() as house, rooms.writing(house) as session:
         numbers = (
-            [row.id for row in inbox.each(session)] if number is None else [inbox.get(session, number).id]
+            [row.id for row in inbox.listing(session)] if number is None else [inbox.get(session, number).id]
         )
         session.commit()
         outcomes = {

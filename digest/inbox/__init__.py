@@ -9,7 +9,7 @@ answered to them alone, and does nothing that they cannot undo.
 """
 
 from digest.inbox import notices
-from digest.inbox.keeping import count, each, get, keep, listing, prune
+from digest.inbox.keeping import count, get, keep, listing, prune
 from digest.inbox.understanding import is_for_us, look, look_through
 
-__all__ = ["count", "each", "get", "is_for_us", "keep", "listing", "look", "look_through", "notices", "prune"]
+__all__ = ["count", "get", "is_for_us", "keep", "listing", "look", "look_through", "notices", "prune"]

@@ -33,15 +33,7 @@ def keep(session: Session, *, sender: str, recipients: list[str], content: bytes
     return [row.id for row in rows]
 
 
-def listing(session: Session, *, state: MailState | None = None, limit: int | None = None) -> list[MailIn]:
-    """Return the mails that are kept, oldest first."""
-    query = select(MailIn).order_by(MailIn.id).limit(limit)
-    if state is not None:
-        query = query.where(MailIn.state == state)
-    return list(session.scalars(query))
-
-
-def each(session: Session, *, limit: int | None = None) -> Iterator[MailIn]:
+def listing(session: Session, *, limit: int | None = None) -> Iterator[MailIn]:
     """Yield the mails that are kept, oldest first, and hold no more of them than one."""
     yield from session.scalars(
         select(MailIn).order_by(MailIn.id).limit(limit), execution_options={"yield_per": 1}

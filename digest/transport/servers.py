@@ -120,7 +120,10 @@ def options_of(query: str) -> dict[str, str]:
     if empty := sorted(name for name, value in options.items() if not value):
         raise BadField("DIGEST_MAIL_URL", f"{empty[0]} says nothing; write {empty[0]}=... or leave it out.")
     if (starttls := options.get("starttls", "true")).lower() not in YES_OR_NO:
-        raise BadField("DIGEST_MAIL_URL", f"starttls={starttls} is neither true nor false.")
+        raise BadField(
+            "DIGEST_MAIL_URL",
+            f"starttls={starttls} is neither true nor false; write one of them, or leave it out.",
+        )
     weight = options.get("weight", "1")
     if not (weight.isdecimal() and 1 <= int(weight) <= 100):
         raise BadField("DIGEST_MAIL_URL", f"the weight {weight!r} is no number from 1 to 100.")
