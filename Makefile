@@ -1,9 +1,9 @@
-# Two commands make a working house: `make run` and `make test`. Each sets up what it needs.
+# Two commands set up all they need: `make run` and `make test`.
 # Python >= 3.11, git and make are all that must be there.
 
 SHELL := /bin/sh
 .DEFAULT_GOAL := help
-.PHONY: run test judge picture chaos bench bench-million lint format lock help base dev
+.PHONY: run test coverage judge picture chaos bench bench-million lint words format lock help base dev
 
 CANDIDATES := python3.11 python3 python3.12 python3.13 python3.14
 IS_NEW_ENOUGH := import sys; sys.exit(sys.version_info < (3, 11))
@@ -11,20 +11,31 @@ PYTHON ?= $(shell for python in $(CANDIDATES); do \
 	"$$python" -c "$(IS_NEW_ENOUGH)" 2>/dev/null && echo "$$python" && exit; done; echo python3)
 BIN := .venv/bin
 ARGS ?=
+SEED ?= $(shell git rev-parse --short HEAD)
 
-run: base  ## Start the whole house with a sample digest; Ctrl-C stops it
+run: base  ## Start the whole service with a sample digest; Ctrl-C stops it
 	@$(BIN)/python -m digest up $(ARGS)
 
 test: dev  ## Run every test, on SQLite and on real PostgreSQL and Redis servers
 	$(BIN)/python -m pytest -n auto -m "not judge" $(ARGS)
 
+PURE_TESTS := $(addprefix tests/,topics papers editions letters bounces dumps/sources/test_source_presets.py \
+	test_addresses.py test_links.py inbound/test_mail_commands.py inbound/test_mail_corpus.py \
+	inbound/test_classification.py delivery/test_limits.py publishing/test_narrowing_suggestions.py \
+	web/test_provider_webhook.py) $(wildcard tests/dumps/test_*.py)
+
+coverage: dev  ## Measure the branch coverage of the pure modules
+	$(BIN)/coverage run --branch --include="$$($(BIN)/python -m tests.lint.pure_modules)" \
+		-m pytest -q -n 0 -m "not slow and not judge" $(PURE_TESTS)
+	$(BIN)/coverage report --show-missing --skip-covered --precision=1 --fail-under=94
+
 judge: dev  ## Ask independent judges: browser, axe, HTML checker, spam filters, mailauth, caniemail (JUDGE=full for all)
 	JUDGE="$${JUDGE:-short}" $(BIN)/python -m pytest -m judge tests/judge $(ARGS)
 
-picture: dev  ## Take the picture in the README anew (needs Chromium)
-	$(BIN)/python -m tests.judge.readme
+picture: dev  ## Take the picture in the README again (needs Chromium)
+	$(BIN)/python -m tests.judge.readme_picture
 
-chaos: dev  ## Break everything a delivery stands on, for a quarter of an hour, and count what arrives
+chaos: dev  ## Kill processes and servers for a quarter of an hour, and count what arrives
 	$(BIN)/python -m tests.chaos $(ARGS)
 
 bench: dev  ## Measure speed and memory (ARGS="--full" for the large sizes, or a name)
@@ -33,17 +44,22 @@ bench: dev  ## Measure speed and memory (ARGS="--full" for the large sizes, or a
 bench-million: dev  ## Publish and deliver a million digests with real workers, and time both
 	$(BIN)/python -m tests.bench.workers 1000000 100000 2000
 
-lint: dev  ## Check style, types and the floors of the house
+lint: dev  ## Check style, types, plain words and the order of packages
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+	$(BIN)/python -m tests.lint.plain_words
 
-format: dev  ## Lay the code out
+
+words: dev  ## Draw sixty sentences for an editor to read (SEED=... chooses which)
+	@$(BIN)/python -m tests.lint.draw_sentences "$(SEED)"
+
+format: dev  ## Format the code
 	$(BIN)/ruff format
 	$(BIN)/ruff check --fix
 
-lock:  ## Resolve the dependencies anew (maintainers; needs uv)
+lock:  ## Resolve the dependencies again (maintainers; needs uv)
 	$(UV) pyproject.toml -o requirements/base.txt
 	$(UV) --extra test --extra lint pyproject.toml -o requirements/dev.txt
 

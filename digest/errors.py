@@ -1,13 +1,13 @@
-"""The errors an operator can meet, as one tree.
+"""Define the errors that an operator can see, as one tree.
 
 DigestError
-├── UsageError                  somebody asked for what cannot be: exit code 2
-│   ├── BadFilter               a filter that cannot be read; knows its column
-│   │   └── BadPack             a file of filters that cannot be read; knows its line, too
-│   └── BadField                a value that does not fit its field; knows the field
-├── Unreadable                  a dump that cannot be read at all
-├── NotFound                    what was named does not exist
-├── Misfit                      this machine and the database do not belong together
+├── UsageError                  a request that cannot be carried out: exit code 2
+│   ├── BadFilter               an invalid filter, with the column of the mistake
+│   │   └── BadPack             an invalid file of filters, with the line too
+│   └── BadField                an invalid value, with its field
+├── UnreadableDump              a dump that cannot be read at all
+├── NotFound                    something named that does not exist
+├── SetupMismatch               this machine's keys, schema or templates are not the database's
 └── Unreachable                 a database, broker or mail server that does not answer
 
 A message is one sentence that says what is wrong, where, and what to do.
@@ -17,15 +17,15 @@ from __future__ import annotations
 
 
 class DigestError(Exception):
-    """Something an operator can understand and mend."""
+    """Something an operator can understand and fix."""
 
 
 class UsageError(DigestError):
-    """What was asked for cannot be done as asked."""
+    """A request that cannot be carried out as it is."""
 
 
 class BadFilter(UsageError):
-    """A filter that cannot be read.
+    """An invalid filter.
 
     `column` counts characters from 1; `suggestion` is a spelling that would work, or None.
     """
@@ -44,14 +44,14 @@ class BadFilter(UsageError):
         hint = f" Did you mean {self.suggestion}?" if self.suggestion else ""
         return f"Column {self.column}: {self.message}{hint}"
 
-    def pointed(self) -> str:
+    def with_carets(self) -> str:
         """Return the filter with carets under the mistake and the message below, for a terminal."""
         carets = " " * (self.column - 1) + "^" * max(1, self.length)
         return f"{self.text}\n{carets}\n{self}"
 
 
 class BadPack(BadFilter):
-    """A file of named filters that cannot be read; `text` is the line, and `line` its number from 1."""
+    """An invalid file of named filters; `text` is the line, and `line` its number from 1."""
 
     def __init__(
         self,
@@ -71,23 +71,23 @@ class BadPack(BadFilter):
 
 
 class BadField(UsageError):
-    """A value that does not fit its field, named in the message."""
+    """An invalid value; the message names its field."""
 
     def __init__(self, field: str, message: str):
         super().__init__(f"{field}: {message}")
         self.field = field
 
 
-class Unreadable(DigestError):
+class UnreadableDump(DigestError):
     """A dump that cannot be read at all; the reason is the message."""
 
 
 class NotFound(DigestError):
-    """What was named does not exist."""
+    """Something named that does not exist."""
 
 
-class Misfit(DigestError):
-    """This machine's keys, schema or templates are not those the database was set up with."""
+class SetupMismatch(DigestError):
+    """This machine's keys, schema or templates differ from those in the database."""
 
 
 class Unreachable(DigestError):

@@ -1,6 +1,6 @@
-"""Failpoints: named instants at which the chaos suite ends this process, as a power cut would.
+"""Kill this process at named points, as a power cut would, for the chaos tests.
 
-Unarmed, which is always outside those tests, reaching one costs a look into an empty dict.
+Outside those tests no failpoint is armed, and reaching one costs a lookup in an empty dict.
 """
 
 from __future__ import annotations
@@ -8,12 +8,13 @@ from __future__ import annotations
 import os
 import signal
 
-armed: dict[str, int] = {}  #: the failpoints that end this process, and how often each is passed first
+#: The failpoints that kill this process, and how often each is passed first.
+armed_failpoints: dict[str, int] = {}
 
 
 def reach(name: str) -> None:
-    """End this process at once if the failpoint of that name is armed and its turn has come."""
-    if name in armed:
-        armed[name] -= 1
-        if armed[name] < 0:
+    """Kill this process at once if that failpoint is armed and has been passed often enough."""
+    if name in armed_failpoints:
+        armed_failpoints[name] -= 1
+        if armed_failpoints[name] < 0:
             os.kill(os.getpid(), signal.SIGKILL)

@@ -26,7 +26,7 @@ TRIES = 3
 LOCKS = ("base", "dev")  #: each holds all of those before it
 
 
-def main() -> int:
+def main() -> int:  # noqa: PLR0911  (one return for each outcome)
     if sys.version_info < (3, 11):  # noqa: UP036  (whoever runs this has not met pyproject.toml)
         return fail(f"Python 3.11 or newer is needed, and this is {sys.version.split()[0]}.")
     if len(sys.argv) != 2 or sys.argv[1] not in LOCKS:

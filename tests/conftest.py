@@ -21,11 +21,12 @@ from sqlalchemy.orm import Session
 from xdist.remote import Producer
 from xdist.scheduler import LoadScopeScheduling
 
-from digest import db, links, settings
-from tests import servers
+from digest import db, settings
+from digest.site_profile import Site
+from tests.support import real_servers
 
 if TYPE_CHECKING:
-    from digest.rendering import Templates
+    from digest.letters import Templates
 
 ROOT = Path(__file__).parent.parent
 NOW = datetime(2026, 11, 20, 8, 0, tzinfo=UTC)
@@ -34,7 +35,7 @@ NOW = datetime(2026, 11, 20, 8, 0, tzinfo=UTC)
 # ── side by side ────────────────────────────────────────────────────────────────────────────────
 
 
-class InLines(LoadScopeScheduling):
+class InLines(LoadScopeScheduling):  # type: ignore[misc]  # xdist has no types
     """Tests of one file follow one another; so do all files that start real processes.
 
     Those wait for signs of life, which come late where several houses start at once.
@@ -57,9 +58,9 @@ def postgres_server() -> Iterator[str]:
     """The URL of a PostgreSQL on which databases may be made."""
     named = os.environ.get("DIGEST_TEST_POSTGRES_URL")
     if named:
-        yield db.normalised(named)
+        yield db.with_driver(named)
         return
-    with servers.postgres() as url:
+    with real_servers.postgres() as url:
         yield url
 
 
@@ -68,16 +69,16 @@ def redis_server() -> Iterator[str]:
     named = os.environ.get("DIGEST_TEST_REDIS_URL")
     if named:
         worker = os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw")
-        url = make_url(named).set(database=worker)  # each empties its own
-        yield url.render_as_string(hide_password=False)
+        own = make_url(named).set(database=worker)  # each empties its own
+        yield own.render_as_string(hide_password=False)
         return
-    with servers.redis() as url:
+    with real_servers.redis() as url:
         yield url
 
 
 @pytest.fixture(scope="session")
 def valkey_server() -> Iterator[str]:
-    with servers.valkey() as url:
+    with real_servers.valkey() as url:
         yield url
 
 
@@ -109,7 +110,7 @@ def emptied(url: str) -> str:
 def migrated_sqlite(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A SQLite file with the whole schema, to copy from."""
     path = tmp_path_factory.mktemp("sqlite") / "migrated.sqlite3"
-    engine = db.connect(f"sqlite:///{path}")
+    engine = db.make_engine(f"sqlite:///{path}")
     db.upgrade(engine)
     engine.dispose()  # folds the write-ahead log into the file
     return path
@@ -119,7 +120,7 @@ def migrated_sqlite(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def migrated_postgres(postgres_server: str) -> Iterator[str]:
     """The name of a PostgreSQL database with the whole schema, to copy from."""
     with fresh_database(postgres_server, template="template0") as url:
-        engine = db.connect(url)
+        engine = db.make_engine(url)
         db.upgrade(engine)
         engine.dispose()  # a template must have no connections
         yield str(make_url(url).database)
@@ -176,14 +177,14 @@ def engine(database_url: str) -> Iterator[Engine]:
 @pytest.fixture
 def session(engine: Engine) -> Iterator[Session]:
     """A writing session on `engine`."""
-    with db.writing(engine) as session:
+    with db.write_session(engine) as session:
         yield session
 
 
 @contextmanager
 def connected(url: str) -> Iterator[Engine]:
     """Yield an engine and close its connections afterwards."""
-    engine = db.connect(url)
+    engine = db.make_engine(url)
     try:
         yield engine
     finally:
@@ -218,9 +219,9 @@ def now() -> datetime:
 
 
 @pytest.fixture
-def site() -> links.Site:
+def site() -> Site:
     """Who we are in the tests: keys fixed, so that the same letters have the same bytes."""
-    return links.Site(
+    return Site(
         name="Example Digest",
         url="https://digest.example.org",
         sender_name="Example Digest",
@@ -234,7 +235,7 @@ def site() -> links.Site:
 @pytest.fixture(scope="session")
 def templates() -> Templates:
     """The templates of this checkout."""
-    from digest.rendering import Templates
+    from digest.letters import Templates
 
     return Templates(settings.templates_dir())
 

@@ -19,7 +19,7 @@ import typer.main
 
 from digest import __version__
 from digest.cli import app
-from digest.model import DeliveryState, SubscriberState
+from digest.db.tables import DeliveryState, SubscriberState
 from digest.settings import PREFIX, Settings
 from tests.conftest import ROOT
 
@@ -55,7 +55,8 @@ def commands(
     group: Any = None, words: tuple[str, ...] = ("digest",)
 ) -> Iterator[tuple[tuple[str, ...], Any]]:
     """Every command, with the words that call it."""
-    for name, command in (group or typer.main.get_command(app)).commands.items():
+    group = group or typer.main.get_command(app)
+    for name, command in group.commands.items():
         called = (*words, name)
         if hasattr(command, "commands"):
             yield from commands(command, called)
@@ -109,7 +110,7 @@ def test_every_state_is_explained() -> None:
 
 
 def test_every_format_is_in_both_tables() -> None:
-    from digest.dumps import FORMATS
+    from digest.dumps.formats import FORMATS
 
     names = sorted(known.NAME for known in FORMATS)
     told = (ROOT / "docs" / "dumps.md").read_text(encoding="utf-8")
@@ -147,7 +148,7 @@ def test_the_settings_of_the_deployment_are_read_by_a_shell_and_by_us(tmp_path: 
     told = (ROOT / "docs" / "deploy.md").read_text(encoding="utf-8")
     (settings,) = re.findall(r"environment <<'END'\n(.*?)^END$", told, flags=re.MULTILINE | re.DOTALL)
     (tmp_path / "environment").write_text(settings)
-    program = "from digest.settings import load; s = load(); print(s.sender, s.database, s.mail, sep=chr(10))"
+    program = "from digest.settings import load_settings; s = load_settings(); print(s.sender, s.database, s.mail, sep=chr(10))"
 
     read = subprocess.run(
         [

@@ -14,17 +14,19 @@ from pathlib import Path
 import pytest
 from sqlalchemy.orm import Session
 
-from digest import delivery, links, logs, outbox, subscriptions, watching
-from digest.model import Subscriber, SubscriberState
-from digest.transport import Outcome, Verdict
-from digest.transport.memory import Memory
-from tests import mails
-from tests import test_inbox as inbox
-from tests.servers import free_port
+from digest import links, logs, subscribers
+from digest.db.tables import Subscriber, SubscriberState
+from digest.delivery import delivery_run, outbox
+from digest.delivery.transports import Outcome, Verdict
+from digest.delivery.transports.memory import MemoryTransport
+from digest.monitoring import problems
+from tests.inbound import test_classification as inbox
+from tests.support import sample_mails
+from tests.support.real_servers import free_port
 from tests.web import conftest as web
-from tests.web.conftest import Clock, Door, settings_for
+from tests.web.conftest import Clock, ServedSite, settings_for
 
-log = logging.getLogger("digest.delivery")
+log = logging.getLogger("digest.delivery.delivery_run")
 
 
 @pytest.fixture(autouse=True)
@@ -37,17 +39,17 @@ def as_before() -> Iterator[None]:
 
 
 def test_for_people_a_line_says_when_where_and_what(capfd: pytest.CaptureFixture[str]) -> None:
-    logs.set_up("text")
+    logs.set_up_logging("text")
 
     log.info("delivered %s", 7)
 
-    assert capfd.readouterr().err.endswith(" I digest.delivery: delivered 7\n")
+    assert capfd.readouterr().err.endswith(" I digest.delivery.delivery_run: delivered 7\n")
 
 
 def test_for_machines_every_line_is_an_object_even_with_a_traceback(
     capfd: pytest.CaptureFixture[str],
 ) -> None:
-    logs.set_up("json")
+    logs.set_up_logging("json")
 
     try:
         raise RuntimeError("broken\npipe")
@@ -58,12 +60,12 @@ def test_for_machines_every_line_is_an_object_even_with_a_traceback(
     told = json.loads(line)
     assert datetime.fromisoformat(told.pop("at")).tzinfo is not None
     assert "RuntimeError: broken" in told.pop("error")
-    assert told == {"level": "error", "logger": "digest.delivery", "event": "delivery 7 failed"}
+    assert told == {"level": "error", "logger": "digest.delivery.delivery_run", "event": "delivery 7 failed"}
 
 
 @pytest.mark.parametrize("log_format", ["text", "json"])
 def test_no_line_names_an_address(capfd: pytest.CaptureFixture[str], log_format: str) -> None:
-    logs.set_up(log_format)
+    logs.set_up_logging(log_format)
 
     log.warning(
         "550 5.1.1 <ada.l+x@uni.example>: user unknown; rcpt=%s, smtp://me:secret@host", "Ada@uni.example"
@@ -106,7 +108,7 @@ def test_no_line_takes_long_to_look_through() -> None:
     assert time.process_time() - began < 5  # it would be minutes, looked at from every letter to the end
 
 
-# ── a day in the house ──────────────────────────────────────────────────────────────────────────
+# ── a day in the context ──────────────────────────────────────────────────────────────────────────
 
 WHO = "zebedee.quux"  #: whom no other word resembles
 READER = f"{WHO}@uni.example"
@@ -123,48 +125,50 @@ def test_a_day_in_which_all_goes_wrong_names_nobody(
     capfd: pytest.CaptureFixture[str],
 ) -> None:
     """A reader signs up, is refused, bounces, complains and writes to us; servers quote the address everywhere."""
-    logs.set_up(log_format, level=level)
+    logs.set_up_logging(log_format, level=level)
     port = free_port()
     settings = settings_for(
         sqlite_url, tmp_path, inbound=f"smtp://127.0.0.1:{port}", inbound_domain="back.example.org",
         operator_email=f"{WHO}@operator.example",
     )  # fmt: skip
-    for door in web.opened(settings, Clock(now)):
-        assert door.ask(READER).status_code < 400
-        door.client.get(f"/?email={WHO}%40uni.example")
-        door.client.get(f"/u/{READER}")
-        with door.writing() as session:
-            reader = subscriptions.add(
+    for served in web.opened(settings, Clock(now)):
+        assert served.ask(READER).status_code < 400
+        served.client.get(f"/?email={WHO}%40uni.example")
+        served.client.get(f"/u/{READER}")
+        with served.writing() as session:
+            reader = subscribers.add(
                 session, f"{WHO}@mail.example", state=SubscriberState.ACTIVE, consent="a test", now=now
             )
-            number = outbox.put_letter(
+            number = outbox.queue_letter(
                 session, letter="settings", subscriber_id=reader.id, email=reader.email, decision={}, dedupe_key="one",
-                site=door.site, now=now,
+                site=served.site, now=now,
             )  # fmt: skip
             session.commit()
-            deliver(session, door, refusing=f"550 5.1.1 <{READER}>: no {READER} here, say {WHO}@mail.example")
-        back = links.bounce_address(door.site, number or 0)
-        with inbox.opened(door.house), smtplib.SMTP("127.0.0.1", port, timeout=5) as client:
+            deliver(
+                session, served, refusing=f"550 5.1.1 <{READER}>: no {READER} here, say {WHO}@mail.example"
+            )
+        back = links.bounce_address(served.site, number or 0)
+        with inbox.opened(served.context), smtplib.SMTP("127.0.0.1", port, timeout=5) as client:
             for content in (
-                mails.dsn(recipient=READER, said=f"550 <{READER}> unknown", action=READER),
-                mails.dsn(recipient=READER, said=f"550 <{READER}> unknown"),
-                mails.complaint(quoted=f"To: {READER}"),
-                mails.A_LETTER.replace(b"ada@uni.example", READER.encode()),
+                sample_mails.dsn(recipient=READER, said=f"550 <{READER}> unknown", action=READER),
+                sample_mails.dsn(recipient=READER, said=f"550 <{READER}> unknown"),
+                sample_mails.complaint(quoted=f"To: {READER}"),
+                sample_mails.A_LETTER.replace(b"ada@uni.example", READER.encode()),
                 f"From: {READER}\r\nContent-Type: multipart/report; boundary={READER}\r\n\r\n".encode(),
             ):
                 client.sendmail(READER, [back, "postmaster@back.example.org"], content)
             with suppress(smtplib.SMTPException):
                 client.sendmail(READER, [f"{WHO}@back.example.org"], b"Subject: nobody\r\n\r\n")
-        with door.writing() as session:
-            watching.write_to_operator(
+        with served.writing() as session:
+            problems.queue_alarm_letters(
                 session,
-                watching.troubles(session, now=now),
-                site=door.site,
+                problems.find_problems(session, now=now),
+                site=served.site,
                 operator=settings.operator_email,
                 now=now,
             )
             logging.getLogger("digest").error(
-                "as a last resort: %s", session.get(Subscriber, reader.id).email
+                "as a last resort: %s", session.get_one(Subscriber, reader.id).email
             )
 
     told = capfd.readouterr().err
@@ -173,18 +177,42 @@ def test_a_day_in_which_all_goes_wrong_names_nobody(
     assert "quux" not in told.lower()
 
 
-def deliver(session: Session, door: Door, *, refusing: str) -> None:
+def deliver(session: Session, served: ServedSite, *, refusing: str) -> None:
     """Deliver what is due to a server that refuses all of it in these words."""
     answer = Outcome(delivery_id=0, verdict=Verdict.REFUSED, phase="rcpt", code=550, reply=refusing)
-    transport = Memory({READER: answer, f"{WHO}@mail.example": answer})
-    delivery.deliver(
-        session, site=door.site, templates=door.house.templates, transport=transport, clock=door.clock
+    transport = MemoryTransport({READER: answer, f"{WHO}@mail.example": answer})
+    delivery_run.deliver(
+        session, site=served.site, templates=served.context.templates, transport=transport, clock=served.clock
     )
 
 
 def test_what_is_chatty_is_kept_down(capfd: pytest.CaptureFixture[str]) -> None:
-    logs.set_up("text")
+    logs.set_up_logging("text")
 
     logging.getLogger("kombu").info("connected")
 
     assert capfd.readouterr().err == ""
+
+
+def test_a_limited_logger_says_the_same_thing_once_a_minute_and_how_often_it_did_not(
+    capfd: pytest.CaptureFixture[str],
+) -> None:
+    logs.set_up_logging("text")
+    logs.limit_warnings("flooded")
+    flooded, other = logging.getLogger("flooded.deeper"), logging.getLogger("floodedtoo")
+    at = time.time()
+
+    for second in (*[0] * 1000, 59, 61, 62):
+        record = flooded.makeRecord(flooded.name, logging.WARNING, "", 0, "Bad request %d.", (second,), None)
+        record.created = at + second
+        flooded.handle(record)
+    for _ in range(3):
+        other.warning("once more")
+        flooded.info("not a warning")
+
+    lines = [line.partition(": ")[2] for line in capfd.readouterr().err.splitlines()]
+    assert lines == [
+        "Bad request 0.",
+        "Bad request 61. (1,000 more like it were left out)",
+        *["once more", "not a warning"] * 3,
+    ]

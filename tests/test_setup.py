@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from digest import dumps
+from digest.dumps import formats
 from digest.papers import Record
 
 ROOT = Path(__file__).parent.parent
@@ -79,6 +79,7 @@ def test_the_installer_needs_nothing_but_the_standard_library() -> None:
 def test_make_help_names_every_target_a_person_may_call() -> None:
     targets = {
         "run", "test", "judge", "picture", "chaos", "bench", "bench-million", "lint", "format", "lock", "help",
+        "coverage", "words",
     }  # fmt: skip
 
     answer = subprocess.run(["make", "help"], cwd=ROOT, capture_output=True, text=True, check=True)
@@ -105,21 +106,22 @@ def test_ci_runs_lint_and_tests_and_judges() -> None:
 
 
 def test_the_sample_is_a_whole_dump_of_papers_in_many_fields() -> None:
-    path = ROOT / "digest" / "sample" / "invented-papers.txt"
+    path = ROOT / "digest" / "dumps" / "sample" / "invented-papers.txt"
 
     with path.open("rb") as stream:
-        reading = dumps.read(stream, name=path.name, observed_on=date(2026, 11, 20))
+        reading = formats.read(stream, name=path.name, observed_on=date(2026, 11, 20))
         records = list(reading.records)
 
     assert reading.format == "blocks"
     assert reading.header.date is None, "a sample with a date of its own would be old news one day"
-    assert [record for record in records if not isinstance(record, Record)] == []
-    assert len({record.title for record in records}) == len(records) == 30
-    assert min(len(record.abstract) for record in records) > 500
+    papers = [record for record in records if isinstance(record, Record)]
+    assert papers == records
+    assert len({paper.title for paper in papers}) == len(papers) == 30
+    assert min(len(paper.abstract) for paper in papers) > 500
 
 
 def test_the_sample_papers_are_invented(shared: Path) -> None:
-    sample = (ROOT / "digest" / "sample" / "invented-papers.txt").read_text()
+    sample = (ROOT / "digest" / "dumps" / "sample" / "invented-papers.txt").read_text()
     truths = [
         line for path in (shared / "seeds").glob("*.truth.jsonl") for line in path.read_text().splitlines()
     ]

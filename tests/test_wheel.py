@@ -14,8 +14,8 @@ from pathlib import Path
 import pytest
 
 from digest import __version__
-from tests.processes import ROOT, Installation, installation
-from tests.servers import free_port
+from tests.support.product_processes import ROOT, Installation, installation
+from tests.support.real_servers import free_port
 
 pytestmark = pytest.mark.slow
 

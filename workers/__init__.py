@@ -1,1 +1,1 @@
-"""The muscle: Celery workers and the clock that wakes them. A task carries ids, never content."""
+"""Run the Celery workers and the scheduler. A task carries ids, never content."""

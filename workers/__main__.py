@@ -1,66 +1,81 @@
-"""`python -m workers worker|scheduler`: one role in this process."""
+"""Run one role: `python -m workers worker|scheduler|folder`; `folder` ends when all dumps are read."""
 
 from __future__ import annotations
 
 import logging
 import os
+import signal
 import sys
 import warnings
 
 from billiard import Semaphore
 from celery.exceptions import SecurityWarning
+from celery.signals import worker_ready
+from sqlalchemy.exc import DBAPIError
 
-from digest import logs, press
-from digest.errors import DigestError, Misfit
-from digest.house import House
-from digest.settings import load
+from digest import logs
+from digest.app_context import AppContext
+from digest.errors import DigestError, SetupMismatch
+from digest.heartbeats import HeartbeatThread
+from digest.letters import press
+from digest.settings import load_settings
 
 log = logging.getLogger(__name__)
 
 
 def main(arguments: list[str]) -> int:
-    """Run a role until it is told to stop, or say in one line why it cannot."""
+    """Run a role until it is stopped, or print one line that says why it cannot run."""
     try:
-        logs.set_up(load().log_format)
+        settings = load_settings()
+        logs.set_up_logging(settings.log_format, level=settings.log_level.upper())
         for chatty in ("alembic", "celery"):
             logging.getLogger(chatty).setLevel(logging.WARNING)
         match arguments:
             case ["worker"]:
-                return work()
+                return run_worker()
             case ["scheduler"]:
-                return keep_time()
+                return run_scheduler()
+            case ["folder"]:
+                return read_folder()
     except DigestError as error:
-        print(f"digest: {error}", file=sys.stderr)  # noqa: T201  (this is a door)
+        print(f"digest: {error}", file=sys.stderr)  # noqa: T201  (an entry point)
         return 1
     print("usage: python -m workers worker|scheduler", file=sys.stderr)  # noqa: T201
     return 2
 
 
-def work() -> int:
+def run_worker() -> int:
     """Run the Celery worker."""
     from workers.app import BULK, PROMPT, app
-    from workers.house import house
+    from workers.worker_context import app_context
 
-    house().check()
-    lay_out(house())
-    house().engine.dispose()  # the pool's processes connect for themselves
-    house.cache_clear()
-    warnings.filterwarnings("ignore", category=SecurityWarning)  # root is what unpickles; we take JSON only
-    options = [f"--concurrency={max(2, os.cpu_count() or 2)}", f"--pool={pool()}"]
+    app_context().check_setup()
+    prepare_templates(app_context())
+    heart = HeartbeatThread(role="worker", engine=app_context().engine, clock=app_context().clock)
+    app_context().engine.dispose()  # the pool's processes make their own connections
+    app_context.cache_clear()
+    warnings.filterwarnings(
+        "ignore", category=SecurityWarning
+    )  # it warns root of unpickling; we accept JSON only
+    options = [f"--concurrency={max(2, os.cpu_count() or 2)}", f"--pool={pool_kind()}"]
     options += [f"--queues={PROMPT},{BULK}", "--without-gossip", "--without-mingle", "--without-heartbeat"]
-    app.worker_main(["--quiet", "worker", *options])
+    worker_ready.connect(lambda **_: heart.start(), weak=False)  # once it listens to the broker
+    try:
+        app.worker_main(["--quiet", "worker", *options])
+    finally:
+        heart.stop()
     return 0
 
 
-def lay_out(ours: House) -> None:
-    """Make what is the same for every press, before there are processes that would each make it."""
+def prepare_templates(context: AppContext) -> None:
+    """Prepare what all presses share before the fork, so that each process need not."""
     try:
-        press.stencils(ours.templates, ours.site)
-    except Misfit as error:
-        log.warning("No digest can be made, other letters can. %s", error)
+        press.digest_templates(context.templates, context.site)
+    except SetupMismatch as error:
+        log.warning("Digests cannot be rendered; other letters can. %s", error)
 
 
-def pool() -> str:
+def pool_kind() -> str:
     """Return the kind of pool: processes, or threads where there is no shared memory for semaphores."""
     try:
         Semaphore()
@@ -69,13 +84,27 @@ def pool() -> str:
     return "prefork"
 
 
-def keep_time() -> int:
-    """Run the clock."""
+def run_scheduler() -> int:
+    """Run the scheduler."""
     from workers import scheduler
-    from workers.house import house
+    from workers.worker_context import app_context
 
-    house().check()
+    app_context().check_setup()
     scheduler.run()
+    return 0
+
+
+def read_folder() -> int:
+    """Read this machine's dumps folder, for the scheduler that started this process."""
+    from workers.folder_reader import load_dumps
+    from workers.worker_context import app_context
+
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches the scheduler too, which ends this process
+    try:
+        load_dumps(app_context())
+    except (DBAPIError, OSError) as error:
+        log.warning("The dumps folder could not be read: %s", str(error).splitlines()[0])
+        return 1
     return 0
 
 

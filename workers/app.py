@@ -1,4 +1,4 @@
-"""The Celery application. It carries "there is work", and the database says which."""
+"""Configure the Celery application; its messages say that there is work, and the database says which."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ from celery import Celery
 from celery.signals import setup_logging, worker_shutting_down
 from kombu import Exchange, Queue
 
-from digest.settings import load
+from digest.settings import load_settings
 
-PROMPT, BULK = "prompt", "bulk"  #: the queues, by how long their letters may wait
-TIME_LIMIT = 780  #: seconds: longer than a server may think (600), shorter than a lease (900)
+PROMPT, BULK = "prompt", "bulk"  #: the queues: letters that somebody waits for, and digests
+TIME_LIMIT = 780  #: seconds: longer than a mail server may take to reply (600), shorter than a lease (900)
 
 
-def make(broker_url: str) -> Celery:
-    """Return an application on that broker.
+def make_app(broker_url: str) -> Celery:
+    """Return a Celery application for a broker.
 
-    Messages are acknowledged when they are taken: a task that dies is not run again by the broker but
-    found again in the ledger, once its lease is over. So nothing is kept in Redis that could be lost.
+    Messages are acknowledged when they are received: the broker does not repeat a task that died, but a
+    sweep finds its work in the database once the lease is over. So losing Redis loses no work.
     """
     app = Celery("digest", broker=broker_url, include=["workers.tasks"])
     app.conf.update(
@@ -43,7 +43,7 @@ def make(broker_url: str) -> Celery:
         task_acks_late=False,
         task_default_queue=PROMPT,
         task_ignore_result=True,
-        task_publish_retry=False,  # who enqueues tries again at the next tick
+        task_publish_retry=False,  # the scheduler enqueues again at its next tick
         task_queues=[Queue(name, Exchange(name), routing_key=name) for name in (PROMPT, BULK)],
         task_soft_time_limit=TIME_LIMIT - 30,
         task_time_limit=TIME_LIMIT,
@@ -59,27 +59,27 @@ def make(broker_url: str) -> Celery:
     return app
 
 
-app = make(load().broker)
+app = make_app(load_settings().broker)
 
 
 @setup_logging.connect
-def leave_logs_alone(**_details: Any) -> None:
-    """Keep Celery from raising the level of all logs to its own: where a signal is heard, it sets nothing up."""
+def keep_log_level(**_details: Any) -> None:
+    """Keep Celery from changing the log level; it sets up no logging if this signal has a receiver."""
 
 
 # ── stopping ────────────────────────────────────────────────────────────────────────────────────
 
 # A pipe that the pool's processes inherit: it becomes readable, for all of them and for good, when the
-# worker is told to stop. The signal itself reaches only the worker's first process.
-HEARING, TELLING = os.pipe()
+# worker is stopped. The signal itself reaches only the worker's first process.
+STOP_PIPE_READ, STOP_PIPE_WRITE = os.pipe()
 
 
 @worker_shutting_down.connect
-def tell_the_pool(**_details: Any) -> None:
-    """Tell the tasks that are running to end at the next window."""
-    os.write(TELLING, b".")
+def signal_running_tasks(**_details: Any) -> None:
+    """Make running tasks stop at the next window."""
+    os.write(STOP_PIPE_WRITE, b".")
 
 
 def is_stopping() -> bool:
-    """Return whether this worker was told to stop."""
-    return bool(select.select([HEARING], [], [], 0)[0])
+    """Return whether this worker is stopping."""
+    return bool(select.select([STOP_PIPE_READ], [], [], 0)[0])

@@ -1,7 +1,8 @@
-"""The clock: one idempotent tick per concern. A tick looks into the database and says "there is work".
+"""Run the scheduler: at fixed intervals, query the database for due work and enqueue tasks for it.
 
-Whose digest is due is decided by our own code in each subscriber's own zone; this clock runs in UTC at
-plain intervals and knows no schedule. Two of them do no harm, and nothing is lost while none runs.
+Every tick is idempotent. Digests are due in each subscriber's own time zone, which the database query
+decides; the scheduler itself runs in UTC and knows no schedules. Two schedulers do no harm, and nothing is
+lost while none runs.
 """
 
 from __future__ import annotations
@@ -20,150 +21,178 @@ from kombu.exceptions import OperationalError
 from sqlalchemy import exists, select
 from sqlalchemy.exc import DBAPIError
 
-from digest import inbox, outbox, rates, sources, subscriptions, watching
+from digest import heartbeats, inbound, subscribers
+from digest.db.tables import Lane, PaperRow
+from digest.delivery import limits, outbox
+from digest.dumps import intake, sources
 from digest.errors import DigestError
-from digest.model import Lane, PaperRow
-from digest.publishing.gathering import is_due
+from digest.monitoring import problems
+from digest.publishing.due_readers import is_due
 from workers import tasks
 from workers.app import BULK, PROMPT, app
-from workers.house import house
+from workers.folder_reader import FolderReader
+from workers.worker_context import app_context
 
 log = logging.getLogger(__name__)
 
-PER_TASK = 1_000  #: deliveries for which another delivery task is worth its while
-MOST_TASKS = 8
-ARRIVAL = 300  #: seconds for which a dump in the folder is worth waiting for
+LETTERS_PER_TASK = 1_000  #: due deliveries for each delivery task
+MAX_TASKS = 8
+ARRIVAL_SECONDS = 300  #: how long digests wait for a dump that is still in the folder
+
+FOLDER_READER = FolderReader()
 
 Tick = Callable[[], None]
 
 
-def collect() -> None:
-    """Have the dumps folder looked at."""
-    enqueue(tasks.collect_dumps, queue=BULK)
+def scan_dumps() -> None:
+    """Read new files in this machine's dumps folder."""
+    FOLDER_READER.read_new_files(app_context().settings.dumps)
+
+
+def report_unread() -> None:
+    """Record the unread files in this machine's dumps folder."""
+    with app_context().write_session() as session:
+        intake.report_unread(session, app_context().settings.dumps, now=app_context().clock())
 
 
 def poll() -> None:
-    """Have the sources asked that are due; one that is being asked is not due."""
-    with house().reading() as session:
-        due = sources.due(session, house().clock())
+    """Enqueue a poll of every source that is due; one that is being polled is not due."""
+    with app_context().read_session() as session:
+        due = sources.due(session, app_context().clock())
     for name in due:
         enqueue(tasks.poll_source, name, queue=BULK)
 
 
 def publish() -> None:
-    """Have due digests composed, if anybody's is and no papers are on their way; wake who was on leave."""
-    now = house().clock()
-    if is_arriving(house().settings.dumps, now):
+    """Enqueue publishing if a digest is due or a pause is over, unless a dump is about to be loaded."""
+    now = app_context().clock()
+    if is_arriving(app_context().settings.dumps, now):
         return
-    with house().reading() as session:
-        is_wanted = session.scalar(select(exists().where(is_due(now)) & exists(select(PaperRow.id))))
-        is_wanted = is_wanted or bool(subscriptions.sleepers_due(session, now))
-    if is_wanted:
+    with app_context().read_session() as session:
+        is_due_now = session.scalar(select(exists().where(is_due(now)) & exists(select(PaperRow.id))))
+        is_due_now = is_due_now or bool(subscribers.due_to_resume(session, now))
+    if is_due_now:
         enqueue(tasks.publish, queue=BULK)
 
 
 def is_arriving(folder: Path, now: datetime) -> bool:
-    """Return whether a dump was put into the folder minutes ago and is not loaded yet.
+    """Return whether a dump arrived in the folder in the last five minutes and is not loaded yet.
 
-    Its papers belong into the digests that are due, and an edition is composed once. An upload that
-    never ends holds nobody up for long.
+    Its papers belong in the digests that are due, and an edition is composed only once. After five minutes
+    an upload that never ends no longer delays the digests.
     """
     try:
         changed = [entry.stat().st_mtime for entry in os.scandir(folder) if entry.is_file()]
     except OSError:
         return False
-    return any(now.timestamp() - moment < ARRIVAL for moment in changed)
+    return any(now.timestamp() - moment < ARRIVAL_SECONDS for moment in changed)
 
 
 def sweep() -> None:
-    """Have due deliveries of each lane delivered: new ones, deferred ones, those whose worker died."""
+    """Enqueue delivery of all due letters of each lane: new ones, deferred ones, and those whose worker died."""
     for lane, queue in ((Lane.PROMPT, PROMPT), (Lane.BULK, BULK)):
-        with house().reading() as session:
-            due = outbox.waiting(session, lane=lane, now=house().clock(), at_most=PER_TASK * MOST_TASKS)
-        wanted = min(-(-due // PER_TASK), MOST_TASKS)
-        enqueue(tasks.deliver, lane.value, queue=queue, times=wanted)
+        with app_context().read_session() as session:
+            due = outbox.count_due(
+                session, lane=lane, now=app_context().clock(), limit=LETTERS_PER_TASK * MAX_TASKS
+            )
+        task_count = min(-(-due // LETTERS_PER_TASK), MAX_TASKS)
+        enqueue(tasks.deliver, lane.value, queue=queue, times=task_count)
 
 
-def beat() -> None:
-    """Leave a sign of life, and ask a worker for one."""
-    with house().writing() as session:
-        watching.beat(session, "scheduler", house().clock())
+def probe_queue() -> None:
+    """Enqueue a task that records that it came through the broker to a worker."""
     enqueue(tasks.heartbeat, queue=PROMPT)
 
 
 def watch() -> None:
-    """Stop the mail if too much goes wrong, and write to the operator about it. The end of this clock is noticed by the web door."""
-    ours = house()
-    with ours.writing() as session:
-        rates.brake(session, ours.settings.limits.brakes, now=ours.clock())
-        found = watching.troubles(session, now=ours.clock())
-        watching.write_to_operator(
-            session, found, site=ours.site, operator=ours.settings.operator_email, now=ours.clock()
+    """Stop mail if a threshold is exceeded, and write to the operator. The web server notices if the scheduler dies."""
+    context = app_context()
+    with context.write_session() as session:
+        limits.check_thresholds(session, context.settings.limits.stop_thresholds, now=context.clock())
+        found = problems.find_problems(session, now=context.clock())
+        problems.queue_alarm_letters(
+            session, found, site=context.site, operator=context.settings.operator_email, now=context.clock()
         )
 
 
 def remind() -> None:
-    """Write once more to those who did not answer our question for a day."""
-    ours = house()
-    with ours.writing() as session:
-        subscriptions.remind_unanswered(session, ours.site, ours.clock())
+    """Remind those who did not confirm for a day, once, and delete expired sign-ups."""
+    context = app_context()
+    with context.write_session() as session:
+        subscribers.forget_sign_ups(session, context.clock())
+        subscribers.queue_reminders(session, context.site, context.clock())
         session.commit()
 
 
-def understand() -> None:
-    """Look at mail and notices that were kept and not looked at: whoever took them in has died, or could not."""
-    ours = house()
-    with ours.writing() as session:
-        inbox.look_through(session, site=ours.site, now=ours.clock())
+def confirm() -> None:
+    """Send confirmations to the next sign-ups in the queue."""
+    context = app_context()
+    with context.read_session() as session:
+        if not subscribers.are_waiting(session):
+            return
+    with context.write_session() as session:
+        subscribers.send_confirmations(session, context.site, context.clock())
+        session.commit()
+
+
+def process_stored_mail() -> None:
+    """Process stored mail and notices that their receiver did not process, because it died or failed."""
+    context = app_context()
+    with context.write_session() as session:
+        inbound.process_stored_mails(session, site=context.site, now=context.clock())
 
 
 def tidy() -> None:
-    """Have forgotten, once a day, what no digest can need any more."""
+    """Delete old files in this machine's dumps folder, and enqueue the deletion of old rows; once a day."""
+    context = app_context()
+    intake.prune_done(context.settings.dumps, before=context.clock() - context.settings.retention.dumps)
     enqueue(tasks.tidy, queue=BULK)
 
 
-#: With their seconds.
+#: All ticks, with their intervals in seconds.
 TICKS: dict[Tick, float] = {
-    beat: 30, watch: 60, publish: 5, sweep: 3, collect: 5, poll: 20, remind: 300, understand: 60, tidy: 86_400,
+    probe_queue: 30, watch: 60, publish: 5, sweep: 3, scan_dumps: 5, report_unread: 30, poll: 20, confirm: 3, remind: 300, process_stored_mail: 60, tidy: 86_400,
 }  # fmt: skip
 
 
 def enqueue(task: Task[Any, Any], *arguments: Any, queue: str, times: int = 1) -> None:
-    """Say that there is work, unless that is being said already and nobody has listened yet."""
-    if times and waiting(queue) == 0:
+    """Enqueue a task, unless the queue still holds messages."""
+    if times and count_queued(queue) == 0:
         for _ in range(times):
             task.apply_async(arguments, queue=queue)
 
 
-def waiting(queue: str) -> int:
+def count_queued(queue: str) -> int:
     """Return how many messages wait in a queue."""
     with app.connection_for_write() as connection:
         channel: Any = connection.default_channel
         return int(channel.queue_declare(queue, durable=True).message_count)
 
 
-def ticking(tick: Tick) -> Tick:
-    """Return the tick as the clock runs it: what it needs may be away for a while."""
+def safe_tick(tick: Tick) -> Tick:
+    """Return the tick with errors of the database, broker and files logged; the next tick tries again."""
 
     def tried() -> None:
         try:
             tick()
         except (DigestError, DBAPIError, OperationalError, OSError) as error:
-            log.warning("%s has to wait: %s", tick.__name__, str(error).splitlines()[0])
+            log.warning("%s failed: %s; the next run tries again", tick.__name__, str(error).splitlines()[0])
 
     return tried
 
 
 def run() -> None:
-    """Tick until told to stop."""
-    clockwork = BlockingScheduler(
+    """Run all ticks until stopped."""
+    scheduler = BlockingScheduler(
         timezone="UTC",
         job_defaults={"misfire_grace_time": None, "coalesce": True, "max_instances": 1},
     )
-    now = house().clock()
+    now = app_context().clock()
     for place, (tick, seconds) in enumerate(TICKS.items()):
-        first = now + (watching.SILENCE if tick is watch else timedelta(seconds=place * 0.2))
-        clockwork.add_job(ticking(tick), "interval", seconds=seconds, id=tick.__name__, next_run_time=first)
+        first = now + (heartbeats.SILENT_AFTER if tick is watch else timedelta(seconds=place * 0.2))
+        scheduler.add_job(safe_tick(tick), "interval", seconds=seconds, id=tick.__name__, next_run_time=first)
     for stop in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(stop, lambda *_: clockwork.shutdown(wait=False))
-    clockwork.start()
+        signal.signal(stop, lambda *_: scheduler.shutdown(wait=False))
+    with heartbeats.heartbeat_while("scheduler", app_context().engine, app_context().clock):
+        scheduler.start()
+    FOLDER_READER.stop()

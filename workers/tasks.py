@@ -1,48 +1,37 @@
-"""The tasks: each may run twice, or never, and nothing is lost. They carry ids and moments only."""
+"""Define the tasks: each may run twice or never, and nothing is lost. They carry ids and moments only."""
 
 from __future__ import annotations
 
 import logging
+import time
+from collections.abc import Callable
 from dataclasses import asdict
 from datetime import datetime, timedelta
+from time import sleep
 
 from sqlalchemy import func, select
 from sqlalchemy.orm import Session
 
-from digest import db, delivery, intake, presses, publishing, rates, sources, watching
-from digest.model import Lane, Subscriber
-from digest.publishing.gathering import is_due
+from digest import db, heartbeats, publishing
+from digest.db.tables import Lane, Subscriber
+from digest.delivery import delivery_run
+from digest.dumps import intake, sources
+from digest.letters import press_store
+from digest.publishing.due_readers import is_due
 from workers.app import BULK, PROMPT, app, is_stopping
-from workers.house import house
+from workers.worker_context import app_context
 
 log = logging.getLogger(__name__)
 
-PATIENCE = timedelta(seconds=20)  #: then a delivery task makes room for others
-
-
-@app.task(queue=BULK)
-def collect_dumps() -> None:
-    """Load what lies in the dumps folder, and publish if that brought papers."""
-    ours = house()
-    with ours.writing() as session:
-        loads = intake.collect(
-            session,
-            ours.settings.dumps,
-            now=ours.clock(),
-            incomplete_ok=ours.settings.sends_short_dumps,
-        )
-    for loaded in loads:
-        log.info("dump %s: %s, %d papers, %d new", loaded.path.name, loaded.state, loaded.papers, loaded.new)
-    if any(loaded.new for loaded in loads):
-        publish.delay()
+MAX_DELIVERY_TIME = timedelta(seconds=20)  #: then a task ends, so that others can run
 
 
 @app.task(queue=BULK)
 def poll_source(name: str) -> None:
-    """Ask a source that is due for its papers, and publish if that brought some."""
-    ours, now = house(), house().clock()
-    with ours.writing() as session:
-        found = sources.poll(ours.line(session, now), names=[name], if_due=True)
+    """Poll a source that is due, and publish if it had new papers."""
+    context, now = app_context(), app_context().clock()
+    with context.write_session() as session:
+        found = sources.poll(context.poll_context(session, now), names=[name], if_due=True)
     for one in found:
         log.info("source %s: %s", one.source, one.result)
     if any(one.new for one in found):
@@ -51,10 +40,10 @@ def poll_source(name: str) -> None:
 
 @app.task(queue=BULK)
 def publish() -> None:
-    """Prepare the press for whoever is due now, and let the workers share the subscribers."""
-    ours, now = house(), house().clock()
-    with ours.writing() as session:
-        press = publishing.prepare(session, site=ours.site, templates=ours.templates, now=now)
+    """Prepare the press for the digests that are due now, and enqueue a task for each chunk of subscribers."""
+    context, now = app_context(), app_context().clock()
+    with context.write_session() as session:
+        press = publishing.prepare_press(session, site=context.site, templates=context.templates, now=now)
         starts = chunk_starts(session, now) if press else []
     for after_id in starts:
         publish_chunk.delay(press.name if press else "", after_id, now.isoformat())
@@ -64,22 +53,22 @@ def chunk_starts(session: Session, now: datetime) -> list[int]:
     """Return the ids after which each chunk of due subscribers begins."""
     place = func.row_number().over(order_by=Subscriber.id)
     due = select(Subscriber.id, place.label("place")).where(is_due(now)).subquery()
-    borders = select(due.c.id).where(due.c.place % publishing.CHUNK == 0).order_by(due.c.id)
+    borders = select(due.c.id).where(due.c.place % publishing.CHUNK_SUBSCRIBERS == 0).order_by(due.c.id)
     return [0, *session.scalars(borders)]
 
 
 @app.task(queue=BULK)
 def publish_chunk(press_name: str, after_id: int, now: str) -> None:
-    """Compose the digests of one chunk of subscribers, and have them delivered."""
-    ours = house()
-    with ours.writing() as session:
-        press = presses.load(session, press_name)
+    """Compose the digests of one chunk of subscribers, and enqueue their delivery."""
+    context = app_context()
+    with context.write_session() as session:
+        press = press_store.load_press(session, press_name)
         published, _ = publishing.publish_chunk(
             session,
             press,
-            site=ours.site,
+            site=context.site,
             after_id=after_id,
-            limit=publishing.CHUNK,
+            limit=publishing.CHUNK_SUBSCRIBERS,
             now=datetime.fromisoformat(now),
         )
     if published.queued:
@@ -89,44 +78,69 @@ def publish_chunk(press_name: str, after_id: int, now: str) -> None:
 
 @app.task(queue=PROMPT)
 def deliver(lane: str) -> None:
-    """Deliver what is due. Prompt letters never wait behind digests: each claim looks for them first."""
-    ours = house()
-    with ours.writing() as session, ours.transport() as transport:
-        report = delivery.deliver(
+    """Deliver what is due. Prompt letters never wait behind digests: each claim takes them first."""
+    context = app_context()
+    with context.write_session() as session, context.open_transport() as transport:
+        report = delivery_run.deliver(
             session,
-            site=ours.site,
-            templates=ours.templates,
+            site=context.site,
+            templates=context.templates,
             transport=transport,
-            clock=db.common_clock(session, ours.clock),
-            signers=ours.signers,
-            limits=ours.settings.limits,
-            window=ours.settings.window,
+            clock=db.common_clock(session, context.clock),
+            signers=context.signers,
+            limits=context.settings.limits,
+            window=context.settings.window,
             lane=Lane.PROMPT if lane == Lane.PROMPT else None,
-            patience=PATIENCE,
+            max_time=MAX_DELIVERY_TIME,
             is_stopping=is_stopping,
+            sleep=sleep,
         )
-    if report != delivery.Report():
-        log.info("delivered: %s", in_words(report))
+    if report != delivery_run.DeliveryReport():
+        log.info("delivered: %s", report_in_words(report))
 
 
-def in_words(report: delivery.Report) -> str:
+def report_in_words(report: delivery_run.DeliveryReport) -> str:
     """Return `202 sent, 6 in doubt`."""
-    told = {fate.replace("_", " "): number for fate, number in asdict(report).items() if number}
-    return ", ".join(f"{number} {fate}" for fate, number in told.items())
+    counts = {outcome.replace("_", " "): count for outcome, count in asdict(report).items() if count}
+    return ", ".join(f"{count} {outcome}" for outcome, count in counts.items())
 
 
 @app.task(queue=PROMPT)
 def heartbeat() -> None:
-    """Leave a sign of life: broker, worker and database all did their part."""
-    with house().writing() as session:
-        watching.beat(session, "worker", house().clock())
+    """Record that a task came through the broker to a worker and the database."""
+    context, now = app_context(), app_context().clock()
+    with context.write_session() as session:
+        heartbeats.record_queue_heartbeat(session, now)
+        intake.report_unread(session, context.settings.dumps, now=now)
 
 
 @app.task(queue=BULK)
 def tidy() -> None:
-    """Forget what no digest can need any more."""
-    with house().writing() as session:
-        rates.tidy(session, now=house().clock())
-        shown, made = publishing.tidy(session, now=house().clock())
-    if shown or made:
-        log.info("forgot %d showings and %d presses past their time", shown, made)
+    """Delete old rows for up to 20 seconds, then enqueue the rest behind other tasks."""
+    context = app_context()
+    with context.write_session() as session:
+        kept, is_over = context.settings.retention, task_deadline()
+        gone, is_all = publishing.delete_old_rows(session, kept=kept, now=context.clock(), is_over=is_over)
+    if summary := ", ".join(f"{number} {what}" for what, number in gone.items() if number):
+        log.info("deleted old rows: %s", summary)
+    (tidy_showings if is_all else tidy).apply_async(queue=BULK)
+
+
+@app.task(queue=BULK)
+def tidy_showings(after_id: int = 0) -> None:
+    """Delete old `shown` rows of the readers after this one for up to 20 seconds, then enqueue the rest."""
+    context = app_context()
+    with context.write_session() as session:
+        gone, after = publishing.delete_old_shown(
+            session, now=context.clock(), after=after_id, is_over=task_deadline()
+        )
+    if gone:
+        log.info("deleted old rows: %d shown papers", gone)
+    if after is not None:
+        tidy_showings.apply_async((after,), queue=BULK)
+
+
+def task_deadline() -> Callable[[], bool]:
+    """Return a function that says whether the task should end so that others can run."""
+    began = time.monotonic()
+    return lambda: is_stopping() or time.monotonic() - began > MAX_DELIVERY_TIME.total_seconds()

@@ -1,7 +1,6 @@
-"""Addresses we must not write to: why, and since when.
+"""Store the addresses we must not write to, with the reason and the date.
 
-Only the keyed hash of an address is kept, so the list can outlive an erasure and tells nobody
-whom it is about.
+Only the keyed hash of an address is stored, so the list can outlive an erasure and reveals no address.
 """
 
 from __future__ import annotations
@@ -16,70 +15,106 @@ from sqlalchemy import delete, select
 from sqlalchemy.orm import Session
 
 from digest import addresses, db
-from digest.links import Site, address_hash
-from digest.model import Suppression
+from digest.db.tables import Suppression
+from digest.links import address_hash
+from digest.site_profile import Site
 
 
-class Reason(StrEnum):
-    """Why an address must not be written to."""
+class SuppressionReason(StrEnum):
+    """Why an address is suppressed."""
 
-    OPERATOR = "operator"  #: the operator said so
-    BOUNCE = "bounce"  #: mail to it comes back
+    OPERATOR = "operator"  #: the operator suppressed it
+    BOUNCE = "bounce"  #: mail to it bounces
     COMPLAINT = "complaint"  #: its owner reported our mail as spam
-    ERASED = "erased"  #: its owner asked to be forgotten and never written to again
+    ERASED = "erased"  #: its owner asked for erasure and no more mail
+
+
+#: Reported by mail servers and feedback loops, which can be wrong: the owner of the address may subscribe again.
+OWNER_CAN_LIFT = frozenset({SuppressionReason.BOUNCE, SuppressionReason.COMPLAINT})
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Suppressed:
-    """One line of the list."""
+class SuppressionEntry:
+    """One entry of the suppression list."""
 
     hmac: str
-    reason: Reason
+    reason: SuppressionReason
     note: str
     since: datetime
 
 
-def suppress(session: Session, site: Site, email: str, reason: Reason, note: str, now: datetime) -> bool:
-    """Put an address on the list; return whether it was new there. The first reason stands."""
-    row = {"hmac": hashed(site, email), "reason": Reason(reason), "note": note, "since": now}
-    done = session.execute(
+def suppress(
+    session: Session, site: Site, email: str, reason: SuppressionReason, note: str, now: datetime
+) -> bool:
+    """Suppress an address; return whether it is new on the list. An existing entry keeps its reason."""
+    row = {"hmac": address_hmac(site, email), "reason": SuppressionReason(reason), "note": note, "since": now}
+    result = session.execute(
         db.upsert(session, Suppression).values(row).on_conflict_do_nothing().returning(Suppression.hmac)
     )
-    return done.first() is not None
+    return result.first() is not None
 
 
-def lift(session: Session, site: Site, email: str) -> bool:
-    """Take an address off the list; return whether it was on it."""
-    done = session.execute(
-        delete(Suppression).where(Suppression.hmac == hashed(site, email)).returning(Suppression.hmac)
+def suppress_many(
+    session: Session, site: Site, emails: Iterable[str], reason: SuppressionReason, note: str, now: datetime
+) -> None:
+    """Suppress addresses in one statement. Existing entries keep their reason."""
+    rows = [{"hmac": address_hmac(site, email)} for email in emails]
+    db.insert_many(
+        session, Suppression, rows, shared={"reason": reason, "note": note, "since": now}, key=("hmac",)
     )
-    return done.first() is not None
+
+
+def unsuppress(session: Session, site: Site, email: str) -> bool:
+    """Remove an address from the list; return whether it was on it."""
+    result = session.execute(
+        delete(Suppression).where(Suppression.hmac == address_hmac(site, email)).returning(Suppression.hmac)
+    )
+    return result.first() is not None
+
+
+def find_suppression(session: Session, site: Site, email: str) -> SuppressionEntry | None:
+    """Return the entry of an address, or None."""
+    row = session.get(Suppression, address_hmac(site, email))
+    return suppression_entry(row) if row else None
 
 
 def is_suppressed(session: Session, site: Site, email: str) -> bool:
-    """Return whether an address must not be written to."""
-    return bool(suppressed(session, site, [email]))
+    """Return whether an address is suppressed."""
+    return bool(find_suppressed(session, site, [email]))
 
 
-HMAC: Any = Suppression.__table__.c.hmac
-LISTED = select(HMAC).where(db.among(HMAC, db.many("hashes", HMAC)))
+HMAC_COLUMN: Any = Suppression.__table__.c.hmac
+REASON_COLUMN: Any = Suppression.__table__.c.reason
+SUPPRESSED_QUERY = select(HMAC_COLUMN).where(db.one_of(HMAC_COLUMN, db.values_param("hashes", HMAC_COLUMN)))
+PERMANENTLY_SUPPRESSED_QUERY = SUPPRESSED_QUERY.where(REASON_COLUMN.not_in(OWNER_CAN_LIFT))
 
 
-def suppressed(session: Session, site: Site, emails: Iterable[str]) -> set[str]:
-    """Return those of `emails`, as spelled there, that must not be written to."""
-    hashes = {email: hashed(site, email) for email in emails}
-    listed = {row[0] for row in session.connection().execute(LISTED, {"hashes": hashes.values()})}
+def find_suppressed(
+    session: Session, site: Site, emails: Iterable[str], *, permanently: bool = False
+) -> set[str]:
+    """Return those of `emails`, as spelled there, that are suppressed.
+
+    With `permanently`, only those whose owner cannot lift the suppression by confirming.
+    """
+    hashes = {email: address_hmac(site, email) for email in emails}
+    query = PERMANENTLY_SUPPRESSED_QUERY if permanently else SUPPRESSED_QUERY
+    listed = {row[0] for row in session.connection().execute(query, {"hashes": hashes.values()})}
     return {email for email, hmac in hashes.items() if hmac in listed}
 
 
-def listing(session: Session) -> list[Suppressed]:
+def list_suppressions(session: Session) -> list[SuppressionEntry]:
     """Return the whole list, oldest first."""
     rows = session.scalars(select(Suppression).order_by(Suppression.since, Suppression.hmac))
-    return [
-        Suppressed(hmac=row.hmac, reason=Reason(row.reason), note=row.note, since=row.since) for row in rows
-    ]
+    return [suppression_entry(row) for row in rows]
 
 
-def hashed(site: Site, email: str) -> str:
+def suppression_entry(row: Suppression) -> SuppressionEntry:
+    """Return a row as an entry."""
+    return SuppressionEntry(
+        hmac=row.hmac, reason=SuppressionReason(row.reason), note=row.note, since=row.since
+    )
+
+
+def address_hmac(site: Site, email: str) -> str:
     """Return the keyed hash of the folded address."""
-    return address_hash(site, addresses.key(email))
+    return address_hash(site, addresses.fold_address(email))

@@ -1,7 +1,7 @@
-"""The `digest` command: one module per noun, each a door to a room and nothing more.
+"""The `digest` command, one module for each noun.
 
-A command opens the house, calls one story or room, and shows what came of it. What a command needs
-it imports when it runs, so that `digest --help` answers at once.
+A command opens the app context, calls one use case, and shows the result. It imports what it needs
+when it runs, so that `digest --help` answers at once.
 """
 
 from __future__ import annotations
@@ -10,50 +10,61 @@ import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
+import typer.main
 
 from digest import __version__
 from digest.cli import (
     bounces,
     database,
     deliveries,
-    dkim,
+    dkim_keys,
     doctor,
+    dry_run,
     dumps,
-    inbox,
+    failures,
+    inbound_mail,
     init,
-    mail,
+    keys,
     papers,
-    rehearsals,
-    roles,
+    processes,
+    publishing,
     sources,
     status,
     subscribers,
     suppressions,
     topics,
 )
+from digest.cli.command_help import complete_help
 from digest.errors import BadFilter, DigestError, UsageError
 
-HOUSE, PAPERS, PEOPLE, MAIL, CARE = "The house", "Papers", "People", "Mail", "Care"
+PANELS = SERVICE, PAPERS, SUBSCRIBERS, MAIL, MONITORING = (
+    "Service",
+    "Papers",
+    "Subscribers",
+    "Mail",
+    "Monitoring",
+)
 
 app = typer.Typer(
     name="digest",
     help="Trending papers in your email inbox once a day.",
-    epilog="Settings: the environment (DIGEST_...) or digest.toml; docs/cli.md tells of every command.",
+    epilog="Settings: the environment (DIGEST_...) or digest.toml; docs/cli.md describes every command.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 
-app.command(rich_help_panel=HOUSE)(roles.up)
-app.command(rich_help_panel=HOUSE)(init.init)
-app.command(rich_help_panel=HOUSE)(roles.web)
-app.command(rich_help_panel=HOUSE)(roles.worker)
-app.command(rich_help_panel=HOUSE)(roles.scheduler)
-app.command(rich_help_panel=HOUSE)(roles.inbound)
-app.add_typer(database.app, name="db", rich_help_panel=HOUSE)
+app.command(rich_help_panel=SERVICE)(processes.up)
+app.command(rich_help_panel=SERVICE)(init.init)
+app.command(rich_help_panel=SERVICE)(processes.web)
+app.command(rich_help_panel=SERVICE)(processes.worker)
+app.command(rich_help_panel=SERVICE)(processes.scheduler)
+app.command(rich_help_panel=SERVICE)(processes.inbound)
+app.add_typer(keys.app, name="keys", rich_help_panel=SERVICE)
+app.add_typer(database.app, name="db", rich_help_panel=SERVICE)
 
 app.command(rich_help_panel=PAPERS)(dumps.intake)
 app.add_typer(dumps.app, name="dumps", rich_help_panel=PAPERS)
@@ -62,29 +73,28 @@ app.command(rich_help_panel=PAPERS)(papers.papers)
 app.command(rich_help_panel=PAPERS)(papers.trending)
 app.add_typer(topics.app, name="topics", rich_help_panel=PAPERS)
 
-app.add_typer(subscribers.app, name="subscribers", rich_help_panel=PEOPLE)
-app.add_typer(suppressions.app, name="suppressions", rich_help_panel=PEOPLE)
+app.add_typer(subscribers.app, name="subscribers", rich_help_panel=SUBSCRIBERS)
+app.add_typer(suppressions.app, name="suppressions", rich_help_panel=SUBSCRIBERS)
 
-app.command(rich_help_panel=MAIL)(mail.preview)
-app.command(rich_help_panel=MAIL)(rehearsals.rehearse)
-app.command(rich_help_panel=MAIL)(rehearsals.diff)
-app.command(rich_help_panel=MAIL)(mail.publish)
-app.command(rich_help_panel=MAIL)(mail.deliver)
-app.command(rich_help_panel=MAIL)(mail.run)
+app.command(rich_help_panel=MAIL)(publishing.preview)
+app.command(rich_help_panel=MAIL)(dry_run.diff)
+app.command(rich_help_panel=MAIL)(publishing.publish)
+app.command(rich_help_panel=MAIL)(publishing.deliver)
+app.command(rich_help_panel=MAIL)(publishing.run)
 app.add_typer(deliveries.app, name="deliveries", rich_help_panel=MAIL)
 app.command(rich_help_panel=MAIL)(deliveries.why)
 app.command(rich_help_panel=MAIL)(deliveries.trace)
 app.add_typer(bounces.app, name="bounces", rich_help_panel=MAIL)
-app.add_typer(inbox.app, name="inbox", rich_help_panel=MAIL)
-app.add_typer(dkim.app, name="dkim", rich_help_panel=MAIL)
+app.add_typer(inbound_mail.app, name="inbox", rich_help_panel=MAIL)
+app.add_typer(dkim_keys.app, name="dkim", rich_help_panel=MAIL)
 
-app.command(rich_help_panel=CARE)(status.status)
-app.command(rich_help_panel=CARE)(doctor.doctor)
+app.command(rich_help_panel=MONITORING)(status.status)
+app.command(rich_help_panel=MONITORING)(doctor.doctor)
 
 
-def show_version(wanted: bool) -> None:
-    """Print the version and leave."""
-    if wanted:
+def show_version(requested: bool) -> None:
+    """Print the version and exit."""
+    if requested:
         print(f"digest {__version__}")
         raise typer.Exit
 
@@ -93,44 +103,75 @@ def show_version(wanted: bool) -> None:
 def root(
     data_dir: Annotated[
         Path | None,
-        typer.Option("--data-dir", metavar="DIR", help="Where everything local lives (DIGEST_DATA_DIR)."),
+        typer.Option("--data-dir", metavar="DIR", help="The data directory (DIGEST_DATA_DIR)."),
     ] = None,
     version: Annotated[
         bool, typer.Option("--version", callback=show_version, is_eager=True, help="Print the version.")
     ] = False,
 ) -> None:
-    """Take what holds for every command. Processes we start inherit it, so it goes into the environment."""
+    """Apply the options of every command. They go into the environment, so that child processes inherit them."""
     del version
     if data_dir is not None:
         os.environ["DIGEST_DATA_DIR"] = str(data_dir)
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
-    """Run one command and return its exit code: 0 done, 1 it failed, 2 it was asked wrongly."""
+def main(arguments: Sequence[str] | None = None) -> int:  # noqa: PLR0911, PLR0912  (one return for each kind of failure)
+    """Run one command and return its exit code: 0 done, 1 failed, 2 usage error, 130 stopped by Ctrl-C."""
     for stream in (sys.stdout, sys.stderr):
         stream.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]
+    given = sys.argv[1:] if arguments is None else list(arguments)
     try:
-        return app(args=arguments, prog_name="digest", standalone_mode=False) or 0
+        check_text(given)
+        code = build_command()(args=given, prog_name="digest", standalone_mode=False) or 0
+        return report_error("Stopped." if code == failures.STOPPED else "", code)
     except BadFilter as error:
-        return complain(pointed(error), 2)
+        return report_error(describe_filter_error(error), 2)
     except UsageError as error:
-        return complain(str(error), 2)
+        return report_error(str(error), 2)
+    except failures.Stopped as error:
+        return report_error(str(error), failures.STOPPED)
     except DigestError as error:
-        return complain(str(error), 1)
+        return report_error(str(error), 1)
     except typer.TyperException as error:
-        return complain(error.format_message(), error.exit_code)
+        return report_error(error.format_message(), error.exit_code)
     except typer.Abort:
-        return complain("stopped", 1)
+        return report_error("Stopped.", 1)  # a question was not answered
+    except KeyboardInterrupt:
+        return report_error("Stopped.", failures.STOPPED)
+    except Exception as error:
+        message = failures.describe_error(error)
+        if message is None:
+            raise  # a bug: its traceback is needed to fix it
+        return report_error(message, 1)
 
 
-def pointed(error: BadFilter) -> str:
-    """Return what is wrong with a filter, and below it the filter with carets under the mistake."""
-    text, carets, *_ = error.pointed().splitlines()
+def build_command() -> Any:
+    """Return the command that typer makes of `app`, its help completed and its panels in our order."""
+    command: Any = complete_help(typer.main.get_command(app))
+    command.commands = dict(
+        sorted(command.commands.items(), key=lambda item: PANELS.index(item[1].rich_help_panel))
+    )
+    return command
+
+
+def check_text(arguments: Sequence[str]) -> None:
+    """Raise UsageError for an argument that is not valid UTF-8: it could be neither stored nor shown."""
+    for number, argument in enumerate(arguments, start=1):
+        if not argument.isascii() and any("\ud800" <= char <= "\udfff" for char in argument):
+            shown = argument.encode(errors="backslashreplace").decode()
+            raise UsageError(
+                f"Argument {number} ({shown}) is not valid UTF-8. Write it in UTF-8, or rename the file."
+            )
+
+
+def describe_filter_error(error: BadFilter) -> str:
+    """Return the error, and below it the filter with carets under the mistake."""
+    text, carets, *_ = error.with_carets().splitlines()
     return f"{error}\n  {text}\n  {carets}"
 
 
-def complain(message: str, code: int) -> int:
-    """Say on stderr what is wrong, and return the exit code."""
+def report_error(message: str, code: int) -> int:
+    """Print the message on stderr, if there is one, and return the exit code."""
     if message:
         print(f"digest: {message}", file=sys.stderr)
     return code

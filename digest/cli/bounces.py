@@ -1,4 +1,4 @@
-"""`digest bounces`: mail of ours that came back, was refused or was reported."""
+"""`digest bounces`: bounces and complaints."""
 
 from __future__ import annotations
 
@@ -8,33 +8,33 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from digest.cli import rooms, screen
-from digest.cli.options import AsJson, Limit, Now, clock, day, moment
+from digest.cli import command_context, terminal
+from digest.cli.common_options import AsJson, Limit, Now, current_time, day, moment
 from digest.errors import BadField
 
 if TYPE_CHECKING:
-    from digest.model import BounceRow
+    from digest.db.tables import BounceRow
 
-app = typer.Typer(help="Mail of ours that came back, was refused or was reported.", no_args_is_help=True)
+app = typer.Typer(help="Bounces and complaints.", no_args_is_help=True)
 
 A_DAY = timedelta(days=1)
 
 
-def since(text: str) -> datetime:
-    """Return the moment that `text` names: a day, which begins in UTC, or a moment with an offset."""
+def parse_since(text: str) -> datetime:
+    """Return the moment that `text` names: the start of a day in UTC, or a moment with an offset."""
     return (
         datetime.combine(day(text), time.min, UTC) if len(text.strip()) == len("2026-11-20") else moment(text)
     )
 
 
-Domain = Annotated[str, typer.Option("--domain", metavar="DOMAIN", help="Of the addresses.")]
+Domain = Annotated[str, typer.Option("--domain", metavar="DOMAIN", help="The domain of the addresses.")]
 Since = Annotated[
     datetime | None,
     typer.Option(
         "--since",
-        parser=since,
+        parser=parse_since,
         metavar="TIME",
-        help="Those since then: a day, or a moment; else of the last 24 hours.",
+        help="Failures since this day or time. Default: the last 24 hours.",
         show_default=False,
     ),
 ]
@@ -43,84 +43,93 @@ Since = Annotated[
 @app.command("list")
 def show_list(
     domain: Annotated[
-        str | None, typer.Option("--domain", metavar="DOMAIN", help="Only there.", show_default=False)
+        str | None, typer.Option("--domain", metavar="DOMAIN", help="Only this domain.", show_default=False)
     ] = None,
     kind: Annotated[
         str | None,
         typer.Option(
-            "--kind", metavar="KIND", help="Only those: hard, soft, policy or complaint.", show_default=False
+            "--kind", metavar="KIND", help="Only hard, soft, policy or complaint.", show_default=False
         ),
     ] = None,
     limit: Limit = None,
     as_json: AsJson = False,
 ) -> None:
-    """List failures and complaints, newest first, with the server's own words."""
+    """List bounces and complaints, newest first, with the server's reply."""
     from digest import bounces
 
-    if kind is not None and kind not in set(bounces.Kind):
-        raise BadField("--kind", f"{kind!r} is none of {', '.join(bounces.Kind)}.")
-    with rooms.opened() as house, house.reading() as session:
-        wanted = bounces.Kind(kind) if kind else None
-        shown = limit if limit or as_json else screen.LIMIT
-        found = bounces.history(session, domain=domain, kind=wanted, limit=shown)
+    if kind is not None and kind not in set(bounces.FailureKind):
+        raise BadField("--kind", f"{kind!r} is not one of {', '.join(bounces.FailureKind)}.")
+    with command_context.open_context() as context, context.read_session() as session:
+        failure_kind = bounces.FailureKind(kind) if kind else None
+        shown = limit if limit or as_json else terminal.LIMIT
+        found = bounces.list_failures(session, domain=domain, kind=failure_kind, limit=shown)
         if as_json:
-            screen.lines(bounces.as_report(row) | {"email": email} for row, email in found)
+            terminal.lines(bounces.failure_report(row) | {"email": email} for row, email in found)
             return
-        screen.table(
-            ("when", "kind", "status", "to", "letter#", "said"),
+        terminal.print_table(
+            ("when", "kind", "status", "to", "letter#", "reply"),
             (
-                (r.at, kind_of(r), r.status, email or f"…@{r.domain}", str(r.delivery_id or ""), words(r))
+                (
+                    r.at,
+                    kind_of(r),
+                    r.status,
+                    email or f"…@{r.domain}",
+                    str(r.delivery_id or ""),
+                    diagnostic_text(r),
+                )
                 for r, email in found
             ),
-            give=["said", "to"],
-            empty="Nothing came back.",
+            shrinkable=["reply", "to"],
+            empty="No bounces.",
         )
-        left = bounces.count(session, domain=domain, kind=wanted) - len(found)
+        left = bounces.count_failures(session, domain=domain, kind=failure_kind) - len(found)
         if left > 0:
-            screen.say(
-                f"{left:,} more; --limit {left + len(found)} shows them all, --domain and --kind fewer."
+            terminal.print_note(
+                f"{left:,} more; --limit {left + len(found)} shows them all. Narrow with --domain or --kind."
             )
 
 
 def kind_of(row: BounceRow) -> str:
-    """Return the kind of a failure, and whether it counts against its address."""
+    """Return the kind of a failure, and whether it was forgiven or frozen."""
     if row.forgiven_at:
         return f"{row.kind}, forgiven"
     return f"{row.kind}, frozen" if row.frozen_at else row.kind
 
 
-def words(row: BounceRow) -> str:
-    """Return the server's words without the codes that it began with: the status has a column of its own."""
-    said = re.sub(r"^[245]\d\d[ -]?", "", row.said)
-    return said.removeprefix(row.status).strip() if row.status else said
+def diagnostic_text(row: BounceRow) -> str:
+    """Return the server's reply without its leading codes: the status has its own column."""
+    reply = re.sub(r"^[245]\d\d[ -]?", "", row.said)
+    return reply.removeprefix(row.status).strip() if row.status else reply
 
 
 @app.command()
 def forgive(domain: Domain, start: Since = None, now: Now = None, as_json: AsJson = False) -> None:
-    """Forget what failed at a domain that was broken, and write to its readers again."""
+    """Ignore failures at a domain that was broken, and write to its readers again."""
     from digest import bounces
 
-    at = clock(now)
-    with rooms.opened() as house, rooms.writing(house) as session:
-        failures, freed = bounces.forgive(session, domain=domain, since=start or at - A_DAY, now=at)
+    at = current_time(now)
+    with command_context.open_context() as context, command_context.open_write_session(context) as session:
+        failures, freed = bounces.forgive_domain(session, domain=domain, since=start or at - A_DAY, now=at)
         session.commit()
     if as_json:
-        screen.document({"domain": domain, "forgiven": failures, "lifted": freed})
+        terminal.print_json({"domain": domain, "forgiven": failures, "lifted": freed})
     else:
-        told = screen.count(freed, "address may", "addresses may")
-        screen.tell(f"{screen.count(failures, 'failure')} forgiven; {told} be written to again.")
+        terminal.print_line(
+            f"{terminal.count(failures, 'failure')} forgiven;"
+            f" {terminal.count(freed, 'address', 'addresses')} no longer suppressed."
+        )
 
 
 @app.command()
 def accept(domain: Domain, start: Since = None, now: Now = None, as_json: AsJson = False) -> None:
-    """Believe that a domain's frozen failures are true, and write to those addresses no more."""
+    """Suppress the addresses of a domain's frozen failures."""
     from digest import bounces
 
-    at = clock(now)
-    with rooms.opened() as house, rooms.writing(house) as session:
-        number = bounces.accept(session, domain=domain, since=start or at - A_DAY, now=at)
+    at = current_time(now)
+    with command_context.open_context() as context, command_context.open_write_session(context) as session:
+        number = bounces.accept_failures(session, domain=domain, since=start or at - A_DAY, now=at)
         session.commit()
     if as_json:
-        screen.document({"domain": domain, "suppressed": number})
+        terminal.print_json({"domain": domain, "suppressed": number})
     else:
-        screen.tell(f"{screen.count(number, 'address', 'addresses')} of {domain} suppressed.")
+        terminal.print_line(f"{terminal.count(number, 'address', 'addresses')} of {domain} suppressed.")

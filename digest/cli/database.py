@@ -1,4 +1,4 @@
-"""`digest db`: the schema."""
+"""`digest db`: create, migrate and copy the database."""
 
 from __future__ import annotations
 
@@ -6,38 +6,38 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from digest.cli import rooms, screen
-from digest.cli.options import AsJson, clock
+from digest.cli import command_context, terminal
+from digest.cli.common_options import AsJson, current_time
 
 if TYPE_CHECKING:
     from sqlalchemy import Engine
 
     from digest.settings import Settings
 
-app = typer.Typer(help="The database schema.", no_args_is_help=True)
+app = typer.Typer(help="Create, migrate or copy the database.", no_args_is_help=True)
 
 
 @app.command()
 def upgrade(as_json: AsJson = False) -> None:
-    """Create the schema, or bring it up to date.
+    """Create the schema, or migrate it to this version.
 
-    A second call changes nothing. From now on this version's templates are the ones that every machine must have.
+    Running it again changes nothing. From now on every machine must have the templates of this one.
     """
     from digest import db
 
-    settings = rooms.read_settings()
-    engine = db.connect(settings.database)
-    with rooms.explaining(engine):
+    settings = command_context.read_settings()
+    engine = db.make_engine(settings.database)
+    with command_context.explain_database_errors(engine):
         before = db.revision(engine)
         db.upgrade(engine)
         after = db.revision(engine)
         adopt_templates(engine, settings)
     if as_json:
-        screen.document({"from": before, "to": after, "changed": before != after})
+        terminal.print_json({"from": before, "to": after, "changed": before != after})
     elif before == after:
-        screen.tell(f"The schema is at {after} already.")
+        terminal.print_line(f"The schema is already at {after}.")
     else:
-        screen.tell(f"The schema is at {after} now (before: {before or 'nothing'}).")
+        terminal.print_line(f"The schema is now at {after} (before: {before or 'nothing'}).")
 
 
 @app.command()
@@ -47,35 +47,35 @@ def copy(
     ],
     as_json: AsJson = False,
 ) -> None:
-    """Copy everything into another, empty database, and count it.
+    """Copy everything to another, empty database, and verify the counts.
 
-    Stop every role first. Afterwards set DIGEST_DATABASE_URL to the new one; the old one stays as it is.
+    Stop every role first. Then set DIGEST_DATABASE_URL to the new database; the old one is not changed.
     """
     from digest import db
-    from digest.cli import copying
+    from digest.cli import database_copy
 
-    target = db.connect(url)
+    target = db.make_engine(url)
     with (
-        rooms.opened() as house,
-        rooms.explaining(target),
-        db.answering(target),
-        screen.progress("Copying") as done,
+        command_context.open_context() as context,
+        command_context.explain_database_errors(target),
+        db.report_unreachable(target),
+        terminal.show_progress("Copying") as done,
     ):
-        counts = copying.copy(house.engine, target, done.by)
+        counts = database_copy.copy(context.engine, target, done.advance)
     if as_json:
-        screen.document(counts)
+        terminal.print_json(counts)
         return
-    screen.table(("table", "rows#"), counts.items())
-    screen.say("All of it arrived. Set DIGEST_DATABASE_URL to the new database.")
+    terminal.print_table(("table", "rows#"), counts.items())
+    terminal.print_note("Everything was copied. Set DIGEST_DATABASE_URL to the new database.")
 
 
 def adopt_templates(engine: Engine, settings: Settings) -> None:
-    """Make the templates of this machine the ones that fit."""
-    from digest import db, fingerprints
-    from digest.rendering import Templates
+    """Make the templates of this machine the ones that every machine must have."""
+    from digest import db, key_fingerprints
+    from digest.letters import Templates
     from digest.settings import templates_dir
 
-    ours = Templates(templates_dir(), settings.overrides).fingerprint
-    with db.writing(engine) as session:
-        fingerprints.adopt_templates(session, ours, now=clock(None))
+    fingerprint = Templates(templates_dir(), settings.template_overrides).fingerprint
+    with db.write_session(engine) as session:
+        key_fingerprints.adopt_templates(session, fingerprint, now=current_time(None))
         session.commit()

@@ -1,4 +1,4 @@
-"""`digest intake` and `digest dumps`: what came in."""
+"""`digest intake` and `digest dumps`: read dumps, and list them."""
 
 from __future__ import annotations
 
@@ -9,25 +9,25 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from digest.cli import rooms, screen
-from digest.cli.options import HIGHEST, AsJson, Limit, Now, clock, day
+from digest.cli import command_context, failures, terminal
+from digest.cli.common_options import AsJson, Limit, Now, current_time, day, positive_number
 from digest.cli.status import late_lists
 
 if TYPE_CHECKING:
     from sqlalchemy.orm import Session
 
-    from digest.model import DumpRow
+    from digest.db.tables import DumpRow
 
 PROBLEMS_SHOWN = 5
 
-app = typer.Typer(help="What was read, and what became of it.", no_args_is_help=True)
+app = typer.Typer(help="Dumps and their state.", no_args_is_help=True)
 
 
-class Order(StrEnum):
-    """What the place of a paper in a dump means."""
+class DumpOrderOption(StrEnum):
+    """What the order of the papers in a dump means."""
 
-    RANKED = "ranked"  #: by popularity: the first is the most wanted
-    RELEVANCE = "relevance"  #: by how well it fits a query nobody recorded
+    RANKED = "ranked"  #: by popularity, the most popular first
+    RELEVANCE = "relevance"  #: by relevance to an unknown query
     NONE = "none"  #: nothing
 
 
@@ -37,9 +37,7 @@ def intake(
     ],
     observed: Annotated[
         date | None,
-        typer.Option(
-            "--date", parser=day, metavar="DAY", help="The day the dumps were observed.", show_default=False
-        ),
+        typer.Option("--date", parser=day, metavar="DAY", help="The day of the dumps.", show_default=False),
     ] = None,
     layout: Annotated[
         str | None,
@@ -48,26 +46,36 @@ def intake(
         ),
     ] = None,
     order: Annotated[
-        Order | None, typer.Option("--order", help="What a paper's place means.", show_default=False)
+        DumpOrderOption | None,
+        typer.Option("--order", help="What the order of the papers means.", show_default=False),
     ] = None,
     as_history: Annotated[
-        bool, typer.Option("--as-history", help="Load the past without making it news.")
+        bool, typer.Option("--as-history", help="Load old papers, which no digest will show as new.")
     ] = False,
     incomplete_ok: Annotated[
-        bool, typer.Option("--incomplete-ok", help="Load what is short or cut off as far as it goes.")
+        bool, typer.Option("--incomplete-ok", help="Load a dump that is short or cut off.")
     ] = False,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Read and report; keep nothing.")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Read and report; store nothing.")] = False,
     now: Now = None,
     as_json: AsJson = False,
 ) -> None:
     """Read dumps now, in this process.
 
-    A file named here is never moved. Exits with 0 if something was loaded (or was known already), 1 if nothing could be.
+    The files are not moved. Exits with 0 if at least one is loaded (or already was), else with 1.
     """
-    moment = clock(now)
-    with rooms.opened() as house, rooms.writing(house) as session:
-        loads = [
-            load(
+    from digest.dumps import formats
+
+    if layout is not None:
+        formats.format_named(layout)  # an unknown one is a usage error, not a dump that cannot be read
+    moment = current_time(now)
+    loads: list[tuple[dict[str, Any], bool]] = []
+    with (
+        failures.on_ctrl_c(lambda: stopped(paths, len(loads))),
+        command_context.open_context() as context,
+        command_context.open_write_session(context) as session,
+    ):
+        for path in paths:
+            loaded, is_loaded = load(
                 session,
                 path,
                 now=moment,
@@ -76,93 +84,101 @@ def intake(
                 order=order,
                 as_history=as_history,
                 dry_run=dry_run,
-                incomplete_ok=incomplete_ok or house.settings.sends_short_dumps,
+                incomplete_ok=incomplete_ok or context.settings.sends_short_dumps,
             )
-            for path in paths
-        ]
+            loads.append((loaded, is_loaded))
     if as_json:
-        screen.document({"dumps": [loaded for loaded, _ in loads]})
+        terminal.print_json({"dumps": [loaded for loaded, _ in loads]})
     else:
         for loaded, _ in loads:
             show_loaded(loaded, dry_run=dry_run)
-    if not any(fine for _, fine in loads):
+    if not any(is_loaded for _, is_loaded in loads):
         raise typer.Exit(1)
+
+
+def stopped(paths: list[Path], done: int) -> str:
+    """Return the message for Ctrl-C: which files were read and which were not."""
+    left = ", ".join(terminal.visible_text(path.name) for path in paths[done:]) or "none"
+    return (
+        f"Stopped. {terminal.count(done, 'file was', 'files were')} read; not finished: {left}."
+        " Run the command again; no paper is loaded twice."
+    )
 
 
 def load(session: Session, path: Path, **choices: Any) -> tuple[dict[str, Any], bool]:
     """Load one dump; return its report and whether it is in the catalog."""
-    from digest import intake as story
+    from digest.dumps import intake
 
-    with screen.progress(path.name, of="papers") as done:
-        loaded = story.load(session, path, progress=done.to, **choices)
+    with terminal.show_progress(path.name, unit="papers") as done:
+        loaded = intake.load(session, path, progress=done.update_to, **choices)
     return loaded.to_json(), loaded.is_loaded
 
 
 def show_loaded(loaded: dict[str, Any], *, dry_run: bool) -> None:
-    """Tell a person what came of one dump."""
+    """Print the result of one dump."""
     name = Path(loaded["path"]).name
     if loaded["state"] != "loaded":
-        screen.say(f"{name}: not loaded. {screen.visible(loaded['reason'])}")
+        terminal.print_note(f"{name}: not loaded. {terminal.visible_text(loaded['reason'])}")
     else:
         dated = f" of {loaded['date']}" if loaded["date"] else ""
         verb = "would load" if dry_run else "loaded"
-        screen.tell(
-            f"{name}: {verb} {screen.count(loaded['papers'], 'paper')} ({loaded['format']}{dated}):"
+        terminal.print_line(
+            f"{name}: {verb} {terminal.count(loaded['papers'], 'paper')} ({loaded['format']}{dated}):"
             f" {loaded['new']} new, {loaded['updated']} updated, {loaded['unchanged']} unchanged,"
             f" {loaded['rejected']} rejected."
         )
     problems = [problem for problem in loaded["problems"] if problem["reason"] != loaded["reason"]]
     for problem in problems[:PROBLEMS_SHOWN]:
         where = f"line {problem['line']}: " if problem["line"] else ""
-        screen.say(f"  {where}{screen.visible(problem['reason'])}")
+        terminal.print_note(f"  {where}{terminal.visible_text(problem['reason'])}")
     if len(problems) > PROBLEMS_SHOWN:
-        screen.say(f"  and {len(problems) - PROBLEMS_SHOWN} more: digest dumps show {loaded['id']}")
+        terminal.print_note(f"  and {len(problems) - PROBLEMS_SHOWN} more: digest dumps show {loaded['id']}")
 
 
 @app.command("list")
 def show_list(limit: Limit = None, now: Now = None, as_json: AsJson = False) -> None:
-    """List the dumps, the newest first, and name the lists that should have come and have not.
+    """List the dumps, newest first, and the dumps that are late.
 
-    With --json a late list is a line at the end, without an id, in the state `late`.
+    With --json a late dump is a line at the end, without an id and with the state `late`.
     """
     from sqlalchemy import select
 
-    from digest.model import DumpRow
+    from digest.db.tables import DumpRow
 
-    wanted = limit if limit or as_json else screen.LIMIT
-    with rooms.opened() as house, house.reading() as session:
-        rows = session.scalars(select(DumpRow).order_by(DumpRow.id.desc()).limit(wanted)).all()
-        late = late_lists(session, clock(now))
+    shown = limit if limit or as_json else terminal.LIMIT
+    with command_context.open_context() as context, context.read_session() as session:
+        rows = session.scalars(select(DumpRow).order_by(DumpRow.id.desc()).limit(shown)).all()
+        late = late_lists(session, current_time(now))
     if as_json:
-        screen.lines([*(as_report(row) for row in rows), *(as_missing(one) for one in late)])
+        terminal.lines([*(as_report(row) for row in rows), *(late_list_report(one) for one in late)])
         return
-    screen.table(
+    terminal.print_table(
         ("id#", "date", "file", "format", "state", "papers#", "new#", "updated#", "rejected#"),
         (
             (r.id, r.date, Path(r.path).name, r.format, r.state, r.papers, r.new, r.updated, r.rejected)
             for r in rows
         ),
-        give=["file", "format"],
+        shrinkable=["file", "format"],
         empty="No dumps yet. Read one: digest intake PATH",
     )
     for one in late:
-        screen.say(f"Late: {one['says']}.")
+        terminal.print_note(f"Late: {one['message']}.")
 
 
 @app.command()
 def show(
     dump_id: Annotated[
-        int, typer.Argument(metavar="ID", max=HIGHEST, help="As `digest dumps list` shows it.")
+        int, typer.Argument(metavar="ID", parser=positive_number, help="Its id in `digest dumps list`.")
     ],
     as_json: AsJson = False,
 ) -> None:
-    """Show one dump and every record of it that could not be read."""
+    """Show one dump and every record that could not be read."""
     from sqlalchemy import select
 
+    from digest.db.tables import DumpRow, ProblemRow
     from digest.errors import NotFound
-    from digest.model import DumpRow, ProblemRow
 
-    with rooms.opened() as house, house.reading() as session:
+    with command_context.open_context() as context, context.read_session() as session:
         dump = session.get(DumpRow, dump_id)
         if dump is None:
             raise NotFound(f"There is no dump {dump_id}; see digest dumps list.")
@@ -173,45 +189,45 @@ def show(
             "problems": [{"line": p.line, "reason": p.reason, "excerpt": p.excerpt} for p in problems]
         }
     if as_json:
-        screen.document(report)
+        terminal.print_json(report)
         return
-    screen.facts((name, value) for name, value in report.items() if name != "problems")
+    terminal.print_facts((name, value) for name, value in report.items() if name != "problems")
     if problems:
-        screen.tell()
-        screen.table(
+        terminal.print_line()
+        terminal.print_table(
             ("line#", "reason", "excerpt"),
             ((p.line, p.reason, p.excerpt) for p in problems),
-            give=["excerpt", "reason"],
+            shrinkable=["excerpt", "reason"],
         )
 
 
 @app.command()
 def retry(
     dump_id: Annotated[
-        int, typer.Argument(metavar="ID", max=HIGHEST, help="As `digest dumps list` shows it.")
+        int, typer.Argument(metavar="ID", parser=positive_number, help="Its id in `digest dumps list`.")
     ],
     incomplete_ok: Annotated[
         bool,
-        typer.Option("--incomplete-ok", help="Load it as far as it goes, short or cut off though it is."),
+        typer.Option("--incomplete-ok", help="Load it although it is short or cut off."),
     ] = False,
-    as_history: Annotated[bool, typer.Option("--as-history", help="Load it without making it news.")] = False,
+    as_history: Annotated[bool, typer.Option("--as-history", help="Load its papers as old.")] = False,
     now: Now = None,
     as_json: AsJson = False,
 ) -> None:
-    """Read a dump again that was held or rejected, from where its file lies.
+    """Read a held or rejected dump again, from where its file is now.
 
-    Its papers are news from now on, however old its day, unless --as-history.
+    Its papers count as new, however old the dump is, unless --as-history is given.
 
-    Exits with 0 if it is loaded now (or was already), 1 if it still cannot be.
+    Exits with 0 if it is loaded (or already was), else with 1.
     """
-    from digest import intake as story
+    from digest.dumps import intake
 
-    with rooms.opened() as house, rooms.writing(house) as session:
-        loaded = story.retry(
-            session, dump_id, now=clock(now), incomplete_ok=incomplete_ok, as_history=as_history
+    with command_context.open_context() as context, command_context.open_write_session(context) as session:
+        loaded = intake.retry(
+            session, dump_id, now=current_time(now), incomplete_ok=incomplete_ok, as_history=as_history
         )
     if as_json:
-        screen.document(loaded.to_json())
+        terminal.print_json(loaded.to_json())
     else:
         show_loaded(loaded.to_json(), dry_run=False)
     if not loaded.is_loaded:
@@ -219,7 +235,7 @@ def retry(
 
 
 def as_report(dump: DumpRow) -> dict[str, Any]:
-    """Return what there is to say about a dump."""
+    """Return a dump's fields for JSON."""
     names = (
         "id", "path", "source", "format", "date", "order", "state", "reason", "papers", "new", "updated",
         "unchanged", "rejected", "missing", "usual", "is_history", "is_sample", "observed_at", "seen_at", "read_at",
@@ -227,7 +243,7 @@ def as_report(dump: DumpRow) -> dict[str, Any]:
     return {name: getattr(dump, name) for name in names}
 
 
-def as_missing(late: dict[str, Any]) -> dict[str, Any]:
-    """Return a list that has not come as a dump that is not there."""
-    told = {"date": late["day"], "source": late["source"], "state": "late", "reason": late["says"]}
-    return {"id": None, "path": None, **told, "expected_by": late["expected_by"]}
+def late_list_report(late: dict[str, Any]) -> dict[str, Any]:
+    """Return a late dump with the fields of a dump, where it has them."""
+    known = {"date": late["day"], "source": late["source"], "state": "late", "reason": late["message"]}
+    return {"id": None, "path": None, **known, "expected_by": late["expected_by"]}

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from digest.cli import rooms, screen
+from digest.cli import command_context, terminal
 from digest.errors import BadField, DigestError, UsageError
 
 if TYPE_CHECKING:
@@ -25,124 +25,139 @@ if TYPE_CHECKING:
 
 NAME = "digest.toml"
 HEADING = (
-    "# Settings of Digest; the README's table tells of all of them. The environment (DIGEST_...) wins.\n"
+    "# Settings of Digest; the README lists them all. The environment (DIGEST_...) wins over this file.\n"
 )
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Question:
-    """One thing to ask, and the setting that its answer becomes."""
+class SetupQuestion:
+    """A question, and the setting that its answer becomes."""
 
     setting: str
-    asks: str
+    prompt: str
     default: str = ""
 
 
 QUESTIONS = (
-    Question(setting="site_name", asks="What shall it be called", default="Digest"),
-    Question(setting="base_url", asks="Its public address", default="http://127.0.0.1:8000"),
-    Question(
+    SetupQuestion(setting="site_name", prompt="Name of the site", default="Digest"),
+    SetupQuestion(setting="base_url", prompt="Public address (URL)", default="http://127.0.0.1:8000"),
+    SetupQuestion(
         setting="mail_url",
-        asks="Its mail server, as smtp://user:password@host:587?starttls=true\n(nothing: keep mail here)",
+        prompt="Mail server, as smtp://user:password@host:587?starttls=true\n(empty: keep mail on this machine)",
     ),
-    Question(setting="sender", asks="Who writes the letters", default="Digest <digest@localhost>"),
-    Question(setting="postal_address", asks="A postal address for the foot of every letter"),
-    Question(
-        setting="signup", asks="Who may subscribe by themselves: open, closed, or domains", default="open"
+    SetupQuestion(setting="sender", prompt="Sender of the letters", default="Digest <digest@localhost>"),
+    SetupQuestion(setting="postal_address", prompt="Postal address for the footer of every letter"),
+    SetupQuestion(
+        setting="signup",
+        prompt="Who may sign up: open (everybody), closed (nobody), or a list of domains",
+        default="open",
     ),
 )
-LAST_QUESTION = "Your own address, for a test mail (nothing: none)"
+LAST_QUESTION = "Your address, for a test mail (empty: none)"
 
-Text = str | None
+OptionalText = str | None
 
 
-def option(name: str, metavar: str, tells: str) -> Any:
+def option(name: str, metavar: str, help_text: str) -> Any:
     """Return an option of `digest init`."""
-    return typer.Option(name, metavar=metavar, help=tells, show_default=False)
+    return typer.Option(name, metavar=metavar, help=help_text, show_default=False)
 
 
 def init(
-    site_name: Annotated[Text, option("--site-name", "NAME", "The name on pages and letters.")] = None,
-    base_url: Annotated[Text, option("--base-url", "URL", "The public address.")] = None,
-    mail_url: Annotated[Text, option("--mail-url", "URL", "Where mail goes.")] = None,
-    sender: Annotated[Text, option("--sender", "SENDER", "Who writes: Name <address>.")] = None,
+    site_name: Annotated[
+        OptionalText, option("--site-name", "NAME", "The name on pages and in letters.")
+    ] = None,
+    base_url: Annotated[OptionalText, option("--base-url", "URL", "The public address.")] = None,
+    mail_url: Annotated[OptionalText, option("--mail-url", "URL", "The mail server.")] = None,
+    sender: Annotated[OptionalText, option("--sender", "SENDER", "The sender: Name <address>.")] = None,
     postal_address: Annotated[
-        Text, option("--postal-address", "TEXT", "For the foot of every letter.")
+        OptionalText, option("--postal-address", "TEXT", "For the footer of every letter.")
     ] = None,
-    signup: Annotated[Text, option("--signup", "WHO", "open, closed, or domains.")] = None,
-    database_url: Annotated[Text, option("--database-url", "URL", "PostgreSQL rather than SQLite.")] = None,
+    signup: Annotated[
+        OptionalText, option("--signup", "WHO", "Who may sign up: open, closed, or domains.")
+    ] = None,
+    database_url: Annotated[
+        OptionalText, option("--database-url", "URL", "A PostgreSQL database instead of SQLite.")
+    ] = None,
     broker_url: Annotated[
-        Text, option("--broker-url", "URL", "A Redis rather than the embedded one.")
+        OptionalText, option("--broker-url", "URL", "A Redis server instead of the embedded broker.")
     ] = None,
-    test_to: Annotated[Text, option("--test-to", "EMAIL", "Send a test mail there.")] = None,
+    test_to: Annotated[OptionalText, option("--test-to", "EMAIL", "Send a test mail there.")] = None,
 ) -> None:
-    """Ask seven questions, write the settings, send a test mail.
+    """Ask seven questions, write the settings file, send a test mail.
 
-    With any option given, or where nobody sits at a terminal, nothing is asked; what the settings file
-    says already stays unless it is answered anew.
+    With any option, or without a terminal, nothing is asked. Settings already in the file stay unless you give new values.
     """
     given = {
         "site_name": site_name, "base_url": base_url, "mail_url": mail_url, "sender": sender,
         "postal_address": postal_address, "signup": signup, "database_url": database_url, "broker_url": broker_url,
     }  # fmt: skip
     answers: dict[str, Any] = {name: text for name, text in given.items() if text is not None}
-    path = settings_file(rooms.read_settings())
-    kept = kept_in(path)
+    path = settings_file(command_context.read_settings())
+    kept = read_settings_file(path)
     if not answers and test_to is None and sys.stdin.isatty():
-        answers, test_to = asked(kept)
-    wanted = {name: value for name, value in (kept | answers).items() if value != ""}
-    settings = rooms.read_settings(**wanted)
-    write(path, wanted)
-    screen.tell(f"Settings are in {path}.")
+        answers, test_to = ask_questions(kept)
+    values = {name: value for name, value in (kept | answers).items() if value != ""}
+    settings = command_context.read_settings(**values)
+    write(path, values)
+    terminal.print_line(f"Settings are in {path}.")
     for name in answers:
         if f"DIGEST_{name.upper()}" in os.environ:
-            screen.say(f"note: DIGEST_{name.upper()} is set in the environment, and that wins over the file.")
+            terminal.print_note(
+                f"note: DIGEST_{name.upper()} is set in the environment, which wins over the file."
+            )
     if test_to:
         send_test(settings, test_to)
-    screen.tell("Start it: digest up")
+    terminal.print_line("Start it with: digest up")
 
 
 def settings_file(settings: Settings) -> Path:
-    """Return the settings file in use, or where a new one belongs."""
+    """Return the path of the settings file in use, or of a new one."""
     here = Path(NAME)
     return here.absolute() if here.is_file() else settings.data_dir.absolute() / NAME
 
 
-def kept_in(path: Path) -> dict[str, Any]:
-    """Return what a settings file says."""
+def read_settings_file(path: Path) -> dict[str, Any]:
+    """Return the settings in a file, none if there is no file."""
     try:
         return tomllib.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
         return {}
     except (tomllib.TOMLDecodeError, UnicodeDecodeError, OSError) as error:
-        raise UsageError(f"{path} cannot be read: {error}. Mend it or move it away.") from None
+        raise UsageError(f"{path} cannot be read: {error}. Correct it, or move it away.") from None
 
 
-def asked(kept: Mapping[str, Any]) -> tuple[dict[str, Any], str]:
-    """Ask the seven questions; what does not fit is asked again."""
-    screen.say("Seven questions. Enter takes what stands in brackets; nothing is sent before the last.")
+def ask_questions(current: Mapping[str, Any]) -> tuple[dict[str, Any], str]:
+    """Ask the seven questions and return the settings and the address for a test mail."""
+    terminal.print_note(
+        "Seven questions. Enter keeps the value in brackets. Nothing is sent before the last question."
+    )
     answers = {}
     for question in QUESTIONS:
-        answers[question.setting] = answer(question, str(kept.get(question.setting, question.default)))
+        answers[question.setting] = ask_question(
+            question, str(current.get(question.setting, question.default))
+        )
     return answers, typer.prompt(LAST_QUESTION, default="", show_default=False, err=True)
 
 
-def answer(question: Question, default: str) -> str:
-    """Ask one question until the answer fits."""
-    from digest import settings as knobs
+def ask_question(question: SetupQuestion, default: str) -> str:
+    """Ask one question until the answer is valid."""
+    from digest.settings import load_settings
 
     while True:
-        text = str(typer.prompt(question.asks, default=default, show_default=bool(default), err=True)).strip()
+        text = str(
+            typer.prompt(question.prompt, default=default, show_default=bool(default), err=True)
+        ).strip()
         try:
-            knobs.load({question.setting: text or None})
+            load_settings({question.setting: text or None})
         except BadField as error:
-            screen.say(str(error))
+            terminal.print_note(str(error))
         else:
             return text
 
 
 def write(path: Path, values: Mapping[str, Any]) -> None:
-    """Write the settings file at once and whole, readable by us alone: it may hold passwords."""
+    """Replace the settings file in one step, readable only by its owner: it may contain passwords."""
     text = HEADING + "".join(
         f"{name} = {json.dumps(value, ensure_ascii=False)}\n" for name, value in values.items()
     )
@@ -156,29 +171,30 @@ def write(path: Path, values: Mapping[str, Any]) -> None:
 
 
 def send_test(settings: Settings, email: str) -> None:
-    """Send one mail through the transport, and tell how it fared in the server's own words."""
-    from digest import addresses, transport
+    """Send one mail through the transport; raise DigestError with the server's reply if it is not accepted."""
+    from digest import addresses
+    from digest.delivery import transports
 
-    recipient = addresses.checked(email).email
+    recipient = addresses.parse_address(email).email
     site = settings.site()
-    opened = transport.open(settings.mail, site=site)
-    message = transport.Message(
+    opened = transports.open_transport(settings.mail, site=site)
+    message = transports.Message(
         delivery_id=0, sender=site.sender_address, recipient=recipient, content=test_mail(settings, recipient)
     )
     try:
         (outcome,) = opened.send([message])
     finally:
         opened.close()
-    if outcome.verdict is not transport.Verdict.ACCEPTED:
-        reply = f" It said: {outcome.code or ''} {outcome.reply}".rstrip()
+    if outcome.verdict is not transports.Verdict.ACCEPTED:
+        reply = f" The server replied: {outcome.code or ''} {outcome.reply}".rstrip()
         raise DigestError(
-            f"The test mail to {recipient} was not taken ({outcome.verdict}, {outcome.phase}).{reply}"
+            f"The test mail to {recipient} was not accepted ({outcome.verdict}, {outcome.phase}).{reply}"
         )
-    screen.tell(f"A test mail to {recipient} is on its way.")
+    terminal.print_line(f"Sent a test mail to {recipient}.")
 
 
 def test_mail(settings: Settings, recipient: str) -> bytes:
-    """Return a small mail that says its settings work."""
+    """Return a short mail which shows that the settings work."""
     from digest.links import message_id
 
     site, now = settings.site(), datetime.now(UTC)

@@ -1,4 +1,4 @@
-"""`digest topics pack`: filters that a group shares, read from a file and published in versions."""
+"""`digest topics pack`: check, publish and list versioned filter packs."""
 
 from __future__ import annotations
 
@@ -10,56 +10,54 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from digest.cli import rooms, screen
-from digest.cli.options import HIGHEST, AsJson, Now, clock
+from digest.cli import command_context, terminal
+from digest.cli.common_options import AsJson, Now, current_time, positive_number
 from digest.errors import UsageError
 
 if TYPE_CHECKING:
     from sqlalchemy.orm import Session
 
     from digest.papers import Paper
-    from digest.subscriptions import Step, Turn
-    from digest.topics import Compared, Filter, Index, Pack, PerDay, Shelf
+    from digest.subscribers import FilterChange, PackChange
+    from digest.topics import Filter, FilterComparison, Pack, PackVersions, PaperIndex, PerDay
 
-app = typer.Typer(help="Filters that a group shares, in versions.", no_args_is_help=True)
+app = typer.Typer(help="Versioned filter packs.", no_args_is_help=True)
 
-File = Annotated[
-    Path, typer.Argument(metavar="FILE", help="A pack as a plain text file; docs/filters.md has one.")
-]
-Name = Annotated[str, typer.Argument(metavar="NAME", help="What the pack is called.")]
+File = Annotated[Path, typer.Argument(metavar="FILE", help="A pack as a text file; see docs/filters.md.")]
+Name = Annotated[str, typer.Argument(metavar="NAME", help="The name of the pack.")]
 
-LONGEST = 1_000_000  #: characters of a file that are looked at
-SHOWN = 5  #: papers gained and lost that a person is shown of each filter
+MAX_FILE_BYTES = 1_000_000  #: read of a file
+SHOWN = 5  #: gained and lost papers shown of each filter
 
 
-# ── looking ─────────────────────────────────────────────────────────────────────────────────────
+# ── list and compare ────────────────────────────────────────────────────────────────────────────
 
 
 @app.command()
 def lint(path: File, as_json: AsJson = False) -> None:
-    """Read a pack; print its filters in canonical form, or point at the mistake."""
-    with rooms.opened() as house, house.reading() as session:
-        taken = step_of(session, path)
+    """Check a pack: print its filters in canonical form, or point at the mistake."""
+    with command_context.open_context() as context, context.read_session() as session:
+        taken = change_in_file(session, path)
     report = {
         "name": taken.pack.name,
         "description": taken.pack.description,
         "filters": dict(taken.pack.filters),
     }
     if as_json:
-        screen.document(report)
+        terminal.print_json(report)
         return
-    screen.tell(f"{taken.pack.name} can be published as version {taken.pack.version}.")
-    screen.facts(taken.pack.filters.items())
+    terminal.print_line(f"{taken.pack.name} can be published as version {taken.pack.version}.")
+    terminal.print_facts(taken.pack.filters.items())
 
 
 @app.command("list")
 def show_list(as_json: AsJson = False) -> None:
-    """List the packs, with their newest version and how many subscribers use them."""
-    from digest import packs
+    """List the packs, with their newest version and number of subscribers."""
+    from digest.topics import stored_packs
 
-    with rooms.opened() as house, house.reading() as session:
-        shelf = packs.shelf(session)
-        users = users_of(session)
+    with command_context.open_context() as context, context.read_session() as session:
+        versions_by_pack = stored_packs.load_packs(session)
+        users = subscribers_by_pack(session)
         found = [
             {
                 "name": name,
@@ -68,15 +66,15 @@ def show_list(as_json: AsJson = False) -> None:
                 "subscribers": users.get(name, 0),
                 "description": versions[max(versions)].description,
             }
-            for name, versions in shelf.items()
+            for name, versions in versions_by_pack.items()
         ]
     if as_json:
-        screen.lines(found)
+        terminal.lines(found)
         return
-    screen.table(
-        ("pack", "version#", "subscribers#", "filters", "for"),
+    terminal.print_table(
+        ("pack", "version#", "subscribers#", "filters", "description"),
         ([one[key] for key in ("name", "version", "subscribers", "filters", "description")] for one in found),
-        give=["for", "filters"],
+        shrinkable=["description", "filters"],
         empty="No packs. Publish one: digest topics pack publish FILE",
     )
 
@@ -86,286 +84,307 @@ def show(
     name: Name,
     version: Annotated[
         int | None,
-        typer.Option("--version", max=HIGHEST, metavar="N", help="Default: the newest.", show_default=False),
+        typer.Option(
+            "--version", parser=positive_number, metavar="N", help="Default: the newest.", show_default=False
+        ),
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Print a pack as it was published: its file."""
-    from digest import packs
+    """Print the file of a published pack."""
+    from digest.topics import stored_packs
 
-    with rooms.opened() as house, house.reading() as session:
-        pack = packs.get(session, name, version)
-        published = packs.versions(session, name)
+    with command_context.open_context() as context, context.read_session() as session:
+        pack = stored_packs.get(session, name, version)
+        published = stored_packs.versions(session, name)
     if as_json:
         report = {key: getattr(pack, key) for key in ("name", "version", "description", "text")}
-        report |= {"filters": dict(pack.filters), "stood_on": dict(pack.stood_on)}
+        report |= {"filters": dict(pack.filters), "dependency_versions": dict(pack.dependency_versions)}
         report["versions"] = [{"version": number, "published_at": moment} for number, moment in published]
-        screen.document(report)
+        terminal.print_json(report)
         return
     for line in pack.text.rstrip().splitlines():
-        screen.tell(line.expandtabs(4).rstrip())
+        terminal.print_line(line.expandtabs(4).rstrip())
     newest = published[-1][0]
-    screen.say(f"Version {pack.version} of {newest}, published {screen.cell(dict(published)[pack.version])}.")
+    terminal.print_note(
+        f"Version {pack.version} of {newest}, published {terminal.format_cell(dict(published)[pack.version])}."
+    )
 
 
 @app.command()
 def diff(path: File, now: Now = None, as_json: AsJson = False) -> None:
-    """Say what publishing a file would change: filters, papers, subscribers."""
-    with rooms.opened() as house, house.reading() as session:
-        taken = step_of(session, path)
-        report = report_of(session, taken, scale(session, now))
+    """Show what publishing a file would change: filters, papers, subscribers."""
+    with command_context.open_context() as context, context.read_session() as session:
+        taken = change_in_file(session, path)
+        report = change_report(session, taken, catalog_comparison(session, now))
     if as_json:
-        screen.document(report)
+        terminal.print_json(report)
         return
-    show_step(
+    show_change(
         report,
         f"{report['name']} would be published as version {report['version']}.",
-        "Would follow, and be told in a letter",
+        "Would get the new version and a letter about it",
     )
 
 
-# ── changing ────────────────────────────────────────────────────────────────────────────────────
+# ── publish ─────────────────────────────────────────────────────────────────────────────────────
 
 
 @app.command()
 def publish(path: File, now: Now = None, as_json: AsJson = False) -> None:
     """Publish a file as the next version of its pack.
 
-    Who follows the pack is led to it and told in one letter; what is pinned stays.
+    Subscribers of the pack get the new version and one letter about it. Topics pinned to a version stay as they are.
     """
-    with rooms.opened() as house:
-        with house.reading() as session:
-            pack, on = read(session, path), scale(session, now)  # before anybody else has to wait
-        with rooms.writing(house) as session:
-            report = published(session, house.site, pack, None, clock(now), on)
+    with command_context.open_context() as context:
+        with context.read_session() as session:
+            # Both take time, so they are done before the write lock.
+            pack, comparison = read(session, path), catalog_comparison(session, now)
+        with command_context.open_write_session(context) as session:
+            report = publish_pack(session, context.site, pack, None, current_time(now), comparison)
             session.commit()
     finish(report, f"{report['name']} is published as version {report['version']}.", as_json)
 
 
 @app.command()
 def undo(name: Name, now: Now = None, as_json: AsJson = False) -> None:
-    """Put the version before the newest back, as a new version."""
-    from digest import packs, subscriptions
+    """Publish the version before the newest again, as a new version."""
+    from digest import subscribers
+    from digest.topics import stored_packs
 
-    with rooms.opened() as house:
-        with house.reading() as session:
-            on = scale(session, now)
-        with rooms.writing(house) as session:
-            former = packs.get(session, name).version - 1
-            report = published(session, house.site, subscriptions.back(session, name), former, clock(now), on)
+    with command_context.open_context() as context:
+        with context.read_session() as session:
+            comparison = catalog_comparison(session, now)
+        with command_context.open_write_session(context) as session:
+            former = stored_packs.get(session, name).version - 1
+            report = publish_pack(
+                session,
+                context.site,
+                subscribers.previous_version(session, name),
+                former,
+                current_time(now),
+                comparison,
+            )
             session.commit()
-    finish(report, f"{name} holds in version {report['version']} what it held in version {former}.", as_json)
+    finish(report, f"{name} version {report['version']} is the same as version {former}.", as_json)
 
 
-def published(
-    session: Session, site: Any, pack: Pack, puts_back: int | None, now: datetime, on: Scale
+def publish_pack(
+    session: Session,
+    site: Any,
+    pack: Pack,
+    puts_back: int | None,
+    now: datetime,
+    comparison: CatalogComparison,
 ) -> dict[str, Any]:
-    """Publish a pack and return what that changed."""
-    from digest import subscriptions
+    """Publish a pack and return the changes."""
+    from digest import subscribers
 
-    taken = subscriptions.publish(session, site, pack, effect=on.effect, puts_back=puts_back, now=now)
-    return report_of(session, taken, on)
+    taken = subscribers.publish(session, site, pack, effect=comparison.effect, puts_back=puts_back, now=now)
+    return change_report(session, taken, comparison)
 
 
 def finish(report: Mapping[str, Any], sentence: str, as_json: bool) -> None:
-    """Report what was published."""
+    """Print what was published."""
     if as_json:
-        screen.document(report)
+        terminal.print_json(report)
     else:
-        show_step(report, sentence, "Follow, and are told in a letter")
+        show_change(report, sentence, "Get the new version and a letter about it")
 
 
-# ── reading ─────────────────────────────────────────────────────────────────────────────────────
+# ── files and comparisons ───────────────────────────────────────────────────────────────────────
 
 
 def read(session: Session, path: Path) -> Pack:
     """Return the pack in a file."""
-    from digest import subscriptions
-    from digest.topics import packs
+    from digest import subscribers
+    from digest.topics import pack_files
 
     try:
         with path.open("rb") as file:
-            text = file.read(LONGEST).decode("utf-8")
+            text = file.read(MAX_FILE_BYTES).decode("utf-8")
     except OSError as error:
         raise UsageError(f"{path}: {error.strerror}.") from None
     except UnicodeDecodeError as error:
         raise UsageError(f"{path} is not UTF-8 ({error.reason}). Save it as UTF-8.") from None
-    return packs.read(text, subscriptions.Books(session).plain)
+    return pack_files.read(text, subscribers.FilterRegistry(session).expand_like)
 
 
-def step_of(session: Session, path: Path) -> Step:
-    """Return what publishing a file would mean."""
-    from digest import subscriptions
+def change_in_file(session: Session, path: Path) -> PackChange:
+    """Return the change that publishing a file would be."""
+    from digest import subscribers
 
-    return subscriptions.step(session, read(session, path))
+    return subscribers.plan_pack_change(session, read(session, path))
 
 
-def users_of(session: Session) -> dict[str, int]:
+def subscribers_by_pack(session: Session) -> dict[str, int]:
     """Return how many subscribers use each pack, by its name."""
-    from digest import subscriptions
+    from digest import subscribers
 
-    return subscriptions.users(session)
+    return subscribers.count_pack_users(session)
 
 
 @dataclass(frozen=True, kw_only=True)
-class Scale:
-    """The papers of the catalog, to weigh two versions on."""
+class CatalogComparison:
+    """The papers of the catalog, to compare two versions on."""
 
     papers: Sequence[Paper]
-    index: Index
+    index: PaperIndex
     days: Sequence[date]
 
-    def compared(self, before: str | None, after: str | None) -> Compared:
-        """Return what a filter would have brought in place of another."""
+    def compare(self, before: str | None, after: str | None) -> FilterComparison:
+        """Compare the matches of two filters, either of which may be absent."""
         from digest import topics
 
         def parsed(canonical: str | None) -> Filter | None:
             return topics.parse(canonical) if canonical else None
 
-        return topics.compared(parsed(before), parsed(after), self.index, self.days)
+        return topics.compare_filters(parsed(before), parsed(after), self.index, self.days)
 
     def effect(self, before: str, after: str) -> dict[str, int]:
-        """Return what a change would have brought, in figures."""
-        found = self.compared(before, after)
+        """Return how many papers a change gains and loses, and in how many days."""
+        found = self.compare(before, after)
         return {"gained": len(found.gained), "lost": len(found.lost), "days": len(set(self.days))}
 
 
-def scale(session: Session, now: datetime | None) -> Scale:
-    """Return the papers to try filters on."""
-    from digest import catalog, topics
+def catalog_comparison(session: Session, now: datetime | None) -> CatalogComparison:
+    """Return the papers seen by `now`, to compare filters on."""
+    from digest import topics
+    from digest.papers import catalog
 
     papers = catalog.papers(session, until=now)
     days = [paper.first_seen_at.astimezone(UTC).date() for paper in papers]
-    return Scale(papers=papers, index=topics.Index(papers), days=days)
+    return CatalogComparison(papers=papers, index=topics.PaperIndex(papers), days=days)
 
 
-# ── telling ─────────────────────────────────────────────────────────────────────────────────────
+# ── reports ─────────────────────────────────────────────────────────────────────────────────────
 
 
-def report_of(session: Session, taken: Step, on: Scale) -> dict[str, Any]:
-    """Return what a new version changes, for scripts and for people."""
-    from digest import subscriptions
+def change_report(session: Session, pack_change: PackChange, comparison: CatalogComparison) -> dict[str, Any]:
+    """Return what a new version changes, for JSON and for people."""
+    from digest import subscribers
 
     return {
-        "name": taken.pack.name,
-        "version": taken.pack.version,
-        "before": taken.before.version if taken.before else None,
-        "is_new": taken.is_new,
-        "filters": [filter_report(*change, on) for change in changes_of(taken)],
-        "subscribers": subscriptions.followers(session, taken.changed),
-        "staying": [staying_report(session, turn) for turn in taken.staying],
+        "name": pack_change.pack.name,
+        "version": pack_change.pack.version,
+        "before": pack_change.before.version if pack_change.before else None,
+        "is_new": pack_change.is_new,
+        "filters": [filter_report(*change, comparison) for change in filter_changes(pack_change)],
+        "subscribers": subscribers.count_followers(session, pack_change.applied),
+        "blocked": [blocked_report(session, change) for change in pack_change.blocked],
     }
 
 
-def changes_of(taken: Step) -> list[tuple[str, str, str | None, str | None, str | None, str | None]]:
-    """Return (name, what happens, canonical before and after, the same written out) of each filter."""
+def filter_changes(
+    change: PackChange,
+) -> list[tuple[str, str, str | None, str | None, str | None, str | None]]:
+    """Return (name, change, canonical before and after, resolved before and after) of each filter."""
     from digest import topics
 
-    def written_out(pack: Pack | None, name: str, shelf: Shelf) -> str | None:
+    def resolved_filter(pack: Pack | None, name: str, versions: PackVersions) -> str | None:
         if pack is None or name not in pack.filters:
             return None
-        return topics.written_out(f"use:{pack.name}/{name}", shelf)
+        return topics.resolved_canonical(f"use:{pack.name}/{name}", versions)
 
-    before, after = taken.before, taken.pack
+    before, after = change.before, change.pack
     old = before.filters if before else {}
     rows = []
     for name in dict.fromkeys((*old, *after.filters)):
-        was, is_ = old.get(name), after.filters.get(name)
-        whole = written_out(before, name, taken.stood), written_out(after, name, taken.shelf)
-        happens = (
-            "new" if was is None else "gone" if is_ is None else "same" if whole[0] == whole[1] else "changed"
+        former, new = old.get(name), after.filters.get(name)
+        resolved = (
+            resolved_filter(before, name, change.packs_before),
+            resolved_filter(after, name, change.packs_after),
         )
-        rows.append((name, happens, was, is_, *whole))
+        is_same = resolved[0] == resolved[1]
+        kind = "new" if former is None else "gone" if new is None else "same" if is_same else "changed"
+        rows.append((name, kind, former, new, *resolved))
     return rows
 
 
 def filter_report(
     name: str,
-    happens: str,
-    was: str | None,
-    is_: str | None,
+    kind: str,
+    former: str | None,
+    new: str | None,
     before: str | None,
     after: str | None,
-    on: Scale,
+    comparison: CatalogComparison,
 ) -> dict[str, Any]:
-    """Return what becomes of one filter of a pack."""
-    compared = on.compared(before, after)
+    """Return the change of one filter of a pack: as written, and its effect when resolved."""
+    compared = comparison.compare(before, after)
     return {
         "name": name,
-        "change": happens,
-        "was": was,
-        "is": is_,
-        "per_day": {"before": a_day(compared.before), "after": a_day(compared.after)},
-        "gained": [paper_report(on, number) for number in compared.gained],
-        "lost": [paper_report(on, number) for number in compared.lost],
+        "change": kind,
+        "before_filter": former,
+        "after_filter": new,
+        "per_day": {"before": per_day_report(compared.before), "after": per_day_report(compared.after)},
+        "gained": [paper_report(comparison, number) for number in compared.gained],
+        "lost": [paper_report(comparison, number) for number in compared.lost],
     }
 
 
-def a_day(per_day: PerDay) -> dict[str, float]:
-    """Return how many papers a day, as `digest topics test` has it."""
+def per_day_report(per_day: PerDay) -> dict[str, float]:
+    """Return the papers per day, with the keys of `digest topics test`."""
     return {name: getattr(per_day, name) for name in ("median", "p90", "max", "days")}
 
 
-def paper_report(on: Scale, number: int) -> dict[str, Any]:
+def paper_report(comparison: CatalogComparison, number: int) -> dict[str, Any]:
     """Return a paper that is gained or lost."""
-    from digest import papers as words
+    from digest import papers
 
-    paper = on.papers[number]
-    return {"id": paper.id, "day": f"{on.days[number]}", "title": words.display(paper.title)}
+    paper = comparison.papers[number]
+    return {"id": paper.id, "day": f"{comparison.days[number]}", "title": papers.display(paper.title)}
 
 
-def staying_report(session: Session, turn: Turn) -> dict[str, Any]:
-    """Return a filter that cannot follow, and why."""
-    from digest import subscriptions
+def blocked_report(session: Session, change: FilterChange) -> dict[str, Any]:
+    """Return a filter that cannot get the new version, and why."""
+    from digest import subscribers
 
     return {
-        "filter": turn.canonical,
-        "reason": turn.stays_because,
-        "subscribers": subscriptions.followers(session, [turn]),
+        "filter": change.canonical,
+        "reason": change.blocked_reason,
+        "subscribers": subscribers.count_followers(session, [change]),
     }
 
 
-def show_step(report: Mapping[str, Any], sentence: str, told: str) -> None:
-    """Show a new version to a person."""
-    screen.tell(
-        sentence
-        if report["is_new"]
-        else f"{report['name']} is as it was published in version {report['before']}."
+def show_change(report: Mapping[str, Any], sentence: str, caption: str) -> None:
+    """Print what a new version changes."""
+    terminal.print_line(
+        sentence if report["is_new"] else f"{report['name']} is the same as its version {report['before']}."
     )
     for one in report["filters"]:
         show_filter(one)
     if report["is_new"]:
-        screen.tell()
-        screen.tell(f"{told}: {screen.count(report['subscribers'], 'subscriber')}.")
-    for one in report["staying"]:
-        held = screen.count(one["subscribers"], "subscriber")
-        screen.say(f"note: {one['filter']} ({held}) stays as it was: {one['reason']}")
+        terminal.print_line()
+        terminal.print_line(f"{caption}: {terminal.count(report['subscribers'], 'subscriber')}.")
+    for one in report["blocked"]:
+        affected = terminal.count(one["subscribers"], "subscriber")
+        terminal.print_note(f"note: {one['filter']} ({affected}) does not change: {one['reason']}")
 
 
 def show_filter(one: Mapping[str, Any]) -> None:
-    """Show what becomes of one filter."""
-    screen.tell()
-    screen.tell(f"{one['name']}: {TOLD[one['change']]}")
-    if one["change"] == "changed" and one["was"] == one["is"]:
-        screen.tell("  another pack that it uses has changed")
+    """Print the change of one filter."""
+    terminal.print_line()
+    terminal.print_line(f"{one['name']}: {CHANGE_LABELS[one['change']]}")
+    if one["change"] == "changed" and one["before_filter"] == one["after_filter"]:
+        terminal.print_line("  a pack that it uses has changed")
     elif one["change"] in {"changed", "gone"}:
-        screen.tell(f"  was  {one['was']}")
-    if one["is"]:
-        screen.tell(f"  is   {one['is']}")
+        terminal.print_line(f"  before  {one['before_filter']}")
+    if one["after_filter"]:
+        terminal.print_line(f"  after   {one['after_filter']}")
     if one["change"] == "same":
         return
     before, after = one["per_day"]["before"], one["per_day"]["after"]
-    span = screen.count(int(after["days"]), "day")
+    span = terminal.count(int(after["days"]), "day")
     gained, lost = len(one["gained"]), len(one["lost"])
-    screen.tell(
-        f"  {screen.count(gained, 'paper')} gained and {lost:,} lost in {span};"
-        f" {after['median']:g} on most days, {before['median']:g} before"
+    terminal.print_line(
+        f"  {terminal.count(gained, 'paper')} gained and {lost:,} lost in {span};"
+        f" {after['median']:g} on a typical day, {before['median']:g} before"
     )
     for sign, some in (("+", one["gained"]), ("-", one["lost"])):
         for paper in some[:SHOWN]:
-            screen.tell(f"  {sign} {paper['day']}  {paper['title']}")
+            terminal.print_line(f"  {sign} {paper['day']}  {paper['title']}")
         if len(some) > SHOWN:
-            screen.tell(f"  {sign} and {len(some) - SHOWN:,} more")
+            terminal.print_line(f"  {sign} and {len(some) - SHOWN:,} more")
 
 
-TOLD = {"new": "new", "gone": "gone", "same": "the same", "changed": "changed"}
+CHANGE_LABELS = {"new": "new", "gone": "removed", "same": "unchanged", "changed": "changed"}

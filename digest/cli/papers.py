@@ -1,4 +1,4 @@
-"""`digest papers` and `digest trending`: the catalog."""
+"""`digest papers` and `digest trending`: list the catalog."""
 
 from __future__ import annotations
 
@@ -10,32 +10,32 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from digest.cli import rooms, screen
-from digest.cli.options import HIGHEST, AsJson, Limit, Now, clock
+from digest.cli import command_context, terminal
+from digest.cli.common_options import AsJson, Limit, Now, current_time, positive_number
 
 if TYPE_CHECKING:
     from sqlalchemy.orm import Session
 
     from digest.papers import Paper
 
-ALWAYS = datetime.max.replace(tzinfo=UTC)
-NOWHERE = (1, 0)  #: sorts behind every place in a dump
+LAST_MOMENT = datetime.max.replace(tzinfo=UTC)
+NO_POSITION = (1, 0)  #: sorts after every position in a dump
 NONE_YET = "No papers. Read a dump: digest intake PATH"
-NONE_MATCH = "No paper matches this filter. What it asks for: digest topics check FILTER"
+NONE_MATCH = "No paper matches this filter. To check it: digest topics check FILTER"
 
 
-class Order(StrEnum):
-    """In which order papers are listed."""
+class SortOrder(StrEnum):
+    """The order of a list of papers."""
 
-    TRENDING = "trending"  #: what draws the most attention now
-    RELEVANCE = "relevance"  #: what fits the filter best
-    NEWEST = "newest"  #: what we saw last
-    POSITION = "position"  #: as they stand in the dump
+    TRENDING = "trending"  #: the most attention now
+    RELEVANCE = "relevance"  #: the best match for the filter
+    NEWEST = "newest"  #: the first seen last
+    POSITION = "position"  #: as in the dump
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Listed:
-    """A paper with the score it is listed by, and why it has it."""
+class ListedPaper:
+    """A paper with the score it is listed by, and the reasons for the score."""
 
     paper: Paper
     score: float
@@ -44,16 +44,20 @@ class Listed:
 
 def papers(
     filter_text: Annotated[
-        str, typer.Argument(metavar="[FILTER]", help="Only papers that match.", show_default=False)
+        str, typer.Argument(metavar="FILTER", help="Only papers that match.", show_default=False)
     ] = "",
     dump_id: Annotated[
         int | None,
         typer.Option(
-            "--dump", max=HIGHEST, metavar="ID", help="Only papers of this dump.", show_default=False
+            "--dump",
+            parser=positive_number,
+            metavar="ID",
+            help="Only papers of this dump.",
+            show_default=False,
         ),
     ] = None,
     order: Annotated[
-        Order | None,
+        SortOrder | None,
         typer.Option("--order", help="Default: trending; position with --dump.", show_default=False),
     ] = None,
     limit: Limit = None,
@@ -62,117 +66,121 @@ def papers(
 ) -> None:
     """List the papers of the catalog.
 
-    The score says how much a paper trends; with --order relevance, how well it fits the filter.
+    The score is how much a paper trends; with --order relevance, how well it matches the filter.
     """
-    order = order or (Order.TRENDING if dump_id is None else Order.POSITION)
-    if order is Order.RELEVANCE and not filter_text:
-        raise typer.BadParameter("--order relevance needs a FILTER to be relevant to.")
-    with rooms.opened() as house, house.reading() as session:
-        found = listed(session, filter_text, dump_id, order, now)
+    order = order or (SortOrder.TRENDING if dump_id is None else SortOrder.POSITION)
+    if order is SortOrder.RELEVANCE and not filter_text:
+        raise typer.BadParameter("--order relevance needs a FILTER.")
+    with command_context.open_context() as context, context.read_session() as session:
+        found = list_papers(session, filter_text, dump_id, order, now)
     if as_json:
-        screen.lines(as_json_line(one) for one in found[:limit])
+        terminal.lines(as_json_line(one) for one in found[:limit])
     else:
-        show(found, limit or screen.LIMIT, empty=NONE_MATCH if filter_text else NONE_YET)
+        show(found, limit or terminal.LIMIT, empty=NONE_MATCH if filter_text else NONE_YET)
 
 
 def trending(limit: Limit = None, now: Now = None, as_json: AsJson = False) -> None:
-    """List what trends now, and why."""
-    with rooms.opened() as house, house.reading() as session:
-        found = ranked(session, None, now)
+    """List the trending papers, and why they trend."""
+    with command_context.open_context() as context, context.read_session() as session:
+        found = rank_papers(session, None, now)
     if as_json:
-        screen.lines(as_json_line(one) | {"reasons": one.reasons} for one in found[:limit])
+        terminal.lines(as_json_line(one) | {"reasons": one.reasons} for one in found[:limit])
         return
     from digest import papers as words
 
-    screen.table(
-        ("rank#", "score#", "title", "because"),
+    terminal.print_table(
+        ("rank#", "score#", "title", "why"),
         (
             (place, one.score, words.display(one.paper.title), "; ".join(one.reasons[:2]))
-            for place, one in enumerate(found[: limit or screen.LIMIT], start=1)
+            for place, one in enumerate(found[: limit or terminal.LIMIT], start=1)
         ),
-        give=["title", "because"],
+        shrinkable=["title", "why"],
         empty=NONE_YET,
     )
 
 
-def listed(
-    session: Session, filter_text: str, dump_id: int | None, order: Order, now: datetime | None
-) -> list[Listed]:
-    """Return the papers asked for, in the order asked for."""
-    from digest import subscriptions, topics
+def list_papers(
+    session: Session, filter_text: str, dump_id: int | None, order: SortOrder, now: datetime | None
+) -> list[ListedPaper]:
+    """Return the papers that match, in this order."""
+    from digest import subscribers, topics
 
-    wanted = subscriptions.Books(session).whole(filter_text) if filter_text else None
-    places = places_in(session, dump_id) if dump_id is not None or order is Order.POSITION else {}
-    found = ranked(session, None if dump_id is None else places.keys(), now)
-    if wanted is not None:
-        index = topics.Index([one.paper for one in found])
-        matches = index.matches(wanted)
-        if order is Order.RELEVANCE:
-            fitting = index.relevance(wanted, matches)
-            best = sorted(fitting, key=lambda number: (-fitting[number], number))
-            return [Listed(paper=found[number].paper, score=fitting[number]) for number in best]
+    parsed = subscribers.FilterRegistry(session).resolve_text(filter_text) if filter_text else None
+    positions = (
+        positions_in_dump(session, dump_id) if dump_id is not None or order is SortOrder.POSITION else {}
+    )
+    found = rank_papers(session, None if dump_id is None else positions.keys(), now)
+    if parsed is not None:
+        index = topics.PaperIndex([one.paper for one in found])
+        matches = index.matches(parsed)
+        if order is SortOrder.RELEVANCE:
+            relevance = index.relevance(parsed, matches)
+            best = sorted(relevance, key=lambda number: (-relevance[number], number))
+            return [ListedPaper(paper=found[number].paper, score=relevance[number]) for number in best]
         found = [one for number, one in enumerate(found) if matches >> number & 1]
-    if order is Order.NEWEST:
+    if order is SortOrder.NEWEST:
         found.sort(key=lambda one: (one.paper.first_seen_at, one.paper.id), reverse=True)
-    if order is Order.POSITION:
-        found.sort(key=lambda one: places.get(one.paper.id, NOWHERE))
+    if order is SortOrder.POSITION:
+        found.sort(key=lambda one: positions.get(one.paper.id, NO_POSITION))
     return found
 
 
-def ranked(session: Session, ids: Collection[int] | None, now: datetime | None) -> list[Listed]:
-    """Return papers by how much they trend: those with `ids`, or all; with `now`, those seen by then."""
-    from digest import catalog, ranking
+def rank_papers(session: Session, ids: Collection[int] | None, now: datetime | None) -> list[ListedPaper]:
+    """Return papers by trending score: those with `ids`, or all; with `now`, only those seen by then."""
+    from digest.papers import catalog, trending
 
     chosen = catalog.papers(session, ids=ids, until=now)
-    as_of = catalog.observed_at(session, until=now or ALWAYS) or clock(now)
+    as_of = catalog.observed_at(session, until=now or LAST_MOMENT) or current_time(now)
     evidence = catalog.evidence(session, chosen, as_of=as_of)
     return [
-        Listed(paper=one.paper, score=one.score, reasons=one.reasons)
-        for one in ranking.rank(chosen, evidence, as_of)
+        ListedPaper(paper=one.paper, score=one.score, reasons=one.reasons)
+        for one in trending.rank(chosen, evidence, as_of)
     ]
 
 
-def places_in(session: Session, dump_id: int | None) -> dict[int, tuple[int, int]]:
-    """Return where papers stood: in that dump, else in the newest dump each was in, newest dumps first.
+def positions_in_dump(session: Session, dump_id: int | None) -> dict[int, tuple[int, int]]:
+    """Return a sort key by paper id: the position in this dump, or in the newest dump with the paper.
 
-    A paper that turned out to be another goes by the other's id.
+    A merged paper has the id of the paper it was merged into.
     """
     from sqlalchemy import select
 
-    from digest import catalog
+    from digest.db.tables import AppearanceRow, DumpRow
     from digest.errors import NotFound
-    from digest.model import Appearance, DumpRow
+    from digest.papers import catalog
 
-    query = select(Appearance.paper_id, Appearance.dump_id, Appearance.position).order_by(Appearance.dump_id)
+    query = select(AppearanceRow.paper_id, AppearanceRow.dump_id, AppearanceRow.position).order_by(
+        AppearanceRow.dump_id
+    )
     if dump_id is not None:
         if session.get(DumpRow, dump_id) is None:
             raise NotFound(f"There is no dump {dump_id}; see digest dumps list.")
-        query = query.where(Appearance.dump_id == dump_id)
-    stood = {row.paper_id: (-row.dump_id, row.position) for row in session.execute(query)}
-    renamed = catalog.resolve(session, stood.keys())
-    return {renamed.get(paper_id, paper_id): place for paper_id, place in stood.items()}
+        query = query.where(AppearanceRow.dump_id == dump_id)
+    positions = {row.paper_id: (-row.dump_id, row.position) for row in session.execute(query)}
+    merged = catalog.resolve(session, positions.keys())
+    return {merged.get(paper_id, paper_id): position for paper_id, position in positions.items()}
 
 
-def show(found: Sequence[Listed], limit: int, *, empty: str) -> None:
-    """Show papers to a person."""
+def show(found: Sequence[ListedPaper], limit: int, *, empty: str) -> None:
+    """Print a table of papers."""
     from digest import papers as words
 
-    screen.table(
+    terminal.print_table(
         ("id#", "title", "authors", "published", "score#"),
         (
             (str(p.id), words.display(p.title), words.byline(p), p.published, one.score)
             for one in found[:limit]
             for p in [one.paper]
         ),
-        give=["title", "authors"],
+        shrinkable=["title", "authors"],
         empty=empty,
     )
     if len(found) > limit:
-        screen.say(f"{len(found) - limit:,} more; --limit {len(found)} shows them all.")
+        terminal.print_note(f"{len(found) - limit:,} more; --limit {len(found)} shows them all.")
 
 
-def as_json_line(one: Listed) -> dict[str, Any]:
-    """Return a paper as scripts get it; raw text and readable text side by side."""
+def as_json_line(one: ListedPaper) -> dict[str, Any]:
+    """Return a paper's fields for JSON, with raw and readable text."""
     from digest import papers as words
 
     paper = one.paper
@@ -194,12 +202,12 @@ def as_json_line(one: Listed) -> dict[str, Any]:
         "comment": paper.comment,
         "announcement": paper.announcement,
         "urls": list(paper.urls),
-        "signals": {name: whole(value) for name, value in paper.signals.items()},
+        "signals": {name: as_whole_number(value) for name, value in paper.signals.items()},
         "first_seen_at": paper.first_seen_at,
         "score": one.score,
     }
 
 
-def whole(value: float) -> float | int:
-    """Return a count as the whole number it is."""
+def as_whole_number(value: float) -> float | int:
+    """Return a float without fraction as an int."""
     return int(value) if value == int(value) else value

@@ -1,4 +1,4 @@
-"""`digest sources`: dumps that are fetched. None is until it is turned on here."""
+"""`digest sources`: servers that dumps are fetched from; none until you add one."""
 
 from __future__ import annotations
 
@@ -7,20 +7,20 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from digest.cli import rooms, screen
-from digest.cli.dumps import Order
-from digest.cli.options import AsJson, Now, clock
+from digest.cli import command_context, terminal
+from digest.cli.common_options import AsJson, Now, current_time, whole_number
+from digest.cli.dumps import DumpOrderOption
 
 if TYPE_CHECKING:
     from datetime import datetime
 
-    from digest.house import House
-    from digest.model import SourceRow
-    from digest.sources import Polled
+    from digest.app_context import AppContext
+    from digest.db.tables import SourceRow
+    from digest.dumps.sources import PollResult
 
-app = typer.Typer(help="Servers from which papers are fetched; none until you add one.", no_args_is_help=True)
+app = typer.Typer(help="Servers that dumps are fetched from.", no_args_is_help=True)
 
-Source = Annotated[
+SourceName = Annotated[
     str,
     typer.Argument(
         metavar="SOURCE",
@@ -32,94 +32,99 @@ Source = Annotated[
 
 @app.command("list")
 def show_list(as_json: AsJson = False) -> None:
-    """List the sources that are on, when each is asked next, and what came of the last time."""
-    from digest import sources
+    """List the sources, when each is polled next, and the last result."""
+    from digest.dumps import sources
 
-    with rooms.opened() as house, house.reading() as session:
-        rows = [as_report(row) for row in sources.listing(session)]
+    with command_context.open_context() as context, context.read_session() as session:
+        rows = [as_report(row) for row in sources.list_sources(session)]
     if as_json:
-        screen.lines(rows)
+        terminal.lines(rows)
         return
-    screen.table(
+    terminal.print_table(
         ("source", "every", "last", "next", "failures#", "result"),
         (
-            (row["name"], hours(row["every"]), row["polled_at"], row["next_poll_at"], row["failures"], row["result"])
+            (row["name"], format_interval(row["interval_seconds"]), row["polled_at"], row["next_poll_at"], row["failures"], row["result"])
             for row in rows
         ),
-        give=["result", "source"],
-        empty="No sources. Turn one on: digest sources add hf-daily",
+        shrinkable=["result", "source"],
+        empty="No sources. Add one: digest sources add hf-daily",
     )  # fmt: skip
 
 
 @app.command()
 def add(
-    source: Source,
-    back_fill: Annotated[
+    source: SourceName,
+    backfill: Annotated[
         int | None,
         typer.Option(
-            "--back-fill",
-            min=0,
+            "--backfill",
+            parser=whole_number,
             metavar="DAYS",
             show_default=False,
-            help="So many days of the past, as history; 14 for hf-daily, 7 for arxiv, 3 for biorxiv.",
+            help="Days of the past to load as history. Default: 14 for hf-daily, 7 for arxiv, 3 for biorxiv.",
         ),
     ] = None,
     every: Annotated[
         float | None,
-        typer.Option("--every", metavar="HOURS", help="How often to ask.", show_default=False),
+        typer.Option("--every", metavar="HOURS", help="Hours between two polls.", show_default=False),
     ] = None,
     order: Annotated[
-        Order | None, typer.Option("--order", help="What a paper's place means.", show_default=False)
+        DumpOrderOption | None,
+        typer.Option("--order", help="What the order of the papers means.", show_default=False),
     ] = None,
     now: Now = None,
     as_json: AsJson = False,
 ) -> None:
-    """Turn a source on, and fetch its last days as history: in the catalog, and nobody's news.
+    """Add a source, and load its last days as history: no digest will show them as new.
 
-    The scheduler asks it from now on. Once more for the same source: changes how it is asked, fetches the past again.
+    The scheduler polls it from now on. Repeat the command to change its options and load the past again.
     """  # fmt: skip
-    from digest import sources
-    from digest.sources import presets
+    from digest.dumps import sources
+    from digest.dumps.sources import source_presets
 
-    moment = clock(now)
-    preset = presets.named(source)
-    days = min(preset.back_fill if back_fill is None else back_fill, preset.most_back_fill)
-    with rooms.opened() as house, rooms.writing(house) as session:
+    moment = current_time(now)
+    preset = source_presets.preset_for(source)
+    days = min(preset.back_fill if backfill is None else backfill, preset.most_back_fill)
+    with command_context.open_context() as context, command_context.open_write_session(context) as session:
         row = sources.add(
             session, source, now=moment, order=order, every=timedelta(hours=every) if every else None
         )
         session.commit()
-        with screen.progress(f"The past of {source}", total=days) as done:
-            filled = sources.back_fill(house.line(session, moment), row.name, days=days, progress=done.to)
-        report = as_report(row) | {"back_fill": {"days": days} | filled.to_json()}
-    if back_fill and back_fill > days:
-        screen.say(f"The past of {source} is fetched for {days} days at most.")
+        with terminal.show_progress(f"The past of {row.name}", total=days) as done:
+            filled = sources.back_fill(
+                context.poll_context(session, moment), row.name, days=days, progress=done.update_to
+            )
+        report = as_report(row) | {"backfill": {"days": days} | filled.to_json()}
+    if backfill and backfill > days:
+        terminal.print_note(f"{row.name} can load at most {days} days of the past.")
     if as_json:
-        screen.document(report)
+        terminal.print_json(report)
     else:
-        screen.tell(f"{row.name} is on: asked every {hours(row.every)}, first at the scheduler's next look.")
+        terminal.print_line(
+            f"Added {row.name}: polled every {format_interval(row.every)} while the scheduler runs."
+        )
         if days:
-            screen.tell(
-                f"Its last {screen.count(days, 'day')}, as history: {filled.result}.".replace("..", ".")
+            terminal.print_line(
+                f"Last {terminal.count(days, 'day')} as history: {filled.result}.".replace("..", ".")
             )
     if filled.state == "failed":
-        screen.say("The past could not be fetched to its end. The same command again goes on with it.")
+        terminal.print_note("The past was not loaded completely. Run the command again to continue.")
         raise typer.Exit(1)
 
 
 @app.command()
-def remove(source: Source, as_json: AsJson = False) -> None:
-    """Turn a source off for good. The papers it brought stay."""
-    from digest import sources
+def remove(source: SourceName, as_json: AsJson = False) -> None:
+    """Remove a source. Its papers stay in the catalog."""
+    from digest.dumps import sources
 
-    with rooms.opened() as house, rooms.writing(house) as session:
+    with command_context.open_context() as context, command_context.open_write_session(context) as session:
         report = as_report(sources.get(session, source))
         sources.remove(session, source)
         session.commit()
     if as_json:
-        screen.document(report | {"is_on": False})
+        terminal.print_json(report | {"is_on": False})
     else:
-        screen.tell(f"{report['name']} is off.")
+        terminal.print_line(f"Removed {report['name']}.")
 
 
 @app.command()
@@ -127,60 +132,57 @@ def poll(
     names: Annotated[
         list[str] | None,
         typer.Argument(
-            metavar="[SOURCE]...",
-            help="These, due or not; without any: all that are due.",
+            metavar="SOURCE",
+            help="Sources to poll, due or not. Default: all that are due.",
             show_default=False,
         ),
     ] = None,
     now: Now = None,
     as_json: AsJson = False,
 ) -> None:
-    """Ask sources now, in this process: what the scheduler has done when they are due.
+    """Poll sources now, in this process, as the scheduler does when they are due.
 
-    Exits with 1 if one of them failed, or brought what could not be loaded.
+    Exits with 1 if a source failed or a dump from it could not be loaded.
     """  # fmt: skip
-    with rooms.opened() as house:
-        found = polled(house, clock(now), names)
+    with command_context.open_context() as context:
+        found = poll_with_progress(context, current_time(now), names)
     if as_json:
-        screen.lines(one.to_json() for one in found)
+        terminal.lines(one.to_json() for one in found)
     else:
         for one in found:
-            screen.tell(f"{one.source}: {one.result}")
+            terminal.print_line(f"{one.source}: {one.result}")
         if not found:
-            screen.say("No source is due.")
+            terminal.print_note("No source is due.")
     if not all(one.is_fine for one in found):
         raise typer.Exit(1)
 
 
-def polled(house: House, now: datetime, names: list[str] | None = None) -> list[Polled]:
-    """Poll, and return what came of each."""
-    from digest import sources
+def poll_with_progress(
+    context: AppContext, now: datetime, names: list[str] | None = None
+) -> list[PollResult]:
+    """Poll sources, show the progress, and return the results."""
+    from digest.dumps import sources
 
-    with rooms.writing(house) as session:
+    with command_context.open_write_session(context) as session:
         total = len(names or sources.due(session, now))
         session.commit()
-        with screen.progress("Asking", total=total) as done:
-            return sources.poll(house.line(session, now), names=names or None, progress=done.to)
+        with terminal.show_progress("Polling", total=total) as done:
+            return sources.poll(
+                context.poll_context(session, now), names=names or None, progress=done.update_to
+            )
 
 
-def hours(seconds: int) -> str:
+def format_interval(seconds: int) -> str:
     """Return `3 h`, `45 min`."""
     return f"{seconds // 60} min" if seconds % 3600 else f"{seconds // 3600} h"
 
 
 def as_report(row: SourceRow) -> dict[str, Any]:
-    """Return what there is to say about a source."""
-    names = (
-        "name",
-        "kind",
-        "url",
-        "order",
-        "every",
-        "is_on",
-        "since",
-        "polled_at",
-        "next_poll_at",
-        "failures",
-        "result",
-    )
-    return {name: getattr(row, name) for name in names}
+    """Return a source's fields for JSON, the URL without secrets."""
+    from digest.dumps.sources import source_presets
+
+    names = ("name", "kind", "order", "is_on", "since", "polled_at", "next_poll_at", "failures", "result")
+    return {name: getattr(row, name) for name in names} | {
+        "url": source_presets.without_secrets(row.url),
+        "interval_seconds": row.every,
+    }

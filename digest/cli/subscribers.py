@@ -1,4 +1,4 @@
-"""`digest subscribers`: who reads, what, and when."""
+"""`digest subscribers`: manage subscribers."""
 
 from __future__ import annotations
 
@@ -9,26 +9,22 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from digest.cli import csvfiles, people, rooms, screen
-from digest.cli.options import AsJson, Limit, Now, clock, day
+from digest.cli import command_context, subscriber_files, subscriber_listing, terminal
+from digest.cli.common_options import AsJson, Limit, Now, current_time, day
 from digest.errors import BadField
 
 if TYPE_CHECKING:
     from sqlalchemy.orm import Session
 
-    from digest.model import Subscriber
+    from digest.db.tables import Subscriber
 
-app = typer.Typer(help="Who reads, what, and when.", no_args_is_help=True)
+app = typer.Typer(help="Manage subscribers.", no_args_is_help=True)
 
 Email = Annotated[str, typer.Argument(metavar="EMAIL", help="Their address.")]
-Name = Annotated[
-    str | None, typer.Option("--name", metavar="NAME", help="What to call them.", show_default=False)
-]
+Name = Annotated[str | None, typer.Option("--name", metavar="NAME", help="Their name.", show_default=False)]
 Topics = Annotated[
     list[str] | None,
-    typer.Option(
-        "--topic", metavar="NAME=FILTER", help="An interest; give it once for each.", show_default=False
-    ),
+    typer.Option("--topic", metavar="NAME=FILTER", help="A topic; repeat for more.", show_default=False),
 ]
 Cadence = Annotated[
     str | None,
@@ -40,27 +36,30 @@ Cadence = Annotated[
     ),
 ]
 At = Annotated[
-    str | None, typer.Option("--at", metavar="HH:MM", help="Their local hour.", show_default=False)
+    str | None, typer.Option("--at", metavar="HH:MM", help="Their local time.", show_default=False)
 ]
 Timezone = Annotated[
     str | None, typer.Option("--timezone", metavar="ZONE", help="Such as Europe/Oslo.", show_default=False)
 ]
 Consent = Annotated[
     str | None,
-    typer.Option(
-        "--consent", metavar="TEXT", help="How they agreed, in your words: the proof.", show_default=False
-    ),
+    typer.Option("--consent", metavar="TEXT", help="How they agreed, in your words.", show_default=False),
 ]
 MaxPapers = Annotated[
     int | None,
-    typer.Option("--max-papers", metavar="N", help="Papers in a digest at most.", show_default=False),
+    typer.Option(
+        "--max-papers",
+        metavar="N",
+        help="Papers in a digest at most, 1 to 100. Default: 10.",
+        show_default=False,
+    ),
 ]
 
-QuietLetters = Annotated[
+NothingToday = Annotated[
     bool | None,
     typer.Option(
-        "--quiet-letters/--no-quiet-letters",
-        help="A word on days on which nothing matched; else only after 14 silent days.",
+        "--nothing-today/--no-nothing-today",
+        help="Send a short letter on days without a match; else only after 14 such days.",
         show_default=False,
     ),
 ]
@@ -74,8 +73,9 @@ def add(
     cadence: Cadence = "daily",
     at: At = "08:00",
     timezone: Timezone = "UTC",
+    max_papers: MaxPapers = None,
     confirmed: Annotated[
-        bool, typer.Option("--confirmed", help="They agreed already: start at once. Needs --consent.")
+        bool, typer.Option("--confirmed", help="They have agreed: activate them now. Needs --consent.")
     ] = False,
     consent: Consent = None,
     now: Now = None,
@@ -83,20 +83,21 @@ def add(
 ) -> None:
     """Add a subscriber.
 
-    Without --confirmed they get one mail that asks them, and nothing more before they say yes.
+    Without --confirmed they get one confirmation mail, and nothing else until they confirm.
     """
-    from digest import editions, subscriptions
-    from digest.model import SubscriberState
+    from digest import subscribers
+    from digest.db.tables import SubscriberState
+    from digest.editions import schedule as edition_schedule
 
     if confirmed and not consent:
         raise BadField(
             "--consent", "say how they agreed, for example: --consent 'asked at the group meeting'."
         )
-    schedule = editions.schedule_in(cadence=cadence or "", at=at or "", timezone=timezone or "")
-    topics = topics_in(topic or [])
-    with rooms.opened() as house, rooms.writing(house) as session:
+    schedule = edition_schedule.parse_schedule(cadence=cadence or "", at=at or "", timezone=timezone or "")
+    topics = parse_topics(topic or [])
+    with command_context.open_context() as context, command_context.open_write_session(context) as session:
         if confirmed:
-            subscriber = subscriptions.add(
+            subscriber = subscribers.add(
                 session,
                 email,
                 name=name or "",
@@ -104,46 +105,46 @@ def add(
                 schedule=schedule,
                 state=SubscriberState.ACTIVE,
                 consent=consent,
-                now=clock(now),
-                site=house.site,
+                now=current_time(now),
+                site=context.site,
             )
         else:
-            refuse_known(session, email)
-            asked = subscriptions.ask(
-                session, house.site, email, topics=topics, schedule=schedule, now=clock(now)
+            require_not_subscribed(session, email)
+            request = subscribers.request_subscription(
+                session, context.site, email, topics=topics, schedule=schedule, now=current_time(now)
             )
-            refuse_silence(asked.answer, email)
-            subscriber = subscriptions.get(session, email)
-            subscriptions.edit(session, subscriber, name=name, now=clock(now))
-        report = people.report(session, subscriber)
+            require_letter_sent(request.outcome, email)
+            subscriber = subscribers.get(session, email)
+        subscribers.edit(session, subscriber, name=name, max_papers=max_papers, now=current_time(now))
+        report = subscriber_listing.subscriber_report(session, subscriber)
         session.commit()
     if as_json:
-        screen.document(report)
+        terminal.print_json(report)
     elif confirmed:
-        screen.tell(f"{report['email']} is active.")
+        terminal.print_line(f"{report['email']} is active.")
     else:
-        screen.tell(f"{report['email']} is pending; a mail that asks them to confirm is in the outbox.")
+        terminal.print_line(f"{report['email']} is pending; a confirmation mail is in the outbox.")
 
 
-def refuse_known(session: Session, email: str) -> None:
-    """Refuse to ask somebody who gets digests already."""
-    from digest import subscriptions
-    from digest.model import SubscriberState
+def require_not_subscribed(session: Session, email: str) -> None:
+    """Raise BadField if the address is subscribed already."""
+    from digest import subscribers
+    from digest.db.tables import SubscriberState
 
-    known = subscriptions.find(session, email)
+    known = subscribers.find(session, email)
     if known is not None and known.state in {SubscriberState.ACTIVE, SubscriberState.PAUSED}:
-        raise BadField("email", f"{known.email} is {known.state} already. See: digest subscribers edit")
+        raise BadField("email", f"{known.email} is already {known.state}. See: digest subscribers edit")
 
 
-def refuse_silence(answer: str, email: str) -> None:
-    """Say aloud what the web form keeps to itself."""
-    from digest.subscriptions import Answer
+def require_letter_sent(outcome: str, email: str) -> None:
+    """Raise BadField if no confirmation mail was sent, for the reason that the web form does not reveal."""
+    from digest.subscribers import SignUpOutcome
 
-    if answer == Answer.SUPPRESSED:
+    if outcome == SignUpOutcome.SUPPRESSED:
         raise BadField("email", f"{email} is suppressed. See: digest suppressions list")
-    if answer == Answer.CAPPED:
+    if outcome == SignUpOutcome.CAPPED:
         raise BadField(
-            "email", f"{email} was asked to confirm lately; wait until tomorrow, or use --confirmed."
+            "email", f"{email} got a confirmation mail recently; wait until tomorrow, or use --confirmed."
         )
 
 
@@ -159,108 +160,112 @@ def show_list(
     as_json: AsJson = False,
 ) -> None:
     """List the subscribers by address."""
-    wanted = None if state is None else state_in(state)
-    with rooms.opened() as house, house.reading() as session:
-        found = people.listed(session, state=wanted)
+    subscriber_state = None if state is None else parse_state(state)
+    with command_context.open_context() as context, context.read_session() as session:
+        found = subscriber_listing.list_subscribers(session, state=subscriber_state)
         if as_json:
-            screen.lines(islice(found, limit))
+            terminal.lines(islice(found, limit))
             return
-        shown = list(islice(found, limit or screen.LIMIT))
+        shown = list(islice(found, limit or terminal.LIMIT))
         is_more = next(found, None) is not None
     names = ("email", "name", "state", "cadence", "at", "timezone")
-    screen.table(
+    terminal.print_table(
         (*names, "topics"),
         ([*(one[name] for name in names), list(one["topics"])] for one in shown),
-        give=["topics", "name", "email"],
+        shrinkable=["topics", "name", "email"],
         empty="No subscribers. Add one: digest subscribers add EMAIL",
     )
     if is_more:
-        screen.say("There are more: --limit N shows N of them, --json all.")
+        terminal.print_note("There are more. --limit N shows N of them, --json all.")
 
 
-def state_in(text: str) -> Any:
+def parse_state(text: str) -> Any:
     """Return the state of that name, or raise BadField."""
-    from digest.model import SubscriberState
+    from digest.db.tables import SubscriberState
 
     if text not in set(SubscriberState):
-        raise BadField("--state", f"{text!r} is none of {', '.join(SubscriberState)}.")
+        raise BadField("--state", f"{text!r} is not one of {', '.join(SubscriberState)}.")
     return SubscriberState(text)
 
 
 @app.command()
 def show(email: Email, as_json: AsJson = False) -> None:
-    """Show one subscriber: schedule, topics, what is due when."""
-    from digest import subscriptions
+    """Show one subscriber: state, schedule, topics, next digest."""
+    from digest import subscribers
 
-    with rooms.opened() as house, house.reading() as session:
-        report = people.report(session, subscriptions.get(session, email))
+    with command_context.open_context() as context, context.read_session() as session:
+        report = subscriber_listing.subscriber_report(session, subscribers.get(session, email))
     if as_json:
-        screen.document(report)
+        terminal.print_json(report)
         return
     topics = report.pop("topics")
-    screen.facts((name.replace("_", " "), value) for name, value in report.items())
+    terminal.print_facts((name.replace("_", " "), value) for name, value in report.items())
     if topics:
-        screen.tell()
-        screen.table(("topic", "filter"), topics.items(), give=["filter"])
+        terminal.print_line()
+        terminal.print_table(("topic", "filter"), topics.items(), shrinkable=["filter"])
 
 
 @app.command()
 def edit(
     email: Email,
     topic: Topics = None,
-    drop_topic: Annotated[
+    remove_topic: Annotated[
         list[str] | None,
-        typer.Option("--drop-topic", metavar="NAME", help="Drop this interest.", show_default=False),
+        typer.Option(
+            "--remove-topic", metavar="NAME", help="Remove this topic; repeat for more.", show_default=False
+        ),
     ] = None,
     name: Name = None,
     cadence: Cadence = None,
     at: At = None,
     timezone: Timezone = None,
     max_papers: MaxPapers = None,
-    quiet_letters: QuietLetters = None,
+    nothing_today: NothingToday = None,
     now: Now = None,
     as_json: AsJson = False,
 ) -> None:
-    """Change a subscriber; what is not given stays.
+    """Change a subscriber. Options that are not given change nothing.
 
-    A --topic of a known name replaces its filter.
+    --topic with the name of an existing topic replaces its filter.
     """
-    from digest import subscriptions
+    from digest import subscribers
 
-    with rooms.opened() as house, rooms.writing(house) as session:
-        subscriber = subscriptions.get(session, email)
-        changed = subscriptions.edit(
+    with command_context.open_context() as context, command_context.open_write_session(context) as session:
+        subscriber = subscribers.get(session, email)
+        changed = subscribers.edit(
             session,
             subscriber,
-            now=clock(now),
+            now=current_time(now),
             name=name,
-            schedule=subscriptions.schedule_with(subscriber, cadence=cadence, at=at, timezone=timezone),
-            topics=changed_topics(session, subscriber, topic or [], drop_topic or []),
+            schedule=subscribers.changed_schedule(subscriber, cadence=cadence, at=at, timezone=timezone),
+            topics=changed_topics(session, subscriber, topic or [], remove_topic or []),
             max_papers=max_papers,
-            wants_quiet_letters=quiet_letters,
+            wants_nothing_today_letters=nothing_today,
         )
-        report = people.report(session, subscriber) | {"changed": changed}
+        report = subscriber_listing.subscriber_report(session, subscriber) | {"changed": changed}
         session.commit()
     if as_json:
-        screen.document(report)
+        terminal.print_json(report)
     else:
-        screen.tell(f"{report['email']}: {'changed' if changed else 'nothing to change'}.")
+        terminal.print_line(f"{report['email']}: {'changed' if changed else 'nothing to change'}.")
 
 
 def changed_topics(
-    session: Session, subscriber: Subscriber, given: Sequence[str], dropped: Sequence[str]
+    session: Session, subscriber: Subscriber, added: Sequence[str], removed: Sequence[str]
 ) -> dict[str, str] | None:
-    """Return the topics after a change, or None where none was asked for."""
-    from digest import subscriptions
+    """Return the topics after a change, or None if nothing changes."""
+    from digest import subscribers
 
-    if not given and not dropped:
+    if not added and not removed:
         return None
-    topics = {topic.name: topic.typed for topic in subscriptions.topics_of(session, subscriber)}
-    for name in dropped:
+    topics = {topic.name: topic.typed for topic in subscribers.topics_of(session, subscriber)}
+    for name in removed:
         if name not in topics:
-            raise BadField("--drop-topic", f"{subscriber.email} has no topic {name!r}: {', '.join(topics)}.")
+            raise BadField(
+                "--remove-topic", f"{subscriber.email} has no topic {name!r}: {', '.join(topics)}."
+            )
         del topics[name]
-    return topics | topics_in(given)
+    return topics | parse_topics(added)
 
 
 @app.command()
@@ -268,34 +273,36 @@ def pause(
     email: Email,
     until: Annotated[
         date | None,
-        typer.Option("--until", parser=day, metavar="DAY", help="Back on that day.", show_default=False),
+        typer.Option("--until", parser=day, metavar="DAY", help="Resume on that day.", show_default=False),
     ] = None,
     now: Now = None,
     as_json: AsJson = False,
 ) -> None:
-    """Send a subscriber on leave, until a day or their return."""
-    from digest import subscriptions
+    """Pause a subscriber, until a day or until they are resumed."""
+    from digest import subscribers
 
-    with rooms.opened() as house, rooms.writing(house) as session:
-        subscriber = subscriptions.get(session, email)
-        paused = subscriptions.pause(session, subscriber, until, clock(now))
-        report = people.report(session, subscriber)
+    with command_context.open_context() as context, command_context.open_write_session(context) as session:
+        subscriber = subscribers.get(session, email)
+        paused = subscribers.pause(session, subscriber, until, current_time(now))
+        report = subscriber_listing.subscriber_report(session, subscriber)
         session.commit()
     if not paused:
-        raise BadField("email", f"{report['email']} is {report['state']}; only who is active can pause.")
+        raise BadField(
+            "email", f"{report['email']} is {report['state']}; only an active subscriber can be paused."
+        )
     shown = f" until {until}" if until else ""
     finish(report, f"{report['email']} is paused{shown}.", as_json)
 
 
 @app.command()
 def resume(email: Email, as_json: AsJson = False) -> None:
-    """End a leave. What was missed comes as one catch-up."""
-    from digest import subscriptions
+    """Resume a paused subscriber. One catch-up digest has what they missed."""
+    from digest import subscribers
 
-    with rooms.opened() as house, rooms.writing(house) as session:
-        subscriber = subscriptions.get(session, email)
-        resumed = subscriptions.resume(session, subscriber)
-        report = people.report(session, subscriber)
+    with command_context.open_context() as context, command_context.open_write_session(context) as session:
+        subscriber = subscribers.get(session, email)
+        resumed = subscribers.resume(session, subscriber)
+        report = subscriber_listing.subscriber_report(session, subscriber)
         session.commit()
     if not resumed:
         raise BadField("email", f"{report['email']} is {report['state']}, not paused.")
@@ -304,14 +311,16 @@ def resume(email: Email, as_json: AsJson = False) -> None:
 
 @app.command()
 def remove(email: Email, now: Now = None, as_json: AsJson = False) -> None:
-    """Take a subscriber off, without a letter.
+    """Unsubscribe without notice.
 
-    What they were shown is remembered, should they return.
+    The papers they were shown stay on record, in case they return.
     """
-    from digest import subscriptions
+    from digest import subscribers
 
-    with rooms.opened() as house, rooms.writing(house) as session:
-        report = people.report(session, subscriptions.remove(session, email, now=clock(now)))
+    with command_context.open_context() as context, command_context.open_write_session(context) as session:
+        report = subscriber_listing.subscriber_report(
+            session, subscribers.remove(session, email, now=current_time(now))
+        )
         session.commit()
     finish(report, f"{report['email']} is {report['state']}.", as_json)
 
@@ -319,45 +328,44 @@ def remove(email: Email, now: Now = None, as_json: AsJson = False) -> None:
 @app.command()
 def erase(
     email: Email,
-    keep_out: Annotated[
-        bool,
-        typer.Option("--keep-out", help="Keep a keyed hash, so that nothing ever writes to them again."),
+    suppress: Annotated[
+        bool, typer.Option("--suppress", help="Also suppress the address, by a keyed hash.")
     ] = False,
     now: Now = None,
     as_json: AsJson = False,
 ) -> None:
-    """Forget a person.
+    """Erase a subscriber's data.
 
-    Their address leaves every table; deliveries keep only that they happened.
+    The address is deleted from every table. Of the deliveries only the fact that they happened stays.
     """
-    from digest import subscriptions
+    from digest import subscribers
 
-    with rooms.opened() as house, rooms.writing(house) as session:
-        subscriptions.erase(session, house.site, email, now=clock(now), keep_out=keep_out)
+    with command_context.open_context() as context, command_context.open_write_session(context) as session:
+        subscribers.erase(session, context.site, email, now=current_time(now), suppress=suppress)
         session.commit()
-    finish({"email": email, "erased": True}, f"{email} is forgotten.", as_json)
+    finish({"email": email, "erased": True}, f"Erased {email}.", as_json)
 
 
 def finish(report: dict[str, Any], sentence: str, as_json: bool) -> None:
-    """Report what was done."""
+    """Print what was done."""
     if as_json:
-        screen.document(report)
+        terminal.print_json(report)
     else:
-        screen.tell(sentence)
+        terminal.print_line(sentence)
 
 
-def topics_in(given: Sequence[str]) -> dict[str, str]:
-    """Return the topics of `NAME=FILTER` options; their filters are read where they are stored."""
+def parse_topics(given: Sequence[str]) -> dict[str, str]:
+    """Return {name: filter} of `NAME=FILTER` options; the filters are parsed when they are stored."""
     topics = {}
     for text in given:
-        name, equals, wanted = text.partition("=")
-        if not equals or not name.strip() or not wanted.strip():
+        name, equals, filter_text = text.partition("=")
+        if not equals or not name.strip() or not filter_text.strip():
             raise BadField(
                 "--topic", f"{text!r} is not NAME=FILTER; write one such as 'Vision=title:image*'."
             )
-        topics[name.strip()] = wanted.strip()
+        topics[name.strip()] = filter_text.strip()
     return topics
 
 
-app.command("import")(csvfiles.read)
-app.command("export")(csvfiles.write)
+app.command("import")(subscriber_files.import_file)
+app.command("export")(subscriber_files.export_file)

@@ -1,4 +1,4 @@
-"""`digest suppressions`: addresses we must not write to."""
+"""`digest suppressions`: the suppression list."""
 
 from __future__ import annotations
 
@@ -7,28 +7,28 @@ from typing import Annotated
 
 import typer
 
-from digest.cli import rooms, screen
-from digest.cli.options import AsJson, Now, clock
+from digest.cli import command_context, terminal
+from digest.cli.common_options import AsJson, Now, current_time
 
-app = typer.Typer(help="Addresses we must not write to.", no_args_is_help=True)
+app = typer.Typer(help="Manage the suppression list.", no_args_is_help=True)
 
 Email = Annotated[str, typer.Argument(metavar="EMAIL", help="The address.")]
 
 
 @app.command("list")
 def show_list(as_json: AsJson = False) -> None:
-    """List the suppressions. Only hashes of the addresses are kept, so none can be read here."""
+    """List the suppressions. They are stored as hashes, so no address is shown."""
     from digest import bounces
 
-    with rooms.opened() as house, house.reading() as session:
-        listed = bounces.listing(session)
+    with command_context.open_context() as context, context.read_session() as session:
+        listed = bounces.list_suppressions(session)
     if as_json:
-        screen.lines(asdict(one) for one in listed)
+        terminal.lines(asdict(one) for one in listed)
         return
-    screen.table(
+    terminal.print_table(
         ("since", "reason", "hash", "note"),
         ((one.since, one.reason, one.hmac[:12], one.note) for one in listed),
-        give=["note"],
+        shrinkable=["note"],
         empty="No address is suppressed.",
     )
 
@@ -40,19 +40,19 @@ def add(
     now: Now = None,
     as_json: AsJson = False,
 ) -> None:
-    """Write to this address no more, whatever an import or a form says."""
+    """Suppress an address: no import or sign-up can bring it back."""
     from digest import addresses, bounces
 
-    address = addresses.checked(email)
-    with rooms.opened() as house, rooms.writing(house) as session:
+    address = addresses.parse_address(email)
+    with command_context.open_context() as context, command_context.open_write_session(context) as session:
         is_new = bounces.suppress(
-            session, house.site, address.email, bounces.Reason.OPERATOR, note, clock(now)
+            session, context.site, address.email, bounces.SuppressionReason.OPERATOR, note, current_time(now)
         )
         session.commit()
     if as_json:
-        screen.document({"email": address.email, "suppressed": True, "new": is_new})
+        terminal.print_json({"email": address.email, "suppressed": True, "new": is_new})
     else:
-        screen.tell(f"{address.email} is {'' if is_new else 'already '}suppressed.")
+        terminal.print_line(f"{address.email} is {'' if is_new else 'already '}suppressed.")
 
 
 @app.command()
@@ -61,12 +61,12 @@ def remove(email: Email, as_json: AsJson = False) -> None:
     from digest import bounces
     from digest.errors import NotFound
 
-    with rooms.opened() as house, rooms.writing(house) as session:
-        lifted = bounces.lift(session, house.site, email)
+    with command_context.open_context() as context, command_context.open_write_session(context) as session:
+        lifted = bounces.unsuppress(session, context.site, email)
         session.commit()
     if not lifted:
         raise NotFound(f"{email} is not suppressed.")
     if as_json:
-        screen.document({"email": email, "suppressed": False})
+        terminal.print_json({"email": email, "suppressed": False})
     else:
-        screen.tell(f"{email} may be written to again.")
+        terminal.print_line(f"{email} is no longer suppressed.")

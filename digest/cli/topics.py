@@ -1,4 +1,4 @@
-"""`digest topics`: try a filter before anybody lives with it."""
+"""`digest topics`: check a filter, try it on the catalog, suggest one."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from digest.cli import packs, rooms, screen
-from digest.cli.options import AsJson, Limit, Now
+from digest.cli import command_context, packs, terminal
+from digest.cli.common_options import AsJson, Limit, Now
 
 if TYPE_CHECKING:
     from digest.papers import Paper
-    from digest.topics import Filter, Index
+    from digest.topics import Filter, PaperIndex
 
 app = typer.Typer(help="Check a filter, or try it on the catalog.", no_args_is_help=True)
 
@@ -27,36 +27,37 @@ FilterText = Annotated[
 @app.command()
 def check(text: FilterText, as_json: AsJson = False) -> None:
     """Print a filter's canonical form, or point at the mistake."""
-    parsed, whole, meanings = read(text)
+    parsed, resolved, packs_used = read(text)
     if as_json:
         report: dict[str, Any] = {"canonical": parsed.canonical, "warnings": list(parsed.warnings)}
-        if meanings:
-            report |= {"stands_for": whole.canonical, "packs": meanings}
-        screen.document(report)
+        if packs_used:
+            report |= {"resolved": resolved.canonical, "packs": packs_used}
+        terminal.print_json(report)
         return
-    screen.tell(parsed.canonical)
-    for name, canonical in meanings.items():
-        screen.tell(f"  {name} stands for {canonical}")
+    terminal.print_line(parsed.canonical)
+    for name, canonical in packs_used.items():
+        terminal.print_line(f"  {name} resolves to {canonical}")
     for warning in parsed.warnings:
-        screen.say(f"note: {warning}")
+        terminal.print_note(f"note: {warning}")
 
 
 @app.command("test")
 def try_out(text: FilterText, limit: Limit = None, now: Now = None, as_json: AsJson = False) -> None:
-    """Try a filter on everything: matches, reasons, how many a day."""
-    from digest import catalog, subscriptions
+    """Try a filter on the catalog: matches, reasons, papers per day."""
+    from digest import subscribers
+    from digest.papers import catalog
 
-    with rooms.opened() as house, house.reading() as session:
-        books = subscriptions.Books(session)
-        parsed = books.read(text)
-        whole, meanings = books.resolved(parsed), books.meanings(parsed)
+    with command_context.open_context() as context, context.read_session() as session:
+        registry = subscribers.FilterRegistry(session)
+        parsed = registry.read(text)
+        resolved, packs_used = registry.resolve(parsed), registry.resolved_packs(parsed)
         papers = catalog.papers(session, until=now)
-    report = tried(whole, papers, limit if as_json else limit or screen.LIMIT)
+    report = backtest_report(resolved, papers, limit if as_json else limit or terminal.LIMIT)
     report = {**report, "canonical": parsed.canonical}
-    if meanings:
-        report |= {"stands_for": whole.canonical, "packs": meanings}
+    if packs_used:
+        report |= {"resolved": resolved.canonical, "packs": packs_used}
     if as_json:
-        screen.document(report)
+        terminal.print_json(report)
     else:
         show(report)
 
@@ -64,48 +65,49 @@ def try_out(text: FilterText, limit: Limit = None, now: Now = None, as_json: AsJ
 @app.command()
 def suggest(
     references: Annotated[
-        list[str], typer.Argument(metavar="PAPER...", help="Our id, an arXiv id, a DOI, or the exact title.")
+        list[str], typer.Argument(metavar="PAPER...", help="Ids here, arXiv ids, DOIs, or exact titles.")
     ],
     now: Now = None,
     as_json: AsJson = False,
 ) -> None:
-    """Propose a filter that finds these papers and their like; three papers are a good start."""
-    from digest import catalog, topics
+    """Suggest a filter that finds these papers and similar ones; give about three."""
+    from digest import topics
+    from digest.papers import catalog
 
-    with rooms.opened() as house, house.reading() as session:
+    with command_context.open_context() as context, context.read_session() as session:
         examples = [catalog.find(session, reference) for reference in references]
         papers = catalog.papers(session, until=now)
-    parsed = topics.suggest(examples, topics.Index(papers))
-    report = tried(parsed, papers, None if as_json else screen.LIMIT)
+    parsed = topics.suggest(examples, topics.PaperIndex(papers))
+    report = backtest_report(parsed, papers, None if as_json else terminal.LIMIT)
     if as_json:
-        screen.document(report)
+        terminal.print_json(report)
     else:
         show(report)
 
 
 def read(text: str) -> tuple[Filter, Filter, Mapping[str, str]]:
-    """Return a filter as it is written and written out, and what its packs stand for.
+    """Return the parsed filter, the resolved filter, and {pack filter: what it resolves to}.
 
-    The house is opened only where a paper or a pack must be looked up.
+    The database is opened only if a paper or a pack must be looked up.
     """
-    from digest import subscriptions, topics
+    from digest import subscribers, topics
 
     if "like:" not in text.lower():
         parsed = topics.parse(text)
         if not parsed.uses:
             return parsed, parsed, {}
-    with rooms.opened() as house, house.reading() as session:
-        books = subscriptions.Books(session)
-        parsed = books.read(text)
-        return parsed, books.resolved(parsed), books.meanings(parsed)
+    with command_context.open_context() as context, context.read_session() as session:
+        registry = subscribers.FilterRegistry(session)
+        parsed = registry.read(text)
+        return parsed, registry.resolve(parsed), registry.resolved_packs(parsed)
 
 
-def tried(parsed: Filter, papers: list[Paper], limit: int | None) -> dict[str, Any]:
-    """Return what a filter would have brought; only the first matches are explained, for that takes time."""
+def backtest_report(parsed: Filter, papers: list[Paper], limit: int | None) -> dict[str, Any]:
+    """Return the back-test of a filter; only `limit` matches are explained, since that takes time."""
     from digest import papers as words
     from digest import topics
 
-    index, days = topics.Index(papers), days_of(papers)
+    index, days = topics.PaperIndex(papers), first_seen_days(papers)
     tested = topics.backtest(parsed, index, days)
     return {
         "canonical": parsed.canonical,
@@ -113,8 +115,8 @@ def tried(parsed: Filter, papers: list[Paper], limit: int | None) -> dict[str, A
         "matches": matches_of(parsed, index, papers, limit),
         "per_day": {name: getattr(tested.per_day, name) for name in ("median", "p90", "max", "days")},
         "clauses": [
-            {"clause": clause, "a_day": effect, "says": says}
-            for (clause, effect), says in zip(tested.clauses, tested.told, strict=True)
+            {"clause": clause, "per_day": per_day, "effect": effect}
+            for (clause, per_day), effect in zip(tested.clauses, tested.clause_effects, strict=True)
         ],
         "last": [
             {"id": papers[number].id, "day": f"{days[number]}", "title": words.display(papers[number].title)}
@@ -124,8 +126,10 @@ def tried(parsed: Filter, papers: list[Paper], limit: int | None) -> dict[str, A
     }
 
 
-def matches_of(parsed: Filter, index: Index, papers: list[Paper], limit: int | None) -> list[dict[str, Any]]:
-    """Return what the filter finds in the catalog, most relevant first."""
+def matches_of(
+    parsed: Filter, index: PaperIndex, papers: list[Paper], limit: int | None
+) -> list[dict[str, Any]]:
+    """Return the matches in the catalog, most relevant first."""
     from digest import papers as words
     from digest import topics
 
@@ -142,41 +146,43 @@ def matches_of(parsed: Filter, index: Index, papers: list[Paper], limit: int | N
     ]
 
 
-def days_of(papers: list[Paper]) -> list[date]:
+def first_seen_days(papers: list[Paper]) -> list[date]:
     """Return the day each paper was first seen, in UTC."""
     return [paper.first_seen_at.astimezone(UTC).date() for paper in papers]
 
 
 def show(report: dict[str, Any]) -> None:
-    """Show a tried filter to a person: what it finds, and what each of its clauses adds or takes away."""
+    """Print a back-test: the matches, and what each clause adds or removes."""
     matches, per_day = report["matches"], report["per_day"]
-    screen.tell(report["canonical"])
+    terminal.print_line(report["canonical"])
     for name, canonical in report.get("packs", {}).items():
-        screen.tell(f"  {name} stands for {canonical}")
-    found = f"{screen.count(report['found'], 'match', 'matches')} in {screen.count(per_day['days'], 'day')}"
-    usual = (
-        f": {per_day['median']:g} on most days, {per_day['p90']:g} on busy ones, {per_day['max']:g} at most"
+        terminal.print_line(f"  {name} resolves to {canonical}")
+    found = (
+        f"{terminal.count(report['found'], 'match', 'matches')} in {terminal.count(per_day['days'], 'day')}"
     )
-    screen.tell(f"{found}{usual if per_day['days'] > 1 else ''}.")
+    usual = f": {per_day['median']:g} on a typical day, {per_day['p90']:g} on a busy day, {per_day['max']:g} at most"
+    terminal.print_line(f"{found}{usual if per_day['days'] > 1 else ''}.")
     for warning in report["warnings"]:
-        screen.say(f"note: {warning}")
+        terminal.print_note(f"note: {warning}")
     if len(report["clauses"]) > 1:
-        screen.tell()
+        terminal.print_line()
         for clause in report["clauses"]:
-            screen.tell(f"{clause['says']}.")
+            terminal.print_line(f"{clause['effect']}.")
     if matches:
-        screen.tell()
-        screen.table(
+        terminal.print_line()
+        terminal.print_table(
             ("id#", "fit#", "title", "why"),
             ((str(one["id"]), one["score"], one["title"], "; ".join(one["why"][:2])) for one in matches),
-            give=["title", "why"],
+            shrinkable=["title", "why"],
         )
         if per_day["days"] > 1:
-            screen.tell("\nIt would have sent these last:")
-            screen.table(
+            terminal.print_line("\nThe papers it would have sent last:")
+            terminal.print_table(
                 ("day", "id#", "title"),
                 ((one["day"], str(one["id"]), one["title"]) for one in report["last"]),
-                give=["title"],
+                shrinkable=["title"],
             )
     if report["found"] > len(matches):
-        screen.say(f"{report['found'] - len(matches):,} more; --limit {report['found']} shows them all.")
+        terminal.print_note(
+            f"{report['found'] - len(matches):,} more; --limit {report['found']} shows them all."
+        )

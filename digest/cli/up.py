@@ -1,8 +1,8 @@
-"""`digest up`: the whole house in one process tree on one machine.
+"""`digest up`: the whole service in one process tree on one machine.
 
-This process only watches. The broker, the web door, the worker and the scheduler are its children, each
-in a session of its own so that Ctrl-C reaches us alone; we then stop them in the order in which they
-need each other. The kernel ends them should we be killed.
+This process only supervises. Broker, web server, worker and scheduler are its children, each in its own
+session so that Ctrl-C reaches only this process, which then stops them in reverse order. If this process
+is killed, the kernel ends them.
 """
 
 from __future__ import annotations
@@ -26,24 +26,25 @@ from types import FrameType
 
 from sqlalchemy import Engine, select
 
-from digest import db, fingerprints, intake, lifeline, subscriptions
-from digest.cli import broker, screen
-from digest.editions import Schedule, zone_names
-from digest.errors import BadField, DigestError, Misfit
-from digest.links import LOCAL_URL, Site
-from digest.model import Heartbeat, PaperRow, Subscriber, SubscriberState
-from digest.rendering import Templates
+from digest import db, heartbeats, key_fingerprints, parent_death, subscribers
+from digest.cli import embedded_broker, terminal
+from digest.db.tables import PaperRow, Subscriber, SubscriberState
+from digest.dumps import intake
+from digest.editions.schedule import Schedule, zone_names
+from digest.errors import BadField, DigestError, SetupMismatch
+from digest.letters import Templates
 from digest.settings import Settings, templates_dir
+from digest.site_profile import Site
 
 log = logging.getLogger(__name__)
 
 WATCH_SECONDS = 0.25
 READY_SECONDS = 60.0
-STOP_SECONDS = 30.0  #: for a letter that is on its way
-LONGEST_PAUSE = 30.0  #: between two starts of a child that keeps dying
-STABLE_SECONDS = 60.0
+STOP_SECONDS = 30.0  #: enough to finish sending a letter
+LONGEST_PAUSE = 30.0  #: seconds between two starts of a child that keeps dying
+STABLE_SECONDS = 60.0  #: a child that lived this long is restarted at once
 
-SAMPLE = Path(__file__).parent.parent / "sample"
+SAMPLE = Path(__file__).parent.parent / "dumps" / "sample"
 SAMPLE_READER = "you@localhost"
 SAMPLE_TOPICS = {
     "Language models": '"language model*" OR "chain* of thought" OR retrieval',
@@ -52,44 +53,38 @@ SAMPLE_TOPICS = {
 
 
 def run(settings: Settings) -> int:
-    """Run the house until Ctrl-C, and return the exit code."""
+    """Run the service until Ctrl-C, and return the exit code."""
     settings = settings.model_copy(update={"data_dir": settings.data_dir.absolute()})
-    settings = with_own_address(settings)
-    with only_one(settings.data_dir):
+    with lock_data_dir(settings.data_dir):
         check_port(settings)
-        engine = db.connect(settings.database)
+        engine = db.make_engine(settings.database)
         prepare(engine, settings)
-        with stopping() as is_told, tree(settings) as children:
+        with stop_signals() as stop_requests, tree(settings) as children:
             started_at = datetime.now(UTC)
-            watch(children, is_told, settings, engine, started_at)
+            watch(children, stop_requests, settings, engine, started_at)
         engine.dispose()
     return 0
 
 
-# ── before ──────────────────────────────────────────────────────────────────────────────────────
-
-
-def with_own_address(settings: Settings) -> Settings:
-    """Return the settings with links that lead to the port we listen on."""
-    if settings.base_url != LOCAL_URL:
-        return settings
-    return settings.model_copy(update={"base_url": f"http://127.0.0.1:{settings.port}"})
+# ── preparation ─────────────────────────────────────────────────────────────────────────────────
 
 
 @contextmanager
-def only_one(data_dir: Path) -> Iterator[None]:
-    """Hold the data directory, or raise Misfit if another `digest up` does."""
+def lock_data_dir(data_dir: Path) -> Iterator[None]:
+    """Lock the data directory, or raise SetupMismatch if another `digest up` has it."""
     data_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
     with (data_dir / "up.lock").open("w") as file:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError:
-            raise Misfit(f"Another digest up runs on {data_dir}. Stop it, or set DIGEST_DATA_DIR.") from None
+            raise SetupMismatch(
+                f"Another digest up runs on {data_dir}. Stop it, or set DIGEST_DATA_DIR."
+            ) from None
         yield
 
 
 def check_port(settings: Settings) -> None:
-    """Raise BadField if somebody else listens where our pages should be."""
+    """Raise BadField if another process listens on the address of the web server."""
     family = socket.AF_INET6 if ":" in settings.host else socket.AF_INET
     with socket.socket(family, socket.SOCK_STREAM) as probe:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -101,30 +96,34 @@ def check_port(settings: Settings) -> None:
 
 
 def prepare(engine: Engine, settings: Settings) -> None:
-    """Bring the schema up to date, check that keys and database fit, and see to the sample."""
+    """Migrate the schema, check keys and templates against the database, load or remove the sample."""
     db.upgrade(engine)
-    site, now, templates = settings.site(), datetime.now(UTC), Templates(templates_dir(), settings.overrides)
+    site, now, templates = (
+        settings.site(),
+        datetime.now(UTC),
+        Templates(templates_dir(), settings.template_overrides),
+    )
     settings.dumps.mkdir(parents=True, exist_ok=True)
-    with db.writing(engine) as session:
-        fingerprints.adopt_templates(session, templates.fingerprint, now=now)
-        fingerprints.check(session, site, templates.fingerprint, now=now)
+    with db.write_session(engine) as session:
+        key_fingerprints.adopt_templates(session, templates.fingerprint, now=now)
+        key_fingerprints.check_fingerprints(session, site, templates.fingerprint, now=now)
         session.commit()
     if settings.is_sample_allowed:
         load_sample(engine, site, now)
     else:
-        with db.writing(engine) as session:
+        with db.write_session(engine) as session:
             intake.remove_samples(session)
             session.commit()
 
 
 def load_sample(engine: Engine, site: Site, now: datetime) -> None:
-    """Fill an empty house with invented papers and one reader, so that there is a digest to look at."""
-    with db.writing(engine) as session:
+    """Load invented papers and one reader into an empty database, so that there is a digest to see."""
+    with db.write_session(engine) as session:
         if session.scalar(select(PaperRow.id).limit(1)) or session.scalar(select(Subscriber.id).limit(1)):
             return
         for path in sorted(SAMPLE.glob("*.txt")):
             intake.load(session, path, now=now, is_sample=True)
-        subscriptions.add(
+        subscribers.add(
             session,
             SAMPLE_READER,
             name="Sample reader",
@@ -140,7 +139,7 @@ def load_sample(engine: Engine, site: Site, now: datetime) -> None:
 
 
 def local_zone() -> str:
-    """Return this machine's time zone by name, or UTC where it has none."""
+    """Return the name of this machine's time zone, or UTC if it has none."""
     from tzlocal import get_localzone_name
 
     try:
@@ -154,8 +153,8 @@ def local_zone() -> str:
 
 
 @dataclass(kw_only=True)
-class Child:
-    """A role that we keep running."""
+class ChildProcess:
+    """A role that is kept running."""
 
     name: str
     command: list[str]
@@ -166,31 +165,33 @@ class Child:
     starts: int = 0
 
     def start(self) -> None:
-        """Start it in a session of its own, tied to our life."""
-        self.process = subprocess.Popen(  # noqa: S603  (a role of ours)
+        """Start it in its own session; it ends with this process."""
+        self.process = subprocess.Popen(  # noqa: S603  (a fixed command)
             self.command,
             env=dict(self.environment),
             stdin=subprocess.DEVNULL,
             start_new_session=True,
-            preexec_fn=lifeline.tie,  # noqa: PLW1509  (one system call)
+            preexec_fn=parent_death.end_with_parent,  # noqa: PLW1509  (one system call)
         )
         self.started = time.monotonic()
         self.starts += 1
 
-    def look(self) -> None:
-        """Start it again if it has died: at once the first time, then after longer and longer pauses."""
+    def restart_if_dead(self) -> None:
+        """Restart it if it has died: at once the first time, then after longer and longer pauses."""
         if self.process is None or self.process.poll() is None:
             return
         if time.monotonic() - self.started > STABLE_SECONDS:
             self.pause = 0.0
         if time.monotonic() - self.started < self.pause:
             return
-        screen.say(f"The {self.name} ended ({ending(self.process.returncode)}); starting it again.")
+        terminal.print_note(
+            f"The {self.name} ended ({exit_reason(self.process.returncode)}); starting it again."
+        )
         self.pause = min(max(1.0, self.pause * 2), LONGEST_PAUSE)
         self.start()
 
     def stop(self) -> None:
-        """Let it finish what it is doing, then make sure that nothing of it is left."""
+        """Let it finish its work, then kill what is left of its process group."""
         if self.process is None:
             return
         self.process.terminate()
@@ -204,24 +205,24 @@ class Child:
 
 
 @dataclass(kw_only=True)
-class BrokerChild(Child):
-    """The embedded broker, as one of our children."""
+class BrokerChild(ChildProcess):
+    """The embedded broker as a child process."""
 
     settings: Settings
     url: str = field(default="")
 
     def start(self) -> None:
         """Start it and wait until it answers."""
-        started = broker.start(self.settings)
+        started = embedded_broker.start(self.settings)
         self.process, self.url = started.process, started.url
         self.started = time.monotonic()
         self.starts += 1
 
 
 @contextmanager
-def tree(settings: Settings) -> Iterator[list[Child]]:
-    """Start the children in the order in which they need each other; stop them in the reverse order."""
-    children: list[Child] = []
+def tree(settings: Settings) -> Iterator[list[ChildProcess]]:
+    """Start the children in the order of their dependencies; stop them in reverse order."""
+    children: list[ChildProcess] = []
     environment = {**os.environ, **settings_of(settings)}
     try:
         if settings.broker_url is None:
@@ -230,7 +231,7 @@ def tree(settings: Settings) -> Iterator[list[Child]]:
             children.append(embedded)
             environment["DIGEST_BROKER_URL"] = embedded.url
         for name, arguments in (ROLES | (INBOUND if settings.inbound else {})).items():
-            child = Child(name=name, command=[sys.executable, *arguments], environment=environment)
+            child = ChildProcess(name=name, command=[sys.executable, *arguments], environment=environment)
             child.start()
             children.append(child)
         yield children
@@ -239,17 +240,17 @@ def tree(settings: Settings) -> Iterator[list[Child]]:
             child.stop()
 
 
-#: Who starts first is stopped last.
+#: In the order of their start; they are stopped in reverse.
 ROLES = {
     "worker": ["-m", "workers", "worker"],
     "web": ["-m", "digest", "web"],
     "scheduler": ["-m", "workers", "scheduler"],
 }
-INBOUND = {"inbound": ["-m", "digest", "inbound"]}  #: only where it is to listen
+INBOUND = {"inbound": ["-m", "digest", "inbound"]}  #: only if DIGEST_INBOUND is set
 
 
 def settings_of(settings: Settings) -> dict[str, str]:
-    """Return what was decided here, as the children's environment has it."""
+    """Return the settings that the children get in their environment."""
     return {
         "DIGEST_DATA_DIR": str(settings.data_dir),
         "DIGEST_HOST": settings.host,
@@ -262,53 +263,62 @@ def settings_of(settings: Settings) -> dict[str, str]:
 
 
 @contextmanager
-def stopping() -> Iterator[list[int]]:
-    """Yield a list that is empty until somebody wants us to stop."""
-    told: list[int] = []
+def stop_signals() -> Iterator[list[int]]:
+    """Yield a list of the signals received so far that ask to stop."""
+    received: list[int] = []
 
-    def tell(number: int, _frame: FrameType | None) -> None:
-        told.append(number)
+    def note_signal(number: int, _frame: FrameType | None) -> None:
+        received.append(number)
 
-    before = {each: signal.signal(each, tell) for each in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)}
+    before = {
+        number: signal.signal(number, note_signal)
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+    }
     try:
-        yield told
+        yield received
     finally:
-        for each, handler in before.items():
-            signal.signal(each, handler)
+        for number, handler in before.items():
+            signal.signal(number, handler)
 
 
 def watch(
-    children: list[Child], is_told: list[int], settings: Settings, engine: Engine, started_at: datetime
+    children: list[ChildProcess],
+    stop_requests: list[int],
+    settings: Settings,
+    engine: Engine,
+    started_at: datetime,
 ) -> None:
-    """Keep the children running until told to stop; say so when all of them are at work."""
+    """Keep the children running until a stop is requested; announce when all of them work."""
     deadline, is_announced = time.monotonic() + READY_SECONDS, False
-    while not is_told:
+    while not stop_requests:
         for child in children:
             try:
-                child.look()
+                child.restart_if_dead()
             except DigestError as error:
-                screen.say(str(error))
+                terminal.print_note(str(error))
         if not is_announced and is_ready(settings, engine, started_at):
             announce(settings)
             is_announced = True
         elif not is_announced and time.monotonic() > deadline:
-            screen.say("Not everything has come up yet; look above for the reason, or ask: digest doctor")
+            terminal.print_note(
+                "Not everything has started yet. See the messages above, or run: digest doctor"
+            )
             is_announced = True
         time.sleep(WATCH_SECONDS)
-    screen.say("Stopping ...")
+    terminal.print_note("Stopping ...")
 
 
 def is_ready(settings: Settings, engine: Engine, started_at: datetime) -> bool:
-    """Return whether the pages answer and a task has made its way through scheduler, broker and worker."""
+    """Return whether the web server answers and a task has passed through scheduler, broker and worker."""
     if not web_answers(settings):
         return False
-    with db.reading(engine) as session:
-        beaten_at = session.scalar(select(Heartbeat.at).where(Heartbeat.role == "worker"))
+    with db.read_session(engine) as session:
+        beaten_at = heartbeats.last_queue_heartbeat(session)
     return beaten_at is not None and beaten_at >= started_at
 
 
 def web_answers(settings: Settings) -> bool:
-    """Return whether the web door says that it is well."""
+    """Return whether the web server answers /healthz."""
     host = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(settings.host, settings.host)  # noqa: S104
     connection = http.client.HTTPConnection(host, settings.port, timeout=1)
     try:
@@ -321,21 +331,21 @@ def web_answers(settings: Settings) -> bool:
 
 
 def announce(settings: Settings) -> None:
-    """Say where everything is; nothing is wrapped, so that it can be copied."""
-    places = {
-        "The page": settings.base_url,
-        "The outbox": f"{settings.base_url}/outbox/" if settings.mail_url is None else "",
+    """Print where everything is; lines are not wrapped, so that they can be copied."""
+    addresses = {
+        "Web page": settings.base_url,
+        "Outbox": f"{settings.base_url}/outbox/" if settings.mail_url is None else "",
         "Drop dumps into": str(settings.dumps.absolute()),
         "Stop": "Ctrl-C",
     }
-    console = screen.console(sys.stderr)
+    console = terminal.console(sys.stderr)
     console.print("\nDigest is up\n", style="bold green")
-    for name, place in places.items():
-        if place:
-            console.print(f"  {name:<17}{place}", soft_wrap=True)
+    for name, address in addresses.items():
+        if address:
+            console.print(f"  {name:<17}{address}", soft_wrap=True)
     console.print()
 
 
-def ending(code: int) -> str:
+def exit_reason(code: int) -> str:
     """Return how a process ended, in words."""
     return signal.Signals(-code).name if code < 0 else f"exit code {code}"

@@ -1,4 +1,4 @@
-"""Conditions: that a column is one of many values, and other things that the two databases spell apart."""
+"""Build conditions that the two databases write differently, such as "one of many values"."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ from sqlalchemy.sql.compiler import SQLCompiler
 from sqlalchemy.sql.visitors import InternalTraversal
 from sqlalchemy.types import NullType, TypeDecorator, TypeEngine
 
-from digest.db.spelling import braced, quoted
+from digest.db.array_literals import array_literal, quote_array_text
 
-LAST_KEY = 2**63 - 1  #: the largest that a table can have
+LAST_KEY = 2**63 - 1  #: the largest key that a table can have
 
 
-class Many(TypeDecorator[Collection[Any]]):
+class ManyValues(TypeDecorator[Collection[Any]]):
     """Any number of values as one parameter: an array, or JSON on SQLite.
 
-    They travel to PostgreSQL as they are written there, "{1,2}": the driver takes a microsecond for every
-    value of a list. They have no type on the way, so that the planner sees an array: what is made of a
-    text it compares value by value with every row.
+    PostgreSQL gets the literal "{1,2}", because the driver takes a microsecond for every value of a list.
+    The parameter has no type, so that the planner sees an array: values made from a text would be compared
+    one by one with every row.
     """
 
     impl = String
@@ -33,28 +33,28 @@ class Many(TypeDecorator[Collection[Any]]):
         self.of = of
 
     def load_dialect_impl(self, dialect: Dialect) -> TypeEngine[Any]:
-        """Return what carries the values."""
+        """Return the type of the parameter."""
         return NullType() if dialect.name == "postgresql" else dialect.type_descriptor(String())
 
     def process_bind_param(self, value: Collection[Any] | None, dialect: Dialect) -> Any:
-        """Return the values as they travel."""
+        """Return the values as one text."""
         values = value or ()
         if dialect.name != "postgresql":
             return json.dumps(list(values))
-        return braced(values if self.are_numbers else map(quoted, values))
+        return array_literal(values if self.holds_numbers else map(quote_array_text, values))
 
     @property
-    def are_numbers(self) -> bool:
-        """Return whether the values are whole numbers; else they are texts."""
+    def holds_numbers(self) -> bool:
+        """Return whether the values are integers, not texts."""
         return isinstance(self.of, Integer)
 
 
-class Among(ColumnElement[bool]):
+class OneOf(ColumnElement[bool]):
     """The condition that a column is one of many values."""
 
     inherit_cache = True
     type = Boolean()
-    _traverse_internals = [  # noqa: RUF012 - as SQLAlchemy reads it, to know equal conditions
+    _traverse_internals = [  # noqa: RUF012 - SQLAlchemy compares conditions by it
         ("column", InternalTraversal.dp_clauseelement),
         ("values", InternalTraversal.dp_clauseelement),
         ("are_rows", InternalTraversal.dp_boolean),
@@ -65,70 +65,70 @@ class Among(ColumnElement[bool]):
         self.values = values
         self.are_rows = are_rows
 
-    def self_group(self, against: Any = None) -> Among:
-        """Stand as it is: SQLAlchemy would ask SQLite whether the condition is 1, and no index answers that."""
+    def self_group(self, against: Any = None) -> OneOf:
+        """Return the condition unchanged: SQLAlchemy would compare it with 1 on SQLite, which no index supports."""
         return self
 
 
-@compiles(Among, "postgresql")
-def among_array(element: Among, compiler: SQLCompiler, **details: Any) -> str:
-    """Compare with an array, or look its values up as rows."""
+@compiles(OneOf, "postgresql")
+def one_of_in_array(element: OneOf, compiler: SQLCompiler, **details: Any) -> str:
+    """Compare with an array, or join its values as rows."""
     column, values = (compiler.process(part, **details) for part in (element.column, element.values))
-    kind = "BIGINT" if cast(Many, element.values.type).are_numbers else "TEXT"
+    kind = "BIGINT" if cast(ManyValues, element.values.type).holds_numbers else "TEXT"
     array = f"CAST({values} AS {kind}[])"
     return f"{column} IN (SELECT unnest({array}))" if element.are_rows else f"{column} = ANY ({array})"
 
 
-@compiles(Among)
-def among_json(element: Among, compiler: SQLCompiler, **details: Any) -> str:
+@compiles(OneOf)
+def one_of_in_json(element: OneOf, compiler: SQLCompiler, **details: Any) -> str:
     """Compare with the values of a JSON list."""
     values = compiler.process(element.values, **details)
     return f"{compiler.process(element.column, **details)} IN (SELECT value FROM json_each({values}))"  # noqa: S608
 
 
-def among(
+def one_of(
     column: ColumnElement[Any], values: Collection[int] | Collection[str] | BindParameter[Any]
 ) -> ColumnElement[bool]:
     """Return the condition that `column` is one of `values`, sent as one parameter.
 
-    An IN of a thousand parameters is written out, parsed and planned anew each time. With `many` for the
-    values a statement is put together once, which takes as long as sending it. Texts are looked up one by one.
+    An IN with a thousand parameters is written, parsed and planned each time. With `values_param` for the
+    values a statement is built once, which takes as long as sending it. Texts are looked up one by one.
     """
-    given = values if isinstance(values, BindParameter) else literal(values, Many(column.type))
-    return Among(column, given, are_rows=not cast(Many, given.type).are_numbers)
+    given = values if isinstance(values, BindParameter) else literal(values, ManyValues(column.type))
+    return OneOf(column, given, are_rows=not cast(ManyValues, given.type).holds_numbers)
 
 
-def one_by_one(
+def one_of_few(
     column: ColumnElement[Any], values: Collection[int] | BindParameter[Any]
 ) -> ColumnElement[bool]:
-    """Return the same condition for a table of some thousand rows.
+    """Return the same condition for a table of a few thousand rows.
 
-    Of a statement that it has seen often PostgreSQL believes that an array holds ten values: it would read
-    such a table whole, and compare each row with hundreds of values.
+    For a prepared statement PostgreSQL assumes that an array holds ten values: it would read the whole
+    table and compare each row with hundreds of values.
     """
-    given = values if isinstance(values, BindParameter) else literal(values, Many(column.type))
-    return Among(column, given, are_rows=True)
+    given = values if isinstance(values, BindParameter) else literal(values, ManyValues(column.type))
+    return OneOf(column, given, are_rows=True)
 
 
-def looked_up(key: ColumnElement[int]) -> ColumnElement[bool]:
-    """Return a condition that every key meets, and of which PostgreSQL takes it that few rows do.
+def hint_few_rows(key: ColumnElement[int]) -> ColumnElement[bool]:
+    """Return a condition that every key meets, but that makes PostgreSQL expect few rows.
 
-    It looks up those few one by one in the table that they are joined to. Else it may read all of that, if it
-    has no figures yet, or compare hundreds of rows with each of hundreds.
+    It then looks up the joined rows one by one. Without the hint it may read the whole joined table, if it
+    has no statistics yet, or compare hundreds of rows with each of hundreds.
     """
     return key.between(-LAST_KEY, LAST_KEY)
 
 
-def many(name: str, column: ColumnElement[Any]) -> BindParameter[Any]:
-    """Return the parameter of that name for any number of a column's values."""
-    return bindparam(name, type_=Many(column.type))
+def values_param(name: str, column: ColumnElement[Any]) -> BindParameter[Any]:
+    """Return a parameter for any number of a column's values."""
+    return bindparam(name, type_=ManyValues(column.type))
 
 
 class Unindexed(ColumnElement[Any]):
-    """A column that SQLite compares without looking for an index on it."""
+    """A column that SQLite compares without using an index on it."""
 
     inherit_cache = True
-    _traverse_internals = [("column", InternalTraversal.dp_clauseelement)]  # noqa: RUF012 - as in `Among`
+    _traverse_internals = [("column", InternalTraversal.dp_clauseelement)]  # noqa: RUF012 - as in `OneOf`
 
     def __init__(self, column: ColumnElement[Any]) -> None:
         self.column = column
@@ -137,11 +137,11 @@ class Unindexed(ColumnElement[Any]):
 
 @compiles(Unindexed, "sqlite")
 def unindexed_sqlite(element: Unindexed, compiler: SQLCompiler, **details: Any) -> str:
-    """Say it as SQLite's manual does (sqlite.org/optoverview.html, "Disqualifying WHERE-Clause Terms")."""
+    """Add a unary plus (sqlite.org/optoverview.html, "Disqualifying WHERE-Clause Terms")."""
     return f"+{compiler.process(element.column, **details)}"
 
 
 @compiles(Unindexed)
 def unindexed(element: Unindexed, compiler: SQLCompiler, **details: Any) -> str:
-    """Compare as ever: who keeps statistics plans for himself."""
+    """Leave the column as it is: PostgreSQL chooses indexes by its statistics."""
     return compiler.process(element.column, **details)

@@ -1,4 +1,4 @@
-"""Sessions: to read, or to write in transactions that the stories commit."""
+"""Open sessions: to read, or to write in transactions that use cases commit."""
 
 from __future__ import annotations
 
@@ -13,30 +13,30 @@ from digest.errors import Unreachable
 
 
 @contextmanager
-def reading(engine: Engine) -> Iterator[Session]:
-    """Open a session that only reads; whatever it changed is rolled back."""
-    with answering(engine), Session(engine, autoflush=False) as session:
+def read_session(engine: Engine) -> Iterator[Session]:
+    """Open a session that only reads; any change is rolled back."""
+    with report_unreachable(engine), Session(engine, autoflush=False) as session:
         yield session
 
 
 @contextmanager
-def writing(engine: Engine) -> Iterator[Session]:
-    """Open a session for a story, which commits; what is left uncommitted is rolled back.
+def write_session(engine: Engine) -> Iterator[Session]:
+    """Open a session for a use case, which commits; uncommitted changes are rolled back.
 
-    On SQLite every transaction of it begins with the write lock.
+    On SQLite each of its transactions begins with the write lock.
     """
     bound = engine.execution_options(writing=True)
-    with answering(engine), Session(bound, expire_on_commit=False) as session:
+    with report_unreachable(engine), Session(bound, expire_on_commit=False) as session:
         yield session
 
 
 @contextmanager
-def answering(engine: Engine) -> Iterator[None]:
-    """Turn a database that does not answer into one clear sentence."""
+def report_unreachable(engine: Engine) -> Iterator[None]:
+    """Raise Unreachable, with one clear sentence, if the database does not answer."""
     try:
         yield
     except OperationalError as error:
-        if not (error.connection_invalidated or is_refusal(error)):
+        if not (error.connection_invalidated or is_connection_error(error)):
             raise
         where = engine.url.render_as_string(hide_password=True)
         reason = str(error.orig).strip().splitlines()[0]
@@ -45,30 +45,30 @@ def answering(engine: Engine) -> Iterator[None]:
         ) from error
 
 
-def is_refusal(error: DBAPIError) -> bool:
-    """Return whether `error` is about reaching the database, not about what was asked of it."""
-    said = str(error.orig).lower()
+def is_connection_error(error: DBAPIError) -> bool:
+    """Return whether `error` is about the connection, not about the statement."""
+    message = str(error.orig).lower()
     return any(
-        hint in said for hint in ("connection", "could not translate", "unable to open", "timeout expired")
+        hint in message for hint in ("connection", "could not translate", "unable to open", "timeout expired")
     )
 
 
-def commit_unhurried(session: Session) -> None:
-    """Let this transaction's commit on PostgreSQL not wait for the disk.
+def commit_asynchronously(session: Session) -> None:
+    """Commit this transaction on PostgreSQL without waiting for the disk.
 
-    For work that is done again if it is lost. A later commit that does wait, such as the intent to send,
-    takes everything before it to the disk too, so nothing is ever built on what may be lost.
+    Use it for work that is repeated if it is lost. A later commit that waits, such as the intent to send,
+    flushes all earlier commits too, so nothing ever depends on a commit that may be lost.
     """
     if session.get_bind().dialect.name == "postgresql":
         session.connection().exec_driver_sql("SET LOCAL synchronous_commit = off")
 
 
 @contextmanager
-def in_order(session: Session) -> Iterator[None]:
-    """Let what is asked in this block be read in the order that it asks for, by an index, until there is enough.
+def prefer_index_order(session: Session) -> Iterator[None]:
+    """Make PostgreSQL read rows in the requested order from an index until the limit is reached.
 
-    Without figures PostgreSQL takes it that few rows answer: it would find all of them, however many, and sort
-    them for the few that are wanted.
+    Without statistics it expects few rows: it would find all of them, however many, and sort them to
+    return a few.
     """
     if session.get_bind().dialect.name != "postgresql":
         yield

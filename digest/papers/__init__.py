@@ -1,217 +1,34 @@
-"""A paper, and the record of it that a dump holds."""
+"""Define papers, store them in the catalog, and score how much each one trends."""
 
-from __future__ import annotations
-
-import re
-import unicodedata
-from collections.abc import Mapping
-from dataclasses import dataclass, field
-from datetime import date, datetime
-from enum import StrEnum
-from types import MappingProxyType
-from urllib.parse import urlsplit
-
-from digest.papers.identity import STRENGTH, id_in, ids_in, normalised_id
-from digest.papers.readable import display
+from digest.papers.display_text import display
+from digest.papers.identifiers import SCHEMES_BY_STRENGTH, id_in, ids_in, normalised_id
+from digest.papers.paper_record import (
+    NO_IDS,
+    Announcement,
+    Organization,
+    Paper,
+    PaperLinks,
+    Record,
+    byline,
+    fold,
+    links_of,
+    title_key,
+)
 
 __all__ = [
-    "NOTHING", "NO_SIGNALS", "STRENGTH", "Announcement", "Links", "Organization", "Paper", "Record",
-    "byline", "display", "fold", "id_in", "ids_in", "links_of", "normalised_id", "title_key",
-]  # fmt: skip
-
-NOTHING: Mapping[str, str] = MappingProxyType({})
-NO_SIGNALS: Mapping[str, float] = MappingProxyType({})
-
-
-class Announcement(StrEnum):
-    """How a dump presents a paper; a replacement by itself is never news."""
-
-    NEW = "new"  #: announced for the first time
-    CROSS = "cross"  #: listed under a further category
-    REPLACED = "replaced"  #: a later version of a paper announced before
-    WITHDRAWN = "withdrawn"  #: taken back by its authors
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Organization:
-    """Who stands behind a paper, where a page names them instead of its authors."""
-
-    handle: str
-    name: str
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Record:
-    """A paper as one dump tells of it: raw text, nothing inferred but what is marked so."""
-
-    title: str
-    abstract: str = ""
-    ids: Mapping[str, str] = field(
-        default_factory=lambda: NOTHING
-    )  #: scheme ("arxiv", "doi", "pmid", ...) to normalised id
-    authors: tuple[str, ...] = ()
-    n_authors: int | None = None
-    organization: Organization | None = None
-    published: date | None = None
-    published_inferred: bool = False  #: the year was not printed in the dump
-    posted: date | None = None  #: the day a page featured it
-    categories: tuple[str, ...] = ()
-    urls: tuple[str, ...] = ()
-    signals: Mapping[str, float] = field(
-        default_factory=lambda: NO_SIGNALS
-    )  #: "upvotes", "comments", "stars", ...
-    announcement: Announcement = Announcement.NEW
-    is_summary: bool = False  #: `abstract` is a short summary, never put over a real abstract
-    comment: str = ""  #: the authors' remark ("12 pages, accepted at ...")
-    journal: str = ""
-    position: int = 0  #: 1-based place in the dump
-    line: int = 0  #: 1-based line of the title, for error messages
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Paper:
-    """A research paper, identified without its version."""
-
-    id: int
-    title: str
-    abstract: str = ""
-    ids: Mapping[str, str] = field(default_factory=lambda: NOTHING)
-    authors: tuple[str, ...] = ()
-    n_authors: int | None = None
-    organization: Organization | None = None
-    published: date | None = None
-    published_inferred: bool = False
-    categories: tuple[str, ...] = ()
-    urls: tuple[str, ...] = ()
-    signals: Mapping[str, float] = field(default_factory=dict)  #: the latest figure of each
-    announcement: Announcement = Announcement.NEW
-    comment: str = ""
-    journal: str = ""
-    first_seen_at: datetime
-    sources: tuple[str, ...] = ()  #: where dumps with this paper came from
-    is_sample: bool = False
-
-
-#: Letters that NFKD leaves whole; without them keys would not meet those of ASCII sources.
-UNDECOMPOSED = str.maketrans(
-    {"ł": "l", "ø": "o", "ß": "ss", "ı": "i", "đ": "d", "ð": "d", "þ": "th", "æ": "ae", "œ": "oe", "ħ": "h"}
-)
-NOT_A_LETTER = re.compile(r"[^a-z0-9]+")
-
-
-def fold(text: str) -> str:
-    """Return `text` without case, accents or compatibility forms: what comparisons are made on."""
-    if text.isascii():
-        return text.casefold()
-    return unicodedata.normalize("NFKD", text).casefold().translate(SPOKEN)
-
-
-def is_unspoken(char: str) -> bool:
-    """Return whether a character is an accent, or cannot be seen: soft hyphens, joiners, marks of direction."""
-    return unicodedata.combining(char) > 0 or unicodedata.category(char) == "Cf"
-
-
-class Spoken(dict[int, str | int | None]):
-    """What becomes of each character, found when it is first met: most texts have few different ones."""
-
-    def __missing__(self, code: int) -> str | int | None:
-        found = self[code] = None if is_unspoken(chr(code)) else UNDECOMPOSED.get(code, code)
-        return found
-
-
-SPOKEN = Spoken()
-
-
-def title_key(title: str) -> str:
-    """Return the strict key on which two titles are the same paper's; empty if nothing is left of it.
-
-    Folded, every run of anything but letters and digits becomes one space. A title without a
-    single ASCII letter (Chinese, Russian, ...) keeps its own letters instead.
-    """
-    folded = fold(title)
-    ascii_key = NOT_A_LETTER.sub(" ", folded).strip()
-    if ascii_key:
-        return ascii_key
-    return " ".join("".join(char if char.isalnum() else " " for char in folded).split())
-
-
-# ── what is shown of a paper besides its text ───────────────────────────────────────────────────
-
-CODE_HOSTS = ("github.com", "gitlab.com", "bitbucket.org", "codeberg.org", "sr.ht")
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Links:
-    """Where a paper can be read; None where nobody told us."""
-
-    abstract: str | None = None
-    pdf: str | None = None
-    code: str | None = None
-
-
-def links_of(paper: Paper) -> Links:
-    """Return the paper's links: built from its ids, else the first address it brought along."""
-    urls = [url for url in paper.urls if is_safe(url)]
-    code = next((url for url in urls if is_code(url)), None)
-    pdf = next((url for url in urls if urlsplit(url).path.endswith(".pdf")), None)
-    if arxiv := paper.ids.get("arxiv"):
-        return Links(
-            abstract=f"https://arxiv.org/abs/{arxiv}", pdf=f"https://arxiv.org/pdf/{arxiv}", code=code
-        )
-    abstract = address_of(paper.ids) or next((url for url in urls if url not in (code, pdf)), None)
-    return Links(abstract=abstract, pdf=pdf, code=code)
-
-
-def address_of(ids: Mapping[str, str]) -> str | None:
-    """Return the address of the first id that has one."""
-    if doi := ids.get("doi"):
-        return f"https://doi.org/{doi}"
-    if pmid := ids.get("pmid"):
-        return f"https://pubmed.ncbi.nlm.nih.gov/{pmid}/"
-    if openalex := ids.get("openalex"):
-        return f"https://openalex.org/{openalex}"
-    if s2 := ids.get("s2"):
-        return f"https://www.semanticscholar.org/paper/{s2}"
-    return None
-
-
-def is_safe(url: str) -> bool:
-    """Return whether `url` may become a link in a letter: http or https, with a host, nothing odd in it."""
-    if not url.isprintable() or any(char in url for char in " <>\"'\\`"):
-        return False
-    try:
-        parts = urlsplit(url)
-    except ValueError:
-        return False
-    return parts.scheme in ("http", "https") and bool(parts.hostname) and parts.username is None
-
-
-def is_code(url: str) -> bool:
-    """Return whether `url` leads to a repository of code."""
-    host = (urlsplit(url).hostname or "").removeprefix("www.")
-    return host in CODE_HOSTS or any(host.endswith("." + known) for known in CODE_HOSTS)
-
-
-def byline(paper: Paper) -> str:
-    """Return who wrote the paper in a few words: "Ito, Okafor, Lind + 4", "7 authors", or "" if unknown."""
-    if paper.authors:
-        named = [family_name(author) for author in paper.authors[:3]]
-        others = max(paper.n_authors or 0, len(paper.authors)) - len(named)
-        return ", ".join(named) + (f" + {others}" if others > 0 else "")
-    if paper.organization is not None:
-        return display(paper.organization.name or paper.organization.handle)
-    if paper.n_authors:
-        return "1 author" if paper.n_authors == 1 else f"{paper.n_authors} authors"
-    return ""
-
-
-def family_name(author: str) -> str:
-    """Return the family name of `author`, written "Given Family" or "Family, Given"."""
-    name = display(author)
-    if "," in name:
-        return name.partition(",")[0].strip()
-    words = [
-        word for word in name.split() if word.rstrip(".").casefold() not in ("jr", "sr", "ii", "iii", "iv")
-    ]
-    particles = [i for i, word in enumerate(words[1:-1], start=1) if word.islower()]
-    return " ".join(words[particles[0] :] if particles else words[-1:])
+    "NO_IDS",
+    "SCHEMES_BY_STRENGTH",
+    "Announcement",
+    "Organization",
+    "Paper",
+    "PaperLinks",
+    "Record",
+    "byline",
+    "display",
+    "fold",
+    "id_in",
+    "ids_in",
+    "links_of",
+    "normalised_id",
+    "title_key",
+]

@@ -1,39 +1,45 @@
-"""Topics: which papers belong to a filter, how well, and why."""
+"""Decide which papers match a filter, how well, and why."""
 
 from digest.errors import BadFilter
-from digest.topics.backtest import Backtest, Compared, PerDay, backtest, compared
-from digest.topics.explanation import Explanation, Pages, Word, explain
-from digest.topics.index import Index
-from digest.topics.language import Filter, parse
-from digest.topics.likeness import likened, suggest
-from digest.topics.narrowing import Narrowing, narrowed
-from digest.topics.packs import Pack
-from digest.topics.plan import Plan
-from digest.topics.resolving import Shelf, meanings, resolved, stands_on, written_out
+from digest.topics.backtest import Backtest, FilterComparison, PerDay, backtest, compare_filters
+from digest.topics.explanation import Explainer, Explanation, MatchedWord, explain
+from digest.topics.filter_parser import Filter, parse
+from digest.topics.narrower_filters import Narrowing, find_narrowing
+from digest.topics.pack_files import Pack
+from digest.topics.pack_resolution import (
+    PackVersions,
+    pack_dependencies,
+    resolve_filter,
+    resolved_canonical,
+    resolved_uses,
+)
+from digest.topics.paper_index import PaperIndex
+from digest.topics.query_plan import QueryPlan
+from digest.topics.similar_papers import expand_like, suggest
 
 __all__ = [
     "Backtest",
     "BadFilter",
-    "Compared",
+    "Explainer",
     "Explanation",
     "Filter",
-    "Index",
+    "FilterComparison",
+    "MatchedWord",
     "Narrowing",
     "Pack",
-    "Pages",
+    "PackVersions",
+    "PaperIndex",
     "PerDay",
-    "Plan",
-    "Shelf",
-    "Word",
+    "QueryPlan",
     "backtest",
-    "compared",
+    "compare_filters",
+    "expand_like",
     "explain",
-    "likened",
-    "meanings",
-    "narrowed",
+    "find_narrowing",
+    "pack_dependencies",
     "parse",
-    "resolved",
-    "stands_on",
+    "resolve_filter",
+    "resolved_canonical",
+    "resolved_uses",
     "suggest",
-    "written_out",
 ]

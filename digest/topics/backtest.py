@@ -1,4 +1,4 @@
-"""What a filter would have brought on past days, and what each of its clauses has to do with it."""
+"""Replay a filter on past days, and measure the effect of each of its clauses."""
 
 from __future__ import annotations
 
@@ -8,21 +8,21 @@ from dataclasses import dataclass
 from datetime import date
 from itertools import islice
 
-from digest.topics import sets, tree
-from digest.topics.index import Index
-from digest.topics.language import Filter
-from digest.topics.tree import And, Node, Not, Or
+from digest.topics import bitsets, filter_tree
+from digest.topics.filter_parser import Filter
+from digest.topics.filter_tree import And, Node, Not, Or
+from digest.topics.paper_index import PaperIndex
 
-#: More than this share of everything is hardly a topic; fewer days than these tell little.
-TOO_WIDE = 0.25
+#: A filter that matches a larger share of all papers is too wide; fewer days make the figures unreliable.
+TOO_WIDE_SHARE = 0.25
 FEW_DAYS = 7
-#: So many of the papers it would have sent last are named.
-LAST = 10
+#: How many of the papers it would have sent last are listed.
+LAST_MATCHES = 10
 
 
 @dataclass(frozen=True, slots=True)
 class PerDay:
-    """Papers a day, and from how many days we know it."""
+    """Papers a day, and the number of days this is based on."""
 
     median: float
     p90: float
@@ -32,7 +32,7 @@ class PerDay:
 
 @dataclass(frozen=True, slots=True)
 class Backtest:
-    """What a filter would have brought."""
+    """The papers that a filter would have matched on past days."""
 
     per_day: PerDay
     clauses: tuple[tuple[str, float], ...]  #: ("OR LLM", 31.0) adds, ("ANDNOT survey", -6.0) removes, a day
@@ -40,34 +40,34 @@ class Backtest:
     last: tuple[int, ...] = ()  #: what it would have sent last, by number in the batch: latest day first
 
     @property
-    def told(self) -> tuple[str, ...]:
-        """What each clause has to do with it, in words: `OR LLM adds 31 a day`."""
-        return tuple(in_words(clause, effect) for clause, effect in self.clauses)
+    def clause_effects(self) -> tuple[str, ...]:
+        """The effect of each clause in words: `OR LLM adds 31 a day`."""
+        return tuple(effect_in_words(clause, effect) for clause, effect in self.clauses)
 
 
-def in_words(clause: str, effect: float) -> str:
-    """Return what a clause does to a filter."""
+def effect_in_words(clause: str, effect: float) -> str:
+    """Return the effect of a clause in words."""
     if not effect:
         return f"{clause} changes nothing"
     return f"{clause} {'adds' if effect > 0 else 'removes'} {abs(effect):g} a day"
 
 
-def backtest(filter_: Filter, index: Index, days: Sequence[date]) -> Backtest:
-    """Return what a filter would have brought of the papers of `index`; `days` says when each came."""
+def backtest(filter_: Filter, index: PaperIndex, days: Sequence[date]) -> Backtest:
+    """Return what a filter would have matched in `index`; `days` are the arrival days of its papers."""
     matches, calendar = index.matches(filter_), _calendar(days)
     span = max(1, len(calendar))
-    trials = [_tried(index, matches, *edit) for edit in _edits(filter_.tree)]
+    trials = [_trial_of(index, matches, *edit) for edit in _edits(filter_.tree)]
     return Backtest(
         per_day=_per_day(matches, calendar),
         clauses=tuple((trial.clause, round(trial.effect / span, 2)) for trial in trials),
         warnings=tuple(dict.fromkeys(_warnings(filter_, index, matches, trials, span))),
-        last=tuple(islice(_latest(matches, calendar), LAST)),
+        last=tuple(islice(_latest(matches, calendar), LAST_MATCHES)),
     )
 
 
 @dataclass(frozen=True, slots=True)
-class Compared:
-    """What one filter in place of another would have brought."""
+class FilterComparison:
+    """What a filter would have matched in place of another."""
 
     before: PerDay
     after: PerDay
@@ -75,13 +75,15 @@ class Compared:
     lost: tuple[int, ...]
 
 
-def compared(before: Filter | None, after: Filter | None, index: Index, days: Sequence[date]) -> Compared:
-    """Return what `after` would have brought of the papers of `index` where `before` stood; None brings nothing."""
+def compare_filters(
+    before: Filter | None, after: Filter | None, index: PaperIndex, days: Sequence[date]
+) -> FilterComparison:
+    """Compare what two filters would have matched in `index`; None matches nothing."""
     old = index.matches(before) if before else 0
     new = index.matches(after) if after else 0
 
     calendar = _calendar(days)
-    return Compared(
+    return FilterComparison(
         _per_day(old, calendar),
         _per_day(new, calendar),
         tuple(_latest(new & ~old, calendar)),
@@ -90,17 +92,17 @@ def compared(before: Filter | None, after: Filter | None, index: Index, days: Se
 
 
 def _calendar(days: Sequence[date]) -> list[int]:
-    """Return the set of papers that came on each day, the latest day first."""
+    """Return the set of papers of each day, the latest day first."""
     papers: defaultdict[date, list[int]] = defaultdict(list)
     for number, day in enumerate(days):
         papers[day].append(number)
-    return [sets.of(papers[day]) for day in sorted(papers, reverse=True)]
+    return [bitsets.bitset_of(papers[day]) for day in sorted(papers, reverse=True)]
 
 
 def _latest(matches: int, calendar: Sequence[int]) -> Iterator[int]:
     """Yield the papers of a set, those of the latest day first."""
     for papers in calendar:
-        yield from sets.members(matches & papers)
+        yield from bitsets.members(matches & papers)
 
 
 def _per_day(matches: int, calendar: Sequence[int]) -> PerDay:
@@ -114,26 +116,26 @@ def _per_day(matches: int, calendar: Sequence[int]) -> PerDay:
 
 
 @dataclass(frozen=True, slots=True)
-class _Trial:
+class _ClauseTrial:
     """A filter tried without one of its clauses."""
 
     clause: str  #: with its operator: "OR LLM"
-    effect: int  #: papers the clause adds, or below 0 takes away
-    alone: int  #: papers the clause finds by itself
+    effect: int  #: papers the clause adds; below 0: removes
+    alone: int  #: papers the clause matches by itself
 
 
-def _tried(index: Index, matches: int, clause: str, node: Node, without: Node) -> _Trial:
-    effect = matches.bit_count() - index.value(without).bit_count()
-    return _Trial(clause, effect, index.value(node).bit_count())
+def _trial_of(index: PaperIndex, matches: int, clause: str, node: Node, without: Node) -> _ClauseTrial:
+    effect = matches.bit_count() - index.matches_of_node(without).bit_count()
+    return _ClauseTrial(clause, effect, index.matches_of_node(node).bit_count())
 
 
 def _edits(node: Node) -> Iterator[tuple[str, Node, Node]]:
     """Yield every clause of every AND and OR in `node`: with its operator, by itself, and the tree without it."""
     if isinstance(node, Not):
         for clause, child, rest in _edits(node.child):
-            yield clause, child, tree.negation(rest)
+            yield clause, child, filter_tree.negation(rest)
     elif isinstance(node, And | Or):
-        join = tree.conjunction if isinstance(node, And) else tree.disjunction
+        join = filter_tree.conjunction if isinstance(node, And) else filter_tree.disjunction
         for i, child in enumerate(node.children):
             before, behind = node.children[:i], node.children[i + 1 :]
             yield f"{_operator(node, child)}{_bracketed(child)}", child, join([*before, *behind])
@@ -152,19 +154,19 @@ def _bracketed(node: Node) -> str:
 
 
 def _warnings(
-    filter_: Filter, index: Index, matches: int, trials: Sequence[_Trial], span: int
+    filter_: Filter, index: PaperIndex, matches: int, trials: Sequence[_ClauseTrial], span: int
 ) -> Iterator[str]:
-    """Yield what whoever wrote the filter should know before living with it."""
+    """Yield warnings for the author of the filter."""
     if not index.size:
         return
     if span < FEW_DAYS:
-        yield f"Known from {span} day{'s' if span > 1 else ''} only; the figures will become better"
-    if matches.bit_count() > TOO_WIDE * index.size and matches.bit_count() > span:
+        yield f"Based on {span} day{'s' if span > 1 else ''} so far; the figures will become more reliable"
+    if matches.bit_count() > TOO_WIDE_SHARE * index.size and matches.bit_count() > span:
         share = 100 * matches.bit_count() // index.size
-        yield f"This matches {share} % of all papers; it is hardly a topic"
-    for leaf in tree.leaves(filter_.tree):
-        if not index.value(leaf):
-            yield f"{leaf.canonical} was found in no paper"
+        yield f"This matches {share} % of all papers; add a word"
+    for leaf in filter_tree.leaves(filter_.tree):
+        if not index.matches_of_node(leaf):
+            yield f"{leaf.canonical} matches no paper"
     if not matches:
         yield from _contradictions(filter_.tree, index)
         return
@@ -173,11 +175,11 @@ def _warnings(
             yield f"{trial.clause} changes nothing"
 
 
-def _contradictions(node: Node, index: Index) -> Iterator[str]:
+def _contradictions(node: Node, index: PaperIndex) -> Iterator[str]:
     """Yield the ANDs that match nothing although each of their clauses matches something."""
     if isinstance(node, And):
-        if not index.value(node) and all(map(index.value, node.children)):
-            yield f"No paper is all of this at once: {node.canonical}"
+        if not index.matches_of_node(node) and all(map(index.matches_of_node, node.children)):
+            yield f"No paper matches all of this at once: {node.canonical}"
         for child in node.children:
             yield from _contradictions(child, index)
     elif isinstance(node, Or):

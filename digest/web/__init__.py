@@ -1,4 +1,4 @@
-"""The web door: the page we mirror, a page per paper, and what the links in letters open."""
+"""Serve the web pages: today's papers, a page for each paper, and the pages that links in letters open."""
 
 from digest.web.app import create_app, serve
 

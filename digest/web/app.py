@@ -1,101 +1,124 @@
-"""The web application: which page answers where."""
+"""Build the web application and its routes, and serve it."""
 
 from __future__ import annotations
+
+from contextlib import suppress
+from typing import TYPE_CHECKING, cast
 
 from starlette.applications import Starlette
 from starlette.middleware import Middleware
 from starlette.routing import BaseRoute, Mount, Route
 from starlette.staticfiles import StaticFiles
 
-from digest import house
+from digest import app_context, logs
 from digest.settings import Settings
 from digest.web import (
-    asking,
-    confirming,
+    archive,
+    confirm_page,
     feeds,
-    front,
+    front_page,
     health,
-    leaving,
-    managing,
     metrics,
-    mirror,
-    narrowing,
-    notices,
-    outbox,
-    pages,
+    narrow_page,
+    new_link,
+    outbox_viewer,
+    page_rendering,
     papers,
-    viewing,
-    watch,
+    provider_webhook,
+    proxy_mirror,
+    settings_page,
+    topic_links,
+    unsubscribe_page,
+    watchdog,
 )
-from digest.web.limits import Limits
-from digest.web.shell import Shell
+from digest.web.middleware import HttpMiddleware
+
+if TYPE_CHECKING:
+    import asyncio
+
+    import uvicorn
 
 ROUTES: list[BaseRoute] = [
-    Route("/", front.show),
-    Route("/", front.subscribe, methods=["POST"]),
-    Route("/email", front.as_email),
-    Route("/c/{token}", confirming.show),
-    Route("/c/{token}", confirming.confirm, methods=["POST"]),
-    Route("/u/{token}", leaving.show),
-    Route("/u/{token}", leaving.unsubscribe, methods=["POST"]),
-    Route("/m/{token}", managing.show),
-    Route("/m/{token}", managing.change, methods=["POST"]),
-    Route("/t/{token}", asking.show),
-    Route("/t/{token}", asking.act, methods=["POST"]),
-    Route("/a/{token}", viewing.archive),
-    Route("/papers/{number:int}", papers.show),
-    Route("/papers/{number:int}.bib", papers.bibtex),
-    Route("/papers/{number:int}.ris", papers.ris),
-    Route("/outbox/", outbox.show),
-    Route("/outbox/{key}", outbox.message),
-    Route("/outbox/{key}/html", outbox.html),
-    Route("/outbox/{key}/source", outbox.source),
-    Route("/feed.{format}", feeds.show),
-    Route("/feed/{topic:path}.{format}", feeds.shared),
-    Route("/f/{token}.{format:str}", feeds.mine),
-    Route("/v/{token}.bib", viewing.bibtex),
-    Route("/v/{token}.ris", viewing.ris),
-    Route("/v/{token}/narrow", narrowing.show),
-    Route("/v/{token}/narrow", narrowing.change, methods=["POST"]),
-    Route("/v/{token}/{place:int}", viewing.rest),
-    Route("/v/{token}", viewing.show),
-    Route("/sns", notices.take, methods=["POST"]),
-    Route("/privacy", front.privacy),
+    Route("/", front_page.show_front),
+    Route("/", front_page.subscribe, methods=["POST"]),
+    Route("/link", new_link.send_new_link, methods=["POST"]),
+    Route("/email", front_page.show_as_email),
+    Route("/c/{token}", confirm_page.show_button),
+    Route("/c/{token}", confirm_page.confirm, methods=["POST"]),
+    Route("/u/{token}", unsubscribe_page.show_button),
+    Route("/u/{token}", unsubscribe_page.unsubscribe, methods=["POST"]),
+    Route("/m/{token}", settings_page.show_settings),
+    Route("/m/{token}", settings_page.post_form, methods=["POST"]),
+    Route("/t/{token}", topic_links.show_buttons),
+    Route("/t/{token}", topic_links.post_button, methods=["POST"]),
+    Route("/a/{token}", archive.show_archive),
+    Route("/papers/{number:int}", papers.show_paper),
+    Route("/papers/{number:int}.bib", papers.show_bibtex),
+    Route("/papers/{number:int}.ris", papers.show_ris),
+    Route("/outbox", outbox_viewer.redirect_to_list),
+    Route("/outbox/", outbox_viewer.show_list),
+    Route("/outbox/{key}", outbox_viewer.show_message),
+    Route("/outbox/{key}/html", outbox_viewer.show_html),
+    Route("/outbox/{key}/source", outbox_viewer.show_source),
+    Route("/feed.{format}", feeds.show_trending),
+    Route("/feed/{topic:path}.{format}", feeds.show_shared),
+    Route("/f/{token}.{format:str}", feeds.show_own),
+    Route("/v/{token}.bib", archive.show_bibtex),
+    Route("/v/{token}.ris", archive.show_ris),
+    Route("/v/{token}/narrow", narrow_page.show_suggestion),
+    Route("/v/{token}/narrow", narrow_page.post_form, methods=["POST"]),
+    Route("/v/{token}/{place:int}", archive.show_overflow),
+    Route("/v/{token}", archive.show_digest),
+    Route("/sns", provider_webhook.receive_notice, methods=["POST"]),
+    Route("/privacy", front_page.show_privacy),
     Route("/healthz", health.healthz),
     Route("/readyz", health.readyz),
-    Route("/metrics", metrics.show),
-    Route("/mirror/{token}", mirror.show),
+    Route("/metrics", metrics.show_metrics),
+    Route("/mirror/{token}", proxy_mirror.show_proxies),
 ]
 
 
-def create_app(settings: Settings, *, clock: house.Clock = house.wall_clock) -> Starlette:
-    """Return the site, its database opened and checked; `clock` is where time comes in."""
-    opened = house.opened(settings, clock=clock)
-    opened.check()
+def create_app(settings: Settings, *, clock: app_context.Clock = app_context.wall_clock) -> Starlette:
+    """Return the web application, with its database opened and checked; all times come from `clock`."""
+    context = app_context.open_context(settings, clock=clock)
+    context.check_setup()
     app = Starlette(
-        routes=[*ROUTES, Mount("/static", StaticFiles(directory=pages.static_dir()))],
-        middleware=[Middleware(Shell, is_https=opened.site.is_https)],
-        exception_handlers=pages.HANDLERS,
+        routes=[*ROUTES, Mount("/static", StaticFiles(directory=page_rendering.static_dir()))],
+        middleware=[Middleware(HttpMiddleware, is_https=context.site.is_https)],
+        exception_handlers=page_rendering.HANDLERS,
+        lifespan=watchdog.lifespan,
     )
-    app.state.house, app.state.limits = opened, Limits()
-    app.state.certificates = notices.Certificates(fetch=notices.fetcher(opened))
+    app.router.redirect_slashes = False  # it redirects to the request's Host header, which any client can set
+    app.state.context = context
+    app.state.certificates = provider_webhook.CertificateCache(fetch=provider_webhook.make_fetch(context))
     return app
 
 
 def serve(settings: Settings) -> None:
-    """Serve the site until told to stop. Its own log masks the links of letters; the server's would not."""
+    """Serve the site until stopped."""
+    logs.limit_warnings("uvicorn.error", "asyncio", "digest.web")
+    with suppress(KeyboardInterrupt):  # uvicorn raises Ctrl-C again after it has shut down
+        make_server(create_app(settings), settings).run()
+
+
+def make_server(app: Starlette, settings: Settings) -> uvicorn.Server:
+    """Return the server, with limits on connections."""
     import uvicorn
 
-    app = create_app(settings)
-    watch.start(app.state.house)
-    uvicorn.run(
+    from digest.web import connection_limits
+
+    config = uvicorn.Config(
         app,
-        log_config=None,  # its lines go where ours go, in the form that was asked for
+        http=cast("type[asyncio.Protocol]", connection_limits.limited_protocol(proxies=settings.proxies)),
+        backlog=connection_limits.accepted_at_once(),
+        log_config=None,  # our log set-up also formats its lines
         host=settings.host,
         port=settings.port,
-        access_log=False,
+        access_log=False,  # it would log the links in letters
         server_header=False,
-        proxy_headers=False,  # X-Forwarded-For is believed only as far as we have proxies: see limits
+        proxy_headers=False,  # X-Forwarded-For is trusted for DIGEST_PROXIES hops only: see form_limits
         timeout_keep_alive=15,
+        timeout_graceful_shutdown=10,  # slow clients do not delay the stop
         h11_max_incomplete_event_size=32 * 1024,
     )
+    return uvicorn.Server(config)

@@ -1,4 +1,4 @@
-"""The same papers for feed readers: what trends, and what one subscriber was sent."""
+"""Serve feeds: trending papers, the matches of a published filter, and one subscriber's digests."""
 
 from __future__ import annotations
 
@@ -15,27 +15,29 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
 
-from digest import catalog, db, links, packs, ranking, subscriptions, topics
-from digest.composition import Digest
+from digest import db, links, subscribers, topics
+from digest.app_context import AppContext
+from digest.db.tables import Delivery, DeliveryState, Subscriber
+from digest.editions.compose import Digest
 from digest.errors import BadFilter
-from digest.house import House
-from digest.model import Delivery, DeliveryState, Subscriber
-from digest.papers import Paper, display
-from digest.rendering import cards
-from digest.web import house, trending
-from digest.web.leaving import theirs
+from digest.letters import cards
+from digest.papers import Paper, catalog, display
+from digest.papers import trending as trending_scores
+from digest.topics import stored_packs
+from digest.web import request_context, trending
+from digest.web.unsubscribe_page import subscriber_of_link
 
 ATOM = "http://www.w3.org/2005/Atom"
-EDITIONS = 14  #: of one subscriber's digests
+EDITIONS_IN_FEED = 14  #: the latest digests of one subscriber
 REFERENCE = re.compile(
     r"[\w.-]{1,80}(/[\w.-]{1,80})?(@\d{1,6})?"
-)  #: a published filter, and no more of the language
-SHARED, SHARED_DAYS = 50, 8  #: papers of a shared filter, and how far back they reach
+)  #: a published filter only, not the whole filter language
+MAX_SHARED_PAPERS, SHARED_DAYS = 50, 8  #: papers of a published filter, and how many days back
 ElementTree.register_namespace("", ATOM)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Entry:
+class FeedEntry:
     """A paper in a feed."""
 
     paper: Paper
@@ -46,45 +48,48 @@ class Entry:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Feed:
-    """A list of papers, and the address it is read at."""
+    """A list of papers, with the address of the feed."""
 
     title: str
     address: str
-    entries: tuple[Entry, ...]
+    entries: tuple[FeedEntry, ...]
     at: datetime
 
 
 # ── which papers ────────────────────────────────────────────────────────────────────────────────
 
 
-def trending_feed(of: House, address: str) -> Feed:
+def trending_feed(context: AppContext, address: str) -> Feed:
     """Return today's trending papers."""
-    with db.reading(of.engine) as session:
-        found = trending.today(of, session)
-        at = catalog.observed_at(session, until=of.clock()) or of.clock()
+    with db.read_session(context.engine) as session:
+        found = trending.todays_list(context, session)
+        at = catalog.observed_at(session, until=context.clock()) or context.clock()
     ranked = found.ranked if found else ()
     entries = tuple(
-        Entry(paper=one.paper, at=one.paper.first_seen_at, why=" · ".join(one.reasons[:2])) for one in ranked
-    )
-    return Feed(title=f"{of.site.name}: trending papers", address=address, entries=entries, at=at)
-
-
-def shared_feed(of: House, session: Session, reference: str, address: str) -> Feed:
-    """Return the latest papers that a published filter finds, what trends first; raises BadFilter."""
-    wanted = subscriptions.Books(session).whole(f"use:{reference}")
-    at = catalog.observed_at(session, until=of.clock()) or of.clock()
-    papers = trending.news(session, at, of.clock(), days=SHARED_DAYS)
-    found = topics.Index(papers).matches(wanted)
-    chosen = [paper for place, paper in enumerate(papers) if found >> place & 1]
-    ranked = ranking.rank(chosen, catalog.evidence(session, chosen, as_of=at), at)[:SHARED]
-    entries = tuple(
-        Entry(paper=one.paper, at=one.paper.first_seen_at, topic=reference, why=" · ".join(one.reasons[:2]))
+        FeedEntry(paper=one.paper, at=one.paper.first_seen_at, why=" · ".join(one.reasons[:2]))
         for one in ranked
     )
-    return Feed(title=f"{of.site.name}: {reference}", address=address, entries=entries, at=at)
+    return Feed(title=f"{context.site.name}: trending papers", address=address, entries=entries, at=at)
 
 
-def sent_feed(of: House, session: Session, subscriber: Subscriber, address: str) -> Feed:
+def shared_feed(context: AppContext, session: Session, reference: str, address: str) -> Feed:
+    """Return the latest papers that a published filter matches, most trending first; raise BadFilter."""
+    published = subscribers.FilterRegistry(session).resolve_text(f"use:{reference}")
+    at = catalog.observed_at(session, until=context.clock()) or context.clock()
+    papers = trending.recent_papers(session, at, context.clock(), days=SHARED_DAYS)
+    found = topics.PaperIndex(papers).matches(published)
+    chosen = [paper for place, paper in enumerate(papers) if found >> place & 1]
+    ranked = trending_scores.rank(chosen, catalog.evidence(session, chosen, as_of=at), at)[:MAX_SHARED_PAPERS]
+    entries = tuple(
+        FeedEntry(
+            paper=one.paper, at=one.paper.first_seen_at, topic=reference, why=" · ".join(one.reasons[:2])
+        )
+        for one in ranked
+    )
+    return Feed(title=f"{context.site.name}: {reference}", address=address, entries=entries, at=at)
+
+
+def sent_feed(context: AppContext, session: Session, subscriber: Subscriber, address: str) -> Feed:
     """Return the papers of one subscriber's latest digests, as they were sent."""
     deliveries = session.scalars(
         select(Delivery)
@@ -94,62 +99,64 @@ def sent_feed(of: House, session: Session, subscriber: Subscriber, address: str)
             Delivery.state == DeliveryState.SENT,
         )
         .order_by(Delivery.id.desc())
-        .limit(EDITIONS)
+        .limit(EDITIONS_IN_FEED)
     ).all()
-    entries = tuple(entries_of(session, deliveries))
+    entries = tuple(digest_entries(session, deliveries))
     at = max((delivery.dated_at for delivery in deliveries), default=subscriber.created_at)
-    return Feed(title=f"{of.site.name}: your papers", address=address, entries=entries, at=at)
+    return Feed(title=f"{context.site.name}: your papers", address=address, entries=entries, at=at)
 
 
-def entries_of(session: Session, deliveries: Iterable[Delivery]) -> Iterator[Entry]:
+def digest_entries(session: Session, deliveries: Iterable[Delivery]) -> Iterator[FeedEntry]:
     """Yield the papers of digests, in reading order."""
     digests = [(delivery.dated_at, Digest.from_json(delivery.decision)) for delivery in deliveries]
-    wanted = {paper for _, digest in digests for paper in digest.papers}
-    papers = {paper.id: paper for paper in catalog.papers(session, ids=wanted)} if wanted else {}
+    ids = {paper for _, digest in digests for paper in digest.papers}
+    papers = {paper.id: paper for paper in catalog.papers(session, ids=ids)} if ids else {}
     for at, digest in digests:
         for section in digest.sections:
             for number in section.papers:
                 if number in papers:
-                    yield Entry(paper=papers[number], at=at, topic=section.topic)
+                    yield FeedEntry(paper=papers[number], at=at, topic=section.topic)
 
 
 # ── how they are written ────────────────────────────────────────────────────────────────────────
 
 
-def as_atom(of: House, feed: Feed) -> Response:
+def as_atom(context: AppContext, feed: Feed) -> Response:
     """Return a feed as Atom (RFC 4287)."""
     root = ElementTree.Element(f"{{{ATOM}}}feed")
-    put(root, "id", feed.address)
-    put(root, "title", feed.title)
-    put(root, "updated", feed.at.isoformat())
-    put(root, "link", rel="self", href=feed.address)
-    put(root, "link", rel="alternate", href=f"{of.site.url}/")
-    put(put(root, "author"), "name", of.site.name)
+    add_element(root, "id", feed.address)
+    add_element(root, "title", feed.title)
+    add_element(root, "updated", feed.at.isoformat())
+    add_element(root, "link", rel="self", href=feed.address)
+    add_element(root, "link", rel="alternate", href=f"{context.site.url}/")
+    add_element(add_element(root, "author"), "name", context.site.name)
     for entry in feed.entries:
-        root.append(atom_entry(of, entry))
+        root.append(atom_entry(context, entry))
     content = ElementTree.tostring(root, encoding="utf-8", xml_declaration=True)
     return Response(content, media_type="application/atom+xml")
 
 
-def atom_entry(of: House, entry: Entry) -> ElementTree.Element:
+def atom_entry(context: AppContext, entry: FeedEntry) -> ElementTree.Element:
     """Return one paper as an Atom entry."""
-    page = links.paper_url(of.site, entry.paper.id)
+    page = links.paper_url(context.site, entry.paper.id)
     element = ElementTree.Element(f"{{{ATOM}}}entry")
-    put(element, "id", page)
-    put(element, "title", cards.title(entry.paper))
-    put(element, "updated", entry.at.isoformat())
-    put(element, "link", rel="alternate", href=cards.card(entry.paper, page=page).href)
-    for author in entry.paper.authors or [of.site.name]:
-        put(put(element, "author"), "name", display(author))
+    add_element(element, "id", page)
+    add_element(element, "title", cards.display_title(entry.paper))
+    add_element(element, "updated", entry.at.isoformat())
+    add_element(element, "link", rel="alternate", href=cards.make_card(entry.paper, page=page).href)
+    for author in entry.paper.authors or [context.site.name]:
+        add_element(add_element(element, "author"), "name", display(author))
     if entry.topic:
-        put(element, "category", term=entry.topic)
-    put(element, "summary", summary(entry))
+        add_element(element, "category", term=entry.topic)
+    add_element(element, "summary", entry_summary(entry))
     return element
 
 
-def put(parent: ElementTree.Element, name: str, text: str = "", **said: str) -> ElementTree.Element:
-    """Add an element and return it; what XML cannot hold is left out."""
-    element = ElementTree.SubElement(parent, f"{{{ATOM}}}{name}", said)
+def add_element(
+    parent: ElementTree.Element, name: str, text: str = "", **attributes: str
+) -> ElementTree.Element:
+    """Add an element and return it; characters that XML forbids are left out."""
+    element = ElementTree.SubElement(parent, f"{{{ATOM}}}{name}", attributes)
     if text:
         element.text = "".join(
             char for char in text if char in "\t\n" or (char >= " " and char not in "\ufffe\uffff")
@@ -157,74 +164,80 @@ def put(parent: ElementTree.Element, name: str, text: str = "", **said: str) -> 
     return element
 
 
-def summary(entry: Entry) -> str:
+def entry_summary(entry: FeedEntry) -> str:
     """Return the abstract, and why the paper is here."""
     return "\n\n".join(filter(None, (display(entry.paper.abstract), entry.why)))
 
 
-def as_json(of: House, feed: Feed) -> Response:
+def as_json(context: AppContext, feed: Feed) -> Response:
     """Return a feed as JSON Feed 1.1."""
     content = {
         "version": "https://jsonfeed.org/version/1.1",
         "title": feed.title,
-        "home_page_url": f"{of.site.url}/",
+        "home_page_url": f"{context.site.url}/",
         "feed_url": feed.address,
-        "items": [json_item(of, entry) for entry in feed.entries],
+        "items": [json_item(context, entry) for entry in feed.entries],
     }
     return Response(json.dumps(content, ensure_ascii=False), media_type="application/feed+json")
 
 
-def json_item(of: House, entry: Entry) -> dict[str, object]:
+def json_item(context: AppContext, entry: FeedEntry) -> dict[str, object]:
     """Return one paper as an item of a JSON feed."""
-    page = links.paper_url(of.site, entry.paper.id)
+    page = links.paper_url(context.site, entry.paper.id)
     return {
         "id": page,
-        "url": cards.card(entry.paper, page=page).href,
-        "title": cards.title(entry.paper),
-        "content_text": summary(entry),
+        "url": cards.make_card(entry.paper, page=page).href,
+        "title": cards.display_title(entry.paper),
+        "content_text": entry_summary(entry),
         "date_published": entry.at.isoformat(),
         "authors": [{"name": display(author)} for author in entry.paper.authors],
         **({"tags": [entry.topic]} if entry.topic else {}),
     }
 
 
-FORMATS = {"atom": as_atom, "json": as_json}
+FEED_FORMATS = {"atom": as_atom, "json": as_json}
 
 
-# ── where they are read ─────────────────────────────────────────────────────────────────────────
+# ── endpoints ────────────────────────────────────────────────────────────────────────────────────
 
 
-def show(request: Request) -> Response:
-    """Give today's trending papers."""
-    of, form = house.of(request), request.path_params["format"]
-    if form not in FORMATS:
+def show_trending(request: Request) -> Response:
+    """Return the feed of today's trending papers."""
+    context, form = request_context.context_of(request), request.path_params["format"]
+    if form not in FEED_FORMATS:
         raise HTTPException(404)
-    return FORMATS[form](of, trending_feed(of, f"{of.site.url}/feed.{form}"))
+    return FEED_FORMATS[form](context, trending_feed(context, f"{context.site.url}/feed.{form}"))
 
 
-def shared(request: Request) -> Response:
-    """Give what one of the filters finds that a group has published."""
-    of, form, reference = house.of(request), request.path_params["format"], request.path_params["topic"]
-    if form not in FORMATS or not REFERENCE.fullmatch(reference):
+def show_shared(request: Request) -> Response:
+    """Return the feed of a filter from a published pack."""
+    context, form, reference = (
+        request_context.context_of(request),
+        request.path_params["format"],
+        request.path_params["topic"],
+    )
+    if form not in FEED_FORMATS or not REFERENCE.fullmatch(reference):
         raise HTTPException(404)
-    address = f"{of.site.url}/feed/{reference}.{form}"
-    with db.reading(of.engine) as session:
-        key = (trending.state_of(session), packs.shelf(session), of.clock().date())
+    address = f"{context.site.url}/feed/{reference}.{form}"
+    with db.read_session(context.engine) as session:
+        key = (trending.catalog_state(session), stored_packs.load_packs(session), context.clock().date())
         try:
-            feed = of.memory.once(
-                f"feed {reference}.{form}", key, lambda: shared_feed(of, session, reference, address)
+            feed = context.caches.get_or_make(
+                f"feed {reference}.{form}", key, lambda: shared_feed(context, session, reference, address)
             )
         except BadFilter:
             raise HTTPException(404) from None
-    return FORMATS[form](of, feed)
+    return FEED_FORMATS[form](context, feed)
 
 
-def mine(request: Request) -> Response:
-    """Give one subscriber the papers they were sent; the address is theirs alone."""
-    of, form = house.of(request), request.path_params["format"]
-    if form not in FORMATS:
+def show_own(request: Request) -> Response:
+    """Return the feed of one subscriber's digests; its address is private."""
+    context, form = request_context.context_of(request), request.path_params["format"]
+    if form not in FEED_FORMATS:
         raise HTTPException(404)
-    with db.reading(of.engine) as session:
-        subscriber = theirs(session, request, "feed")
-        feed = sent_feed(of, session, subscriber, links.feed_url(of.site, subscriber.id, subscriber.epoch))
-    return FORMATS[form](of, feed)
+    with db.read_session(context.engine) as session:
+        subscriber = subscriber_of_link(session, request, "feed")
+        feed = sent_feed(
+            context, session, subscriber, links.feed_url(context.site, subscriber.id, subscriber.link_version)
+        )
+    return FEED_FORMATS[form](context, feed)

@@ -1,4 +1,4 @@
-"""Forms: read within limits, and known to come from a person who had the page before them."""
+"""Read forms within limits, and check that a person sent them from one of our pages."""
 
 from __future__ import annotations
 
@@ -12,49 +12,52 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
 
-from digest.links import Site, seal, unseal
-from digest.web import house, shell
+from digest.links import sign_token, verify_token
+from digest.site_profile import Site
+from digest.web import middleware, request_context
 
-QUICKEST = timedelta(seconds=2)  #: no person fills in a form faster
-LONGEST = timedelta(days=2)  #: after that the page is opened anew
+MIN_FORM_AGE = timedelta(seconds=2)  #: no person fills in a form faster
+MAX_FORM_AGE = timedelta(days=2)  #: after this the page must be loaded again
 
-Act = Callable[[Request, FormData], Response]
+FormAction = Callable[[Request, FormData], Response]
 Endpoint = Callable[[Request], Coroutine[Any, Any, Response]]
 
 
-def posted(act: Act, *, from_anywhere: bool = False) -> Endpoint:
-    """Return the endpoint that reads a form and gives it to `act`, in a thread of its own.
+def form_endpoint(action: FormAction, *, from_anywhere: bool = False) -> Endpoint:
+    """Return an endpoint that reads a form and passes it to `action` in a thread.
 
-    Forms come from our own pages, but for the one-click unsubscribe, which mail programs send.
+    Forms must come from our own pages, except the one-click unsubscribe, which mail programs send.
     """
 
     async def endpoint(request: Request) -> Response:
-        if not from_anywhere and not shell.is_ours(request.headers, house.of(request).site.url):
+        if not from_anywhere and not middleware.is_same_site(
+            request.headers, request_context.context_of(request).site.url
+        ):
             raise HTTPException(403)
         async with request.form(max_files=0, max_fields=200) as form:
-            return await run_in_threadpool(act, request, form)
+            return await run_in_threadpool(action, request, form)
 
     return endpoint
 
 
-def said(form: FormData, name: str, room: int = 2000) -> str:
-    """Return what was typed into a field, without NULs, cut at a sensible length."""
+def field_text(form: FormData, name: str, max_length: int = 2000) -> str:
+    """Return the text of a field, without NULs, cut to `max_length`."""
     value = form.get(name, "")
-    return value.replace("\0", "").strip()[:room] if isinstance(value, str) else ""
+    return value.replace("\0", "").strip()[:max_length] if isinstance(value, str) else ""
 
 
-# ── the time a form was made ────────────────────────────────────────────────────────────────────
+# ── when a form was opened ──────────────────────────────────────────────────────────────────────
 
 
-def stamp(site: Site, now: datetime) -> str:
-    """Return the sealed moment at which a form was made."""
-    return seal(site, "form", str(int(now.timestamp())))
+def form_stamp(site: Site, now: datetime) -> str:
+    """Return the signed moment at which a form was opened."""
+    return sign_token(site, "form", str(int(now.timestamp())))
 
 
 def is_timely(site: Site, stamp: str, now: datetime) -> bool:
-    """Return whether a form was open as long as people need, and not since the day before yesterday."""
-    made = unseal(site, "form", stamp)
+    """Return whether a form was open for at least 2 seconds and at most 2 days."""
+    made = verify_token(site, "form", stamp)
     if made is None or not made.isdigit():
         return False
     age = timedelta(seconds=now.timestamp() - int(made))
-    return QUICKEST <= age <= LONGEST
+    return MIN_FORM_AGE <= age <= MAX_FORM_AGE

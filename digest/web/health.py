@@ -1,52 +1,45 @@
-"""Is it alive, and does it do its work: what a supervisor asks."""
+"""Answer health checks: `/healthz` for the process, `/readyz` for the whole service."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
-from sqlalchemy import text
 from starlette.requests import Request
 from starlette.responses import PlainTextResponse
 
-from digest import db, probes, watching
-from digest.house import House
-from digest.watching import Trouble
-from digest.web import house
+from digest.app_context import AppContext
+from digest.monitoring import readiness
+from digest.monitoring.problems import Problem
+from digest.settings import Settings
+from digest.web import request_context
 
-REMEMBERED = 15  #: seconds for which a server that was asked is not asked again
+CACHE_SECONDS = 15  #: seconds for which the checks of servers and disks are cached
 
 
 async def healthz(request: Request) -> PlainTextResponse:
-    """Answer as long as the process does."""
+    """Answer ok while the process runs."""
     del request
     return PlainTextResponse("ok\n")
 
 
 def readyz(request: Request) -> PlainTextResponse:
-    """Answer with ok once the whole house does its work, else with what does not, a line each."""
-    ours = house.of(request)
-    with db.reading(ours.engine) as session:
-        session.execute(text("SELECT 1"))
-        if db.revision(ours.engine) != db.newest_revision(ours.engine):
-            return PlainTextResponse("The database has another schema: digest db upgrade\n", 503)
-        found = [*watching.idle(session, ours.clock()), *unanswered(ours)]
-    if found:
-        return PlainTextResponse("".join(f"{trouble.wrong}\n" for trouble in found), 503)
-    return PlainTextResponse("ok\n")
+    """Answer ok if the service works, else 503 with one line for each problem; warnings follow either."""
+    found = readiness_problems(request_context.context_of(request))
+    failures = [problem for problem in found if not problem.is_warning]
+    lines = [problem.message for problem in failures] or ["ok"]
+    lines += [f"warning: {problem.message}" for problem in found if problem.is_warning]
+    return PlainTextResponse("".join(f"{line}\n" for line in lines), 503 if failures else 200)
 
 
-def unanswered(ours: House) -> list[Trouble]:
-    """Return the servers we stand on that do not answer, asked at most every quarter of a minute."""
-    moment = int(ours.clock().timestamp()) // REMEMBERED
-    return ours.memory.once("probes", moment, lambda: list(asked(ours)))
+def readiness_problems(context: AppContext) -> list[Problem]:
+    """Return the problems of database, servers and disks; only the database is checked each time."""
+    return [*readiness.check_database(context.engine, context.clock()), *cached_server_problems(context)]
 
 
-def asked(ours: House) -> Iterator[Trouble]:
-    """Ask the broker, if it is a server of its own, and what takes our mail."""
-    settings = ours.settings
-    if settings.broker_url is not None and (wrong := probes.broker_trouble(settings.broker)):
-        mend = f"Nothing is lost, but nothing moves until it is back: {wrong}."
-        yield Trouble(cause="broker", wrong="The broker does not answer", mend=mend)
-    if wrong := probes.mail_trouble(settings.mail):
-        mend = f"All letters wait until it is back: {wrong}. Ask: digest doctor."
-        yield Trouble(cause="mail", wrong="The mail server does not answer", mend=mend)
+def cached_server_problems(context: AppContext) -> list[Problem]:
+    """Return the problems of servers and disks, checked at most every 15 seconds."""
+    moment = int(context.clock().timestamp()) // CACHE_SECONDS
+    return context.caches.get_or_make("probes", moment, lambda: server_problems(context.settings))
+
+
+def server_problems(settings: Settings) -> list[Problem]:
+    """Return the servers that do not answer and the disks that are full."""
+    return [*readiness.check_servers(settings), *readiness.check_disks(settings)]

@@ -1,8 +1,8 @@
-"""Figures for Prometheus, in its text format: counts and moments, never an address."""
+"""Serve figures for Prometheus in its text format: counts and ages, never an address."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from ipaddress import ip_address
 
@@ -10,88 +10,112 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import PlainTextResponse
 
-from digest import __version__, db, watching
-from digest.house import House
-from digest.watching import Figures
-from digest.web import house
+from digest import __version__, db
+from digest.app_context import AppContext
+from digest.heartbeats import ProcessRecord
+from digest.monitoring import problems, readiness
+from digest.monitoring.probes import Disk
+from digest.monitoring.problems import ServiceFigures
+from digest.web import request_context
 
-TYPE = "text/plain; version=0.0.4; charset=utf-8"
-REMEMBERED = 15  #: seconds for which the same figures are told: counting a large outbox is not free
+CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
+CACHE_SECONDS = 15  #: seconds for which figures are cached, since counting a large outbox takes time
 
 Samples = Mapping[str, float]
 
 
-def show(request: Request) -> PlainTextResponse:
-    """Tell the figures to who asks from this machine or a private network, past every proxy."""
-    if not is_neighbour(request):
+def show_metrics(request: Request) -> PlainTextResponse:
+    """Return the figures to clients on this machine or a private network; 404 to all others and through proxies."""
+    if not is_from_private_network(request):
         raise HTTPException(404)
-    ours = house.of(request)
-    now = ours.clock()
-    found = ours.memory.once("figures", int(now.timestamp()) // REMEMBERED, lambda: counted(ours, now))
-    return PlainTextResponse("".join(f"{line}\n" for line in exposition(found, now)), media_type=TYPE)
+    context = request_context.context_of(request)
+    now = context.clock()
+    found = context.caches.get_or_make(
+        "figures", int(now.timestamp()) // CACHE_SECONDS, lambda: load_figures(context, now)
+    )
+    lines = [*exposition(found, now), *disk_space(readiness.writable_disks(context.settings))]
+    return PlainTextResponse("".join(f"{line}\n" for line in lines), media_type=CONTENT_TYPE)
 
 
-def is_neighbour(request: Request) -> bool:
-    """Return whether a request came straight from a private address. What came through a proxy did not."""
+def is_from_private_network(request: Request) -> bool:
+    """Return whether a request came from a private address, and not through a proxy."""
     if "x-forwarded-for" in request.headers or "forwarded" in request.headers:
         return False
     try:
-        asking = ip_address(request.client.host if request.client else "")
+        client = ip_address(request.client.host if request.client else "")
     except ValueError:
         return False
-    asking = (
-        getattr(asking, "ipv4_mapped", None) or asking
+    client = (
+        getattr(client, "ipv4_mapped", None) or client
     )  # ::ffff:9.9.9.9, where one socket listens to both
-    return asking.is_loopback or asking.is_private
+    return client.is_loopback or client.is_private
 
 
-def counted(ours: House, now: datetime) -> Figures:
-    """Count."""
-    with db.reading(ours.engine) as session:
-        return watching.figures(session, now=now)
+def load_figures(context: AppContext, now: datetime) -> ServiceFigures:
+    """Load the figures from the database."""
+    with db.read_session(context.engine) as session:
+        return problems.count_figures(session, now=now)
 
 
-def exposition(figures: Figures, now: datetime) -> Iterator[str]:
+def exposition(figures: ServiceFigures, now: datetime) -> Iterator[str]:
     """Yield the lines of the text format."""
-    yield from gauge("digest_build_info", "Which version this is.", "version", {__version__: 1})
-    yield from gauge("digest_deliveries", "Letters, by state.", "state", figures.deliveries)
-    yield from gauge("digest_subscribers", "Subscribers, by state.", "state", figures.subscribers)
-    yield from gauge("digest_waiting", "Letters that are due now, by lane.", "lane", figures.waiting)
-    late = {lane: age(now, since) for lane, since in figures.waiting_since.items()}
+    yield from gauge_lines("digest_build_info", "The version.", "version", {__version__: 1})
+    yield from gauge_lines("digest_deliveries", "Deliveries, by state.", "state", figures.deliveries)
+    yield from gauge_lines("digest_subscribers", "Subscribers, by state.", "state", figures.subscribers)
+    yield from gauge_lines("digest_waiting", "Deliveries that are due now, by lane.", "lane", figures.waiting)
+    late = {lane: seconds_since(now, since) for lane, since in figures.waiting_since.items()}
     waiting = {lane: late.get(lane, 0.0) for lane in figures.waiting}
-    yield from gauge("digest_waiting_seconds", "How long the oldest of them is overdue.", "lane", waiting)
-    yield from gauge(
-        "digest_bounces_day", "What came back in the last 24 hours, by kind.", "kind", figures.bounces
+    yield from gauge_lines(
+        "digest_waiting_seconds", "How long the oldest due delivery is overdue.", "lane", waiting
     )
-    yield from gauge(
-        "digest_suppressions", "Addresses not written to, by reason.", "reason", figures.suppressions
+    yield from gauge_lines(
+        "digest_bounces_day", "Bounces and complaints in the last 24 hours, by kind.", "kind", figures.bounces
     )
-    yield from gauge(
-        "digest_stops", "Stops of the mail that stand, by what they cover.", "covers", figures.stops
+    yield from gauge_lines(
+        "digest_suppressions", "Suppressed addresses, by reason.", "reason", figures.suppressions
     )
-    yield from gauge("digest_mail_in", "Mail for us that is kept, by state.", "state", figures.mail_in)
-    yield from gauge("digest_papers", "Papers in the catalog.", "", {"": figures.papers})
-    beats = {role: age(now, at) for role, at in figures.heartbeats.items()}
-    yield from gauge("digest_heartbeat_age_seconds", "Since the last sign of life, by role.", "role", beats)
+    yield from gauge_lines(
+        "digest_stops", "Emergency stops in force, by what they cover.", "covers", figures.stops
+    )
+    yield from gauge_lines("digest_mail_in", "Stored incoming mail, by state.", "state", figures.mail_in)
+    yield from gauge_lines("digest_papers", "Papers in the catalog.", "", {"": figures.papers})
+    yield from heartbeat_ages(figures.processes, now)
     if figures.last_dump_at:
-        aged = {"": age(now, figures.last_dump_at)}
-        yield from gauge("digest_last_dump_age_seconds", "Since a dump was read.", "", aged)
+        aged = {"": seconds_since(now, figures.last_dump_at)}
+        yield from gauge_lines("digest_last_dump_age_seconds", "Seconds since a dump was read.", "", aged)
 
 
-def gauge(name: str, says: str, label: str, samples: Samples) -> Iterator[str]:
+def heartbeat_ages(processes: Iterable[ProcessRecord], now: datetime) -> Iterator[str]:
+    """Yield the age of each process's last heartbeat."""
+    yield "# HELP digest_heartbeat_age_seconds Seconds since the last heartbeat, by process."
+    yield "# TYPE digest_heartbeat_age_seconds gauge"
+    for one in processes:
+        labels = f'role="{escape_label(one.role)}",host="{escape_label(one.host)}",pid="{one.pid}"'
+        yield f"digest_heartbeat_age_seconds{{{labels}}} {seconds_since(now, one.at):g}"
+
+
+def disk_space(disks: Sequence[Disk]) -> Iterator[str]:
+    """Yield the free space and the size of every disk that we write to."""
+    free = {str(disk.folder): disk.free for disk in disks}
+    sizes = {str(disk.folder): disk.size for disk in disks}
+    yield from gauge_lines("digest_disk_free_bytes", "Free disk space, by folder.", "folder", free)
+    yield from gauge_lines("digest_disk_size_bytes", "Disk size, by folder.", "folder", sizes)
+
+
+def gauge_lines(name: str, help_text: str, label: str, samples: Samples) -> Iterator[str]:
     """Yield one family of samples."""
-    yield f"# HELP {name} {says}"
+    yield f"# HELP {name} {help_text}"
     yield f"# TYPE {name} gauge"
     for value, number in samples.items():
-        labels = f'{{{label}="{escaped(value)}"}}' if label else ""
+        labels = f'{{{label}="{escape_label(value)}"}}' if label else ""
         yield f"{name}{labels} {number:g}" if number != int(number) else f"{name}{labels} {int(number)}"
 
 
-def escaped(value: str) -> str:
-    """Return a label's value as the format wants it."""
+def escape_label(value: str) -> str:
+    """Return a label's value, escaped for the text format."""
     return value.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
 
 
-def age(now: datetime, moment: datetime) -> float:
-    """Return how many seconds ago that was."""
+def seconds_since(now: datetime, moment: datetime) -> float:
+    """Return how many seconds ago a moment was."""
     return max(0.0, round((now - moment).total_seconds(), 1))

@@ -1,4 +1,4 @@
-"""Today's trending papers, as the first page shows them."""
+"""List today's trending papers for the front page."""
 
 from __future__ import annotations
 
@@ -8,24 +8,25 @@ from datetime import UTC, date, datetime, time, timedelta
 from sqlalchemy import func, select
 from sqlalchemy.orm import Session
 
-from digest import catalog, links, press, ranking
-from digest.composition import TRENDING, Digest, Section
-from digest.house import House
-from digest.links import Site
-from digest.model import DumpRow
-from digest.papers import Paper
-from digest.ranking import Ranked
-from digest.rendering import Copy, cards, words
-from digest.rendering.cards import Card
+from digest import links
+from digest.app_context import AppContext
+from digest.db.tables import DumpRow
+from digest.editions.compose import TRENDING_TOPIC, Digest, Section
+from digest.letters import Personalization, cards, figures_in_words, press
+from digest.letters.cards import Card
+from digest.papers import Paper, catalog
+from digest.papers import trending as trending_scores
+from digest.papers.trending import Ranked
+from digest.site_profile import Site
 
-SHOWN = 10
-FRESH = timedelta(days=2)
-REACHES = (8, 36, 400)  #: days looked back for news: the shortest that has any
+MAX_SHOWN = 10
+FRESH_FOR = timedelta(days=2)
+REACH_DAYS = (8, 36, 400)  #: days to look back for papers: the first that has any
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Trending:
-    """The list, and the day it is of."""
+class TrendingList:
+    """The list of trending papers of one day."""
 
     day: date
     heading: str
@@ -34,78 +35,83 @@ class Trending:
     cards: tuple[Card, ...]
 
 
-def state_of(session: Session) -> tuple[object, ...]:
-    """Return what changes whenever the catalog does, cheaply."""
+def catalog_state(session: Session) -> tuple[object, ...]:
+    """Return a cheap key that changes whenever the catalog does."""
     return tuple(session.execute(select(func.max(DumpRow.id), func.count(), func.max(DumpRow.read_at))).one())
 
 
-def today(of: House, session: Session) -> Trending | None:
-    """Return the list, from memory until the catalog or the day changes."""
-    now = of.clock()
-    return of.memory.once("today", (state_of(session), now.date()), lambda: trending(session, of.site, now))
+def todays_list(context: AppContext, session: Session) -> TrendingList | None:
+    """Return the list, cached until the catalog or the day changes."""
+    now = context.clock()
+    return context.caches.get_or_make(
+        "today", (catalog_state(session), now.date()), lambda: make_list(session, context.site, now)
+    )
 
 
-def best(of: House, session: Session, count: int) -> dict[int, Card]:
-    """Return the first few cards by paper, while the list is fresh."""
-    found = today(of, session)
-    if found is None or of.clock().astimezone(UTC).date() - found.day > FRESH:
+def best_cards(context: AppContext, session: Session, count: int) -> dict[int, Card]:
+    """Return the first cards by paper id; none if the list is older than two days."""
+    found = todays_list(context, session)
+    if found is None or context.clock().astimezone(UTC).date() - found.day > FRESH_FOR:
         return {}
     return {one.paper.id: card for one, card in list(zip(found.ranked, found.cards, strict=True))[:count]}
 
 
-def trending(session: Session, site: Site, now: datetime) -> Trending | None:
-    """Return the papers that trend as of the latest dump, best first; None while there are none."""
+def make_list(session: Session, site: Site, now: datetime) -> TrendingList | None:
+    """Return the papers that trend as of the latest dump, best first; None if there are none."""
     as_of = catalog.observed_at(session, until=now)
     if as_of is None:
         return None
-    papers = next(filter(None, (news(session, as_of, now, days=days) for days in REACHES)), [])
+    papers = next(filter(None, (recent_papers(session, as_of, now, days=days) for days in REACH_DAYS)), [])
     if not papers:
         return None
-    ranked = ranking.rank(papers, catalog.evidence(session, papers, as_of=as_of), as_of)[:SHOWN]
+    ranked = trending_scores.rank(papers, catalog.evidence(session, papers, as_of=as_of), as_of)[:MAX_SHOWN]
     shown = [
-        cards.card(one.paper, page=links.paper_url(site, one.paper.id), why=one.reasons[:2]) for one in ranked
+        cards.make_card(one.paper, page=links.paper_url(site, one.paper.id), why=one.reasons[:2])
+        for one in ranked
     ]
     day = as_of.astimezone(UTC).date()
-    return Trending(
-        day=day, heading=heading(day, now), checked=len(papers), ranked=tuple(ranked), cards=tuple(shown)
+    return TrendingList(
+        day=day, heading=list_heading(day, now), checked=len(papers), ranked=tuple(ranked), cards=tuple(shown)
     )
 
 
-def news(session: Session, as_of: datetime, now: datetime, *, days: int) -> list[Paper]:
+def recent_papers(session: Session, as_of: datetime, now: datetime, *, days: int) -> list[Paper]:
     """Return the papers first seen in the days up to the latest dump."""
     start = datetime.combine(as_of.astimezone(UTC).date(), time(), UTC) - timedelta(days=days)
     return catalog.papers(session, since=start, until=now, news_only=True)
 
 
-def as_email(of: House, session: Session) -> str | None:
+def list_as_email(context: AppContext, session: Session) -> str | None:
     """Return the list as the HTML of the mail that a subscriber without topics gets."""
-    found, now = today(of, session), of.clock()
+    found, now = todays_list(context, session), context.clock()
     if found is None:
         return None
-    made = press.make(found.ranked, site=of.site, templates=of.templates, as_of=now)
+    made = press.make_press(found.ranked, site=context.site, templates=context.templates, as_of=now)
     section = Section(
-        topic=TRENDING, filter_id=None, papers=tuple(one.paper.id for one in found.ranked),
+        topic=TRENDING_TOPIC, filter_id=None, papers=tuple(one.paper.id for one in found.ranked),
         more=found.checked - len(found.ranked),
     )  # fmt: skip
-    copy = Copy(
+    copy = Personalization(
         recipient="you@example.org",
         edition=f"daily-{found.day}",
         day=found.day,
         dated_at=now,
-        unsubscribe_url=of.site.url,
-        manage_url=of.site.url,
+        unsubscribe_url=context.site.url,
+        manage_url=context.site.url,
     )
-    return press.digest_letter(made, of.site, Digest(sections=(section,), checked=found.checked), copy).html
+    return press.digest_letter(
+        made, context.site, Digest(sections=(section,), checked=found.checked), copy
+    ).html
 
 
-def heading(day: date, now: datetime) -> str:
+def list_heading(day: date, now: datetime) -> str:
     """Return `Today, 20 November`, or the day of the latest list in the same words."""
-    _ = words.SPEECH.gettext
-    dated = words.day_in_words(day).rpartition(" ")[0]
+    _ = figures_in_words.TRANSLATIONS.gettext
+    dated = figures_in_words.day_in_words(day).rpartition(" ")[0]
     match (now.astimezone(UTC).date() - day).days:
         case 0:
             return f"{_('Today')}, {dated}"
         case 1:
             return f"{_('Yesterday')}, {dated}"
         case _:
-            return words.day_in_words(day)
+            return figures_in_words.day_in_words(day)

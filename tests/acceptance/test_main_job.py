@@ -1,6 +1,6 @@
-"""The main job: dumps go in, digests come out, through the real processes and over real SMTP.
+"""Dumps go in and digests come out, through the real processes and over real SMTP.
 
-On one machine with SQLite and the embedded broker under `digest up`; and as three roles of their own
+Once on one machine with SQLite and the embedded broker under `digest up`, and once as three roles
 on PostgreSQL and Redis. Both times the same readers get the same papers, once.
 """
 
@@ -10,16 +10,18 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from email.message import EmailMessage
+from typing import Any
 from zoneinfo import ZoneInfo
 
 import pytest
 from lxml import html
 
-from digest.composition import RELEVANCE_BITS
-from tests.acceptance.material import INTERESTS, Material, invented, real
-from tests.mailroom import Mail, Mailroom, open_mailroom
-from tests.processes import ROOT, Installation, installation
-from tests.servers import free_port
+from digest.editions.compose import RELEVANCE_BITS
+from tests.acceptance.recorded_dumps import INTERESTS, Material, invented, real
+from tests.support.mail_bodies import body_of
+from tests.support.mail_sink import Mail, Mailroom, open_mailroom
+from tests.support.product_processes import ROOT, Installation, installation
+from tests.support.real_servers import free_port
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
 
@@ -28,12 +30,12 @@ SITE_URL = "https://digest.example.org"
 ROLES = {"sqlite": [("up",)], "postgresql": [("worker",), ("scheduler",), ("web",)]}
 
 
-# ── a house, its readers, its dumps ─────────────────────────────────────────────────────────────
+# ── an installation, its readers, its dumps ─────────────────────────────────────────────────────
 
 
 @pytest.fixture(scope="module")
 def material() -> Material:
-    """The real dumps beside the checkout, or the invented one where they are absent."""
+    """Return the real dumps beside the checkout, or the invented one if they are absent."""
     seeds = ROOT.parent / "shared" / "seeds"
     return real(seeds) if seeds.is_dir() else invented()
 
@@ -45,8 +47,8 @@ def mailroom() -> Iterator[Mailroom]:
 
 
 @pytest.fixture(params=sorted(ROLES))
-def house(request: pytest.FixtureRequest, tmp_path, mailroom: Mailroom) -> Iterator[Installation]:
-    """An installation that mails to our server: once for each kind of set-up."""
+def service(request: pytest.FixtureRequest, tmp_path, mailroom: Mailroom) -> Iterator[Installation]:
+    """Yield an installation that mails to the test server, once for each kind of set-up."""
     settings = {
         "MAIL_URL": mailroom.url,
         "BASE_URL": SITE_URL,
@@ -63,7 +65,7 @@ def house(request: pytest.FixtureRequest, tmp_path, mailroom: Mailroom) -> Itera
 
 @dataclass(frozen=True, kw_only=True)
 class Reader:
-    """Somebody the operator adds, and what must come of it."""
+    """A subscriber that the operator adds, and the expected result."""
 
     email: str
     topics: tuple[str, ...] = ()
@@ -83,104 +85,106 @@ WEST = zone_in_daytime("America/Los_Angeles", "America/Sao_Paulo", "Asia/Kolkata
 READERS = [
     Reader(email="alice@example.org", topics=("Benchmarks",), zone=EAST),
     Reader(email="dora@example.org", topics=("Reasons", "Titles"), zone=WEST),
-    Reader(email="emil@example.org", zone=EAST),  # no topics: what trends
+    Reader(email="emil@example.org", zone=EAST),  # no topics: trending papers
     Reader(email="frida@example.org", topics=("Nowhere",), zone=WEST, gets_digest=False),
 ]
 
 
-def admit(house: Installation, reader: Reader) -> None:
+def admit(service: Installation, reader: Reader) -> None:
     topics = [part for name in reader.topics for part in ("--topic", f"{name}={INTERESTS[name].filter}")]
-    house.run(
+    service.run(
         "subscribers", "add", reader.email, *topics, "--at", "00:00", "--timezone", reader.zone,
         "--confirmed", "--consent", "asked at the group meeting",
     )  # fmt: skip
 
 
-def drop(house: Installation, material: Material) -> None:
-    """Put every dump into the folder in one step, as a careful script does."""
-    house.dumps.mkdir(parents=True, exist_ok=True)
+def drop(service: Installation, material: Material) -> None:
+    """Move every dump into the folder atomically, as a careful script does."""
+    service.dumps.mkdir(parents=True, exist_ok=True)
     for name, content in material.dumps.items():
-        beside = house.data_dir / name
+        beside = service.data_dir / name
         beside.write_bytes(content)
-        beside.rename(house.dumps / name)
+        beside.rename(service.dumps / name)
 
 
-def digests_of(house: Installation) -> dict[str, str]:
+def digests_of(service: Installation) -> dict[str, str]:
     """Return the state of every digest by its address."""
-    return {row["email"]: row["state"] for row in house.lines("deliveries") if row["letter"] == "digest"}
+    return {row["email"]: row["state"] for row in service.lines("deliveries") if row["letter"] == "digest"}
 
 
-# ── the job ─────────────────────────────────────────────────────────────────────────────────────
+# ── the test ────────────────────────────────────────────────────────────────────────────────────
 
 
 def test_dumps_go_in_and_each_reader_gets_their_digest_once(
-    house: Installation, mailroom: Mailroom, material: Material
+    service: Installation, mailroom: Mailroom, material: Material
 ) -> None:
-    house.open()
-    drop(house, material)
-    house.wait_until(
+    service.open()
+    drop(service, material)
+    service.wait_until(
         f"every paper of the {material.name} in the catalog",
-        lambda: len(house.lines("papers")) == len(material.papers),
+        lambda: len(service.lines("papers")) == len(material.papers),
     )
-    house.run("subscribers", "add", "bob@example.org", "--topic", "All=benchmark*", "--at", "00:00")
-    house.run("suppressions", "add", "charlie@example.org")
+    service.run("subscribers", "add", "bob@example.org", "--topic", "All=benchmark*", "--at", "00:00")
+    service.run("suppressions", "add", "charlie@example.org")
     for reader in READERS:
-        admit(house, reader)
+        admit(service, reader)
 
     expected = sorted([reader.email for reader in READERS if reader.gets_digest] + ["bob@example.org"])
     mailroom.wait_for(len(expected), seconds=90)
-    house.wait_until(
+    service.wait_until(
         "every digest settled",
         lambda: (
-            digests_of(house)
+            digests_of(service)
             == {reader.email: "sent" if reader.gets_digest else "empty" for reader in READERS}
         ),
     )
 
     assert mailroom.recipients() == expected
-    catalog = {paper["display_title"]: paper for paper in house.lines("papers")}
+    catalog = {paper["display_title"]: paper for paper in service.lines("papers")}
     for reader in READERS:
         for mail in mailroom.to(reader.email):
             assert_valid(mail)
-            assert_right_papers(house, reader, sections_in(mail.parsed()), catalog, material)
+            assert_right_papers(service, reader, sections_in(mail.parsed()), catalog, material)
     assert_asks_and_says_nothing_else(mailroom.to("bob@example.org"), catalog)
 
-    assert house.stop() == [0] * len(house.roles)
-    assert house.processes() == []
+    assert service.stop() == [0] * len(service.roles)
+    assert service.processes() == []
 
     before = len(mailroom.mails)
-    drop(house, material)
-    house.open()
-    wait_for_a_whole_round(house)
+    drop(service, material)
+    service.open()
+    wait_for_a_whole_round(service)
 
     assert len(mailroom.mails) == before
-    assert house.stop() == [0] * len(house.roles)
-    assert house.processes() == []
+    assert service.stop() == [0] * len(service.roles)
+    assert service.processes() == []
 
 
-def wait_for_a_whole_round(house: Installation) -> None:
-    """Wait until a house that has just been started has read its dumps, published and delivered anew.
+def wait_for_a_whole_round(service: Installation) -> None:
+    """Wait until a restarted service has read its dumps, published and delivered again.
 
-    A reader who is added now is served by that round; what it would send twice goes out with it.
+    A reader added now is served by that round, so anything sent twice would be sent with it.
     """
     late = Reader(email="late@example.org", topics=("Nowhere",), zone=EAST, gets_digest=False)
-    admit(house, late)
-    house.wait_until("the late reader's edition", lambda: digests_of(house).get(late.email) == "empty")
-    house.wait_until("the dumps to be taken", lambda: not list(house.dumps.glob("*.txt")))
-    house.wait_until(
+    admit(service, late)
+    service.wait_until("the late reader's edition", lambda: digests_of(service).get(late.email) == "empty")
+    service.wait_until("the dumps to be taken", lambda: not list(service.dumps.glob("*.txt")))
+    service.wait_until(
         "an empty outbox",
         lambda: (
-            not [row for row in house.lines("deliveries") if row["state"] in {"queued", "claimed", "sending"}]
+            not [
+                row for row in service.lines("deliveries") if row["state"] in {"queued", "claimed", "sending"}
+            ]
         ),
     )
 
 
-# ── what must be true of it ─────────────────────────────────────────────────────────────────────
+# ── assertions ──────────────────────────────────────────────────────────────────────────────────
 
 
 def sections_in(message: EmailMessage) -> dict[str, list[str]]:
     """Return the titles under each heading of the HTML part, in reading order."""
-    document = html.fromstring(message.get_body(("html",)).get_content())
+    document = html.fromstring(body_of(message, "html"))
     sections: dict[str, list[str]] = {}
     for element in document.iter("h2", "h3"):
         words = " ".join(element.text_content().split())
@@ -192,38 +196,42 @@ def sections_in(message: EmailMessage) -> dict[str, list[str]]:
 
 
 def assert_right_papers(
-    house: Installation, reader: Reader, sections: dict[str, list[str]], catalog: dict, material: Material
+    service: Installation,
+    reader: Reader,
+    sections: dict[str, list[str]],
+    catalog: dict[str, Any],
+    material: Material,
 ) -> None:
-    """Every paper belongs where it stands, none stands twice, and the best come first."""
+    """Assert that every paper is under a topic it matches, none is shown twice, and the best come first."""
     shown = [title for titles in sections.values() for title in titles]
     assert len(shown) == len(set(shown))
     assert set(shown) <= set(catalog)
 
     if not reader.topics:
-        trending = [paper["display_title"] for paper in house.lines("trending", "--limit", str(CAP))]
+        trending = [paper["display_title"] for paper in service.lines("trending", "--limit", str(CAP))]
         assert shown == trending
         return
     wanted = {topic: material.titles_for(topic) for topic in reader.topics}
     assert len(shown) == min(CAP, len(set().union(*wanted.values())))
     for topic, titles in sections.items():
         assert {catalog[title]["title"] for title in titles} <= wanted[topic]
-        ranking = by_worth(house, topic, catalog)
+        ranking = by_worth(service, topic, catalog)
         assert titles == sorted(titles, key=ranking.index)
         if len(reader.topics) == 1:
             assert titles == ranking[:CAP]
 
 
-def by_worth(house: Installation, topic: str, catalog: dict) -> list[str]:
-    """Return every match of a topic, best first: attention and fit added up, in bits."""
+def by_worth(service: Installation, topic: str, catalog: dict[str, Any]) -> list[str]:
+    """Return every match of a topic, best first: trending score plus relevance, in bits."""
     score = {paper["id"]: paper["score"] for paper in catalog.values()}
     title = {paper["id"]: shown for shown, paper in catalog.items()}
-    matches = house.json("topics", "test", INTERESTS[topic].filter)["matches"]
+    matches = service.json("topics", "test", INTERESTS[topic].filter)["matches"]
     worth = {one["id"]: score[one["id"]] + RELEVANCE_BITS * one["score"] for one in matches}
     return [title[number] for number in sorted(worth, key=worth.__getitem__, reverse=True)]
 
 
 def assert_valid(mail: Mail) -> None:
-    """It is what RFC 5322, 2045, 2369 and 8058 ask for, and both parts tell of the same papers."""
+    """Assert that the mail follows RFC 5322, 2045, 2369 and 8058, and both parts have the same papers."""
     message = mail.parsed()
 
     assert mail.content.isascii()
@@ -237,18 +245,18 @@ def assert_valid(mail: Mail) -> None:
         "text/html",
     ]
     for name in ("From", "To", "Subject", "Date", "Message-ID", "MIME-Version", "List-Unsubscribe"):
-        assert len(message.get_all(name)) == 1, name
+        assert len(message.get_all(name, [])) == 1, name
     assert (message["To"],) == mail.recipients
     assert f"<{SITE_URL}/u/" in message["List-Unsubscribe"]
     assert message["List-Unsubscribe-Post"] == "List-Unsubscribe=One-Click"
-    text = " ".join(message.get_body(("plain",)).get_content().split())
+    text = " ".join(body_of(message, "plain").split())
     assert [title for titles in sections_in(message).values() for title in titles if title not in text] == []
 
 
-def assert_asks_and_says_nothing_else(mails: list[Mail], catalog: dict) -> None:
-    """Bob has not confirmed: he gets the one letter that asks him."""
+def assert_asks_and_says_nothing_else(mails: list[Mail], catalog: dict[str, Any]) -> None:
+    """Assert that Bob, who has not confirmed, got the confirmation letter and nothing else."""
     (mail,) = mails
-    text = mail.parsed().get_body(("plain",)).get_content()
+    text = body_of(mail.parsed(), "plain")
 
     assert f"{SITE_URL}/c/" in text
     assert [title for title in catalog if title in text] == []

@@ -14,7 +14,7 @@ import tempfile
 from datetime import UTC, datetime
 from pathlib import Path
 
-from tests.bench import mornings, workers
+from tests.bench import celery_mornings, workers
 from tests.bench.world import World
 
 GATE = 100  #: times faster than the naive way
@@ -25,14 +25,14 @@ WAYS = ("ours", "naive")
 def main(full: bool) -> int:
     world = World(readers=100_000 if full else 10_000, kept=0, now=datetime.now(UTC), at="00:00")
     print(
-        f"   both ways: Celery workers of {mornings.PROCESSES} processes, and the same servers;"
+        f"   both ways: Celery workers of {celery_mornings.PROCESSES} processes, and the same servers;"
         " the naive way is warm before its clock starts"
     )
-    with mornings.place() as place, tempfile.TemporaryDirectory() as name:
+    with celery_mornings.place() as place, tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         workers.compare_all(place, world, folder, WAYS)
-        with mornings.built(place, world) as template:
-            figures = mornings.best(place, template, folder, WAYS, {"naive": SAMPLE})
+        with celery_mornings.built(place, world) as template:
+            figures = celery_mornings.best(place, template, folder, WAYS, {"naive": SAMPLE})
     ours, naive = (figures[way] for way in WAYS)
     ratio = ours.rate / naive.rate
     print(f"   ratio {ratio:,.0f} (gate: more than {GATE}); by processor time {naive.cost / ours.cost:,.0f}")

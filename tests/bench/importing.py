@@ -18,11 +18,12 @@ from typing import Any
 
 from sqlalchemy import Engine, Row, select
 
-from digest import db, editions, subscriptions
-from digest.model import Consent, FilterRow, Subscriber, SubscriberState, Subscription
-from tests import servers
+from digest import db, subscribers
+from digest.db.tables import Consent, FilterRow, Subscriber, SubscriberState, Subscription
+from digest.editions import schedule
 from tests.bench.world import NOW, SITE, World
 from tests.conftest import connected, fresh_database
+from tests.support import real_servers
 
 CONSENT = "a benchmark"
 COMPARED = 300  #: readers whom both ways bring in
@@ -39,7 +40,7 @@ def main(full: bool) -> int:
         folder = Path(name)
         held = [holds("SQLite", f"sqlite:///{folder}/plain", f"sqlite:///{folder}/ours", world, full=full)]
     with (
-        servers.postgres("synchronous_commit=on", "max_wal_size=8GB", "shared_buffers=256MB") as server,
+        real_servers.postgres("synchronous_commit=on", "max_wal_size=8GB", "shared_buffers=256MB") as server,
         fresh_database(server, template="template0") as plain,
         fresh_database(server, template="template0") as ours,
     ):
@@ -99,13 +100,13 @@ def memory() -> int:
 def one_by_one(engine: Engine, rows: list[dict[str, Any]]) -> float:
     """Add readers in the plain way and return how many a second."""
     began = time.perf_counter()
-    with db.writing(engine) as session:
+    with db.write_session(engine) as session:
         for row in rows:
-            subscriptions.add(
+            subscribers.add(
                 session,
                 row["email"],
                 topics=json.loads(row["topics"]),
-                schedule=editions.schedule_in(at=row["at"]),
+                schedule=schedule.parse_schedule(at=row["at"]),
                 state=SubscriberState.ACTIVE,
                 consent=CONSENT,
                 now=NOW,
@@ -117,8 +118,8 @@ def one_by_one(engine: Engine, rows: list[dict[str, Any]]) -> float:
 
 def imported(engine: Engine, rows: Iterable[dict[str, Any]]) -> None:
     """Bring readers in as a list."""
-    with db.writing(engine) as session:
-        done = subscriptions.import_rows(session, SITE, rows, consent=CONSENT, now=NOW)
+    with db.write_session(engine) as session:
+        done = subscribers.import_rows(session, SITE, rows, consent=CONSENT, now=NOW)
         assert not done.problems, done.problems[:3]
         session.commit()
 
@@ -132,7 +133,7 @@ def standing(engine: Engine) -> list[Row[Any]]:
         .join(FilterRow, FilterRow.id == Subscription.filter_id)
     )
     agreed = select(Subscriber.email, Consent.given_at, Consent.how, Consent.address).join(Consent)
-    with db.reading(engine) as session:
+    with db.read_session(engine) as session:
         return [row for wanted in (held, agreed) for row in sorted(session.execute(wanted), key=repr)]
 
 

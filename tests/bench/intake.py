@@ -18,10 +18,11 @@ from datetime import UTC, date, datetime
 from itertools import pairwise
 from pathlib import Path
 
-from digest import db, dumps, intake
+from digest import db
+from digest.dumps import formats, intake
 from digest.papers import Record
-from tests import servers
 from tests.dumps import blocks, headings, meta, pairs
+from tests.support import real_servers
 
 NOW = datetime(2026, 11, 20, 8, tzinfo=UTC)
 WORDS = [
@@ -78,7 +79,7 @@ def main(full: bool) -> int:
         compare(path)
         kept = [reading_is_fast(path, count), stays_small()]
         kept.append(storing_is_fast("SQLite", f"sqlite:///{folder}/bench.sqlite3", path, count))
-        with servers.postgres() as url:
+        with real_servers.postgres() as url:
             kept.append(storing_is_fast("PostgreSQL", url, path, count))
         kept.append(stays_small())
     kept.append(time_is_linear(50 if full else 12))
@@ -120,7 +121,7 @@ def made(number: int, chance: random.Random) -> dict[str, object]:
 def compare(path: Path) -> None:
     """Check what comes out against what went in, before its speed is of any interest."""
     with path.open("rb") as stream, path.open() as lines:
-        reading = dumps.read(stream, name=path.name, observed_on=NOW.date())
+        reading = formats.read(stream, name=path.name, observed_on=NOW.date())
         assert reading.format == "kaggle"
         for record, line, _ in zip(reading.records, lines, range(2000), strict=False):
             told = json.loads(line)
@@ -137,7 +138,7 @@ def reading_is_fast(path: Path, count: int) -> bool:
     with path.open("rb") as stream:
         begun = time.process_time()
         found = sum(
-            isinstance(r, Record) for r in dumps.read(stream, name="x", observed_on=NOW.date()).records
+            isinstance(r, Record) for r in formats.read(stream, name="x", observed_on=NOW.date()).records
         )
         rate = count / (time.process_time() - begun)
     assert found == count
@@ -146,12 +147,12 @@ def reading_is_fast(path: Path, count: int) -> bool:
 
 def storing_is_fast(name: str, url: str, path: Path, count: int) -> bool:
     """Return whether 5,000 records a second are loaded, and 10 times as many when they are known."""
-    engine = db.connect(url)
+    engine = db.make_engine(url)
     db.upgrade(engine)
     rates, costs = [], []
     for _ in range(2):
         begun, worked = time.perf_counter(), time.process_time()
-        with db.writing(engine) as session:
+        with db.write_session(engine) as session:
             loaded = intake.load(session, path, now=NOW)
         rates.append(count / (time.perf_counter() - begun))
         costs.append((time.process_time() - worked) / count * 1e6)
@@ -197,7 +198,9 @@ def time_is_linear(largest: int) -> bool:
         for share in (8, 8, 4, 2, 1):  # the first only warms up
             content = layout(*papers[: len(papers) // share]).encode()  # type: ignore[arg-type]
             begun = time.process_time()
-            found = sum(1 for _ in dumps.read(io.BytesIO(content), name=name, observed_on=NOW.date()).records)
+            found = sum(
+                1 for _ in formats.read(io.BytesIO(content), name=name, observed_on=NOW.date()).records
+            )
             seconds.append(time.process_time() - begun)
             assert found == len(papers) // share
         growth = [later / before for before, later in pairwise(seconds[1:])]

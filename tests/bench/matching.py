@@ -21,6 +21,7 @@ import sys
 from array import array
 from collections.abc import Callable, Iterator, Sequence
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from time import process_time
 
@@ -28,7 +29,7 @@ import tantivy
 
 from digest import topics
 from digest.papers import Paper, display
-from digest.topics import text, tree
+from digest.topics import filter_tree, tokenizer
 from tests.bench.world import SHAPES
 
 SEEDS = Path(__file__).parents[3] / "shared" / "seeds"
@@ -67,8 +68,8 @@ def plain(sentence: str) -> list[str]:
     row = []
     for word in re.findall(r"[a-z]{2,}", sentence.lower()):
         single = word
-        while single != text.stem(single):
-            single = text.stem(single)
+        while single != tokenizer.stem(single):
+            single = tokenizer.stem(single)
         row.append(single)
     return row if display(" ".join(row)) == " ".join(row) else []  # "leq" is shown as a sign
 
@@ -112,7 +113,7 @@ def clause(chance: random.Random, pool: list[list[str]], people: Sequence[str]) 
 
 
 def filters(
-    chance: random.Random, pool: list[list[str]], index: topics.Index, count: int
+    chance: random.Random, pool: list[list[str]], index: topics.PaperIndex, count: int
 ) -> dict[int, topics.Filter]:
     """Return distinct filters of about three clauses in the part of the language all engines have."""
     people = sorted({author.split()[1].lower() for paper in index.papers for author in paper.authors})
@@ -134,10 +135,10 @@ def filters(
     return dict(enumerate(found.values()))
 
 
-def is_shared(written: str, index: topics.Index) -> bool:
+def is_shared(written: str, index: topics.PaperIndex) -> bool:
     """Return whether a clause means the same to all: no compound of this batch is found by it."""
     leaf = topics.parse(written).tree
-    if not isinstance(leaf, tree.Text):
+    if not isinstance(leaf, filter_tree.TextClause):
         return True
     return not list(index.spellings(leaf, index.forms(leaf)))
 
@@ -145,25 +146,25 @@ def is_shared(written: str, index: topics.Index) -> bool:
 # ── engines ─────────────────────────────────────────────────────────────────────────────────────
 
 
-def words_of(leaf: tree.Text) -> list[str]:
+def words_of(leaf: filter_tree.TextClause) -> list[str]:
     return [token.rstrip("*") for token in leaf.tokens]
 
 
-def fts5_query(node: tree.Node) -> str:
+def fts5_query(node: filter_tree.Node) -> str:
     """Return a filter in the language of FTS5."""
-    if isinstance(node, tree.Or):
+    if isinstance(node, filter_tree.Or):
         return f"({' OR '.join(map(fts5_query, node.children))})"
-    if isinstance(node, tree.And):
-        wanted = " AND ".join(fts5_query(c) for c in node.children if not isinstance(c, tree.Not))
+    if isinstance(node, filter_tree.And):
+        wanted = " AND ".join(fts5_query(c) for c in node.children if not isinstance(c, filter_tree.Not))
         for child in node.children:
-            if isinstance(child, tree.Not):
+            if isinstance(child, filter_tree.Not):
                 wanted = f"({wanted}) NOT {fts5_query(child.child)}"
         return f"({wanted})"
-    if isinstance(node, tree.Category):
+    if isinstance(node, filter_tree.CategoryClause):
         return f"cat : {code(node.codes[0])}"
-    if isinstance(node, tree.Person):
+    if isinstance(node, filter_tree.AuthorClause):
         return f"au : {node.family[0]}"
-    assert isinstance(node, tree.Text)
+    assert isinstance(node, filter_tree.TextClause)
     column = {"ti": "title", "abs": "abstract", "tiab": "{title abstract}"}[node.field]
     star = " *" if node.tokens[-1].endswith("*") else ""
     return f'({column} : "{" ".join(words_of(node))}"{star})'
@@ -226,31 +227,31 @@ class Tantivy:
         assert self.searcher.num_segments == 1  # so that addresses are our numbers
         self.size = len(papers)
 
-    def query(self, node: tree.Node) -> tantivy.Query:
+    def query(self, node: filter_tree.Node) -> tantivy.Query:
         should, must, must_not = tantivy.Occur.Should, tantivy.Occur.Must, tantivy.Occur.MustNot
-        if isinstance(node, tree.Or):
+        if isinstance(node, filter_tree.Or):
             return tantivy.Query.boolean_query([(should, self.query(child)) for child in node.children])
-        if isinstance(node, tree.And):
+        if isinstance(node, filter_tree.And):
             return tantivy.Query.boolean_query(
                 [
                     (must_not, self.query(child.child))
-                    if isinstance(child, tree.Not)
+                    if isinstance(child, filter_tree.Not)
                     else (must, self.query(child))
                     for child in node.children
                 ]
             )
-        if isinstance(node, tree.Category):
+        if isinstance(node, filter_tree.CategoryClause):
             return tantivy.Query.term_query(self.schema, "cat", code(node.codes[0]))
-        if isinstance(node, tree.Person):
+        if isinstance(node, filter_tree.AuthorClause):
             return tantivy.Query.term_query(self.schema, "au", node.family[0])
-        assert isinstance(node, tree.Text)
+        assert isinstance(node, filter_tree.TextClause)
         fields = {"ti": ["title"], "abs": ["abstract"], "tiab": ["title", "abstract"]}[node.field]
         parts = [self.words(field, node) for field in fields]
         return (
             parts[0] if len(parts) == 1 else tantivy.Query.boolean_query([(should, part) for part in parts])
         )
 
-    def words(self, field: str, leaf: tree.Text) -> tantivy.Query:
+    def words(self, field: str, leaf: filter_tree.TextClause) -> tantivy.Query:
         words = words_of(leaf)
         if leaf.tokens[-1].endswith("*"):
             return tantivy.Query.regex_query(self.schema, field, f"{words[0]}.*")
@@ -285,25 +286,25 @@ class Loop:
             "au": {part.lower() for author in paper.authors for part in author.split()},
         }  # fmt: skip
 
-    def query(self, node: tree.Node) -> Callable[[dict[str, object]], bool]:
-        if isinstance(node, tree.Not):
+    def query(self, node: filter_tree.Node) -> Callable[[dict[str, object]], bool]:  # noqa: PLR0911  (one return for each kind of node)
+        if isinstance(node, filter_tree.Not):
             inner = self.query(node.child)
             return lambda page: not inner(page)
-        if isinstance(node, tree.Or | tree.And):
+        if isinstance(node, filter_tree.Or | filter_tree.And):
             parts = [self.query(child) for child in node.children]
             first, second = parts[0], parts[1]
             if len(parts) == 2:
-                if isinstance(node, tree.Or):
+                if isinstance(node, filter_tree.Or):
                     return lambda page: first(page) or second(page)
                 return lambda page: first(page) and second(page)
-            if isinstance(node, tree.Or):
+            if isinstance(node, filter_tree.Or):
                 return lambda page: any(part(page) for part in parts)
             return lambda page: all(part(page) for part in parts)
-        if isinstance(node, tree.Category):
+        if isinstance(node, filter_tree.CategoryClause):
             return self.has("cat", node.codes[0])
-        if isinstance(node, tree.Person):
+        if isinstance(node, filter_tree.AuthorClause):
             return self.has("au", node.family[0])
-        assert isinstance(node, tree.Text)
+        assert isinstance(node, filter_tree.TextClause)
         phrase = " " + " ".join(words_of(node))
         if node.tokens[-1].endswith("*"):
             return self.has(node.field, phrase)
@@ -341,7 +342,7 @@ def compare(
     papers: list[Paper], asked: dict[int, topics.Filter], *, loop: int, repeat: int
 ) -> dict[str, float]:
     """Return filters per second of each engine, after their answers were found to be the same."""
-    ours = topics.Index(papers).evaluate(asked)
+    ours = topics.PaperIndex(papers).evaluate(asked)
     fts5, rust, naive = Fts5(papers), Tantivy(papers), Loop(papers)
     texts = {key: fts5_query(filter_.tree) for key, filter_ in asked.items()}
     some = {key: naive.query(filter_.tree) for key, filter_ in list(asked.items())[:loop]}
@@ -356,20 +357,20 @@ def compare(
         if wrong:
             sys.exit(f"{name} disagrees on {len(wrong)} filters, the first: {wrong[0]}")
         rates[name] = count / seconds
-    plan = topics.Plan(asked)
-    seconds = min(timed(lambda index=index: index.evaluate(plan))[0] for index in fresh(papers, repeat))
+    plan = topics.QueryPlan(asked)
+    seconds = min(timed(partial(index.evaluate, plan))[0] for index in fresh(papers, repeat))
     rates["ours"] = len(asked) / seconds
     return rates
 
 
-def fresh(papers: list[Paper], repeat: int) -> Iterator[topics.Index]:
+def fresh(papers: list[Paper], repeat: int) -> Iterator[topics.PaperIndex]:
     for _ in range(repeat):
         yield ready(papers)
 
 
-def ready(papers: list[Paper]) -> topics.Index:
+def ready(papers: list[Paper]) -> topics.PaperIndex:
     """Return an index with everything made that very many filters ask for."""
-    index = topics.Index(papers)
+    index = topics.PaperIndex(papers)
     index.prepare()
     return index
 
@@ -381,12 +382,12 @@ def main(full: bool) -> int:
     sizes = (100, 500, 2000) if full else (100, 500)
     papers = batch(chance, pool, sizes[-1])
     building, index = timed(lambda: ready(papers))
-    assert isinstance(index, topics.Index)
+    assert isinstance(index, topics.PaperIndex)
     asked = filters(chance, pool, index, 100_000 if full else 5_000)
     texts = [filter_.canonical for filter_ in asked.values()]
     topics.parse.cache_clear()
     reading, _ = timed(lambda: [topics.parse(written) for written in texts])
-    compiling, _ = timed(lambda: topics.Plan(asked))
+    compiling, _ = timed(lambda: topics.QueryPlan(asked))
     print(f"{len(asked):,} distinct filters, {sizes[-1]:,} papers; index built in {building:.2f} s")
     print(
         f"read {len(asked) / reading:,.0f}/s, compiled {len(asked) / compiling:,.0f}/s (when topics change)"

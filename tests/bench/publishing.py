@@ -21,15 +21,16 @@ from typing import Any
 
 from sqlalchemy import Engine, func, select
 
-from digest import composition, db, publishing, settings
-from digest.composition import Digest
-from digest.model import Delivery, Shown
-from digest.press import Press
-from digest.publishing import deciding, gathering
-from digest.rendering import Templates
-from tests import servers
-from tests.bench.changes import CHANGED, followed_up
+from digest import db, publishing, settings
+from digest.db.tables import Delivery, Shown
+from digest.editions import compose
+from digest.editions.compose import Digest
+from digest.letters import Templates
+from digest.letters.press import Press
+from digest.publishing import decide_digest, due_readers
+from tests.bench.updates import CHANGED, followed_up
 from tests.bench.world import NOW, SITE, World
+from tests.support import real_servers
 
 COMPOSED_A_SECOND = 30_000
 PUBLISHED_A_SECOND = 8_000
@@ -46,7 +47,7 @@ def main(full: bool) -> int:
         connected(f"sqlite:///{Path(folder) / 'digest.sqlite3'}") as engine,
     ):
         holds &= measured("SQLite", world, engine, and_composing=True)
-    with servers.postgres("fsync=on") as url, connected(url) as engine:
+    with real_servers.postgres("fsync=on") as url, connected(url) as engine:
         holds &= measured("PostgreSQL", world, engine)
     return 0 if holds else 1
 
@@ -54,7 +55,7 @@ def main(full: bool) -> int:
 @contextmanager
 def connected(url: str) -> Iterator[Engine]:
     """Yield an engine and close its connections afterwards."""
-    engine = db.connect(url)
+    engine = db.make_engine(url)
     try:
         yield engine
     finally:
@@ -65,9 +66,9 @@ def measured(name: str, world: World, engine: Engine, *, and_composing: bool = F
     """Measure one database; print the figures and return whether they hold."""
     world.build(engine)
     templates = Templates(settings.templates_dir())
-    with db.writing(engine) as session:
+    with db.write_session(engine) as session:
         began = perf_counter()
-        press = publishing.prepare(session, site=SITE, templates=templates, now=MORNING)
+        press = publishing.prepare_press(session, site=SITE, templates=templates, now=MORNING)
         assert press is not None
         print(f"{name}: the press took {perf_counter() - began:.2f} s")
         holds = composed(session, press) if and_composing else True
@@ -93,12 +94,13 @@ def published(session: Any, press: Press) -> tuple[float, float, float]:
     Returns the rate by the clock, that by our processor time, and by how many KB the second half of the
     readers raised the peak of memory.
     """
-    gathering.DESKS.clear()
-    count, peaks, last_id = 0, [], 0
+    due_readers.MATCH_INDEXES.clear()
+    count, peaks = 0, []
+    last_id: int | None = 0
     began, worked = perf_counter(), process_time()
     while last_id is not None:
         result, last_id = publishing.publish_chunk(
-            session, press, site=SITE, after_id=last_id, limit=publishing.CHUNK, now=MORNING
+            session, press, site=SITE, after_id=last_id, limit=publishing.CHUNK_SUBSCRIBERS, now=MORNING
         )
         count += result.due
         peaks.append(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)
@@ -108,13 +110,13 @@ def published(session: Any, press: Press) -> tuple[float, float, float]:
 
 def composed(session: Any, press: Press) -> bool:
     """Compare with the plain composer, then measure composing alone."""
-    desk = gathering.desk_of(session, press)
-    rows = gathering.readers(session, after_id=0, limit=5_000, now=MORNING)
-    gathered = gathering.gather(session, desk, rows, MORNING)
-    edition = deciding.slot_for(rows[0], MORNING).open
+    desk = due_readers.match_index_of(session, press)
+    rows = due_readers.lock_due_readers(session, after_id=0, limit=5_000, now=MORNING)
+    gathered = due_readers.gather_inputs(session, desk, rows, MORNING)
+    edition = decide_digest.schedule_status_of(rows[0], MORNING).open_edition
     assert edition is not None
     for reader in rows[:SAMPLE]:
-        ours = deciding.decide(desk, gathered, reader, edition, MORNING, site=SITE).digest
+        ours = decide_digest.decide_digest(desk, gathered, reader, edition, MORNING, site=SITE).digest
         plain = plainly(press, desk.choices, gathered.topics[reader.id], reader.max_papers)
         assert listed(ours) == plain, (listed(ours), plain)
     print(f"{SAMPLE} digests are what the plain composer says")
@@ -123,7 +125,7 @@ def composed(session: Any, press: Press) -> bool:
     for _ in range(3):
         began = process_time()
         for reader in rows:
-            deciding.decide(desk, gathered, reader, edition, MORNING, site=SITE).digest.to_json()
+            decide_digest.decide_digest(desk, gathered, reader, edition, MORNING, site=SITE).digest.to_json()
         best = max(best, len(rows) / (process_time() - began))
     print(f"composing: {best:,.0f} digests a second on one core")
     return best >= COMPOSED_A_SECOND
@@ -135,12 +137,12 @@ def listed(digest: Digest) -> list[tuple[str, list[int]]]:
 
 
 def plainly(
-    press: Press, choices: Mapping[int, composition.Choice], topics: Sequence[tuple[str, int]], budget: int
+    press: Press, choices: Mapping[int, compose.RankedMatches], topics: Sequence[tuple[str, int]], budget: int
 ) -> list[tuple[str, list[int]]]:
     """The rules of composing, said in the slowest and plainest way."""
     found = {name: (choices[number], choices[number].order) for name, number in topics}
     worth = {name: {n: chosen.worth(n) for n in matched} for name, (chosen, matched) in found.items()}
-    fit = {name: {n: chosen.fit(n) for n in matched} for name, (chosen, matched) in found.items()}
+    fit = {name: {n: chosen.relevance(n) for n in matched} for name, (chosen, matched) in found.items()}
     order = [name for name, _ in topics]
     best = {name: sorted(worth[name], key=lambda n: (-worth[name][n], n)) for name in order}
     picked: dict[int, str] = {}

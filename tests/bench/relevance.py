@@ -13,7 +13,7 @@ import json
 from digest import topics
 from digest.papers import title_key
 from tests.topics import test_relevance as labels
-from tests.topics.cast import paper
+from tests.topics.invented_papers import paper
 
 #: What the means must reach: average precision, nDCG@10 and recall, by filter and by description.
 GATES = {"filter": (0.95, 0.96, 0.97), "about:": (0.87, 0.0, 0.0)}
@@ -43,7 +43,7 @@ def main(full: bool) -> int:
     return int(bool(missed))
 
 
-def seeds() -> tuple[topics.Index, list[str]]:
+def seeds() -> tuple[topics.PaperIndex, list[str]]:
     """Return the seed papers indexed, each once, and their title keys."""
     records: dict[str, dict[str, str]] = {}
     for path in sorted((labels.SHARED / "seeds").glob("*.truth.jsonl")):
@@ -51,10 +51,10 @@ def seeds() -> tuple[topics.Index, list[str]]:
             record = json.loads(line)
             records[title_key(record["title"])] = record
     batch = [paper(record["title"], record["abstract"]) for record in records.values()]
-    return topics.Index(batch), list(records)
+    return topics.PaperIndex(batch), list(records)
 
 
-def ranked(index: topics.Index, written: str) -> list[int]:
+def ranked(index: topics.PaperIndex, written: str) -> list[int]:
     """Return the papers of a filter, best first."""
     filter_ = topics.parse(written)
     scores = index.relevance(filter_, index.matches(filter_))

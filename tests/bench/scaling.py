@@ -21,12 +21,12 @@ from pathlib import Path
 
 from sqlalchemy import make_url, select
 
-from digest import db, presses, publishing, settings
-from digest.model import Subscriber
-from digest.rendering import Templates
+from digest import db, publishing, settings
+from digest.db.tables import Subscriber
+from digest.letters import Templates, press_store
 from tests.bench.world import NOW, SITE, World
 from tests.conftest import connected, fresh_database
-from tests.servers import postgres
+from tests.support.real_servers import postgres
 
 NEAR = 1.6  #: times the rate of one, by two on PostgreSQL
 ROUNDS = 2  #: the better of which counts
@@ -76,9 +76,9 @@ def built(world: World, url: str) -> str:
     """Build the world, make its press, and return the name of that."""
     with connected(url) as engine:
         world.build(engine)
-        with db.writing(engine) as session:
+        with db.write_session(engine) as session:
             templates = Templates(settings.templates_dir())
-            press = publishing.prepare(session, site=SITE, templates=templates, now=NOW)
+            press = publishing.prepare_press(session, site=SITE, templates=templates, now=NOW)
             assert press is not None
         with engine.begin() as connection:
             connection.exec_driver_sql("ANALYZE")
@@ -136,16 +136,18 @@ def say_go(process: subprocess.Popen[str]) -> None:
 
 def work(url: str, name: str, number: int, count: int) -> None:
     """Get ready, wait for the word, publish every `count`th chunk, and say how many readers that were."""
-    with connected(url) as engine, db.writing(engine) as session:
-        press = presses.load(session, name)
+    with connected(url) as engine, db.write_session(engine) as session:
+        press = press_store.load_press(session, name)
         ids = session.scalars(select(Subscriber.id).order_by(Subscriber.id)).all()
         session.commit()
         print("ready", flush=True)
         sys.stdin.readline()
         due, worked = 0, time.process_time()
-        for start in [0, *ids[publishing.CHUNK - 1 :: publishing.CHUNK]][number::count]:
+        for start in [0, *ids[publishing.CHUNK_SUBSCRIBERS - 1 :: publishing.CHUNK_SUBSCRIBERS]][
+            number::count
+        ]:
             published, _ = publishing.publish_chunk(
-                session, press, site=SITE, after_id=start, limit=publishing.CHUNK, now=NOW
+                session, press, site=SITE, after_id=start, limit=publishing.CHUNK_SUBSCRIBERS, now=NOW
             )
             due += published.due
         print(due, time.process_time() - worked, flush=True)

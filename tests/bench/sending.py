@@ -23,22 +23,22 @@ from pathlib import Path
 
 from sqlalchemy import Engine, update
 
-from digest import db, delivery, garbage, outbox, publishing, settings
-from digest.delivery import gathering
-from digest.delivery.gates import Gate
-from digest.delivery.runs import UNLIMITED, Run
-from digest.delivery.writing import write
-from digest.links import Site
-from digest.model import Delivery, DeliveryState, Lane
-from digest.outbox import Intent, Tried
-from digest.rendering import Templates
-from digest.transport import Message, Verdict
-from digest.transport.smtp import Server, Smtp
-from tests.bench import sink, usage, world
+from digest import db, gc_control, publishing, settings
+from digest.db.tables import Delivery, DeliveryState, Lane
+from digest.delivery import decision_inputs, delivery_run, outbox
+from digest.delivery.message_rendering import render_delivery
+from digest.delivery.outbox import AttemptRecord, Intent
+from digest.delivery.send_policy import SendPolicy
+from digest.delivery.transports import Message, Verdict
+from digest.delivery.transports.smtp import MailServer, SmtpTransport
+from digest.delivery.worker_loop import UNLIMITED, DeliveryRun
+from digest.letters import Templates
+from digest.site_profile import Site
+from tests.bench import process_usage, sink, world
 from tests.bench.world import World
 from tests.conftest import connected, fresh_database
-from tests.mailroom import open_mailroom
-from tests.servers import postgres
+from tests.support.mail_sink import open_mailroom
+from tests.support.real_servers import postgres
 
 PIPELINED_GATE = 5.0  #: times smtplib on a persistent connection
 POSTFIX_GATE = 1.3  #: times Postfix's own generator
@@ -63,7 +63,7 @@ def main(full: bool) -> int:
         with sink.fastest(folder) as taker:
             print("   on the loopback")
             fast, beside_postfix = ratios(taker.port, messages(count))
-            own = usage.seconds(taker.pid) / taker.taken()
+            own = process_usage.seconds(taker.pid) / taker.taken()
             print(
                 f"   the sink itself, in {taker.language}: {own * 1e6:,.0f} µs of its processor for a message"
             )
@@ -116,7 +116,7 @@ def compare(window: Sequence[Message]) -> None:
 
 
 def ours(port: int, window: Sequence[Message]) -> None:
-    transport = Smtp(Server(scheme="smtp", host="127.0.0.1", port=port), helo="example.org")
+    transport = SmtpTransport(MailServer(scheme="smtp", host="127.0.0.1", port=port), helo="example.org")
     for start in range(0, len(window), 50):
         outcomes = list(transport.send(window[start : start + 50]))
         assert all(outcome.verdict is Verdict.ACCEPTED for outcome in outcomes)
@@ -201,7 +201,7 @@ def share_of(engine: Engine, port: int) -> float:
     """
     templates, site = Templates(settings.templates_dir()), world.SITE
     bare = kept = 9e9
-    with db.writing(engine) as session, closing(opened(port)) as transport:
+    with db.write_session(engine) as session, closing(opened(port)) as transport:
         published = publishing.publish(session, site=site, templates=templates, now=world.NOW)
         analyse(engine)
         part = published.queued // (LEDGER_ROUNDS * 50) * 50  # whole windows: a run stops behind one
@@ -212,7 +212,7 @@ def share_of(engine: Engine, port: int) -> float:
     return 1 - bare / kept
 
 
-def kept_run(session: db.Session, transport: Smtp, templates: Templates, part: int) -> float:
+def kept_run(session: db.Session, transport: SmtpTransport, templates: Templates, part: int) -> float:
     """Deliver some of what is due, and return the seconds for one."""
     done = 0
 
@@ -221,7 +221,7 @@ def kept_run(session: db.Session, transport: Smtp, templates: Templates, part: i
         done = so_far
 
     began = time.perf_counter()
-    report = delivery.deliver(
+    report = delivery_run.deliver(
         session, site=world.SITE, templates=templates, transport=transport, clock=lambda: world.NOW,
         is_stopping=lambda: done >= part, progress=progress,
     )  # fmt: skip
@@ -230,43 +230,45 @@ def kept_run(session: db.Session, transport: Smtp, templates: Templates, part: i
     return took / done
 
 
-@garbage.held_off()
-def bare_run(session: db.Session, transport: Smtp, templates: Templates, part: int) -> float:
+@gc_control.gc_paused()
+def bare_run(session: db.Session, transport: SmtpTransport, templates: Templates, part: int) -> float:
     """Write and send the same without keeping anything, the collector held off as in a run; twice, for the
     first time warms the cards.
     """
-    run = Run(
+    run = DeliveryRun(
         session=session,
         site=world.SITE,
         templates=templates,
         transport=transport,
         clock=lambda: world.NOW,
-        gate=Gate(session=session, rules=UNLIMITED),
+        policy=SendPolicy(session=session, rules=UNLIMITED),
     )
     claimed = outbox.claim(session, lane=Lane.BULK, now=world.NOW, limit=part)
-    desk = run.desk(claimed)
+    desk = run.render_context(claimed)
     session.rollback()
     seconds = 0.0
     for _time in ("cold", "warm"):
         began = time.perf_counter()
         for start in range(0, len(claimed), 50):
             window = claimed[start : start + 50]
-            at = replace(desk, digests=gathering.digests(window))  # to read a decision is part of writing
-            written = [write(at, each) for each in window]
+            at = replace(
+                desk, digests=decision_inputs.load_digests(window)
+            )  # to read a decision is part of writing
+            written = [render_delivery(at, each) for each in window]
             assert all(
                 outcome.verdict is Verdict.ACCEPTED
                 for outcome in transport.send([each.message for each in written if each])
             )
         seconds = time.perf_counter() - began
-    with db.writing(session.get_bind()) as other:  # `desk` committed the claim: give it back
+    with db.write_session(session.get_bind().engine) as other:  # `desk` committed the claim: give it back
         given_back = {"state": DeliveryState.QUEUED, "lease": None, "leased_until": None}
         other.execute(update(Delivery).where(Delivery.state == DeliveryState.CLAIMED).values(**given_back))
         other.commit()
     return seconds / len(claimed)
 
 
-def opened(port: int) -> Smtp:
-    return Smtp(Server(scheme="smtp", host="127.0.0.1", port=port), helo="example.org")
+def opened(port: int) -> SmtpTransport:
+    return SmtpTransport(MailServer(scheme="smtp", host="127.0.0.1", port=port), helo="example.org")
 
 
 def analyse(engine: Engine) -> None:
@@ -278,9 +280,9 @@ def analyse(engine: Engine) -> None:
 def ledger(engine: Engine, count: int, window: int) -> float:
     """Take letters from queued to sent without sending them, and return the seconds for one."""
     now = datetime(2026, 11, 20, 8, tzinfo=UTC)
-    with db.writing(engine) as session:
+    with db.write_session(engine) as session:
         for number in range(count):
-            outbox.put_letter(
+            outbox.queue_letter(
                 session, letter="help", subscriber_id=None, email=f"reader{number}@example.org", decision={},
                 dedupe_key=str(number), site=SITE, now=now, expires_at=now + timedelta(days=1),
             )  # fmt: skip
@@ -293,19 +295,22 @@ def ledger(engine: Engine, count: int, window: int) -> float:
         return (time.perf_counter() - began) / count
 
 
-def pass_through(session: db.Session, part: Sequence[outbox.Claimed], now: datetime) -> None:
+def pass_through(session: db.Session, part: Sequence[outbox.ClaimedDelivery], now: datetime) -> None:
     """Take one window from claimed to sent, with a commit before and after it would be sent."""
     lease, ids = part[0].lease, [each.id for each in part]
-    outbox.readers(session, (each.subscriber_id for each in part))
+    outbox.load_recipients(session, (each.subscriber_id for each in part))
     outbox.intend(
         session,
         [Intent(id=each, message_id="<m@example.org>", content_hash="0" * 64) for each in ids],
         lease=lease,
-        until=outbox.renewed(part[0].leased_until, now),
+        until=outbox.renewed_lease(part[0].leased_until, now),
     )
     session.commit()
-    outbox.end(session, ids, DeliveryState.SENT, was=DeliveryState.SENDING, lease=lease, now=now)
-    outbox.keep_attempts(
-        session, [Tried(each, now, "accepted", "dot", 250, "taken") for each in ids], lease=lease, now=now
+    outbox.settle(session, ids, DeliveryState.SENT, from_state=DeliveryState.SENDING, lease=lease, now=now)
+    outbox.record_attempts(
+        session,
+        [AttemptRecord(each, now, "accepted", "dot", 250, "taken") for each in ids],
+        lease=lease,
+        now=now,
     )
     session.commit()

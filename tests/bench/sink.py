@@ -45,7 +45,7 @@ class Sink(asyncio.Protocol):
         if answers:
             self.transport.write(answers)  # type: ignore[attr-defined]
 
-    def command(self) -> bytes | None:
+    def command(self) -> bytes | None:  # noqa: PLR0911  (one return for each command)
         end = self.buffer.find(b"\r\n")
         if end < 0:
             return None

@@ -13,12 +13,12 @@ from pathlib import Path
 import pytest
 
 from digest import topics
-from digest.composition import choice
-from digest.links import Site
+from digest.editions.compose import rank_matches
+from digest.letters import Templates
 from digest.papers import Paper
-from digest.rendering import Templates
-from tests.bench import breakdown, middle, naive, sink, usage
-from tests.bench.comparing import Letters, compare
+from digest.site_profile import Site
+from tests.bench import competent_rival, naive_rival, process_usage, sampling_profile, sink
+from tests.bench.compare_letters import Letters, compare
 from tests.bench.letters import pressed
 from tests.bench.world import NOW, World
 
@@ -40,55 +40,55 @@ def letter(
 
 
 @pytest.mark.parametrize("change", [{"style": "color: #FFE"}, {"text": "Hallo"}, {"href": "https://x/2"}])
-def test_letters_that_differ_are_told_apart(change: dict[str, str]) -> None:
+def test_different_letters_are_found_different(change: dict[str, str]) -> None:
     with pytest.raises(AssertionError, match="with them"):
         compare(letters(), letters(**change))
 
 
-def test_letters_that_two_inliners_spell_differently_are_the_same() -> None:
+def test_letters_with_differently_spelled_styles_are_equal() -> None:
     compare(letters(style="color: #FFF; margin: 0"), letters(style="margin:0;color:#ffffff;"))
 
 
-def test_a_letter_that_only_one_way_wrote_is_missed() -> None:
+def test_a_letter_that_only_one_program_wrote_is_found_missing() -> None:
     with pytest.raises(AssertionError):
         compare(letters(), letters() | {"60": letter(60)})
 
 
 @pytest.fixture(scope="module")
-def morning(templates: Templates) -> naive.Morning:
+def morning(templates: Templates) -> naive_rival.Morning:
     papers = [
         Paper(id=number, title=title, abstract=abstract, first_seen_at=NOW)
         for number, (title, abstract) in enumerate(World(papers=60).texts, start=1)
     ]
     press = pressed(papers, templates)
-    return naive.Morning(
-        site=Site(), press=press, index=topics.Index(papers), templates=templates, port=0, now=NOW
+    return naive_rival.Morning(
+        site=Site(), press=press, index=topics.PaperIndex(papers), templates=templates, port=0, now=NOW
     )
 
 
-def test_the_rivals_find_what_we_find(morning: naive.Morning, tmp_path: Path) -> None:
+def test_the_rivals_match_the_same_papers(morning: naive_rival.Morning, tmp_path: Path) -> None:
     with sink.keeping(tmp_path) as opened:
-        desk = middle.desk(replace(morning, port=opened.port))
+        desk = competent_rival.desk(replace(morning, port=opened.port))
         with desk.server, closing(desk.papers):
             for number, text in enumerate(World(papers=60, filters=120).interests):
                 asked = topics.parse(text)
                 matches = morning.index.matches(asked)
                 relevance = morning.index.relevance(asked, matches) if matches else {}
-                ours = choice(matches, morning.press.scores, relevance)
-                assert naive.chosen(morning, morning.press.papers, asked.canonical) == ours, text
-                assert middle.chosen(desk, number, asked.canonical) == ours, text
+                ours = rank_matches(matches, morning.press.scores, relevance)
+                assert naive_rival.chosen(morning, morning.press.papers, asked.canonical) == ours, text
+                assert competent_rival.chosen(desk, number, asked.canonical) == ours, text
 
 
-@pytest.mark.parametrize("module", breakdown.STEPS)
-def test_every_step_that_is_told_apart_is_a_function_of_the_product(module: str) -> None:
+@pytest.mark.parametrize("module", sampling_profile.STEPS)
+def test_every_profiled_step_is_a_function_of_the_product(module: str) -> None:
     source = Path(importlib.import_module(module).__file__ or "").read_text()
 
-    missing = [name for name in breakdown.STEPS[module] if f"def {name}(" not in source]
+    missing = [name for name in sampling_profile.STEPS[module] if f"def {name}(" not in source]
 
     assert missing == []
 
 
-def test_the_work_of_a_process_is_counted_with_that_of_those_it_has_buried() -> None:
+def test_processor_time_includes_ended_child_processes() -> None:
     busy = "import time\nwhile time.process_time() < 0.3: pass"
     parent = f"import subprocess, sys\nsubprocess.run([sys.executable, '-c', {busy!r}])\nprint(flush=True)\ninput()"
     with subprocess.Popen(
@@ -96,7 +96,7 @@ def test_the_work_of_a_process_is_counted_with_that_of_those_it_has_buried() -> 
     ) as process:
         assert process.stdout
         process.stdout.readline()
-        used = usage.seconds(process.pid)
+        used = process_usage.seconds(process.pid)
         process.communicate(b"\n")
     assert used >= 0.25
-    assert usage.seconds(process.pid) == 0
+    assert process_usage.seconds(process.pid) == 0

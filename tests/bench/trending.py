@@ -18,7 +18,7 @@ from datetime import UTC, datetime, timedelta
 from statistics import mean
 
 from digest.papers import Paper
-from digest.ranking import Appearance, Evidence, rank
+from digest.papers.trending import Appearance, Evidence, rank
 
 START = datetime(2026, 9, 14, tzinfo=UTC)  # a Monday
 DAYS, WARM_UP = 46, 9  # 36 evenings are judged, the last day is only a target
@@ -138,7 +138,7 @@ def evenings(situation: Situation, chance: random.Random, world: Sequence[Life])
         evidence = {one.number: observed(situation, one, prints[one.number], dumps, day) for one in listed}
         truth = {one.number: one.votes[day + 1 - one.born] for one in listed}
         for name, order in orders(evidence, evening(day)).items():
-            judged[name].append(ndcg([truth[number] for number in order], truth.values()))
+            judged[name].append(ndcg([truth[number] for number in order], list(truth.values())))
     return {name: mean(values) for name, values in judged.items()}
 
 
@@ -212,7 +212,8 @@ def hours(one: Evidence, now: datetime) -> float:
 
 
 def hacker_news(_: int, one: Evidence, now: datetime) -> float:
-    return max(0.0, latest(one, "upvotes") - 1) ** 0.8 / (hours(one, now) + 2) ** 1.8
+    gravity: float = (hours(one, now) + 2) ** 1.8
+    return math.pow(max(0.0, latest(one, "upvotes") - 1), 0.8) / gravity
 
 
 def reddit(_: int, one: Evidence, now: datetime) -> float:

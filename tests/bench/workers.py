@@ -15,9 +15,9 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 
-from tests.bench import breakdown, mornings
-from tests.bench.comparing import compare
-from tests.bench.mornings import Figures, Place
+from tests.bench import celery_mornings, sampling_profile
+from tests.bench.celery_mornings import Figures, Place
+from tests.bench.compare_letters import compare
 from tests.bench.world import World
 
 GATE = 3_000  #: digests a second, in the full size; the goal is 10,000
@@ -32,26 +32,26 @@ def main(full: bool) -> int:
     readers, filters = (100_000, 10_000) if full else (5_000, 1_000)
     samples = {"naive": 200, "middle": 5_000} if full else {"naive": 40, "middle": 500}
     print(
-        f"   {mornings.PROCESSES} worker processes for each way, PostgreSQL with synchronous_commit=on;"
+        f"   {celery_mornings.PROCESSES} worker processes for each way, PostgreSQL with synchronous_commit=on;"
         " the rivals are warm before their clock starts"
     )
     world = World(readers=readers, topics=TOPICS, filters=filters, kept=0, now=datetime.now(UTC), at="00:00")
-    with mornings.place() as place, tempfile.TemporaryDirectory() as name:
+    with celery_mornings.place() as place, tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        compare_all(place, world, folder, mornings.WAYS)
-        with mornings.built(place, world) as template:
-            figures = mornings.best(place, template, folder, mornings.WAYS, samples)
+        compare_all(place, world, folder, celery_mornings.WAYS)
+        with celery_mornings.built(place, world) as template:
+            figures = celery_mornings.best(place, template, folder, celery_mornings.WAYS, samples)
     return 0 if holds(figures, full=full) else 1
 
 
 def compare_all(place: Place, world: World, folder: Path, ways: tuple[str, ...]) -> None:
     """Raise AssertionError unless all ways write the same letters to the same hundred readers."""
     letters = {}
-    with mornings.built(place, replace(world, readers=100, kept=100)) as template:
+    with celery_mornings.built(place, replace(world, readers=100, kept=100)) as template:
         for way in ways:
             kept = folder / f"letters-{way}"
             kept.mkdir()
-            mornings.had(way, place, template, folder / f"compared-{way}", kept=kept)
+            celery_mornings.had(way, place, template, folder / f"compared-{way}", kept=kept)
             letters[way] = {path.name: path.read_bytes() for path in kept.iterdir()}
     for way in ways[1:]:
         compare(letters[ways[0]], letters[way])
@@ -81,10 +81,12 @@ def alone(readers: int, filters: int, papers: int) -> None:
     """Have a morning of ours alone, looked into while it runs, and print where the time went."""
     now = datetime.now(UTC)
     world = World(papers=papers, readers=readers, topics=TOPICS, filters=filters, kept=0, now=now, at="00:00")
-    with mornings.place() as place, tempfile.TemporaryDirectory() as name:
+    with celery_mornings.place() as place, tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        with mornings.built(place, world) as template:
-            ours = mornings.had("ours", place, template, folder / "ours", command=breakdown.COMMAND)
+        with celery_mornings.built(place, world) as template:
+            ours = celery_mornings.had(
+                "ours", place, template, folder / "ours", command=sampling_profile.COMMAND
+            )
         ours.tell()
         sending = ours.seconds - ours.published
         print(
@@ -93,8 +95,8 @@ def alone(readers: int, filters: int, papers: int) -> None:
         )
         print(f"   the largest worker had {ours.halfway:.0f} MB halfway, {ours.memory:.0f} at the end")
         spans = {"publishing": ours.published, "delivering": sending}
-        together = {what: took * mornings.PROCESSES for what, took in spans.items()}
-        breakdown.tell(folder / "ours" / "data", ours.mails, together)
+        together = {what: took * celery_mornings.PROCESSES for what, took in spans.items()}
+        sampling_profile.tell(folder / "ours" / "data", ours.mails, together)
 
 
 if __name__ == "__main__":

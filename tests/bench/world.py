@@ -17,12 +17,13 @@ from typing import Any
 
 from sqlalchemy import Engine
 
-from digest import db, intake, subscriptions, topics
-from digest.links import Site
-from tests.processes import ROOT
+from digest import db, subscribers, topics
+from digest.dumps import intake
+from digest.site_profile import Site
+from tests.support.product_processes import ROOT
 
 NOW = datetime(2026, 11, 20, 8, 0, tzinfo=UTC)
-SAMPLE = ROOT / "digest" / "sample" / "invented-papers.txt"
+SAMPLE = ROOT / "digest" / "dumps" / "sample" / "invented-papers.txt"
 SITE = Site(
     name="Example Digest",
     url="https://digest.example.org",
@@ -40,7 +41,7 @@ SHAPES = (
     "({0} OR {1}) ANDNOT {2}", "({0} OR {1} OR {2}) AND ({3} OR {4})", "({0} AND {1}) OR ({2} AND {3})",
     "{0} AND {1} ANDNOT ({2} OR {3})",
 )  # fmt: skip
-MOST_CLAUSES = 5
+MAX_CLAUSES = 5
 
 
 def clause(chance: random.Random, words: Sequence[str], phrases: Sequence[str]) -> str:
@@ -108,7 +109,7 @@ class World:
         words, phrases = self.vocabulary
         made: dict[str, None] = {}
         while len(made) < self.filters:
-            clauses = [clause(chance, words, phrases) for _ in range(MOST_CLAUSES)]
+            clauses = [clause(chance, words, phrases) for _ in range(MAX_CLAUSES)]
             made[topics.parse(chance.choice(SHAPES).format(*clauses)).canonical] = None
         return list(made)
 
@@ -145,12 +146,12 @@ class World:
     def build(self, engine: Engine) -> None:
         """Fill an empty database, through the same doors as everybody."""
         db.upgrade(engine)
-        with tempfile.TemporaryDirectory() as folder, db.writing(engine) as session:
+        with tempfile.TemporaryDirectory() as folder, db.write_session(engine) as session:
             path = Path(folder) / "dump.txt"
             path.write_bytes(self.dump)
             loaded = intake.load(session, path, now=self.now)
             assert loaded.new == self.papers, loaded
-            imported = subscriptions.import_rows(
+            imported = subscribers.import_rows(
                 session, SITE, self.reader_rows(), consent="a benchmark", now=self.now
             )
             assert imported.added == self.readers, imported.problems[:3]

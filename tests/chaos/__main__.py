@@ -1,7 +1,9 @@
-"""The long chaos run: `python -m tests.chaos [--seconds 30] [--rounds 2] [--seed 1] [--only WORD] [--write PATH]`.
+"""Run the long chaos suite: `python -m tests.chaos [--seconds 30] [--rounds 2] [--seed 1] [--only WORD]
+[--write PATH]`.
 
-It plays every misfortune on every database, prints a line for each, and ends with 1 if a promise was broken.
-With --write the table in that page is made anew, between its two marks; of a part that --only chose, only its rows.
+It runs every case on every database, prints a line for each, and exits with 1 if a promise was broken. With
+--write it replaces the table in that page, between its two marks; with --only, only the rows of the cases
+that ran.
 """
 
 from __future__ import annotations
@@ -12,8 +14,8 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
-from tests import servers
-from tests.chaos.cases import CASES, MUTANTS, Case, Result, Unavailable, caught, ground
+from tests.chaos.failures import CASES, MUTANTS, Case, Result, Unavailable, caught, ground
+from tests.support import real_servers
 
 NAMES = {"sqlite": "SQLite", "postgresql": "PostgreSQL"}
 BEGIN, END = "<!-- made by make chaos -->\n", "<!-- end of the table -->\n"
@@ -21,49 +23,49 @@ HEAD = "| what happens | on | what was done | letters | copies | doubts | broken
 
 
 def main() -> int:
-    """Play everything, and return the exit code."""
-    told = arguments()
+    """Run everything, and return the exit code."""
+    options = arguments()
     rows, failures = [], 0
-    with servers.postgres() as server:
+    with real_servers.postgres() as server:
         for case in CASES:
-            for kind in case.on if told.only in case.says else ():
-                for seed in range(told.seed, told.seed + told.rounds):
-                    row, broken = played(case, kind, server, seed, told.seconds)
+            for kind in case.on if options.only in case.title else ():
+                for seed in range(options.seed, options.seed + options.rounds):
+                    row, broken = run_case(case, kind, server, seed, options.seconds)
                     rows.append(row)
                     failures += broken
                     print(row, end="", flush=True)
-        for row, missed in mutants(server) if not told.only else ():
+        for row, missed in mutants(server) if not options.only else ():
             rows.append(row)
             failures += missed
             print(row, end="", flush=True)
-    if told.write:
-        write(told.write, rows, keeps=bool(told.only))
+    if options.write:
+        write(options.write, rows, keeps=bool(options.only))
     return 1 if failures else 0
 
 
-def played(case: Case, kind: str, server: str, seed: int, seconds: float) -> tuple[str, int]:
-    """Play one misfortune; return its row of the table, and how many promises it broke."""
+def run_case(case: Case, kind: str, server: str, seed: int, seconds: float) -> tuple[str, int]:
+    """Run one case; return its row of the table, and how many promises it broke."""
     began = time.monotonic()
     try:
         with ground(kind, needs=case.needs, server=server) as found:
             result = case.run(found, seed, seconds)
     except Unavailable as reason:
-        return f"| {case.says} | {NAMES[kind]} | not tried: {reason} | | | | |\n", 0
+        return f"| {case.title} | {NAMES[kind]} | not tried: {reason} | | | | |\n", 0
     for fault in result.broken:
         print("   ", fault)
     print(f"    seed {seed}, {time.monotonic() - began:.0f} s")
-    return line(case.says, kind, result), len(result.broken) + is_incomplete(result)
+    return line(case.title, kind, result), len(result.broken) + is_incomplete(result)
 
 
-def line(says: str, kind: str, result: Result) -> str:
+def line(title: str, kind: str, result: Result) -> str:
     """Return a row of the table."""
     figures = " | ".join(str(one) for one in (result.letters, result.copies, result.doubts))
-    return f"| {says} | {NAMES[kind]} | {result.told} | {figures} | {len(result.broken) or 'none'} |\n"
+    return f"| {title} | {NAMES[kind]} | {result.summary} | {figures} | {len(result.broken) or 'none'} |\n"
 
 
 def is_incomplete(result: Result) -> bool:
     """Return whether less was hit than there is: `6 of 7 instants hit`."""
-    words = result.told.split()
+    words = result.summary.split()
     return words[1:2] == ["of"] and words[0] != words[2]
 
 
@@ -74,12 +76,12 @@ def mutants(server: str) -> Iterator[tuple[str, int]]:
             with ground(kind, server=server) as found:
                 broken = caught(found, name)
             is_missed = not broken >= mutant.breaks
-            said = "passed unnoticed" if is_missed else f"caught: {', '.join(sorted(broken))}"
-            yield f"| {mutant.says} | {NAMES[kind]} | {said} | | | | |\n", is_missed
+            result = "passed unnoticed" if is_missed else f"caught: {', '.join(sorted(broken))}"
+            yield f"| {mutant.title} | {NAMES[kind]} | {result} | | | | |\n", is_missed
 
 
 def write(path: Path, rows: list[str], *, keeps: bool) -> None:
-    """Put the table between the marks of a page; one that `keeps` leaves the rows that were not played."""
+    """Write the table between the marks of a page; with `keeps`, keep the rows of cases that did not run."""
     before, _, rest = path.read_text().partition(BEGIN)
     table, _, after = rest.partition(END)
     old = table.splitlines(keepends=True)[2:] if keeps else []
@@ -88,7 +90,7 @@ def write(path: Path, rows: list[str], *, keeps: bool) -> None:
 
 
 def arguments() -> argparse.Namespace:
-    """Return what was asked for."""
+    """Return the parsed arguments."""
     parser = argparse.ArgumentParser(prog="python -m tests.chaos")
     parser.add_argument("--seconds", type=float, default=30)
     parser.add_argument("--seed", type=int, default=1)

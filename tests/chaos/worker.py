@@ -1,4 +1,4 @@
-"""A worker for the chaos suite: the real delivery on a real database, with its waits made short."""
+"""Run a worker for the chaos suite: the real delivery on a real database, with short waits."""
 
 from __future__ import annotations
 
@@ -13,52 +13,56 @@ from typing import Any
 
 from sqlalchemy.exc import DBAPIError
 
-from digest import db, delivery, failpoints, lifeline, outbox
-from digest.delivery import insisting, runs, settling
+from digest import db, failpoints, parent_death
+from digest.db.tables import DeliveryState
+from digest.delivery import delivery_run, outbox, retries, settlement, worker_loop
+from digest.delivery.limits import domain_pauses
+from digest.delivery.outbox import claims, postponement
+from digest.delivery.transports.smtp import MailServer, SmtpTransport, Timeouts
 from digest.errors import DigestError
-from digest.links import Site
-from digest.model import DeliveryState
-from digest.outbox import claiming, postponing
-from digest.rates import pausing
-from digest.rendering import Templates
+from digest.letters import Templates
 from digest.settings import templates_dir
-from digest.transport.smtp import Patience, Server, Smtp
+from digest.site_profile import Site
 
 SITE = Site(
     url="https://digest.example.org", sender_address="digest@example.org", keys=(b"chaos",), pepper=b"pepper"
 )
 LEASE = timedelta(seconds=1.5)
-PATIENCE = Patience(window=1, connect=0.5, command=0.5, body=0.5, dot=0.5, farewell=0.1)
+TIMEOUTS = Timeouts(window=1, connect=0.5, command=0.5, body=0.5, dot=0.5, quit=0.1)
 
 
-class MarkFirst(runs.Run):
-    """A mutant: calls letters sent before they are. Whoever dies in between loses them."""
+class MarkFirst(worker_loop.DeliveryRun):
+    """A mutant that marks letters as sent before it sends them. A crash in between loses them."""
 
-    is_ordinary = False  # type: ignore[assignment]
+    can_use_fast_path = False
 
     def intend(self, window: Any, *given: Any) -> dict[int, Any]:
-        going = super().intend(window, *given)
+        to_send = super().intend(window, *given)
         now, lease = self.clock(), window[0].lease
-        outbox.end(self.session, going, DeliveryState.SENT, was=DeliveryState.SENDING, lease=lease, now=now)
+        outbox.settle(
+            self.session, to_send, DeliveryState.SENT, from_state=DeliveryState.SENDING, lease=lease, now=now
+        )
         self.session.commit()
-        return going
+        return to_send
 
 
-class Secretive(runs.Run):
-    """What the next two have in common: what was not committed is there when they tell of a window."""
+class WithoutIntent(worker_loop.DeliveryRun):
+    """The base of the two mutants without an intent: settling must keep what is not committed."""
 
-    def tell(self) -> None:
+    def flush_settlement(self) -> None:
         rollback, self.session.rollback = self.session.rollback, lambda: None  # type: ignore[method-assign]
         try:
-            super().tell()
+            super().flush_settlement()
         finally:
             self.session.rollback = rollback  # type: ignore[method-assign]
 
 
-class NoIntent(Secretive):
-    """A mutant: keeps its intent to itself until the outcome. Whoever dies sends again, and counts no doubt."""
+class NoIntent(WithoutIntent):
+    """A mutant that does not commit its intent before the outcome. After a crash it sends again, and counts
+    no doubt.
+    """
 
-    is_ordinary = False  # type: ignore[assignment]
+    can_use_fast_path = False
 
     def intend(self, window: Any, *given: Any) -> dict[int, Any]:
         commit, self.session.commit = self.session.commit, lambda: None  # type: ignore[method-assign]
@@ -68,24 +72,26 @@ class NoIntent(Secretive):
             self.session.commit = commit  # type: ignore[method-assign]
 
 
-class MarkFirstInOneGo(runs.Run):
-    """The same mistake in the one question of an ordinary window: its intent is its end."""
+class MarkFirstInOneGo(worker_loop.DeliveryRun):
+    """The same mistake in the single statement of the fast path: its intent marks letters as sent."""
 
-    def ask(self, question: Any, write_ahead: Any) -> Any:
-        asked, given = question
-        marking = asked.replace("'sending', ", "'sent', lease = NULL, settled_at = %(now)s, ")
-        return super().ask((marking, given), write_ahead)
+    def execute_pipelined(self, statement: Any, render_ahead: Any) -> Any:
+        sql, parameters = statement
+        marking = sql.replace("'sending', ", "'sent', lease = NULL, settled_at = %(now)s, ")
+        return super().execute_pipelined((marking, parameters), render_ahead)
 
 
-class NoIntentInOneGo(Secretive):
-    """The same mistake there: it takes an answer for a promise, and commits each intent with the next one's question."""
+class NoIntentInOneGo(WithoutIntent):
+    """The same mistake on the fast path: it takes a reply for a commit, and commits each intent with the
+    next statement.
+    """
 
-    def ask(self, question: Any, write_ahead: Any) -> Any:
+    def execute_pipelined(self, statement: Any, render_ahead: Any) -> Any:
         self.session.commit()
         driver: Any = self.session.connection().connection.driver_connection
-        ended, ours = driver.execute(*question).fetchone()
-        write_ahead()
-        return ended, set(ours)
+        ended, held = driver.execute(*statement).fetchone()
+        render_ahead()
+        return ended, set(held)
 
 
 MUTANTS = {
@@ -98,96 +104,99 @@ MUTANTS = {
 
 @dataclass(frozen=True, kw_only=True)
 class Orders:
-    """What a worker is told."""
+    """What a worker is to do."""
 
     database: str
-    server: Server
+    server: MailServer
     window: int
-    drains: bool = False  #: end once nothing is open
-    failpoint: str = ""  #: where it dies
-    spared: int = 0  #: how often it passes there first
+    drains: bool = False  #: end when nothing is open
+    failpoint: str = ""  #: where it is killed
+    spared: int = 0  #: how often it passes there before
     mutant: str = ""
-    steps: Sequence[tuple[float, float]] = ()  #: after so many seconds its clock is so many seconds wrong
-    largest_file: int = 0  #: bytes to which no file of its may grow
+    steps: Sequence[
+        tuple[float, float]
+    ] = ()  #: (seconds after the start, seconds by which its clock is then wrong)
+    largest_file: int = 0  #: the most bytes in a file it writes; 0 is no limit
 
 
 def hurry() -> None:
-    """Make the product's waits short enough for a test; their order stays what it is."""
-    outbox.LEASE = claiming.LEASE = LEASE
-    claiming.FRESH = LEASE / 10
-    postponing.FIRST_BACKOFF, postponing.LONGEST_BACKOFF = timedelta(seconds=0.2), timedelta(seconds=1)
-    settling.PAUSE, runs.WINDOWS_AT_ONCE = timedelta(seconds=0.2), 3
-    insisting.LONGEST_PAUSE = 0.2
-    pausing.FIRST_PAUSE, pausing.LONGEST_PAUSE = timedelta(seconds=0.2), timedelta(seconds=1)
+    """Shorten the product's waits for a test; their order stays the same."""
+    outbox.LEASE = claims.LEASE = LEASE
+    claims.RENEW_AFTER = LEASE / 10
+    postponement.FIRST_BACKOFF, postponement.MAX_BACKOFF = timedelta(seconds=0.2), timedelta(seconds=1)
+    settlement.SILENT_SERVER_PAUSE, worker_loop.WINDOWS_PER_CLAIM = timedelta(seconds=0.2), 3
+    retries.MAX_PAUSE = 0.2
+    domain_pauses.RETRY_HEAD_START = timedelta(seconds=0.1)
+    domain_pauses.FIRST_PAUSE, domain_pauses.MAX_PAUSE = timedelta(seconds=0.2), timedelta(seconds=1)
 
 
 def count_saved(saved: Any) -> None:
-    """Count the letters whose fate a lost database heard only when it was asked again."""
-    insist = insisting.insist
+    """Count the letters whose outcome was recorded only by a retry."""
+    retry_until = retries.retry_until
 
-    def counting(session: Any, keep: Callable[[], None], *, what: str, **details: Any) -> None:
-        times = 0
+    def counting(session: Any, action: Callable[[], None], *, description: str, **details: Any) -> None:
+        tries = 0
 
-        def keep_again() -> None:
-            nonlocal times
-            times += 1
-            keep()
+        def counted_action() -> None:
+            nonlocal tries
+            tries += 1
+            action()
 
-        insist(session, keep_again, what=what, **details)
-        if times > 1 and what.startswith("the fate of"):
+        retry_until(session, counted_action, description=description, **details)
+        if tries > 1 and description.startswith("the outcome of"):
             with saved.get_lock():
-                saved.value += int(what.split()[3])
+                saved.value += int(description.split()[3])
 
-    insisting.insist = counting
+    retries.retry_until = counting
 
 
-def work(told: Orders, saved: Any) -> None:
-    """Deliver until killed, or until nothing is open if told to drain."""
-    lifeline.tie(signal.SIGKILL)
+def work(orders: Orders, saved: Any) -> None:
+    """Deliver until killed, or, when draining, until nothing is open."""
+    parent_death.end_with_parent(signal.SIGKILL)
     logging.basicConfig(level=logging.CRITICAL)
     hurry()
     count_saved(saved)
-    runs.Run = MUTANTS.get(told.mutant, runs.Run)  # type: ignore[misc]
-    if told.failpoint:
-        failpoints.armed[told.failpoint] = told.spared
-    if told.largest_file:
-        resource.setrlimit(resource.RLIMIT_FSIZE, (told.largest_file, told.largest_file))
-    engine, templates = db.connect(told.database), Templates(templates_dir())
-    transport = Smtp(told.server, helo="example.org", patience=PATIENCE)
-    clock = wrong(told.steps)
+    worker_loop.DeliveryRun = MUTANTS.get(orders.mutant, worker_loop.DeliveryRun)  # type: ignore[misc]
+    if orders.failpoint:
+        failpoints.armed_failpoints[orders.failpoint] = orders.spared
+    if orders.largest_file:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (orders.largest_file, orders.largest_file))
+    engine, templates = db.make_engine(orders.database), Templates(templates_dir())
+    transport = SmtpTransport(orders.server, helo="example.org", timeouts=TIMEOUTS)
+    clock = wrong_clock(orders.steps)
     while True:
         try:
-            with db.writing(engine) as session:
-                delivery.deliver(
+            with db.write_session(engine) as session:
+                delivery_run.deliver(
                     session,
                     site=SITE,
                     templates=templates,
                     transport=transport,
                     clock=db.common_clock(session, clock),
-                    window=told.window,
-                    patience=timedelta(seconds=1),
+                    window=orders.window,
+                    max_time=timedelta(seconds=1),
                 )
-                if told.drains and not is_anything_open(session):
+                if orders.drains and not is_anything_open(session):
                     break
         except (DigestError, DBAPIError):
-            pass  # as a task fails: this process takes up the next one
+            pass  # the task fails; this process runs the next one
         time.sleep(0.05)
     transport.close()
 
 
-def wrong(steps: Sequence[tuple[float, float]]) -> Any:
-    """Return a clock that is put forward and back."""
+def wrong_clock(steps: Sequence[tuple[float, float]]) -> Any:
+    """Return a clock that is set forward and back."""
     began = time.monotonic()
 
     def clock() -> datetime:
         since = time.monotonic() - began
-        off = next((seconds for after, seconds in reversed(steps) if since >= after), 0.0)
-        return datetime.now(UTC) + timedelta(seconds=off)
+        offset = next((seconds for after, seconds in reversed(steps) if since >= after), 0.0)
+        return datetime.now(UTC) + timedelta(seconds=offset)
 
     return clock
 
 
 def is_anything_open(session: Any) -> bool:
-    """Return whether a delivery has not come to its end."""
-    found = outbox.counts(session)
+    """Return whether a delivery is not settled."""
+    found = outbox.count_by_state(session)
     return any(found[state] for state in (DeliveryState.QUEUED, DeliveryState.CLAIMED, DeliveryState.SENDING))

@@ -1,4 +1,6 @@
-"""A world to break: subscribers with digests, a mail server that fails, workers to kill, and the invariants."""
+"""A world to break: subscribers with digests, a mail server that fails, workers to kill, and the
+invariants.
+"""
 
 from __future__ import annotations
 
@@ -15,6 +17,7 @@ from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager, nullcontext
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from multiprocessing.context import ForkServerProcess
 from pathlib import Path
 from typing import Any, Protocol
@@ -22,23 +25,25 @@ from typing import Any, Protocol
 from sqlalchemy import Engine, select
 from sqlalchemy.orm import Session
 
-from digest import db, intake, outbox, publishing, subscriptions, watching
-from digest.editions import Schedule
-from digest.model import Delivery, DeliveryState, Shown, Subscriber, SubscriberState
-from digest.rendering import Templates
+from digest import db, heartbeats, publishing, subscribers
+from digest.db.tables import Delivery, DeliveryState, Shown, Subscriber, SubscriberState
+from digest.delivery import outbox
+from digest.delivery.transports.smtp import MailServer
+from digest.dumps import intake
+from digest.editions.schedule import Schedule
+from digest.letters import Templates
 from digest.settings import templates_dir
-from digest.transport.smtp import Server
-from tests import certificates
 from tests.chaos.worker import LEASE, SITE, Orders, work
 from tests.conftest import ROOT
-from tests.faulty import Fault, FaultyServer, faulty_server
+from tests.support import certificates
+from tests.support.faulty_smtp_server import Fault, FaultyServer, faulty_server
 
-#: How a worker that knows nothing of an opt-out may still write: what it had begun when that was committed.
+#: How long after an opt-out a worker may still send what it had begun when that was committed.
 BEGUN = timedelta(seconds=4)
 
-#: One process that has everything loaded makes all workers: they start in milliseconds.
-NURSERY = multiprocessing.get_context("forkserver")
-NURSERY.set_forkserver_preload(["tests.chaos.worker", "tests.chaos.errands"])
+#: One process with everything imported forks all workers, so they start in milliseconds.
+FORKSERVER = multiprocessing.get_context("forkserver")
+FORKSERVER.set_forkserver_preload(["tests.chaos.worker", "tests.chaos.crash_points"])
 
 GREETING_FAULTS = [fault for fault in Fault if fault.stage in {"BANNER", "HELLO", "TLS"}]
 MAIL_FAULTS = [fault for fault in Fault if fault.stage == "MAIL"]
@@ -52,7 +57,7 @@ class Plan(Protocol):
     met: Counter[str]
 
     def fault(self, faults: list[Fault]) -> Fault | None:
-        """Return what of these happens now."""
+        """Return which of these happens now."""
         ...
 
 
@@ -66,7 +71,9 @@ class Unruly:
     met: Counter[str] = field(default_factory=Counter)
 
     def fault(self, faults: list[Fault]) -> Fault | None:
-        rate = self.rate if faults is RCPT_FAULTS else self.rate / 10  # before RCPT it meets a whole window
+        rate = (
+            self.rate if faults is RCPT_FAULTS else self.rate / 10
+        )  # before RCPT a fault affects a whole window
         if self.is_calm or self.chance.random() >= rate:
             return None
         fault = self.chance.choice(faults)
@@ -76,7 +83,7 @@ class Unruly:
 
 @dataclass
 class Exhaustive:
-    """A plan that fails in every way there is, once; in between it takes every second letter."""
+    """A plan that fails once in every way there is; in between it accepts every second letter."""
 
     left: set[Fault] = field(default_factory=lambda: set(Fault))
     is_calm: bool = False
@@ -102,45 +109,45 @@ class World:
     plan: Plan
     window: int
     mutant: str = ""
-    cafile: str | None = None  #: mail travels inside TLS
+    cafile: str | None = None  #: if set, mail is sent inside TLS
     workers: list[ForkServerProcess] = field(default_factory=list)
     kills: int = 0
     freezes: int = 0
     outages: int = 0  #: of the database
-    saved: Any = field(default_factory=lambda: NURSERY.Value("i"))  #: letters, from doubt
+    saved: Any = field(default_factory=lambda: FORKSERVER.Value("i"))  #: letters saved from doubt
     left: dict[str, datetime] = field(default_factory=dict)  #: who opted out, and when that was committed
 
     # ── workers ─────────────────────────────────────────────────────────────────────────────────
 
     def start(self, **details: Any) -> ForkServerProcess:
         """Start a worker."""
-        there = Server(
+        server = MailServer(
             scheme="smtp", host="localhost", port=self.server.port,
             starttls=bool(self.cafile), cafile=self.cafile,
         )  # fmt: skip
         url = self.engine.url.render_as_string(hide_password=False)
-        told = Orders(database=url, server=there, window=self.window, mutant=self.mutant, **details)
-        worker = NURSERY.Process(target=work, args=(told, self.saved), daemon=True)
+        orders = Orders(database=url, server=server, window=self.window, mutant=self.mutant, **details)
+        worker = FORKSERVER.Process(target=work, args=(orders, self.saved), daemon=True)
         worker.start()
         self.workers.append(worker)
         return worker
 
     def staff(self, number: int, **details: Any) -> None:
-        """See to it that so many workers are at work."""
+        """Start workers until that many run."""
         for worker in [each for each in self.workers if not each.is_alive()]:
             self.forget(worker)
         while len(self.workers) < number:
             self.start(**details)
 
     def ends(self, worker: ForkServerProcess, *, seconds: float = 60) -> int | None:
-        """Wait for a worker's end and return its exit code."""
+        """Wait for a worker to end and return its exit code."""
         worker.join(seconds)
-        assert not worker.is_alive(), "a worker did not come to its end"
+        assert not worker.is_alive(), "a worker did not end"
         self.workers.remove(worker)
         return worker.exitcode
 
     def kill(self, worker: ForkServerProcess) -> None:
-        """End a worker as a power cut would."""
+        """Kill a worker, as a power cut would."""
         self.kills += worker.is_alive()
         worker.kill()
         self.forget(worker)
@@ -150,7 +157,7 @@ class World:
         self.workers.remove(worker)
 
     def freeze(self, worker: ForkServerProcess, seconds: float) -> None:
-        """Stop a worker for longer than its lease, then let it go on as if nothing had been."""
+        """Freeze a worker for longer than its lease, then let it continue."""
         if not worker.is_alive() or worker.pid is None:
             return
         self.freezes += 1
@@ -159,7 +166,7 @@ class World:
         os.kill(worker.pid, signal.SIGCONT)
 
     def drain(self, *, seconds: float = 60, **details: Any) -> None:
-        """Let a last worker finish in peace."""
+        """Let a last worker finish undisturbed."""
         self.plan.is_calm = True
         for worker in list(self.workers):
             self.kill(worker)
@@ -168,7 +175,7 @@ class World:
     # ── the database ────────────────────────────────────────────────────────────────────────────
 
     def cut_off(self) -> None:
-        """End every connection that a worker has to PostgreSQL, whatever it is doing."""
+        """End every connection that a worker has to PostgreSQL."""
         with self.engine.connect() as connection:
             connection.exec_driver_sql(
                 "SELECT pg_terminate_backend(pid) FROM pg_stat_activity"
@@ -177,28 +184,28 @@ class World:
         self.outages += 1
 
     def lock(self, seconds: float) -> None:
-        """Hold SQLite's write lock, as a backup or somebody's shell would."""
-        foreign = sqlite3.connect(str(self.engine.url.database), isolation_level=None, timeout=30)
-        with closing(foreign):
-            foreign.execute("BEGIN IMMEDIATE")
+        """Hold SQLite's write lock, as a backup or a shell would."""
+        other = sqlite3.connect(str(self.engine.url.database), isolation_level=None, timeout=30)
+        with closing(other):
+            other.execute("BEGIN IMMEDIATE")
             time.sleep(seconds)
-            foreign.execute("ROLLBACK")
+            other.execute("ROLLBACK")
         self.outages += 1
 
     # ── people ──────────────────────────────────────────────────────────────────────────────────
 
     def opt_out(self, email: str) -> None:
-        """Let somebody leave, and remember when that was certain."""
-        with db.writing(self.engine) as session:
-            subscriptions.get(session, email).state = SubscriberState.UNSUBSCRIBED
+        """Unsubscribe somebody, and record when that was committed."""
+        with db.write_session(self.engine) as session:
+            subscribers.get(session, email).state = SubscriberState.UNSUBSCRIBED
             session.commit()
         self.left[email] = datetime.now(UTC)
 
     # ── the invariants ──────────────────────────────────────────────────────────────────────────
 
     def broken(self) -> list[str]:
-        """Return every promise that was not kept; they are named I1 to I6."""
-        with db.reading(self.engine) as session:
+        """Return every broken promise; they are named I1 to I7."""
+        with db.read_session(self.engine) as session:
             deliveries = list(session.scalars(select(Delivery)))
             shown = set(session.scalars(select(Shown.delivery_id).distinct()))
             readers = set(session.scalars(select(Subscriber.email)))
@@ -218,13 +225,13 @@ class World:
         if len(set(copies)) > 1:
             yield f"I3 {email}: {len(set(copies))} different mails"
         if is_sent and not copies:
-            yield f"I4 {email}: called sent, and never arrived"
+            yield f"I4 {email}: marked as sent, and never arrived"
         if email in self.left and any(at > self.left[email] + BEGUN for at in arrived):
-            yield f"I5 {email}: written to after leaving"
+            yield f"I5 {email}: mail after unsubscribing"
         if row.state not in TERMINAL or row.lease or row.settled_at is None:
             yield f"I6 {email}: still {row.state} after everything"
         if is_sent != is_shown and not row.in_doubt and row.state != DeliveryState.STUCK:
-            yield f"I7 {email}: {row.state}, and its papers are {'' if is_shown else 'not '}called shown"
+            yield f"I7 {email}: {row.state}, and its papers are {'' if is_shown else 'not '}recorded as shown"
 
 
 TERMINAL = {
@@ -242,20 +249,20 @@ def world(
     rate: float = 0,
     plan: Plan | None = None,
     mutant: str = "",
-    is_secret: bool = False,
+    uses_tls: bool = False,
 ) -> Iterator[World]:
     """Yield a world in which everybody's digest is published and nothing is sent."""
-    engine = db.connect(database)
+    engine = db.make_engine(database)
     plan = plan or Unruly(random.Random(seed), rate)
     publish(engine, readers)
     server = FaultyServer(
         plan=lambda _recipient: plan.fault(RCPT_FAULTS),
         mail_plan=lambda: plan.fault(MAIL_FAULTS),
-        greeting_plan=lambda: plan.fault(GREETING_FAULTS if is_secret else IN_CLEAR),
+        greeting_plan=lambda: plan.fault(GREETING_FAULTS if uses_tls else IN_CLEAR),
         offers=("PIPELINING", "8BITMIME") if seed % 3 else ("8BITMIME",),
         hang_seconds=1,
     )
-    with certified(server) if is_secret else nullcontext() as cafile, faulty_server(server):
+    with certified(server) if uses_tls else nullcontext() as cafile, faulty_server(server):
         made = World(engine=engine, server=server, plan=plan, window=window, mutant=mutant, cafile=cafile)
         try:
             yield made
@@ -272,7 +279,7 @@ IN_CLEAR = [fault for fault in GREETING_FAULTS if fault.stage != "TLS"]
 
 @contextmanager
 def certified(server: FaultyServer) -> Iterator[str]:
-    """Give the server a certificate, and yield the path of the authority behind it."""
+    """Give the server a certificate, and yield the path of its authority."""
     with tempfile.TemporaryDirectory() as folder:
         certificate, key = certificates.make(Path(folder), "localhost")
         server.tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
@@ -282,38 +289,39 @@ def certified(server: FaultyServer) -> Iterator[str]:
 
 
 def publish(engine: Engine, readers: int) -> None:
-    """Publish a digest of the sample for so many readers."""
+    """Publish a digest of the sample for that many readers."""
     now = datetime.now(UTC)
     templates = Templates(templates_dir())
-    with db.writing(engine) as session:
-        for path in (ROOT / "digest" / "sample").glob("*.txt"):
+    with db.write_session(engine) as session:
+        for path in (ROOT / "digest" / "dumps" / "sample").glob("*.txt"):
             intake.load(session, path, now=now - timedelta(hours=1))
         for number in range(readers):
             subscribe(session, number, now)
         session.commit()
         published = publishing.publish(session, site=SITE, templates=templates, now=now)
-        watching.beat(session, "scheduler", now)  # takes it to the disk: nobody publishes again if it is lost
+        # This flushes the asynchronous commits to disk: if they were lost, nothing would publish again.
+        heartbeats.record_heartbeat(session, "scheduler", now)
     assert published.queued == readers, published
 
 
 def subscribe(session: Session, number: int, now: datetime) -> None:
-    """Let one more reader be due."""
-    subscriptions.add(
+    """Add one reader who is due."""
+    subscribers.add(
         session, f"reader{number}@example.org", schedule=at_noon(now), state=SubscriberState.ACTIVE,
         consent="chaos", now=now,
     )  # fmt: skip
 
 
 def at_noon(now: datetime) -> Schedule:
-    """Return a schedule whose day is half over: no test runs into the next edition."""
+    """Return a schedule whose day is half over, so that no test runs into the next edition."""
     ahead = 12 - now.hour
     return Schedule(at=datetime.min.time(), timezone=f"Etc/GMT{-ahead:+d}" if ahead else "UTC")
 
 
 def storm(made: World, *, seed: int, seconds: float, workers: int) -> None:
-    """Kill, freeze and restart workers at random while people leave."""
+    """Kill, freeze and restart workers at random while people unsubscribe."""
     chance = random.Random(seed)
-    with db.reading(made.engine) as session:
+    with db.read_session(made.engine) as session:
         staying = list(session.scalars(select(Subscriber.email)))
     chance.shuffle(staying)
     deadline = time.monotonic() + seconds
@@ -321,18 +329,16 @@ def storm(made: World, *, seed: int, seconds: float, workers: int) -> None:
         made.staff(workers)
         time.sleep(chance.uniform(0.05, 0.6))
         victim = chance.choice(made.workers)
-        act: Callable[[], None] = chance.choice(
-            [
-                lambda victim=victim: made.kill(victim),
-                lambda victim=victim: made.kill(victim),
-                lambda victim=victim: made.freeze(victim, LEASE.total_seconds() + 0.5),
-                lambda: made.opt_out(staying.pop()),
-            ]
-        )
-        act()
+        acts: list[Callable[[], None]] = [
+            partial(made.kill, victim),
+            partial(made.kill, victim),
+            partial(made.freeze, victim, LEASE.total_seconds() + 0.5),
+            lambda: made.opt_out(staying.pop()),
+        ]
+        chance.choice(acts)()
 
 
 def attempts_of(engine: Engine) -> dict[str, int]:
-    """Return how many deliveries ended in each state."""
-    with db.reading(engine) as session:
-        return {state: number for state, number in outbox.counts(session).items() if number}
+    """Return how many deliveries are in each state."""
+    with db.read_session(engine) as session:
+        return {state: number for state, number in outbox.count_by_state(session).items() if number}

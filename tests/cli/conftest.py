@@ -21,7 +21,7 @@ EXAMPLE = Path(__file__).parent.parent.parent / "docs" / "examples" / "today.txt
 
 @dataclass(frozen=True, kw_only=True)
 class Ran:
-    """What a command did."""
+    """The exit code and output of a command."""
 
     code: int
     out: str
@@ -41,7 +41,7 @@ Digest = Callable[..., Ran]
 
 @pytest.fixture(autouse=True)
 def alone(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[None]:
-    """No settings of this machine, a working directory of our own, and logging left as it was found."""
+    """Remove this machine's settings, use a fresh working directory, and restore logging."""
     for name in os.environ:
         if name.startswith("DIGEST_"):
             monkeypatch.delenv(name)
@@ -56,7 +56,7 @@ def alone(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[None]:
 
 @pytest.fixture
 def digest(capsys: pytest.CaptureFixture[str]) -> Digest:
-    """Run a command as a shell would, and see what came of it."""
+    """Run a command as a shell would, and return its code and output."""
 
     def run(*arguments: str | Path) -> Ran:
         capsys.readouterr()
@@ -81,7 +81,7 @@ def catalog(digest: Digest, dump: Path) -> None:
 
 @pytest.fixture
 def ada(digest: Digest) -> str:
-    """Somebody who agreed, with one topic."""
+    """An active subscriber with one topic."""
     added = digest(
         "subscribers", "add", "ada@example.org", "--topic", "Pictures=diffusion OR image*",
         "--confirmed", "--consent", "asked in the seminar", "--now", "2026-11-20T07:00:00Z",

@@ -1,14 +1,19 @@
-"""What holds for every command: exit codes, streams, and no traceback for a user's mistake."""
+"""Rules for every command: exit codes, streams, help, and no traceback for a user's mistake."""
 
 from __future__ import annotations
 
+import shlex
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from digest import __version__
+from digest.cli import build_command
+from digest.cli.command_help import EXAMPLES
 from tests.cli.conftest import Digest
 from tests.conftest import ROOT
 
@@ -23,7 +28,7 @@ MISTAKES = [
     pytest.param(["intake", "--date", "20 Nov", "x"], 2, "'20 Nov' is not a day", id="no day"),
     pytest.param(["intake", "absent.txt"], 1, "absent.txt: not loaded", id="a file that is not there"),
     pytest.param(["dumps", "show", "7"], 1, "no dump 7", id="showing a dump that is not there"),
-    pytest.param(["subscribers", "add", "ada"], 2, "'ada' is not an address", id="no address"),
+    pytest.param(["subscribers", "add", "ada"], 2, "'ada' is not a valid email address", id="no address"),
     pytest.param(["subscribers", "add", "a@example.org", "--at", "25:00"], 2, "at:", id="no time of day"),
     pytest.param(
         ["subscribers", "add", "a@example.org", "--timezone", "Oslo"], 2, "Europe/Oslo", id="a city"
@@ -33,15 +38,16 @@ MISTAKES = [
         ["subscribers", "add", "a@example.org", "--topic", "Vision"], 2, "NAME=FILTER", id="no filter"
     ),
     pytest.param(["subscribers", "add", "a@example.org", "--confirmed"], 2, "--consent", id="no consent"),
-    pytest.param(["subscribers", "show", "a@example.org"], 1, "Nobody subscribed", id="nobody"),
-    pytest.param(["subscribers", "list", "--state", "asleep"], 2, "'asleep' is none of", id="no state"),
+    pytest.param(["subscribers", "show", "a@example.org"], 1, "no subscriber", id="nobody"),
+    pytest.param(["subscribers", "list", "--state", "asleep"], 2, "'asleep' is not one of", id="no state"),
     pytest.param(["subscribers", "import", "absent.csv"], 2, "No such file", id="no file of rows"),
     pytest.param(["suppressions", "remove", "a@example.org"], 1, "not suppressed", id="not suppressed"),
-    pytest.param(["deliveries", "--state", "lost"], 2, "'lost' is none of", id="no such state"),
-    pytest.param(["preview", "a@example.org", "--out", "x"], 1, "Nobody subscribed", id="nobody's preview"),
+    pytest.param(["deliveries", "--state", "lost"], 2, "'lost' is not one of", id="no such state"),
+    pytest.param(["preview", "a@example.org", "--out", "x"], 1, "no subscriber", id="nobody's preview"),
     pytest.param(["topics", "check", "(diffusion"], 2, "^", id="an open parenthesis"),
     pytest.param(["dkim", "keygen", "--selector", "../mail"], 2, "for the DNS", id="no name for a key"),
     pytest.param(["trace", f"{10**20}"], 1, "no delivery 1", id="an id no table can have"),
+    pytest.param(["trace", "9" * 5_000], 1, "no delivery 9", id="an id too long to be read"),
     pytest.param(["trace", "²"], 1, "no delivery ²", id="a digit that is no number"),
     pytest.param(["deliveries", "--limit", f"{10**20}"], 2, "--limit", id="more rows than a table can have"),
     pytest.param(["dumps", "show", f"{10**20}"], 2, "ID", id="a dump no table can have"),
@@ -52,14 +58,14 @@ MISTAKES = [
 ]
 
 
-@pytest.mark.parametrize(("arguments", "code", "says"), MISTAKES)
-def test_a_mistake_is_told_in_a_line_on_stderr_and_in_the_exit_code(
-    digest: Digest, arguments: list[str], code: int, says: str
+@pytest.mark.parametrize(("arguments", "code", "message"), MISTAKES)
+def test_a_mistake_gives_one_line_on_stderr_and_an_exit_code(
+    digest: Digest, arguments: list[str], code: int, message: str
 ) -> None:
     ran = digest(*arguments)
 
     assert (ran.code, ran.out) == (code, "")
-    assert says in ran.err
+    assert message in ran.err
     assert "Traceback" not in ran.err
 
 
@@ -93,7 +99,7 @@ def test_a_setting_that_does_not_fit_is_named(digest: Digest, monkeypatch: pytes
         ("DIGEST_LOG_FORMAT", "xml"),
     ],
 )
-def test_a_slip_in_a_setting_is_told_before_anything_happens(
+def test_a_wrong_setting_is_reported_before_anything_happens(
     digest: Digest, monkeypatch: pytest.MonkeyPatch, name: str, value: str
 ) -> None:
     monkeypatch.setenv(name, value)
@@ -118,7 +124,7 @@ def test_a_database_that_does_not_answer_is_named_without_its_password(
     assert "hidden" not in ran.err
 
 
-def test_a_file_that_is_no_database_is_told(digest: Digest, tmp_path: Path) -> None:
+def test_a_file_that_is_no_database_is_reported(digest: Digest, tmp_path: Path) -> None:
     (tmp_path / "data").mkdir()
     (tmp_path / "data" / "digest.sqlite3").write_bytes(b"this is no database, whatever its name says" * 50)
 
@@ -129,7 +135,7 @@ def test_a_file_that_is_no_database_is_told(digest: Digest, tmp_path: Path) -> N
     assert "Traceback" not in ran.err
 
 
-def test_a_data_directory_that_cannot_be_made_is_told(
+def test_a_data_directory_that_cannot_be_created_is_reported(
     digest: Digest, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     (tmp_path / "file").write_text("in the way")
@@ -159,7 +165,7 @@ def test_a_list_with_nothing_in_it_is_no_lines_at_all(digest: Digest, arguments:
     assert (ran.code, ran.out, ran.err) == (0, "", "")
 
 
-def test_an_empty_data_directory_is_furnished_by_whatever_comes_first(digest: Digest, tmp_path: Path) -> None:
+def test_the_first_command_initialises_an_empty_data_directory(digest: Digest, tmp_path: Path) -> None:
     ran = digest("status")
 
     made = {path.name: path.stat().st_mode & 0o777 for path in (tmp_path / "data").iterdir()}
@@ -180,7 +186,7 @@ def test_the_data_directory_can_be_named_before_the_command(
     assert (tmp_path / "elsewhere" / "digest.sqlite3").exists()
 
 
-def test_the_version_is_told(digest: Digest) -> None:
+def test_version_option_prints_the_version(digest: Digest) -> None:
     assert digest("--version").out == f"digest {__version__}\n"
 
 
@@ -202,7 +208,44 @@ def test_help_answers_at_once() -> None:
     assert len(modules) < 600  # 403 with Python 3.11
 
 
-def test_a_reader_that_goes_away_is_no_crash(digest: Digest, dump: Path) -> None:
+def command_names(command: Any, *words: str) -> Iterator[str]:
+    """Yield the words of every command; `deliveries` is a command and a group."""
+    for name, below in command.commands.items():
+        if hasattr(below, "commands"):
+            yield from command_names(below, *words, name)
+        if not hasattr(below, "commands") or name == "deliveries":
+            yield " ".join((*words, name))
+
+
+def test_every_command_has_two_or_three_examples(digest: Digest) -> None:
+    assert set(EXAMPLES) == set(command_names(build_command()))
+    assert {words for words, examples in EXAMPLES.items() if not 2 <= len(examples) <= 3} == set()
+    shown = digest("papers", "--help").out
+    assert "Examples:" in shown
+    assert "digest papers --dump 12 --json" in shown
+
+
+@pytest.mark.parametrize("example", [example for examples in EXAMPLES.values() for example in examples])
+def test_every_example_is_a_valid_command_line(example: str) -> None:
+    command: Any = build_command()
+    words, context = shlex.split(example), None
+    while True:
+        context = command.make_context(command.name, words, parent=context)
+        words = [*context._protected_args, *context.args]
+        if not words:
+            return
+        _, command, words = command.resolve_command(context, words)
+
+
+@pytest.mark.parametrize("arguments", [name.split() for name in EXAMPLES], ids=" ".join)
+def test_help_shows_no_type_that_explains_nothing(digest: Digest, arguments: list[str]) -> None:
+    shown = digest(*arguments, "--help").out
+
+    assert "Examples:" in shown
+    assert not [word for word in ("<bool>", "<str>", "<int>", "x<=", "9223372036854775807") if word in shown]
+
+
+def test_a_closed_pipe_causes_no_traceback(digest: Digest, dump: Path) -> None:
     assert digest("intake", dump).code == 0
 
     piped = subprocess.run(

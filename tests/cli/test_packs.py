@@ -1,4 +1,4 @@
-"""`digest topics pack`: from a file to everybody who follows it."""
+"""`digest topics pack`: from a file to its subscribers."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def subscribed(digest: Digest, *topics: str) -> None:
     assert digest("subscribers", "add", "ada@example.org", *given, "--confirmed", "--consent", "x").code == 0
 
 
-def test_a_pack_is_checked_before_anybody_sees_it(digest: Digest, lab: Path) -> None:
+def test_lint_checks_a_pack_and_publishes_nothing(digest: Digest, lab: Path) -> None:
     fine = digest("topics", "pack", "lint", lab, "--json")
     lab.write_text(LAB.replace("descent", "descent AND (cat:cs.NLP"))
     wrong = digest("topics", "pack", "lint", lab)
@@ -41,11 +41,11 @@ def test_a_pack_is_checked_before_anybody_sees_it(digest: Digest, lab: Path) -> 
 
 
 @pytest.mark.parametrize(
-    ("content", "said"),
-    [(None, "No such file"), (b"\xff\xfe", "is not UTF-8"), (b"", "nothing in this file"), (b"\0" * 60_000, "at most 50,000")],
+    ("content", "message"),
+    [(None, "No such file"), (b"\xff\xfe", "is not UTF-8"), (b"", "file is empty"), (b"\0" * 60_000, "at most 50,000")],
 )  # fmt: skip
-def test_what_is_no_pack_is_refused_in_one_line(
-    digest: Digest, tmp_path: Path, content: bytes | None, said: str
+def test_an_invalid_pack_is_refused_in_one_line(
+    digest: Digest, tmp_path: Path, content: bytes | None, message: str
 ) -> None:
     path = tmp_path / "x.pack"
     if content is not None:
@@ -54,24 +54,24 @@ def test_what_is_no_pack_is_refused_in_one_line(
     for command in ("lint", "diff", "publish"):
         ran = digest("topics", "pack", command, path)
         assert ran.code == 2
-        assert said in ran.err
+        assert message in ran.err
         assert "Traceback" not in ran.err
 
 
-def test_a_difference_names_the_papers_gained_and_lost_and_who_it_concerns(
+def test_diff_names_gained_and_lost_papers_and_counts_subscribers(
     digest: Digest, lab: Path, catalog: None
 ) -> None:
     digest("topics", "pack", "publish", lab)
     subscribed(digest, "Light=use:lab/light", "Pinned=use:lab/light@1")
     lab.write_text(LAB.replace("descent OR light", "descent"))
 
-    told = digest("topics", "pack", "diff", lab, "--json").document
+    report = digest("topics", "pack", "diff", lab, "--json").document
     shown = digest("topics", "pack", "diff", lab).out
     before = digest("topics", "pack", "list", "--json").lines
 
-    light, other = told["filters"]
-    assert (told["name"], told["version"], told["before"], told["subscribers"]) == ("lab", 2, 1, 1)
-    assert (light["change"], light["was"], light["is"], other["change"]) == (
+    light, other = report["filters"]
+    assert (report["name"], report["version"], report["before"], report["subscribers"]) == ("lab", 2, 1, 1)
+    assert (light["change"], light["before_filter"], light["after_filter"], other["change"]) == (
         "changed", "descent OR light", "descent", "same",
     )  # fmt: skip
     lost = digest("papers", "light ANDNOT descent", "--json").lines
@@ -79,13 +79,11 @@ def test_a_difference_names_the_papers_gained_and_lost_and_who_it_concerns(
     assert [one["id"] for one in light["lost"]] == [one["id"] for one in lost]
     assert light["gained"] == []
     assert f"  - 2026-11-20  {light['lost'][0]['title']}" in shown
-    assert "Would follow, and be told in a letter: 1 subscriber." in shown
+    assert "Would get the new version and a letter about it: 1 subscriber." in shown
     assert [(one["version"], one["subscribers"]) for one in before] == [(1, 1)]
 
 
-def test_publishing_leads_followers_on_and_undo_leads_them_back(
-    digest: Digest, lab: Path, catalog: None
-) -> None:
+def test_publish_updates_followers_and_undo_reverts_them(digest: Digest, lab: Path, catalog: None) -> None:
     digest("topics", "pack", "publish", lab)
     subscribed(digest, "Light=use:lab/light")
     lab.write_text(LAB.replace("descent OR light", "descent"))
@@ -96,14 +94,14 @@ def test_publishing_leads_followers_on_and_undo_leads_them_back(
     letters = digest("deliveries", "--json").lines
 
     assert (published["version"], published["subscribers"]) == (2, 1)
-    assert (twice.code, twice.err) == (2, "digest: lab holds the same already in version 2.\n")
-    assert undone.out.startswith("lab holds in version 3 what it held in version 1.")
+    assert (twice.code, twice.err) == (2, "digest: lab is unchanged since version 2.\n")
+    assert undone.out.startswith("lab version 3 is the same as version 1.")
     assert digest("topics", "pack", "show", "lab").out.splitlines()[3] == "light = descent OR light"
     assert digest("topics", "pack", "show", "lab", "--version", "2").out.splitlines()[3] == "light = descent"
     assert [one["letter"] for one in letters] == ["changed", "changed"]
 
 
-def test_check_and_test_say_what_a_pack_stands_for(digest: Digest, lab: Path, catalog: None) -> None:
+def test_check_and_test_show_what_a_pack_resolves_to(digest: Digest, lab: Path, catalog: None) -> None:
     digest("topics", "pack", "publish", lab)
 
     checked = digest("topics", "check", "use:lab/light x", "--json").document
@@ -113,7 +111,7 @@ def test_check_and_test_say_what_a_pack_stands_for(digest: Digest, lab: Path, ca
     assert checked == {
         "canonical": "use:lab/light AND x",
         "warnings": [],
-        "stands_for": "(descent OR light) AND x",
+        "resolved": "(descent OR light) AND x",
         "packs": {"use:lab/light@1": "descent OR light"},
     }
     assert tried["matches"] == plain["matches"]
@@ -124,7 +122,7 @@ def test_check_and_test_say_what_a_pack_stands_for(digest: Digest, lab: Path, ca
     )
 
 
-def test_a_pack_that_is_not_there_is_pointed_at(digest: Digest, lab: Path) -> None:
+def test_an_unknown_pack_filter_is_pointed_at(digest: Digest, lab: Path) -> None:
     digest("topics", "pack", "publish", lab)
 
     ran = digest("topics", "check", "x OR use:lab/lihgt")
@@ -139,10 +137,10 @@ def test_a_pack_that_is_not_there_is_pointed_at(digest: Digest, lab: Path) -> No
     assert digest("topics", "pack", "undo", "lab").code == 2
 
 
-def test_a_pack_may_ask_for_what_is_like_a_paper(digest: Digest, lab: Path, catalog: None) -> None:
+def test_a_pack_may_use_like(digest: Digest, lab: Path, catalog: None) -> None:
     lab.write_text("pack: lab\n\nlike = like:1\n")
 
     published = digest("topics", "pack", "publish", lab, "--json").document
 
-    assert published["filters"][0]["is"].startswith('about:"')
+    assert published["filters"][0]["after_filter"].startswith('about:"')
     assert digest("papers", "like:1", "--json").lines[0]["id"]

@@ -1,4 +1,4 @@
-"""Dumps go in, papers can be looked at."""
+"""Reading dumps and listing papers."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ TITLES = [
 ]
 
 
-def test_intake_tells_what_became_of_each_dump(digest: Digest, dump: Path) -> None:
+def test_intake_reports_the_result_of_each_dump(digest: Digest, dump: Path) -> None:
     first = digest("intake", dump, "--date", "2026-11-20", "--json")
     second = digest("intake", dump, "--json")
 
@@ -54,7 +54,7 @@ def test_a_large_file_shows_how_far_it_is_and_how_fast(tmp_path: Path) -> None:
 
 
 def seen(terminal: int) -> bytes:
-    """Return what was written to a terminal since, nothing once nobody writes to it any more."""
+    """Return what was written to a terminal, nothing once it is closed."""
     try:
         return os.read(terminal, 4096)
     except OSError:
@@ -111,9 +111,7 @@ def test_papers_has_every_field_scripts_rely_on(digest: Digest) -> None:
     assert papers[2]["signals"] == {}
 
 
-def test_a_filter_that_finds_nothing_is_told_apart_from_a_catalog_that_has_nothing(
-    digest: Digest, dump: Path
-) -> None:
+def test_no_match_and_an_empty_catalog_give_different_notes(digest: Digest, dump: Path) -> None:
     assert "Read a dump" in digest("papers").err
 
     digest("intake", dump)
@@ -121,25 +119,25 @@ def test_a_filter_that_finds_nothing_is_told_apart_from_a_catalog_that_has_nothi
     assert "digest topics check" in digest("papers", "zymurgy").err
 
 
-def test_one_house_hands_its_catalog_to_another(
+def test_papers_json_is_read_by_the_intake_of_another_service(
     digest: Digest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    told = {
+    record = {
         "title": "Tidal Sorting", "abstract": "We sort.", "arxiv": "2611.00001", "doi": "10.1234/tides",
         "authors": ["Ada Okafor"], "n_authors": 3, "organization": "Institute of Gravel", "published": "2026-11-16",
         "categories": ["cs.LG"], "journal": "Letters on Gravel", "comment": "16 pages", "announcement": "cross",
         "url": "https://gravel.example/tides", "upvotes": 7, "downloads": 310,
     }  # fmt: skip
-    (tmp_path / "ours.jsonl").write_text(json.dumps(told))
-    assert digest("intake", tmp_path / "ours.jsonl", "--now", FRIDAY).code == 0
-    handed = digest("papers", "--json", "--now", FRIDAY)
+    (tmp_path / "first.jsonl").write_text(json.dumps(record))
+    assert digest("intake", tmp_path / "first.jsonl", "--now", FRIDAY).code == 0
+    exported = digest("papers", "--json", "--now", FRIDAY)
 
-    (tmp_path / "theirs.jsonl").write_text(handed.out)
+    (tmp_path / "second.jsonl").write_text(exported.out)
     monkeypatch.setenv("DIGEST_DATA_DIR", str(tmp_path / "elsewhere"))
-    assert digest("intake", tmp_path / "theirs.jsonl", "--now", FRIDAY).code == 0
+    assert digest("intake", tmp_path / "second.jsonl", "--now", FRIDAY).code == 0
 
     (paper,) = digest("papers", "--json", "--now", FRIDAY).lines
-    assert [paper] == handed.lines
+    assert [paper] == exported.lines
     assert (paper["journal"], paper["comment"], paper["announcement"]) == (
         "Letters on Gravel", "16 pages", "cross",
     )  # fmt: skip
@@ -179,14 +177,14 @@ def test_a_table_for_people_says_how_much_more_there_is(digest: Digest) -> None:
 
 
 @pytest.mark.usefixtures("catalog")
-def test_trending_says_because_of_what(digest: Digest) -> None:
+def test_trending_gives_reasons(digest: Digest) -> None:
     first = digest("trending", "--json").lines[0]
 
     assert first["title"] == TITLES[1]
     assert "12 comments" in first["reasons"]
 
 
-def test_bad_records_can_be_looked_at(digest: Digest, dump: Path) -> None:
+def test_bad_records_are_shown(digest: Digest, dump: Path) -> None:
     text = dump.read_text()
     dump.write_text(
         text + "\n" + "T" * 2_000 + "\n\nAn abstract under a title that is far too long to be one.\n"
@@ -201,7 +199,7 @@ def test_bad_records_can_be_looked_at(digest: Digest, dump: Path) -> None:
     assert shown["problems"][0]["line"] > 30
 
 
-def test_a_title_cannot_command_a_terminal(digest: Digest, tmp_path: Path) -> None:
+def test_a_title_cannot_send_commands_to_a_terminal(digest: Digest, tmp_path: Path) -> None:
     path = tmp_path / "sly.txt"
     path.write_text(
         "Get trending papers in your email inbox once a day!\nGet trending papers in your email inbox!\n"

@@ -1,8 +1,10 @@
-"""`digest sources` and `digest dumps retry`: turned on by hand, and only by hand."""
+"""`digest sources` and `digest dumps retry`."""
 
 from __future__ import annotations
 
 from pathlib import Path
+
+import pytest
 
 from tests.cli.conftest import FRIDAY, Digest
 
@@ -15,29 +17,69 @@ def test_no_source_is_on_until_somebody_adds_it(digest: Digest) -> None:
 
 
 def test_a_source_is_added_listed_and_removed(digest: Digest) -> None:
-    added = digest("sources", "add", "arxiv:cs.CL+cs.LG", "--back-fill", "0", "--every", "2", "--now", FRIDAY)
+    added = digest("sources", "add", "arxiv:cs.CL+cs.LG", "--backfill", "0", "--every", "2", "--now", FRIDAY)
     (listed,) = digest("sources", "list", "--json").lines
     table = digest("sources", "list").out
     removed = digest("sources", "remove", "arxiv:cs.CL+cs.LG")
 
     assert (added.code, added.out) == (
         0,
-        "arxiv:cs.CL+cs.LG is on: asked every 2 h, first at the scheduler's next look.\n",
+        "Added arxiv:cs.CL+cs.LG: polled every 2 h while the scheduler runs.\n",
     )
-    assert (listed["name"], listed["kind"], listed["every"]) == ("arxiv:cs.CL+cs.LG", "arxiv", 7200)
+    assert (listed["name"], listed["kind"], listed["interval_seconds"]) == (
+        "arxiv:cs.CL+cs.LG",
+        "arxiv",
+        7200,
+    )
     assert "arxiv:cs.CL+cs.LG" in table
     assert removed.code == 0
     assert digest("sources", "list", "--json").lines == []
 
 
 def test_what_is_no_source_says_what_there_is(digest: Digest) -> None:
-    for name in ("arxiv", "http://papers.example.org/", "twitter"):
+    presets = "use hf-daily, arxiv:cs.CL+cs.LG"
+    reasons = {"arxiv": presets, "http://papers.example.org/": "is not an https URL", "twitter": presets}
+    for name, reason in reasons.items():
         ran = digest("sources", "add", name)
 
         assert ran.code == 2
         assert "Traceback" not in ran.err
-    assert "there are hf-daily, arxiv:cs.CL+cs.LG" in ran.err
+        assert reason in ran.err
     assert digest("sources", "remove", "biorxiv").code == 1
+
+
+@pytest.mark.parametrize(
+    "address", ["https://ann:geheim@papers.example.org/x", "http://ann:geheim@papers.example.org/x"]
+)
+def test_an_address_with_a_password_is_refused_without_printing_it(digest: Digest, address: str) -> None:
+    ran = digest("sources", "add", address)
+    gone = digest("sources", "remove", address)
+
+    assert (ran.code, gone.code, digest("sources", "list", "--json").lines) == (2, 1, [])
+    assert "contains a user name or a password" in ran.err
+    assert "geheim" not in ran.out + ran.err + gone.out + gone.err
+
+
+def test_no_list_or_log_shows_a_key_in_the_address_of_a_source(
+    digest: Digest, caplog: pytest.LogCaptureFixture
+) -> None:
+    address = "https://127.0.0.1/papers.json?author=Ito&api_key=geheim&page=1"
+
+    ran = [
+        digest("sources", "add", address, "--now", FRIDAY),
+        digest("sources", "add", address, "--now", FRIDAY, "--json"),
+        digest("sources", "list"),
+        digest("sources", "list", "--json"),
+        digest("sources", "poll", "--now", FRIDAY),
+        digest("sources", "poll", address, "--now", FRIDAY, "--json"),
+        digest("status", "--json"),
+        digest("doctor", "--json"),
+        digest("sources", "remove", address),
+    ]
+
+    assert "geheim" not in "".join(one.out + one.err for one in ran) + caplog.text
+    assert ran[3].lines[0]["url"] == "https://127.0.0.1/papers.json?author=Ito&api_key=***&page=1"
+    assert ran[-1].code == 0
 
 
 def test_this_machine_is_never_asked(digest: Digest) -> None:
@@ -52,7 +94,7 @@ def test_this_machine_is_never_asked(digest: Digest) -> None:
 
 
 def test_a_run_leaves_a_source_alone_that_is_not_due(digest: Digest) -> None:
-    digest("sources", "add", "hf-daily", "--back-fill", "0", "--now", FRIDAY)
+    digest("sources", "add", "hf-daily", "--backfill", "0", "--now", FRIDAY)
 
     ran = digest("run", "--json", "--now", "2026-11-19T08:00:00Z")
 
@@ -91,9 +133,9 @@ def test_a_long_address_is_known_by_a_shorter_name(digest: Digest) -> None:
     (listed,) = digest("sources", "list", "--json").lines
 
     assert (added.code, again.code) == (0, 0)
-    assert added.out.startswith(f"{listed['name']} is on")
+    assert added.out.startswith(f"Added {listed['name']}:")
     assert listed["name"].startswith("papers.example.org-")
-    assert (listed["url"], listed["every"]) == (address, 43_200)
+    assert (listed["url"], listed["interval_seconds"]) == (address, 43_200)
     removed = digest("sources", "remove", address, "--json").document
     assert (removed["name"], removed["is_on"]) == (listed["name"], False)
     assert digest("sources", "list", "--json").lines == []
@@ -104,8 +146,8 @@ def test_a_name_that_is_too_long_says_what_to_do(digest: Digest) -> None:
     archives = digest("sources", "add", "arxiv:" + "+".join(["cs.CL"] * 20))
 
     assert (endless.code, archives.code) == (2, 2)
-    assert "the address has 2,027 characters; 2,000 are the most" in endless.err
-    assert "share them out over two sources" in archives.err
+    assert "the URL has 2,027 characters; at most 2,000 are allowed" in endless.err
+    assert "add two sources" in archives.err
 
 
 def test_a_dump_released_late_is_news_unless_it_is_history(digest: Digest, tmp_path: Path) -> None:
@@ -139,6 +181,6 @@ def test_a_late_list_is_shown_wherever_the_operator_looks(digest: Digest, tmp_pa
     assert [dump["state"] for dump in dumps] == ["loaded"] * 3
     assert f"Late: {said}." in digest("dumps", "list", *now).err
     assert said in digest("status", *now).out
-    assert [one["says"] for one in digest("status", "--json", *now).document["late"]] == [said]
+    assert [one["message"] for one in digest("status", "--json", *now).document["late"]] == [said]
     assert said in digest("doctor", *now).out
     assert len(digest("dumps", "list", "--json", "--now", FRIDAY.replace("08:30", "07:59")).lines) == 3

@@ -6,16 +6,18 @@ import io
 from datetime import date
 from pathlib import Path
 
-from digest import dumps
+from digest.dumps import formats
 
 SHARED = Path(__file__).parents[3] / "shared"
 DAY = date(2026, 11, 20)
 
 
-def reading(content: str | bytes, *, observed_on: date = DAY, format: str | None = None) -> dumps.Reading:
+def reading(
+    content: str | bytes, *, observed_on: date = DAY, format: str | None = None
+) -> formats.DumpReading:
     """Read a dump from memory."""
     raw = content.encode() if isinstance(content, str) else content
-    return dumps.read(io.BytesIO(raw), name="dump", observed_on=observed_on, format=format)
+    return formats.read(io.BytesIO(raw), name="dump", observed_on=observed_on, format=format)
 
 
 def items(content: str | bytes, **options: object) -> list[object]:

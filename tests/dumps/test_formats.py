@@ -1,4 +1,4 @@
-"""Every format on invented papers: recognised by content, read with its traps, held where it breaks off."""
+"""Every format on invented papers: recognised by content, read correctly, and reported if it breaks off."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from typing import Any
 
 import pytest
 
-from digest import dumps
-from digest.dumps import Problem
-from digest.errors import BadField, Unreadable
+from digest.dumps import formats
+from digest.dumps.formats import RecordProblem
+from digest.errors import BadField, UnreadableDump
 from digest.papers import Announcement, Organization, Record
 from tests.dumps import abstract, blocks, items, meta, pairs, reading
 
@@ -158,10 +158,10 @@ def test_a_format_is_recognised_by_what_it_contains(content: str, format: str) -
     assert reading(content).format == format
     assert reading(gzip.compress(content.encode())).format == format
     assert reading(content.encode("utf-16")).format == format
-    assert format in {known.NAME for known in dumps.FORMATS}
+    assert format in {known.NAME for known in formats.FORMATS}
 
 
-def test_a_format_that_does_not_exist_is_named_with_those_that_do() -> None:
+def test_an_unknown_format_is_refused_with_the_known_ones() -> None:
     with pytest.raises(BadField, match="format: there is no format 'word'; there are hf-json, kaggle"):
         reading("x", format="word")
 
@@ -177,7 +177,7 @@ def test_hugging_face_dates_come_from_inside_and_missing_fields_are_missing() ->
     assert record.organization == Organization(handle="gravelworks", name="gravelworks")
 
 
-def test_a_summary_stands_in_where_there_is_no_abstract() -> None:
+def test_a_summary_replaces_a_missing_abstract() -> None:
     paper = {"paperId": "a" * 40, "title": "T", "abstract": None, "tldr": {"text": "Short."}, "year": 2026}
 
     assert (only(json.dumps(paper)).abstract, only(json.dumps(paper)).is_summary) == ("Short.", True)
@@ -190,7 +190,7 @@ def test_arxiv_s_snapshot_loses_its_line_breaks_and_keeps_its_paragraphs() -> No
     assert (record.authors, record.published) == (("Ada Okafor", "Kenji Ito Jr"), date(2026, 11, 16))
 
 
-def test_a_paper_taken_back_is_known_as_such() -> None:
+def test_a_withdrawn_paper_is_recognised() -> None:
     withdrawn = KAGGLE | {"comments": "This paper has been withdrawn by the authors due to an error"}
     about = KAGGLE | {"abstract": "We study drugs that were withdrawn. This paper is long."}
 
@@ -198,7 +198,7 @@ def test_a_paper_taken_back_is_known_as_such() -> None:
     assert only(json.dumps(about)).announcement is Announcement.NEW
 
 
-def test_later_versions_and_withdrawals_of_preprints_are_told_apart() -> None:
+def test_later_versions_and_withdrawals_of_preprints_are_distinguished() -> None:
     rows = [
         {"doi": f"10.1101/{number}", "title": "T", "version": version, "type": kind}
         for number, (version, kind) in enumerate(
@@ -215,7 +215,7 @@ def test_later_versions_and_withdrawals_of_preprints_are_told_apart() -> None:
     ]
 
 
-def test_our_own_columns_in_json_and_csv_tell_the_same() -> None:
+def test_own_columns_in_json_and_csv_give_the_same_record() -> None:
     line = {
         "title": "Tidal Sorting",
         "abstract": "We sort, by tides and by moon.",
@@ -232,7 +232,7 @@ def test_our_own_columns_in_json_and_csv_tell_the_same() -> None:
     assert [getattr(one, name) for name in names] == [getattr(other, name) for name in names]
 
 
-def test_our_own_columns_tell_of_a_paper_what_any_other_format_can() -> None:
+def test_own_columns_can_give_every_field_of_a_record() -> None:
     names = "title;abstract;journal;comment;announcement;organization;n_authors;citations;downloads;views"
     row = "Tidal Sorting;We sort.;Letters on Gravel 12, 3;16 pages;Cross;Institute of Gravel;12;4;310;2048"
 
@@ -248,7 +248,7 @@ def test_our_own_columns_tell_of_a_paper_what_any_other_format_can() -> None:
 
 
 @pytest.mark.parametrize(
-    ("told", "announcement"),
+    ("fields", "announcement"),
     [
         ({"announcement": "replaced"}, Announcement.REPLACED),
         ({"announcement": "Withdrawn"}, Announcement.WITHDRAWN),
@@ -258,25 +258,29 @@ def test_our_own_columns_tell_of_a_paper_what_any_other_format_can() -> None:
         ({"arxiv": "2611.00001"}, Announcement.NEW),
     ],
 )
-def test_our_own_columns_say_how_a_paper_is_announced(
-    told: dict[str, Any], announcement: Announcement
-) -> None:
-    assert only(json.dumps({"title": "Tidal Sorting"} | told)).announcement is announcement
+def test_own_columns_give_the_announcement(fields: dict[str, Any], announcement: Announcement) -> None:
+    assert only(json.dumps({"title": "Tidal Sorting"} | fields)).announcement is announcement
 
 
-def test_a_bad_line_costs_itself_and_no_other() -> None:
+def test_a_bad_line_does_not_affect_other_lines() -> None:
     good = json.dumps(KAGGLE)
     found = items("\n".join([good, '{"id": "2611.00002", "title"', "[" * 100_000, '"x"', good]))
 
-    assert [type(item).__name__ for item in found] == ["Record", "Problem", "Problem", "Problem", "Record"]
-    assert [(item.line, item.reason) for item in found if isinstance(item, Problem)] == [
+    assert [type(item).__name__ for item in found] == [
+        "Record",
+        "RecordProblem",
+        "RecordProblem",
+        "RecordProblem",
+        "Record",
+    ]
+    assert [(item.line, item.reason) for item in found if isinstance(item, RecordProblem)] == [
         (2, "not JSON: Expecting ':' delimiter at column 29"),
         (3, "it is nested too deeply"),
         (4, "not an object"),
     ]
 
 
-def test_a_list_is_cut_into_its_elements_across_the_window() -> None:
+def test_a_list_is_split_across_reads() -> None:
     many = [HF | {"numComments": number, "padding": "ä" * 5000} for number in range(400)]
 
     text = json.dumps(many, ensure_ascii=False, indent=1)
@@ -288,12 +292,12 @@ def test_a_list_is_cut_into_its_elements_across_the_window() -> None:
 
 
 @pytest.mark.parametrize("cut", [150, 400, 700])
-def test_a_list_that_is_never_closed_is_told(cut: int) -> None:
+def test_a_list_that_is_not_closed_is_reported(cut: int) -> None:
     content = json.dumps([HF, HF, HF])[:cut]
 
     last = items(content)[-1]
 
-    assert isinstance(last, Problem)
+    assert isinstance(last, RecordProblem)
     assert last.is_truncation
 
 
@@ -319,17 +323,17 @@ def test_an_announcement_says_what_is_new(
     assert record.ids == {"arxiv": "2611.00001"}
 
 
-def test_a_feed_of_a_quiet_day_is_empty_and_no_mistake() -> None:
+def test_a_feed_without_entries_announces_no_papers() -> None:
     quiet = reading(RSS % "")
 
     assert (list(quiet.records), quiet.header.announced, quiet.header.date) == ([], 0, date(2026, 11, 20))
 
 
-def test_xml_that_breaks_off_tells_so_after_what_was_whole() -> None:
+def test_xml_that_breaks_off_is_reported_after_its_complete_records() -> None:
     found = items((RSS % (ITEM % ("new", "new") * 3))[:-600])
 
     assert isinstance(found[0], Record)
-    assert isinstance(found[-1], Problem)
+    assert isinstance(found[-1], RecordProblem)
     assert found[-1].is_truncation
 
 
@@ -353,10 +357,10 @@ def test_a_listing_is_read_section_by_section() -> None:
     assert (reading(LISTING).header.date, reading(LISTING).header.announced) == (date(2026, 11, 20), 2)
 
 
-def test_a_listing_shorter_than_its_subject_says_is_told() -> None:
+def test_a_listing_shorter_than_announced_is_reported() -> None:
     short = LISTING.replace("1 new + 1", "53 new + 4")
 
-    assert items(short)[-1] == Problem(
+    assert items(short)[-1] == RecordProblem(
         line=len(LISTING.splitlines()),
         reason="its subject announces 57 new papers and cross-lists, and 2 are here",
         is_truncation=True,
@@ -364,7 +368,7 @@ def test_a_listing_shorter_than_its_subject_says_is_told() -> None:
     )
 
 
-def test_a_listing_without_its_last_rule_is_told() -> None:
+def test_a_listing_without_its_last_rule_is_reported() -> None:
     cut = LISTING[: LISTING.index("%%%---")]
 
     assert items(cut)[-1].reason == "the rule that ends a listing is missing"  # type: ignore[attr-defined]
@@ -387,16 +391,16 @@ def test_reference_files_give_names_ids_and_days() -> None:
     assert (ris.published, nbib.published) == (date(2026, 11, 1), date(2026, 11, 16))
 
 
-def test_an_entry_that_is_none_is_told_with_its_line() -> None:
+def test_an_invalid_entry_is_reported_with_its_line() -> None:
     found = items(BIB + "\n@article{broken, title = {No end\n" + BIB.replace("okafor", "other"))
 
-    assert any(isinstance(item, Problem) and item.line == 5 for item in found)
+    assert any(isinstance(item, RecordProblem) and item.line == 5 for item in found)
 
 
-def test_a_row_with_too_many_columns_is_told_and_the_next_is_read() -> None:
+def test_a_row_with_too_many_columns_is_reported_and_the_next_is_read() -> None:
     found = items("title,doi\nA,10.1234/a,x\nB,10.1234/b\n")
 
-    assert found[0] == Problem(line=2, reason="3 columns where the header names 2")
+    assert found[0] == RecordProblem(line=2, reason="3 columns where the header names 2")
     assert isinstance(found[1], Record)
 
 
@@ -432,7 +436,7 @@ They fly.
 """
 
 
-def test_figures_around_a_heading_find_their_paper() -> None:
+def test_figures_around_a_heading_belong_to_the_right_paper() -> None:
     found: list[Any] = items(NOTEBOOK)
 
     assert [(item.title, item.abstract, dict(item.ids)) for item in found] == [
@@ -467,24 +471,24 @@ def test_a_page_in_blocks_may_carry_its_links_and_figures_on_lines_of_their_own(
 # ── packed ──────────────────────────────────────────────────────────────────────────────────────
 
 
-def test_a_bomb_is_refused_after_a_little() -> None:
-    with pytest.raises(Unreadable, match="unpacks to more than 100 times its size"):
+def test_a_decompression_bomb_is_refused_early() -> None:
+    with pytest.raises(UnreadableDump, match="unpacks to more than 100 times its size"):
         items(gzip.compress(b"Get trending papers in your email inbox!\n\n" + b"\n" * 60_000_000))
 
 
 def test_a_packed_dump_that_breaks_off_is_refused() -> None:
     packed = gzip.compress("\n".join([json.dumps(KAGGLE)] * 3000).encode(), compresslevel=0)
 
-    with pytest.raises(Unreadable, match="damaged or cut off"):
+    with pytest.raises(UnreadableDump, match="damaged or cut off"):
         items(packed[: len(packed) // 2])
 
 
-def test_what_is_packed_twice_is_no_dump() -> None:
-    with pytest.raises(Unreadable, match="binary"):
+def test_a_file_compressed_twice_is_refused() -> None:
+    with pytest.raises(UnreadableDump, match="binary"):
         reading(gzip.compress(gzip.compress(pairs(("T", GRAVEL)).encode())))
 
 
-def test_every_figure_that_a_filter_can_ask_for_can_be_brought_along() -> None:
+def test_own_columns_can_give_every_figure_that_filters_use() -> None:
     from digest.topics.clauses import SIGNALS
 
     figures = dict(zip(SIGNALS, range(10, 30), strict=False))
@@ -493,12 +497,12 @@ def test_every_figure_that_a_filter_can_ask_for_can_be_brought_along() -> None:
     assert only(json.dumps({"title": "Tidal Sorting", "likes": 3})).signals == {"likes": 3, "upvotes": 3}
 
 
-def test_every_name_of_a_column_stands_in_the_docs_and_no_other() -> None:
-    from digest.dumps.columns import LIKELY, SIGNALS
+def test_the_docs_list_exactly_the_known_column_names() -> None:
+    from digest.dumps.formats.own_columns import COLUMN_ALIASES, SIGNAL_ALIASES
 
     page = (Path(__file__).parents[2] / "docs" / "dumps.md").read_text(encoding="utf-8")
     table = page.partition("| column | is read from | holds |")[2].partition("\n\n")[0]
-    told = [re.findall(r"`([^`]+)`", row.split("|")[2]) for row in table.splitlines()[2:]]
+    documented = [re.findall(r"`([^`]+)`", row.split("|")[2]) for row in table.splitlines()[2:]]
 
-    read = [list(names) for names in (*LIKELY.values(), *SIGNALS.values())]
-    assert told == read
+    read = [list(names) for names in (*COLUMN_ALIASES.values(), *SIGNAL_ALIASES.values())]
+    assert documented == read

@@ -15,9 +15,9 @@ from backports import zstd
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from digest import dumps
-from digest.dumps import Problem
-from digest.errors import Unreadable
+from digest.dumps import formats
+from digest.dumps.formats import RecordProblem
+from digest.errors import UnreadableDump
 from digest.papers import Record, display
 from tests.dumps import DAY, abstract, blocks, items, meta, pairs, reading
 from tests.dumps.test_formats import BIB, CSV, HF, ITEM, KAGGLE, LISTING, NBIB, NOTEBOOK, RIS, RSS
@@ -56,7 +56,7 @@ GOOD = {
 
 def test_there_is_a_good_dump_of_every_format() -> None:
     assert {format: reading(content).format for format, content in GOOD.items()} == {
-        format.NAME: format.NAME for format in dumps.FORMATS
+        format.NAME: format.NAME for format in formats.FORMATS
     }
     assert all(isinstance(item, Record) for content in GOOD.values() for item in items(content))
 
@@ -67,8 +67,8 @@ def test_there_is_a_good_dump_of_every_format() -> None:
 def problem(content: str | bytes) -> str:
     """Return why a dump, or its one bad record, is refused."""
     try:
-        found = [item for item in items(content) if isinstance(item, Problem)]
-    except Unreadable as error:
+        found = [item for item in items(content) if isinstance(item, RecordProblem)]
+    except UnreadableDump as error:
         return str(error)
     return found[0].reason
 
@@ -87,11 +87,11 @@ BOMB = "".join(f'<!ENTITY a{n} "{f"&a{n - 1};" * 10}">' for n in range(1, 10))
         pytest.param('[{"title": "T", "doi": ' + "[" * 200_000, "nested too deeply", id="deep list"),
         pytest.param('{"doi": 1,\n"title": ' + "[" * 200_000, "nested too deeply", id="deep object"),
         pytest.param(own() + '\n{"title": "T", "upvotes": ' + "9" * 5000 + "}", "Exceeds the limit", id="digits"),
-        pytest.param(own(title="\ud800 half"), "characters that are no text", id="lone surrogate"),
-        pytest.param(own(authors=["Ada", "\udc80 Ito"]), "characters that are no text", id="half a pair in a name"),
-        pytest.param(own(comment="a\0b"), "characters that are no text", id="NUL in a remark"),
-        pytest.param(own(doi="10.1234/\ud800"), "characters that are no text", id="half a pair in an id"),
-        pytest.param(own(title="a\0b"), "characters that are no text", id="escaped NUL"),
+        pytest.param(own(title="\ud800 half"), "characters that are not text", id="lone surrogate"),
+        pytest.param(own(authors=["Ada", "\udc80 Ito"]), "characters that are not text", id="half a pair in a name"),
+        pytest.param(own(comment="a\0b"), "characters that are not text", id="NUL in a remark"),
+        pytest.param(own(doi="10.1234/\ud800"), "characters that are not text", id="half a pair in an id"),
+        pytest.param(own(title="a\0b"), "characters that are not text", id="escaped NUL"),
         pytest.param(own() + '\n{"title": "a\0b"}', "binary", id="NUL"),
         pytest.param(json.dumps({"doi": "x", "title": "x" * 1_000_000}), "its title has 1,000,000 characters", id="long title"),
         pytest.param(own(abstract="x" * 1_000_000), "its abstract has 1,000,000 characters", id="long abstract"),
@@ -110,7 +110,7 @@ BOMB = "".join(f'<!ENTITY a{n} "{f"&a{n - 1};" * 10}">' for n in range(1, 10))
         pytest.param(b'[{"title": "caf\xe9", "doi": "x"}]', "not UTF-8", id="list not UTF-8"),
     ],
 )  # fmt: skip
-def test_a_hostile_file_has_its_reason_and_costs_little(content: str | bytes, reason: str) -> None:
+def test_a_hostile_file_is_refused_with_a_reason_at_low_cost(content: str | bytes, reason: str) -> None:
     tracemalloc.start()
     begun = time.process_time()
     try:
@@ -128,7 +128,7 @@ def test_a_hostile_file_has_its_reason_and_costs_little(content: str | bytes, re
     assert peak < 120 * 2**20
 
 
-def test_what_stands_in_an_outer_file_is_never_fetched(tmp_path: Any) -> None:
+def test_external_entities_are_never_fetched(tmp_path: Any) -> None:
     secret = tmp_path / "secret.txt"
     secret.write_text("the secret")
     head = f'<!DOCTYPE rss [<!ENTITY x SYSTEM "file://{secret}">]>'
@@ -138,7 +138,7 @@ def test_what_stands_in_an_outer_file_is_never_fetched(tmp_path: Any) -> None:
     assert "the secret" not in str(found)
 
 
-def test_numbers_that_are_none_are_left_out() -> None:
+def test_invalid_numbers_are_left_out() -> None:
     found: list[Any] = items(
         '{"title": "T", "abstract": "A", "upvotes": NaN, "comments": -3, "stars": 1e400, "citations": true}\n'
         '[{"title": "T", "doi": "x", "upvotes": Infinity}]'.partition("\n")[0]
@@ -165,7 +165,7 @@ def test_a_bomb_is_refused_in_little_memory(pack: Any) -> None:
     bomb = pack((own() + "\n").encode() + b'{"title": "' + b"x" * 60_000_000 + b'"}')
 
     tracemalloc.start()
-    with pytest.raises(Unreadable, match="unpacks to more than 100 times its size"):
+    with pytest.raises(UnreadableDump, match="unpacks to more than 100 times its size"):
         items(bomb)
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
@@ -210,16 +210,16 @@ def mangled(draw: st.DrawFn) -> tuple[str, bytes]:
 def read_whatever(content: bytes, format: str | None) -> None:
     """Read to the end and look at everything that comes out."""
     try:
-        found = dumps.read(io.BytesIO(content), name="dump", observed_on=DAY, format=format)
+        found = formats.read(io.BytesIO(content), name="dump", observed_on=DAY, format=format)
         for item in found.records:
-            if isinstance(item, Problem):
+            if isinstance(item, RecordProblem):
                 assert item.reason
                 continue
             assert item.title.strip()
             (item.title + item.abstract + "".join(item.authors)).encode()
             assert all(scheme and value for scheme, value in item.ids.items())
             display(item.title)
-    except Unreadable as error:
+    except UnreadableDump as error:
         if not str(error):
             raise
 
@@ -235,7 +235,7 @@ def test_a_mangled_dump_is_read_or_refused_by_its_reader(case: tuple[str, bytes]
 
 @settings(max_examples=200, deadline=3000)
 @given(st.sampled_from(sorted(GOOD)), st.lists(PIECES, max_size=30))
-def test_a_reader_survives_what_was_never_a_dump(format: str, pieces: list[bytes]) -> None:
+def test_a_reader_survives_arbitrary_bytes(format: str, pieces: list[bytes]) -> None:
     read_whatever(b"".join(pieces), format)
 
 

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from digest.dumps import Problem
-from digest.errors import Unreadable
+from digest.dumps.formats import RecordProblem
+from digest.errors import UnreadableDump
 from digest.papers import Organization, Record
 from tests.dumps import abstract, blocks, items, meta, pairs, reading
 
@@ -17,7 +17,7 @@ KITES = ("Kites That Steer Themselves", abstract("kites"))
 OWLS = ("What Owls Hear in the Rain?", abstract("owls"))
 
 
-def told(item: object) -> dict[str, Any]:
+def set_fields(item: object) -> dict[str, Any]:
     """Return what differs from an empty record."""
     assert isinstance(item, Record), item
     empty = Record(title="")
@@ -25,10 +25,10 @@ def told(item: object) -> dict[str, Any]:
     return {name: value for name, value in fields if value != getattr(empty, name)}
 
 
-def test_pairs_are_read_by_turns_and_the_button_is_taken_off_the_first_title() -> None:
+def test_pairs_alternate_and_the_button_caption_is_removed_from_the_first_title() -> None:
     found = items(pairs(TIDES, KITES))
 
-    assert [told(item) for item in found] == [
+    assert [set_fields(item) for item in found] == [
         {"title": TIDES[0], "abstract": TIDES[1], "position": 1, "line": 3},
         {"title": KITES[0], "abstract": KITES[1], "position": 2, "line": 5},
     ]
@@ -37,7 +37,7 @@ def test_pairs_are_read_by_turns_and_the_button_is_taken_off_the_first_title() -
 def test_blocks_carry_authors_dates_and_comments_where_they_are_printed() -> None:
     found = items(blocks((*TIDES, meta(5, "Mar 11, 2023")), (*KITES, meta(1, "Jun 3 4")), OWLS))
 
-    assert [told(item) for item in found] == [
+    assert [set_fields(item) for item in found] == [
         {"title": TIDES[0], "abstract": TIDES[1], "n_authors": 5, "published": date(2023, 3, 11)}
         | {"position": 1, "line": 13},
         {"title": KITES[0], "abstract": KITES[1], "n_authors": 1, "published": date(2026, 6, 3)}
@@ -49,9 +49,9 @@ def test_blocks_carry_authors_dates_and_comments_where_they_are_printed() -> Non
 def test_an_organization_stands_in_the_place_of_the_authors() -> None:
     found = items(blocks((*TIDES, "gravelworks Gravel Works Ltd\n·\nSep 25, 2025 2"), KITES))
 
-    assert told(found[0])["organization"] == Organization(handle="gravelworks", name="Gravel Works Ltd")
-    assert told(found[0])["signals"] == {"comments": 2.0}
-    assert told(found[1])["title"] == KITES[0]
+    assert set_fields(found[0])["organization"] == Organization(handle="gravelworks", name="Gravel Works Ltd")
+    assert set_fields(found[0])["signals"] == {"comments": 2.0}
+    assert set_fields(found[1])["title"] == KITES[0]
 
 
 def test_a_paper_without_an_abstract_does_not_swallow_the_next() -> None:
@@ -82,7 +82,9 @@ def test_an_abstract_that_never_comes_is_reported_with_its_line() -> None:
     found = items(pairs(TIDES, KITES).removesuffix("\n" + KITES[1]))
 
     assert isinstance(found[0], Record)
-    assert found[1] == Problem(line=5, reason="the file ends before this paper's abstract", excerpt=KITES[0])
+    assert found[1] == RecordProblem(
+        line=5, reason="the file ends before this paper's abstract", excerpt=KITES[0]
+    )
 
 
 @pytest.mark.parametrize(
@@ -102,10 +104,10 @@ def test_a_date_without_a_year_is_of_the_page_s_own_year(
 
     found = items(text, observed_on=observed_on)
 
-    assert (told(found[0])["published"], told(found[0])["published_inferred"]) == (expected, True)
+    assert (set_fields(found[0])["published"], set_fields(found[0])["published_inferred"]) == (expected, True)
 
 
-def test_a_year_that_is_printed_proves_the_page_to_be_of_a_later_one() -> None:
+def test_a_printed_year_means_that_the_page_is_from_a_later_year() -> None:
     text = blocks((*TIDES, meta(5, "Jun 3")), (*KITES, meta(5, "Dec 27, 2025")), day="Jun 25")
 
     header = reading(text, observed_on=date(2026, 3, 1)).header
@@ -120,17 +122,17 @@ def test_line_ends_of_other_systems_make_no_difference(ending: str) -> None:
     assert items(text.replace("\n", ending)) == items(text)
 
 
-def test_a_byte_order_mark_is_no_text() -> None:
+def test_a_byte_order_mark_is_ignored() -> None:
     assert items(b"\xef\xbb\xbf" + pairs(TIDES, KITES).encode()) == items(pairs(TIDES, KITES))
 
 
-def test_a_line_that_is_not_utf8_costs_its_paper_and_no_other() -> None:
+def test_a_line_that_is_not_utf8_affects_only_its_paper() -> None:
     raw = blocks((*TIDES, meta(5, "Mar 11, 2023")), (*KITES, meta(2, "Mar 12, 2023")), OWLS).encode()
 
     found = items(raw.replace(b"kites in a setting", b"kit\xe9s in a setting"))
 
     assert [getattr(item, "title", None) for item in found] == [TIDES[0], None, OWLS[0]]
-    assert found[1] == Problem(
+    assert found[1] == RecordProblem(
         line=21, reason="line 23: not UTF-8 (byte 0xE9 at column 13)", excerpt=KITES[0]
     )
 
@@ -146,6 +148,6 @@ def test_a_line_that_is_not_utf8_costs_its_paper_and_no_other() -> None:
     ],
     ids=["empty", "blank", "binary", "noise", "a letter"],
 )
-def test_what_is_no_dump_is_refused_with_a_reason(content: bytes, reason: str) -> None:
-    with pytest.raises(Unreadable, match="^" + reason.replace(".", r"\.")):
+def test_a_file_that_is_not_a_dump_is_refused_with_a_reason(content: bytes, reason: str) -> None:
+    with pytest.raises(UnreadableDump, match="^" + reason.replace(".", r"\.")):
         reading(content)

@@ -11,9 +11,9 @@ from xml.etree import ElementTree
 
 import pytest
 
-from digest import dumps
-from digest.dumps import Header, Problem
-from digest.errors import Unreadable
+from digest.dumps import formats
+from digest.dumps.formats import Header, RecordProblem
+from digest.errors import UnreadableDump
 from digest.papers import Announcement, Organization, Record
 from tests.dumps import DAY, SHARED
 
@@ -25,9 +25,9 @@ if not SAMPLES.is_dir():
 
 def read(name: str) -> tuple[str, Header, list[Record]]:
     with (SAMPLES / name).open("rb") as stream:
-        reading = dumps.read(stream, name=name, observed_on=DAY)
+        reading = formats.read(stream, name=name, observed_on=DAY)
         records = list(reading.records)
-    assert not [record for record in records if isinstance(record, Problem) and not record.is_remark]
+    assert not [record for record in records if isinstance(record, RecordProblem) and not record.is_remark]
     return reading.format, reading.header, [record for record in records if isinstance(record, Record)]
 
 
@@ -45,7 +45,7 @@ VARIANTS = raw("hf_text_variants/expected.json")
 
 
 @pytest.mark.parametrize("name", VARIANTS)
-def test_the_other_flattenings_of_a_page_are_read_as_expected(name: str) -> None:
+def test_the_other_text_copies_of_a_page_are_read_as_expected(name: str) -> None:
     expected = VARIANTS[name]
     starts = [paper.pop("abstract_starts") for paper in expected["papers"]]
 
@@ -109,15 +109,15 @@ def test_hugging_face_json_inside_its_wrapper_and_bare() -> None:
 def test_an_announcement_of_a_replacement_is_known_as_one(name: str) -> None:
     root = ElementTree.parse(SAMPLES / name).getroot()  # noqa: S314
     entry = next(node for node in root.iter() if node.tag.rpartition("}")[2] in ("item", "entry"))
-    told = {node.tag.rpartition("}")[2]: node.text or "" for node in entry}
+    fields = {node.tag.rpartition("}")[2]: node.text or "" for node in entry}
 
     format, header, (record,) = read(name)
 
     assert (format, header.date) == ("feed", date(2024, 2, 23))
-    assert record.title == told["title"]
-    assert record.ids == {"arxiv": "2203.01250", "doi": told["DOI"].lower()}
-    assert record.abstract == (told.get("description") or told["summary"]).partition("Abstract: ")[2]
-    assert list(record.authors) == told["creator"].split(", ")
+    assert record.title == fields["title"]
+    assert record.ids == {"arxiv": "2203.01250", "doi": fields["DOI"].lower()}
+    assert record.abstract == (fields.get("description") or fields["summary"]).partition("Abstract: ")[2]
+    assert list(record.authors) == fields["creator"].split(", ")
     assert record.categories == ("math.AP", "math.OC")
     assert (record.announcement, record.published) == (Announcement.REPLACED, None)
 
@@ -157,7 +157,7 @@ def test_a_listing_is_as_long_as_its_subject_says() -> None:
     assert records[0].published == date(2023, 3, 15)
 
 
-def test_the_section_tells_a_cross_list_from_a_replacement() -> None:
+def test_the_section_distinguishes_a_cross_list_from_a_replacement() -> None:
     _, _, records = read("arxiv_email/math.AG.new.txt")
 
     assert [record.announcement for record in records] == [Announcement.CROSS, Announcement.REPLACED]
@@ -165,12 +165,12 @@ def test_the_section_tells_a_cross_list_from_a_replacement() -> None:
 
 def test_kaggle_s_snapshot() -> None:
     lines = (SAMPLES / "arxiv_kaggle/arxiv-metadata-oai-snapshot.jsonl").read_text().splitlines()
-    told = [json.loads(line) for line in lines]
+    expected = [json.loads(line) for line in lines]
 
     format, _, records = read("arxiv_kaggle/arxiv-metadata-oai-snapshot.jsonl")
 
     assert format == "kaggle"
-    for record, paper in zip(records, told, strict=True):
+    for record, paper in zip(records, expected, strict=True):
         assert record.title == spaced(paper["title"])
         assert record.abstract == spaced(paper["abstract"])
         assert record.ids == {"arxiv": paper["id"], "doi": paper["doi"].lower()}
@@ -212,7 +212,7 @@ def test_semantic_scholar() -> None:
 
 
 def test_a_manifest_is_no_dump() -> None:
-    with pytest.raises(Unreadable):
+    with pytest.raises(UnreadableDump):
         read("semantic_scholar/datasets_papers_manifest.json")
 
 
@@ -229,13 +229,13 @@ def test_openalex_abstracts_are_put_in_order() -> None:
 
 
 def test_biorxiv() -> None:
-    told = raw("biorxiv/details.json")["collection"]
+    rows = raw("biorxiv/details.json")["collection"]
 
     format, _, records = read("biorxiv/details.json")
 
     assert format == "biorxiv"
-    assert [record.ids["doi"] for record in records] == [row["doi"] for row in told]
-    assert [record.title for record in records] == [row["title"] for row in told]
+    assert [record.ids["doi"] for record in records] == [row["doi"] for row in rows]
+    assert [record.title for record in records] == [row["title"] for row in rows]
     assert records[0].authors == ("Gomez Cuautle, D. D.", "Rossi, A. R.")
     assert {record.published for record in records} == {date(2025, 1, 1)}
 
@@ -278,25 +278,25 @@ def test_reference_files() -> None:
     assert (two.published, two.urls) == (date(1948, 7, 1), ("http://example.com", "http://www.example.com"))
 
 
-def test_crossref_and_papers_with_code_fall_out_for_free() -> None:
+def test_crossref_and_papers_with_code_are_read_without_readers_of_their_own() -> None:
     (_, _, (work,)), (_, _, (paper,)) = (
         read("crossref/work.json"),
         read("paperswithcode/papers-with-abstracts.json"),
     )
 
-    told, listed = raw("crossref/work.json"), raw("paperswithcode/papers-with-abstracts.json")[0]
-    told = told.get("message", told)
-    assert work.ids == {"doi": told["DOI"].lower()} == {"doi": "10.1371/journal.pone.0033693"}
-    assert (work.title, work.journal) == (told["title"][0], told["container-title"][0])
-    assert work.authors[0] == f"{told['author'][0]['given']} {told['author'][0]['family']}"
-    assert len(work.authors) == len(told["author"])
-    assert work.signals == {"citations": told["is-referenced-by-count"]}
+    item, listed = raw("crossref/work.json"), raw("paperswithcode/papers-with-abstracts.json")[0]
+    item = item.get("message", item)
+    assert work.ids == {"doi": item["DOI"].lower()} == {"doi": "10.1371/journal.pone.0033693"}
+    assert (work.title, work.journal) == (item["title"][0], item["container-title"][0])
+    assert work.authors[0] == f"{item['author'][0]['given']} {item['author'][0]['family']}"
+    assert len(work.authors) == len(item["author"])
+    assert work.signals == {"citations": item["is-referenced-by-count"]}
     assert (paper.title, list(paper.authors)) == (listed["title"], listed["authors"])
     assert paper.abstract == spaced(listed["abstract"])
     assert (paper.ids, paper.published) == ({"arxiv": "1805.10616"}, date(2018, 5, 27))
 
 
-def test_what_else_falls_out_for_free() -> None:
+def test_dblp_zenodo_and_code_links_are_read_without_readers_of_their_own() -> None:
     info = raw("dblp/search_publ.json")["result"]["hits"]["hit"][0]["info"]
     zenodo, (linked,) = raw("zenodo/record.json"), raw("paperswithcode/links-between-papers-and-code.json")
 
@@ -318,15 +318,15 @@ def test_what_else_falls_out_for_free() -> None:
 
 def test_a_paper_of_arxiv_on_its_own() -> None:
     text = (SAMPLES / "arxiv_abs/sample.abs").read_text()
-    told = dict(re.findall(r"^(\w+): (.*(?:\n  .*)*)", text, re.MULTILINE))
+    fields = dict(re.findall(r"^(\w+): (.*(?:\n  .*)*)", text, re.MULTILINE))
 
     format, _, (record,) = read("arxiv_abs/sample.abs")
 
     assert format == "arxiv-listing"
-    assert (record.title, record.comment) == (spaced(told["Title"]), told["Comments"])
-    assert record.authors == tuple(told["Authors"].split(", "))
-    assert record.ids == {"arxiv": re.findall(r"^arXiv:(\S+)", text, re.MULTILINE)[0], "doi": told["DOI"]}
-    assert record.categories == (told["Categories"],)
+    assert (record.title, record.comment) == (spaced(fields["Title"]), fields["Comments"])
+    assert record.authors == tuple(fields["Authors"].split(", "))
+    assert record.ids == {"arxiv": re.findall(r"^arXiv:(\S+)", text, re.MULTILINE)[0], "doi": fields["DOI"]}
+    assert record.categories == (fields["Categories"],)
     assert record.abstract == spaced(text.split("\\\\\n")[2])
     assert record.published == date(2007, 4, 4)
 

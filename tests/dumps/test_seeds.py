@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from digest import dumps
+from digest.dumps import formats
 from digest.papers import Record
 from tests.dumps import SHARED
 
@@ -25,7 +25,7 @@ def test_every_field_of_every_paper_is_exact(path: Path) -> None:
     truth = [json.loads(line) for line in path.with_suffix(".truth.jsonl").read_text().splitlines()]
 
     with path.open("rb") as stream:
-        records = list(dumps.read(stream, name=path.name, observed_on=OBSERVED_ON).records)
+        records = list(formats.read(stream, name=path.name, observed_on=OBSERVED_ON).records)
 
     assert [as_truth(record) for record in records] == [without_print(paper) for paper in truth]
 

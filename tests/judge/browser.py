@@ -16,6 +16,8 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
+import msgspec
+
 WIDTHS = (320, 375, 640)
 SCRIPT = Path(__file__).with_name("browser.js")
 #: A browser that talks to nobody.
@@ -96,9 +98,7 @@ def look(chromium: str, *, page: bytes = b"", path: str = "/page", upstream: str
     pages = {"/host": host.encode()} | ({path: page} if page else {})
     with gallery(pages, upstream) as origin:
         return [
-            Sight(
-                **{name: tuple(value) if isinstance(value, list) else value for name, value in seen.items()}
-            )
+            msgspec.convert(seen, Sight)
             for options in ((), DARK)
             for seen in seen_by(chromium, f"{origin}/host", *options)
         ]
@@ -124,7 +124,8 @@ def seen_by(chromium: str, url: str, *options: str) -> list[Any]:
         )
     found = re.search(r'data-seen="([^"]*)"', done.stdout)
     assert found, f"the browser said nothing: {done.stderr[-500:]}"
-    return json.loads(unescape(found[1]))
+    frames: list[Any] = json.loads(unescape(found[1]))
+    return frames
 
 
 def photograph(

@@ -18,16 +18,17 @@ from msgspec import structs
 from sqlalchemy import select
 
 from digest import db, links
-from digest.composition import Digest, Offer
-from digest.links import Site
-from digest.model import Delivery
+from digest.db.tables import Delivery
+from digest.editions.compose import Digest, NarrowingSuggestion
 from digest.settings import Settings
-from tests.judge import readme
-from tests.judge.programs import npm_package, program
+from digest.site_profile import Site
+from tests.judge import readme_picture
+from tests.judge.installed_programs import npm_package, program
 from tests.judge.spam import Rspamd, running
 from tests.judge.thunderbird import Thunderbird
-from tests.processes import Installation, installation, wait_until
-from tests.servers import free_port
+from tests.support.mail_bodies import body_of
+from tests.support.product_processes import Installation, installation, wait_until
+from tests.support.real_servers import free_port
 
 IS_ASKED = "JUDGE" in os.environ
 
@@ -114,7 +115,8 @@ class Exhibits:
     def html(self, name: str) -> bytes:
         """Return a page."""
         with urllib.request.urlopen(self.site + self.pages[name]) as answer:  # noqa: S310  (our own server)
-            return answer.read()
+            content: bytes = answer.read()
+            return content
 
 
 @pytest.fixture(scope="session")
@@ -123,12 +125,12 @@ def house(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Installation]:
     port = free_port()
     settings = {"PORT": str(port), "BASE_URL": f"http://127.0.0.1:{port}"}
     with installation(tmp_path_factory.mktemp("judge") / "home", settings=settings) as ours:
-        ours.run("intake", str(readme.SAMPLE))
-        chosen = [part for topic in readme.TOPICS for part in ("--topic", topic)]
-        ours.run("subscribers", "add", "alice@example.org", *chosen, "--at", "00:00", *readme.CONSENT)
+        ours.run("intake", str(readme_picture.SAMPLE))
+        chosen = [part for topic in readme_picture.TOPICS for part in ("--topic", topic)]
+        ours.run("subscribers", "add", "alice@example.org", *chosen, "--at", "00:00", *readme_picture.CONSENT)
         ours.run("subscribers", "add", "bob@example.org", "--topic", "Robots=robot*")
         wide = ("--topic", "Whatever is new=the OR we OR of", "--at", "00:00")
-        ours.run("subscribers", "add", "carol@example.org", *wide, *readme.CONSENT)
+        ours.run("subscribers", "add", "carol@example.org", *wide, *readme_picture.CONSENT)
         ours.run("subscribers", "edit", "carol@example.org", "--max-papers", "3")
         yield ours
 
@@ -136,7 +138,7 @@ def house(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Installation]:
 @pytest.fixture(scope="session")
 def exhibits(house: Installation, tmp_path_factory: pytest.TempPathFactory) -> Exhibits:
     folder = tmp_path_factory.mktemp("exhibits")
-    house.run("dkim", "keygen", "--both", "--selector", "mail", "--out", str(folder / "key.pem"))
+    house.run("dkim", "keygen", "--ed25519", "--selector", "mail", "--out", str(folder / "key.pem"))
     public = replace(house, settings={**house.settings, **PUBLIC, "DKIM_KEY_FILE": str(folder / "key.pem")})
     public.run("preview", "alice@example.org", "--out", str(folder))
     public.run("publish")
@@ -162,12 +164,12 @@ def exhibits(house: Installation, tmp_path_factory: pytest.TempPathFactory) -> E
 
 def offer_to_narrow(house: Installation, email: str) -> None:
     """Put into the reader's digest the offer that it would have had after three full ones."""
-    engine = db.connect(Settings(data_dir=house.data_dir).database)
-    with db.writing(engine) as session:
+    engine = db.make_engine(Settings(data_dir=house.data_dir).database)
+    with db.write_session(engine) as session:
         delivery = session.scalars(select(Delivery).where(Delivery.email == email)).one()
         digest = Digest.from_json(delivery.decision)
         (section,) = digest.sections
-        offer = Offer(section.topic, section.filter_id or 0, '"language model*"', 14.0, 3.0)
+        offer = NarrowingSuggestion(section.topic, section.filter_id or 0, '"language model*"', 14.0, 3.0)
         delivery.decision = structs.replace(digest, offer=offer).to_json()
         session.commit()
     engine.dispose()
@@ -189,13 +191,13 @@ def pages(site: Site, letters: Mapping[str, bytes]) -> dict[str, str]:
     """Return where the pages are: public ones, and those that Alice's and Bob's letters lead to."""
     alice = {
         "leave": links.unsubscribe_url(site, 1, 0),
-        "ask": links.ask_url(site, 1, 0),
+        "ask": links.topic_links_url(site, 1, 0),
         "settings": links.manage_url(site, 1, 0),
         "archive": links.archive_url(site, 1, 0),
     }
-    text = {email: message_from_bytes(one).get_payload(0).get_payload() for email, one in letters.items()}
+    text = {email: body_of(one, "plain") for email, one in letters.items()}
     confirm, digest, full = (
-        re.search(rf"/{place}/[\w.-]+", text[email].replace("=\r\n", "").replace("=\n", ""))[0]
+        re.findall(rf"/{place}/[\w.-]+", text[email])[0]
         for place, email in (("c", "bob@example.org"), ("v", "alice@example.org"), ("v", "carol@example.org"))
     )
     open_to_all = {"first": "/", "mail of today": "/email", "paper": "/papers/1", "privacy": "/privacy"}
@@ -206,5 +208,5 @@ def pages(site: Site, letters: Mapping[str, bytes]) -> dict[str, str]:
 
 def answers(url: str) -> bool:
     with suppress(OSError), urllib.request.urlopen(url, timeout=5) as answer:  # noqa: S310  (our own server)
-        return answer.status == 200
+        return bool(answer.status == 200)
     return False

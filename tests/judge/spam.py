@@ -9,8 +9,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from tests.processes import wait_until
-from tests.servers import free_port
+from tests.support.product_processes import wait_until
+from tests.support.real_servers import free_port
 
 CONFIG = Path("/etc/rspamd")
 LOCAL = {

@@ -23,18 +23,19 @@ import pytest
 from aiosmtpd.controller import Controller
 from sqlalchemy import Engine, select
 
-from digest import bounces, db, delivery, outbox, subscriptions
-from digest.bounces import Failure, Kind, Meaning, Nothing
-from digest.house import House
-from digest.links import Site
-from digest.model import BounceRow, SubscriberState
-from digest.rendering import Templates
+from digest import bounces, db, subscribers
+from digest.app_context import AppContext
+from digest.bounces import Failure, FailureKind, MailReport, NoActionNeeded
+from digest.db.tables import BounceRow, SubscriberState
+from digest.delivery import delivery_run, outbox
+from digest.delivery.transports.smtp import MailServer, SmtpTransport
+from digest.letters import Templates
 from digest.settings import Settings
-from digest.transport.smtp import Server, Smtp
+from digest.site_profile import Site
+from tests.inbound.test_classification import opened
 from tests.judge import postfix
-from tests.judge.programs import program
-from tests.servers import free_port
-from tests.test_inbox import opened
+from tests.judge.installed_programs import program
+from tests.support.real_servers import free_port
 
 # ── the labelled corpus ─────────────────────────────────────────────────────────────────────────
 
@@ -60,7 +61,9 @@ def corpus(tmp_path_factory: pytest.TempPathFactory) -> list[Labelled]:
     if archive is None:
         pytest.skip("needs the source distribution of flufl.bounce, which pip could not download")
     with tarfile.open(archive) as packed:
-        safely = {"filter": "data"} if hasattr(tarfile, "data_filter") else {}  # Debian's 3.11.2 has none
+        safely: dict[str, Any] = (
+            {"filter": "data"} if hasattr(tarfile, "data_filter") else {}
+        )  # Debian's 3.11.2 has none
         packed.extractall(folder, **safely)  # noqa: S202  (from the index we install from)
     tests = next(folder.glob("*/tests"))
     return [
@@ -83,7 +86,7 @@ def labels(path: Path) -> list[Any]:
     raise AssertionError("the table of labels is not where it was")
 
 
-Read = Callable[[bytes], Meaning | None]
+Read = Callable[[bytes], MailReport | None]
 
 
 def wrongly_read(corpus: list[Labelled], read: Read) -> list[str]:
@@ -91,42 +94,44 @@ def wrongly_read(corpus: list[Labelled], read: Read) -> list[str]:
     return [one.name for one in corpus if not agrees(read(one.content), one)]
 
 
-def agrees(told: Meaning | None, one: Labelled) -> bool:
+def agrees(told: MailReport | None, one: Labelled) -> bool:
     """Return whether that is what the label says."""
     if one.is_passing:  # they go on trying: nothing is held against anybody
-        return isinstance(told, Nothing)
+        return isinstance(told, NoActionNeeded)
     return isinstance(told, Failure) and {each.lower() for each in told.recipients} == one.recipients
 
 
 def test_the_judge_notices_who_reads_only_reports_made_for_machines(corpus: list[Labelled]) -> None:
-    def only_reports(content: bytes) -> Meaning | None:
-        told = bounces.read(content)
-        return told if not (isinstance(told, Failure) and told.told_by == "words") else None
+    def only_reports(content: bytes) -> MailReport | None:
+        told = bounces.read_report(content)
+        return told if not (isinstance(told, Failure) and told.reported_by == "words") else None
 
     assert len(wrongly_read(corpus, only_reports)) > 50
 
 
 def test_the_judge_notices_who_takes_a_warning_for_a_failure(corpus: list[Labelled]) -> None:
-    def alarmed(content: bytes) -> Meaning | None:
-        told = bounces.read(content)
-        return Failure(kind=Kind.SOFT) if isinstance(told, Nothing) else told
+    def alarmed(content: bytes) -> MailReport | None:
+        told = bounces.read_report(content)
+        return Failure(kind=FailureKind.SOFT) if isinstance(told, NoActionNeeded) else told
 
     assert len(wrongly_read(corpus, alarmed)) > 5
 
 
 def test_thirty_years_of_bounces_are_read_as_their_keepers_read_them(corpus: list[Labelled]) -> None:
-    kinds = Counter(getattr(bounces.read(one.content), "kind", "nothing") for one in corpus)
+    kinds = Counter(getattr(bounces.read_report(one.content), "kind", "nothing") for one in corpus)
     print(f"{len(corpus)} labelled bounces: {dict(kinds)}")
 
     assert len(corpus) >= 100
-    assert wrongly_read(corpus, bounces.read) == []
+    assert wrongly_read(corpus, bounces.read_report) == []
 
 
 def test_a_full_mailbox_is_never_taken_for_a_dead_one(corpus: list[Labelled]) -> None:
-    told = {one.name: bounces.read(one.content) for one in corpus if b"quota" in one.content.lower()}
+    told = {one.name: bounces.read_report(one.content) for one in corpus if b"quota" in one.content.lower()}
 
     assert len(told) >= 5
-    hard = [name for name, each in told.items() if isinstance(each, Failure) and each.kind is Kind.HARD]
+    hard = [
+        name for name, each in told.items() if isinstance(each, Failure) and each.kind is FailureKind.HARD
+    ]
     assert hard == []
 
 
@@ -165,19 +170,19 @@ class Mailway:
     def write(self, *names: str) -> None:
         """Send a letter to each of these at the other end."""
         now = datetime.now(UTC)
-        with db.writing(self.engine) as session:
+        with db.write_session(self.engine) as session:
             for name in names:
                 email = f"{name}@faraway.example"
-                row = subscriptions.add(
-                    session, email, state=SubscriberState.ACTIVE, consent="a test", now=now
-                )
-                outbox.put_letter(
+                row = subscribers.add(session, email, state=SubscriberState.ACTIVE, consent="a test", now=now)
+                outbox.queue_letter(
                     session, letter="settings", subscriber_id=row.id, email=email, decision={},
                     dedupe_key=name, site=self.site, now=now,
                 )  # fmt: skip
             session.commit()
-            transport = Smtp(Server(scheme="smtp", host="127.0.0.1", port=self.port), helo="example.org")
-            report = delivery.deliver(
+            transport = SmtpTransport(
+                MailServer(scheme="smtp", host="127.0.0.1", port=self.port), helo="example.org"
+            )
+            report = delivery_run.deliver(
                 session, site=self.site, templates=self.templates, transport=transport,
                 clock=lambda: datetime.now(UTC),
             )  # fmt: skip
@@ -188,7 +193,7 @@ class Mailway:
         """Return what came back by delivery, once so many have."""
         deadline = time.monotonic() + 30
         while time.monotonic() < deadline:
-            with db.reading(self.engine) as session:
+            with db.read_session(self.engine) as session:
                 found = {row.delivery_id: row for row in session.scalars(select(BounceRow))}
             if len(found) >= count:
                 return found
@@ -204,7 +209,7 @@ def mailway(sqlite_engine: Engine, site: Site, templates: Templates, tmp_path: P
     settings = Settings(
         data_dir=tmp_path, inbound=f"lmtp://127.0.0.1:{inbound_port}", inbound_domain=ours.inbound_domain
     )
-    house = House(settings=settings, engine=sqlite_engine, site=ours)
+    house = AppContext(settings=settings, engine=sqlite_engine, site=ours)
     faraway = Controller(Faraway(), hostname="127.0.0.1", port=far_port, ident="far away")
     faraway.start()
     try:
@@ -229,7 +234,7 @@ def test_what_a_real_postfix_sends_back_is_understood(mailway: Mailway) -> None:
         ("policy", "5.7.26"),
         ("hard", "5.0.0"),
     ]
-    assert {row.told_by for row in found.values()} == {"dsn"}
+    assert {row.reported_by for row in found.values()} == {"dsn"}
     assert "faraway.example" not in "".join(row.said for row in found.values())
 
 
@@ -238,6 +243,6 @@ def test_postfix_refuses_for_us_what_is_no_address_of_ours(mailway: Mailway) -> 
         client.sendmail("", ["bounce+1.00000000000000000000@bounce.example.org"], b"Subject: forged\r\n\r\n")
     time.sleep(2)
 
-    with db.reading(mailway.engine) as session:
+    with db.read_session(mailway.engine) as session:
         assert session.scalars(select(BounceRow)).all() == []
-    assert "550 5.1.1 nobody of that name" in mailway.log.read_text()
+    assert "550 5.1.1 no such address here" in mailway.log.read_text()

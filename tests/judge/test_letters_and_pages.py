@@ -9,19 +9,19 @@ import struct
 import subprocess
 from collections.abc import Mapping
 from datetime import UTC, datetime
-from email import message_from_bytes, policy
 from pathlib import Path
 
 import pytest
 
-from digest.rendering.letters import KINDS
-from digest.web.pages import letter_page
-from tests.judge import portraits, readme
+from digest.letters.letter_templates import REQUIRED_CONTEXT
+from digest.web.page_rendering import letter_page
+from tests.judge import letter_pictures, readme_picture
 from tests.judge.browser import WIDTHS, Sight, look, photograph, violations
 from tests.judge.conftest import PAGES, Exhibits
-from tests.judge.programs import OURS, npm_package
+from tests.judge.installed_programs import OURS, npm_package
 from tests.judge.spam import Rspamd
 from tests.judge.thunderbird import Thunderbird
+from tests.support.mail_bodies import body_of
 
 HIGHEST_TITLE = 240  #: pixels below the top
 
@@ -72,13 +72,13 @@ def test_the_html_checker_finds_nothing_in_the_other_letters(
         assert [complaint for complaint in found if not FOR_OUTLOOK.match(complaint)] == [], message
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", REQUIRED_CONTEXT)
 def test_the_html_checker_finds_nothing_in_a_letter_of_any_kind(
     html_checker: list[str], kind: str, is_full: bool
 ) -> None:
     if not is_full:
         pytest.skip("every letter in turn: JUDGE=full make judge")
-    found = complaints(html_checker, portraits.letters()[kind])
+    found = complaints(html_checker, letter_pictures.letters()[kind])
 
     assert [complaint for complaint in found if not FOR_OUTLOOK.match(complaint)] == []
 
@@ -94,9 +94,7 @@ def test_the_html_checker_finds_nothing_in_a_page(
 
 
 def html_of(message: bytes) -> bytes:
-    body = message_from_bytes(message, policy=policy.default).get_body(("html",))
-    assert body is not None
-    return body.get_content().encode()
+    return body_of(message, "html").encode()
 
 
 # ── spam: SpamAssassin ──────────────────────────────────────────────────────────────────────────
@@ -138,13 +136,13 @@ def test_the_spam_filter_finds_nothing_in_the_other_letters(
         assert points <= 0, rules
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", REQUIRED_CONTEXT)
 def test_the_spam_filter_finds_nothing_in_a_letter_of_any_kind(
     spamassassin: str, kind: str, is_full: bool, tmp_path: Path
 ) -> None:
     if not is_full:
         pytest.skip("every letter in turn: JUDGE=full make judge")
-    mail = portraits.mails(dated_at=datetime.now(UTC))[kind]
+    mail = letter_pictures.mails(dated_at=datetime.now(UTC))[kind]
 
     points, rules = score(spamassassin, mail, tmp_path)
 
@@ -165,7 +163,7 @@ def test_rspamd_sees_a_forged_sender_and_a_link_that_lies(rspamd: Rspamd) -> Non
 
 
 def test_rspamd_counts_links_and_sees_one_that_stands_twice_in_one_part_only(rspamd: Rspamd) -> None:
-    honest = portraits.digest_of(1, dated_at=datetime.now(UTC))
+    honest = letter_pictures.digest_of(1, dated_at=datetime.now(UTC))
     planted = honest.replace(b"</h1>", b'</h1><a href=3D"https://doi.org/10.5555/forgetting">again</a>')
     assert planted != honest
 
@@ -174,14 +172,14 @@ def test_rspamd_counts_links_and_sees_one_that_stands_twice_in_one_part_only(rsp
 
 @pytest.mark.parametrize("papers", [1, 2, 9, 10])
 def test_rspamd_finds_nothing_in_a_digest_of_any_length(rspamd: Rspamd, papers: int) -> None:
-    symbols = rspamd.symbols(portraits.digest_of(papers, dated_at=datetime.now(UTC)))
+    symbols = rspamd.symbols(letter_pictures.digest_of(papers, dated_at=datetime.now(UTC)))
 
     assert sum(symbols.values()) <= 0, symbols
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", REQUIRED_CONTEXT)
 def test_rspamd_finds_nothing_in_a_letter_of_any_kind(rspamd: Rspamd, kind: str) -> None:
-    symbols = rspamd.symbols(portraits.mails(dated_at=datetime.now(UTC))[kind])
+    symbols = rspamd.symbols(letter_pictures.mails(dated_at=datetime.now(UTC))[kind])
 
     assert sum(symbols.values()) <= 0, symbols
 
@@ -261,7 +259,8 @@ def unsupported(node: str, html: bytes) -> dict[str, list[str]]:
     done = subprocess.run(
         [node, script, str(npm_package("caniemail"))], input=html, capture_output=True, timeout=60, check=True
     )
-    return json.loads(done.stdout)
+    unsupported: dict[str, list[str]] = json.loads(done.stdout)
+    return unsupported
 
 
 def test_caniemail_sees_what_mail_programs_do_not_show(node: str) -> None:
@@ -277,7 +276,7 @@ def test_nothing_in_a_letter_is_lost_on_the_readers_mail_programs(node: str, exh
 
 
 def test_nothing_in_a_letter_of_any_kind_is_lost_either(node: str) -> None:
-    for kind, page in portraits.letters().items():
+    for kind, page in letter_pictures.letters().items():
         found = unsupported(node, page)
         assert {name: clients for name, clients in found.items() if name not in ACCEPTED} == {}, kind
 
@@ -298,14 +297,14 @@ def test_axe_finds_nothing_in_a_page(chromium: str, axe: Path, exhibits: Exhibit
     assert violations(chromium, axe, page=exhibits.html(name), upstream=exhibits.site) == []
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", REQUIRED_CONTEXT)
 def test_axe_finds_nothing_in_a_letter_of_any_kind(
     chromium: str, axe: Path, kind: str, is_full: bool
 ) -> None:
     if not is_full:
         pytest.skip("every letter in turn: JUDGE=full make judge")
     """Within a mail program a letter is an article, and the program has the one main part; as a page, it has that."""
-    page = letter_page(portraits.letters()[kind].decode()).encode()
+    page = letter_page(letter_pictures.letters()[kind].decode()).encode()
 
     assert violations(chromium, axe, page=page) == []
 
@@ -352,21 +351,21 @@ def assert_fits_and_reads(sights: list[Sight]) -> None:
 
 
 def test_papers_that_mean_no_good_leave_the_layout_standing(chromium: str) -> None:
-    assert_fits_and_reads(look(chromium, page=portraits.hostile()))
+    assert_fits_and_reads(look(chromium, page=letter_pictures.hostile()))
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", REQUIRED_CONTEXT)
 def test_every_letter_fits_every_screen_and_can_be_read_day_and_night(
     chromium: str, kind: str, is_full: bool
 ) -> None:
     if not is_full:
         pytest.skip("every letter in turn: JUDGE=full make judge")
-    assert_fits_and_reads(look(chromium, page=portraits.letters()[kind]))
+    assert_fits_and_reads(look(chromium, page=letter_pictures.letters()[kind]))
 
 
 def test_images_switched_off_take_nothing_from_a_letter(chromium: str, tmp_path: Path) -> None:
     planted = b"<!doctype html><title>x</title><img alt=\"\" src=\"data:image/svg+xml,%3Csvg xmlns='http://www.w3.org/2000/svg' width='99' height='99'%3E%3Crect width='99' height='99'/%3E%3C/svg%3E\">"
-    digest = portraits.html_of(portraits.digest_eml())
+    digest = letter_pictures.html_of(letter_pictures.digest_eml())
 
     def pictures(page: bytes) -> tuple[bytes, bytes]:
         made = []
@@ -388,7 +387,7 @@ def test_on_a_phone_the_first_title_stands_in_the_upper_third(chromium: str, exh
     late = {sight.first_title for sight in look(chromium, page=pushed_down)}
     ours = {
         sight.first_title
-        for page in (exhibits.digest_html.read_bytes(), portraits.with_much_on_top())
+        for page in (exhibits.digest_html.read_bytes(), letter_pictures.with_much_on_top())
         for sight in look(chromium, page=page)
     }
 
@@ -400,7 +399,7 @@ def test_the_letters_are_photographed_for_people_to_look_at(chromium: str, is_fu
         pytest.skip("for people, not for machines: JUDGE=full make judge")
     OURS.mkdir(exist_ok=True)
 
-    for picture in portraits.of_letters(chromium, OURS):
+    for picture in letter_pictures.of_letters(chromium, OURS):
         assert picture.stat().st_size > 10_000
 
 
@@ -408,9 +407,13 @@ def test_the_picture_of_the_readme_can_be_taken_anew(chromium: str, tmp_path: Pa
     if not is_full:
         pytest.skip("for people, not for machines: JUDGE=full make judge")
 
-    readme.take(chromium, tmp_path / "digest.png")
+    readme_picture.take(chromium, tmp_path / "digest.png")
 
-    assert size_of(tmp_path / "digest.png") == size_of(readme.PICTURE) == (readme.WIDTH, readme.HEIGHT)
+    assert (
+        size_of(tmp_path / "digest.png")
+        == size_of(readme_picture.PICTURE)
+        == (readme_picture.WIDTH, readme_picture.HEIGHT)
+    )
 
 
 def size_of(picture: Path) -> tuple[int, int]:

@@ -17,18 +17,20 @@ import dkim
 import pytest
 from sqlalchemy import select
 
-from digest import db, delivery, failpoints, intake, outbox, publishing, subscriptions
-from digest.cli.dkim import new_key
-from digest.editions import Schedule
-from digest.links import Site
-from digest.model import Delivery, SubscriberState
-from digest.rendering import Templates
-from digest.rendering.dkim import Signer
-from digest.transport.smtp import Server, Smtp
+from digest import db, failpoints, publishing, subscribers
+from digest.cli.dkim_keys import new_key
+from digest.db.tables import Delivery, SubscriberState
+from digest.delivery import delivery_run, outbox
+from digest.delivery.transports.smtp import MailServer, SmtpTransport
+from digest.dumps import intake
+from digest.editions.schedule import Schedule
+from digest.letters import Templates
+from digest.letters.dkim_signing import Signer
+from digest.site_profile import Site
 from tests.conftest import ROOT
 from tests.judge import dovecot, postfix
-from tests.judge.programs import program
-from tests.servers import free_port
+from tests.judge.installed_programs import program
+from tests.support.real_servers import free_port
 
 DOMAIN = "mailbox.example"
 CAREFUL, PLAIN = "careful", "plain"
@@ -52,11 +54,13 @@ class Mailway:
     def deliver(self, *, later: timedelta = timedelta(), dies: bool = False) -> None:
         """Deliver what is due; a worker that `dies` does so between the server's yes and its noting it."""
         if dies:
-            failpoints.armed["settling"] = 0
-        engine = db.connect(self.database)
-        transport = Smtp(Server(scheme="smtp", host="127.0.0.1", port=self.port), helo="example.org")
-        with db.writing(engine) as session:
-            delivery.deliver(
+            failpoints.armed_failpoints["settling"] = 0
+        engine = db.make_engine(self.database)
+        transport = SmtpTransport(
+            MailServer(scheme="smtp", host="127.0.0.1", port=self.port), helo="example.org"
+        )
+        with db.write_session(engine) as session:
+            delivery_run.deliver(
                 session, site=self.site, templates=self.templates, transport=transport, signers=[self.signer],
                 clock=lambda: datetime.now(UTC) + later,
             )  # fmt: skip
@@ -100,12 +104,12 @@ def publish(mailway: Mailway, *names: str) -> None:
     now = datetime.now(UTC)
     ahead = 12 - now.hour  # noon there: no edition ends while we look
     schedule = Schedule(at=datetime.min.time(), timezone=f"Etc/GMT{-ahead:+d}" if ahead else "UTC")
-    engine = db.connect(mailway.database)
-    with db.writing(engine) as session:
-        for path in (ROOT / "digest" / "sample").glob("*.txt"):
+    engine = db.make_engine(mailway.database)
+    with db.write_session(engine) as session:
+        for path in (ROOT / "digest" / "dumps" / "sample").glob("*.txt"):
             intake.load(session, path, now=now - timedelta(hours=1))
         for name in names:
-            subscriptions.add(
+            subscribers.add(
                 session, f"{name}@{DOMAIN}", schedule=schedule, state=SubscriberState.ACTIVE, consent="a test",
                 now=now,
             )  # fmt: skip
@@ -130,8 +134,8 @@ def test_a_copy_after_a_crash_is_one_mail_in_a_mailbox_with_a_sieve_rule(mailway
     mailway.deliver(later=outbox.LEASE + timedelta(minutes=1))
     mailway.arrived(4)
 
-    engine = db.connect(mailway.database)
-    with db.reading(engine) as session:
+    engine = db.make_engine(mailway.database)
+    with db.read_session(engine) as session:
         rows = session.execute(select(Delivery.state, Delivery.in_doubt)).all()
     engine.dispose()
     assert [tuple(row) for row in rows] == [("sent", 1), ("sent", 1)]

@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from tests.processes import wait_until
+from tests.support.product_processes import wait_until
 
 SCREEN = "800x1000"
 #: A profile without a mailbox that reaches no network, asks nothing and shows no first-run page.
@@ -51,7 +51,7 @@ class Thunderbird:
         ):
             profile = Path(folder) / "profile"
             profile.mkdir()
-            wishes = PREFERENCES | {"ui.systemUsesDarkTheme": int(is_dark)}
+            wishes = {**PREFERENCES, "ui.systemUsesDarkTheme": int(is_dark)}
             (profile / "user.js").write_text("".join(map(preference, wishes.items())))
             surroundings = os.environ | {"DISPLAY": display, "HOME": folder, "MOZ_NO_REMOTE": "1"}
             command = [self.thunderbird, "--profile", str(profile), "--no-remote", "-file", str(letter)]

@@ -8,7 +8,7 @@ from time import process_time
 
 from digest import topics
 from digest.topics import PerDay
-from tests.topics.cast import paper
+from tests.topics.invented_papers import paper
 
 DAYS = [date(2026, 11, 1) + timedelta(days=n) for n in range(10)]
 
@@ -16,7 +16,7 @@ DAYS = [date(2026, 11, 1) + timedelta(days=n) for n in range(10)]
 def tried(written, *batches):
     """Try a filter on days with these titles each."""
     batch = [(paper(title), day) for titles, day in zip(batches, DAYS, strict=False) for title in titles]
-    index = topics.Index([one for one, _ in batch])
+    index = topics.PaperIndex([one for one, _ in batch])
     return topics.backtest(topics.parse(written), index, [day for _, day in batch])
 
 
@@ -44,7 +44,7 @@ def test_each_clause_says_what_it_adds_or_removes():
 def test_what_a_clause_does_is_told_in_words():
     found = tried("(robot OR cup OR tea) ANDNOT survey", ["robots", "cups", "survey of robots"], ["robots"])
 
-    assert found.told == (
+    assert found.clause_effects == (
         "AND (robot OR cup OR tea) changes nothing",
         "OR robot adds 1 a day",
         "OR cup adds 0.5 a day",
@@ -60,7 +60,7 @@ def test_the_last_ten_it_would_have_sent_are_named_latest_day_first():
 
 
 def test_dead_clauses_are_named():
-    assert "graphene was found in no paper" in tried("robot OR graphene", ["robots"], ["cups"] * 5).warnings
+    assert "graphene matches no paper" in tried("robot OR graphene", ["robots"], ["cups"] * 5).warnings
 
 
 def test_clauses_that_change_nothing_are_named():
@@ -72,7 +72,7 @@ def test_clauses_that_change_nothing_are_named():
 def test_contradictions_are_named():
     warnings = tried("robot AND cup", ["robots", "cups"], ["tea"] * 5).warnings
 
-    assert "No paper is all of this at once: robot AND cup" in warnings
+    assert "No paper matches all of this at once: robot AND cup" in warnings
 
 
 def test_a_filter_that_matches_nearly_everything_is_named():
@@ -83,7 +83,7 @@ def test_a_filter_that_matches_nearly_everything_is_named():
 
 def test_few_days_are_named():
     assert tried("robot", ["robots", *["cups"] * 9]).warnings == (
-        "Known from 1 day only; the figures will become better",
+        "Based on 1 day so far; the figures will become more reliable",
     )
     assert tried("robot", *[["robots", *["cups"] * 9]] * 7).warnings == ()
 
@@ -100,7 +100,7 @@ def test_sixty_days_of_five_hundred_papers_answer_at_once():
         paper(" ".join(chance.choices(words, k=8)), " ".join(chance.choices(words, k=40)))
         for _ in range(30_000)
     ]
-    index = topics.Index(batch)
+    index = topics.PaperIndex(batch)
     days = [date(2026, 1, 1) + timedelta(days=n // 500) for n in range(30_000)]
     written = (
         f'({words[0]} OR "{words[1]} {words[2]}" OR worda* OR {words[3]}) ANDNOT {words[4]} ANDNOT wordb1*'

@@ -6,7 +6,7 @@ import pytest
 
 from digest import topics
 from digest.papers import display
-from tests.topics.cast import KITCHEN, paper
+from tests.topics.invented_papers import KITCHEN, paper
 
 
 def explained(written, of=KITCHEN):
@@ -44,7 +44,7 @@ def test_words_are_pointed_at_in_what_is_shown():
 def test_however_many_papers_there_are_each_is_explained_by_its_own_words():
     papers = [paper(f"Cup number {number}", f"It holds {number} drops.") for number in range(600)]
 
-    pages = topics.Pages(papers)
+    pages = topics.Explainer(papers)
 
     for number in (0, 255, 256, 599):
         assert pages.explain(topics.parse(f'"holds {number}"'), number).words[0].text == f"holds {number}"

@@ -5,11 +5,11 @@ from __future__ import annotations
 import pytest
 
 from digest import topics
-from tests.topics.cast import KITCHEN, paper
+from tests.topics.invented_papers import KITCHEN, paper
 
 
 def matches(written, *papers):
-    return topics.Index(papers).matches(topics.parse(written))
+    return topics.PaperIndex(papers).matches(topics.parse(written))
 
 
 @pytest.mark.parametrize(
@@ -195,7 +195,7 @@ def test_the_best_paper_is_bit_0():
     assert matches("robot", *batch) == 0b101
     assert matches("robot cup", *batch) == 0b100
     assert matches("robot -cup", *batch) == 0b001
-    assert topics.Index(batch).evaluate({5: topics.parse("cup"), 9: topics.parse("graph")}) == {
+    assert topics.PaperIndex(batch).evaluate({5: topics.parse("cup"), 9: topics.parse("graph")}) == {
         5: 0b110,
         9: 0,
     }
@@ -207,8 +207,8 @@ def test_an_empty_batch_matches_nothing():
 
 
 def test_a_batch_takes_no_notice_of_filters_it_was_asked_before():
-    index = topics.Index([KITCHEN])
+    index = topics.PaperIndex([KITCHEN])
 
     assert index.matches(topics.parse("robot ANDNOT cup")) == 0
     assert index.matches(topics.parse("robot")) == 1
-    assert index.evaluate(topics.Plan({3: topics.parse("robot ANDNOT survey")})) == {3: 1}
+    assert index.evaluate(topics.QueryPlan({3: topics.parse("robot ANDNOT survey")})) == {3: 1}

@@ -1,4 +1,4 @@
-"""The real site over a real database, with a clock that tests can wind."""
+"""The real site over a real database, with a clock that tests set."""
 
 from __future__ import annotations
 
@@ -8,43 +8,48 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from email import message_from_bytes, policy
 from pathlib import Path
+from typing import Any
 
 import pytest
+from pydantic import SecretStr
 from sqlalchemy import select
 from sqlalchemy.orm import Session
+from starlette.applications import Starlette
 from starlette.testclient import TestClient
 
-from digest import catalog, delivery, links, publishing, subscriptions, transport
-from digest.house import House
-from digest.links import Site
-from digest.model import Delivery, DumpRow, DumpState, Subscriber, SubscriberState
-from digest.papers import Record
+from digest import links, publishing, subscribers
+from digest.app_context import AppContext
+from digest.db.tables import Delivery, DumpRow, DumpState, Subscriber, SubscriberState
+from digest.delivery import delivery_run, transports
+from digest.delivery.transports.memory import MemoryTransport
+from digest.papers import Record, catalog
 from digest.settings import Settings
-from digest.transport.memory import Memory
+from digest.site_profile import Site
 from digest.web import create_app
-from digest.web.limits import Limits
+from tests.support.mail_bodies import body_of
 
 BASE = "http://127.0.0.1:8000"
 
 
 @dataclass(kw_only=True)
-class Door:
-    """The site as a browser meets it."""
+class ServedSite:
+    """The site as a browser sees it."""
 
     client: TestClient
-    house: House
+    context: AppContext
     clock: Clock
 
     @property
-    def limits(self) -> Limits:
-        return self.client.app.state.limits
+    def app(self) -> Starlette:
+        assert isinstance(self.client.app, Starlette)
+        return self.client.app
 
     @property
     def site(self) -> Site:
-        return self.house.site
+        return self.context.site
 
     def writing(self) -> Session:
-        return Session(self.house.engine.execution_options(writing=True), expire_on_commit=False)
+        return Session(self.context.engine.execution_options(writing=True), expire_on_commit=False)
 
     def stamp(self) -> str:
         """Open the first page, look at it for five seconds, and return the form's stamp."""
@@ -54,33 +59,41 @@ class Door:
         return found[1]
 
     def ask(self, email: str, **fields: str):
-        """Send the form as a person does."""
-        return self.client.post("/", data={"made": self.stamp(), "website": "", "email": email, **fields})
+        """Send the form as a person does, and let the scheduler take its turn."""
+        data = {"made": self.stamp(), "website": "", "email": email, **fields}
+        answer = self.client.post("/", data=data)
+        self.send_confirmations()
+        return answer
+
+    def send_confirmations(self) -> int:
+        """Do what the scheduler does every few seconds."""
+        with self.writing() as session:
+            written = subscribers.send_confirmations(session, self.site, self.clock.now)
+            session.commit()
+            return written
 
     def letters(self) -> list[tuple[str, str | None]]:
         with self.writing() as session:
             rows = select(Delivery.letter, Delivery.email).order_by(Delivery.id)
-            return [tuple(row) for row in session.execute(rows)]
+            return [(letter, address) for letter, address in session.execute(rows)]
 
     def mailed(self) -> list[tuple[str, str]]:
         """Deliver what is due, and return subject and text of every letter that went out."""
-        memory = Memory()
+        memory = MemoryTransport()
         with self.writing() as session:
-            delivery.deliver(
+            delivery_run.deliver(
                 session,
                 site=self.site,
-                templates=self.house.templates,
+                templates=self.context.templates,
                 transport=memory,
                 clock=self.clock,
             )
         parsed = [message_from_bytes(one.content, policy=policy.default) for one in memory.messages]
-        return [
-            (one["Subject"], one.get_body(("plain",)).get_content().replace("\r\n", "\n")) for one in parsed
-        ]
+        return [(one["Subject"], body_of(one, "plain").replace("\r\n", "\n")) for one in parsed]
 
     def subscriber(self, email: str) -> Subscriber:
         with self.writing() as session:
-            return subscriptions.get(session, email)
+            return subscribers.get(session, email)
 
     def everything(self) -> str:
         """All rows of all tables: what must not change when somebody only looks."""
@@ -91,7 +104,7 @@ class Door:
 
 @dataclass
 class Clock:
-    """The clock of the house; it stands still until wound."""
+    """A clock that stands still until a test sets it."""
 
     now: datetime
 
@@ -104,24 +117,26 @@ def clock(now: datetime) -> Clock:
     return Clock(now)
 
 
-def settings_for(url: str, folder: Path, **changed: str) -> Settings:
-    return Settings(data_dir=folder, database_url=url, base_url=BASE, site_name="Example Digest", **changed)
+def settings_for(url: str, folder: Path, **changed: Any) -> Settings:
+    return Settings(
+        data_dir=folder, database_url=SecretStr(url), base_url=BASE, site_name="Example Digest", **changed
+    )
 
 
 @pytest.fixture
-def door(sqlite_url: str, tmp_path: Path, clock: Clock) -> Iterator[Door]:
+def served(sqlite_url: str, tmp_path: Path, clock: Clock) -> Iterator[ServedSite]:
     yield from opened(settings_for(sqlite_url, tmp_path), clock)
 
 
-def opened(settings: Settings, clock: Clock) -> Iterator[Door]:
+def opened(settings: Settings, clock: Clock) -> Iterator[ServedSite]:
     app = create_app(settings, clock=clock)
     client = TestClient(app, base_url=settings.base_url, follow_redirects=False)
-    yield Door(client=client, house=app.state.house, clock=clock)
-    app.state.house.engine.dispose()
+    yield ServedSite(client=client, context=app.state.context, clock=clock)
+    app.state.context.engine.dispose()
 
 
 @pytest.fixture
-def papers(door: Door, now: datetime) -> list[int]:
+def papers(served: ServedSite, now: datetime) -> list[int]:
     """Twelve invented papers of this morning; the first has links, the second a nasty title."""
     records = [
         Record(
@@ -138,7 +153,7 @@ def papers(door: Door, now: datetime) -> list[int]:
             for n in range(3, 13)
         ),
     ]  # fmt: skip
-    with door.writing() as session:
+    with served.writing() as session:
         dump = DumpRow(
             sha256="0" * 64,
             path="dump.txt",
@@ -154,9 +169,9 @@ def papers(door: Door, now: datetime) -> list[int]:
 
 
 @pytest.fixture
-def alice(door: Door, now: datetime) -> Subscriber:
-    with door.writing() as session:
-        added = subscriptions.add(
+def alice(served: ServedSite, now: datetime) -> Subscriber:
+    with served.writing() as session:
+        added = subscribers.add(
             session, "alice@uni.edu", state=SubscriberState.ACTIVE, consent="asked", now=now,
             topics={"Vision": "title:image*"},
         )  # fmt: skip
@@ -169,30 +184,30 @@ def path_of(url: str) -> str:
 
 
 @pytest.fixture
-def unsubscribe_path(door: Door, alice: Subscriber) -> str:
-    return path_of(links.unsubscribe_url(door.site, alice.id, alice.epoch))
+def unsubscribe_path(served: ServedSite, alice: Subscriber) -> str:
+    return path_of(links.unsubscribe_url(served.site, alice.id, alice.link_version))
 
 
 @pytest.fixture
-def manage_path(door: Door, alice: Subscriber) -> str:
-    return path_of(links.manage_url(door.site, alice.id, alice.epoch))
+def manage_path(served: ServedSite, alice: Subscriber) -> str:
+    return path_of(links.manage_url(served.site, alice.id, alice.link_version))
 
 
 @pytest.fixture
-def digest_sent(door: Door, papers: list[int], now: datetime) -> Delivery:
+def digest_sent(served: ServedSite, papers: list[int], now: datetime) -> Delivery:
     """Dora's digest of this morning, published and delivered; returns its delivery."""
-    with door.writing() as session:
-        dora = subscriptions.add(
+    with served.writing() as session:
+        dora = subscribers.add(
             session, "dora@uni.edu", state=SubscriberState.ACTIVE, consent="asked", now=now,
             topics={"Diffusion": "title:diffusion", "Quiet": "title:quiet"},
         )  # fmt: skip
         session.commit()
         at = now + timedelta(minutes=1)
-        publishing.publish(session, site=door.site, templates=door.house.templates, now=at)
-        memory = transport.open("memory:", site=door.site)
-        delivery.deliver(
-            session, site=door.site, templates=door.house.templates, transport=memory, clock=lambda: at
+        publishing.publish(session, site=served.site, templates=served.context.templates, now=at)
+        memory = transports.open_transport("memory:", site=served.site)
+        delivery_run.deliver(
+            session, site=served.site, templates=served.context.templates, transport=memory, clock=lambda: at
         )
         session.commit()
-        door.clock.now = at
+        served.clock.now = at
         return session.query(Delivery).filter_by(subscriber_id=dora.id, edition="daily-2026-11-20").one()

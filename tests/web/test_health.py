@@ -1,70 +1,99 @@
-"""Is the house well: what a supervisor, Prometheus and the operator are told."""
+"""Is the context well: what a supervisor, Prometheus and the operator are told."""
 
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 
 import pytest
 from starlette.testclient import TestClient
 
-from digest import watching
-from digest.cli.dkim import new_key
-from digest.house import House
-from digest.model import Delivery
+from digest import db, heartbeats
+from digest.app_context import AppContext
+from digest.cli.dkim_keys import new_key
+from digest.db.tables import Delivery
+from digest.monitoring import readiness
+from digest.monitoring.probes import Disk
 from digest.settings import Settings
-from digest.web import watch
-from tests.servers import free_port
-from tests.web.conftest import Door
+from digest.web import watchdog
+from tests.support.real_servers import free_port
+from tests.web.conftest import ServedSite
+
+MB = 10**6
 
 
-def beat(door: Door, role: str, **ago: float) -> None:
-    with door.writing() as session:
-        watching.beat(session, role, door.clock.now - timedelta(**ago))
+def beat(served: ServedSite, role: str, **ago: float) -> None:
+    with served.writing() as session:
+        heartbeats.record_heartbeat(session, role, served.clock.now - timedelta(**ago))
 
 
-def ready(door: Door) -> tuple[int, str]:
-    door.clock.now += timedelta(seconds=20)  # past what was remembered
-    answer = door.client.get("/readyz")
-    return answer.status_code, answer.text
+def ready(served: ServedSite) -> tuple[int, str]:
+    served.clock.now += timedelta(seconds=20)  # past what was remembered
+    answer = served.client.get("/readyz")
+    lines = [
+        line for line in answer.text.splitlines(keepends=True) if not line.startswith("warning: The disk")
+    ]
+    return answer.status_code, "".join(lines)
 
 
 # ── readyz ──────────────────────────────────────────────────────────────────────────────────────
 
 
-def test_it_is_red_while_a_role_is_silent(door: Door) -> None:
-    beat(door, "scheduler")
-    beat(door, "worker")
-    assert ready(door) == (200, "ok\n")
+def test_it_is_red_while_a_role_is_silent(served: ServedSite) -> None:
+    beat(served, "scheduler")
+    beat(served, "worker")
+    assert ready(served) == (200, "ok\n")
 
-    beat(door, "worker", minutes=5)
-    assert ready(door) == (503, "The worker has stopped\n")
+    beat(served, "worker", minutes=5)
+    assert ready(served) == (503, "The worker has stopped\n")
 
-    beat(door, "worker")
-    assert ready(door) == (200, "ok\n")
+    beat(served, "worker")
+    assert ready(served) == (200, "ok\n")
 
 
-def test_it_is_red_while_a_server_does_not_answer(door: Door, redis_url: str) -> None:
+def test_it_is_red_while_a_server_does_not_answer(served: ServedSite, redis_url: str) -> None:
     nobody = f"127.0.0.1:{free_port()}"
     for setting, url, wrong in (
         ("mail_url", f"smtp://{nobody}", "The mail server does not answer"),
         ("broker_url", f"redis://{nobody}/0", "The broker does not answer"),
     ):
-        door.client.app.state.house = with_settings(door.house, **{setting: url})
-        assert ready(door) == (503, f"{wrong}\n")
-    door.client.app.state.house = with_settings(door.house, broker_url=redis_url)
-    assert ready(door) == (200, "ok\n")
+        served.app.state.context = with_settings(served.context, **{setting: url})
+        assert ready(served) == (503, f"{wrong}\n")
+    served.app.state.context = with_settings(served.context, broker_url=redis_url)
+    assert ready(served) == (200, "ok\n")
 
 
-def with_settings(house: House, **changed: str) -> House:
-    given = house.settings.model_dump(exclude_unset=True) | changed
-    return House(
+def test_it_says_in_plain_text_that_the_database_is_down(served: ServedSite, tmp_path: Path) -> None:
+    away = db.make_engine(f"postgresql://nobody:hidden@127.0.0.1:{free_port()}/digest")
+    served.app.state.context = replace(served.context, engine=away)
+
+    answer = served.client.get("/readyz")
+
+    assert (answer.status_code, answer.text) == (503, "The database cannot be used\n")
+    assert answer.headers["content-type"].startswith("text/plain")
+
+
+def test_it_warns_of_a_disk_that_is_nearly_full_and_turns_red_before_it_is(tmp_path: Path) -> None:
+    def told(free: int, size: int) -> list[tuple[str, bool]]:
+        disk = Disk(folder=tmp_path, free=free, size=size)
+        return [(one.message.partition(":")[0], one.is_warning) for one in readiness.disk_problems([disk])]
+
+    assert told(501 * MB, 4_000 * MB) == []
+    assert told(499 * MB, 4_000 * MB) == [("The disk is nearly full", True)]
+    assert told(9_900 * MB, 100_000 * MB) == [("The disk is nearly full", True)]
+    assert told(40 * MB, 4_000 * MB) == [("The disk is full", False)]
+
+
+def with_settings(context: AppContext, **changed: str) -> AppContext:
+    given = context.settings.model_dump(exclude_unset=True) | changed
+    return AppContext(
         settings=Settings(**given),
-        engine=house.engine,
-        site=house.site,
-        clock=house.clock,
-        memory=house.memory,
+        engine=context.engine,
+        site=context.site,
+        clock=context.clock,
+        caches=context.caches,
     )
 
 
@@ -72,30 +101,35 @@ def with_settings(house: House, **changed: str) -> House:
 
 
 @pytest.fixture
-def neighbour(door: Door) -> TestClient:
+def neighbour(served: ServedSite) -> TestClient:
     """Somebody on this machine."""
-    return TestClient(door.client.app, base_url="http://127.0.0.1:8000", client=("127.0.0.1", 50_000))
+    return TestClient(served.client.app, base_url="http://127.0.0.1:8000", client=("127.0.0.1", 50_000))
 
 
-def test_prometheus_can_read_the_figures(door: Door, neighbour: TestClient) -> None:
-    beat(door, "worker", seconds=30)
-    door.ask("ada@uni.example")
+def test_prometheus_can_read_the_figures(served: ServedSite, neighbour: TestClient) -> None:
+    beat(served, "worker", seconds=30)
+    served.ask("ada@uni.example")
 
     answer = neighbour.get("/metrics")
 
     assert answer.headers["content-type"].startswith("text/plain; version=0.0.4")
     assert 'digest_deliveries{state="queued"} 1\n' in answer.text
     assert 'digest_subscribers{state="pending"} 1\n' in answer.text
-    assert re.search(r'^digest_heartbeat_age_seconds\{role="worker"\} 35$', answer.text, re.MULTILINE)
+    assert re.search(
+        r'^digest_heartbeat_age_seconds\{role="worker",host=".+",pid="\d+"\} 35$', answer.text, re.MULTILINE
+    )
+    assert re.search(r'^digest_disk_free_bytes\{folder=".+"\} [\d.e+]+$', answer.text, re.MULTILINE)
     assert 'digest_stops{covers="bulk"} 0\n' in answer.text
     assert "uni.example" not in answer.text
     for line in answer.text.splitlines():
-        assert re.fullmatch(r'# (HELP|TYPE) \w+ .+|\w+(\{\w+="[^"]*"\})? -?[\d.e+]+', line), line
+        assert re.fullmatch(r'# (HELP|TYPE) \w+ .+|\w+(\{\w+="[^"]*"(,\w+="[^"]*")*\})? -?[\d.e+]+', line), (
+            line
+        )
 
 
-def test_figures_are_for_neighbours_only(door: Door, neighbour: TestClient) -> None:
+def test_figures_are_for_neighbours_only(served: ServedSite, neighbour: TestClient) -> None:
     def asking_from(address: str) -> int:
-        client = TestClient(door.client.app, base_url="http://127.0.0.1:8000", client=(address, 50_000))
+        client = TestClient(served.client.app, base_url="http://127.0.0.1:8000", client=(address, 50_000))
         return client.get("/metrics").status_code
 
     ours, others = (
@@ -110,31 +144,33 @@ def test_figures_are_for_neighbours_only(door: Door, neighbour: TestClient) -> N
 # ── the letter to the operator ──────────────────────────────────────────────────────────────────
 
 
-def test_when_the_worker_has_stopped_the_web_door_sends_the_letter_itself(door: Door, tmp_path: Path) -> None:
-    house = with_settings(
-        door.house,
+def test_when_the_worker_has_stopped_the_web_door_sends_the_letter_itself(
+    served: ServedSite, tmp_path: Path
+) -> None:
+    context = with_settings(
+        served.context,
         operator_email="op@example.org",
         mail_url=f"maildir://{tmp_path}/mail",
-        dkim_key=new_key("ed25519"),
+        dkim_key=new_key("ed25519").decode(),
     )
-    beat(door, "scheduler")
-    assert watch.look(house) == watch.look(house)  # there is no worker
+    beat(served, "scheduler")
+    assert watchdog.check_once(context) == watchdog.check_once(context)  # there is no worker
 
-    with door.writing() as session:
+    with served.writing() as session:
         (letter,) = session.query(Delivery).all()
     assert (letter.letter, letter.email, letter.state) == ("alarm", "op@example.org", "sent")
     (mail,) = (tmp_path / "mail" / "new").iterdir()
     assert b"There is no worker" in mail.read_bytes()
-    assert b"Written once a day, until it is mended." in mail.read_bytes()
+    assert b"Sent daily until fixed." in mail.read_bytes()
     assert mail.read_bytes().startswith(b"DKIM-Signature: ")
 
 
-def test_a_trouble_is_logged_when_it_begins(door: Door, caplog: pytest.LogCaptureFixture) -> None:
-    beat(door, "scheduler")
+def test_a_trouble_is_logged_when_it_begins(served: ServedSite, caplog: pytest.LogCaptureFixture) -> None:
+    beat(served, "scheduler")
 
-    known = watch.tell(watch.look(door.house), set())
-    watch.tell(watch.look(door.house), known)
+    known = watchdog.log_new_problems(watchdog.check_once(served.context), set())
+    watchdog.log_new_problems(watchdog.check_once(served.context), known)
 
-    assert [record.message for record in caplog.records if record.name == "digest.web.watch"] == [
+    assert [record.message for record in caplog.records if record.name == "digest.web.watchdog"] == [
         "There is no worker. Start it again: digest up, or digest worker. Its log says why it ended."
     ]

@@ -9,16 +9,19 @@ from html.parser import HTMLParser
 from pathlib import Path
 
 import pytest
-from bibtexparser import parse_string
+from bibtexparser.entrypoint import parse_string
+from starlette.routing import Route
 
-from digest.web import shell
-from tests.web.conftest import opened, settings_for
+from digest import links
+from digest.web import middleware
+from digest.web.app import ROUTES
+from tests.web.conftest import opened, path_of, settings_for
 
 # ── papers ──────────────────────────────────────────────────────────────────────────────────────
 
 
-def test_a_paper_has_a_page(door, papers):
-    page = door.client.get(f"/papers/{papers[0]}").text
+def test_a_paper_has_a_page(served, papers):
+    page = served.client.get(f"/papers/{papers[0]}").text
 
     assert "<h1>Slow Diffusion</h1>" in page
     assert "Ada Ito, Ben Okafor" in page
@@ -26,26 +29,26 @@ def test_a_paper_has_a_page(door, papers):
     assert "90 upvotes" in page
 
 
-def test_a_paper_without_links_says_where_to_find_it(door, papers):
-    page = door.client.get(f"/papers/{papers[2]}").text
+def test_a_paper_without_links_says_where_to_find_it(served, papers):
+    page = served.client.get(f"/papers/{papers[2]}").text
 
     assert "https://arxiv.org/search/?searchtype=title&amp;query=Quiet+Paper+3" in page
     assert "https://scholar.google.com/scholar?q=Quiet+Paper+3" in page
 
 
-def test_bibtex_survives_any_title(door, papers):
+def test_bibtex_survives_any_title(served, papers):
     for number in papers[:2]:
-        answer = door.client.get(f"/papers/{number}.bib")
+        answer = served.client.get(f"/papers/{number}.bib")
 
         assert answer.headers["content-type"].startswith("application/x-bibtex")
         library = parse_string(answer.text)
         assert (len(library.entries), library.failed_blocks) == (1, [])
-    assert "author = {Ada Ito and Ben Okafor}" in door.client.get(f"/papers/{papers[0]}.bib").text
+    assert "author = {Ada Ito and Ben Okafor}" in served.client.get(f"/papers/{papers[0]}.bib").text
 
 
 @pytest.mark.parametrize("number", ["0", "999", str(2**70)])
-def test_a_paper_that_is_not_there_is_not_there(door, papers, number):
-    assert door.client.get(f"/papers/{number}").status_code == 404
+def test_a_paper_that_is_not_there_is_not_there(served, papers, number):
+    assert served.client.get(f"/papers/{number}").status_code == 404
 
 
 # ── the outbox ──────────────────────────────────────────────────────────────────────────────────
@@ -68,17 +71,17 @@ def mail(tmp_path: Path) -> str:
     return "1795.M1P1.host"
 
 
-def test_the_outbox_lists_the_mails_of_the_local_maildir(door, mail):
-    page = door.client.get("/outbox/").text
+def test_the_outbox_lists_the_mails_of_the_local_maildir(served, mail):
+    page = served.client.get("/outbox/").text
 
     assert "Flow &lt;b&gt;matching&lt;/b&gt;" in page
     assert "alice@uni.edu" in page
     assert page.count("<li>") == 1
 
 
-def test_a_mail_is_shown_in_a_frame_that_can_do_nothing(door, mail):
-    page = door.client.get(f"/outbox/{mail}")
-    framed = door.client.get(f"/outbox/{mail}/html")
+def test_a_mail_is_shown_in_a_frame_that_can_do_nothing(served, mail):
+    page = served.client.get(f"/outbox/{mail}")
+    framed = served.client.get(f"/outbox/{mail}/html")
 
     assert "frame-src 'self'" in page.headers["content-security-policy"]
     assert f'src="/outbox/{mail}/html"' in page.text
@@ -89,14 +92,14 @@ def test_a_mail_is_shown_in_a_frame_that_can_do_nothing(door, mail):
     assert '<base target="_top">' in framed.text
 
 
-def test_a_mail_can_be_read_as_text_and_as_it_is(door, mail):
-    assert "The text part." in door.client.get(f"/outbox/{mail}?as=text").text
-    assert door.client.get(f"/outbox/{mail}/source").text.startswith("Subject: Flow")
+def test_a_mail_can_be_read_as_text_and_as_it_is(served, mail):
+    assert "The text part." in served.client.get(f"/outbox/{mail}?as=text").text
+    assert served.client.get(f"/outbox/{mail}/source").text.startswith("Subject: Flow")
 
 
 @pytest.mark.parametrize("key", ["link", "..", "%2e%2e%2f%2e%2e%2fetc%2fpasswd", "none"])
-def test_only_mails_are_shown(door, mail, key):
-    assert door.client.get(f"/outbox/{key}/source").status_code == 404
+def test_only_mails_are_shown(served, mail, key):
+    assert served.client.get(f"/outbox/{key}/source").status_code == 404
 
 
 @pytest.mark.parametrize(
@@ -112,8 +115,8 @@ def test_only_mails_are_shown(door, mail, key):
 def test_the_outbox_is_for_this_machine_only(sqlite_url, tmp_path, clock, mail, changed, host):
     settings = settings_for(sqlite_url, tmp_path).model_copy(update={"base_url": "http://127.0.0.1:8000"})
     settings = type(settings)(**{**settings.model_dump(exclude_unset=True), **changed})
-    for door in opened(settings, clock):
-        assert door.client.get("/outbox/", headers={"host": host}).status_code == 404
+    for served in opened(settings, clock):
+        assert served.client.get("/outbox/", headers={"host": host}).status_code == 404
 
 
 # ── every answer ────────────────────────────────────────────────────────────────────────────────
@@ -133,8 +136,8 @@ PATHS = [
 
 
 @pytest.mark.parametrize("path", PATHS)
-def test_every_answer_is_locked_down(door, path):
-    headers = door.client.get(path).headers
+def test_every_answer_is_locked_down(served, path):
+    headers = served.client.get(path).headers
 
     assert headers["content-security-policy"].startswith("default-src 'none'")
     assert headers["referrer-policy"] == "no-referrer"
@@ -143,49 +146,58 @@ def test_every_answer_is_locked_down(door, path):
 
 
 @pytest.mark.parametrize("path", ["/c/x", "/u/x", "/m/x", "/outbox/"])
-def test_what_a_letters_link_opens_is_not_stored_or_indexed(door, path):
-    headers = door.client.get(path).headers
+def test_what_a_letters_link_opens_is_not_stored_or_indexed(served, path):
+    headers = served.client.get(path).headers
 
     assert headers["cache-control"] == "no-store"
     assert "noindex" in headers["x-robots-tag"]
 
 
-def test_a_fault_of_ours_is_told_in_our_own_voice_and_locked_down_too(door, papers):
-    door.house.engine.dispose()
-    with door.house.engine.begin() as connection:
+def test_a_fault_of_ours_is_told_in_our_own_voice_and_locked_down_too(served, papers):
+    served.context.engine.dispose()
+    with served.context.engine.begin() as connection:
         connection.exec_driver_sql("DROP TABLE signal")
-    door.client._transport.raise_server_exceptions = False
+    served.client._transport.raise_server_exceptions = False
 
-    answer = door.client.get(f"/papers/{papers[0]}")
+    answer = served.client.get(f"/papers/{papers[0]}")
 
     assert answer.status_code == 500
-    assert "Nothing changed; try again in a minute." in answer.text
+    assert "Nothing was changed. Try again in a minute." in answer.text
     assert answer.headers["referrer-policy"] == "no-referrer"
 
 
 @pytest.mark.parametrize("chunked", [False, True])
-def test_a_body_that_no_form_could_have_is_not_taken(door, chunked):
-    body = b"email=" + b"a" * shell.MOST_BYTES
+def test_a_body_that_no_form_could_have_is_not_taken(served, chunked):
+    body = b"email=" + b"a" * middleware.MAX_BYTES
     sent = (body[start : start + 9999] for start in range(0, len(body), 9999)) if chunked else body
 
-    answer = door.client.post(
+    answer = served.client.post(
         "/", content=sent, headers={"content-type": "application/x-www-form-urlencoded"}
     )
 
     assert answer.status_code == 413
 
 
-def test_no_file_is_taken(door):
-    assert door.client.post("/", files={"email": ("x.txt", b"x")}).status_code == 400
+def test_no_file_is_taken(served):
+    assert served.client.post("/", files={"email": ("x.txt", b"x")}).status_code == 400
 
 
-def test_the_log_tells_no_link(door, unsubscribe_path, caplog):
-    caplog.set_level("INFO", logger="digest.web")
+def test_the_log_tells_no_link(served, unsubscribe_path, caplog):
+    caplog.set_level("DEBUG", logger="digest.web")
 
-    door.client.get(unsubscribe_path)
+    served.client.get(unsubscribe_path)
 
     assert "GET /u/... 200" in caplog.text
     assert unsubscribe_path.removeprefix("/u/") not in caplog.text
+
+
+def test_requests_that_go_well_are_not_logged_by_default(served, papers, caplog):
+    caplog.set_level("INFO")
+
+    for path in ("/", "/privacy", "/nowhere", "/static/site.css", "/healthz"):
+        served.client.get(path)
+
+    assert [record.message for record in caplog.records if record.name.startswith("digest")] == []
 
 
 class Page(HTMLParser):
@@ -215,11 +227,11 @@ class Page(HTMLParser):
 
 
 def test_pages_load_nothing_from_elsewhere_run_nothing_and_label_every_field(
-    door, papers, alice, manage_path, mail
+    served, papers, alice, manage_path, mail
 ):
     for path in ("/", manage_path, f"/papers/{papers[1]}", "/outbox/", f"/outbox/{mail}", "/privacy"):
         page = Page()
-        page.feed(door.client.get(path).text)
+        page.feed(served.client.get(path).text)
 
         assert page.inline == [], path
         assert all(loaded.startswith("/") for loaded in page.loads), path
@@ -254,11 +266,52 @@ def luminance(colour: str) -> float:
 # ── is it well ──────────────────────────────────────────────────────────────────────────────────
 
 
-def test_it_says_that_it_is_alive_and_whether_it_can_work(door):
-    assert door.client.get("/healthz").text == "ok\n"
-    assert door.client.get("/readyz").text == "ok\n"
+def test_it_says_that_it_is_alive_and_whether_it_can_work(served):
+    assert served.client.get("/healthz").text == "ok\n"
+    assert served.client.get("/readyz").text == "ok\n"
 
-    with door.house.engine.begin() as connection:
+    with served.context.engine.begin() as connection:
         connection.exec_driver_sql("UPDATE alembic_version SET version_num = '0000'")
-    answer = door.client.get("/readyz")
+    answer = served.client.get("/readyz")
     assert (answer.status_code, answer.text) == (503, "The database has another schema: digest db upgrade\n")
+
+
+# ── redirects ───────────────────────────────────────────────────────────────────────────────────
+
+HOSTS = ("evil.example", "evil.example/x?", "evil.example//other.example", "user@evil.example:80")
+
+
+@pytest.mark.parametrize("host", HOSTS)
+def test_no_redirect_leads_to_the_host_that_a_request_names(
+    served, papers, digest_sent, unsubscribe_path, manage_path, host
+):
+    reader, link_version = digest_sent.subscriber_id, 0
+    ask = path_of(links.topic_links_url(served.site, reader, link_version))
+    shown = [path_of(route.path) for route in ROUTES if isinstance(route, Route) and "{" not in route.path]
+    shown += [
+        "/static",
+        f"/papers/{papers[0]}",
+        "//evil.example",
+        "/\\evil.example",
+        "/papers/arxiv:2611.00001",
+    ]
+    pressed = [
+        (unsubscribe_path, "leave"),
+        (unsubscribe_path, "undo"),
+        (manage_path, "resume"),
+        (ask, "mail"),
+    ]
+    headers = {"host": host}
+
+    answers = [
+        served.client.get(path + slash, headers=headers)
+        for path in shown
+        for slash in ("", "/")
+        if path[-1:] != slash
+    ]
+    answers += [served.client.post(path, data={"do": do}, headers=headers) for path, do in pressed]
+
+    led = [answer.headers["location"] for answer in answers if "location" in answer.headers]
+    assert len(led) > len(pressed)
+    assert not [place for place in led if not place.startswith("/") or place.startswith(("//", "/\\"))]
+    assert "evil" not in " ".join(led)

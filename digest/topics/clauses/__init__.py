@@ -1,24 +1,31 @@
-"""One clause of a filter: what may stand before the colon, and how what stands after it is read."""
+"""Read one clause of a filter: the field before the colon and the value after it."""
 
-from digest.topics.clauses.fields import FIELDS, MISTYPED, NO_FIELDS, SIGNALS, field_named, field_suggestion
-from digest.topics.clauses.mistake import Mistake
-from digest.topics.clauses.reading import clause, quoted
-from digest.topics.clauses.references import LONGEST_NAME, NAME, used
-from digest.topics.clauses.wording import MOST_CHARACTERS, WIDEST
+from digest.topics.clauses.clause_error import ClauseError
+from digest.topics.clauses.field_names import (
+    FIELDS,
+    MISTYPED,
+    NO_FIELDS,
+    SIGNALS,
+    field_named,
+    field_suggestion,
+)
+from digest.topics.clauses.pack_references import LONGEST_NAME, NAME, make_use
+from digest.topics.clauses.parse_clause import clause, read_quoted_clause
+from digest.topics.clauses.text_words import MAX_CHARACTERS, WIDEST
 
 __all__ = [
     "FIELDS",
     "LONGEST_NAME",
+    "MAX_CHARACTERS",
     "MISTYPED",
-    "MOST_CHARACTERS",
     "NAME",
     "NO_FIELDS",
     "SIGNALS",
     "WIDEST",
-    "Mistake",
+    "ClauseError",
     "clause",
     "field_named",
     "field_suggestion",
-    "quoted",
-    "used",
+    "make_use",
+    "read_quoted_clause",
 ]

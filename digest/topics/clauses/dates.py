@@ -1,4 +1,4 @@
-"""Days: one, a month or a year, a span, a bound."""
+"""Read date clauses: a day, a month, a year, a range or a bound."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ import re
 from calendar import monthrange
 from datetime import date, timedelta
 
-from digest.topics.clauses.mistake import Mistake
-from digest.topics.tree import Published
+from digest.topics.clauses.clause_error import ClauseError
+from digest.topics.filter_tree import DateClause
 
 _DAY = r"(?:\d{4}(?:-\d{2}(?:-\d{2})?)?|\d{6}(?:\d{2}(?:\d{4})?)?)"
 _ONE = re.compile(rf"(>=|<=|>|<|=)?({_DAY})")
@@ -16,7 +16,7 @@ _ARXIV_RANGE = re.compile(rf"\[({_DAY})\s+TO\s+({_DAY})\]")
 _EXAMPLE = "date:2024-01..2024-06"
 
 
-def published(value: str) -> Published:
+def published(value: str) -> DateClause:
     """Return the clause of `date:`: days from one to another."""
     plain = value.strip()
     one, several = _ONE.fullmatch(plain), _ARXIV_RANGE.fullmatch(plain) or _RANGE.fullmatch(plain)
@@ -26,10 +26,10 @@ def published(value: str) -> Published:
         since = _days(several[1])[0] if several[1] else date.min
         until = _days(several[2])[1] if several[2] else date.max
     else:
-        raise Mistake("A date is written 2024, 2024-05 or 2024-05-31", suggestion=_EXAMPLE)
+        raise ClauseError("A date is written 2024, 2024-05 or 2024-05-31", suggestion=_EXAMPLE)
     if since > until:
-        raise Mistake("This span of days ends before it begins", suggestion=f"date:{until}..{since}")
-    return Published(since, until, f"date:{_span(since, until)}")
+        raise ClauseError("This range of days ends before it begins", suggestion=f"date:{until}..{since}")
+    return DateClause(since, until, f"date:{_span(since, until)}")
 
 
 def _days(written: str) -> tuple[date, date]:
@@ -39,7 +39,7 @@ def _days(written: str) -> tuple[date, date]:
     try:
         first = date(year, month or 1, day or 1)
     except ValueError as error:
-        raise Mistake(f"There is no such day as {written}", suggestion=_EXAMPLE) from error
+        raise ClauseError(f"There is no day {written}", suggestion=_EXAMPLE) from error
     if day:
         return first, first
     return first, date(year, month or 12, monthrange(year, month or 12)[1])
@@ -47,7 +47,7 @@ def _days(written: str) -> tuple[date, date]:
 
 def _bounds(operator: str, first: date, last: date) -> tuple[date, date]:
     if operator in ("<", ">") and (first == date.min or last == date.max):
-        raise Mistake("No day lies beyond this one", suggestion=_EXAMPLE)
+        raise ClauseError("There is no day beyond this one", suggestion=_EXAMPLE)
     return {
         "=": lambda: (first, last),
         ">=": lambda: (first, date.max),
@@ -57,7 +57,7 @@ def _bounds(operator: str, first: date, last: date) -> tuple[date, date]:
     }[operator]()
 
 
-def _span(since: date, until: date) -> str:
+def _span(since: date, until: date) -> str:  # noqa: PLR0911  (one return for each form of a range)
     if since == date.min and until == date.max:
         return f"{since}..{until}"
     if until == date.max:

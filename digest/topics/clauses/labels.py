@@ -1,4 +1,4 @@
-"""What is said of a paper in one code or name: its category, id, state, source and language."""
+"""Read clauses of one code or name: category, id, announcement, source and language."""
 
 from __future__ import annotations
 
@@ -7,34 +7,42 @@ from difflib import get_close_matches
 
 from digest import papers
 from digest.papers import Announcement
-from digest.topics import languages, taxonomy
-from digest.topics.clauses.mistake import Mistake
-from digest.topics.tree import Category, Identifier, Language, Source, State
+from digest.topics import arxiv_categories, language_detection
+from digest.topics.clauses.clause_error import ClauseError
+from digest.topics.filter_tree import (
+    AnnouncementClause,
+    CategoryClause,
+    IdClause,
+    LanguageClause,
+    SourceClause,
+)
 
 
-def category(value: str) -> Category:
+def category(value: str) -> CategoryClause:
     """Return the clause of `cat:`: a category or an archive."""
     return _category_of(value, primary=False)
 
 
-def primary(value: str) -> Category:
-    """Return the clause of `pcat:`: the category that stands first."""
+def primary(value: str) -> CategoryClause:
+    """Return the clause of `pcat:`: the primary category."""
     return _category_of(value, primary=True)
 
 
-def _category_of(value: str, *, primary: bool) -> Category:
+def _category_of(value: str, *, primary: bool) -> CategoryClause:
     field = "pcat" if primary else "cat"
     lowered = value.strip().lower()
-    wanted = lowered.removesuffix("*").removesuffix(".") if lowered.endswith(".*") else lowered
-    code = taxonomy.CODES.get(wanted)
-    if code is None or (wanted != lowered and code not in taxonomy.ARCHIVES):
-        raise Mistake(
+    name = lowered.removesuffix("*").removesuffix(".") if lowered.endswith(".*") else lowered
+    code = arxiv_categories.CODES.get(name)
+    if code is None or (name != lowered and code not in arxiv_categories.ARCHIVES):
+        raise ClauseError(
             f"arXiv has no category {value.strip()[:40]!r}.".replace("'", '"'),
-            suggestion=_after(field, taxonomy.suggestion(wanted)),
+            suggestion=_after(field, arxiv_categories.suggestion(name)),
         )
-    if code in taxonomy.ARCHIVES:
-        return Category(primary, (code.lower(),), is_archive=True, canonical=f"{field}:{code}")
-    return Category(primary, taxonomy.names_of(code), is_archive=False, canonical=f"{field}:{code}")
+    if code in arxiv_categories.ARCHIVES:
+        return CategoryClause(primary, (code.lower(),), is_archive=True, canonical=f"{field}:{code}")
+    return CategoryClause(
+        primary, arxiv_categories.names_of(code), is_archive=False, canonical=f"{field}:{code}"
+    )
 
 
 def _after(field: str, value: str | None) -> str | None:
@@ -44,8 +52,8 @@ def _after(field: str, value: str | None) -> str | None:
 _SCHEMES = re.compile(r"(?i)(arxiv|doi|pmid|pmcid|openalex|s2|corpusid):(.+)")
 
 
-def identifier(value: str) -> Identifier:
-    """Return the clause of `id:`: a paper by its id in the world."""
+def identifier(value: str) -> IdClause:
+    """Return the clause of `id:`: a paper by its public id."""
     plain = value.strip()
     named = _SCHEMES.fullmatch(plain)
     schemes = (
@@ -56,42 +64,44 @@ def identifier(value: str) -> Identifier:
     for scheme, bare in schemes:
         known = papers.normalised_id(scheme, bare)
         if known and '"' not in known[1] and known[1].isprintable():
-            return Identifier(known[1], f"id:{_quoted(known[1])}")
-    raise Mistake("This is no arXiv id, DOI, PubMed or OpenAlex id", suggestion="id:2401.01234")
+            return IdClause(known[1], f"id:{_quoted(known[1])}")
+    raise ClauseError(
+        "This is not an arXiv id, a DOI, a PubMed id or an OpenAlex id", suggestion="id:2401.01234"
+    )
 
 
 def _quoted(value: str) -> str:
     return value if re.fullmatch(r"[\w.:/+-]+", value) and value[-1] != ":" else f'"{value}"'
 
 
-def state(value: str) -> State:
+def state(value: str) -> AnnouncementClause:
     """Return the clause of `is:`: how a paper was announced."""
     lowered = value.strip().lower()
     if lowered not in set(Announcement):
         close = get_close_matches(lowered[:40], list(Announcement), n=1, cutoff=0.5)
-        raise Mistake(
+        raise ClauseError(
             "A paper is new, cross, replaced or withdrawn",
             suggestion=_after("is", close[0] if close else None),
         )
-    return State(lowered, f"is:{lowered}")
+    return AnnouncementClause(lowered, f"is:{lowered}")
 
 
-def source(value: str) -> Source:
-    """Return the clause of `source:`: where a paper was told of."""
+def source(value: str) -> SourceClause:
+    """Return the clause of `source:`: the source of the dumps that list a paper."""
     folded = " ".join(papers.fold(value).split())
     if not folded or '"' in folded or "*" in folded:
-        raise Mistake("The name of a source belongs here", suggestion="source:arxiv")
-    return Source(folded, f"source:{_quoted(folded)}")
+        raise ClauseError("Add the name of a source here", suggestion="source:arxiv")
+    return SourceClause(folded, f"source:{_quoted(folded)}")
 
 
-def language(value: str) -> Language:
+def language(value: str) -> LanguageClause:
     """Return the clause of `lang:`: the language of a paper."""
-    wanted = value.strip().lower().partition("-")[0]
-    code = languages.NAMES.get(wanted)
+    name = value.strip().lower().partition("-")[0]
+    code = language_detection.NAMES.get(name)
     if code is None:
-        close = get_close_matches(wanted[:40], languages.NAMES, n=1, cutoff=0.6)
-        raise Mistake(
-            f"A language is one of {' '.join(dict.fromkeys(languages.NAMES.values()))}",
-            suggestion=_after("lang", languages.NAMES[close[0]] if close else None),
+        close = get_close_matches(name[:40], language_detection.NAMES, n=1, cutoff=0.6)
+        raise ClauseError(
+            f"A language is one of {' '.join(dict.fromkeys(language_detection.NAMES.values()))}",
+            suggestion=_after("lang", language_detection.NAMES[close[0]] if close else None),
         )
-    return Language(code, f"lang:{code}")
+    return LanguageClause(code, f"lang:{code}")

@@ -1,0 +1,135 @@
+"""Open what every entry point needs: settings, database, site, templates, mail, clock and caches."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from functools import cached_property
+from threading import RLock, get_ident
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from sqlalchemy import Engine
+from sqlalchemy.orm import Session
+
+from digest import __version__, db, key_fingerprints
+from digest.delivery import transports
+from digest.delivery.transports import Transport
+from digest.letters import Templates
+from digest.settings import Settings, templates_dir
+from digest.site_profile import Site
+
+if TYPE_CHECKING:
+    from digest.dumps.sources import PollContext
+    from digest.letters.dkim_signing import Signer
+
+Value = TypeVar("Value")
+Clock = Callable[[], datetime]
+
+
+def wall_clock() -> datetime:
+    """Return the current time in UTC."""
+    return datetime.now(UTC)
+
+
+class Caches:
+    """Values that are expensive to make, each kept while its key stays the same."""
+
+    def __init__(self) -> None:
+        self.entries: dict[str, tuple[object, Any]] = {}
+        self.lock = RLock()
+
+    def get_or_make(self, name: str, key: object, make: Callable[[], Value]) -> Value:
+        """Return the cached value of that name, or make it if the key has changed; one thread makes it."""
+        with self.lock:
+            if name not in self.entries or self.entries[name][0] != key:
+                self.entries[name] = key, make()
+            value: Value = self.entries[name][1]
+            return value
+
+
+@dataclass(frozen=True, kw_only=True)
+class AppContext:
+    """What every entry point works with."""
+
+    settings: Settings
+    engine: Engine
+    site: Site
+    clock: Clock = wall_clock
+    caches: Caches = field(default_factory=Caches)
+
+    @cached_property
+    def templates(self) -> Templates:
+        """Read the templates on first use."""
+        return Templates(templates_dir(), self.settings.template_overrides)
+
+    @cached_property
+    def signers(self) -> tuple[Signer, ...]:
+        """Return the DKIM signers; none if no key is set, because then the relay signs."""
+        from digest.letters import dkim_signing  # imports cryptography, which few commands need
+
+        if self.settings.dkim_key is None:
+            return ()
+        return dkim_signing.load_signers(
+            self.settings.dkim_key.get_secret_value(),
+            self.settings.dkim_selector,
+            domain=self.site.domain,
+            unsigned=transports.rewritten_headers(self.settings.mail),
+        )
+
+    def read_session(self) -> AbstractContextManager[Session]:
+        """Open a session that only reads."""
+        return db.read_session(self.engine)
+
+    def write_session(self) -> AbstractContextManager[Session]:
+        """Open a session that a use case commits."""
+        return db.write_session(self.engine)
+
+    @contextmanager
+    def open_transport(self) -> Iterator[Transport]:
+        """Yield the mail transport of this thread, and close its connections afterwards.
+
+        A thread gets the same transport each time, because it remembers which server is next and which is down.
+        """
+        key, name = (self.settings.mail, self.site), f"transport of {get_ident()}"
+        transport = self.caches.get_or_make(
+            name, key, lambda: transports.open_transport(self.settings.mail, site=self.site)
+        )
+        try:
+            yield transport
+        finally:
+            transport.close()
+
+    def poll_context(self, session: Session, now: datetime) -> PollContext:
+        """Return what polling needs: session, fetcher, folder and clock."""
+        from digest.dumps import sources  # imports TLS and XML, which few commands need
+
+        return sources.PollContext(
+            session=session,
+            fetcher=sources.fetcher_of(self.site, __version__),
+            folder=self.settings.data_dir / "sources",
+            now=now,
+            clock=self.clock,
+            incomplete_ok=self.settings.sends_short_dumps,
+        )
+
+    def check_setup(self, *, renders: bool = True) -> None:
+        """Raise SetupMismatch unless this machine has the same keys and templates as the others.
+
+        A process that renders no letters (`renders=False`) needs the keys only.
+        """
+        with self.write_session() as session:
+            own = self.templates.fingerprint
+            known = key_fingerprints.stored_fingerprints(session).get(key_fingerprints.TEMPLATES, own)
+            key_fingerprints.check_fingerprints(
+                session, self.site, own if renders else known, now=self.clock()
+            )
+            session.commit()
+
+
+def open_context(settings: Settings, *, clock: Clock = wall_clock) -> AppContext:
+    """Open the context; create the schema in an empty database, raise SetupMismatch for another version's."""
+    engine = db.make_engine(settings.database)
+    db.ensure_schema(engine)
+    return AppContext(settings=settings, engine=engine, site=settings.site(), clock=clock)

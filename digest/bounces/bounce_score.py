@@ -1,0 +1,336 @@
+"""Score how often mail to an address failed, and suppress it when the score is too high.
+
+The score grows with each day of failures and expires. A hard failure counts 1 a day, a soft one 0.5; at 5
+the address is suppressed. A policy failure counts nothing: its cause is us. When many addresses of one
+domain fail at once, the domain is broken and not its readers: those failures are stored as frozen and count
+nothing until the operator decides.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from datetime import date, datetime, timedelta
+from typing import Any
+
+from sqlalchemy import ColumnElement, Select, delete, distinct, exists, func, select, update
+from sqlalchemy.orm import Session
+
+from digest import addresses
+from digest.bounces import suppressions
+from digest.bounces.report_parser import Complaint, Failure, FailureKind
+from digest.bounces.suppressions import SuppressionReason, address_hmac, suppress
+from digest.db.tables import BounceRow, Delivery, Subscriber, Suppression
+from digest.site_profile import Site
+
+FAILURE_WEIGHTS = {
+    FailureKind.HARD: 1.0,
+    FailureKind.SOFT: 0.5,
+    FailureKind.POLICY: 0.0,
+    FailureKind.COMPLAINT: 0.0,
+}
+SUPPRESS_AT_SCORE = 5.0  #: the score at which an address is suppressed
+SCORE_LASTS = timedelta(days=7)  #: the score expires this long after the last failure
+#: The same for subscribers who get less mail, which fails less often.
+SCORE_LASTS_BY_CADENCE = {"weekly": timedelta(days=15), "monthly": timedelta(days=64)}
+REFUSED_TWICE_WITHIN = timedelta(
+    days=64
+)  #: two refusals with 5.1.1 on different days within this time suppress
+
+MASS_FAILURE_WINDOW = timedelta(hours=24)
+MASS_FAILURE_COUNT = 10  #: this many addresses of a domain failing within a day ...
+MASS_FAILURE_SHARE = 0.2  #: ... and this share of its readers mean a broken domain
+
+DELETE_BATCH = 500  #: rows deleted in one transaction
+ACCEPTED_NOTE = (
+    "accepted by the operator as gone, with others at "  #: note of suppressions, before the domain
+)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class FailureOutcome:
+    """The result of recording a failure or complaint."""
+
+    kind: FailureKind
+    score: float = 0.0
+    is_frozen: bool = False
+    is_suppressed: bool = False  #: by this failure
+
+
+def record_failure(
+    session: Session,
+    site: Site,
+    email: str,
+    report: Failure | Complaint,
+    *,
+    now: datetime,
+    delivery_id: int | None = None,
+    cadence: str = "daily",
+) -> FailureOutcome:
+    """Store a failure or a complaint, and suppress the address if the limit is reached."""
+    row = BounceRow(
+        delivery_id=delivery_id,
+        hmac=address_hmac(site, email),
+        domain=addresses.fold_address(email).rpartition("@")[2][:255],
+        kind=FailureKind.COMPLAINT if isinstance(report, Complaint) else report.kind,
+        status="" if isinstance(report, Complaint) else report.status[:12],
+        said=report.diagnostic,
+        reported_by="report" if isinstance(report, Complaint) else report.reported_by,
+        at=now,
+    )
+    session.add(row)
+    session.flush()
+    if isinstance(report, Complaint):
+        is_new = suppress(session, site, email, SuppressionReason.COMPLAINT, report.diagnostic, now)
+        return FailureOutcome(kind=FailureKind.COMPLAINT, is_suppressed=is_new)
+    if report.kind is FailureKind.HARD and is_domain_broken(session, row.domain, now):
+        freeze_domain(session, row.domain, now)
+        return FailureOutcome(kind=report.kind, is_frozen=True)
+    points = score_of_address(session, row.hmac, now=now, cadence=cadence)
+    is_too_high = points >= SUPPRESS_AT_SCORE or is_refused_twice(session, row.hmac, now)
+    note = f"{report.status or report.kind}: {report.diagnostic}"[:200]
+    is_new = is_too_high and suppress(session, site, email, SuppressionReason.BOUNCE, note, now)
+    return FailureOutcome(kind=report.kind, score=points, is_suppressed=is_new)
+
+
+def score_of_address(session: Session, hmac: str, *, now: datetime, cadence: str = "daily") -> float:
+    """Return the score of an address at this moment."""
+    stale = SCORE_LASTS_BY_CADENCE.get(cadence, SCORE_LASTS)
+    days = weights_by_day(counted_failures(session, hmac))
+    points, last = 0.0, None
+    for day in sorted(days):
+        points = days[day] if last is None or day - last > stale else points + days[day]
+        last = day
+    return points if last is not None and now.date() - last <= stale else 0.0
+
+
+def weights_by_day(rows: Iterable[BounceRow]) -> dict[date, float]:
+    """Return the weight of each day: that of its worst failure.
+
+    All reports of one delivery count on the day of the first, since servers and forgers can repeat a report.
+    """
+    days: dict[date, float] = {}
+    failed_on: dict[int, date] = {}
+    for row in rows:
+        weight, day = FAILURE_WEIGHTS[FailureKind(row.kind)], row.at.date()
+        if weight:
+            day = failed_on.setdefault(row.delivery_id, day) if row.delivery_id else day
+            days[day] = max(days.get(day, 0.0), weight)
+    return days
+
+
+def counted_failures(session: Session, hmac: str) -> Sequence[BounceRow]:
+    """Return the failures that count against an address, oldest first."""
+    mine = select(BounceRow).where(
+        BounceRow.hmac == hmac, BounceRow.forgiven_at.is_(None), BounceRow.frozen_at.is_(None)
+    )
+    return session.scalars(mine.order_by(BounceRow.at, BounceRow.id)).all()
+
+
+def is_refused_twice(session: Session, hmac: str, now: datetime) -> bool:
+    """Return whether the server itself replied on two days that the recipient is unknown."""
+    days = {
+        row.at.date()
+        for row in counted_failures(session, hmac)
+        if row.reported_by == "smtp" and row.status == "5.1.1" and now - row.at <= REFUSED_TWICE_WITHIN
+    }
+    return len(days) >= 2
+
+
+# ── domains ─────────────────────────────────────────────────────────────────────────────────────
+
+
+def is_domain_broken(session: Session, domain: str, now: datetime) -> bool:
+    """Return whether so many of a domain's addresses failed within a day that the domain is broken."""
+    recent = (
+        BounceRow.domain == domain,
+        BounceRow.at > now - MASS_FAILURE_WINDOW,
+        BounceRow.forgiven_at.is_(None),
+        ~is_accepted(),
+    )
+    if session.scalar(select(BounceRow.id).where(*recent, BounceRow.frozen_at.is_not(None)).limit(1)):
+        return True
+    failing = session.scalar(
+        select(func.count(distinct(BounceRow.hmac))).where(*recent, BounceRow.kind == FailureKind.HARD)
+    )
+    if not failing or failing < MASS_FAILURE_COUNT:
+        return False
+    most = int(failing / MASS_FAILURE_SHARE)  # with more readers the share is too small: count no further
+    of_domain = select(Subscriber.id).where(Subscriber.email_key.endswith(f"@{domain}", autoescape=True))
+    readers = session.scalar(select(func.count()).select_from(of_domain.limit(most + 1).subquery())) or 0
+    return readers <= most
+
+
+def is_accepted() -> ColumnElement[bool]:
+    """Return the condition that the operator has accepted a failure's address as gone."""
+    return exists().where(
+        Suppression.hmac == BounceRow.hmac, Suppression.note == ACCEPTED_NOTE + BounceRow.domain
+    )
+
+
+def freeze_domain(session: Session, domain: str, now: datetime) -> None:
+    """Freeze a domain's hard failures of the last day, and lift the suppressions they caused."""
+    recent = (
+        BounceRow.domain == domain,
+        BounceRow.at > now - MASS_FAILURE_WINDOW,
+        BounceRow.kind == FailureKind.HARD,
+        BounceRow.forgiven_at.is_(None),
+        ~is_accepted(),
+    )
+    session.execute(
+        update(BounceRow)
+        .where(*recent, BounceRow.frozen_at.is_(None))
+        .values(frozen_at=now)
+        .execution_options(synchronize_session=False)
+    )
+    lift_bounce_suppressions(session, select(BounceRow.hmac).where(*recent), since=now - MASS_FAILURE_WINDOW)
+
+
+def frozen_domains(session: Session, *, since: datetime) -> dict[str, int]:
+    """Return the domains with failures frozen since then, and how many addresses each has."""
+    found = session.execute(
+        select(BounceRow.domain, func.count(distinct(BounceRow.hmac)))
+        .where(
+            BounceRow.frozen_at.is_not(None),
+            BounceRow.forgiven_at.is_(None),
+            BounceRow.at > since,
+            ~is_accepted(),
+        )
+        .group_by(BounceRow.domain)
+        .order_by(BounceRow.domain)
+    )
+    return {row[0]: row[1] for row in found}
+
+
+# ── operator decisions ──────────────────────────────────────────────────────────────────────
+
+
+def forgive_domain(session: Session, *, domain: str, since: datetime, now: datetime) -> tuple[int, int]:
+    """Ignore a domain's failures since then; return how many, and how many suppressions were lifted."""
+    failures = (BounceRow.domain == addresses.ascii_domain(domain), BounceRow.at >= since)
+    lifted = lift_bounce_suppressions(session, select(BounceRow.hmac).where(*failures), since=since)
+    forgiving = update(BounceRow).where(*failures, BounceRow.forgiven_at.is_(None)).values(forgiven_at=now)
+    done = session.execute(
+        forgiving.returning(BounceRow.id).execution_options(synchronize_session=False)
+    ).all()
+    return len(done), lifted
+
+
+def accept_failures(session: Session, *, domain: str, since: datetime, now: datetime) -> int:
+    """Suppress the addresses of a domain's frozen failures, and return how many are new."""
+    frozen = (
+        BounceRow.domain == addresses.ascii_domain(domain),
+        BounceRow.at >= since,
+        BounceRow.frozen_at.is_not(None),
+        BounceRow.forgiven_at.is_(None),
+    )
+    hashes = session.scalars(select(BounceRow.hmac).where(*frozen).distinct()).all()
+    known = set(session.scalars(select(Suppression.hmac).where(Suppression.hmac.in_(hashes))))
+    new = [hmac for hmac in hashes if hmac not in known]
+    session.add_all(
+        Suppression(
+            hmac=hmac,
+            reason=SuppressionReason.BOUNCE,
+            note=ACCEPTED_NOTE + addresses.ascii_domain(domain),
+            since=now,
+        )
+        for hmac in new
+    )
+    session.flush()
+    return len(new)
+
+
+def lift_confirmed_suppression(
+    session: Session, site: Site, email: str, *, confirmed: datetime, now: datetime
+) -> bool:
+    """Lift a suppression if its owner confirmed; return whether it was lifted. `confirmed` is when the
+    confirmation was requested.
+
+    Earlier bounces no longer count, or the next failure would suppress the address again. A suppression by
+    the operator or by an erasure stays, and so does one that is newer than the request.
+    """
+    found = suppressions.find_suppression(session, site, email)
+    if found is None or found.reason not in suppressions.OWNER_CAN_LIFT or found.since > confirmed:
+        return False
+    suppressions.unsuppress(session, site, email)
+    mine = (BounceRow.hmac == found.hmac, BounceRow.forgiven_at.is_(None))
+    session.execute(update(BounceRow).where(*mine).values(forgiven_at=now))
+    return True
+
+
+def lift_bounce_suppressions(session: Session, hashes: Select[Any], *, since: datetime) -> int:
+    """Lift suppressions of these hashes that bounces caused since then, and return how many."""
+    lifting = delete(Suppression).where(
+        Suppression.hmac.in_(hashes),
+        Suppression.reason == SuppressionReason.BOUNCE,
+        Suppression.since >= since,
+    )
+    done = session.execute(lifting.returning(Suppression.hmac).execution_options(synchronize_session=False))
+    return len(done.all())
+
+
+def list_failures(
+    session: Session,
+    *,
+    domain: str | None = None,
+    kind: FailureKind | None = None,
+    delivery_id: int | None = None,
+    limit: int | None = None,
+) -> list[tuple[BounceRow, str | None]]:
+    """Return failures and complaints, newest first, each with the letter's address if it is known."""
+    query = (
+        select(BounceRow, Delivery.email)
+        .outerjoin(Delivery, Delivery.id == BounceRow.delivery_id)
+        .where(*failure_conditions(domain, kind))
+        .order_by(BounceRow.id.desc())
+        .limit(limit)
+    )
+    if delivery_id is not None:
+        query = query.where(BounceRow.delivery_id == delivery_id)
+    return [(row[0], row[1]) for row in session.execute(query)]
+
+
+def count_failures(session: Session, *, domain: str | None = None, kind: FailureKind | None = None) -> int:
+    """Return how many failures and complaints there are."""
+    return (
+        session.scalar(select(func.count()).select_from(BounceRow).where(*failure_conditions(domain, kind)))
+        or 0
+    )
+
+
+def failure_conditions(domain: str | None, kind: FailureKind | None) -> list[ColumnElement[bool]]:
+    """Return the conditions that select a domain and a kind."""
+    conditions = []
+    if domain is not None:
+        conditions.append(BounceRow.domain == addresses.ascii_domain(domain))
+    if kind is not None:
+        conditions.append(BounceRow.kind == kind)
+    return conditions
+
+
+def failure_report(row: BounceRow) -> dict[str, Any]:
+    """Return a failure's columns by name, without an address."""
+    names = (
+        "id",
+        "at",
+        "kind",
+        "status",
+        "said",
+        "reported_by",
+        "domain",
+        "delivery_id",
+        "frozen_at",
+        "forgiven_at",
+    )
+    return {name: getattr(row, name) for name in names}
+
+
+def delete_old_failures(session: Session, *, before: datetime) -> Iterator[int]:
+    """Delete failures and complaints from before that moment; yield how many, by batch. The caller commits.
+
+    Ids ascend with time. Suppressions that they caused are kept.
+    """
+    oldest = select(BounceRow.id, BounceRow.at).order_by(BounceRow.id).limit(DELETE_BATCH)
+    while past := [row.id for row in session.execute(oldest) if row.at < before]:
+        session.execute(delete(BounceRow).where(BounceRow.id.in_(past)))
+        yield len(past)

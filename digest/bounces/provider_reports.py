@@ -1,0 +1,139 @@
+"""Read bounces and complaints from SES notices, which are JSON. Pure.
+
+A notice is trusted because its signature was checked before; see `digest.inbound.provider_notices`.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import Any
+
+from digest.bounces.report_parser import (
+    Complaint,
+    Failure,
+    FailureKind,
+    MailReport,
+    NoActionNeeded,
+    failure_kind,
+    redacted_line,
+)
+
+#: Amazon's types of bounces that are about what we sent, not about the address.
+CONTENT_REJECTED_TYPES = frozenset({"ContentRejected", "AttachmentRejected"})
+MAILBOX_FULL_TYPES = frozenset({"MailboxFull", "MessageTooLarge"})
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class NoticeReport:
+    """What a notice reports, and about which letter."""
+
+    report: MailReport
+    provider_id: str = ""  #: the provider's id of the letter
+    sender: str = ""  #: its envelope sender
+    recipient: str = ""
+
+
+def read_notice(content: bytes) -> NoticeReport | None:
+    """Return what a notice from SES reports, or None where it cannot be read."""
+    try:
+        notice = json.loads(content)
+    except (ValueError, RecursionError):
+        return None
+    if not isinstance(notice, dict):
+        return None
+    mail = dict_field(notice, "mail")
+    report, recipient = report_in_notice(notice)
+    if report is None:
+        return None
+    return NoticeReport(
+        report=report,
+        provider_id=text_field(mail, "messageId"),
+        sender=text_field(mail, "source"),
+        recipient=recipient or only_text(mail.get("destination")),
+    )
+
+
+def report_in_notice(notice: dict[str, Any]) -> tuple[MailReport | None, str]:
+    """Return the report of a notice and its recipient: of an identity (`notificationType`) or a
+    configuration set.
+    """
+    kind = text_field(notice, "notificationType") or text_field(notice, "eventType")
+    match kind:
+        case "Bounce":
+            return read_bounce(dict_field(notice, "bounce"))
+        case "Complaint":
+            return read_complaint(dict_field(notice, "complaint"))
+        case "Reject":
+            reason = text_field(dict_field(notice, "reject"), "reason")
+            return Failure(
+                kind=FailureKind.POLICY,
+                diagnostic=redacted_line(f"SES rejected it: {reason}"),
+                reported_by="notice",
+            ), ""
+        case "Delivery" | "Send" | "DeliveryDelay" | "Open" | "Click" | "AmazonSnsSubscriptionSucceeded":
+            return NoActionNeeded(reason=f"a notice of {kind}"), ""
+    return None, ""
+
+
+def read_bounce(block: dict[str, Any]) -> tuple[MailReport, str]:
+    """Return what a bounce reports, and its recipient."""
+    people = block.get("bouncedRecipients")
+    person = people[0] if isinstance(people, list) and people and isinstance(people[0], dict) else {}
+    recipient = text_field(person, "emailAddress")
+    kind, sort = text_field(block, "bounceType"), text_field(block, "bounceSubType")
+    status = text_field(person, "status")
+    _, _, words = text_field(person, "diagnosticCode").rpartition("; ")
+    if kind == "Transient" and sort == "General" and not (status or words):
+        # This is how SES reports out-of-office replies.
+        return NoActionNeeded(reason="an automatic reply"), recipient
+    failure = Failure(
+        kind=failure_kind_of_bounce(kind, sort, status, words),
+        status=status[:12],
+        diagnostic=redacted_line(words or f"{kind} {sort}"),
+        reported_by="notice",
+        recipients=(recipient,) if recipient else (),
+    )
+    return failure, recipient
+
+
+def failure_kind_of_bounce(kind: str, sort: str, status: str, words: str) -> FailureKind:
+    """Return the failure kind from Amazon's types and the server's text; the text is more precise."""
+    if sort in CONTENT_REJECTED_TYPES:
+        return FailureKind.POLICY
+    if kind != "Permanent" or sort in MAILBOX_FULL_TYPES:
+        found = failure_kind(status, words) if status or words else FailureKind.SOFT
+        return FailureKind.POLICY if found is FailureKind.POLICY else FailureKind.SOFT
+    return failure_kind(status, words) if status or words else FailureKind.HARD
+
+
+def read_complaint(block: dict[str, Any]) -> tuple[MailReport, str]:
+    """Return what a complaint reports, and its recipient."""
+    recipient = ""
+    people = block.get("complainedRecipients")
+    if isinstance(people, list) and len(people) == 1 and isinstance(people[0], dict):
+        recipient = text_field(people[0], "emailAddress")  # of several, any may have complained
+    kind = text_field(block, "complaintFeedbackType") or "abuse"
+    if kind == "not-spam":
+        return NoActionNeeded(reason="a reader marked a letter as not spam"), recipient
+    return Complaint(diagnostic=redacted_line(f"{kind} {text_field(block, 'userAgent')}")), recipient
+
+
+# ── fields of any shape ────────────────────────────────────────────────────────
+
+
+def dict_field(fields: dict[str, Any], name: str) -> dict[str, Any]:
+    """Return an object in a notice, or an empty one."""
+    found = fields.get(name)
+    return found if isinstance(found, dict) else {}
+
+
+def text_field(fields: dict[str, Any], name: str) -> str:
+    """Return a text in a notice, or an empty one."""
+    found = fields.get(name)
+    return found if isinstance(found, str) else ""
+
+
+def only_text(found: object) -> str:
+    """Return the only text of a list, or an empty one."""
+    return found[0] if isinstance(found, list) and len(found) == 1 and isinstance(found[0], str) else ""

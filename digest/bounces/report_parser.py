@@ -1,0 +1,357 @@
+"""Read bounce and complaint reports in mail. Pure: nothing is looked up and nothing changes.
+
+Machine-readable reports come first (RFC 3464 on deliveries, RFC 5965 on complaints); the prose of older
+servers is left to flufl.bounce, which knows thirty years of it.
+"""
+
+from __future__ import annotations
+
+import base64
+import email
+import quopri
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from email.message import Message
+from enum import StrEnum
+
+#: Delivery reports: in ASCII (RFC 3464), and with internationalised addresses (RFC 6533).
+STATUS_REPORTS = frozenset({"message/delivery-status", "message/global-delivery-status"})
+QUOTED_TYPES = frozenset({"message/rfc822", "message/global"})  #: a quoted letter: its text is our own
+KNOWN_ACTIONS = frozenset({"failed", "delayed", "delivered", "relayed", "expanded"})
+
+#: Abuse reports that no reader made: our signature failed, or our letter looked infected.
+SENDER_FAULT_TYPES = frozenset({"auth-failure", "dmarc", "virus"})
+
+#: An enhanced status (RFC 3463) in text.
+STATUS = re.compile(r"(?<![\d.])([45])\.(\d{1,3})\.(\d{1,3})(?![\d.]*\d)")
+ADDRESS = re.compile(r"[^\s<>\"'(),:;]{1,320}@[^\s<>\"'(),:;]{1,320}")
+MAX_BYTES = 256 * 1024  #: of a mail that are read, which limits the cost of mail made to be slow to read
+MAX_DIAGNOSTIC_LENGTH = 300  #: characters stored of a server's text
+MAX_READ = 2000  #: characters of it that are read
+NEARBY_CHARS = 400  #: characters after an address in which the reason is expected
+
+
+class FailureKind(StrEnum):
+    """What a failure means for the address."""
+
+    HARD = "hard"  #: unknown recipient
+    SOFT = "soft"  #: known recipient who cannot get it now
+    POLICY = "policy"  #: refused because of us: our problem, never the reader's
+    COMPLAINT = "complaint"  #: the reader marked it as spam
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Failure:
+    """A report that a letter did not arrive."""
+
+    kind: FailureKind
+    status: str = ""  #: `5.1.1`
+    diagnostic: str = ""  #: the server's text, addresses removed
+    reported_by: str = "dsn"  #: dsn, words, report, notice or smtp
+    recipients: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Complaint:
+    """A report that a reader marked a letter as spam."""
+
+    diagnostic: str = ""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class NoActionNeeded:
+    """A mail that needs no action, and why."""
+
+    reason: str
+
+
+MailReport = Failure | Complaint | NoActionNeeded
+
+AUTOMATIC_REPLY = NoActionNeeded(reason="an automatic reply")
+
+
+def read_report(content: bytes) -> MailReport | None:
+    """Return what a mail reports about one of our letters, or None where it cannot be read.
+
+    Reports come first and quote the letter after, so only the beginning of a long mail is read.
+    """
+    message = email.message_from_bytes(content[:MAX_BYTES])
+    complaint = abuse_report_in(message)
+    if complaint is not None:
+        return complaint
+    report = delivery_report_in(message)
+    if report is not None:
+        return report
+    failure = failure_in_prose(message)
+    if failure is not None:
+        return failure
+    if is_automatic(message):
+        return AUTOMATIC_REPLY
+    return None
+
+
+def is_automatic(message: Message) -> bool:
+    """Return whether a machine wrote it: such mail is never answered (RFC 3834)."""
+    submitted = str(message.get("Auto-Submitted", "no")).split(";")[0].strip().lower()
+    precedence = str(message.get("Precedence", "")).strip().lower()
+    return (
+        submitted != "no"
+        or precedence in {"bulk", "list", "junk", "auto_reply"}
+        or any(name in message for name in ("X-Autoreply", "X-Autorespond", "X-Auto-Response-Suppress"))
+        or any(name.lower().startswith("list-") for name in message)
+    )
+
+
+# ── machine-readable reports ───────────────────────────────────────────────────────────────────
+
+
+def abuse_report_in(message: Message) -> Complaint | Failure | NoActionNeeded | None:
+    """Return what an abuse report contains: a reader's complaint, or a failure that we caused."""
+    for part in parts_of_type(message, frozenset({"message/feedback-report"})):
+        values = report_fields(part)
+        kind = values.get("feedback-type", "").lower()
+        if kind == "not-spam":
+            return NoActionNeeded(reason="a reader marked a letter as not spam")
+        if kind in SENDER_FAULT_TYPES:
+            why = f"{kind}: {values.get('auth-failure', '')} {values.get('authentication-results', '')}"
+            return Failure(kind=FailureKind.POLICY, diagnostic=redacted_line(why), reported_by="report")
+        return Complaint(diagnostic=redacted_line(f"{kind or 'abuse'} {values.get('user-agent', '')}"))
+    return None
+
+
+def delivery_report_in(message: Message) -> Failure | NoActionNeeded | None:
+    """Return what a delivery status report says about the recipients it names."""
+    blocks = [block for part in parts_of_type(message, STATUS_REPORTS) for block in field_groups(part)]
+    reported = [block for block in blocks if "Final-Recipient" in block or "Action" in block]
+    failed = [block for block in reported if is_failure(block)]
+    if failed:
+        return failure_in_blocks(failed, plain_text_of(message))
+    if reported:
+        actions = KNOWN_ACTIONS & {str(block.get("Action", "")).strip().lower() for block in reported}
+        return NoActionNeeded(reason=f"a report of {', '.join(sorted(actions)) or 'no failure'}")
+    return None
+
+
+def is_failure(block: Message) -> bool:
+    """Return whether the recipient of this block will not get the letter."""
+    action = str(block.get("Action", "")).strip().lower()
+    if action.startswith(("delay", "deliver", "relay", "expand")):
+        return False
+    return action.startswith("fail") or str(block.get("Status", "")).strip().startswith(("4", "5"))
+
+
+def failure_in_blocks(blocks: list[Message], whole: str) -> Failure:
+    """Return the failure that the first of these blocks reports; `whole` is the text for people."""
+    diagnosis = " ".join(str(blocks[0].get("Diagnostic-Code", ""))[:MAX_READ].split())
+    _, _, words = diagnosis.partition(";")
+    status = most_precise_status(str(blocks[0].get("Status", "")), diagnosis)
+    return Failure(
+        kind=failure_kind_in_context(status, words or diagnosis, whole),
+        status=status,
+        diagnostic=redacted_line(words or diagnosis),
+        reported_by="dsn",
+        recipients=tuple(recipient for block in blocks for recipient in recipients_of(block)),
+    )
+
+
+def most_precise_status(status: str, diagnosis: str) -> str:
+    """Return the more precise status: some reports have 5.0.0 beside a text with a better one."""
+    given, in_text = STATUS.search(status), STATUS.search(diagnosis)
+    if given and not (given[2] == given[3] == "0" and in_text):
+        return given[0]
+    return in_text[0] if in_text else ""
+
+
+def recipients_of(block: Message) -> Iterator[str]:
+    """Yield the recipient of a block, as we had written it, if it is given."""
+    for name in ("Original-Recipient", "Final-Recipient"):
+        _, _, address = str(block.get(name, "")).rpartition(";")
+        if "@" in address:
+            yield address.strip().strip("<>")
+            return
+
+
+def parts_of_type(message: Message, types: frozenset[str]) -> Iterator[Message]:
+    """Yield the parts of these types, except those inside a quoted letter."""
+    if message.get_content_type() in types:
+        yield message
+    elif message.is_multipart() and message.get_content_type() not in QUOTED_TYPES:
+        for part in message.get_payload():
+            if isinstance(part, Message):
+                yield from parts_of_type(part, types)
+
+
+def field_groups(part: Message) -> list[Message]:
+    """Return the field groups of a report: in a delivery report, one for the message and one for each
+    recipient.
+    """
+    text = decoded_report(part).replace(b"\r\n", b"\n")
+    return [email.message_from_bytes(block) for block in re.split(rb"(?:\n[ \t]*)+\n", text) if block.strip()]
+
+
+def decoded_report(part: Message) -> bytes:
+    """Return the text of a report with its transfer encoding removed.
+
+    The parser takes the text for one or more embedded mails, so it is put together again.
+    """
+    payload = part.get_payload()
+    inside = payload if isinstance(payload, list) else [payload]
+    text = b"\n".join(
+        each.as_bytes().lstrip(b"\n") if isinstance(each, Message) else str(each).encode("utf-8", "replace")
+        for each in inside
+    )
+    match str(part.get("Content-Transfer-Encoding", "")).strip().lower():
+        case "base64":
+            return base64.b64decode(re.sub(rb"[^A-Za-z0-9+/]", b"", text) + b"==")
+        case "quoted-printable":
+            return quopri.decodestring(text)
+    return text
+
+
+def report_fields(part: Message) -> dict[str, str]:
+    """Return the fields of a report by their lowercase names."""
+    return {name.lower(): str(value).strip() for block in field_groups(part) for name, value in block.items()}
+
+
+# ── reports in prose ─────────────────────────────────────────────────────────────────────
+
+
+def failure_in_prose(message: Message) -> Failure | NoActionNeeded | None:
+    """Return the failure that a server reports in prose, as flufl.bounce finds it."""
+    from flufl.bounce import all_failures
+
+    try:
+        passing, lasting = all_failures(message)
+    except Exception:  # noqa: BLE001 - it raises many errors on malformed mail
+        return None
+    if not lasting:
+        return NoActionNeeded(reason="a warning: the server keeps trying") if passing else None
+    recipients = sorted(address.decode("ascii", "replace") for address in lasting)
+    whole = plain_text_of(message)
+    words = text_after_address(whole, recipients[0])
+    found = STATUS.search(words)
+    status = found[0] if found else ""
+    return Failure(
+        kind=failure_kind_in_context(status, words, whole),
+        status=status,
+        diagnostic=redacted_line(words),
+        reported_by="words",
+        recipients=tuple(recipients),
+    )
+
+
+def text_after_address(text: str, address: str) -> str:
+    """Return the text right after an address: the reason is usually there, with courtesies before and much
+    text after.
+    """
+    place = text.lower().find(address.lower())
+    return (
+        text[place + len(address) : place + len(address) + NEARBY_CHARS]
+        if place >= 0
+        else text[: 2 * NEARBY_CHARS]
+    )
+
+
+def plain_text_of(message: Message) -> str:
+    """Return the text of a mail, at most some pages of it."""
+    for part in message.walk():
+        if part.get_content_maintype() == "text":
+            payload = part.get_payload(decode=True)
+            return payload[:8000].decode("utf-8", "replace") if isinstance(payload, bytes) else ""
+    return ""
+
+
+# ── kinds of failures ───────────────────────────────────────────────────────────────────────────────
+
+UNKNOWN_RECIPIENT = re.compile(
+    r"(?:user|recipient|mailbox|account|address|addressee)s?\b.{0,40}\b(?:unknown|not found|not exist|n.t exist|"
+    r"invalid|unavailable|disabled|inactive|deleted|closed|rejected)|(?:unknown|invalid|no such|no valid|bad|"
+    r"non-?existent) (?:local )?(?:user|recipient|mailbox|account|address|domain)|no mailbox|not a known|"
+    r"does ?n.t have an? \S+ account|host (?:or domain name )?not found",
+    re.IGNORECASE | re.DOTALL,
+)  # fmt: skip
+MAILBOX_FULL = re.compile(
+    r"quota|mailbox (?:is )?full|over ?(?:its|their)? ?(?:storage|quota)|too large", re.IGNORECASE
+)
+REFUSED_BY_POLICY = re.compile(
+    r"\bspam|\bblocked?\b|block ?list|black ?list|blacklist|reputation|\bdmarc\b|\bdkim\b|\bspf\b|polic(?:y|ies)|"
+    r"authenticat|relay(?:ing)? (?:access )?denied|not allowed|virus|content reject|unsolicited|dnsbl|rbl\b",
+    re.IGNORECASE,
+)
+
+#: Gmail's text with 5.2.1 for a mailbox that gets too much mail at the moment.
+RECEIVING_TOO_FAST = re.compile(r"receiving mail (?:at a rate|too quickly)", re.IGNORECASE)
+
+#: A policy deferral that lasted until the server gave up: as little the reader's fault as a policy refusal.
+POLICY_DEFERRAL = re.compile(r"(?<![\d.])4\.7\.\d")
+
+#: Statuses of class 5 that are not hard, by subject and detail (RFC 3463, RFC 7505, and practice).
+SOFT_STATUSES = frozenset({"2.2", "2.3", "2.4", "3.1", "3.2", "3.3", "3.4", "4.5", "4.6", "4.7"})
+POLICY_STATUSES = frozenset({"1.7", "1.8", "5.1", "5.2", "5.3", "5.4", "5.5", "5.6"})
+
+
+def failure_kind(status: str, words: str, *, code: int | None = None, phase: str = "") -> FailureKind:
+    """Return the kind of a failure from its enhanced status, or else from the text.
+
+    `phase` is the SMTP phase: a refusal before the recipient was named is about us.
+    """
+    match = STATUS.search(status) or STATUS.search(words)
+    if match and match[1] == "4":
+        return FailureKind.POLICY if POLICY_DEFERRAL.search(f"{status} {words}") else FailureKind.SOFT
+    if match and (match[2], match[3]) != ("0", "0"):
+        return failure_kind_of_status(match[2], match[3], words)
+    if phase in {"connect", "mail", "data"}:
+        return FailureKind.POLICY
+    return failure_kind_of_words(words, code, phase)
+
+
+def failure_kind_in_context(status: str, words: str, whole: str) -> FailureKind:
+    """Return the kind of a failure; where status and text give no reason, the whole mail may."""
+    kind = failure_kind(status, words)
+    is_vague = status in {"", "5.0.0"} and not UNKNOWN_RECIPIENT.search(words)
+    return FailureKind.SOFT if kind is FailureKind.HARD and is_vague and MAILBOX_FULL.search(whole) else kind
+
+
+def failure_kind_of_status(subject: str, detail: str, words: str) -> FailureKind:
+    """Return the kind of `5.SUBJECT.DETAIL`."""
+    status = f"{subject}.{detail}"
+    if subject in {"6", "7"} or status in POLICY_STATUSES:
+        return FailureKind.POLICY
+    if status in SOFT_STATUSES or RECEIVING_TOO_FAST.search(words):
+        return FailureKind.SOFT
+    if subject == "5" or detail == "0":  # some servers use 5.5.0 or 5.1.0 for everything
+        return failure_kind_of_words(words, 550, "rcpt")
+    return FailureKind.HARD
+
+
+def failure_kind_of_words(words: str, code: int | None, phase: str) -> FailureKind:
+    """Return the kind that a server's text suggests."""
+    if REFUSED_BY_POLICY.search(words):
+        return FailureKind.POLICY
+    if UNKNOWN_RECIPIENT.search(words):
+        return FailureKind.HARD
+    if MAILBOX_FULL.search(words) or code in {452, 552} or (code or 500) < 500:
+        return FailureKind.SOFT
+    return FailureKind.POLICY if phase == "dot" else FailureKind.HARD
+
+
+def failure_of_reply(code: int | None, reply: str, *, phase: str) -> Failure:
+    """Return the failure that a server reported in its SMTP reply."""
+    found = STATUS.search(reply)
+    return Failure(
+        kind=failure_kind(found[0] if found else "", reply, code=code, phase=phase),
+        status=found[0] if found else "",
+        diagnostic=redacted_line(f"{code or ''} {reply}"),
+        reported_by="smtp",
+    )
+
+
+def redacted_line(words: str) -> str:
+    """Return a server's text on one printable line, with addresses removed.
+
+    PostgreSQL cannot store NUL, nothing can store half a surrogate, and a terminal would obey control
+    characters.
+    """
+    shown = "".join(char if char.isprintable() else " " for char in words[:MAX_READ])
+    return ADDRESS.sub("…", " ".join(shown.split()))[:MAX_DIAGNOSTIC_LENGTH]

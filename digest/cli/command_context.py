@@ -1,0 +1,80 @@
+"""Opening the app context for a command.
+
+In an empty data directory this creates the folder, the schema and the secrets.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from digest.cli import failures
+from digest.errors import BadField, DigestError, UsageError
+
+if TYPE_CHECKING:
+    from sqlalchemy import Engine
+    from sqlalchemy.orm import Session
+
+    from digest.app_context import AppContext
+    from digest.settings import Settings
+
+
+@contextmanager
+def open_context() -> Iterator[AppContext]:
+    """Open the app context: read the settings and bring the schema up to date."""
+    from digest import db
+    from digest.app_context import AppContext
+
+    settings = read_settings()
+    engine = db.make_engine(settings.database)
+    with explain_database_errors(engine):
+        db.ensure_schema(engine)
+        yield AppContext(settings=settings, engine=engine, site=settings.site())
+
+
+@contextmanager
+def open_write_session(context: AppContext, *, renders: bool = False) -> Iterator[Session]:
+    """Open a session for a use case that writes, after checking that this machine has the keys of the others.
+
+    A command that `renders` letters needs the same templates, too.
+    """
+    context.check_setup(renders=renders)
+    with context.write_session() as session:
+        yield session
+
+
+@contextmanager
+def explain_database_errors(engine: Engine) -> Iterator[None]:
+    """Turn a database error into one sentence that names the database; close its connections at the end."""
+    from sqlalchemy.exc import DBAPIError
+
+    try:
+        yield
+    except DBAPIError as error:
+        where = engine.url.render_as_string(hide_password=True)
+        raise DigestError(failures.describe_database_error(error, where)) from error
+    finally:
+        engine.dispose()
+
+
+def read_settings(**given: object) -> Settings:
+    """Read the settings, where `given` values win, and create the data directory."""
+    from digest import logs
+    from digest.settings import load_settings
+
+    settings = load_settings(given)
+    logs.set_up_logging(settings.log_format, level=logging.WARNING)
+    if settings.mail.startswith("memory:"):
+        raise UsageError(
+            "DIGEST_MAIL_URL: memory: keeps mail inside one process and is for tests;"
+            " write smtp://host:587?starttls=true, lmtp://host:24 or maildir:///path."
+        )
+    try:
+        settings.data_dir.mkdir(mode=0o700, parents=True, exist_ok=True)  # it holds addresses
+    except OSError as error:
+        raise BadField(
+            "DIGEST_DATA_DIR", f"{error.filename}: {error.strerror}; name a folder that can be written to."
+        ) from None
+    return settings

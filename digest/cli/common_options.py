@@ -1,0 +1,93 @@
+"""Options and values that many commands share."""
+
+from __future__ import annotations
+
+from datetime import UTC, date, datetime
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+MAX_NUMBER = 2**63 - 1  #: the largest integer that a database column holds
+EARLIEST, LATEST = 1900, 2999  #: years
+
+
+def moment(text: str) -> datetime:
+    """Return the moment that `text` names in ISO 8601; an offset is required."""
+    try:
+        parsed = datetime.fromisoformat(text.strip())
+    except ValueError:
+        raise typer.BadParameter(
+            f"{text!r} is not a moment; write one such as 2026-11-20T08:00+01:00."
+        ) from None
+    if parsed.tzinfo is None:
+        raise typer.BadParameter(f"{text!r} has no offset; write {text}+00:00 for UTC, or your own.")
+    check_year(text, parsed.year)
+    return parsed
+
+
+def day(text: str) -> date:
+    """Return the day that `text` names in ISO 8601."""
+    try:
+        parsed = date.fromisoformat(text.strip())
+    except ValueError:
+        raise typer.BadParameter(f"{text!r} is not a day; write one such as 2026-11-20.") from None
+    check_year(text, parsed.year)
+    return parsed
+
+
+def check_year(text: str, year: int) -> None:
+    """Refuse a year so far away that date arithmetic would overflow."""
+    if not EARLIEST <= year <= LATEST:
+        raise typer.BadParameter(f"{text!r} is not between the years {EARLIEST} and {LATEST}.")
+
+
+def positive_number(text: str) -> int:
+    """Return the whole number in `text`, which must be at least 1."""
+    return number_from(text, 1)
+
+
+def whole_number(text: str) -> int:
+    """Return the whole number in `text`, which must not be negative."""
+    return number_from(text, 0)
+
+
+def number_from(text: str, lowest: int) -> int:
+    """Return the number in `text`; refuse one below `lowest`, and one that no database column holds."""
+    try:
+        number = int(text)
+    except ValueError:
+        raise typer.BadParameter(f"{text!r} is not a whole number.") from None
+    if number < lowest:
+        raise typer.BadParameter(f"{text} is too small; the lowest number is {lowest}.")
+    if number > MAX_NUMBER:
+        raise typer.BadParameter(f"{text} is too large.")
+    return number
+
+
+def current_time(now: datetime | None) -> datetime:
+    """Return `now` if it was given, else the time of the clock; only here does the CLI read it."""
+    return now or datetime.now(UTC)
+
+
+AsJson = Annotated[bool, typer.Option("--json", help="Write JSON to stdout, and nothing else.")]
+Now = Annotated[
+    datetime | None,
+    typer.Option(
+        "--now",
+        parser=moment,
+        metavar="TIME",
+        help="Act as if it were this time: ISO 8601 with an offset.",
+        show_default=False,
+    ),
+]
+Limit = Annotated[
+    int | None,
+    typer.Option("--limit", parser=positive_number, metavar="N", help="Show at most N.", show_default=False),
+]
+OutDir = Annotated[
+    Path,
+    typer.Option(
+        "--out", metavar="DIR", file_okay=False, help="The folder to write into; created if it is missing."
+    ),
+]

@@ -1,0 +1,94 @@
+"""`digest db copy`: copy every table to another database and verify the counts."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from sqlalchemy import Connection, Engine, Table, func, insert, select, update
+
+from digest import db
+from digest.db import tables as all_tables
+from digest.errors import DigestError, UsageError
+
+BATCH_ROWS = 1_000  #: rows read and written at once
+
+
+def copy(source: Engine, target: Engine, progress: Callable[[int], None]) -> dict[str, int]:
+    """Copy every row in one transaction and return the number of rows of each table.
+
+    The target must be empty. Changes made in the source during the copy may be missed: stop all Digest processes first.
+    """
+    db.upgrade(target)
+    with source.connect() as reading, target.begin() as writing:
+        require_empty(writing)
+        counts = {table.name: copy_table(table, reading, writing, progress) for table in tables()}
+        for table in tables():
+            verify(table, counts[table.name], writing)
+        if target.dialect.name == "postgresql":
+            advance_sequences(writing)
+    return counts
+
+
+def tables() -> list[Table]:
+    """Return the tables, each after those it refers to."""
+    return all_tables.Delivery.metadata.sorted_tables
+
+
+def require_empty(writing: Connection) -> None:
+    """Raise UsageError if the target has any rows."""
+    for table in tables():
+        if writing.execute(select(table).limit(1)).first() is not None:
+            where = writing.engine.url.render_as_string(hide_password=True)
+            raise UsageError(f"{where} is not empty: {table.name} has rows. Name an empty database.")
+
+
+def copy_table(
+    table: Table, reading: Connection, writing: Connection, progress: Callable[[int], None]
+) -> int:
+    """Copy the rows of one table and return their number."""
+    number = 0
+    rows = reading.execution_options(yield_per=BATCH_ROWS).execute(select(table).order_by(*table.primary_key))
+    for part in rows.mappings().partitions():
+        writing.execute(insert(table), [without_self_references(table, row) for row in part])
+        number += len(part)
+        progress(len(part))
+    restore_self_references(table, reading, writing)
+    return number
+
+
+def self_references(table: Table) -> list[str]:
+    """Return the columns that refer to rows of the same table, which may not be copied yet."""
+    return [key.parent.name for key in table.foreign_keys if key.column.table is table]
+
+
+def without_self_references(table: Table, row: Mapping[Any, Any]) -> dict[str, Any]:
+    """Return the row with its references to its own table set to None."""
+    return {**row, **dict.fromkeys(self_references(table))}
+
+
+def restore_self_references(table: Table, reading: Connection, writing: Connection) -> None:
+    """Write the references between rows of the same table, once all rows are copied."""
+    for name in self_references(table):
+        column = table.c[name]
+        for row in reading.execute(select(table.c.id, column).where(column.is_not(None))):
+            writing.execute(update(table).where(table.c.id == row.id).values({name: row[1]}))
+
+
+def verify(table: Table, expected: int, writing: Connection) -> None:
+    """Raise DigestError if the target has another number of rows than were copied."""
+    found = writing.scalar(select(func.count()).select_from(table))
+    if found != expected:
+        raise DigestError(
+            f"{table.name}: {expected:,} rows were copied and {found:,} found. Nothing was kept."
+        )
+
+
+def advance_sequences(writing: Connection) -> None:
+    """Set PostgreSQL's sequences to continue after the copied ids."""
+    for table in tables():
+        for column in table.primary_key:
+            sequence = writing.scalar(select(func.pg_get_serial_sequence(table.name, column.name)))
+            if sequence:
+                highest = select(func.coalesce(func.max(column), 0) + 1).scalar_subquery()
+                writing.execute(select(func.setval(sequence, highest, False)))

@@ -1,0 +1,138 @@
+"""Checking a letter's bytes, as sent or as received: the one-click headers and the DKIM signatures.
+
+A signature is verified as a receiver does it (RFC 6376): with the key that is in the DNS now.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Sequence
+from email import message_from_bytes, policy
+from email.message import Message
+from typing import TYPE_CHECKING
+
+from digest.errors import BadField
+
+if TYPE_CHECKING:
+    from digest.site_profile import Site
+
+CheckOutcome = tuple[bool, str, str]  #: is it OK, the message, how to fix it
+Lookup = Callable[[str], Sequence[str]]  #: returns the TXT records of a name
+
+PASS_RESULTS = frozenset({"pass", "bestguesspass"})
+RESULT = re.compile(r"\b(spf|dkim|dmarc)\s*=\s*(\w+)", re.IGNORECASE)
+
+
+def parsed_letter(content: bytes) -> Message:
+    """Return the letter in these bytes, or raise BadField if they have no From line."""
+    letter = message_from_bytes(content, policy=policy.compat32)
+    if "From" not in letter:
+        raise BadField("--received", "this file is not a letter: it has no From line.")
+    return letter
+
+
+# ── one signature ───────────────────────────────────────────────────────────────────────────────
+
+
+def signatures_in(letter: Message) -> list[dict[str, str]]:
+    """Return the tags of every DKIM-Signature, in order."""
+    return [tags_of(str(field)) for field in letter.get_all("DKIM-Signature", [])]
+
+
+def tags_of(text: str) -> dict[str, str]:
+    """Return the tags of a signature."""
+    parts = (part.partition("=") for part in text.split(";") if "=" in part)
+    return {name.strip(): value.strip() for name, _, value in parts}
+
+
+def signature_fault(content: bytes, place: int, name: str, lookup: Lookup) -> str:
+    """Return why the signature at `place` does not verify with the key at `name`; empty if it does."""
+    import dkim
+
+    record = next((text for text in lookup(name) if tags_of(text).get("p")), None)
+    if record is None:
+        return f"the DNS has no key at {name}"
+    verifier = dkim.DKIM(content)
+    try:
+        is_verified = verifier.verify(place, dnsfunc=lambda _name, **_timeout: record.encode())
+    except dkim.ValidationError as error:
+        is_changed = "body hash" in str(error)
+        return "the body was changed in transit" if is_changed else str(error)
+    except (dkim.DKIMException, ValueError, KeyError) as error:
+        return f"it cannot be parsed ({error})"
+    return "" if is_verified else f"the headers were changed in transit, or {name} has another key"
+
+
+# ── a whole letter ──────────────────────────────────────────────────────────────────────────────
+
+
+def check_headers(content: bytes, site: Site, *, is_signed: bool) -> Iterator[CheckOutcome]:
+    """Check for the one-click headers, and for signatures of the From domain that cover them."""
+    letter = parsed_letter(content)
+    if not site.is_local and site.is_https:
+        is_pair = letter["List-Unsubscribe-Post"] == "List-Unsubscribe=One-Click"
+        is_ok = is_pair and str(letter["List-Unsubscribe"]).count("<https://") == 1
+        message = "has the one-click headers" if is_ok else "It has no one-click headers (RFC 8058)."
+        yield is_ok, message, ""
+    found = signatures_in(letter)
+    aligned = [tags for tags in found if is_aligned(tags.get("d", ""), site.domain)]
+    for tags in aligned:
+        yield check_signature_coverage(tags, site)
+    if is_signed and not aligned:
+        others = " and ".join(tags.get("d", "?") for tags in found)
+        yield (
+            False,
+            f"It is signed for {others or 'no domain'}, but comes from {site.domain}.",
+            "Use the same domain for both.",
+        )
+
+
+def is_aligned(domain: str, sender: str) -> bool:
+    """Return whether a signature's domain is aligned with the sender's (RFC 7489, relaxed)."""
+    domain, sender = domain.lower(), sender.lower()
+    return bool(domain) and (
+        domain == sender or sender.endswith(f".{domain}") or domain.endswith(f".{sender}")
+    )
+
+
+def check_signature_coverage(tags: dict[str, str], site: Site) -> CheckOutcome:
+    """Check that a signature covers the headers that mailbox providers act on."""
+    covered = {name.strip().lower() for name in tags.get("h", "").split(":")}
+    required = {"from", "subject", "list-unsubscribe"} | (
+        {"list-unsubscribe-post"} if site.is_https else set()
+    )
+    if missing := required - covered:
+        return False, f"Its signature does not cover {', '.join(sorted(missing))}.", ""
+    return True, f"signed for {tags['d']} ({tags.get('a', '?')}), including the list headers", ""
+
+
+def verify_signatures(content: bytes, site: Site, lookup: Lookup) -> Iterator[CheckOutcome]:
+    """Verify every aligned signature with the key that is in the DNS."""
+    for place, tags in enumerate(signatures_in(parsed_letter(content))):
+        if not is_aligned(tags.get("d", ""), site.domain):
+            continue  # a relay signs for itself
+        name = f"{tags.get('s', '')}._domainkey.{tags['d']}"
+        if reason := signature_fault(content, place, name, lookup):
+            message = f"The signature for {tags['d']} ({tags.get('a', '?')}) does not verify: {reason}."
+            yield False, message, "Compare the DNS with: digest dkim list"
+        else:
+            yield True, f"the signature verifies with the key at {name}", ""
+
+
+def check_receiver_verdict(content: bytes) -> Iterator[CheckOutcome]:
+    """Report what the receiver wrote into the letter about SPF, DKIM and DMARC."""
+    found = parsed_letter(content).get_all("Authentication-Results", [])
+    results: dict[str, str] = {}
+    for name, result in RESULT.findall(str(found[0])) if found else ():  # the first is from the last receiver
+        results.setdefault(name.lower(), result.lower())
+    if not results:
+        return
+    summary = ", ".join(f"{name} {results[name]}" for name in sorted(results))
+    if set(results.values()) <= PASS_RESULTS:
+        yield True, f"the receiver reports: {summary}", ""
+    else:
+        yield (
+            False,
+            f"The receiver reports: {summary}.",
+            "Check that record in the DNS, and which servers may send for your domain.",
+        )

@@ -1,0 +1,77 @@
+"""Errors of the system and the database as one sentence: what happened and what to do."""
+
+from __future__ import annotations
+
+import errno
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from digest.errors import DigestError
+
+if TYPE_CHECKING:
+    from sqlalchemy.exc import SQLAlchemyError
+
+STOPPED = 130  #: the exit code after Ctrl-C, as shells have it
+
+#: What to do about a database error, by words in its message.
+REMEDIES = {
+    ("disk is full", "disk i/o error", "no space left", "could not extend", "unable to open"): (
+        "Check that its disk is not full and that it can be written to: digest doctor."
+    ),
+    ("locked",): "Another process is writing to it; try again in a moment.",
+    ("readonly", "read-only", "permission denied"): "Give its file and folder to the user who runs digest.",
+    ("no such table", "no such column", "does not exist"): "Run: digest db upgrade",
+    ("not a database", "malformed"): "Restore it from a backup, or set DIGEST_DATABASE_URL.",
+    ("out of range", "too large", "nul"): "Check the values you gave.",
+}
+DEFAULT_REMEDY = "To find out more, run: digest doctor"
+
+
+class Stopped(DigestError):
+    """Ctrl-C was pressed. The message says what was done and what was not."""
+
+
+@contextmanager
+def on_ctrl_c(message: Callable[[], str]) -> Iterator[None]:
+    """Raise Stopped with this message if Ctrl-C is pressed in the block."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        raise Stopped(message()) from None
+
+
+def describe_error(error: Exception) -> str | None:
+    """Return the message for an error of the system or the database; None for a bug."""
+    from sqlalchemy.exc import SQLAlchemyError
+
+    match error:
+        case OSError():
+            return describe_os_error(error)
+        case UnicodeError():
+            return "A name or a text is not valid UTF-8. Rename the file, or save the text as UTF-8."
+        case SQLAlchemyError():
+            return describe_database_error(error)
+    return None
+
+
+def describe_os_error(error: OSError) -> str:
+    """Return what the operating system refused, where, and what to do."""
+    where = f"{error.filename}: " if error.filename else ""
+    message = f"{where}{error.strerror or error}."
+    if error.errno in {errno.ENOSPC, errno.EDQUOT}:
+        return f"{message} Free some space, then try again; digest doctor shows how much there is."
+    if error.errno in {errno.EACCES, errno.EPERM, errno.EROFS}:
+        return f"{message} Give it to the user who runs digest, or choose another path."
+    return message
+
+
+def describe_database_error(error: SQLAlchemyError, where: str = "") -> str:
+    """Return the message of the database, in one line, and what to do."""
+    reason = (str(getattr(error, "orig", None) or error).strip().splitlines() or ["no reason given"])[0]
+    name = f"The database {where}" if where else "The database"
+    remedy = next(
+        (remedy for words, remedy in REMEDIES.items() if any(word in reason.lower() for word in words)),
+        DEFAULT_REMEDY,
+    )
+    return f"{name} cannot be used ({reason}). {remedy}"

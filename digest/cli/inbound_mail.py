@@ -1,0 +1,124 @@
+"""`digest inbox`: incoming mail that needs a person."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from digest.cli import command_context, terminal
+from digest.cli.common_options import AsJson, Limit, Now, current_time, positive_number
+
+if TYPE_CHECKING:
+    from digest.db.tables import InboundMail
+
+app = typer.Typer(help="Incoming mail that needs a person.", no_args_is_help=True)
+
+HEAD_BYTES = 50_000  #: the subject is within these
+
+Number = Annotated[
+    int, typer.Argument(metavar="ID", parser=positive_number, help="Its id in `digest inbox list`.")
+]
+
+
+@app.command("list")
+def show_list(limit: Limit = None, as_json: AsJson = False) -> None:
+    """List the mail that was not understood, and mail not yet processed."""
+    from digest import inbound
+
+    shown = limit if limit or as_json else terminal.LIMIT
+    with command_context.open_context() as context, context.read_session() as session:
+        reports = (as_report(row) for row in inbound.list_mails(session, limit=shown))
+        if as_json:
+            terminal.lines(reports)
+            return
+        found = list(reports)
+        left = 0 if shown is None else inbound.count_mails(session) - len(found)
+    terminal.print_table(
+        ("id#", "received", "state", "from", "subject", "reason"),
+        ((r["id"], r["received_at"], r["state"], r["from"], r["subject"], r["reason"]) for r in found),
+        shrinkable=["subject", "reason", "from"],
+        empty="The inbox is empty.",
+    )
+    if left > 0:
+        terminal.print_note(f"{left:,} more; --limit {left + len(found)} shows them all.")
+
+
+@app.command()
+def show(number: Number) -> None:
+    """Show one message as it arrived."""
+    from digest import inbound
+
+    with command_context.open_context() as context, context.read_session() as session:
+        row = inbound.get_mail(session, number)
+    for name, value in as_report(row).items():
+        terminal.print_line(f"{name}: {value}")
+    terminal.print_line()
+    for line in row.content.decode("utf-8", "replace").splitlines():
+        terminal.print_line(line)
+
+
+@app.command()
+def retry(
+    number: Annotated[
+        int | None,
+        typer.Argument(
+            metavar="ID", parser=positive_number, help="One message. Default: all.", show_default=False
+        ),
+    ] = None,
+    now: Now = None,
+    as_json: AsJson = False,
+) -> None:
+    """Process mail again, for example after an upgrade."""
+    from digest import inbound
+
+    with command_context.open_context() as context, command_context.open_write_session(context) as session:
+        numbers = (
+            [row.id for row in inbound.list_mails(session)]
+            if number is None
+            else [inbound.get_mail(session, number).id]
+        )
+        session.commit()
+        outcomes = {
+            each: inbound.process_mail(
+                session,
+                site=context.site,
+                number=each,
+                may_sign_up=context.settings.may_sign_up,
+                now=current_time(now),
+            )
+            for each in numbers
+        }
+    if as_json:
+        terminal.lines({"id": each, "outcome": outcome} for each, outcome in outcomes.items())
+        return
+    for each, outcome in outcomes.items():
+        terminal.print_line(f"{each}: {outcome}")
+
+
+@app.command()
+def delete(number: Number) -> None:
+    """Delete one message."""
+    from digest import inbound
+
+    with command_context.open_context() as context, command_context.open_write_session(context) as session:
+        session.delete(inbound.get_mail(session, number))
+        session.commit()
+    terminal.print_line(f"Message {number} deleted.")
+
+
+def as_report(row: InboundMail) -> dict[str, Any]:
+    """Return a message's fields for JSON, without its content."""
+    from email.errors import MessageError
+    from email.header import decode_header, make_header
+    from email.parser import BytesHeaderParser
+
+    subject = str(BytesHeaderParser().parsebytes(row.content[:HEAD_BYTES]).get("Subject", ""))
+    with suppress(LookupError, ValueError, MessageError):  # an unknown encoding: shown as it came
+        subject = str(make_header(decode_header(subject)))
+    subject = subject.encode("utf-8", "replace").decode()  # a lone surrogate could not be printed
+    return {
+        "id": row.id, "received_at": row.received_at, "state": row.state, "from": row.sender or "<>",
+        "to": row.recipient, "subject": " ".join(subject.split()), "reason": row.reason, "bytes": len(row.content),
+    }  # fmt: skip

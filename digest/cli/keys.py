@@ -1,0 +1,61 @@
+"""`digest keys`: the keys that sign the links in letters."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import Annotated
+
+import typer
+
+from digest.cli import command_context, terminal
+from digest.cli.common_options import AsJson, Now, current_time
+
+app = typer.Typer(help="Keys that sign the links in letters.", no_args_is_help=True)
+
+REPLACED = "A new key has replaced it in the data directory. Restart every role."
+IN_SETTINGS = (
+    "No role starts while DIGEST_SECRET_KEY contains it: replace it with a new key on every machine, then restart"
+    " every role."
+)
+
+
+@app.command("list")
+def show_list(as_json: AsJson = False) -> None:
+    """List the signing keys by their id in links."""
+    from digest import key_fingerprints
+
+    with command_context.open_context() as context, context.read_session() as session:
+        keys = key_fingerprints.list_keys(session, context.site)
+    rows = [{"id": key.id, **asdict(key)} for key in keys]
+    if as_json:
+        terminal.lines(rows)
+    else:
+        terminal.print_table(
+            ("key", "state", "since"), ((row["id"], row["state"], row["since"]) for row in rows)
+        )
+
+
+@app.command()
+def retire(
+    key: Annotated[str, typer.Argument(metavar="KEY", help="Its id in `digest keys list`.")],
+    now: Now = None,
+    as_json: AsJson = False,
+) -> None:
+    """Retire a signing key that leaked: links signed with it stop working at once.
+
+    Readers who follow such a link can have a new one sent to their address.
+    A machine that still has the key refuses to work. To change a key that did not leak, put the new one before it in DIGEST_SECRET_KEY instead.
+    """
+    from digest import key_fingerprints
+
+    # Not checked here: this machine may already have only the new key.
+    with command_context.open_context() as context, context.write_session() as session:
+        retired = key_fingerprints.retire_key(session, context.site, key, now=current_time(now))
+        session.commit()
+        is_replaced = context.settings.drop_kept_key(retired.id)
+        is_here = retired.state != "missing" and not is_replaced
+    if as_json:
+        terminal.print_json({"id": retired.id, "retired": True, "in_settings": is_here})
+        return
+    terminal.print_line(f"Key {retired.id} is retired: links that it signed no longer work.")
+    terminal.print_note(REPLACED if is_replaced else IN_SETTINGS if is_here else "Restart every role.")

@@ -1,0 +1,273 @@
+"""Checks of the mail path: servers, TLS and password, headers, web address, DNS."""
+
+from __future__ import annotations
+
+import smtplib
+import socket
+import ssl
+from collections.abc import Iterator, Sequence
+from http import HTTPStatus
+from typing import TYPE_CHECKING
+
+from digest.cli import status
+from digest.delivery.transports.mail_url import MailServer
+from digest.errors import DigestError
+from digest.monitoring import probes
+
+if TYPE_CHECKING:
+    from datetime import datetime
+    from pathlib import Path
+
+    from digest.app_context import AppContext
+    from digest.cli.dkim_checks import CheckOutcome
+    from digest.letters.dkim_signing import Signer
+    from digest.monitoring.probes import ProxyProbe
+    from digest.site_profile import Site
+
+LOOKUP_SECONDS = 3.0
+
+
+def check_server(url: str) -> CheckOutcome:  # noqa: PLR0911  (one return for each outcome)
+    """Connect and log in to a mail server as for a letter; send nothing."""
+    where = status.mask_url(url)
+    try:
+        client, steps = probes.log_in(MailServer.from_url(url))
+    except smtplib.SMTPAuthenticationError:
+        return False, f"{where} rejects the user or password.", "Check both in DIGEST_MAIL_URL."
+    except smtplib.SMTPNotSupportedError as error:
+        return False, f"{where}: {error}", "Check starttls and the port in DIGEST_MAIL_URL."
+    except ssl.SSLCertVerificationError as error:
+        message = f"{where} has a certificate that cannot be trusted: {error.verify_message}."
+        fix = (
+            "Use the host name in its certificate; name your own certificate in ?cafile= of DIGEST_MAIL_URL."
+        )
+        return False, message, fix
+    except ssl.SSLError as error:
+        message = f"{where} does not answer with TLS ({error.reason or error})."
+        return False, message, "Check smtps, starttls and the port in DIGEST_MAIL_URL."
+    except (OSError, smtplib.SMTPException) as error:
+        return False, f"{where} does not answer ({error}).", "Start the mail server, or set DIGEST_MAIL_URL."
+    extensions = ", ".join(sorted(client.esmtp_features)) or "none"
+    client.close()
+    return True, f"{where} {', '.join(steps)}; extensions: {extensions}", ""
+
+
+# ── headers ─────────────────────────────────────────────────────────────────────────────────────
+
+
+def check_list_headers(site: Site, signers: Sequence[Signer]) -> Iterator[CheckOutcome]:
+    """Check the list headers of every digest, and its signatures."""
+    from digest import links
+    from digest.letters import list_headers
+
+    names = dict(list_headers(site, links.unsubscribe_url(site, 1, 0)))
+    if "List-Unsubscribe-Post" not in names:
+        yield False, "Letters have no one-click unsubscribe.", "It needs https: set DIGEST_BASE_URL."
+    else:
+        yield True, "letters have one-click unsubscribe (RFC 8058)", ""
+    if not signers:
+        fix = "Make a key: digest dkim keygen. If your relay signs, it must sign List-Unsubscribe-Post, too."
+        yield False, "Digest does not sign letters.", fix
+    for signer in signers:
+        if signer.domain.lower() != site.domain.lower():
+            yield (
+                False,
+                f"Letters are signed for {signer.domain}, but come from {site.domain}.",
+                "Use the same domain for both.",
+            )
+
+
+# ── the web address ─────────────────────────────────────────────────────────────────────────────
+
+
+def check_front(site: Site, probe: ProxyProbe) -> CheckOutcome:
+    """Check what answers at the web address, by its reply to a probe."""
+    if probe.redirects_to:
+        message = (
+            f"{site.url} redirects to {probe.redirects_to}; a one-click unsubscribe must not be redirected."
+        )
+        return False, message, "Set DIGEST_BASE_URL to the address that it redirects to."
+    if probe.status != HTTPStatus.OK:
+        message = f"Another service answers at {site.url}, or a web server with other keys ({probe.status})."
+        return False, message, "Check where the proxy leads, and DIGEST_SECRET_KEY of the web server."
+    return check_proxy_count(site, probe)
+
+
+def check_proxy_count(site: Site, probe: ProxyProbe) -> CheckOutcome:
+    """Compare the number of proxies that the probe passed with DIGEST_PROXIES."""
+    seen, trusted = probe.proxies_seen, probe.proxies_trusted
+    if site.is_https and seen == 0:
+        message = "The https proxy does not pass on the visitor's address."
+        return False, message, "Let it add to X-Forwarded-For, and set DIGEST_PROXIES=1."
+    if seen == trusted:
+        return True, f"{seen or 'none'} in front of the web server, as in DIGEST_PROXIES", ""
+    result = "all visitors look like one" if seen > trusted else "visitors can pretend any address"
+    message = f"DIGEST_PROXIES is {trusted}, but the real number is {seen}: {result}."
+    return False, message, f"Set DIGEST_PROXIES={seen} where digest web runs."
+
+
+# ── DNS ─────────────────────────────────────────────────────────────────────────────────────────
+
+
+class DnsUnavailable(Exception):
+    """The DNS could not be queried."""
+
+
+def txt_records(name: str) -> list[str]:
+    """Return the TXT records of a name; raise DnsUnavailable if the DNS cannot be queried."""
+    import dns.exception
+    import dns.resolver
+
+    try:
+        found = dns.resolver.resolve(name, "TXT", lifetime=LOOKUP_SECONDS)
+    except (dns.resolver.NXDOMAIN, dns.resolver.NoAnswer):
+        return []
+    except (dns.exception.DNSException, OSError) as error:
+        raise DnsUnavailable(str(error).splitlines()[0] if str(error) else type(error).__name__) from error
+    return [b"".join(record.strings).decode("utf-8", "replace") for record in found]
+
+
+def check_dns(site: Site, signers: Sequence[Signer]) -> Iterator[CheckOutcome]:
+    """Check the SPF, DKIM and DMARC records, as receivers do."""
+    try:
+        yield check_spf(site)
+        for signer in signers:
+            yield check_dkim_record(signer)
+        yield check_dmarc(site)
+    except DnsUnavailable as reason:
+        yield (
+            False,
+            f"Could not look up SPF, DKIM and DMARC ({reason}).",
+            "Run this again where the DNS can be reached.",
+        )
+
+
+def check_spf(site: Site) -> CheckOutcome:
+    """Check that the domain of the envelope sender has one SPF record."""
+    domain = site.inbound_domain or site.domain
+    found = [text for text in txt_records(domain) if text.lower().startswith("v=spf1")]
+    if len(found) == 1:
+        return True, f"SPF of {domain}: {found[0]}", ""
+    message = f"{domain} has {len(found) or 'no'} SPF record{'s' if found else ''}."
+    return False, message, f"Add a TXT record for {domain}: v=spf1 a -all (or your relay's include)."
+
+
+def check_dkim_record(signer: Signer) -> CheckOutcome:
+    """Check that the DNS has the key that signs letters."""
+    found = "".join(txt_records(signer.dns_name)).replace(" ", "")
+    public_key = signer.dns_record.replace(" ", "").partition("p=")[2]
+    if public_key and f"p={public_key}" in found:
+        return True, f"DKIM: {signer.dns_name} has the key", ""
+    message = f"DKIM: {signer.dns_name} has {'another key' if found else 'no key'}."
+    return False, message, "Set the record that this prints: digest dkim list"
+
+
+def check_dmarc(site: Site) -> CheckOutcome:
+    """Check that the sender's domain, or one above it, has a DMARC record."""
+    parts = site.domain.split(".")
+    for start in range(max(1, len(parts) - 1)):
+        name = f"_dmarc.{'.'.join(parts[start:])}"
+        if any(text.lower().startswith("v=dmarc1") for text in txt_records(name)):
+            return True, f"DMARC: {name} exists", ""
+    fix = f"Add a TXT record for _dmarc.{site.domain}: v=DMARC1; p=none"
+    return False, f"DMARC: there is no record for {site.domain}.", fix
+
+
+def check_reverse_dns(host: str) -> CheckOutcome:
+    """Check that the reverse name of the host's address is the host, as receivers of mail require."""
+    try:
+        address = socket.getaddrinfo(host, 25, proto=socket.IPPROTO_TCP)[0][4][0]
+        name, others, _ = socket.gethostbyaddr(str(address))
+    except OSError as error:
+        return False, f"Could not look up the reverse name of {host} ({error.strerror or error}).", ""
+    if host.lower() in {name.lower(), *(other.lower() for other in others)}:
+        return True, f"the reverse name of {address} is {host}", ""
+    return (
+        False,
+        f"{host} is {address}, but the reverse name of that is {name}.",
+        "Ask your hosting provider to set the PTR record.",
+    )
+
+
+# ── a test letter ───────────────────────────────────────────────────────────────────────────────
+
+
+def send_and_check_test_letter(email: str, received_at: Path | None) -> Iterator[CheckOutcome]:
+    """Send a test letter with the headers of a digest, and check it: as received, if a Maildir is given.
+
+    Raise DigestError with the server's reply if it is not accepted, and DnsUnavailable if the DNS cannot be queried.
+    """
+    from digest import addresses
+    from digest.cli import command_context, dkim_checks
+    from digest.cli.common_options import current_time
+    from digest.delivery.transports import Message, Verdict
+    from digest.links import envelope_sender
+
+    address, now = addresses.parse_address(email), current_time(None)
+    with command_context.open_context() as context, context.open_transport() as opened:
+        content = make_test_letter(context, address.email, now)
+        sender = envelope_sender(context.site, 0)
+        message = Message(delivery_id=0, sender=sender, recipient=address.email, content=content)
+        (outcome,) = opened.send([message])
+        signers, site = context.signers, context.site
+    if outcome.verdict is not Verdict.ACCEPTED:
+        reply = " ".join(str(part) for part in (outcome.code, outcome.reply) if part)
+        raise DigestError(f"The test letter was not accepted ({outcome.verdict}, {outcome.phase}): {reply}")
+    yield True, f"the server accepted a letter to {email}; check that it arrives", ""
+    yield from dkim_checks.check_headers(content, site, is_signed=bool(signers))
+    if received_at is None:
+        yield from dkim_checks.verify_signatures(content, site, txt_records)
+        return
+    message_ids = (test_message_id(site, now), outcome.provider_id)
+    yield from check_received_letter(received_at, message_ids, site, is_signed=bool(signers))
+
+
+def check_received_letter(
+    path: Path, message_ids: tuple[str, ...], site: Site, *, is_signed: bool
+) -> Iterator[CheckOutcome]:
+    """Check a letter as received: its headers and signatures, and the receiver's verdict."""
+    from digest.cli import dkim_checks, received_letter
+
+    content = received_letter.read_letter(path, message_ids)
+    if content is None:
+        message = f"The letter did not arrive in {path} within {received_letter.WAIT_SECONDS:.0f} seconds."
+        yield False, message, "Look for it in the mail server's log and queue."
+        return
+    dkim_checks.parsed_letter(content)
+    yield True, f"received in {path}", ""
+    yield from dkim_checks.check_headers(content, site, is_signed=is_signed)
+    yield from dkim_checks.check_receiver_verdict(content)
+    yield from dkim_checks.verify_signatures(content, site, txt_records)
+
+
+def test_message_id(site: Site, now: datetime) -> str:
+    """Return the Message-ID of a test letter."""
+    from digest import links
+
+    return links.message_id(site, f"test-{now.isoformat()}")
+
+
+def make_test_letter(app_context: AppContext, email: str, now: datetime) -> bytes:
+    """Return a signed test letter with the headers of a digest; its unsubscribe link does nothing."""
+    from digest import letters, links
+    from digest.letters import dkim_signing
+
+    site = app_context.site
+    said = {"message": "A test: this letter arrived", "fix": "Nothing is wrong.", "since": "", "facts": []}
+    context = {
+        "site": site, "email": email, "subscriber_id": None, "link_version": 0, "timezone": "UTC", "key": None,
+        "dated_at": now, **said,
+    }  # fmt: skip
+    content = letters.build_message(
+        letters.render_letter(app_context.templates, "alarm", context),
+        site=site,
+        recipient=email,
+        message_id=test_message_id(site, now),
+        dated_at=now,
+        headers=letters.list_headers(site, links.unsubscribe_url(site, 0, 0)),
+    )
+    return (
+        dkim_signing.sign_message(content, app_context.signers, dated_at=now)
+        if app_context.signers
+        else content
+    )

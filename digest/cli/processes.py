@@ -1,0 +1,75 @@
+"""`digest up`, and one command for each role: `web`, `worker`, `scheduler`, `inbound`."""
+
+from __future__ import annotations
+
+import os
+import sys
+from typing import Annotated
+
+import typer
+
+from digest.cli import command_context
+
+Host = Annotated[
+    str | None,
+    typer.Option("--host", metavar="ADDRESS", help="Address the web server listens on (DIGEST_HOST)."),
+]
+Port = Annotated[
+    int | None, typer.Option("--port", metavar="PORT", help="Port the web server listens on (DIGEST_PORT).")
+]
+
+
+def up(host: Host = None, port: Port = None) -> None:
+    """Start the whole service on this machine; Ctrl-C stops it.
+
+    Starts web, worker and scheduler, and an embedded broker if none is set.
+    """
+    from digest.cli import up
+
+    raise typer.Exit(up.run(command_context.read_settings(host=host, port=port)))
+
+
+def web(host: Host = None, port: Port = None) -> None:
+    """Serve the web pages."""
+    from digest import logs
+    from digest.web import serve
+
+    settings = command_context.read_settings(host=host, port=port)
+    logs.set_up_logging(settings.log_format, level=settings.log_level.upper())
+    serve(settings)
+
+
+def worker() -> None:
+    """Run the worker, which publishes and delivers."""
+    exec_role("worker")
+
+
+def scheduler() -> None:
+    """Run the scheduler, which gives the workers their tasks.
+
+    It finds new dumps, due digests and unfinished deliveries. Run one on one machine.
+    """
+    exec_role("scheduler")
+
+
+def inbound() -> None:
+    """Receive incoming mail (SMTP or LMTP): bounces, complaints, commands.
+
+    Listens on DIGEST_INBOUND; without that setting it is off.
+    """
+    from digest import app_context, logs
+    from digest.inbound import server
+
+    settings = command_context.read_settings()
+    logs.set_up_logging(settings.log_format, level=settings.log_level.upper())
+    context = app_context.open_context(settings)
+    context.check_setup(renders=False)
+    server.serve(context)
+
+
+def exec_role(role: str) -> None:
+    """Replace this process by the role, so that a supervisor's signals reach it directly."""
+    command_context.read_settings()  # reports a wrong setting in one line
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os.execv(sys.executable, [sys.executable, "-m", "workers", role])  # noqa: S606  (no shell needed)

@@ -1,0 +1,278 @@
+"""`digest preview`, `publish`, `deliver` and `run`: compose and send what is due."""
+
+from __future__ import annotations
+
+import json
+import signal
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import asdict
+from datetime import datetime
+from pathlib import Path
+from time import sleep
+from types import FrameType
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from digest.cli import command_context, dry_run, failures, sources, status, terminal
+from digest.cli.common_options import AsJson, Limit, Now, OutDir, current_time
+from digest.errors import BadField
+
+if TYPE_CHECKING:
+    from digest.app_context import AppContext
+
+#: The message after a second Ctrl-C.
+IN_DOUBT = (
+    "Stopped at once. Letters that the server accepted are sent; letters without a reply are in doubt, and are checked"
+    " again within 15 minutes: digest deliveries --state sending. To continue: digest deliver."
+)
+
+Email = Annotated[str, typer.Argument(metavar="EMAIL", help="A subscriber's address.")]
+
+
+def preview(email: Email, out: OutDir, now: Now = None, as_json: AsJson = False) -> None:
+    """Write a subscriber's next digest to files.
+
+    digest.html, digest.txt, digest.eml and digest.json are exactly what would be sent. Nothing is sent or stored.
+    If the next digest has no papers yet, the last published one is written.
+    """
+    from digest import publishing
+
+    with command_context.open_context() as context, context.read_session() as session:
+        made = publishing.preview(
+            session,
+            site=context.site,
+            templates=context.templates,
+            signers=context.signers,
+            email=email,
+            now=current_time(now),
+        )
+    out.mkdir(mode=0o700, parents=True, exist_ok=True)
+    (out / "digest.html").write_text(made.letter.html, encoding="utf-8")
+    (out / "digest.txt").write_text(made.letter.text, encoding="utf-8")
+    (out / "digest.eml").write_bytes(made.message)
+    text = json.dumps(made.json, ensure_ascii=False, indent=2, default=terminal.json_value)
+    (out / "digest.json").write_text(text + "\n", encoding="utf-8")
+    if as_json:
+        terminal.print_json(made.json)
+        return
+    if made.is_published:
+        terminal.print_note(f"There are no new papers since {made.edition.name}, so this is that digest.")
+    terminal.print_line(f"{made.letter.subject}")
+    terminal.print_line(f"Open it: {out / 'digest.html'}")
+
+
+def publish(
+    is_dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Write the letters to --out; send and store nothing.")
+    ] = False,
+    out: Annotated[
+        Path | None,
+        typer.Option("--out", metavar="DIR", file_okay=False, help="The folder for --dry-run."),
+    ] = None,
+    now: Now = None,
+    as_json: AsJson = False,
+) -> None:
+    """Compose every due digest into the outbox; send nothing yet.
+
+    With --dry-run, each letter is written as ID.html, ID.txt and ID.eml, and dry-run.json says whose it is.
+    """
+    if is_dry_run != (out is not None):
+        raise BadField("--out", "give --dry-run and --out DIR together.")
+    if out is not None:
+        dry_run.write_dry_run(out, current_time(now), as_json)
+        return
+    with command_context.open_context() as context:
+        report = publish_due(context, current_time(now))
+    show(report, as_json)
+
+
+def deliver(now: Now = None, limit: Limit = None, as_json: AsJson = False) -> None:
+    """Deliver what is in the outbox, in this process."""
+    with command_context.open_context() as context:
+        report, stop = deliver_due(context, now, limit)
+    show(report, as_json)
+    if stop:
+        raise failures.Stopped(stop)
+
+
+def run(now: Now = None, as_json: AsJson = False) -> None:
+    """Do everything that is due once, in this process; for cron.
+
+    Polls the sources, reads the dumps folder, publishes and delivers.
+    """
+    loads: list[dict[str, Any]] = []
+    with command_context.open_context() as context:
+        with failures.on_ctrl_c(lambda: f"{stopped_reading(loads)} Nothing was published or delivered."):
+            loads += poll_due_sources(context, current_time(now))
+            loads += load_dumps_folder(context, current_time(now))
+        made = publish_due(context, current_time(now))
+        sent, stop = deliver_due(context, now, None)
+        if not stop:
+            delete_old_data(context, current_time(now))
+    if as_json:
+        terminal.print_json({"dumps": loads, "published": made, "delivered": sent})
+    else:
+        show_round(loads, made, sent)
+    if stop:
+        raise failures.Stopped(stop)
+
+
+def show_round(loads: list[dict[str, Any]], made: dict[str, int], sent: dict[str, int]) -> None:
+    """Print the results of `digest run`."""
+    for loaded in loads:
+        counted = terminal.count(loaded["papers"], "paper")
+        terminal.print_line(f"read       {loaded['path']}: {counted}, {loaded['new']} new")
+    terminal.print_line(f"published  {figures_in_words(made)}")
+    terminal.print_line(f"delivered  {figures_in_words(sent)}")
+
+
+def stopped_reading(loads: list[dict[str, Any]]) -> str:
+    """Return the message for Ctrl-C while dumps are read."""
+    return f"Stopped while reading dumps: {terminal.count(len(loads), 'dump was', 'dumps were')} loaded."
+
+
+def poll_due_sources(context: AppContext, now: datetime) -> list[dict[str, Any]]:
+    """Poll the sources that are due; one that fails is polled again later."""
+    found = sources.poll_with_progress(context, now)
+    for one in found:
+        if not one.is_fine:
+            terminal.print_note(f"{one.source}: {terminal.visible_text(one.result)}")
+    return [loaded.to_json() for one in found for loaded in one.dumps]
+
+
+def load_dumps_folder(context: AppContext, now: datetime) -> list[dict[str, Any]]:
+    """Load the dumps in the dumps folder."""
+    from digest.dumps import intake
+
+    with command_context.open_write_session(context) as session:
+        loads = intake.load_folder(
+            session,
+            context.settings.dumps,
+            now=now,
+            incomplete_ok=context.settings.sends_short_dumps,
+        )
+    return [loaded.to_json() for loaded in loads]
+
+
+def publish_due(context: AppContext, now: datetime) -> dict[str, int]:
+    """Publish every due digest and return the counts."""
+    from digest import publishing, subscribers
+
+    count = 0
+    with context.read_session() as session:
+        due = status.due_now(session, now)
+    with (
+        failures.on_ctrl_c(lambda: stopped_publishing(count, due)),
+        command_context.open_write_session(context, renders=True) as session,
+        terminal.show_progress("Publishing", total=due) as done,
+    ):
+
+        def show_published(more: int) -> None:
+            nonlocal count
+            count += more
+            done.advance(more)
+
+        subscribers.send_confirmations(session, context.site, now)
+        subscribers.queue_reminders(session, context.site, now)
+        session.commit()
+        report = publishing.publish(
+            session, site=context.site, templates=context.templates, now=now, progress=show_published
+        )
+    return asdict(report)
+
+
+def delete_old_data(context: AppContext, now: datetime) -> None:
+    """Delete data past its retention, unless the scheduler did so within a day."""
+    from digest import publishing
+    from digest.dumps import intake
+
+    kept = context.settings.retention
+    with command_context.open_write_session(context) as session:
+        if publishing.is_cleanup_overdue(session, now):
+            publishing.delete_old_rows(session, kept=kept, now=now)
+            publishing.delete_old_shown(session, now=now)
+            intake.prune_done(context.settings.dumps, before=now - kept.dumps)
+
+
+def stopped_publishing(done: int, due: int) -> str:
+    """Return the message for Ctrl-C while publishing."""
+    return (
+        f"Stopped. Digests for {done:,} of {terminal.count(due, 'subscriber')} were composed; the others stay due."
+        " Nothing was sent. To continue: digest publish. Nobody gets a digest twice."
+    )
+
+
+def deliver_due(context: AppContext, now: datetime | None, limit: int | None) -> tuple[dict[str, int], str]:
+    """Deliver; return the counts, and the message if Ctrl-C stopped it. Without `now` the clock runs on."""
+    from digest import db
+    from digest.delivery import delivery_run
+
+    with context.read_session() as session:
+        waiting = status.delivery_counts(session)["queued"]
+    with (
+        failures.on_ctrl_c(lambda: IN_DOUBT),
+        command_context.open_write_session(context, renders=True) as session,
+        context.open_transport() as transport,
+        terminal.show_progress("Delivering", total=min(waiting, limit or waiting)) as done,
+        stop_after_window() as is_stopping,
+    ):
+        report = delivery_run.deliver(
+            session,
+            site=context.site,
+            templates=context.templates,
+            transport=transport,
+            clock=(lambda: now) if now else db.common_clock(session, context.clock),
+            signers=context.signers,
+            limits=context.settings.limits,
+            window=context.settings.window,
+            limit=limit,
+            is_stopping=is_stopping,
+            progress=done.update_to,
+            sleep=None if now else sleep,
+        )
+        left = status.delivery_counts(session)["queued"]
+        stop = stopped_delivering(report.sent, left) if is_stopping() else ""
+    return asdict(report), stop
+
+
+def stopped_delivering(sent: int, left: int) -> str:
+    """Return the message for Ctrl-C while delivering."""
+    return (
+        f"Stopped. {terminal.count(sent, 'letter was', 'letters were')} sent, {left:,} wait in the outbox."
+        " To continue: digest deliver. Nobody gets a letter twice."
+    )
+
+
+@contextmanager
+def stop_after_window() -> Iterator[Callable[[], bool]]:
+    """Let Ctrl-C end a delivery after the current window, so that no letter is in doubt; a second one ends it at once."""
+    received: list[int] = []
+
+    def note_signal(number: int, _frame: FrameType | None) -> None:
+        received.append(number)
+        signal.signal(number, before[signal.Signals(number)])
+
+    before = {number: signal.signal(number, note_signal) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield lambda: bool(received)
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def show(report: dict[str, int], as_json: bool) -> None:
+    """Print the counts."""
+    if as_json:
+        terminal.print_json(report)
+    else:
+        terminal.print_line(figures_in_words(report))
+
+
+def figures_in_words(report: dict[str, int]) -> str:
+    """Return `3 due, 2 queued`, without zeros except the first."""
+    first = next(iter(report))
+    return ", ".join(
+        f"{number:,} {name.replace('_', ' ')}" for name, number in report.items() if number or name == first
+    )

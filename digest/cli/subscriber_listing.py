@@ -1,0 +1,68 @@
+"""Subscribers with their topics, as `digest subscribers` shows them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import islice
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from sqlalchemy.orm import Session
+
+    from digest.db.tables import Subscriber, SubscriberState
+
+BATCH_ROWS = 500  #: subscribers whose topics are read at once
+
+
+def list_subscribers(session: Session, *, state: SubscriberState | None = None) -> Iterator[dict[str, Any]]:
+    """Yield the fields of every subscriber, by address, in bounded memory."""
+    from digest import subscribers
+
+    found = subscribers.list_subscribers(session, state=state)
+    while batch := list(islice(found, BATCH_ROWS)):
+        yield from subscriber_reports(session, batch)
+
+
+def subscriber_report(session: Session, subscriber: Subscriber) -> dict[str, Any]:
+    """Return the fields of one subscriber."""
+    return next(subscriber_reports(session, [subscriber]))
+
+
+def subscriber_reports(session: Session, batch: Sequence[Subscriber]) -> Iterator[dict[str, Any]]:
+    """Yield the fields of these subscribers."""
+    from digest import subscribers
+    from digest.editions import schedule
+
+    topics = topics_of(session, [subscriber.id for subscriber in batch])
+    for subscriber in batch:
+        yield {
+            "email": subscriber.email,
+            "name": subscriber.name,
+            "state": subscriber.state,
+            "cadence": schedule.cadence_text(subscribers.schedule_of(subscriber)),
+            "at": f"{subscriber.at:%H:%M}",
+            "timezone": subscriber.timezone,
+            "max_papers": subscriber.max_papers,
+            "paused_until": subscriber.paused_until,
+            "next_due_at": subscriber.next_due_at,
+            "created_at": subscriber.created_at,
+            "confirmed_at": subscriber.confirmed_at,
+            "topics": topics.get(subscriber.id, {}),
+        }
+
+
+def topics_of(session: Session, ids: list[int]) -> dict[int, dict[str, str]]:
+    """Return {subscriber id: {topic: filter as typed}}, the topics in the order of the digest."""
+    from sqlalchemy import select
+
+    from digest.db.tables import Subscription
+
+    query = (
+        select(Subscription.subscriber_id, Subscription.name, Subscription.typed)
+        .where(Subscription.subscriber_id.in_(ids))
+        .order_by(Subscription.subscriber_id, Subscription.position, Subscription.id)
+    )
+    topics: dict[int, dict[str, str]] = {}
+    for row in session.execute(query):
+        topics.setdefault(row.subscriber_id, {})[row.name] = row.typed
+    return topics

@@ -1,0 +1,255 @@
+"""Output of the commands: tables and progress for people, JSON for scripts.
+
+Results go to stdout, notes and progress to stderr. Colour and progress bars appear only in a
+terminal. Control characters are removed from text from outside, so that no title can send commands
+to a terminal.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+import sys
+import textwrap
+import unicodedata
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import date, datetime, time, timedelta
+from enum import Enum
+from functools import partial
+from typing import IO, TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+MIN_COLUMN_WIDTH = 10  #: characters that a column keeps in the narrowest terminal
+LIMIT = 20  #: rows of a table, unless --limit says otherwise
+NO_OFFSET = timedelta(0)
+INVISIBLE_CATEGORIES = frozenset(
+    {"Cc", "Cf", "Cs", "Co", "Cn"}
+)  #: control characters, direction marks, unassigned code points
+JOINERS = "\u200c\u200d"  #: of these categories, but needed by Persian and emoji
+
+
+# ── for scripts ─────────────────────────────────────────────────────────────────────────────────
+
+
+def print_json(value: Any) -> None:
+    """Print one JSON document."""
+    print(json.dumps(value, ensure_ascii=False, indent=2, default=json_value))
+
+
+def lines(values: Iterable[Any]) -> None:
+    """Print JSON Lines: one value a line."""
+    for value in values:
+        print(json.dumps(value, ensure_ascii=False, default=json_value))
+
+
+def json_value(value: Any) -> Any:
+    """Return a JSON value for another type: ISO 8601 for times, the value of an enum, a list, a dict."""
+    match value:
+        case date() | time():
+            return value.isoformat()
+        case Enum():
+            return value.value
+        case Mapping():
+            return dict(value)
+        case Iterable():
+            return list(value)
+    raise TypeError(f"{value!r} cannot be written as JSON")
+
+
+# ── for people ──────────────────────────────────────────────────────────────────────────────────
+
+
+def print_note(text: str = "") -> None:
+    """Print a note beside the result on stderr, after what was written to stdout."""
+    sys.stdout.flush()
+    print(text, file=sys.stderr)
+
+
+def print_line(text: str = "") -> None:
+    """Print one line of the result."""
+    print(visible_text(text))
+
+
+def print_table(
+    columns: Sequence[str],
+    rows: Iterable[Sequence[Any]],
+    *,
+    shrinkable: Sequence[str] = (),
+    empty: str = "None.",
+) -> None:
+    """Print a table, or the note `empty` if there are no rows.
+
+    Columns whose name ends in `#` are numbers and aligned right. In a terminal that is too narrow the
+    `shrinkable` columns are cut, the widest first; a pipe gets everything.
+    """
+    cells = [[format_cell(value) for value in row] for row in rows]
+    if not cells:
+        print_note(empty)
+        return
+    names = [name.removesuffix("#") for name in columns]
+    widths = [max(display_width(row[place]) for row in [names, *cells]) for place in range(len(names))]
+    is_seen = sys.stdout.isatty()
+    if is_seen:
+        shrink_columns(widths, [names.index(name) for name in shrinkable], terminal_width())
+    for number, row in enumerate([names, *cells]):
+        line = "  ".join(
+            fit(text, width, flush_right=name.endswith("#"))
+            for text, width, name in zip(row, widths, columns, strict=True)
+        ).rstrip()
+        print(bold(line) if is_seen and number == 0 else line)
+
+
+def shrink_columns(widths: list[int], shrinkable: Sequence[int], limit: int) -> None:
+    """Cut the widest shrinkable column until the line fits, down to MIN_COLUMN_WIDTH."""
+    too_long = sum(widths) + 2 * (len(widths) - 1) - limit
+    for _ in range(too_long):
+        widest = max(shrinkable, key=lambda place: widths[place], default=None)
+        if widest is None or widths[widest] <= MIN_COLUMN_WIDTH:
+            return
+        widths[widest] -= 1
+
+
+def fit(text: str, width: int, *, flush_right: bool) -> str:
+    """Return the text padded or cut to exactly this width."""
+    from rich.cells import set_cell_size
+
+    if display_width(text) > width:
+        return set_cell_size(text, width - 1) + "…"
+    padding = " " * (width - display_width(text))
+    return padding + text if flush_right else text + padding
+
+
+def display_width(text: str) -> int:
+    """Return the width of a text in a terminal, where a Chinese character takes two columns."""
+    if text.isascii():
+        return len(text)
+    from rich.cells import cell_len
+
+    return cell_len(text)
+
+
+def bold(text: str) -> str:
+    """Return the text in bold, if the terminal supports it (NO_COLOR, TERM)."""
+    from rich.text import Text
+
+    screen = console(sys.stdout)
+    with screen.capture() as captured:
+        screen.print(Text(text, style="bold"), end="", soft_wrap=True)
+    return captured.get()
+
+
+def terminal_width() -> int:
+    """Return the width of the terminal in columns."""
+    return shutil.get_terminal_size().columns
+
+
+def print_paragraph(first: str, text: str, *, stream: IO[str] | None = None) -> None:
+    """Print `first` and the text after it, wrapped and indented in a terminal."""
+    stream = stream or sys.stdout
+    width = terminal_width() if stream.isatty() else 10_000
+    shown = textwrap.wrap(
+        visible_text(text),
+        max(width, display_width(first) + MIN_COLUMN_WIDTH),
+        initial_indent=first,
+        subsequent_indent=" " * len(first),
+    )
+    print("\n".join(shown or [first.rstrip()]), file=stream)
+
+
+def print_facts(rows: Iterable[tuple[str, Any]]) -> None:
+    """Print one name and value a line, the values in one column."""
+    known = [(name, format_cell(value)) for name, value in rows]
+    width = max(len(name) for name, _ in known)
+    for name, value in known:
+        print_paragraph(f"{name.ljust(width)}  ", value)
+
+
+def format_cell(value: Any) -> str:  # noqa: PLR0911  (one return for each type)
+    """Return a value as text for people, without seconds or `None`."""
+    match value:
+        case None:
+            return "–"
+        case bool():
+            return "yes" if value else "no"
+        case datetime():
+            return f"{value:%Y-%m-%d %H:%M}" + ("Z" if value.utcoffset() == NO_OFFSET else f"{value:%z}")
+        case time():
+            return f"{value:%H:%M}"
+        case float():
+            return f"{value:.2f}"
+        case int():
+            return f"{value:,}"
+        case str():
+            return visible_text(value)
+        case list() | tuple() | set() | frozenset():
+            return ", ".join(format_cell(one) for one in value) or "–"
+    return visible_text(str(value))
+
+
+def visible_text(text: str) -> str:
+    """Return `text` on one line, without control characters."""
+    return "".join(" " if char.isspace() else char for char in text if char.isspace() or is_visible(char))
+
+
+def is_visible(char: str) -> bool:
+    """Return whether a terminal only shows this character."""
+    return char in JOINERS or unicodedata.category(char) not in INVISIBLE_CATEGORIES
+
+
+def count(number: int, one: str, many: str = "") -> str:
+    """Return `1 paper`, `2 papers`, `1,203 papers`."""
+    return f"{number:,} {one if number == 1 else many or one + 's'}"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Progress:
+    """Progress of a long task; without a terminal it does nothing."""
+
+    update: Callable[..., object] = lambda **_: None
+
+    def update_to(self, done: int, total: int | None = None) -> None:
+        """Set how much is done, and the total if it is known."""
+        self.update(completed=done, total=total)
+
+    def advance(self, more: int) -> None:
+        """Add to what is done."""
+        self.update(advance=more)
+
+
+@contextmanager
+def show_progress(task_name: str, *, total: int | None = None, unit: str = "") -> Iterator[Progress]:
+    """Show a progress bar on stderr if it is a terminal; with a `unit`, also the speed."""
+    if not sys.stderr.isatty():
+        yield Progress()
+        return
+    from rich import progress as rich
+    from rich.text import Text
+
+    class ThroughputColumn(rich.ProgressColumn):
+        """Units per second."""
+
+        def render(self, task: rich.Task) -> Text:
+            speed = task.finished_speed or task.speed
+            return Text(f"{speed:,.0f} {unit}/s" if speed else "")
+
+    columns = (
+        rich.TextColumn("{task.description}"),
+        rich.BarColumn(),
+        rich.MofNCompleteColumn(),
+        *([ThroughputColumn()] if unit else []),
+        rich.TimeElapsedColumn(),
+    )
+    with rich.Progress(*columns, console=console(sys.stderr), transient=True) as bars:
+        task = bars.add_task(visible_text(task_name), total=total)
+        yield Progress(update=partial(bars.update, task))
+
+
+def console(stream: IO[str]) -> Console:
+    """Return rich's console for a stream; it knows the width and whether colours are enabled."""
+    from rich.console import Console
+
+    return Console(file=stream, highlight=False, markup=False, emoji=False)

@@ -1,0 +1,39 @@
+"""Encode many values as one text, since the driver takes a microsecond for every value of a list."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from sqlalchemy import Column, ColumnElement, String, bindparam, func, literal
+from sqlalchemy import cast as sql_cast
+from sqlalchemy.dialects import postgresql
+
+UNIT, NULL_MARK = "\x1f", "\x1e"  #: the separator between values, and the mark for a missing one
+
+
+def join_values(values: Sequence[Any]) -> str:
+    """Return a column's values as one text, or raise ValueError if one contains the separator."""
+    text = UNIT.join([NULL_MARK if value is None else str(value) for value in values])
+    if not text or text.count(UNIT) != len(values) - 1:
+        raise ValueError(f"a value contains the separator: {text[:200]!r}")
+    return text
+
+
+def split_to_array(column: Column[Any]) -> ColumnElement[Any]:
+    """Return the SQL that turns the text of `join_values` back into the column's values."""
+    texts = func.string_to_array(
+        bindparam(f"new_{column.name}", type_=String()), literal(UNIT, String()), literal(NULL_MARK, String())
+    )
+    return texts if isinstance(column.type, String) else sql_cast(texts, postgresql.ARRAY(column.type))
+
+
+def quote_array_text(text: str) -> str:
+    """Return a text quoted for a PostgreSQL array."""
+    escaped = text.replace("\\", "\\\\").replace('"', '\\"')
+    return f'"{escaped}"'
+
+
+def array_literal(values: Iterable[int | str]) -> str:
+    """Return a PostgreSQL array of numbers, or of texts that are already quoted."""
+    return f"{{{','.join(map(str, values))}}}"

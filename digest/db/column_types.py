@@ -1,0 +1,68 @@
+"""Define the base of all tables and their column types."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from functools import lru_cache
+from typing import Any
+
+from sqlalchemy import BigInteger, Column, Dialect, Integer, MetaData
+from sqlalchemy.orm import DeclarativeBase
+from sqlalchemy.types import DateTime, TypeDecorator
+
+#: An integer key: 64 bits on PostgreSQL, the rowid on SQLite.
+BigKey = BigInteger().with_variant(Integer, "sqlite")
+
+
+class Base(DeclarativeBase):
+    """The base of all tables; constraint names are fixed, so that migrations can name them."""
+
+    metadata = MetaData(
+        naming_convention={
+            "ix": "ix_%(table_name)s_%(column_0_N_name)s",
+            "uq": "uq_%(table_name)s_%(column_0_N_name)s",
+            "ck": "ck_%(table_name)s_%(constraint_name)s",
+            "fk": "fk_%(table_name)s_%(column_0_name)s_%(referred_table_name)s",
+            "pk": "pk_%(table_name)s",
+        }
+    )
+
+
+class UtcDateTime(TypeDecorator[datetime]):
+    """A moment: stored in UTC, refused if naive, aware when read back, on SQLite too."""
+
+    impl = DateTime(timezone=True)
+    cache_ok = True
+
+    def process_bind_param(self, value: datetime | None, dialect: Dialect) -> datetime | None:
+        """Return the moment in UTC, or raise ValueError for a naive one."""
+        if value is None:
+            return None
+        if value.tzinfo is None:
+            raise ValueError(f"a stored moment needs an offset, and {value!r} has none")
+        return value.astimezone(UTC)
+
+    def result_processor(self, dialect: Dialect, coltype: object) -> Any:
+        """Return the function that reads a value; repeated texts of SQLite are parsed once."""
+        return parse_moment if dialect.name == "sqlite" else in_utc
+
+
+def in_utc(value: datetime | None) -> datetime | None:
+    """Return PostgreSQL's moment, which is aware, in UTC."""
+    return None if value is None else value.astimezone(UTC)
+
+
+@lru_cache(maxsize=8192)
+def parse_moment(text: str | None) -> datetime | None:
+    """Return the moment that SQLite stores as this text; cached, since many rows share a moment."""
+    return None if text is None else datetime.fromisoformat(text).replace(tzinfo=UTC)
+
+
+def bind_values(dialect: Dialect, column: Column[Any], values: Sequence[Any]) -> Sequence[Any]:
+    """Return a column's values as the database takes them; equal values are converted once."""
+    process = column.type.dialect_impl(dialect).bind_processor(dialect)
+    if process is None:
+        return values
+    known = {value: process(value) for value in dict.fromkeys(values)}
+    return [known[value] for value in values]

@@ -1,0 +1,20 @@
+"""Create the schema
+
+Nothing is released yet, so the schema is what the tables say. The first release writes it out here,
+and from then on migrations are append-only.
+"""
+
+from __future__ import annotations
+
+from alembic import op
+
+from digest.db.tables import Base
+
+revision = "0001"
+down_revision = None
+branch_labels = None
+depends_on = None
+
+
+def upgrade() -> None:
+    Base.metadata.create_all(op.get_bind(), checkfirst=False)

@@ -1,0 +1,65 @@
+"""Define the schema: every table, with one module for each subject.
+
+Whatever must never happen twice is a key here, not an `if` elsewhere. Times are UTC (`*_at`), days are
+dates. Migrations are append-only; `tests/db/test_schema.py` compares them with these classes.
+"""
+
+from digest.db import Base
+from digest.db.tables.deliveries import Attempt, Delivery, DeliveryState, FollowupSent, Lane, PressRow, Shown
+from digest.db.tables.dumps import DumpRow, DumpState, HostRow, ProblemRow, SourceRow, UnreadDump
+from digest.db.tables.inbound_mail import BounceRow, InboundMail, MailState, ReceivedNotice, Suppression
+from digest.db.tables.papers import Alias, AppearanceRow, ChangeKind, ChangeRow, PaperRow, SignalRow
+from digest.db.tables.service_state import EmergencyStop, Fingerprint, Heartbeat, Observation, Pace
+from digest.db.tables.subscribers import (
+    Confirmation,
+    Consent,
+    FilterRow,
+    PackRow,
+    ResolvedFilter,
+    SignUp,
+    Subscriber,
+    SubscriberState,
+    Subscription,
+)
+
+__all__ = [
+    "Alias",
+    "AppearanceRow",
+    "Attempt",
+    "Base",
+    "BounceRow",
+    "ChangeKind",
+    "ChangeRow",
+    "Confirmation",
+    "Consent",
+    "Delivery",
+    "DeliveryState",
+    "DumpRow",
+    "DumpState",
+    "EmergencyStop",
+    "FilterRow",
+    "Fingerprint",
+    "FollowupSent",
+    "Heartbeat",
+    "HostRow",
+    "InboundMail",
+    "Lane",
+    "MailState",
+    "Observation",
+    "Pace",
+    "PackRow",
+    "PaperRow",
+    "PressRow",
+    "ProblemRow",
+    "ReceivedNotice",
+    "ResolvedFilter",
+    "Shown",
+    "SignUp",
+    "SignalRow",
+    "SourceRow",
+    "Subscriber",
+    "SubscriberState",
+    "Subscription",
+    "Suppression",
+    "UnreadDump",
+]

@@ -1,0 +1,103 @@
+"""Define the tables of dumps: dumps, the sources they are fetched from, and records that could not be read."""
+
+from __future__ import annotations
+
+from datetime import date, datetime
+from enum import StrEnum
+
+from sqlalchemy import JSON, ForeignKey, String
+from sqlalchemy.orm import Mapped, mapped_column
+
+from digest.db import Base, BigKey, UtcDateTime
+
+
+class DumpState(StrEnum):
+    """How far a dump was loaded."""
+
+    LOADING = "loading"  #: being stored, or interrupted: reading it again resumes
+    LOADED = "loaded"  #: its good records are in the catalog
+    HELD = "held"  #: incomplete by its own count; waits for the operator
+    REJECTED = "rejected"  #: unreadable, or too many bad records; nothing was loaded
+
+
+class DumpRow(Base):
+    """A dump, identified by the hash of its content."""
+
+    __tablename__ = "dump"
+
+    id: Mapped[int] = mapped_column(BigKey, primary_key=True)
+    sha256: Mapped[str] = mapped_column(String(64), unique=True)
+    path: Mapped[str]
+    source: Mapped[str] = mapped_column(String(80), default="folder")
+    format: Mapped[str | None] = mapped_column(String(40))
+    date: Mapped[date | None]  #: the day it was observed
+    order: Mapped[str] = mapped_column(String(10), default="none")  #: ranked, relevance or none
+    state: Mapped[DumpState] = mapped_column(String(10))
+    reason: Mapped[str | None]
+    is_history: Mapped[bool] = mapped_column(default=False)
+    is_sample: Mapped[bool] = mapped_column(default=False)
+    papers: Mapped[int] = mapped_column(default=0)
+    new: Mapped[int] = mapped_column(default=0)
+    updated: Mapped[int] = mapped_column(default=0)
+    unchanged: Mapped[int] = mapped_column(default=0)
+    rejected: Mapped[int] = mapped_column(default=0)
+    missing: Mapped[int | None]  #: papers missing by its own count; 0: cut off at an unknown place
+    usual: Mapped[int | None]  #: the usual number on its weekday, if it has far fewer
+    observed_at: Mapped[datetime] = mapped_column(UtcDateTime)  #: when its signals were observed
+    #: when its papers count as first seen, if not at `observed_at`
+    seen_at: Mapped[datetime | None] = mapped_column(UtcDateTime)
+    read_at: Mapped[datetime] = mapped_column(UtcDateTime)
+
+
+class SourceRow(Base):
+    """A source that is polled for dumps, and when to poll it again."""
+
+    __tablename__ = "source"
+
+    id: Mapped[int] = mapped_column(BigKey, primary_key=True)
+    name: Mapped[str] = mapped_column(String(80), unique=True)  #: hf-daily, arxiv:cs.CL+cs.LG, ...
+    kind: Mapped[str] = mapped_column(String(20))  #: the preset, or url
+    url: Mapped[str]  #: the beginning of every request's URL
+    order: Mapped[str] = mapped_column(String(10), default="none")  #: ranked, relevance or none
+    every: Mapped[int]  #: seconds between two polls
+    is_on: Mapped[bool] = mapped_column(default=True)
+    since: Mapped[date]  #: the day it was turned on; papers of earlier days are not news
+    next_poll_at: Mapped[datetime] = mapped_column(UtcDateTime)
+    polled_at: Mapped[datetime | None] = mapped_column(UtcDateTime)
+    failures: Mapped[int] = mapped_column(default=0)  #: in a row
+    result: Mapped[str] = mapped_column(default="")  #: the result of the last poll
+    #: ETag and Last-Modified of each URL, for conditional requests
+    validators: Mapped[dict[str, list[str | None]]] = mapped_column(JSON, default=dict)
+
+
+class HostRow(Base):
+    """A server we fetch from, and when it may be asked next."""
+
+    __tablename__ = "host"
+
+    name: Mapped[str] = mapped_column(String(255), primary_key=True)
+    next_request_at: Mapped[datetime] = mapped_column(UtcDateTime)
+
+
+class UnreadDump(Base):
+    """An unread file in the dumps folder of one machine."""
+
+    __tablename__ = "unread_dump"
+
+    machine: Mapped[str] = mapped_column(String(255), primary_key=True)
+    folder: Mapped[str] = mapped_column(String(1000), primary_key=True)
+    name: Mapped[str] = mapped_column(String(255), primary_key=True)
+    since: Mapped[datetime] = mapped_column(UtcDateTime)
+    seen_at: Mapped[datetime] = mapped_column(UtcDateTime)  #: grows old when the machine is gone
+
+
+class ProblemRow(Base):
+    """A record that could not be read, with its line and the reason."""
+
+    __tablename__ = "problem"
+
+    id: Mapped[int] = mapped_column(BigKey, primary_key=True)
+    dump_id: Mapped[int] = mapped_column(ForeignKey("dump.id", ondelete="CASCADE"), index=True)
+    line: Mapped[int]
+    reason: Mapped[str]
+    excerpt: Mapped[str] = mapped_column(default="")

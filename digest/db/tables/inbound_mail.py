@@ -1,0 +1,78 @@
+"""Define the tables of incoming mail: stored mail, provider notices, bounces and suppressions."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from enum import StrEnum
+
+from sqlalchemy import ForeignKey, Index, LargeBinary, String
+from sqlalchemy.orm import Mapped, mapped_column
+
+from digest.db import Base, BigKey, UtcDateTime
+
+
+class MailState(StrEnum):
+    """How far an incoming mail was processed. A mail that was processed is deleted."""
+
+    NEW = "new"  #: stored, not yet processed
+    SHUNTED = "shunted"  #: not understood: a person should read it
+
+
+class InboundMail(Base):
+    """An incoming mail, stored until it is processed."""
+
+    __tablename__ = "inbound_mail"
+
+    id: Mapped[int] = mapped_column(BigKey, primary_key=True)
+    received_at: Mapped[datetime] = mapped_column(UtcDateTime)
+    sender: Mapped[str] = mapped_column(String(320), default="")  #: of the envelope; empty for bounces
+    recipient: Mapped[str] = mapped_column(String(320))  #: of the envelope
+    content: Mapped[bytes] = mapped_column(LargeBinary)
+    state: Mapped[MailState] = mapped_column(String(10), index=True)
+    reason: Mapped[str] = mapped_column(default="")
+
+
+class ReceivedNotice(Base):
+    """A provider's notice; it may be sent again, and counts once."""
+
+    __tablename__ = "received_notice"
+
+    id: Mapped[str] = mapped_column(String(100), primary_key=True)  #: the provider's own
+    at: Mapped[datetime] = mapped_column(UtcDateTime, index=True)
+
+
+class BounceRow(Base):
+    """A letter that bounced, was refused or was reported as spam; the address is stored as a keyed hash."""
+
+    __tablename__ = "bounce"
+
+    id: Mapped[int] = mapped_column(BigKey, primary_key=True)
+    delivery_id: Mapped[int | None] = mapped_column(
+        ForeignKey("delivery.id", ondelete="SET NULL"), index=True
+    )
+    hmac: Mapped[str] = mapped_column(String(64), index=True)
+    domain: Mapped[str] = mapped_column(String(255))  #: of the address, since whole domains fail together
+    kind: Mapped[str] = mapped_column(String(10))  #: hard, soft, policy or complaint
+    status: Mapped[str] = mapped_column(
+        String(12), default=""
+    )  #: enhanced status code such as `5.1.1`; empty if unknown
+    said: Mapped[str] = mapped_column(default="")  #: the server's words, addresses taken out
+    reported_by: Mapped[str] = mapped_column(String(10))  #: smtp, dsn, words or report
+    at: Mapped[datetime] = mapped_column(UtcDateTime)
+    forgiven_at: Mapped[datetime | None] = mapped_column(UtcDateTime)  #: since then it no longer counts
+    frozen_at: Mapped[datetime | None] = mapped_column(
+        UtcDateTime
+    )  #: set if it came while its whole domain failed
+
+    __table_args__ = (Index("ix_bounce_domain", "domain", "at"),)
+
+
+class Suppression(Base):
+    """An address we must not write to, stored only as a keyed hash."""
+
+    __tablename__ = "suppression"
+
+    hmac: Mapped[str] = mapped_column(String(64), primary_key=True)
+    reason: Mapped[str] = mapped_column(String(20))  #: operator, bounce, complaint, erased
+    note: Mapped[str] = mapped_column(default="")
+    since: Mapped[datetime] = mapped_column(UtcDateTime)

@@ -1,0 +1,95 @@
+"""Define the tables of papers: papers, their ids, appearances in dumps, signals and changes."""
+
+from __future__ import annotations
+
+from datetime import date, datetime
+from enum import StrEnum
+
+from sqlalchemy import JSON, ForeignKey, String
+from sqlalchemy.orm import Mapped, mapped_column
+
+from digest.db import Base, BigKey, UtcDateTime
+
+
+class PaperRow(Base):
+    """A paper in the catalog; its public ids are in `alias`."""
+
+    __tablename__ = "paper"
+
+    id: Mapped[int] = mapped_column(BigKey, primary_key=True)
+    title: Mapped[str]
+    abstract: Mapped[str] = mapped_column(default="")
+    abstract_is_summary: Mapped[bool] = mapped_column(default=False)
+    authors: Mapped[list[str]] = mapped_column(JSON, default=list)
+    n_authors: Mapped[int | None]
+    organization_handle: Mapped[str | None]
+    organization_name: Mapped[str | None]
+    published: Mapped[date | None]
+    published_inferred: Mapped[bool] = mapped_column(default=False)
+    posted: Mapped[date | None]  #: the day a page featured it
+    categories: Mapped[list[str]] = mapped_column(JSON, default=list)
+    urls: Mapped[list[str]] = mapped_column(JSON, default=list)
+    announcement: Mapped[str] = mapped_column(String(10), default="new")
+    comment: Mapped[str] = mapped_column(default="")
+    journal: Mapped[str] = mapped_column(default="")
+    first_seen_at: Mapped[datetime] = mapped_column(UtcDateTime, index=True)
+    is_history: Mapped[bool] = mapped_column(default=False)  #: loaded as history: in the catalog, never news
+    is_sample: Mapped[bool] = mapped_column(default=False)
+    #: the paper that this one was merged with
+    merged_into: Mapped[int | None] = mapped_column(ForeignKey("paper.id"))
+
+    __table_args__ = ({"sqlite_autoincrement": True},)  # ids are never reused
+
+
+class Alias(Base):
+    """A public id or strict title key, and the one paper it belongs to."""
+
+    __tablename__ = "alias"
+
+    scheme: Mapped[str] = mapped_column(String(20), primary_key=True)  #: arxiv, doi, pmid, ..., title
+    value: Mapped[str] = mapped_column(String(500), primary_key=True)
+    paper_id: Mapped[int] = mapped_column(ForeignKey("paper.id", ondelete="CASCADE"), index=True)
+
+
+class AppearanceRow(Base):
+    """The position of a paper in a dump."""
+
+    __tablename__ = "appearance"
+
+    dump_id: Mapped[int] = mapped_column(ForeignKey("dump.id", ondelete="CASCADE"), primary_key=True)
+    paper_id: Mapped[int] = mapped_column(
+        ForeignKey("paper.id", ondelete="CASCADE"), primary_key=True, index=True
+    )
+    position: Mapped[int]
+    line: Mapped[int]
+
+
+class SignalRow(Base):
+    """A figure of attention, such as upvotes, observed at a moment; all values are kept."""
+
+    __tablename__ = "signal"
+
+    paper_id: Mapped[int] = mapped_column(ForeignKey("paper.id", ondelete="CASCADE"), primary_key=True)
+    source: Mapped[str] = mapped_column(String(80), primary_key=True)
+    name: Mapped[str] = mapped_column(String(20), primary_key=True)  #: upvotes, comments, stars, ...
+    observed_at: Mapped[datetime] = mapped_column(UtcDateTime, primary_key=True)
+    value: Mapped[float]
+
+
+class ChangeKind(StrEnum):
+    """How a paper may change after it was in a digest."""
+
+    WITHDRAWN = "withdrawn"  #: withdrawn by its authors
+    PUBLISHED = "published"  #: published in a journal
+    REWRITTEN = "rewritten"  #: a new version that changed much
+
+
+class ChangeRow(Base):
+    """A change of a paper in the catalog: each kind once."""
+
+    __tablename__ = "change"
+
+    paper_id: Mapped[int] = mapped_column(ForeignKey("paper.id", ondelete="CASCADE"), primary_key=True)
+    kind: Mapped[ChangeKind] = mapped_column(String(10), primary_key=True)
+    seen_at: Mapped[datetime] = mapped_column(UtcDateTime, index=True)
+    says: Mapped[str]  #: where it was published, what it was called before, why it was taken back

@@ -1,0 +1,73 @@
+"""Define the tables of the service's own state: fingerprints, limits, emergency stops and heartbeats."""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+from sqlalchemy import Index, String, text
+from sqlalchemy.orm import Mapped, mapped_column
+
+from digest.db import Base, BigKey, UtcDateTime
+
+
+class Fingerprint(Base):
+    """A fingerprint of what all machines must share: keys, pepper, templates."""
+
+    __tablename__ = "fingerprint"
+
+    name: Mapped[str] = mapped_column(String(40), primary_key=True)
+    value: Mapped[str] = mapped_column(String(200))
+    since: Mapped[datetime] = mapped_column(UtcDateTime)
+
+
+class Pace(Base):
+    """A token bucket, or a domain that asked us to slow down (`pause example.org`)."""
+
+    __tablename__ = "pace"
+
+    name: Mapped[str] = mapped_column(String(280), primary_key=True)
+    tokens: Mapped[float]  #: left at that moment; for a pause: how many in a row
+    at: Mapped[datetime] = mapped_column(UtcDateTime)  #: when they were counted; for a pause: its end
+
+
+class EmergencyStop(Base):
+    """An emergency stop of mail: since when, why, and when it was lifted; at most one of a kind is in force."""
+
+    __tablename__ = "emergency_stop"
+
+    id: Mapped[int] = mapped_column(BigKey, primary_key=True)
+    covers: Mapped[str] = mapped_column(String(6))  #: bulk: digests; all: also what people wait for
+    since: Mapped[datetime] = mapped_column(UtcDateTime)
+    reason: Mapped[str]  #: why
+    lifted_at: Mapped[datetime | None] = mapped_column(UtcDateTime)
+
+    __table_args__ = (
+        Index(
+            "ix_stop_standing",
+            "covers",
+            unique=True,
+            postgresql_where=text("lifted_at IS NULL"),
+            sqlite_where=text("lifted_at IS NULL"),
+        ),
+    )
+
+
+class Heartbeat(Base):
+    """The last heartbeat of a process; one that stops cleanly removes its row."""
+
+    __tablename__ = "heartbeat"
+
+    role: Mapped[str] = mapped_column(String(80), primary_key=True)
+    host: Mapped[str] = mapped_column(String(255), primary_key=True, server_default="")
+    pid: Mapped[int] = mapped_column(primary_key=True, autoincrement=False, server_default="0")
+    at: Mapped[datetime] = mapped_column(UtcDateTime)
+    started_at: Mapped[datetime | None] = mapped_column(UtcDateTime)  #: None for the queue
+
+
+class Observation(Base):
+    """Something that a process noticed and the operator should know, and when it last did."""
+
+    __tablename__ = "observation"
+
+    name: Mapped[str] = mapped_column(String(40), primary_key=True)
+    at: Mapped[datetime] = mapped_column(UtcDateTime)

@@ -1,0 +1,164 @@
+"""Define the tables of subscribers: settings, consents, topics, filters and packs."""
+
+from __future__ import annotations
+
+from datetime import date, datetime, time
+from enum import StrEnum
+
+from sqlalchemy import JSON, ForeignKey, Index, String, UniqueConstraint
+from sqlalchemy.orm import Mapped, mapped_column
+
+from digest.db import Base, BigKey, UtcDateTime
+
+
+class SubscriberState(StrEnum):
+    """Whether a subscriber gets mail."""
+
+    PENDING = "pending"  #: not yet confirmed by the owner: gets nothing but one confirmation
+    ACTIVE = "active"  #: confirmed: gets digests
+    PAUSED = "paused"  #: paused until a date, or until resumed
+    UNSUBSCRIBED = "unsubscribed"  #: gets nothing
+
+
+class Subscriber(Base):
+    """An address that asked for digests, with its settings."""
+
+    __tablename__ = "subscriber"
+
+    id: Mapped[int] = mapped_column(BigKey, primary_key=True)
+    email: Mapped[str] = mapped_column(String(320))  #: as typed, for the envelope
+    email_key: Mapped[str] = mapped_column(String(320), unique=True)  #: folded: one person, one row
+    name: Mapped[str] = mapped_column(default="")
+    state: Mapped[SubscriberState] = mapped_column(String(12))
+    cadence: Mapped[str] = mapped_column(String(10), default="daily")
+    at: Mapped[time] = mapped_column(default=time(8))  #: the local hour of the digest
+    timezone: Mapped[str] = mapped_column(String(64), default="UTC")
+    weekday: Mapped[int] = mapped_column(default=0)  #: for weekly: 0 is Monday
+    not_after: Mapped[time | None]
+    language: Mapped[str] = mapped_column(String(12), default="en")
+    max_papers: Mapped[int] = mapped_column(default=10)  #: in one digest, 1 to 100; topics share them
+    min_papers: Mapped[int] = mapped_column(default=1)  #: with fewer there is no digest
+    max_age_days: Mapped[int | None]  #: only papers published within this many days
+    wants_trending: Mapped[bool] = mapped_column(default=False)  #: a trending section beside the topics
+    wants_nothing_today_letters: Mapped[bool] = mapped_column(
+        default=False
+    )  #: a short letter when nothing matched
+    link_version: Mapped[int] = mapped_column(default=0)  #: raising it revokes all links sent before
+    paused_until: Mapped[date | None]
+    is_resumed: Mapped[bool] = mapped_column(default=False)  #: from a pause: the next digest catches up
+    next_due_at: Mapped[datetime | None] = mapped_column(UtcDateTime)  #: None: compute it from the schedule
+    considered_until: Mapped[datetime | None] = mapped_column(
+        UtcDateTime
+    )  #: papers up to here were considered
+    considered_paper_id: Mapped[int | None] = mapped_column(BigKey)  #: and, for late dumps, up to this paper
+    last_mail_at: Mapped[datetime | None] = mapped_column(UtcDateTime)  #: when the last letter was written
+    #: for each topic, in order: how many digests in a row, up to three, could not hold all its papers
+    full_streaks: Mapped[str | None] = mapped_column(String(50))
+    narrowing_suggested_at: Mapped[datetime | None] = mapped_column(UtcDateTime)
+    created_at: Mapped[datetime] = mapped_column(UtcDateTime)
+    confirmed_at: Mapped[datetime | None] = mapped_column(UtcDateTime)
+    unsubscribed_at: Mapped[datetime | None] = mapped_column(UtcDateTime)  #: can be undone for 30 days
+    is_sample: Mapped[bool] = mapped_column(default=False)
+
+    # Ids are never reused: an old link must not open a new subscriber's settings.
+    __table_args__ = (Index("ix_subscriber_due", "state", "next_due_at"), {"sqlite_autoincrement": True})
+
+
+class FilterRow(Base):
+    """A distinct filter in its canonical form, shared by all topics that use it."""
+
+    __tablename__ = "filter"
+
+    id: Mapped[int] = mapped_column(BigKey, primary_key=True)
+    canonical: Mapped[str] = mapped_column(String(2000), unique=True)
+
+
+class PackRow(Base):
+    """A version of a pack, named filters that a group shares; rows are only added."""
+
+    __tablename__ = "pack"
+
+    id: Mapped[int] = mapped_column(BigKey, primary_key=True)
+    name: Mapped[str] = mapped_column(String(40))
+    version: Mapped[int]
+    description: Mapped[str] = mapped_column(default="")
+    filters: Mapped[dict[str, str]] = mapped_column(JSON)  #: canonical filters by name
+    #: versions of other packs at the time
+    dependency_versions: Mapped[dict[str, int]] = mapped_column(JSON, default=dict)
+    text: Mapped[str]  #: the source file
+    published_at: Mapped[datetime] = mapped_column(UtcDateTime)
+
+    __table_args__ = (UniqueConstraint("name", "version"),)
+
+
+class ResolvedFilter(Base):
+    """The filter without packs that a filter with packs resolves to now.
+
+    Digests store the resolved one, so a letter stays the same whatever is published between its attempts.
+    """
+
+    __tablename__ = "resolved_filter"
+
+    filter_id: Mapped[int] = mapped_column(ForeignKey("filter.id"), primary_key=True, autoincrement=False)
+    resolved_filter_id: Mapped[int] = mapped_column(ForeignKey("filter.id"))
+
+
+class Subscription(Base):
+    """One subscriber's interest in one topic."""
+
+    __tablename__ = "subscription"
+
+    id: Mapped[int] = mapped_column(BigKey, primary_key=True)
+    subscriber_id: Mapped[int] = mapped_column(ForeignKey("subscriber.id", ondelete="CASCADE"))
+    position: Mapped[int]  #: the order of sections in the digest
+    name: Mapped[str] = mapped_column(String(80))
+    filter_id: Mapped[int] = mapped_column(ForeignKey("filter.id"), index=True)
+    typed: Mapped[str] = mapped_column(default="")  #: the filter as its owner typed it
+
+    __table_args__ = (UniqueConstraint("subscriber_id", "name"),)
+
+
+class Consent(Base):
+    """How a subscriber agreed: the proof that mail was requested."""
+
+    __tablename__ = "consent"
+
+    id: Mapped[int] = mapped_column(BigKey, primary_key=True)
+    subscriber_id: Mapped[int] = mapped_column(ForeignKey("subscriber.id", ondelete="CASCADE"), index=True)
+    given_at: Mapped[datetime] = mapped_column(UtcDateTime)
+    how: Mapped[str]  #: "confirmed by link", or the operator's own words
+    address: Mapped[str | None] = mapped_column(String(64))  #: the network it came from, truncated
+
+
+class Confirmation(Base):
+    """A confirmation that was requested; the token in the letter is derived from it and never stored."""
+
+    __tablename__ = "confirmation"
+
+    id: Mapped[int] = mapped_column(BigKey, primary_key=True)
+    subscriber_id: Mapped[int] = mapped_column(ForeignKey("subscriber.id", ondelete="CASCADE"), index=True)
+    made_at: Mapped[datetime] = mapped_column(UtcDateTime)
+    expires_at: Mapped[datetime] = mapped_column(UtcDateTime)
+    used_at: Mapped[datetime | None] = mapped_column(UtcDateTime)
+    requested_settings: Mapped[str] = mapped_column(default="{}")  #: JSON; applied when confirmed
+    #: keyed hash of the network that the form came from; deleted after 72 hours
+    network: Mapped[str] = mapped_column(String(16), default="")
+    lifts_suppression: Mapped[bool] = mapped_column(default=False)  #: the address was suppressed at sign-up
+
+    __table_args__ = (Index("ix_confirmation_made", "made_at"), {"sqlite_autoincrement": True})
+
+
+class SignUp(Base):
+    """A request to subscribe that waits for its confirmation to be sent; deleted then, or after 48 hours."""
+
+    __tablename__ = "sign_up"
+
+    id: Mapped[int] = mapped_column(BigKey, primary_key=True)
+    email: Mapped[str] = mapped_column(String(320))  #: as typed
+    email_key: Mapped[str] = mapped_column(String(320))  #: folded
+    network: Mapped[str] = mapped_column(String(16), index=True)  #: keyed hash of the network it came from
+    requested_settings: Mapped[str] = mapped_column(default="{}")  #: JSON
+    asked_at: Mapped[datetime] = mapped_column(UtcDateTime, index=True)
+
+    # One row for each network: the first to type an address must not decide when its owner is asked.
+    __table_args__ = (UniqueConstraint("email_key", "network"), {"sqlite_autoincrement": True})

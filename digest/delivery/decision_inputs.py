@@ -1,0 +1,67 @@
+"""Load what the decisions of digests refer to and rendering needs."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
+from typing import Any
+
+from sqlalchemy import select
+from sqlalchemy.orm import Session
+
+from digest import db
+from digest.db.tables import FilterRow
+from digest.delivery.outbox import ClaimedDelivery
+from digest.editions.compose import Digest
+from digest.errors import NotFound
+from digest.letters import press_store
+from digest.letters.press import Press
+
+log = logging.getLogger(__name__)
+
+MAX_KNOWN = 20_000  #: filters that a run caches, some 2 MB
+FILTER_COLUMNS: Any = FilterRow.__table__.c
+FILTERS_QUERY = select(FILTER_COLUMNS.id, FILTER_COLUMNS.canonical).where(
+    db.one_of_few(FILTER_COLUMNS.id, db.values_param("ids", FILTER_COLUMNS.id))
+)
+
+
+def load_digests(claimed: Sequence[ClaimedDelivery]) -> dict[int, Digest]:
+    """Return the decisions of those that are digests, by delivery.
+
+    A decision that cannot be read is left out; rendering it logs the error.
+    """
+    found = {}
+    for delivery in claimed:
+        with suppress(ValueError, LookupError, TypeError):
+            if delivery.edition:
+                found[delivery.id] = Digest.from_json(delivery.decision)
+    return found
+
+
+def load_filters(session: Session, digests: Iterable[Digest], known: Mapping[int, str]) -> Mapping[int, str]:
+    """Return the canonical filters that these digests name, by id, added to those already `known`.
+
+    Filters are never changed, so the cache stays valid. It is emptied when it holds `MAX_KNOWN`.
+    """
+    named = {section.filter_id for digest in digests for section in digest.sections}
+    kept = known if len(known) < MAX_KNOWN else {}
+    missing = {each for each in named if each is not None and each not in kept}
+    if not missing:
+        return kept
+    return {
+        **kept,
+        **{row[0]: row[1] for row in session.connection().execute(FILTERS_QUERY, {"ids": missing}).all()},
+    }
+
+
+def load_presses(session: Session, claimed: Sequence[ClaimedDelivery]) -> dict[str, Press]:
+    """Return the presses of these digests by name; a missing one is left out."""
+    found = {}
+    for name in {delivery.press for delivery in claimed if delivery.press}:
+        try:
+            found[name] = press_store.load_press(session, name)
+        except NotFound as error:
+            log.warning("%s", error)
+    return found

@@ -1,0 +1,106 @@
+"""Limit how fast mail goes out: rates, quotas, domain pauses and emergency stops, across all workers.
+
+Everything is counted in database rows, in the transaction that commits a window's intents. So no limit is
+exceeded when a worker dies. Nothing here commits.
+"""
+
+from digest.delivery.limits.deferrals import (
+    LetterReply,
+    TroubledDomains,
+    load_troubled_domains,
+    record_replies,
+)
+from digest.delivery.limits.domain_pauses import (
+    NO_REPLY_PAUSE,
+    active_pauses,
+    delete_old_limits,
+    domain_of,
+    end_conversations,
+    is_slow_down,
+    may_be_greylisting,
+    pause_domain,
+    pause_server,
+    throttle_pause,
+)
+from digest.delivery.limits.emergency_stops import (
+    ALL,
+    BULK,
+    ThresholdReading,
+    active_stops,
+    check_thresholds,
+    emergency_stop,
+    lift_stops,
+    threshold_readings,
+    threshold_warnings,
+)
+from digest.delivery.limits.limit_rules import (
+    BURST_SECONDS,
+    DEFAULT_WARM_UP,
+    SES_BURST_SECONDS,
+    Canary,
+    Rate,
+    SendHours,
+    SendLimits,
+    ServerShare,
+    WarmUp,
+    parse_canary,
+    parse_conversation_limits,
+    parse_rates,
+    parse_send_hours,
+    parse_servers,
+    parse_stop_thresholds,
+    parse_warm_up,
+)
+from digest.delivery.limits.limiter import STOPPED_PREFIX, Reservation, canary_waits, pause_names, reserve
+from digest.delivery.limits.quota_release import release
+from digest.delivery.limits.quotas import MAX_TOKEN_WAIT, Wait
+
+__all__ = [
+    "ALL",
+    "BULK",
+    "BURST_SECONDS",
+    "DEFAULT_WARM_UP",
+    "MAX_TOKEN_WAIT",
+    "NO_REPLY_PAUSE",
+    "SES_BURST_SECONDS",
+    "STOPPED_PREFIX",
+    "Canary",
+    "LetterReply",
+    "Rate",
+    "Reservation",
+    "SendHours",
+    "SendLimits",
+    "ServerShare",
+    "ThresholdReading",
+    "TroubledDomains",
+    "Wait",
+    "WarmUp",
+    "active_pauses",
+    "active_stops",
+    "canary_waits",
+    "check_thresholds",
+    "delete_old_limits",
+    "domain_of",
+    "emergency_stop",
+    "end_conversations",
+    "is_slow_down",
+    "lift_stops",
+    "load_troubled_domains",
+    "may_be_greylisting",
+    "parse_canary",
+    "parse_conversation_limits",
+    "parse_rates",
+    "parse_send_hours",
+    "parse_servers",
+    "parse_stop_thresholds",
+    "parse_warm_up",
+    "pause_domain",
+    "pause_names",
+    "pause_server",
+    "record_replies",
+    "release",
+    "reserve",
+    "threshold_readings",
+    "threshold_warnings",
+    "throttle_pause",
+]

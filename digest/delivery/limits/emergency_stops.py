@@ -1,0 +1,245 @@
+"""Stop mail when too much of it fails or is reported, until the operator resumes it.
+
+The measured period slides: for deferrals, letters first tried in the last hour; for bounces and complaints,
+letters tried in the last 24 hours. Nothing from before the last resume counts. A stop covers digests;
+urgent letters go on, unless servers refuse our mail for policy reasons.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any
+
+from sqlalchemy import ColumnElement, Select, and_, case, func, not_, or_, select, update
+from sqlalchemy.orm import Session
+
+from digest import db
+from digest.db.tables import Attempt, BounceRow, EmergencyStop
+
+HOUR, DAY = timedelta(hours=1), timedelta(hours=24)
+MAX_ATTEMPTS = 20_000  #: the latest that are counted: counting a morning's million every minute would be slow
+MAX_BOUNCES = MAX_ATTEMPTS  #: fewer bounces could never be a large share of the attempts
+MAX_REPORTS = 200  #: the latest of a kind; they show when the letters were sent that bounce now
+
+#: The fewest of a kind that can stop mail: two complaints among ten letters cannot.
+MIN_COUNTS = {"bounces": 10, "complaints": 3, "deferred": 20, "policy": 5}
+#: Gmail's and Yahoo's limit for a sender in good standing; at 0.3 % they refuse mail.
+WARN_AT = {"complaints": 0.001}
+BULK, ALL = "bulk", "all"
+
+GREYLISTING_ATTEMPTS = 3  #: attempts at a letter from which on deferrals count; fewer may be greylisting
+CLOSING_CODE = 421  #: the server closes the connection
+SYSTEM_STATUS = "4.3.%"  #: about the mail system, not the recipient (RFC 3463, X.3.X)
+
+FAILURE_KINDS = {
+    "bounces": "hard",
+    "complaints": "complaint",
+    "policy": "policy",
+}  #: kinds of bounces, by threshold
+
+ATTEMPT_TABLE: Any = Attempt.__table__
+BOUNCE_TABLE: Any = BounceRow.__table__
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ThresholdReading:
+    """How many letters failed in one way, and of how many tried."""
+
+    what: str  #: bounces, complaints, deferred or policy
+    count: int
+    attempts: int
+    limit: float
+    least: int = 1  #: a smaller count never exceeds the limit
+
+    @property
+    def is_exceeded(self) -> bool:
+        """Return whether the limit is reached."""
+        return self.count >= self.least and self.count >= self.limit * self.attempts
+
+    @property
+    def message(self) -> str:
+        """Return the reading as a sentence."""
+        words = {
+            "bounces": "bounced: unknown recipient",
+            "complaints": "were reported as spam",
+            "deferred": "were deferred by the mail server",
+            "policy": "were refused for policy reasons",
+        }
+        return f"{self.count:,} of {self.attempts:,} letters {words[self.what]} (the limit is {self.limit * 100:g} %)"
+
+
+def threshold_warnings(session: Session, *, now: datetime) -> list[ThresholdReading]:
+    """Return what reached the warning level, long before mail is stopped."""
+    return threshold_readings(session, WARN_AT, now=now, least={})
+
+
+def threshold_readings(
+    session: Session, limits: Mapping[str, float], *, now: datetime, least: Mapping[str, int] = MIN_COUNTS
+) -> list[ThresholdReading]:
+    """Return the readings whose limit is reached."""
+    if not limits:
+        return []
+    last = session.scalar(select(func.max(EmergencyStop.lifted_at)))
+    hour, day = (max(now - span, last) if last else now - span for span in (HOUR, DAY))
+    found = []
+    for what, limit in limits.items():
+        counts = (
+            count_returned(session, FAILURE_KINDS[what], day)
+            if what in FAILURE_KINDS
+            else [count_deferred(session, hour, day)]
+        )
+        measured = [
+            ThresholdReading(what=what, count=count, attempts=tried, limit=limit, least=least.get(what, 1))
+            for count, tried in counts
+        ]
+        found += [reading for reading in measured if reading.is_exceeded][:1]
+    return found
+
+
+def count_deferred(session: Session, hour: datetime, day: datetime) -> tuple[int, int]:
+    """Return how many letters first tried within the hour were deferred every time, and how many were
+    tried.
+    """
+    letters = attempts_by_letter(recent_attempts(day))
+    is_new = letters.c.first > hour
+    counts = (func.count().filter(is_new, letters.c.verdict == "deferred"), func.count().filter(is_new))
+    row = session.execute(select(*counts).select_from(letters)).one()
+    return row[0], row[1]
+
+
+def recent_attempts(since: datetime, *, middle: int | None = None) -> Any:
+    """Return the latest attempts, or those around `middle`; selected by id, since no index orders them by
+    time.
+    """
+    names = ("delivery_id", "verdict", "ended_at", "phase", "code", "reply")
+    columns = [ATTEMPT_TABLE.c[name] for name in names]
+    among = select(*columns).order_by(ATTEMPT_TABLE.c.id.desc()).limit(MAX_ATTEMPTS)
+    if middle is not None:
+        among = among.where(ATTEMPT_TABLE.c.id <= middle + MAX_ATTEMPTS // 2)
+    latest = among.subquery()
+    query: Select[Any] = select(latest).where(
+        latest.c.ended_at > since, latest.c.verdict.in_(("accepted", "deferred", "refused"))
+    )
+    return query.subquery()
+
+
+def attempts_by_letter(attempts: Any) -> Any:
+    """Return for each letter when it was first tried, and `deferred` if it was deferred every time.
+
+    So a few letters that are deferred again and again, long after all others were accepted, do not stop
+    mail. Neither does greylisting, which takes a second try or a third.
+    """
+    verdicts = func.count(attempts.c.verdict.distinct())
+    is_open = and_(
+        attempts.c.verdict == "deferred",
+        attempts.c.phase == "rcpt",
+        attempts.c.code != CLOSING_CODE,
+        attempts.c.reply.not_like(SYSTEM_STATUS),
+    )
+    is_early = and_(func.count() < GREYLISTING_ATTEMPTS, func.max(case((is_open, 1), else_=0)) == 1)
+    verdict = case((and_(verdicts == 1, not_(is_early)), func.min(attempts.c.verdict)), else_="")
+    first = func.min(attempts.c.ended_at).label("first")
+    return select(first, verdict.label("verdict")).group_by(attempts.c.delivery_id).subquery()
+
+
+def count_returned(session: Session, kind: str, since: datetime) -> Iterator[tuple[int, int]]:
+    """Yield how many letters bounced or were reported, and of how many tried: two readings.
+
+    The first is over the latest attempts. The second is over the attempts around those that the latest
+    reports are about, since some reports come minutes or hours later.
+    """
+    latest = select(BOUNCE_TABLE).order_by(BOUNCE_TABLE.c.id.desc()).limit(MAX_BOUNCES).subquery()
+    conditions = (latest.c.kind == kind, latest.c.at > since, latest.c.forgiven_at.is_(None))
+    if session.scalar(select(latest.c.id).where(*conditions).limit(1)) is None:
+        return
+    yield count_among_tried(session, latest, conditions, recent_attempts(since))
+    middle = middle_attempt_of_reports(session, latest, conditions)
+    if middle is not None:
+        yield count_among_tried(session, latest, conditions, recent_attempts(since, middle=middle))
+
+
+def count_among_tried(
+    session: Session, latest: Any, conditions: Sequence[ColumnElement[bool]], attempts: Any
+) -> tuple[int, int]:
+    """Return how many of the letters tried bounced or were reported, and how many were tried.
+
+    A complaint that names only its reader, and no letter, counts if it came after the first of these
+    attempts.
+    """
+    letters = select(func.count(attempts.c.delivery_id.distinct())).scalar_subquery()
+    begins = select(func.min(attempts.c.ended_at)).scalar_subquery()
+    known = or_(
+        latest.c.delivery_id.in_(select(attempts.c.delivery_id)),
+        and_(latest.c.delivery_id.is_(None), latest.c.kind == "complaint", latest.c.at >= begins),
+    )
+    row = session.execute(
+        select(func.count(latest.c.hmac.distinct()), letters).where(*conditions, known)
+    ).one()
+    return row[0], row[1]
+
+
+def middle_attempt_of_reports(
+    session: Session, latest: Any, conditions: Sequence[ColumnElement[bool]]
+) -> int | None:
+    """Return the middle attempt of those that the latest reports are about; replies during SMTP are no
+    reports.
+    """
+    reports = (
+        select(latest.c.delivery_id)
+        .where(*conditions, latest.c.delivery_id.is_not(None), latest.c.reported_by != "smtp")
+        .order_by(latest.c.id.desc())
+        .limit(MAX_REPORTS)
+    )
+    first = func.min(ATTEMPT_TABLE.c.id)
+    attempts = (
+        select(first).where(ATTEMPT_TABLE.c.delivery_id.in_(reports)).group_by(ATTEMPT_TABLE.c.delivery_id)
+    )
+    found = session.scalars(attempts.order_by(first)).all()
+    return found[len(found) // 2] if found else None
+
+
+# ── stop and resume ───────────────────────────────────────────────────────────────────────
+
+
+def check_thresholds(
+    session: Session, limits: Mapping[str, float], *, now: datetime
+) -> ThresholdReading | None:
+    """Stop mail if a threshold is exceeded; return the reading that caused it, or None.
+
+    Policy refusals stop all mail: each further letter would make the sender's reputation worse.
+    """
+    for reading in threshold_readings(session, limits, now=now):
+        if emergency_stop(
+            session, reading.message, covers=ALL if reading.what == "policy" else BULK, now=now
+        ):
+            return reading
+    return None
+
+
+def emergency_stop(session: Session, reason: str, *, covers: str, now: datetime) -> bool:
+    """Stop mail; return whether it was not stopped before."""
+    row = {"covers": covers, "since": now, "reason": reason[:400]}
+    adding = db.upsert(session, EmergencyStop).values(row).on_conflict_do_nothing()
+    return session.execute(adding.returning(EmergencyStop.id)).first() is not None
+
+
+def active_stops(session: Session) -> list[EmergencyStop]:
+    """Return the stops in force."""
+    return list(
+        session.scalars(
+            select(EmergencyStop).where(EmergencyStop.lifted_at.is_(None)).order_by(EmergencyStop.id)
+        )
+    )
+
+
+def lift_stops(session: Session, *, now: datetime) -> int:
+    """Lift every stop and return how many there were."""
+    lifting = (
+        update(EmergencyStop)
+        .where(EmergencyStop.lifted_at.is_(None))
+        .values(lifted_at=now)
+        .returning(EmergencyStop.id)
+    )
+    return len(session.execute(lifting.execution_options(synchronize_session=False)).all())

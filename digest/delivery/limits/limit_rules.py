@@ -1,0 +1,302 @@
+"""Parse the limits that the operator sets. Pure.
+
+DIGEST_RATES       50/s, 100000/day, example.org 20/min, 20 at once, example.org 2 at once
+DIGEST_MAIL_URL    smtp://relay.example.org:587?rate=14/s,50000/day     the same, for one server
+DIGEST_SEND_HOURS  06:00-22:00
+DIGEST_WARM_UP     2026-11-20, or with a table of your own: 2026-11-20: 200, 500, 1000
+DIGEST_CANARY      2% for 30 min
+DIGEST_STOP_AT     bounces 10%, complaints 0.3%, deferred 50%, policy 20%
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import date, datetime, time, timedelta
+from zlib import crc32
+
+from digest.addresses import ascii_domain
+from digest.editions.schedule import local_instant, parse_time, zone_of
+from digest.errors import BadField
+
+UNIT_SECONDS = {"s": 1, "min": 60, "h": 3_600, "day": 86_400}
+ONE_DAY = timedelta(days=1)
+UNIT_NAMES = {seconds: unit for unit, seconds in UNIT_SECONDS.items()}
+RATE_PATTERN = re.compile(
+    r"(?:(?P<domain>[\w.-]+\.[\w-]+)\s+)?(?P<amount>[1-9]\d*)\s*(?:/\s*(?P<unit>s|min|h|day)|(?P<once>at once))"
+)
+#: Seconds' worth of tokens that a bucket holds. Workers wait for tokens themselves, so it only bridges short delays.
+BURST_SECONDS = 2.0
+SES_BURST_SECONDS = 0.5  #: the same for Amazon SES, which counts by the second
+
+#: Letters on each day of a warm-up, unless the operator gives a table. After the last day there is no limit.
+DEFAULT_WARM_UP = (
+    200, 500, 1_000, 2_000, 4_000, 8_000, 15_000, 25_000, 40_000, 70_000, 100_000, 150_000, 250_000, 400_000,
+)  # fmt: skip
+
+CANARY_PATTERN = re.compile(r"(?P<share>\d+(?:\.\d+)?)\s*%\s+for\s+(?P<amount>[1-9]\d*)\s*(?P<unit>min|h)")
+STOP_THRESHOLD_PATTERN = re.compile(
+    r"(?P<what>bounces|complaints|deferred|policy)\s+(?P<share>\d+(?:\.\d+)?)\s*%"
+)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Rate:
+    """A number of letters per period: to one domain, through one server, or in all.
+
+    Per second or minute it limits the speed. Per hour or day it is a quota, which may be used up at once.
+    """
+
+    domain: str = ""
+    server: str = ""
+    amount: int
+    seconds: int
+    burst: float = BURST_SECONDS
+
+    @property
+    def name(self) -> str:
+        """Return the name of its rows."""
+        return f"{self.server or self.domain or 'all'}/{self.seconds}"
+
+    @property
+    def text(self) -> str:
+        """Return the rate as the operator writes it."""
+        scope = self.server or self.domain
+        return f"{scope} {self.amount}/{UNIT_NAMES[self.seconds]}".strip()
+
+    @property
+    def is_quota(self) -> bool:
+        """Return whether it limits any hour or day, and not the speed."""
+        return self.seconds >= UNIT_SECONDS["h"]
+
+    @property
+    def is_for_all(self) -> bool:
+        """Return whether nothing can be sent once it is used up."""
+        return not (self.domain or self.server)
+
+    @property
+    def per_second(self) -> float:
+        """Return how many tokens the bucket gains per second."""
+        return self.amount / self.seconds
+
+    @property
+    def capacity(self) -> float:
+        """Return how many tokens the bucket holds."""
+        return max(1.0, self.per_second * self.burst)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ServerShare:
+    """One of several servers: its share of the mail, and its rates."""
+
+    name: str
+    weight: int = 1
+    rates: tuple[Rate, ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class SendHours:
+    """The hours of the day in which bulk mail goes out."""
+
+    opens: time
+    closes: time
+    zone: str
+
+    def opens_at(self, now: datetime) -> datetime | None:
+        """Return when mail may go again, or None if it may go now."""
+        zone = zone_of(self.zone)
+        today = now.astimezone(zone).date()
+        for day in (
+            today - ONE_DAY,
+            today,
+        ):  # compare moments, not local times: one hour in autumn occurs twice
+            opens = local_instant(day, self.opens, zone)
+            closes = local_instant(day if self.opens < self.closes else day + ONE_DAY, self.closes, zone)
+            if now < opens:
+                return opens
+            if now < closes:
+                return None
+        return local_instant(today + ONE_DAY, self.opens, zone)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class WarmUp:
+    """How many letters go out on the first day with mail, on the second, and so on."""
+
+    since: date
+    table: tuple[int, ...]
+    zone: str
+
+    def day_of(self, now: datetime) -> date:
+        """Return the operator's local day."""
+        return now.astimezone(zone_of(self.zone)).date()
+
+    def begins_at(self, day: date) -> datetime:
+        """Return the moment at which a local day begins."""
+        return local_instant(day, time(), zone_of(self.zone))
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Canary:
+    """The share of an edition that goes out first, and how long the rest waits for its results."""
+
+    share: float
+    wait: timedelta
+
+    def is_first(self, delivery_id: int) -> bool:
+        """Return whether this letter is in the canary: chosen by hash, so the same for every worker."""
+        return crc32(f"canary {delivery_id}".encode()) / 2**32 < self.share
+
+    @property
+    def text(self) -> str:
+        """Return the share as people read it."""
+        return f"{self.share * 100:g} %"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class SendLimits:
+    """All limits that the operator set."""
+
+    rates: tuple[Rate, ...] = ()
+    conversation_limits: Mapping[str, int] = field(default_factory=dict)  #: by domain; "" is any other
+    servers: tuple[ServerShare, ...] = ()  #: empty where no server has a rate
+    hours: SendHours | None = None
+    warm_up: WarmUp | None = None
+    canary: Canary | None = None
+    stop_thresholds: Mapping[str, float] = field(default_factory=dict)  #: shares at which mail is stopped
+
+    @property
+    def are_counted(self) -> bool:
+        """Return whether anything must be counted before a window may go."""
+        return bool(self.rates or self.conversation_limits or self.servers or self.warm_up)
+
+    def conversation_limit(self, domain: str) -> int | None:
+        """Return how many conversations may carry letters to a domain at once; None: any number."""
+        return self.conversation_limits.get(domain, self.conversation_limits.get(""))
+
+
+# ── parsing ────────────────────────────────────────────────────────────────────────
+
+
+def parse_rates(
+    text: str, *, server: str = "", setting: str = "DIGEST_RATES", burst: float = BURST_SECONDS
+) -> tuple[Rate, ...]:
+    """Return the rates of `50/s, 100000/day, example.org 20/min`, or raise BadField."""
+    return tuple(
+        Rate(
+            domain=ascii_domain(rule["domain"] or ""),
+            server=server,
+            amount=int(rule["amount"]),
+            seconds=UNIT_SECONDS[rule["unit"]],
+            burst=burst,
+        )
+        for rule in match_rules(text, setting)
+        if rule["unit"]
+    )
+
+
+def parse_conversation_limits(text: str) -> dict[str, int]:
+    """Return the conversation limits of `20 at once, example.org 2 at once` by domain, or raise BadField."""
+    return {
+        ascii_domain(rule["domain"] or ""): int(rule["amount"])
+        for rule in match_rules(text, "DIGEST_RATES")
+        if rule["once"]
+    }
+
+
+def match_rules(text: str, setting: str) -> list[re.Match[str]]:
+    """Return the match of every rule, or raise BadField with the first that is invalid."""
+    found = []
+    for rule in filter(None, map(str.strip, text.split(","))):
+        match = RATE_PATTERN.fullmatch(rule)
+        if match is None:
+            raise BadField(
+                setting, f"{rule!r} is not a rate; write 50/s, 100000/day, example.org 20/min, 5 at once."
+            )
+        found.append(match)
+    return found
+
+
+def parse_servers(
+    servers: Sequence[tuple[str, int, str]], *, burst: float = BURST_SECONDS
+) -> tuple[ServerShare, ...]:
+    """Return the shares of servers given as (name, weight, rates); empty where no server has a rate."""
+    shares = tuple(
+        ServerShare(name=name, weight=weight, rates=parse_server_rates(rates, name, burst))
+        for name, weight, rates in servers
+    )
+    return shares if any(share.rates for share in shares) else ()
+
+
+def parse_server_rates(text: str, server: str, burst: float) -> tuple[Rate, ...]:
+    """Return the rates of one server, or raise BadField: they apply to all its letters, so none names a
+    domain.
+    """
+    setting = "DIGEST_MAIL_URL, rate"
+    if any(rule["domain"] or rule["once"] for rule in match_rules(text, setting)):
+        raise BadField(setting, f"{text!r} is not a server rate; write rate=14/s,50000/day.")
+    return parse_rates(text, server=server, setting=setting, burst=burst)
+
+
+def parse_send_hours(text: str, zone: str) -> SendHours | None:
+    """Return the hours of `06:00-22:00`, or None for all day; raise BadField where they cannot be read."""
+    if not text.strip():
+        return None
+    opens, dash, closes = text.partition("-")
+    if not dash:
+        raise BadField("DIGEST_SEND_HOURS", f"{text!r} is not a range of hours; write 06:00-22:00.")
+    field_name = "DIGEST_SEND_HOURS"
+    found = SendHours(
+        opens=parse_time(opens.strip(), field=field_name),
+        closes=parse_time(closes.strip(), field=field_name),
+        zone=zone,
+    )
+    if found.opens == found.closes:
+        raise BadField(field_name, "the hours are empty; leave the setting empty for all day.")
+    return found
+
+
+def parse_warm_up(text: str, zone: str) -> WarmUp | None:
+    """Return the warm-up of `2026-11-20` or `2026-11-20: 200, 500`, or None for none; raise BadField where
+    it cannot be read.
+    """
+    day, _, table = text.strip().partition(":")
+    if not day:
+        return None
+    try:
+        amounts = tuple(int(part) for part in table.split(",")) if table.strip() else DEFAULT_WARM_UP
+        found = WarmUp(since=date.fromisoformat(day.strip()), table=amounts, zone=zone)
+    except ValueError:
+        found = None
+    if found is None or min(found.table) < 1:
+        raise BadField(
+            "DIGEST_WARM_UP",
+            f"{text!r} is not a warm-up; write its first day, 2026-11-20, or 2026-11-20: 200, 500.",
+        )
+    return found
+
+
+def parse_canary(text: str) -> Canary | None:
+    """Return the canary of `2% for 30 min`, or None for none; raise BadField where it cannot be read."""
+    if not text.strip():
+        return None
+    match = CANARY_PATTERN.fullmatch(text.strip())
+    if match is None or not 0 < float(match["share"]) < 100:
+        raise BadField("DIGEST_CANARY", f"{text!r} is not a canary; write 2% for 30 min.")
+    wait = timedelta(seconds=int(match["amount"]) * UNIT_SECONDS[match["unit"]])
+    return Canary(share=float(match["share"]) / 100, wait=wait)
+
+
+def parse_stop_thresholds(text: str) -> dict[str, float]:
+    """Return the thresholds by name, or raise BadField; `never` means none."""
+    found = {}
+    for part in filter(None, map(str.strip, text.split(","))) if text.strip() != "never" else ():
+        match = STOP_THRESHOLD_PATTERN.fullmatch(part)
+        if match is None or not 0 < float(match["share"]) <= 100:
+            raise BadField(
+                "DIGEST_STOP_AT",
+                f"{part!r} is not a threshold; write bounces 10%, complaints 0.3%, deferred 50%, policy 20%, or never.",
+            )
+        found[match["what"]] = float(match["share"]) / 100
+    return found

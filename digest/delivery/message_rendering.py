@@ -1,0 +1,143 @@
+"""Render the message of a delivery from its stored decision. Pure."""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from msgspec import Struct
+from xxhash import xxh3_128_hexdigest
+
+from digest import letters, links
+from digest.delivery.outbox import ClaimedDelivery, Intent, RecipientState
+from digest.delivery.transports import Message
+from digest.editions.compose import Digest
+from digest.letters import Templates, personalization, press
+from digest.letters.dkim_signing import Signer, sign_message
+from digest.letters.press import Press
+from digest.site_profile import Site
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class RenderContext:
+    """What is loaded to render a window of letters."""
+
+    site: Site
+    templates: Templates
+    recipients: Mapping[int, RecipientState]
+    digests: Mapping[int, Digest]  #: decisions by delivery
+    filters: Mapping[int, str]  #: canonical filters by id
+    presses: Mapping[str, Press]
+    signers: Sequence[Signer] = ()  #: sign every letter; empty: the relay signs
+
+
+class RenderedDelivery(Struct, frozen=True, kw_only=True):
+    """A delivery, its message, and the recipient's state that it was rendered for."""
+
+    delivery: ClaimedDelivery
+    recipient: RecipientState | None
+    message: Message
+    intent: Intent
+
+
+def render_delivery(context: RenderContext, delivery: ClaimedDelivery) -> RenderedDelivery | None:
+    """Return the message of a delivery, or None if it cannot be rendered; the log then says why."""
+    recipient = context.recipients.get(delivery.subscriber_id or 0)
+    message_id = delivery.message_id or links.message_id(context.site, delivery.identity)
+    try:
+        content = render_content(context, delivery, recipient, message_id)
+    except Exception:  # an error in one letter must not stop the others
+        log.exception("delivery %d cannot be rendered", delivery.id)
+        return None
+    return RenderedDelivery(
+        delivery=delivery,
+        recipient=recipient,
+        message=Message(
+            delivery_id=delivery.id,
+            sender=links.envelope_sender(context.site, delivery.id),
+            recipient=delivery.email or "",
+            content=sign_message(content, context.signers, dated_at=delivery.dated_at),
+            may_have_dots=False,  # quoted-printable encodes them as =2E (letters.mime)
+        ),
+        intent=Intent(
+            id=delivery.id,
+            message_id=message_id,
+            content_hash=xxh3_128_hexdigest(content),
+        ),
+    )
+
+
+def render_content(
+    context: RenderContext, delivery: ClaimedDelivery, recipient: RecipientState | None, message_id: str
+) -> bytes:
+    """Return the bytes of a letter: the same on every attempt."""
+    if delivery.edition and recipient:
+        return render_digest(context, delivery, recipient, message_id)
+    letter = letters.render_letter(
+        context.templates, delivery.letter, template_context(context, delivery, recipient)
+    )
+    return letters.build_message(
+        letter,
+        site=context.site,
+        recipient=delivery.email or "",
+        message_id=message_id,
+        dated_at=delivery.dated_at,
+        headers=letter_headers(context, delivery, recipient),
+    )
+
+
+def letter_headers(
+    context: RenderContext, delivery: ClaimedDelivery, recipient: RecipientState | None
+) -> Sequence[tuple[str, str]]:
+    """Return the headers of a reply, or of a bulk letter with its unsubscribe link."""
+    if delivery.letter not in {"nothing_today", "invite", "changed"} or recipient is None:
+        return letters.reply_headers(answered_id=str(json.loads(delivery.decision).get("answered_id", "")))
+    key = delivery.key_id if delivery.key_id in context.site.ring else None
+    reader = (delivery.subscriber_id or 0, recipient.link_version)
+    url = links.unsubscribe_url(context.site, *reader, key=key)
+    address = links.unsubscribe_address(context.site, *reader, key=key)
+    return letters.list_headers(context.site, url, leave_address=address, campaign=delivery.letter)
+
+
+def render_digest(
+    context: RenderContext, delivery: ClaimedDelivery, recipient: RecipientState, message_id: str
+) -> bytes:
+    """Return the bytes of a digest, assembled from the press that it was composed with."""
+    copy = personalization.personalize(
+        context.site,
+        delivery_id=delivery.id,
+        subscriber_id=delivery.subscriber_id or 0,
+        link_version=recipient.link_version,
+        email=delivery.email or "",
+        edition=delivery.edition or "",
+        dated_at=delivery.dated_at,
+        schedule=recipient.schedule,
+        key_id=delivery.key_id,
+        filters=context.filters,
+        message_id=message_id,
+    )
+    composed_with = context.presses[delivery.press or ""]
+    # A decision that could not be read is read again, to raise its error.
+    digest = context.digests.get(delivery.id) or Digest.from_json(delivery.decision)
+    return press.digest_message(composed_with, context.site, digest, copy)
+
+
+def template_context(
+    context: RenderContext, delivery: ClaimedDelivery, recipient: RecipientState | None
+) -> dict[str, Any]:
+    """Return the variables of a letter's templates: the stored decision and the recipient."""
+    return {
+        "site": context.site,
+        "email": delivery.email,
+        "subscriber_id": delivery.subscriber_id,
+        "link_version": recipient.link_version if recipient else 0,
+        "timezone": recipient.schedule.timezone if recipient else "UTC",
+        "key": delivery.key_id if delivery.key_id in context.site.ring else None,
+        "dated_at": delivery.dated_at,
+        **json.loads(delivery.decision),
+    }

@@ -1,0 +1,103 @@
+"""Delete attempts and deliveries after their retention period, in bounded batches.
+
+Ids ascend with time, so the oldest rows have the lowest ids. No index is needed to find them, which every
+new letter would have to update. The caller commits after each batch.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator
+from datetime import datetime
+
+from sqlalchemy import Row, case, delete, select, update
+from sqlalchemy.orm import Session
+
+from digest import db
+from digest.delivery.outbox.open_deliveries import ATTEMPT_TABLE, DELIVERY_TABLE
+
+DELETE_BATCH = 1_000  #: rows in one transaction, which takes some hundredths of a second
+
+#: Letters that an address gets only once: their keys are kept forever.
+ONCE_ONLY = frozenset({"invite", "reminder"})
+
+
+def prune_attempts(session: Session, *, before: datetime) -> Iterator[int]:
+    """Delete attempts that began before that moment and compact their deliveries; yield how many, by batch."""
+    first = (
+        select(ATTEMPT_TABLE.c.id, ATTEMPT_TABLE.c.delivery_id, ATTEMPT_TABLE.c.began_at)
+        .order_by(ATTEMPT_TABLE.c.id)
+        .limit(DELETE_BATCH)
+    )
+    while True:
+        rows = session.execute(first).all()
+        past = [row for row in rows if row.began_at < before]
+        still_open = open_among(session, {row.delivery_id for row in past})
+        past = [row for row in past if row.delivery_id not in still_open]
+        if not past:
+            return
+        session.execute(delete(ATTEMPT_TABLE).where(db.one_of(ATTEMPT_TABLE.c.id, [row.id for row in past])))
+        compact_deliveries(session, {row.delivery_id for row in past})
+        yield len(past)
+
+
+def open_among(session: Session, ids: Collection[int]) -> set[int]:
+    """Return those of these deliveries that are not settled."""
+    among = db.one_of(DELIVERY_TABLE.c.id, list(ids))
+    found = select(DELIVERY_TABLE.c.id).where(among, DELIVERY_TABLE.c.settled_at.is_(None))
+    return set(session.scalars(found)) if ids else set()
+
+
+def compact_deliveries(session: Session, ids: Collection[int]) -> None:
+    """Delete what only sending needs. A digest's decision stays: the archive and `digest why` read it."""
+    session.execute(
+        update(DELIVERY_TABLE)
+        .where(db.one_of(DELIVERY_TABLE.c.id, list(ids)), DELIVERY_TABLE.c.settled_at.is_not(None))
+        .values(
+            content_hash=None,
+            message_id=None,
+            provider_id=None,
+            lease=None,
+            leased_until=None,
+            decision=case((DELIVERY_TABLE.c.edition.is_(None), "{}"), else_=DELIVERY_TABLE.c.decision),
+        )
+    )
+
+
+def prune_deliveries(session: Session, *, before: datetime) -> Iterator[int]:
+    """Delete deliveries settled before that moment; yield how many, by batch.
+
+    Of a letter that an address gets only once, the key stays and the address goes.
+    """
+    after = 0
+    while rows := batch_after(session, after):
+        after = rows[-1].id
+        past = [row for row in rows if row.settled_at is not None and row.settled_at < before]
+        gone = [row.id for row in past if row.letter not in ONCE_ONLY]
+        kept = [row.id for row in past if row.letter in ONCE_ONLY]
+        if gone:
+            session.execute(delete(ATTEMPT_TABLE).where(db.one_of(ATTEMPT_TABLE.c.delivery_id, gone)))
+            session.execute(delete(DELIVERY_TABLE).where(db.one_of(DELIVERY_TABLE.c.id, gone)))
+        if kept:
+            addressed = (db.one_of(DELIVERY_TABLE.c.id, kept), DELIVERY_TABLE.c.email.is_not(None))
+            session.execute(update(DELIVERY_TABLE).where(*addressed).values(email=None))
+        yield len(gone)
+        if all(row.dated_at >= before for row in rows):
+            return
+
+
+def batch_after(session: Session, number: int) -> list[Row[tuple[int, str, datetime, datetime | None]]]:
+    """Return the columns that pruning needs of the next deliveries, in the order of their ids."""
+    columns = (
+        DELIVERY_TABLE.c.id,
+        DELIVERY_TABLE.c.letter,
+        DELIVERY_TABLE.c.dated_at,
+        DELIVERY_TABLE.c.settled_at,
+    )
+    return list(
+        session.execute(
+            select(*columns)
+            .where(DELIVERY_TABLE.c.id > number)
+            .order_by(DELIVERY_TABLE.c.id)
+            .limit(DELETE_BATCH)
+        )
+    )

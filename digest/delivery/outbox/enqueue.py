@@ -1,0 +1,143 @@
+"""Write letters into the outbox, in the transaction that decides to send them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from datetime import datetime, timedelta
+from typing import Any
+
+from sqlalchemy import select
+from sqlalchemy.orm import Session
+
+from digest import db
+from digest.db.tables import Delivery, DeliveryState, Lane
+from digest.delivery.outbox.open_deliveries import DELIVERY_TABLE
+from digest.site_profile import Site
+
+LETTER_LIFE = timedelta(days=2)  #: how long a letter other than a digest is tried
+#: The values of a row of `queue_digests` that it does not name.
+DIGEST_DEFAULTS: dict[str, Any] = {
+    "letter": "digest",
+    "lane": Lane.BULK,
+    "email": None,
+    "decision": "{}",
+    "press": None,
+    "key_id": "",
+    "covers_from": None,
+    "covers_to": None,
+    "covers_paper_id": None,
+    "state": DeliveryState.QUEUED,
+    "reason": "",
+    "attempts": 0,
+    "in_doubt": 0,
+    "settled_at": None,
+}
+
+
+def queue_letter(  # noqa: PLR0913  (the columns of a delivery, by keyword)
+    session: Session,
+    *,
+    letter: str,
+    subscriber_id: int | None,
+    email: str,
+    decision: Mapping[str, Any],
+    dedupe_key: str,
+    site: Site,
+    now: datetime,
+    due_at: datetime | None = None,
+    expires_at: datetime | None = None,
+    lane: Lane = Lane.PROMPT,
+) -> int | None:
+    """Write one letter and return its id, or None if its key was used before.
+
+    It is due now or at `due_at`. By default it goes into the prompt lane, as a letter that somebody is
+    waiting for.
+    """
+    row = {
+        "letter": letter,
+        "lane": lane,
+        "subscriber_id": subscriber_id,
+        "email": email,
+        "decision": json.dumps(decision, separators=(",", ":")),
+        "dedupe_key": dedupe_key,
+        "key_id": site.signing_key_id,
+        "dated_at": now,
+        "state": DeliveryState.QUEUED,
+        "due_at": due_at or now,
+        "expires_at": expires_at or (due_at or now) + LETTER_LIFE,
+    }
+    adding = db.upsert(session, Delivery).on_conflict_do_nothing(index_elements=["dedupe_key"])
+    return session.execute(adding.values(row).returning(Delivery.id)).scalar_one_or_none()
+
+
+def queue_bulk_letters(
+    session: Session, rows: Sequence[Mapping[str, Any]], *, site: Site, now: datetime
+) -> int:
+    """Write letters that nobody is waiting for into the bulk lane, hundreds at a time, and return how many
+    are new.
+
+    A row has `letter subscriber_id email decision dedupe_key`; one whose key was used before is skipped.
+    """
+    same = {
+        **DIGEST_DEFAULTS,
+        "edition": None,
+        "key_id": site.signing_key_id,
+        "dated_at": now,
+        "due_at": now,
+        "expires_at": now + LETTER_LIFE,
+    }
+    written = [{**same, **row} for row in rows]
+    return len(db.insert_many(session, Delivery, written, key=("dedupe_key",), returning=("id",)))
+
+
+def queue_digests(
+    session: Session, rows: Sequence[Mapping[str, Any]], *, shared: Mapping[str, Any] = db.NO_VALUES
+) -> dict[int, int]:
+    """Write digests into the bulk lane and return {subscriber id: delivery id} of those that are new.
+
+    A row has at least `subscriber_id edition dated_at due_at expires_at`; values that all rows share may be
+    in `shared` instead. An edition that a subscriber already has is left unchanged.
+    """
+    new = db.insert_many(
+        session,
+        Delivery,
+        rows,
+        shared=shared_values(rows, shared),
+        key=("subscriber_id", "edition"),
+        returning=("id", "subscriber_id"),
+    )
+    return {row.subscriber_id: row.id for row in new}
+
+
+def queue_new_digests(
+    session: Session, rows: Sequence[Mapping[str, Any]], *, shared: Mapping[str, Any] = db.NO_VALUES
+) -> None:
+    """Write digests as `queue_digests` does, each under an `id` from `reserve_ids`, without waiting for a
+    reply.
+
+    Raise IntegrityError, now or later in a block of `db.ahead`, if a subscriber already has the edition.
+    """
+    db.insert_many(session, Delivery, rows, shared=shared_values(rows, shared))
+
+
+def shared_values(rows: Sequence[Mapping[str, Any]], shared: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the values that digests share: those that their rows do not name."""
+    own = rows[0] if rows else {}
+    return {name: value for name, value in {**DIGEST_DEFAULTS, **shared}.items() if name not in own}
+
+
+def reserve_ids(session: Session, count: int) -> Sequence[int]:
+    """Return ids for that many new deliveries; on SQLite they must be used before other deliveries are
+    written.
+    """
+    return db.reserve_keys(session, Delivery, count)
+
+
+def find_already_queued(session: Session, editions: Mapping[int, str]) -> set[int]:
+    """Return those of these subscribers who already have their edition."""
+    query = select(DELIVERY_TABLE.c.subscriber_id, DELIVERY_TABLE.c.edition).where(
+        db.one_of(DELIVERY_TABLE.c.subscriber_id, editions.keys()),
+        db.one_of(DELIVERY_TABLE.c.edition, {*editions.values()}),
+    )
+    return {number for number, edition in session.connection().execute(query) if editions[number] == edition}

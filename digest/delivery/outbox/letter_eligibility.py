@@ -1,0 +1,135 @@
+"""Decide whether a letter may still go out, given its recipient's state now."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import datetime, time
+from functools import lru_cache
+
+from sqlalchemy import literal_column, select
+from sqlalchemy.orm import Session
+
+from digest import db
+from digest.db.tables import DeliveryState, Subscriber, SubscriberState
+from digest.delivery.outbox.claims import ClaimedDelivery
+from digest.editions.schedule import Cadence, Schedule
+
+#: Key in the decision of a confirmation that may go to an address suppressed by bounces or a complaint.
+LIFTS_SUPPRESSION = "lifts_suppression"
+MAX_IN_DOUBT = 3  #: attempts in doubt after which the operator must decide
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class RecipientState:
+    """A subscriber's state and settings, loaded again right before their letter goes out."""
+
+    state: SubscriberState
+    link_version: int
+    language: str
+    schedule: Schedule
+
+
+RECIPIENT_COLUMNS = tuple(
+    Subscriber.__table__.c[name]
+    for name in (
+        "id",
+        "state",
+        "link_version",
+        "language",
+        "cadence",
+        "at",
+        "timezone",
+        "weekday",
+        "not_after",
+    )
+)
+#: The version of a row; on PostgreSQL it is the number of the transaction that wrote it.
+ROW_VERSION_SQL = {"postgresql": "CAST(subscriber.xmin AS text)", "sqlite": "''"}
+RECIPIENTS_QUERY = {
+    kind: select(literal_column(version), *RECIPIENT_COLUMNS).where(
+        db.one_of(RECIPIENT_COLUMNS[0], db.values_param("ids", RECIPIENT_COLUMNS[0]))
+    )
+    for kind, version in ROW_VERSION_SQL.items()
+}
+
+
+def load_recipients(session: Session, ids: Iterable[int | None]) -> dict[int, RecipientState]:
+    """Return these subscribers by id; removed ones are missing."""
+    return {number: reader for number, (reader, _) in load_recipients_with_versions(session, ids).items()}
+
+
+def load_recipients_with_versions(
+    session: Session, ids: Iterable[int | None]
+) -> dict[int, tuple[RecipientState, str]]:
+    """Return these subscribers by id, each with its row version, which changes whenever the row does."""
+    known = {number for number in ids if number is not None}
+    if not known:
+        return {}
+    connection = session.connection()
+    found = connection.execute(RECIPIENTS_QUERY[connection.dialect.name], {"ids": known}).all()
+    return {row[1]: (recipient_state(*row[2:]), row[0]) for row in found}
+
+
+@lru_cache(maxsize=4096)
+def recipient_state(  # noqa: PLR0917  (the columns of one row)
+    state: str,
+    link_version: int,
+    language: str,
+    cadence: str,
+    at: time,
+    timezone: str,
+    weekday: int,
+    not_after: time | None,
+) -> RecipientState:
+    """Return a subscriber's row as a value, cached: thousands share the same settings."""
+    schedule = Schedule(
+        cadence=Cadence(cadence), at=at, timezone=timezone, weekday=weekday, not_after=not_after
+    )
+    return RecipientState(
+        state=SubscriberState(state), link_version=link_version, language=language, schedule=schedule
+    )
+
+
+def refusal_reason(  # noqa: PLR0911  (one return for each reason)
+    delivery: ClaimedDelivery, recipient: RecipientState | None, *, is_suppressed: bool, now: datetime
+) -> tuple[DeliveryState, str] | None:
+    """Return the state and reason in which this delivery ends unsent, or None if it may go out."""
+    if delivery.in_doubt >= MAX_IN_DOUBT:
+        return DeliveryState.STUCK, f"in doubt {delivery.in_doubt} times: it may or may not have arrived"
+    if delivery.email is None:
+        return DeliveryState.SUPPRESSED, "the address was erased"
+    if is_suppressed:
+        return DeliveryState.SUPPRESSED, "the address is suppressed"
+    if not is_eligible(delivery, recipient):
+        return DeliveryState.SUPPRESSED, f"the subscriber is {recipient.state if recipient else 'removed'}"
+    if delivery.expires_at <= now:
+        waited = f"; it had waited: {delivery.reason}" if delivery.reason else ""
+        return (
+            DeliveryState.EXPIRED,
+            f"too late: it expired at {delivery.expires_at:%Y-%m-%d %H:%M} UTC{waited}",
+        )
+    return None
+
+
+def may_reach_suppressed(delivery: ClaimedDelivery) -> bool:
+    """Return whether this is a confirmation that lets the owner of an address lift its suppression."""
+    return delivery.letter == "confirm" and bool(json.loads(delivery.decision).get(LIFTS_SUPPRESSION))
+
+
+def is_eligible(delivery: ClaimedDelivery, recipient: RecipientState | None) -> bool:  # noqa: PLR0911  (one return for each condition)
+    """Return whether its subscriber, in their state now, may be sent this letter."""
+    if delivery.letter == "invite":
+        return recipient is not None and recipient.state is SubscriberState.PENDING
+    match recipient.state if recipient else None:
+        case None:  # a stranger gets a reply; a removed subscriber gets no digest
+            return delivery.edition is None
+        case SubscriberState.ACTIVE:
+            return True
+        case SubscriberState.PAUSED:
+            return delivery.edition is None and delivery.letter != "nothing_today"
+        case SubscriberState.PENDING:
+            return delivery.letter in {"confirm", "reminder"}
+        case SubscriberState.UNSUBSCRIBED:
+            return delivery.letter not in {"digest", "welcome", "nothing_today", "changed"}

@@ -1,0 +1,40 @@
+"""Count and list deliveries."""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+from sqlalchemy import func, select
+from sqlalchemy.orm import Session
+
+from digest.db.tables import Delivery, DeliveryState, Lane
+from digest.delivery.outbox.open_deliveries import DELIVERY_TABLE, is_due
+
+
+def count_due(session: Session, *, lane: Lane, now: datetime, limit: int = 1) -> int:
+    """Return how many deliveries of a lane are due, counting at most `limit`."""
+    due = select(DELIVERY_TABLE.c.id).where(DELIVERY_TABLE.c.lane == lane, is_due(now)).limit(limit)
+    return session.execute(select(func.count()).select_from(due.subquery())).scalar_one()
+
+
+def count_by_state(session: Session) -> dict[DeliveryState, int]:
+    """Return how many deliveries are in each state, including states with none."""
+    found = session.execute(select(Delivery.state, func.count()).group_by(Delivery.state))
+    count_of = {DeliveryState(state): number for state, number in found}
+    return {state: count_of.get(state, 0) for state in DeliveryState}
+
+
+def list_deliveries(
+    session: Session,
+    *,
+    state: DeliveryState | None = None,
+    email: str | None = None,
+    limit: int | None = None,
+) -> list[Delivery]:
+    """Return deliveries, newest first."""
+    query = select(Delivery).order_by(Delivery.id.desc()).limit(limit)
+    if state is not None:
+        query = query.where(Delivery.state == state)
+    if email is not None:
+        query = query.where(func.lower(Delivery.email) == email.lower())
+    return list(session.scalars(query))

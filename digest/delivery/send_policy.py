@@ -1,0 +1,245 @@
+"""Decide what a delivery run may not send yet, whatever the mail server would reply.
+
+The limits, pauses and stops are in `limits`; this applies them to one run. A window finds a standstill when
+it reserves its tokens, so a window that meets none pays nothing for the check.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+
+from sqlalchemy.orm import Session
+
+from digest.db.tables import Lane
+from digest.delivery import limits, outbox
+from digest.delivery.limits import LetterReply, Reservation, SendLimits, TroubledDomains, Wait
+from digest.delivery.message_rendering import RenderedDelivery
+from digest.delivery.outbox import ClaimedDelivery
+from digest.delivery.transports import Outcome, Verdict
+
+log = logging.getLogger(__name__)
+
+LASTING_WAIT = timedelta(minutes=5)  #: a standstill this long is written to every letter that waits for it
+POSTPONE_BATCH = 5_000  #: letters postponed in one transaction
+THRESHOLD_CHECK_INTERVAL = timedelta(seconds=2)  #: between two checks of the stop thresholds
+MIN_CANARY_LETTERS = 10  #: the fewest letters in a canary: fewer would show nothing
+
+
+@dataclass(kw_only=True)
+class SendPolicy:
+    """What one run knows about what it may send."""
+
+    session: Session
+    rules: SendLimits
+    lane: Lane = Lane.PROMPT  #: the lane of the current claim
+    standstill: Wait | None = None  #: no digest may go before then
+    can_wait: bool = False  #: whether the run itself waits for tokens that are available soon
+    refill: Wait | None = None  #: no claimed digest may go before then, and the run waits for it
+    met_standstill: bool = False  #: whether the last window met a standstill
+    canary_waits: dict[str, Wait] = field(default_factory=dict)  #: by edition
+    troubled: TroubledDomains = field(default_factory=TroubledDomains)  #: as of the last claim
+    paused_servers: dict[str, datetime] = field(default_factory=dict)  #: servers to be paused, until when
+    thresholds_checked_at: datetime | None = None
+
+    @property
+    def assigns_servers(self) -> bool:
+        """Return whether letters are assigned to servers before they are sent."""
+        return bool(self.rules.servers)
+
+    @property
+    def is_unrestricted(self) -> bool:
+        """Return whether nothing must be counted and nothing is known to wait."""
+        return not (self.rules.are_counted or self.paused_servers or self.standstill)
+
+    # ── before a claim ──────────────────────────────────────────────────────────────────────────
+
+    def is_blocked(self, lane: Lane, now: datetime) -> bool:
+        """Return whether claiming due letters of a lane is useless now.
+
+        A standstill that lasts is written to every due letter. What can still be claimed then must be
+        handled here: expired letters, and those of workers that died.
+        """
+        self.lane, self.met_standstill = lane, False
+        if lane is not Lane.BULK:
+            return False
+        hours = self.rules.hours
+        if hours and (opens_at := hours.opens_at(now)):
+            self.standstill = Wait(opens_at, f"digests go out from {hours.opens:%H:%M} on")
+        if self.standstill is None:
+            return False
+        if self.standstill.until - now < LASTING_WAIT:
+            return True
+        self.postpone(self.standstill, now)
+        return False
+
+    def postpone(self, wait: Wait, now: datetime) -> None:
+        """Postpone every due digest."""
+        postponed = POSTPONE_BATCH
+        while postponed == POSTPONE_BATCH:
+            postponed = outbox.postpone(
+                self.session,
+                lane=Lane.BULK,
+                until=wait.until,
+                reason=wait.reason,
+                now=now,
+                limit=POSTPONE_BATCH,
+            )
+            self.session.commit()
+
+    # ── after a claim ───────────────────────────────────────────────────────────────────────────
+
+    def waiting_for_canary(self, claimed: Sequence[ClaimedDelivery], now: datetime) -> dict[int, Wait]:
+        """Return which of these wait for the results of their edition's canary."""
+        canary = self.rules.canary
+        if canary is None or self.lane is not Lane.BULK:
+            return {}
+        self.begin_canary_waits(
+            {delivery.edition for delivery in claimed if delivery.edition}, len(claimed), now
+        )
+        return {
+            delivery.id: wait
+            for delivery in claimed
+            if (wait := self.canary_waits.get(delivery.edition or ""))
+            and wait.until > now
+            and not delivery.attempts
+            and not canary.is_first(delivery.id)
+        }
+
+    def begin_canary_waits(self, editions: Collection[str], claimed: int, now: datetime) -> None:
+        """Load until when the rest of these editions waits, or begin the wait."""
+        if new := sorted(set(editions) - self.canary_waits.keys()):
+            due = claimed + outbox.count_due(
+                self.session, lane=Lane.BULK, now=now, limit=100 * POSTPONE_BATCH
+            )
+            self.canary_waits |= limits.canary_waits(
+                self.session, self.rules, new, due=due, min_canary=MIN_CANARY_LETTERS, now=now
+            )
+            self.session.commit()
+
+    # ── before an intent ────────────────────────────────────────────────────────────────────────
+
+    def reserve(
+        self, emails: Mapping[int, str], *, lease: str, now: datetime, tried: Collection[int] = ()
+    ) -> Reservation:
+        """Reserve tokens for a window and return which of its letters wait."""
+        if self.standstill and self.lane is Lane.BULK:
+            return Reservation(waits=dict.fromkeys(emails, self.standstill))
+        is_urgent = self.lane is Lane.PROMPT
+        found = limits.reserve(
+            self.session, self.rules, emails, now=now, is_urgent=is_urgent, lease=lease, tried=tried
+        )
+        if not (self.can_wait and found.short):
+            found.short.clear()
+        elif not is_urgent:
+            self.refill = found.refill
+            found.waits = {number: wait for number, wait in found.waits.items() if number not in found.short}
+            found.standstill = None if found.refill else found.standstill
+        if found.standstill and not is_urgent:
+            self.standstill, self.met_standstill = found.standstill, True
+        return found
+
+    # ── with a settlement ───────────────────────────────────────────────────────────────────────
+
+    def finish_window(
+        self, going: Mapping[int, RenderedDelivery], outcomes: Sequence[Outcome], *, lease: str, now: datetime
+    ) -> None:
+        """Release unused tokens, end our conversations with domains, and pause domains and servers that
+        deferred or did not answer.
+
+        Rows are written in the order of their names, so that two workers cannot deadlock.
+        """
+        self.release_unused(going, outcomes, now)
+        emails = (
+            [each.delivery.email or "" for each in going.values()] if self.rules.conversation_limits else []
+        )
+        limits.end_conversations(self.session, self.rules, emails, lease=lease)
+        if self.assigns_servers:
+            server_of = {number: each.message.server for number, each in going.items()}
+            silent = {server_of[each.delivery_id] for each in outcomes if each.verdict is Verdict.UNTRIED}
+            answering = {
+                server_of[each.delivery_id] for each in outcomes if each.verdict is not Verdict.UNTRIED
+            }
+            self.paused_servers |= dict.fromkeys(silent - answering, now + limits.NO_REPLY_PAUSE)
+        self.record_replies(self.replies(going, outcomes), now)
+        for server, until in sorted(self.paused_servers.items()):
+            limits.pause_server(self.session, server, until)
+        self.paused_servers.clear()
+
+    def replies(
+        self, going: Mapping[int, RenderedDelivery], outcomes: Sequence[Outcome]
+    ) -> dict[str, list[LetterReply]]:
+        """Return the replies of each domain that deferred a letter now or before."""
+        found: dict[str, list[LetterReply]] = {}
+        for each in outcomes:
+            delivery = going[each.delivery_id].delivery
+            if reply := reply_of(delivery, each):
+                found.setdefault(limits.domain_of(delivery.email or ""), []).append(reply)
+        known = self.troubled.strikes | self.troubled.greylisters
+        return {
+            domain: replies
+            for domain, replies in found.items()
+            if domain in known or not all(reply.is_taken for reply in replies)
+        }
+
+    def record_replies(self, replies: Mapping[str, Sequence[LetterReply]], now: datetime) -> None:
+        """Store the replies of domains that defer letters."""
+        for domain, domain_replies in sorted(replies.items()):
+            limits.record_replies(self.session, domain, domain_replies, now=now)
+        strikes = self.troubled.strikes | replies.keys()
+        self.troubled = self.troubled._replace(strikes=strikes)
+
+    def learns_from(self, going: Mapping[int, RenderedDelivery]) -> bool:
+        """Return whether something is stored about a domain that has now accepted one of these letters."""
+        return any(self.troubled) and any(
+            self.troubled.learn_from(
+                limits.domain_of(each.delivery.email or ""), is_first_try=not each.delivery.attempts
+            )
+            for each in going.values()
+        )
+
+    def release_unused(
+        self, going: Mapping[int, RenderedDelivery], outcomes: Sequence[Outcome], now: datetime
+    ) -> None:
+        """Release the tokens of letters that no server began; an alarm has used none."""
+        untried = [going[each.delivery_id] for each in outcomes if each.verdict is Verdict.UNTRIED]
+        unspent = [
+            (each.delivery.email or "", each.message.server)
+            for each in untried
+            if each.delivery.letter != "alarm"
+        ]
+        if unspent and self.rules.are_counted:
+            limits.release(self.session, self.rules, unspent, now=now)
+
+    def check_thresholds_periodically(self, now: datetime) -> None:
+        """Check the stop thresholds at most every two seconds: the check reads many rows."""
+        if self.thresholds_checked_at is None or now - self.thresholds_checked_at >= THRESHOLD_CHECK_INTERVAL:
+            self.thresholds_checked_at = now
+            self.check_thresholds(now)
+
+    def check_thresholds(self, now: datetime) -> None:
+        """Stop mail if a threshold is exceeded; commits."""
+        if not self.rules.stop_thresholds:
+            return
+        reading = limits.check_thresholds(self.session, self.rules.stop_thresholds, now=now)
+        self.session.commit()
+        if reading:
+            log.error("Mail is stopped: %s. To resume: digest deliveries resume", reading.message)
+
+
+def reply_of(delivery: ClaimedDelivery, outcome: Outcome) -> LetterReply | None:
+    """Return what one letter's outcome says about its domain, or None."""
+    is_taken = outcome.verdict is Verdict.ACCEPTED
+    is_slow_down = outcome.verdict is Verdict.DEFERRED and limits.is_slow_down(
+        outcome.code, outcome.reply, outcome.phase
+    )
+    if not (is_taken or is_slow_down) or limits.throttle_pause(outcome.reply):
+        return None
+    return LetterReply(
+        recipient=str(delivery.subscriber_id or f"letter-{delivery.id}"),
+        is_taken=is_taken,
+        is_first_try=not delivery.attempts,
+        may_be_greylisting=limits.may_be_greylisting(outcome.code, outcome.phase),
+    )

@@ -1,0 +1,41 @@
+"""Write messages into a folder, one `.eml` file each, for another program to send or read."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from hashlib import sha256
+from pathlib import Path
+
+from digest.delivery.transports import Message
+from digest.delivery.transports.maildir import MaildirTransport, write_synced
+
+
+class EmlFolderTransport(MaildirTransport):
+    """Writes each message to a hidden file, syncs it, and renames it: a file with its final name is
+    complete.
+
+    A second attempt after a crash finds the file of the first. A program that removes files must itself
+    make sure that none is sent twice.
+    """
+
+    @classmethod
+    def from_url(cls, url: str) -> EmlFolderTransport:
+        """Return the folder that `eml:///some/path` names; the path is not unescaped."""
+        return cls(Path(url.removeprefix("eml:").removeprefix("//")))
+
+    def make_folders(self) -> None:
+        """Create the folder, readable only by us."""
+        self.path.mkdir(mode=0o700, parents=True, exist_ok=True)
+
+    def store(self, message: Message) -> None:
+        """Write one message into the folder, unless it is there."""
+        target = self.path / f"{message.delivery_id:08d}.{sha256(message.content).hexdigest()[:16]}.eml"
+        if target.exists():
+            return
+        write_synced(message.content, self.path / f".{target.name}.{os.getpid()}", target)
+
+    @property
+    def synced_folders(self) -> Sequence[Path]:
+        """Return the folders whose entries must survive a power cut."""
+        return [self.path]

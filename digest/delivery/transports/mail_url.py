@@ -1,0 +1,150 @@
+"""Parse a mail URL: where mail goes, and how long we wait there."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field, replace
+from ipaddress import ip_address
+from urllib.parse import parse_qsl, unquote, urlsplit
+
+from digest.errors import BadField
+
+DEFAULT_PORTS = {"smtp": 25, "smtps": 465, "lmtp": 24}
+OPTIONS = {"starttls", "cafile", "profile", "weight", "rate"}
+BOOLEANS = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False}
+ESCAPING_HINT = "In a password write / as %2F, ? as %3F, # as %23, @ as %40 and % as %25."
+
+#: Headers that providers replace with their own, which would break a signature over ours.
+REWRITTEN_BY_PROFILE = {"ses": frozenset({"message-id", "date"}), "postfix": frozenset[str]()}
+
+#: The provider's id of a letter, in its reply to the final dot. Postfix keeps our Message-ID, but its log
+#: has queue ids: with one, `digest trace` finds the letter.
+PROVIDER_ID_PATTERNS = {
+    "ses": re.compile(r"Ok <?([\w.-]{8,100})"),
+    "postfix": re.compile(r"queued as ([\w.-]{5,100})"),
+}
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Timeouts:
+    """How many seconds we wait. One window takes less than the task's time limit of 780 in all.
+
+    After the final dot a server may take ten minutes (RFC 5321, 4.5.3.2.6), and giving up earlier would
+    send copies. Before the dot, giving up costs nothing.
+    """
+
+    window: float = 30  #: after this no further message of the window begins
+    connect: float = 30  #: for the whole greeting, including TLS and login
+    command: float = 30
+    body: float = 60
+    dot: float = 600
+    quit: float = 2
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class MailServer:
+    """A mail server, as a mail URL describes it."""
+
+    scheme: str  #: smtp, smtps or lmtp
+    host: str
+    port: int
+    profile: str = ""  #: the provider behind it, if it rewrites headers or gives ids
+    path: str = ""  #: of a Unix socket, instead of host and port
+    user: str = ""
+    password: str = field(default="", repr=False)
+    starttls: bool = False
+    weight: int = 1  #: its share of the mail among several servers
+    rate: str = ""  #: its rates, as written in the URL
+    cafile: str | None = None  #: the certificate authority, if it is not a public one
+
+    @classmethod
+    def from_url(cls, url: str) -> MailServer:
+        """Return the server of `smtp://user:pass@host:587?starttls=true` or `lmtp:///run/lmtp.sock`.
+
+        STARTTLS is required on port 587, and wherever a password would cross a network, unless the URL says
+        otherwise. Raise BadField where the URL cannot be read.
+        """
+        try:
+            parts = urlsplit(url)
+            port = parts.port or DEFAULT_PORTS[parts.scheme]
+        except ValueError:  # its message might quote the password
+            raise BadField("DIGEST_MAIL_URL", f"its host and port cannot be read. {ESCAPING_HINT}") from None
+        if parts.hostname and (parts.path not in {"", "/"} or parts.fragment):
+            raise BadField("DIGEST_MAIL_URL", f"something follows the host {parts.hostname}. {ESCAPING_HINT}")
+        path = unquote(parts.path) if not parts.hostname else ""
+        if not parts.hostname and not path.startswith("/"):
+            raise BadField("DIGEST_MAIL_URL", "it has no host; write smtp://mail.example.org:587.")
+        options = parse_options(parts.query)
+        server = cls(
+            scheme=parts.scheme,
+            host=check_host(parts.hostname or ""),
+            port=port,
+            profile=options.get("profile", ""),
+            path=path,
+            user=unquote(parts.username or ""),
+            password=unquote(parts.password or ""),
+            starttls=BOOLEANS[options.get("starttls", "no").lower()],
+            weight=int(options.get("weight", "1")),
+            rate=options.get("rate", ""),
+            cafile=options.get("cafile"),
+        )
+        if path and (server.starttls or server.scheme == "smtps"):
+            raise BadField("DIGEST_MAIL_URL", f"{path} is a socket on this machine and needs no TLS.")
+        needs_tls = not server.is_local and (port == 587 or bool(server.user))
+        if needs_tls and "starttls" not in options and server.scheme != "smtps":
+            return replace(server, starttls=True)
+        return server
+
+    @property
+    def is_local(self) -> bool:
+        """Return whether mail to it stays on this machine, at least at first."""
+        if self.path or self.host == "localhost":
+            return True
+        try:
+            return ip_address(self.host).is_loopback
+        except ValueError:
+            return False
+
+    @property
+    def name(self) -> str:
+        """Return its address without the password, for people to read."""
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        return f"{self.scheme}://{self.path or f'{host}:{self.port}'}"
+
+
+def parse_options(query: str) -> dict[str, str]:
+    """Return the options after the question mark, or raise BadField: a mistake there could mean no TLS."""
+    options = dict(parse_qsl(query, keep_blank_values=True))
+    if unknown := options.keys() - OPTIONS:
+        raise BadField(
+            "DIGEST_MAIL_URL",
+            f"{min(unknown)} is not an option; write starttls, cafile, profile, weight or rate.",
+        )
+    if empty := sorted(name for name, value in options.items() if not value):
+        raise BadField("DIGEST_MAIL_URL", f"{empty[0]} has no value; write {empty[0]}=... or leave it out.")
+    if (starttls := options.get("starttls", "true")).lower() not in BOOLEANS:
+        raise BadField(
+            "DIGEST_MAIL_URL",
+            f"starttls={starttls} is neither true nor false; write one of them, or leave it out.",
+        )
+    weight = options.get("weight", "1")
+    if not (weight.isdecimal() and 1 <= int(weight) <= 100):
+        raise BadField("DIGEST_MAIL_URL", f"the weight {weight!r} is not a number from 1 to 100.")
+    profile = options.get("profile")
+    if profile and profile not in REWRITTEN_BY_PROFILE:
+        raise BadField(
+            "DIGEST_MAIL_URL", f"{profile} is not a profile; write {' or '.join(REWRITTEN_BY_PROFILE)}."
+        )
+    return options
+
+
+def check_host(host: str) -> str:
+    """Return the host, or raise BadField if it is not a valid name."""
+    try:
+        host.encode("idna")
+        is_name = host.isprintable()
+    except UnicodeError:
+        is_name = False
+    if not is_name:
+        raise BadField("DIGEST_MAIL_URL", f"{host[:80]} is not a host name.")
+    return host

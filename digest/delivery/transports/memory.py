@@ -1,0 +1,41 @@
+"""A transport that keeps messages in memory, for tests in one process."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+
+from digest.delivery.transports import Message, Outcome, Verdict
+
+
+class MemoryTransport:
+    """Keeps accepted messages in `messages`, oldest first.
+
+    `answers` has the outcomes of recipients that are not simply accepted, as a mail server would give them.
+    """
+
+    def __init__(self, answers: Mapping[str, Outcome] | None = None):
+        self.messages: list[Message] = []
+        self.answers = dict(answers or {})
+
+    def send(self, window: Sequence[Message]) -> Iterator[Outcome]:
+        """Accept every message whose recipient has no other answer."""
+        for message in window:
+            yield self.take(message)
+
+    def take(self, message: Message) -> Outcome:
+        """Return the outcome of one message; one in doubt may have been accepted, so it is kept."""
+        answer = self.answers.get(message.recipient)
+        if answer is None or answer.verdict in {Verdict.ACCEPTED, Verdict.IN_DOUBT}:
+            self.messages.append(message)
+        if answer is None:
+            return Outcome(delivery_id=message.delivery_id, verdict=Verdict.ACCEPTED, phase="dot", code=250)
+        return Outcome(
+            delivery_id=message.delivery_id,
+            verdict=answer.verdict,
+            phase=answer.phase,
+            code=answer.code,
+            reply=answer.reply,
+        )
+
+    def close(self) -> None:
+        """Do nothing: nothing is open."""

@@ -1,0 +1,94 @@
+"""Send through several servers: in turn by weight, and through the next when one does not answer."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from time import monotonic
+
+from digest.delivery.transports import Message, Outcome, Transport, Verdict
+
+REST_SECONDS = 60.0  #: how long a server that did not answer is tried last
+#: Seconds after which no further server is tried: each may take as long as a task lasts.
+MAX_SECONDS = 45.0
+
+
+@dataclass(kw_only=True)
+class PoolMember:
+    """One of the servers, its weight, and its current state."""
+
+    transport: Transport
+    name: str = ""
+    weight: int = 1
+    credit: int = 0
+    rests_until: float = 0.0
+
+
+class ServerPool:
+    """Sends each window through one of its servers, and letters assigned to a server through that one.
+
+    Only messages of which nothing was sent (`untried`) go on to the next server; one that a server refused,
+    deferred or left in doubt is never sent through another. A letter assigned to one server never goes
+    through another, which has limits of its own: it comes back untried and takes tokens again.
+    """
+
+    def __init__(self, members: Sequence[PoolMember], *, clock: Callable[[], float] = monotonic):
+        self.members = members
+        self.clock = clock
+
+    def send(self, window: Sequence[Message]) -> Iterator[Outcome]:
+        """Try every message once; where no server is reached, yield the outcome from the last one."""
+        until = self.clock() + MAX_SECONDS
+        for member in self.members:
+            assigned = [message for message in window if message.server == member.name and member.name]
+            if self.clock() < until:
+                yield from member.transport.send(assigned) if assigned else ()
+            else:
+                yield from (untried_outcome(message, member) for message in assigned)
+        names = {member.name for member in self.members if member.name}
+        yield from self.try_each_server([message for message in window if message.server not in names], until)
+
+    def try_each_server(self, window: Sequence[Message], until: float) -> Iterator[Outcome]:
+        """Try these messages through the first server that answers."""
+        waiting, untried = list(window), list[Outcome]()
+        for member in self.members_in_turn() if waiting else []:
+            if untried and self.clock() >= until:
+                break
+            untried = []
+            for outcome in member.transport.send(waiting):
+                if outcome.verdict is Verdict.UNTRIED:
+                    untried.append(outcome)
+                else:
+                    yield outcome
+            if not untried:
+                return
+            if len(untried) == len(waiting):
+                member.rests_until = self.clock() + REST_SECONDS
+            left = {outcome.delivery_id for outcome in untried}
+            waiting = [message for message in waiting if message.delivery_id in left]
+        yield from untried
+
+    def members_in_turn(self) -> list[PoolMember]:
+        """Return the servers in the order in which this window tries them.
+
+        A paused server gathers no credit: otherwise it would get all the mail for as long as it had been
+        away.
+        """
+        now = self.clock()
+        awake = [member for member in self.members if member.rests_until <= now] or self.members
+        for member in awake:
+            member.credit += member.weight
+        order = sorted(self.members, key=lambda member: (member.rests_until > now, -member.credit))
+        order[0].credit -= sum(member.weight for member in awake)
+        return order
+
+    def close(self) -> None:
+        """Close every connection."""
+        for member in self.members:
+            member.transport.close()
+
+
+def untried_outcome(message: Message, member: PoolMember) -> Outcome:
+    """Return the outcome of a message that was not begun because another server used up the time."""
+    reply = f"{member.name}: time was up before its turn"
+    return Outcome(delivery_id=message.delivery_id, verdict=Verdict.UNTRIED, phase="connect", reply=reply)

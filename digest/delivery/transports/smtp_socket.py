@@ -1,0 +1,233 @@
+"""Read and write lines over a socket to a mail server, with a deadline for every wait."""
+
+from __future__ import annotations
+
+import re
+import select
+import socket
+import ssl
+from collections.abc import Sequence
+from contextlib import suppress
+from time import monotonic
+from typing import Any
+
+from msgspec import Struct
+
+from digest.delivery.transports.mail_url import MailServer
+
+MAX_REPLY_BYTES = 65_536  #: a longer reply is not SMTP
+MAX_LINES = 100
+
+#: What a non-blocking socket raises instead of blocking.
+WOULD_BLOCK = (BlockingIOError, ssl.SSLWantReadError, ssl.SSLWantWriteError)
+
+
+class SmtpReply(Struct, frozen=True):
+    """A server's reply to one command."""
+
+    code: int
+    lines: list[str]
+
+    @property
+    def text(self) -> str:
+        """Return its lines as one."""
+        return " ".join(self.lines)
+
+    @property
+    def is_yes(self) -> bool:
+        """Return whether the server agreed."""
+        return 200 <= self.code < 300
+
+
+def printable_line(line: bytes) -> str:
+    """Return a reply line as printable text: PostgreSQL cannot store NUL."""
+    text = line.decode("utf-8", "replace")
+    return (
+        text
+        if text.isprintable()
+        else "".join(sign if sign.isprintable() else "\N{REPLACEMENT CHARACTER}" for sign in text)
+    )
+
+
+class ConnectionBroken(Exception):
+    """The conversation cannot go on: the server left, timed out, turned us away, or broke the protocol."""
+
+    def __init__(self, reason: str, code: int | None = None):
+        super().__init__(reason)
+        self.reason = reason
+        self.code = code
+
+
+class ProtocolDesync(ConnectionBroken):
+    """The server is connected, but its replies do not match our commands, or are missing."""
+
+
+def connection_broken(error: OSError) -> ConnectionBroken:
+    """Return a socket error as ConnectionBroken, with a readable reason."""
+    if isinstance(error, ssl.SSLCertVerificationError):
+        return ConnectionBroken(f"its certificate is not trusted: {error.verify_message}")
+    if isinstance(error, TimeoutError):
+        return ProtocolDesync("it fell silent")
+    return ConnectionBroken(error.strerror or str(error))
+
+
+class SmtpSocket:
+    """A connection to a server as bytes. Every method may raise ConnectionBroken.
+
+    The socket does not block: most writes and reads are one system call, and we wait only where we must.
+    """
+
+    def __init__(self, server: MailServer, deadline: float):
+        self.server = server
+        self.received = b""
+        self.written = 0  #: bytes of the last write that the kernel took
+        self.socket = open_socket(server, deadline)
+        if server.scheme == "smtps":
+            self.start_tls(deadline)
+        self.socket.settimeout(0)
+
+    @property
+    def is_secure(self) -> bool:
+        """Return whether nobody on the network can read what we send."""
+        return isinstance(self.socket, ssl.SSLSocket) or self.server.is_local
+
+    def start_tls(self, deadline: float) -> None:
+        """Continue inside TLS, after checking the server's certificate."""
+        self.socket.settimeout(max(deadline - monotonic(), 0.001))
+        try:
+            context = make_ssl_context(self.server.cafile)
+            self.socket = context.wrap_socket(self.socket, server_hostname=self.server.host)
+        except OSError as error:
+            self.close()
+            raise connection_broken(error) from error
+        self.socket.settimeout(0)
+
+    def write(self, *pieces: bytes, deadline: float) -> None:
+        """Write all of these bytes; `written` counts those that the kernel took.
+
+        Where the kernel has space, the pieces go out in one call without being copied together.
+        """
+        self.written = 0
+        if len(pieces) > 1 and not isinstance(self.socket, ssl.SSLSocket):
+            try:
+                self.written = self.socket.sendmsg(pieces)
+            except WOULD_BLOCK:
+                pass
+            except OSError as error:
+                raise connection_broken(error) from error
+        if self.written < sum(map(len, pieces)):
+            self.write_on(b"".join(pieces), deadline)
+
+    def write_on(self, data: bytes, deadline: float) -> None:
+        """Write the rest of `data`."""
+        with memoryview(data) as view:
+            while self.written < len(data):
+                try:
+                    self.written += self.socket.send(view[self.written :])
+                except WOULD_BLOCK as reason:
+                    self.wait(reason, select.POLLOUT, deadline)
+                except OSError as error:
+                    raise connection_broken(error) from error
+
+    def read(self, deadline: float) -> bytes:
+        """Return what the server has sent, as soon as there is something."""
+        while True:
+            try:
+                return self.socket.recv(MAX_REPLY_BYTES)
+            except WOULD_BLOCK as reason:
+                self.wait(reason, select.POLLIN, deadline)
+            except OSError as error:
+                raise connection_broken(error) from error
+
+    def wait(self, reason: Exception, event: int, deadline: float) -> None:
+        """Wait until the socket can go on; TLS may need to read in order to write, and the reverse."""
+        match reason:
+            case ssl.SSLWantReadError():
+                event = select.POLLIN
+            case ssl.SSLWantWriteError():
+                event = select.POLLOUT
+        poll = select.poll()
+        poll.register(self.socket, event)
+        if not poll.poll(max(deadline - monotonic(), 0.001) * 1000):
+            raise ProtocolDesync("it fell silent")
+
+    def take_expected(self, expected: re.Pattern[bytes]) -> bool:
+        """Remove the expected reply from what was received and return True, or return False; never wait."""
+        found = expected.match(self.received)
+        if found is None:
+            return False
+        self.received = self.received[found.end() :]
+        return True
+
+    def read_reply(self, deadline: float) -> SmtpReply:
+        """Return the server's next reply, with all its lines."""
+        found: list[str] = []
+        while len(found) < MAX_LINES:
+            line = self.read_line(deadline)
+            code, mark = line[:3], line[3:4]
+            if not (code.isdigit() and b"200" <= code < b"600" and mark in b"- "):
+                raise ProtocolDesync(f"it talks nonsense: {line[:80]!r}")
+            found.append(printable_line(line[4:]))
+            if mark != b"-":
+                return SmtpReply(int(code), found)
+        raise ProtocolDesync("it talks nonsense: a reply of a hundred lines")
+
+    def read_line(self, deadline: float) -> bytes:
+        """Return the next line, without its end."""
+        while b"\n" not in self.received:
+            more = self.read(deadline)
+            if not more:
+                raise ConnectionBroken("it hung up")
+            self.received += more
+            if len(self.received) > MAX_REPLY_BYTES:
+                raise ProtocolDesync("it talks nonsense: a reply without an end")
+        line, _, self.received = self.received.partition(b"\n")
+        return line.rstrip(b"\r")
+
+    def close(self) -> None:
+        """Close the connection: without a final dot the server discards an unfinished message."""
+        self.socket.close()
+
+
+def make_ssl_context(cafile: str | None) -> ssl.SSLContext:
+    """Return the context that checks certificates, with that authority or the public ones."""
+    try:
+        return ssl.create_default_context(cafile=cafile)
+    except OSError as error:
+        raise OSError(f"the certificates in {cafile} cannot be read: {error.strerror or error}") from error
+
+
+def open_socket(server: MailServer, deadline: float) -> socket.socket:
+    """Return a socket connected to the server."""
+    try:
+        if server.path:
+            return connect_socket(socket.AF_UNIX, server.path, deadline)
+        opened = connect_first(
+            socket.getaddrinfo(server.host, server.port, type=socket.SOCK_STREAM), deadline
+        )
+        opened.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    except OSError as error:
+        raise connection_broken(error) from error
+    return opened
+
+
+def connect_first(found: Sequence[tuple[Any, ...]], deadline: float) -> socket.socket:
+    """Return a socket connected to the first address that answers; each gets a share of the remaining time."""
+    *others, last = found
+    for place, (family, *_, address) in enumerate(others):
+        now = monotonic()
+        with suppress(OSError):
+            return connect_socket(family, address, now + (deadline - now) / (len(found) - place))
+    return connect_socket(last[0], last[-1], deadline)
+
+
+def connect_socket(family: int, address: Any, deadline: float) -> socket.socket:
+    """Return a socket connected to one address."""
+    opened = socket.socket(family, socket.SOCK_STREAM)
+    try:
+        opened.settimeout(max(deadline - monotonic(), 0.001))
+        opened.connect(address)
+    except OSError:
+        opened.close()
+        raise
+    return opened

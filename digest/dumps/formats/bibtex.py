@@ -1,0 +1,165 @@
+"""Read BibTeX with bibtexparser ("bibtex")."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from datetime import date
+from typing import Any
+
+from bibtexparser.entrypoint import parse_string
+from bibtexparser.model import DuplicateBlockKeyBlock, Entry
+
+from digest.dumps.formats import field_parsing
+from digest.dumps.formats.reader_interface import (
+    DumpInput,
+    Header,
+    Items,
+    RecordProblem,
+    excerpt,
+    mark_truncation,
+)
+from digest.papers import Record
+
+NAME = "bibtex"
+
+ENTRIES_PER_CHUNK = 100
+MAX_CHUNK_LENGTH = 256 * 1024  #: characters
+MAX_STRINGS = 200
+STRING = re.compile(r"[ \t]*@string\s*\{[^{}]*(?:\{[^{}]*\}[^{}]*)?\}\s*", re.IGNORECASE)
+ENTRY = re.compile(r"^[ \t]*@[A-Za-z]{3,30}\s*[{(]", re.MULTILINE)
+FIELD = re.compile(r"^[^\n]*\b(?:title|author)\s*=\s*[{\"\w]", re.IGNORECASE | re.MULTILINE)
+EXPRESSION = re.compile(r"(?:\"[^\"]*\"|\w+)(?:\s*#\s*(?:\"[^\"]*\"|\w+))+")
+TERM = re.compile(r"\"(?P<text>[^\"]*)\"|(?P<name>\w+)")
+LONGEST_PREFACE = 20  #: lines of other text before the first entry
+PROTECTED = re.compile(r"(?<![\\A-Za-z^_\"'`~=.}])\{([^{}\\]*)\}")
+
+
+def recognises(head: str) -> bool:
+    """Return whether there is an entry, possibly after comments."""
+    first = ENTRY.search(head)
+    if first is None or head.count("\n", 0, first.start()) > LONGEST_PREFACE:
+        return False
+    return head.lstrip()[:1] in ("@", "%") or FIELD.search(head, first.start()) is not None
+
+
+def read(source: DumpInput) -> tuple[Header, Items]:
+    """Read the entries in chunks: the parser's time and memory grow faster than the file."""
+    return Header(), mark_truncation(records(source))
+
+
+def records(source: DumpInput) -> Items:
+    """Yield a record for every entry, and a problem for every other block."""
+    position = 0
+    strings: list[str] = []  #: abbreviations, valid for the whole file
+    for first_line, text, fault in entry_chunks(source):
+        if fault:
+            yield RecordProblem(line=first_line, reason=fault)
+            continue
+        library = parse_string("".join(strings) + text)
+        shift = first_line - len(strings)
+        known = {name.casefold(): str(one.value) for name, one in library.strings_dict.items()}
+        blocks: list[Any] = [*library.entries, *library.failed_blocks]
+        for block in sorted(blocks, key=lambda block: block.start_line or 0):
+            line = (block.start_line or 0) + shift
+            entry = block.ignore_error_block if isinstance(block, DuplicateBlockKeyBlock) else block
+            if not isinstance(entry, Entry):  # entries with the same key are all papers
+                yield block_problem(block, line)
+                continue
+            position += 1
+            values = {
+                name.casefold(): expand_value(str(one.value), known)
+                for name, one in entry.fields_dict.items()
+            }
+            yield record_of(values, position, line)
+        strings += [line for line in text.splitlines(keepends=True) if STRING.match(line)]
+        del strings[MAX_STRINGS:]
+
+
+def expand_value(value: str, strings: dict[str, str]) -> str:
+    """Return a value with its abbreviations expanded and concatenated (`jgr # ", Part B"`)."""
+    if "#" not in value or not EXPRESSION.fullmatch(value):
+        return value
+    return "".join(
+        term["text"] if term["name"] is None else strings.get(term["name"].casefold(), term["name"])
+        for term in TERM.finditer(value)
+    )
+
+
+def block_problem(block: Any, line: int) -> RecordProblem:
+    """Return the parser's error for a block as a problem."""
+    error = getattr(block, "error", "")
+    reason = " ".join(str(getattr(error, "abort_reason", error)).split())[:200]
+    return RecordProblem(
+        line=line,
+        reason=reason or "not an entry",
+        excerpt=excerpt(block.raw or ""),
+        is_truncation="end of file" in reason,
+    )
+
+
+def entry_chunks(source: DumpInput) -> Iterator[tuple[int, str, str]]:
+    """Yield (first line, text, fault) for each chunk of entries; a chunk ends where an entry begins."""
+    run: list[str] = []
+    first, size, entries = 1, 0, 0
+    for number, text, fault in source.lines():
+        begins = ENTRY.match(text) is not None
+        if run and ((begins and entries >= ENTRIES_PER_CHUNK) or fault or size > MAX_CHUNK_LENGTH):
+            yield first, "".join(run), "" if size <= MAX_CHUNK_LENGTH else "an entry is too long"
+            run, size, entries = [], 0, 0
+        if fault:
+            yield number, "", fault
+            continue
+        first = first if run else number
+        run.append(text[:MAX_CHUNK_LENGTH] + "\n")
+        size += len(text)
+        entries += begins
+    if run:
+        yield first, "".join(run), "" if size <= MAX_CHUNK_LENGTH else "an entry is too long"
+
+
+def record_of(values: dict[str, str], position: int, line: int) -> Record:
+    """Return the record of one entry."""
+    named = field_parsing.as_text(values.get("author")).split(" and ")
+    authors = tuple(filter(None, (without_braces(name) for name in named if name != "others")))
+    is_arxiv = values.get("archiveprefix", values.get("eprinttype", "arxiv")).casefold() == "arxiv"
+    urls = field_parsing.web_urls(values.get("url"))
+    return Record(
+        title=without_braces(values.get("title", "")),
+        abstract=field_parsing.as_text(values.get("abstract", "")),
+        ids=field_parsing.ids_in_urls(*urls)
+        | field_parsing.normalised_ids(
+            [("doi", values.get("doi")), ("pmid", values.get("pmid"))]
+            + ([("arxiv", values.get("eprint"))] if is_arxiv else [])
+        ),
+        authors=authors,
+        n_authors=len(authors) if authors and named[-1] != "others" else None,
+        published=published(values),
+        categories=tuple(filter(None, map(str.strip, re.split("[,;]", values.get("keywords", ""))))),
+        urls=urls,
+        comment=field_parsing.as_text(values.get("note", "")),
+        journal=without_braces(
+            values.get("journal") or values.get("journaltitle") or values.get("booktitle", "")
+        ),
+        position=position,
+        line=line,
+    )
+
+
+def without_braces(text: str) -> str:
+    """Return a text without the braces that only protect capitals; TeX commands keep theirs."""
+    for _ in range(3):
+        text = PROTECTED.sub(r"\1", text)
+    return field_parsing.as_text(text)
+
+
+def published(values: dict[str, str]) -> date | None:
+    """Return the day; a missing or unknown month or day means the first."""
+    if found := field_parsing.parse_day(values.get("date")):
+        return found
+    month = values.get("month", "").strip('{}" ')
+    number = field_parsing.MONTH.get(month[:3].capitalize(), month or 1)
+    year = (values.get("year") or values.get("date", "")).strip("{} ")
+    return field_parsing.make_date(year, number, values.get("day") or 1) or field_parsing.make_date(
+        year, 1, 1
+    )

@@ -1,0 +1,56 @@
+"""Read answers of the bioRxiv and medRxiv API: `details` and `pubs` ("biorxiv")."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from digest.dumps.formats import field_parsing, json_stream
+from digest.dumps.formats.reader_interface import DumpInput, Header, Items
+from digest.papers import Announcement, Record
+
+NAME = "biorxiv"
+
+
+def recognises(head: str) -> bool:
+    """Return whether this is an answer of that API."""
+    keys = json_stream.keys_in(head)
+    return {"collection", "messages"} <= keys or {"doi", "author_corresponding"} <= keys
+
+
+def read(source: DumpInput) -> tuple[Header, Items]:
+    """Read the collection."""
+    return json_stream.read(source, record_of, list_names=("collection",))
+
+
+def record_of(found: dict[str, Any], position: int, line: int) -> Record:
+    """Return the record of one row; each version of a preprint is a row, and later versions are not news.
+
+    The rows of `pubs`, preprints published since, use other field names.
+    """
+    found = {name.removeprefix("preprint_"): value for name, value in found.items()}
+    authors = tuple(filter(None, map(str.strip, field_parsing.as_text(found.get("authors")).split(";"))))
+    doi = field_parsing.as_text(found.get("doi") or found.get("biorxiv_doi"))
+    server = field_parsing.as_text(found.get("server")) or "bioRxiv"
+    return Record(
+        title=field_parsing.without_markup(found.get("title")),
+        abstract=field_parsing.without_markup(found.get("abstract")),
+        ids=field_parsing.normalised_ids([("doi", doi)]),
+        authors=authors,
+        n_authors=len(authors) or None,
+        published=field_parsing.parse_day(found.get("date")),
+        categories=tuple(filter(None, [field_parsing.as_text(found.get("category"))])),
+        urls=field_parsing.web_urls(f"https://www.{server.casefold()}.org/content/{doi}")
+        if doi.isprintable()
+        else (),
+        announcement=announcement(found),
+        position=position,
+        line=line,
+    )
+
+
+def announcement(found: dict[str, Any]) -> Announcement:
+    """Return whether this row is a first version, a later one, or a withdrawal."""
+    if "withdrawn" in field_parsing.as_text(found.get("type")).casefold():
+        return Announcement.WITHDRAWN
+    later = (field_parsing.parse_number(found.get("version")) or 1) > 1
+    return Announcement.REPLACED if later else Announcement.NEW

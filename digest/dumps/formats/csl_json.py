@@ -1,0 +1,62 @@
+"""Read CSL-JSON of reference managers and DOI servers, and Crossref's similar works ("csl-json")."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from digest.dumps.formats import field_parsing, json_stream
+from digest.dumps.formats.reader_interface import DumpInput, Header, Items
+from digest.papers import Record
+
+NAME = "csl-json"
+
+DATES = ("issued", "published-online", "published-print", "published", "posted", "created")
+CSL_KEYS = {"DOI", "container-title", "issued", "page", "publisher", "is-referenced-by-count"}
+
+
+def recognises(head: str) -> bool:
+    """Return whether these are objects with CSL's keys."""
+    keys = json_stream.keys_in(head)
+    return "title" in keys and ("date-parts" in keys or ("type" in keys and len(keys & CSL_KEYS) >= 2))
+
+
+def read(source: DumpInput) -> tuple[Header, Items]:
+    """Read the items."""
+    return json_stream.read(source, record_of, list_names=("items",))
+
+
+def record_of(found: dict[str, Any], position: int, line: int) -> Record:
+    """Return the record of one item."""
+    found = dict(field_parsing.as_mapping(found.get("message"))) or found
+    authors = tuple(filter(None, map(name_of, field_parsing.as_list(found.get("author")))))
+    urls = field_parsing.web_urls(found.get("URL"))
+    return Record(
+        title=field_parsing.without_markup(field_parsing.as_text(found.get("title"))),
+        abstract=field_parsing.without_markup(found.get("abstract")).removeprefix(
+            "Abstract "
+        ),  # the heading in JATS
+        ids=field_parsing.ids_in_urls(*urls)
+        | field_parsing.normalised_ids(
+            [("doi", found.get("DOI")), ("pmid", found.get("PMID")), ("pmcid", found.get("PMCID"))]
+        ),
+        authors=authors,
+        n_authors=len(authors) or None,
+        published=next(
+            filter(None, (field_parsing.parse_date_parts(found.get(name)) for name in DATES)), None
+        ),
+        categories=field_parsing.as_texts(found.get("subject")),
+        urls=tuple(url for url in urls if "doi.org/" not in url),
+        signals=field_parsing.known_signals(citations=found.get("is-referenced-by-count")),
+        journal=field_parsing.as_text(found.get("container-title")),
+        position=position,
+        line=line,
+    )
+
+
+def name_of(author: Any) -> str:
+    """Return "Given Family", or the single name of a group."""
+    one = field_parsing.as_mapping(author)
+    parts = (one.get("given"), one.get("non-dropping-particle"), one.get("family"), one.get("suffix"))
+    return " ".join(filter(None, map(field_parsing.as_text, parts))) or field_parsing.as_text(
+        one.get("literal") or one.get("name")
+    )

@@ -1,0 +1,81 @@
+"""Decompress dumps (gz, zst) as streams, with limits on their decompressed size.
+
+Two hundred kilobytes can hold a gigabyte of zeros. Text compresses to a third or a tenth of its
+size, so a far higher ratio cannot be a dump. The result is not searched for files: archives are not dumps.
+"""
+
+from __future__ import annotations
+
+import gzip
+import io
+import sys
+import zlib
+from typing import BinaryIO, Protocol
+
+from digest.dumps.formats.rewindable_stream import RewindableStream, buffered
+from digest.errors import UnreadableDump
+
+if sys.version_info >= (3, 14):
+    from compression import zstd
+else:
+    from backports import zstd
+
+GZIP, ZSTD = b"\x1f\x8b", b"\x28\xb5\x2f\xfd"
+MAX_BYTES = 16 * 1024**3  #: decompressed
+MAX_RATIO = 100
+UNCHECKED_BYTES = 4 * 1024**2  #: decompressed bytes before the ratio is checked
+WINDOW_LOG = 26  #: a zstd frame may use 64 MiB of memory
+
+DAMAGED_ERRORS = (EOFError, OSError, zlib.error, zstd.ZstdError)
+
+
+def decompress(stream: BinaryIO) -> BinaryIO:
+    """Return the decompressed stream, or the stream itself if it is not compressed."""
+    stream.seek(0)
+    start = stream.read(4)
+    stream.seek(0)
+    if start.startswith(GZIP):
+        return buffered(LimitedDecompressor(stream, gzip.GzipFile(fileobj=stream)))
+    if start == ZSTD:
+        options: dict[int, int] = {zstd.DecompressionParameter.window_log_max: WINDOW_LOG}
+        return buffered(LimitedDecompressor(stream, zstd.ZstdFile(stream, options=options)))
+    return stream
+
+
+class Decompressor(Protocol):
+    """A decompressing file object."""
+
+    def read(self, size: int = -1, /) -> bytes:
+        """Return decompressed bytes."""
+        ...
+
+    def seek(self, offset: int, whence: int = 0, /) -> int:
+        """Move to a position in the decompressed content."""
+        ...
+
+
+class LimitedDecompressor(RewindableStream):
+    """A decompressed stream that fails beyond the limits."""
+
+    def __init__(self, packed: BinaryIO, inner: Decompressor):
+        self.packed = packed
+        self.inner = inner
+
+    def restart(self) -> None:
+        """Decompress from the beginning again."""
+        self.inner.seek(0)
+
+    def produce(self, size: int) -> bytes:
+        """Decompress up to `size` bytes; raise UnreadableDump beyond the limits or for a damaged file."""
+        try:
+            found = self.inner.read(size)
+        except DAMAGED_ERRORS as error:
+            raise UnreadableDump(f"It is compressed, and damaged or cut off ({error}).") from error
+        unpacked = self.bytes_read + len(found)
+        if unpacked > MAX_BYTES:
+            raise UnreadableDump(f"It unpacks to more than {MAX_BYTES // 1024**3} GiB.")
+        if unpacked > UNCHECKED_BYTES and unpacked > MAX_RATIO * self.packed.seek(0, io.SEEK_CUR):
+            raise UnreadableDump(
+                f"It unpacks to more than {MAX_RATIO} times its size, so it cannot be a dump."
+            )
+        return found

@@ -1,0 +1,220 @@
+"""Parse the fields of records; a value of a wrong type counts as missing and never raises."""
+
+from __future__ import annotations
+
+import html
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from datetime import UTC, date, datetime
+from math import isfinite
+from typing import Any
+
+from digest.papers import id_in, normalised_id
+
+MAX_TEXT = 2_000_000  #: characters read of one field
+MAX_NAMES = 20_001  #: one more than a record may have
+
+TAG = re.compile(r"<(/?)([A-Za-z][\w:.-]{0,30})(?:\s[^<>]{0,300})?/?>")
+INLINE_TAGS = frozenset(
+    ["i", "b", "em", "strong", "sub", "sup", "u", "sc", "scp", "tt", "mml", "math", "italic", "bold"]
+)
+ISO_DATE = re.compile(r"\s*(\d{4})[-/.](\d\d?)(?:[-/.](\d\d?))?(?!\d)")
+MONTHS = r"(Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec)[a-z]*\.?"
+SPELLED_DATE = re.compile(rf"(\d{{1,2}}) {MONTHS} (\d{{4}}|\d\d)(?!\d)")
+MONTH_FIRST = re.compile(rf"{MONTHS} (\d{{1,2}})(?:st|nd|rd|th)?,? (\d{{4}})(?!\d)")
+MONTH = {name: number for number, name in enumerate("Jan Feb Mar Apr May Jun Jul Aug Sep Oct Nov Dec".split(), 1)}  # noqa: SIM905  # fmt: skip
+NAME_SEPARATOR = re.compile(r"\s*(?:,?\s+and\s+|,)\s*")
+INITIALS = re.compile(r"(?:[A-Z]\.[ -]?){1,4}")
+WITHDRAWN = re.compile(
+    r"(?:this|the) (?:\w+ ){0,2}(?:paper|article|submission|manuscript|work|preprint)\b.{0,40}\b"
+    r"(?:is|was|has been|have been) (?:\w+ )?withdrawn",
+    re.IGNORECASE,
+)
+PERSON_NAME = re.compile(r"[^\W\d_][\w.'’-]*,?(?: [^\W\d_][\w.'’-]*,?){1,5}")
+PARTICLES = frozenset("van von der den de del della di da dos du la le el al bin ibn ter ten zu y e".split())  # noqa: SIM905
+MIN_TIMESTAMP, MAX_TIMESTAMP = 5e8, 1e10  #: seconds since 1970; other numbers are not timestamps
+FIGURE_PATTERN = re.compile(r"(\d[\d,]*(?:\.\d+)?)([kKmM]?)", re.ASCII)
+FIGURE_SCALES = {"": 1.0, "k": 1e3, "m": 1e6}
+IN_PARENTHESES = re.compile(r"\s*\([^()]*\)")
+
+
+def as_text(value: Any) -> str:
+    """Return a text on one line, or an empty one for another type; of a list, its first (Crossref titles)."""
+    if isinstance(value, list) and value:
+        value = value[0]
+    if not isinstance(value, str):
+        return ""
+    return " ".join(str(value)[:MAX_TEXT].split())
+
+
+def as_prose(value: Any) -> str:
+    """Return a longer text with one line for each paragraph."""
+    if not isinstance(value, str):
+        return ""
+    whole: str = value[:MAX_TEXT].strip()
+    if "\n" not in whole:
+        return whole
+    if "\n\n" not in whole and "\n  " not in whole:
+        return " ".join(whole.split())
+    return "\n".join(paragraphs(whole))
+
+
+def paragraphs(text: str) -> Iterator[str]:
+    """Yield the paragraphs of a text, each on one line; a blank or an indented line begins a new one."""
+    begun: list[str] = []
+    for line in text.split("\n"):
+        if begun and (not line.strip() or line.startswith("  ")):
+            yield " ".join(begun)
+            begun = []
+        begun += line.split()
+    if begun:
+        yield " ".join(begun)
+
+
+def without_markup(value: Any) -> str:
+    """Return the text of an HTML or JATS fragment; inline tags vanish, other tags separate words."""
+    if not isinstance(value, str):
+        return ""
+    bare = TAG.sub(
+        lambda tag: "" if tag[2].rpartition(":")[2].casefold() in INLINE_TAGS else " ", value[:MAX_TEXT]
+    )
+    return " ".join(html.unescape(bare).split())
+
+
+def parse_number(value: Any) -> float | None:
+    """Return a finite number that is not negative, also of `1.2k` or `3,400`; None for a boolean or else."""
+    if isinstance(value, str) and len(value) < 16 and (figure := FIGURE_PATTERN.fullmatch(value.strip())):
+        value = float(figure[1].replace(",", "")) * FIGURE_SCALES[figure[2].casefold()]
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return None
+    return float(value) if 0 <= value < 1e15 and isfinite(value) else None
+
+
+def known_signals(**values: Any) -> dict[str, float]:
+    """Return the values that are numbers."""
+    found = {name: parse_number(value) for name, value in values.items()}
+    return {name: value for name, value in found.items() if value is not None}
+
+
+def parse_count(value: Any) -> int | None:
+    """Return a whole number below a million, or None."""
+    found = parse_number(value)
+    return int(found) if found is not None and found < 1e6 else None
+
+
+def parse_day(value: Any) -> date | None:
+    """Return the day of an ISO date or time in its own zone; a month alone means its first day."""
+    found = ISO_DATE.match(value[:40]) if isinstance(value, str) else None
+    return make_date(found[1], found[2], found[3] or "1") if found else None
+
+
+def parse_spelled_day(value: Any) -> date | None:
+    """Return the day in `Mon, 2 Apr 2007 19:18:42 GMT`, two-digit years included, or in `April 2, 2007`."""
+    found = SPELLED_DATE.search(value[:60]) if isinstance(value, str) else None
+    if found is None:
+        found = MONTH_FIRST.search(value[:60]) if isinstance(value, str) else None
+        return make_date(found[3], MONTH[found[1]], found[2]) if found else None
+    year = int(found[3])
+    if year < 100:
+        year += 1900 if year > 90 else 2000
+    return make_date(year, MONTH[found[2]], found[1])
+
+
+def parse_date_parts(value: Any) -> date | None:
+    """Return the day in CSL's `{"date-parts": [[2020, 5, 1]]}` or `{"raw": ...}`; month and day may be missing."""
+    if isinstance(value, dict) and isinstance(value.get("raw"), str):
+        return parse_day(value["raw"]) or parse_spelled_day(value["raw"])
+    parts = value.get("date-parts") if isinstance(value, dict) else None
+    if not (isinstance(parts, list) and parts and isinstance(parts[0], list) and parts[0]):
+        return None
+    year, month, number = (*parts[0][:3], 1, 1)[:3]
+    return make_date(year, month, number)
+
+
+def make_date(year: Any, month: Any, day: Any) -> date | None:
+    """Return the date, or None if there is no such day."""
+    try:
+        return date(int(year), int(month), int(day))
+    except (TypeError, ValueError, OverflowError):
+        return None
+
+
+def as_mapping(value: Any) -> Mapping[str, Any]:
+    """Return a JSON object, or an empty one for another type."""
+    return value if isinstance(value, dict) else {}
+
+
+def as_list(value: Any) -> list[Any]:
+    """Return a list, or an empty one for another type."""
+    return value[:MAX_NAMES] if isinstance(value, list) else []
+
+
+def as_texts(value: Any) -> tuple[str, ...]:
+    """Return the texts of a list without duplicates and empty ones."""
+    return tuple(dict.fromkeys(filter(None, map(as_text, as_list(value)))))
+
+
+def split_names(value: Any) -> tuple[str, ...]:
+    """Split a line of authors, as in `A, B and C (Some Institute)` or `Ito, K.; Lind, P.`"""
+    line = as_text(value)
+    for _ in range(3):  # affiliations may contain parentheses
+        line = IN_PARENTHESES.sub("", line)
+    groups = line.split(";") if ";" in line else line.split(" and ")
+    if ";" in line or (len(groups) > 1 and all(group.count(",") == 1 for group in groups)):
+        parts = [group.strip(" ,") for group in groups]
+    else:
+        parts = NAME_SEPARATOR.split(line)[:MAX_NAMES]
+        if all(map(INITIALS.fullmatch, parts[1::2])) and not len(parts) % 2:
+            parts = [", ".join(pair) for pair in zip(parts[::2], parts[1::2], strict=True)]
+    return tuple(name for name in parts[:MAX_NAMES] if name)
+
+
+def person_names(value: Any) -> tuple[str, ...]:
+    """Return the names in a text if it consists of names of people only."""
+    found = split_names(value)
+    return found if all(map(is_person_name, found)) else ()
+
+
+def is_person_name(name: str) -> bool:
+    """Return whether a text of at least two words looks like a person's name."""
+    return PERSON_NAME.fullmatch(name) is not None and all(
+        not word[0].islower() or word in PARTICLES for word in name.replace(",", "").split()
+    )
+
+
+def parse_timestamp(value: Any) -> date | None:
+    """Return the UTC day of a time in seconds or milliseconds since 1970."""
+    seconds = parse_number(value) or 0
+    seconds = seconds / 1000 if seconds > MAX_TIMESTAMP else seconds
+    return datetime.fromtimestamp(seconds, UTC).date() if MIN_TIMESTAMP < seconds < MAX_TIMESTAMP else None
+
+
+def normalised_ids(pairs: Iterable[tuple[str, Any]]) -> dict[str, str]:
+    """Return the first valid id of each scheme among (scheme, value) pairs, normalised."""
+    found: dict[str, str] = {}
+    for scheme, value in pairs:
+        if isinstance(value, int) and not isinstance(value, bool):
+            value = str(value)  # noqa: PLW2901
+        if isinstance(value, str) and (key := normalised_id(scheme, value)):
+            found.setdefault(*key)
+    return found
+
+
+def ids_in_urls(*values: Any) -> dict[str, str]:
+    """Return the ids found in URLs, the first of each scheme."""
+    found: dict[str, str] = {}
+    for value in values:
+        if isinstance(value, str) and (key := id_in(value.strip())):
+            found.setdefault(*key)
+    return found
+
+
+def is_withdrawn(comment: str, abstract: str) -> bool:
+    """Return whether the authors say that the paper is withdrawn."""
+    return bool(WITHDRAWN.search(comment) or WITHDRAWN.match(abstract[:200].lstrip("[(*- ")))
+
+
+def web_urls(*values: Any) -> tuple[str, ...]:
+    """Return the values that are http or https URLs, without duplicates."""
+    kept = (value.strip() for value in values if isinstance(value, str) and len(value) < 2000)
+    return tuple(dict.fromkeys(url for url in kept if url.startswith(("https://", "http://"))))

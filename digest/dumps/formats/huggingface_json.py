@@ -1,0 +1,85 @@
+"""Read Hugging Face's JSON: `GET /api/daily_papers`, and `GET /api/papers/ID` ("hf-json").
+
+The outer date is the inner one shifted by an American offset but still marked as UTC, so it is not
+used. Only the outer object has the number of comments.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from digest.dumps.formats import field_parsing, json_stream
+from digest.dumps.formats.reader_interface import DumpInput, Header, Items
+from digest.papers import Organization, Record
+
+NAME = "hf-json"
+
+HUGGINGFACE_KEYS = {
+    "submittedOnDailyAt",
+    "discussionId",
+    "upvotes",
+    "numComments",
+    "ai_summary",
+    "githubStars",
+}
+
+
+def recognises(head: str) -> bool:
+    """Return whether these are papers with fields that only Hugging Face uses."""
+    keys = json_stream.keys_in(head)
+    return (
+        "title" in keys
+        and "summary" in keys
+        and (len(keys & HUGGINGFACE_KEYS) > 1 or {"upvotes", "publishedAt"} <= keys)
+    )
+
+
+def read(source: DumpInput) -> tuple[Header, Items]:
+    """Read a list or a single paper."""
+    return json_stream.read(source, record_of, list_names=("dailyPapers", "papers"))
+
+
+def record_of(found: dict[str, Any], position: int, line: int) -> Record:
+    """Return the record of one element; fields may be missing, and an organisation may be a bare name."""
+    paper = field_parsing.as_mapping(found.get("paper")) or found
+    summary = field_parsing.as_prose(paper.get("summary")) or field_parsing.as_prose(found.get("summary"))
+    authors = tuple(
+        name
+        for author in field_parsing.as_list(paper.get("authors"))
+        if not field_parsing.as_mapping(author).get("hidden")
+        and (
+            name := field_parsing.as_text(field_parsing.as_mapping(author).get("name"))
+            or field_parsing.as_text(author)
+        )
+    )
+    return Record(
+        title=field_parsing.as_text(paper.get("title")) or field_parsing.as_text(found.get("title")),
+        abstract=summary or field_parsing.as_prose(paper.get("ai_summary")),
+        is_summary=not summary,
+        ids=field_parsing.normalised_ids([("arxiv", paper.get("id"))]),
+        authors=authors,
+        n_authors=len(authors) or None,
+        organization=organization(paper.get("organization") or found.get("organization")),
+        published=field_parsing.parse_day(paper.get("publishedAt")),
+        posted=field_parsing.parse_day(paper.get("submittedOnDailyAt")),
+        urls=field_parsing.web_urls(paper.get("githubRepo"), paper.get("projectPage")),
+        signals=field_parsing.known_signals(
+            upvotes=paper.get("upvotes", found.get("upvotes")),
+            comments=found.get("numComments"),
+            stars=paper.get("githubStars"),
+        ),
+        position=position,
+        line=line,
+    )
+
+
+def organization(value: Any) -> Organization | None:
+    """Return the paper's organisation, from a name or from an object."""
+    if name := field_parsing.as_text(value):
+        return Organization(handle=name, name=name)
+    handle = field_parsing.as_text(field_parsing.as_mapping(value).get("name"))
+    if not handle:
+        return None
+    return Organization(
+        handle=handle, name=field_parsing.as_text(field_parsing.as_mapping(value).get("fullname")) or handle
+    )

@@ -1,0 +1,49 @@
+"""Read a Hugging Face paper page saved by a browser ("hf-page") from the JSON in its HTML."""
+
+from __future__ import annotations
+
+import html
+import json
+import re
+from collections.abc import Iterator
+from typing import Any
+
+from digest.dumps.formats import huggingface_json, json_stream, xml_stream
+from digest.dumps.formats.reader_interface import DumpInput, Header, Items
+from digest.errors import UnreadableDump
+
+NAME = "hf-page"
+
+MAX_PAGE_BYTES = 32 * 1024 * 1024
+PAPER_PROPS = re.compile(r"""data-props=(?:"([^"]*&quot;summary&quot;[^"]*)"|'([^']*"summary"[^']*)')""")
+LISTS = ("dailyPapers", "papers")
+
+
+def recognises(head: str) -> bool:
+    """Return whether this is a Hugging Face web page."""
+    return xml_stream.root_element_name(head).casefold() == "html" and "huggingface.co" in head
+
+
+def read(source: DumpInput) -> tuple[Header, Items]:
+    """Read the papers in the page's data; raise UnreadableDump for a page without any."""
+    found = list(papers_in_page(source.read_all(MAX_PAGE_BYTES).decode(errors="replace")))
+    if not found:
+        raise UnreadableDump(
+            "It is a web page without the papers' data in it. Save its text, or download the papers as JSON:"
+            " https://huggingface.co/api/daily_papers"
+        )
+    return Header(), json_stream.convert_objects(((1, paper) for paper in found), huggingface_json.record_of)
+
+
+def papers_in_page(page: str) -> Iterator[Any]:
+    """Yield the papers in a page's data: those of its lists, or the single paper it shows."""
+    for props in PAPER_PROPS.finditer(page):
+        try:
+            data = json.loads(html.unescape(props[1] or props[2]))
+        except (ValueError, RecursionError):
+            continue
+        if isinstance(data, dict):
+            lists = [data[name] for name in LISTS if isinstance(data.get(name), list)]
+            yield from (paper for one in lists for paper in one)
+            if not lists and isinstance(data.get("paper"), dict):
+                yield data

@@ -1,0 +1,320 @@
+"""Read JSON as a stream of objects: one per line, the elements of a list, or one after another.
+
+A list is split into its elements as it is read, so its length costs no memory. An object that is
+not a paper is searched for papers. JSON that is too deep, too long or invalid is reported with its
+line; NaN and numbers of a thousand digits count as missing.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from itertools import islice
+from typing import Any
+
+from digest.dumps.formats.reader_interface import (
+    MAX_LINE,
+    DumpInput,
+    Header,
+    Items,
+    RecordProblem,
+    excerpt,
+    mark_truncation,
+)
+from digest.errors import UnreadableDump
+from digest.papers import Record
+
+CHUNK = 1024 * 1024
+MAX_OBJECT_BYTES = 32 * 1024 * 1024  #: of an object that is not in a list
+VALUE_SEPARATOR = re.compile(r"[\s,\x1e]*")  #: with the record separator of a JSON text sequence
+UNFINISHED_LITERAL = re.compile(r"[\w.+-]*\s*")  #: a number or a word that was cut off
+LINE_DELIMITERS = " \t\r,\x1e"  #: allowed around the object on a line
+TITLE_KEYS = ("title", "paper_title")
+KEY = re.compile(r'"([^"\\]{1,40})"\s*:')
+
+LIST_START = re.compile(r"\[")
+LONGEST_OPENING = 5_000  #: characters from the beginning of an object to the beginning of its list
+MAX_DEPTH = 4  #: levels of nested objects that are searched for papers
+
+ObjectConverter = Callable[[dict[str, Any], int, int], Record]
+LocatedValue = tuple[int, Any]  #: line, and a JSON value or a RecordProblem
+
+
+def keys_in(head: str) -> frozenset[str]:
+    """Return the keys in the beginning of a JSON dump; none if it is not JSON."""
+    return frozenset(KEY.findall(head)) if head.lstrip()[:1] in ("{", "[") else frozenset()
+
+
+def read(
+    source: DumpInput, convert: ObjectConverter, *, list_names: tuple[str, ...] = ()
+) -> tuple[Header, Items]:
+    """Return the header and a record for every object.
+
+    `list_names` are the keys under which a wrapping object holds its list. An empty list announces no papers.
+    """
+    header = Header(announced=0 if is_empty_list(source.head, list_names) else None)
+    return header, mark_truncation(convert_objects(objects_in_dump(source, list_names), convert))
+
+
+def is_empty_list(head: str, list_names: tuple[str, ...]) -> bool:
+    """Return whether the dump is an empty list and not an error message."""
+    if "".join(head.split()) == "[]":
+        return True
+    named = find_list(head, list_names) if head.lstrip().startswith("{") else None
+    return bool(named and re.match(r"\s*\]", head[named.end() :]) and not re.search(r'"errors?"\s*:', head))
+
+
+def find_list(head: str, list_names: tuple[str, ...]) -> re.Match[str] | None:
+    """Return the beginning of the list that a wrapping object holds under the first of these keys."""
+    return next(filter(None, (re.search(rf'"{name}"\s*:\s*\[', head) for name in list_names)), None)
+
+
+def convert_objects(found_objects: Iterable[LocatedValue], convert: ObjectConverter) -> Items:
+    """Convert every object to a record, or to a problem if a field has an unexpected form."""
+    position = 0
+    for line, found in found_objects:
+        if isinstance(found, RecordProblem):
+            yield found
+            continue
+        if not isinstance(found, dict):
+            yield RecordProblem(line=line, reason="not an object", excerpt=excerpt(str(found)[:200]))
+            continue
+        try:
+            record = convert(found, position + 1, line)
+        except (TypeError, ValueError, LookupError, AttributeError, ArithmeticError) as error:
+            yield RecordProblem(line=line, reason=f"a field does not fit: {error}")
+            continue
+        position += 1
+        yield record
+
+
+def objects_in_dump(source: DumpInput, list_names: tuple[str, ...]) -> Iterator[LocatedValue]:
+    """Yield (line, object) for every object in the dump."""
+    head = source.head.lstrip()
+    if head.startswith("["):
+        yield from values_in_list(source, source.head.index("[") + 1, next_list=LIST_START)
+    elif is_one_a_line(source):
+        yield from nested_papers(objects_by_line(source))
+    elif opened := find_list(source.head, list_names):
+        again = re.compile(rf'\}}\s*\{{.{{0,4000}}?"(?:{"|".join(list_names)})"\s*:\s*\[', re.DOTALL)
+        yield from values_in_list(source, opened.end(), next_list=again)
+    else:
+        yield from nested_papers(values_in_list(source, 0))
+
+
+def nested_papers(found_objects: Iterable[LocatedValue]) -> Iterator[LocatedValue]:
+    """Yield the objects; replace an object that is not a paper by the papers in it."""
+    for line, found in found_objects:
+        if isinstance(found, dict) and "title" not in found:
+            for paper in papers_in(found) or [found]:
+                yield line, paper
+        else:
+            yield line, found
+
+
+def is_one_a_line(source: DumpInput) -> bool:
+    """Return whether the dump has several lines and the first is a whole object or unreadable."""
+    filled = (
+        (text.strip(LINE_DELIMITERS), fault) for _, text, fault in source.lines() if text.strip() or fault
+    )
+    two = list(islice(filled, 2))
+    first, fault = two[0] if two else ("", "")
+    return len(two) > 1 and (bool(fault) or (first.startswith("{") and first.endswith("}")))
+
+
+def papers_in(found: Any, depth: int = 0) -> list[Any]:
+    """Return the papers in an object that is not a paper: in a list, or under a key each."""
+    if not isinstance(found, dict) or has_title(found) or depth > MAX_DEPTH:
+        return []
+    named = objects_with_title(found.values())
+    if named:
+        return named if len(named) > 1 else []  # a single one is the inner part of this object
+    for value in found.values():
+        if isinstance(value, list) and any(
+            has_title(one) or objects_with_title(one.values()) for one in only_objects(value)
+        ):
+            return value
+    return next(filter(None, (papers_in(value, depth + 1) for value in found.values())), [])
+
+
+def objects_with_title(values: Iterable[Any]) -> list[Any]:
+    """Return the values that are objects with a title."""
+    return [one for one in only_objects(values) if has_title(one)]
+
+
+def only_objects(values: Iterable[Any]) -> Iterator[dict[str, Any]]:
+    """Yield the values that are objects."""
+    return (one for one in values if isinstance(one, dict))
+
+
+def has_title(found: Mapping[str, Any]) -> bool:
+    """Return whether an object has a title."""
+    return any(key.casefold() in TITLE_KEYS and isinstance(value, str) for key, value in found.items())
+
+
+def objects_by_line(source: DumpInput) -> Iterator[LocatedValue]:
+    """Yield the object on each line."""
+    loads = json.loads
+    for number, text, fault in source.lines():
+        if fault:
+            yield number, RecordProblem(line=number, reason=fault)
+        elif text and not text.isspace():
+            try:
+                yield number, loads(text)
+            except (ValueError, RecursionError) as error:
+                is_cut = is_cut_off(error, text)
+                problem = RecordProblem(
+                    line=number, reason=json_error_text(error), excerpt=excerpt(text), is_truncation=is_cut
+                )
+                yield number, parse_delimited(text) or problem
+
+
+def is_cut_off(error: Exception, text: str) -> bool:
+    """Return whether JSON is invalid because its end is missing."""
+    if not isinstance(error, json.JSONDecodeError):
+        return False
+    return error.msg.startswith("Unterminated") or error.pos >= len(text.rstrip())
+
+
+def parse_delimited(text: str) -> Any:
+    """Return the value on a line that ends in a comma or begins with a record separator, or None."""
+    bare = text.strip(LINE_DELIMITERS)
+    try:
+        return json.loads(bare) if bare and bare != text else None
+    except (ValueError, RecursionError):
+        return None
+
+
+def json_error_text(error: Exception) -> str:
+    """Describe in a few words why JSON cannot be parsed."""
+    if isinstance(error, RecursionError):
+        return "it is nested too deeply"
+    if isinstance(error, json.JSONDecodeError):
+        return f"not JSON: {error.msg.removesuffix(' starting at')} at column {error.colno}"
+    return f"not JSON: {error}"
+
+
+def read_constant(_constant: str) -> None:
+    """Return None for NaN and Infinity, which are not JSON."""
+
+
+def parse_integer(digits: str) -> int | None:
+    """Return an integer, or None if it has forty digits or more."""
+    return int(digits) if len(digits) < 40 else None
+
+
+def values_in_list(  # noqa: PLR0912, PLR0915  (a streaming state machine)
+    source: DumpInput, start: int, *, next_list: re.Pattern[str] | None = None
+) -> Iterator[LocatedValue]:
+    """Yield the values after the first `start` characters, to the end of the dump or of their list.
+
+    `next_list` matches the beginning of a further list, in a file that joins several answers.
+    """
+    is_list = next_list is not None
+    longest = MAX_LINE if is_list else MAX_OBJECT_BYTES
+    decoder = json.JSONDecoder(parse_constant=read_constant, parse_int=parse_integer)
+    text = TextWindow(source, start)
+    while True:
+        text.skip(VALUE_SEPARATOR)
+        if next_list and text.rest.startswith("]", text.offset):
+            text.advance(text.offset + 1)
+            if text.skip_to(next_list):
+                continue
+            return
+        if text.offset >= len(text.rest):
+            if text.read_more():
+                continue
+            if is_list:
+                yield text.line, truncation_problem(text.line, "its list")
+            return
+        try:
+            element, end = decoder.raw_decode(text.rest, text.offset)
+        except RecursionError:
+            raise UnreadableDump(f"It is nested too deeply (line {text.line}).") from None
+        except json.JSONDecodeError as error:
+            if len(text.rest) - text.offset > longest:
+                raise UnreadableDump(
+                    f"Line {text.line}: a record is longer than {longest // 2**20} MiB."
+                ) from None
+            place = text.line_of(error.pos)
+            if error.pos < len(text.rest) - 16 and not error.msg.startswith("Unterminated"):
+                raise UnreadableDump(f"It is not JSON: {error.msg} at line {place}.") from None
+            unfinished = UNFINISHED_LITERAL.fullmatch(text.rest, error.pos) or error.msg.startswith(
+                "Unterminated"
+            )
+            if text.read_more():
+                continue
+            if not unfinished:
+                raise UnreadableDump(f"It is not JSON: {error.msg} at line {place}.") from None
+            yield text.line, truncation_problem(text.line, "its list" if is_list else "a record")
+            return
+        if end == len(text.rest) and text.read_more():
+            continue  # the number may continue
+        yield text.line, element
+        text.advance(end)
+
+
+def truncation_problem(line: int, what: str) -> RecordProblem:
+    """Return the problem for a list or a record that is not closed."""
+    return RecordProblem(line=line, reason=f"the file ends in the middle of {what}", is_truncation=True)
+
+
+class TextWindow:
+    """A part of a dump's text that moves on as it is read and counts lines."""
+
+    def __init__(self, source: DumpInput, start: int):
+        self.stream = source.rewind()
+        self.decoder = None
+        self.rest = ""
+        self.offset = 0
+        self.line = 1
+        self.pending = b""
+        while len(self.rest) < start and self.read_more():
+            pass
+        self.advance(start)
+
+    def read_more(self) -> bool:
+        """Read more text; return False at the end."""
+        chunk = self.stream.read(
+            max(CHUNK, len(self.rest) - self.offset)
+        )  # a long value is tried a few times only
+        raw = self.pending + chunk
+        try:
+            text, self.pending = raw.decode(), b""
+        except UnicodeDecodeError as error:
+            if error.reason != "unexpected end of data" or not chunk:
+                raise UnreadableDump(f"It is not UTF-8 (after line {self.line}).") from error
+            text, self.pending = raw[: error.start].decode(), raw[error.start :]
+        if not self.rest:
+            text = text.removeprefix("\N{ZERO WIDTH NO-BREAK SPACE}")
+        self.rest = self.rest[self.offset :] + text
+        self.offset = 0
+        return bool(chunk)
+
+    def skip(self, pattern: re.Pattern[str]) -> None:
+        """Skip what the pattern matches here."""
+        found = pattern.match(self.rest, self.offset)
+        if found:
+            self.advance(found.end())
+
+    def skip_to(self, pattern: re.Pattern[str]) -> bool:
+        """Skip to the end of the next match; return whether there is one."""
+        while not (found := pattern.search(self.rest, self.offset)):
+            self.advance(max(self.offset, len(self.rest) - LONGEST_OPENING))
+            try:
+                if not self.read_more():
+                    return False
+            except UnreadableDump:  # invalid text after the last list is ignored
+                return False
+        self.advance(found.end())
+        return True
+
+    def advance(self, end: int) -> None:
+        """Move to `end` and count the lines."""
+        self.line += self.rest.count("\n", self.offset, end)
+        self.offset = end
+
+    def line_of(self, place: int) -> int:
+        """Return the line of an offset in the window."""
+        return self.line + self.rest.count("\n", self.offset, place)

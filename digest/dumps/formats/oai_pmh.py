@@ -1,0 +1,159 @@
+"""Read OAI-PMH answers of arXiv and other repositories: `arXivRaw`, `arXiv` and `oai_dc` ("oai-pmh").
+
+`datestamp` is when a record changed; a paper's date is that of its first version.
+"""
+
+from __future__ import annotations
+
+import re
+
+from digest.dumps.formats import field_parsing, xml_stream
+from digest.dumps.formats.reader_interface import DumpInput, Header, Items, RecordProblem, excerpt
+from digest.dumps.formats.xml_stream import Element
+from digest.errors import UnreadableDump
+from digest.papers import Announcement, Record
+
+NAME = "oai-pmh"
+
+RECORD = re.compile(r"<(?:\w+:)?record[\s>]")
+PAYLOAD = re.compile(r"<(?:\w+:)?(?:arXivRaw|arXiv|dc)[\s>]")
+ERROR = re.compile(r"<(?:\w+:)?error\s+code=[\"'](?P<code>\w+)[\"']\s*/?>(?P<text>[^<]{0,300})")
+RESPONSE = re.compile(r"<(?:\w+:)?responseDate[^<>]{0,300}>([^<]{10,40})<")
+
+
+def recognises(head: str) -> bool:
+    """Return whether this is an OAI-PMH answer, or its records in another root element."""
+    root = xml_stream.root_element_name(head)
+    return root in ("OAI-PMH", "ListRecords") or bool(root and RECORD.search(head) and PAYLOAD.search(head))
+
+
+def read(source: DumpInput) -> tuple[Header, Items]:
+    """Read the records except deleted ones; raise UnreadableDump for an error answer."""
+    error = ERROR.search(source.head)
+    if error and error["code"] != "noRecordsMatch":
+        message = " ".join(f"{error['code']}: {error['text']}".split())
+        raise UnreadableDump(f"The server answered with an error and no records ({message[:200]}).")
+    dated = RESPONSE.search(source.head)
+    header = Header(date=field_parsing.parse_day(dated[1]) if dated else None, announced=0 if error else None)
+    return header, OaiHarvest().records(source)
+
+
+class OaiHarvest:
+    """The pages of a list; the last one in the file may refer to a further page."""
+
+    def __init__(self) -> None:
+        self.token = ""  #: requests the page after the one read last
+        self.whole = ""  #: the number of records on all pages
+        self.line = 0
+
+    def records(self, source: DumpInput) -> Items:
+        """Yield the records, and a remark if a further page is missing from the file."""
+        yield from xml_stream.records(source, self.record_of, "record", "resumptionToken")
+        if self.token:
+            whole = f" The whole list has {self.whole} records." if self.whole.isdecimal() else ""
+            reason = f"a further page exists, with resumption token {excerpt(self.token)!r}.{whole}".rstrip(
+                "."
+            )
+            yield RecordProblem(line=self.line, reason=reason, is_remark=True)
+
+    def record_of(self, found: Element, position: int, line: int) -> Record | None:
+        """Return a record; for a resumption token, store it and return None."""
+        if found.tag.rpartition("}")[2] == "resumptionToken":
+            self.token, self.whole, self.line = (
+                xml_stream.one_line(found),
+                found.get("completeListSize") or "",
+                line,
+            )
+            return None
+        return record_of(found, position, line)
+
+
+def record_of(found: Element, position: int, line: int) -> Record | None:
+    """Return the record of one element, or None for a deleted record."""
+    header, metadata = xml_stream.child(found, "header"), xml_stream.child(found, "metadata")
+    if metadata is None or len(metadata) == 0 or (header is not None and header.get("status") == "deleted"):
+        return None
+    content = metadata[0]
+    if "dc" in content.tag.rpartition("}")[2]:
+        return dublin_core(content, position, line)
+    authors = authors_of(content)
+    abstract, comment = (
+        field_parsing.as_prose(xml_stream.inner_text(xml_stream.child(content, "abstract"))),
+        xml_stream.text_at(content, "comments"),
+    )
+    withdrawn = field_parsing.is_withdrawn(comment, abstract)
+    return Record(
+        title=xml_stream.text_at(content, "title"),
+        abstract=abstract,
+        ids=field_parsing.normalised_ids(
+            [
+                ("arxiv", xml_stream.text_at(content, "id")),
+                ("doi", xml_stream.text_at(content, "doi").split(" ")[0]),
+            ]
+        ),
+        authors=authors,
+        n_authors=len(authors) or None,
+        published=field_parsing.parse_spelled_day(xml_stream.text_at(content, "version/date"))
+        or field_parsing.parse_day(xml_stream.text_at(content, "created")),
+        categories=tuple(xml_stream.text_at(content, "categories").split()),
+        announcement=Announcement.WITHDRAWN if withdrawn else Announcement.NEW,
+        comment=comment,
+        journal=xml_stream.text_at(content, "journal-ref"),
+        position=position,
+        line=line,
+    )
+
+
+def authors_of(content: Element) -> tuple[str, ...]:
+    """Return the authors, from elements with parsed names or from one line."""
+    parsed = xml_stream.children(content, "authors/author")
+    if not parsed:
+        return field_parsing.split_names(xml_stream.text_at(content, "authors"))
+    parts = ("forenames", "keyname", "suffix")
+    return tuple(
+        " ".join(filter(None, (xml_stream.text_at(author, part) for part in parts))) for author in parsed
+    )
+
+
+def dublin_core(content: Element, position: int, line: int) -> Record:
+    """Return a Dublin Core record; further descriptions are comments, the earliest date is the first version's."""
+    names = [xml_stream.one_line(one) for one in xml_stream.children(content, "identifier")]
+    texts = [
+        field_parsing.as_prose(xml_stream.inner_text(one))
+        for one in xml_stream.children(content, "description")
+    ]
+    authors = tuple(
+        given_name_first(xml_stream.one_line(one)) for one in xml_stream.children(content, "creator")
+    )
+    return Record(
+        title=xml_stream.text_at(content, "title"),
+        abstract=texts[0] if texts else "",
+        ids=field_parsing.ids_in_urls(*names)
+        | field_parsing.normalised_ids(
+            [("doi", name) for name in names if name.casefold().startswith(("doi:", "10."))]
+        ),
+        authors=authors,
+        n_authors=len(authors) or None,
+        published=min(
+            filter(
+                None,
+                (
+                    field_parsing.parse_day(xml_stream.one_line(one))
+                    for one in xml_stream.children(content, "date")
+                ),
+            ),
+            default=None,
+        ),
+        categories=field_parsing.as_texts(
+            [xml_stream.one_line(one) for one in xml_stream.children(content, "subject")]
+        ),
+        comment=" ".join(texts[1:]).removeprefix("Comment: "),
+        position=position,
+        line=line,
+    )
+
+
+def given_name_first(name: str) -> str:
+    """Return "Lind, Per" as "Per Lind"."""
+    family, comma, given = name.partition(", ")
+    return f"{given} {family}" if comma else name

@@ -1,0 +1,30 @@
+"""Read JSON and JSON Lines with the columns of `own_columns` ("json")."""
+
+from __future__ import annotations
+
+from digest.dumps.formats import json_stream, own_columns
+from digest.dumps.formats.reader_interface import DumpInput, Header, Items
+
+NAME = "json"
+
+LIST_NAMES = ("papers", "results", "data", "items")
+OTHER_LIST_NAMES = (
+    "collection",
+    "dailyPapers",
+    "recommendedPapers",
+)  #: of other formats: an empty list does not show its format
+
+
+def recognises(head: str) -> bool:
+    """Return whether these are objects with a title and another known column, or an empty list."""
+    return own_columns.has_paper_columns(json_stream.keys_in(head)) or json_stream.is_empty_list(
+        head, (*LIST_NAMES, *OTHER_LIST_NAMES)
+    )
+
+
+def read(source: DumpInput) -> tuple[Header, Items]:
+    """Read the objects."""
+    is_empty = json_stream.is_empty_list(source.head, (*LIST_NAMES, *OTHER_LIST_NAMES))
+    return json_stream.read(
+        source, own_columns.record_of, list_names=(*LIST_NAMES, *OTHER_LIST_NAMES) if is_empty else LIST_NAMES
+    )

@@ -1,0 +1,232 @@
+"""Parse what all text copies of Hugging Face paper pages share: a header, and dates without a year.
+
+Copies of the same page differ in layout but share their wording: `5 authors`, a lone middle dot,
+`Mar 11, 2023`, a line of navigation. These lines are metadata; the other lines are titles and abstracts.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import date
+
+from digest.dumps.formats import field_parsing
+from digest.dumps.formats.page_metadata import LINK_NUMBER, MetadataKind, MetadataLine, parse_metadata_line
+from digest.dumps.formats.reader_interface import DumpInput, DumpOrder, Header
+from digest.errors import UnreadableDump
+from digest.papers import Organization
+
+CAPTURE_DATE = re.compile(
+    r"^[^\w\n]{0,20}(?:retrieved|captured|fetched|accessed|crawled|scraped)\b[^\n]{0,40}?(\d{4})-(\d\d)-(\d\d)",
+    re.IGNORECASE | re.MULTILINE,
+)
+TITLE_DATE = re.compile(r"^#{0,2} ?(?:[\w’' -]{0,60} )?papers\b[^\w\n]{1,4}(?:of |for |on )?(\w[^\n]{5,30})$", re.IGNORECASE | re.MULTILINE)  # fmt: skip
+URL = re.compile(r"https?://[^\s<>\"{}]+")
+URL_TRAILING_SIGNS = ".,;:!?)]}'\""
+NUMBERED_TITLE = re.compile(r"(?:#(\d{1,3})[:.]?|[(\[]?(\d{1,3})[.)\]])\s+(\S.*)")
+LONGEST_LINE = 60_000
+LONGEST_TITLE = 350  #: a longer text is an abstract
+MAX_SUMMARY_LENGTH = 400  #: characters; on a trending page, a shorter text is a summary
+MAX_PREAMBLE_LINES = 200  #: a page's header is within these lines
+HEADER_LENGTH = 400  #: characters of prose that may precede a page's date; an abstract is longer
+TOP_LENGTH = 2_000  #: a page's title is within these characters
+HTML_CLOSING_TAG = re.compile(r"</(?:p|a|h[1-6]|details|summary|span|div|li|em|strong|b|i)>", re.IGNORECASE)
+MIN_LINK_NUMBERS = 10  #: more numbered links than this mean that a text browser made the copy
+MIS_DECODED = re.compile("â€¢|Â·")
+
+
+def urls_in(text: str) -> tuple[str, ...]:
+    """Return the URLs in `text` in order, without punctuation at their end."""
+    found = (url.rstrip(URL_TRAILING_SIGNS) for url in URL.findall(text))
+    return tuple(dict.fromkeys(url for url in found if url.partition("://")[2]))
+
+
+def organization(text: str) -> Organization:
+    """Return the organisation in a line that holds an image's text (the handle) and then the name."""
+    handle, _, name = text.strip().partition(" ")
+    return Organization(handle=handle, name=name.strip() or handle)
+
+
+# ── dates without a year ────────────────────────────────────────────────────────────────────────
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class PageHeader:
+    """What the header says about the whole page."""
+
+    header: Header
+    day: date  #: dates without a year are on this day or before it
+    is_trending: bool = False  #: texts may be summaries instead of abstracts
+
+
+def read_page_header(source: DumpInput) -> PageHeader:
+    """Read the whole page once to find its date.
+
+    A page omits the year only for dates of its own year, so a paper dated `Dec 27, 2025` anywhere
+    in the file means that the page is from 2026 or later. Raises UnreadableDump for mis-decoded text.
+    """
+    if len(MIS_DECODED.findall(source.head)) > 2:
+        raise UnreadableDump(
+            "Its UTF-8 was decoded with another encoding: it has â€¢ for • and Â· for ·. Save it again as UTF-8."
+        )
+    dateline, newest = None, 0
+    before, prose = None, 0
+    for number, line, fault in source.lines():
+        found = () if fault or len(line) > 200 else parse_metadata_line(line)
+        if not found:
+            before = None if line.strip() else before
+            prose += len(URL.sub("", line)) if prose < HEADER_LENGTH else 0
+            continue
+        for one in found:
+            if one.kind is MetadataKind.DATE:
+                newest = max(newest, one.year or 0)
+                is_header = (
+                    before not in (MetadataKind.DOT, MetadataKind.AUTHORS)
+                    and number <= MAX_PREAMBLE_LINES
+                    and prose < HEADER_LENGTH
+                    and not one.is_labelled
+                )
+                if dateline is None and is_header and len(found) == 1:
+                    dateline = one
+            before = one.kind
+    return page_header_of(source, dateline, newest)
+
+
+def page_header_of(source: DumpInput, dateline: MetadataLine | None, newest: int) -> PageHeader:
+    """Return the page's header, from its date line, its newest year and the day it was fetched."""
+    order = page_order(source.head)
+    trending = order == "ranked"
+    if (captured := capture_date(source.head)) is not None:
+        return PageHeader(header=Header(date=captured, order=order), day=captured, is_trending=trending)
+    if dateline is None:
+        return PageHeader(header=Header(order=order), day=source.observed_on, is_trending=trending)
+    if dateline.year is not None:
+        day = clamped_date(dateline.year, dateline.month, dateline.day)
+        return PageHeader(header=Header(date=day, order=order), day=day, is_trending=trending)
+    day = latest_date_before(source.observed_on, dateline.month, dateline.day)
+    if day.year <= newest:
+        day = clamped_date(newest + 1, dateline.month, dateline.day)
+    return PageHeader(header=Header(date=day, date_inferred=True, order=order), day=day, is_trending=trending)
+
+
+def capture_date(head: str) -> date | None:
+    """Return the day that the copying tool wrote into the page, or the day in the page's title."""
+    if found := CAPTURE_DATE.search(head):
+        return field_parsing.make_date(found[1], found[2], found[3])
+    titled = TITLE_DATE.search(head[:TOP_LENGTH])
+    named = parse_metadata_line(titled[1]) if titled else ()
+    is_day = len(named) == 1 and named[0].kind is MetadataKind.DATE and named[0].year is not None
+    return field_parsing.make_date(named[0].year, named[0].month, named[0].day) if is_day else None
+
+
+def page_order(head: str) -> DumpOrder:
+    """Return how a page is ordered: search results by relevance, trending pages by rank."""
+    if re.search(r"huggingface\.co/papers\?\S{0,300}?\bq=", head):
+        return "relevance"
+    if re.search(
+        r"^.{0,40}\burl\b.{0,10}huggingface\.co/papers/trending", head, re.IGNORECASE | re.MULTILINE
+    ):
+        return "ranked"
+    if re.search(r"^# Trending Papers *$", head, re.MULTILINE):
+        return "ranked"
+    above = re.split(r"^(?:#* *)?by.{0,200}and the research community", head, maxsplit=1, flags=re.MULTILINE)[
+        0
+    ]
+    named = re.findall(r"^(Daily|Trending) Papers *$", above, re.MULTILINE)  # further down it is a link
+    return "ranked" if set(named) == {"Trending"} else "none"
+
+
+def paper_date(found: MetadataLine, page: PageHeader) -> tuple[date, bool]:
+    """Return a paper's date, and whether we inferred its year from the page's date."""
+    if found.year is not None:
+        return clamped_date(found.year, found.month, found.day), False
+    return latest_date_before(page.day, found.month, found.day), True
+
+
+def latest_date_before(limit: date, month: int, day: int) -> date:
+    """Return the latest date with this month and day that is not after `limit`."""
+    candidate = clamped_date(limit.year, month, day)
+    return candidate if candidate <= limit else clamped_date(limit.year - 1, month, day)
+
+
+def clamped_date(year: int, month: int, day: int) -> date:
+    """Return the date; a day beyond the month's end (Feb 29 of an inferred year) becomes its last day."""
+    for last in (day, 30, 29, 28):
+        try:
+            return date(max(1, year), month, min(day, last) or 1)
+        except ValueError:
+            continue
+    raise AssertionError("every month has a 28th")
+
+
+def is_page(head: str) -> bool:
+    """Return whether a text begins like a Hugging Face paper page."""
+    return bool(
+        "Get trending papers in your email inbox" in head
+        or "and the research community" in head
+        or re.search(r"^(?:#* *)?(?:Daily|Trending) Papers *$", head, re.MULTILINE)
+        or len(re.findall(r"^[ \t]*[•*-] \d+ authors$", head, re.MULTILINE)) > 1
+    )
+
+
+def alternates_title_and_abstract(head: str) -> bool:
+    """Return whether the lines that are not blank are at least four titles, each before its abstract."""
+    lines = [line for line in head.splitlines()[:-1] if line.strip()]  # the last may be cut off
+    pairs = list(zip(lines[::2], lines[1::2], strict=False))[:20]
+    return len(pairs) >= 4 and all(len(a) <= LONGEST_TITLE < len(b) for a, b in pairs)
+
+
+def clean_lines(source: DumpInput) -> Iterator[tuple[int, str, str]]:
+    """Yield the lines of a page without HTML tags; a line longer than any abstract is a fault."""
+    has_notes = len(LINK_NUMBER.findall(source.head)) > MIN_LINK_NUMBERS
+    for number, line, fault in source.lines():
+        if len(line) > LONGEST_LINE:
+            yield number, "", f"the line has {len(line):,} characters"
+            continue
+        text = field_parsing.without_markup(line) if "</" in line and HTML_CLOSING_TAG.search(line) else line
+        yield number, LINK_NUMBER.sub("", text) if has_notes and "]" in text else text, fault
+
+
+def without_leading_sign(title: str) -> str:
+    """Return a title without the symbol or bullet in front of it."""
+    sign, _, rest = title.partition(" ")
+    is_sign = sign and all(
+        unicodedata.category(char) in ("So", "Mn", "Cf") or char in "•▪►‣◦" for char in sign
+    )
+    return rest.strip() if is_sign and rest.strip() else title
+
+
+def without_number(title: str, expected: int) -> tuple[str, int]:
+    """Return (title without its number, next number) if it has the expected number, else both unchanged."""
+    found = NUMBERED_TITLE.fullmatch(title)
+    if found is None or int(found[1] or found[2]) != expected:
+        return title, expected
+    return found[3], expected + 1
+
+
+def without_button_caption(line: str) -> str:
+    """Return a title without the caption of the Subscribe button that some copies join to the first title."""
+    return line.removeprefix("Subscribe") if re.match(r"Subscribe[^\sr]", line) else line
+
+
+def page_lines(source: DumpInput) -> Iterator[tuple[int, str, str]]:
+    """Yield the lines of a page after the site's menus, the button caption removed from the first title."""
+    after_caption = False
+    first = first_page_line(source.head)
+    for number, line, fault in clean_lines(source):
+        if number < first:
+            continue
+        text = without_button_caption(line) if after_caption else line
+        if line.strip():
+            after_caption = number < MAX_PREAMBLE_LINES and line.startswith("Get trending papers")
+        yield number, text, fault
+
+
+def first_page_line(head: str) -> int:
+    """Return the number of the line at which a page begins after the menus of the site."""
+    lines = head.splitlines()[:MAX_PREAMBLE_LINES]
+    return next(
+        (number for number, line in enumerate(lines, 1) if line.strip().startswith("Get trending papers")), 1
+    )

@@ -1,0 +1,249 @@
+"""Parse the metadata lines of a page: figures, dates, numbers of authors, and the site's navigation.
+
+The same fact has many spellings: `Nov 3, 2026`, `3 Nov 2026`, `2026-11-03`; `3.29k` under a button,
+after a star, or before the word. A line may hold one fact, or several separated by dots.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from dataclasses import dataclass
+from enum import Enum, auto
+
+from digest.dumps.formats import field_parsing
+
+MONTHS = {
+    name: number
+    for number, names in enumerate(
+        [
+            "Jan January",
+            "Feb February",
+            "Mar March",
+            "Apr April",
+            "May May",
+            "Jun June",
+            "Jul July",
+            "Aug August",
+            "Sep September Sept",
+            "Oct October",
+            "Nov November",
+            "Dec December",
+        ],
+        start=1,
+    )
+    for name in names.split()
+}
+
+NAVIGATION = frozenset(
+    "new|Get trending papers in your email inbox once a day!|Get trending papers in your email inbox!|"
+    "Subscribe|Daily Papers|Trending Papers|Daily|Weekly|Monthly|Log In|Sign Up|"
+    "Previous|Next|Company|TOS|Privacy|About|Careers|Website|Models|Datasets|Spaces|Pricing|Docs|"
+    "System theme|Back to top|arXiv Page|PDF|View all|Hugging Face|Community|Enterprise|Buckets|Collections|"
+    "Abstract|References|Visible links|Hidden links|Organizations|Inference Endpoints|Project Page|...|…".casefold().split(
+        "|"
+    )
+)
+BYLINE = re.compile(r"by.{0,200}\band the research community")
+SITE_LINE = re.compile(r"©.{0,60}|.{0,12}hugging face.{0,3} logo.{0,20}|submitted by .{1,60}")
+#: Found between papers, under a title, or under a table's header.
+HORIZONTAL_RULE = re.compile(r"[-=*_~#—–]{3,}|(?:`{3,}|~{3,})\w*|(?:[-*_] ){2,}[-*_]|\|(?:\s*:?-+:?\s*\|)+")
+NUMBER = r"\d[\d,]*(?:\.\d+)?[kKmM]?"
+BULLET = r"(?:[-•*·▪►‣◦–]|\N{BUSTS IN SILHOUETTE}|\N{BUST IN SILHOUETTE}|\N{SPIRAL CALENDAR PAD}|\N{CALENDAR}|\N{TEAR-OFF CALENDAR})"
+AUTHORS = re.compile(
+    rf"(?:[\[\s\\]*{BULLET})*[\[\s\\]*(?:authors: )?(?P<number>[\d,]{{1,9}}) authors?"
+    r"(?:\](?:\(\S*\)|\[\d+\]))?[\\\s]*",
+    re.IGNORECASE,
+)
+LABEL = rf"(?P<label>(?:{BULLET}\s*)?(?:(?:published|submitted|posted|date)(?: on)?:? )?)"
+YEAR = r"(?P<year>(?:19|20)\d\d)"
+DAY = r"(?P<day>\d{1,2})(?:st|nd|rd|th)?"
+MONTH = r"(?P<month>[A-Za-z]{3,9})\.?"
+DATE = re.compile(
+    rf"{LABEL}{MONTH} {DAY}(?:,? {YEAR})?"
+    r"(?:\s*\[\s*(?P<linked>[\d.,]+k?)\s*\](?:\(\S*\)|\[\d+\])|\s+(?P<comments>[\d.,]+k?))?",
+    re.IGNORECASE,
+)
+DAY_FIRST = re.compile(rf"{LABEL}{DAY} {MONTH},? {YEAR}", re.IGNORECASE)
+ISO = re.compile(rf"{LABEL}{YEAR}[-/.](?P<month>\d\d)[-/.](?P<day>\d\d)", re.IGNORECASE)
+COUNT = re.compile(r"(?:\[-\]\s*)?(?P<number>\d[\d,]*(?:\.\d+)?[kKmM]?|-)")
+EMPHASIS = re.compile(r"\*\*|__|`|(?<!\w)[*_](?=\w)|(?<=[\w.])[*_](?!\w)")
+FIGURE_SIGNS = {"upvotes": "▲△⬆🔼↑👍❤🔥👏", "comments": "💬🗨", "stars": "⭐★☆🌟"}
+PART_SEPARATOR = re.compile(rf"\s*[·|•]\s*|\s+(?=[{''.join(FIGURE_SIGNS.values())}])")
+LINK_NUMBER = re.compile(r"\[\d{1,4}\](?=\w)")  #: the number that a text browser gives to a link
+LABELLED_ADDRESS = re.compile(
+    r"(?:[-*•]\s+)?(?:\*\*|__)?(?P<kind>arxiv|doi|links?|urls?|pdf|paper|code|github|project(?: page)?)"
+    r"(?: (?:id|page|link))?(?:\*\*|__)?\s*:(?:\*\*|__)?\s+(?P<address>\[[^\[\]]*\]\(\S+\)|<?\S+>?)",
+    re.IGNORECASE,
+)
+LONGEST_NAMES = 4_000
+MAX_LINE_LENGTH = 200  #: characters; a longer line is prose
+LABELLED_LINE = re.compile(
+    r"(?:[-*•]\s+)?(?:\*\*|__)?(?:by|(?:authors?|by)(?:\*\*|__)?\s*:)(?:\*\*|__)?\s+(?P<names>\S.*)"
+    r"|(?:[-*•]\s+)?(?:\*\*|__)?title(?:\*\*|__)?\s*:(?:\*\*|__)?\s+(?P<title>\S.*)"
+    r"|(?:[-*•]\s+)?(?:\*\*|__)?abstract(?:\*\*|__)?\s*:(?:\*\*|__)?\s+(?P<abstract>\S.*)",
+    re.IGNORECASE,
+)
+
+
+def figure_pattern(signs: str, words: str) -> re.Pattern[str]:
+    """Return the pattern of a figure before or after its symbol or its word."""
+    named = rf"(?:[{signs}]|{words})"
+    return re.compile(
+        rf"(?:- )?\(?(?:{named}:? ?({NUMBER}|-)(?: arxiv page)?|({NUMBER}) ?{named})\)?", re.IGNORECASE
+    )
+
+
+class MetadataKind(Enum):
+    """The kinds of metadata."""
+
+    DOT = auto()
+    AUTHORS = auto()
+    DATE = auto()
+    COUNT = auto()  #: a figure without a label
+    UPVOTE = auto()  #: the caption of a figure
+    SUBMITTER = auto()  #: the caption of a name
+    UPVOTES = auto()
+    COMMENTS = auto()
+    STARS = auto()
+    NAVIGATION = auto()
+
+
+CAPTIONS = {
+    "upvote": MetadataKind.UPVOTE,
+    "upvotes": MetadataKind.UPVOTE,
+    "submitted by": MetadataKind.SUBMITTER,
+}
+FIGURES = {
+    MetadataKind.UPVOTES: figure_pattern(FIGURE_SIGNS["upvotes"], "(?:up)?votes?|likes?"),
+    MetadataKind.COMMENTS: figure_pattern(FIGURE_SIGNS["comments"], "comments?"),
+    MetadataKind.STARS: figure_pattern(FIGURE_SIGNS["stars"], "github(?: stars?)?|(?:github )?stars?"),
+}
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class MetadataLine:
+    """One piece of metadata and its figures."""
+
+    kind: MetadataKind
+    number: float | None = None  #: of authors, of comments after a date, or a count
+    month: int = 0
+    day: int = 0
+    year: int | None = None
+    is_labelled: bool = False  #: a label or a bullet precedes the date, as in `Published on ...`
+
+
+def parse_metadata_line(line: str) -> tuple[MetadataLine, ...]:
+    """Return the metadata on a line, one or several separated by dots or bars; none if it is prose."""
+    if len(line) > MAX_LINE_LENGTH:
+        return ()
+    if HORIZONTAL_RULE.fullmatch(line.strip()):
+        return (MetadataLine(kind=MetadataKind.NAVIGATION),)
+    text = without_emphasis(line)
+    if found := parse_metadata(text):
+        return (found,)
+    parts = [part for part in PART_SEPARATOR.split(text) if part]
+    several = [parse_metadata(part) for part in parts] if len(parts) > 1 else []
+    return tuple(one for one in several if one) if several and all(several) else ()
+
+
+def split_name_and_metadata(line: str) -> tuple[str, tuple[MetadataLine, ...]]:
+    """Return (name, metadata) of a line that has a name and then metadata with a date, else ("", ())."""
+    parts = (
+        [part for part in PART_SEPARATOR.split(without_emphasis(line)) if part]
+        if len(line) <= MAX_LINE_LENGTH
+        else []
+    )
+    name, *rest = parts or [""]
+    behind = [parse_metadata(part) for part in rest]
+    found = tuple(one for one in behind if one)
+    is_whole = len(found) == len(rest) and any(one.kind is MetadataKind.DATE for one in found)
+    return (name, found) if is_whole else ("", ())
+
+
+def labelled_authors(line: str) -> tuple[str, ...]:
+    """Return the authors on a line that is labelled as such."""
+    labelled = LABELLED_LINE.fullmatch(line.strip()) if len(line) <= LONGEST_NAMES else None
+    found = field_parsing.person_names(labelled["names"]) if labelled and labelled["names"] else ()
+    return found if len(found) > 1 or ":" in line else ()  # `by Gradient Descent` is not a person
+
+
+def labelled_text(line: str) -> tuple[str, str]:
+    """Return (`title` or `abstract`, text) of a line labelled as one of them, else ("", "")."""
+    labelled = LABELLED_LINE.fullmatch(line) if ":" in line[:20] else None
+    if labelled is None or labelled["names"]:
+        return "", ""
+    return ("title", labelled["title"]) if labelled["title"] else ("abstract", labelled["abstract"])
+
+
+def labelled_address(line: str) -> tuple[str, str]:
+    """Return (label, URL or id) of a line such as `arXiv: 2611.01234`, else ("", "")."""
+    labelled = LABELLED_ADDRESS.fullmatch(line.strip()) if len(line) < LONGEST_NAMES else None
+    return (labelled["kind"].casefold(), labelled["address"]) if labelled else ("", "")
+
+
+def without_emphasis(line: str) -> str:
+    """Return a line without emphasis, the `> ` of quoted mail, and invisible characters."""
+    if not line.isascii():
+        line = "".join(char for char in line if unicodedata.category(char) not in ("Cf", "Mn"))
+    return LINK_NUMBER.sub("", EMPHASIS.sub("", " ".join(line.split())).removeprefix("> "))
+
+
+def parse_metadata(text: str) -> MetadataLine | None:  # noqa: PLR0911  (one return for each shape of line)
+    """Return the one piece of metadata that a text consists of, or None."""
+    if text == "·":
+        return MetadataLine(kind=MetadataKind.DOT)
+    if is_navigation(text):
+        return MetadataLine(kind=MetadataKind.NAVIGATION)
+    if caption := CAPTIONS.get(text.casefold()):
+        return MetadataLine(kind=caption)
+    if found := AUTHORS.fullmatch(text):
+        return MetadataLine(kind=MetadataKind.AUTHORS, number=float(found["number"].replace(",", "")))
+    for kind, pattern in FIGURES.items():
+        if found := pattern.fullmatch(text):
+            return MetadataLine(kind=kind, number=parse_figure(found[1] or found[2]))
+    if found := COUNT.fullmatch(text):
+        return MetadataLine(kind=MetadataKind.COUNT, number=parse_figure(found["number"]))
+    return parse_date(text)
+
+
+def parse_date(text: str) -> MetadataLine | None:
+    """Return the date that a text consists of, or None."""
+    for pattern in (DATE, DAY_FIRST, ISO):
+        found = pattern.fullmatch(text)
+        if found is None:
+            continue
+        parts = found.groupdict()
+        month = (
+            int(parts["month"]) if parts["month"].isdigit() else MONTHS.get(parts["month"].capitalize(), 0)
+        )
+        if 1 <= month <= 12 and 1 <= int(parts["day"]) <= 31:
+            return MetadataLine(
+                kind=MetadataKind.DATE,
+                number=parse_figure(parts.get("linked") or parts.get("comments")),
+                month=month,
+                day=int(parts["day"]),
+                year=int(parts["year"]) if parts["year"] else None,
+                is_labelled=bool(parts["label"]),
+            )
+    return None
+
+
+def is_navigation(text: str) -> bool:
+    """Return whether a line belongs to the site and not to a paper."""
+    words = text.lstrip("# ").casefold()
+    return words in NAVIGATION or bool(BYLINE.fullmatch(text) or SITE_LINE.fullmatch(words))
+
+
+def parse_figure(text: str | None) -> float | None:
+    """Return the number in `3.29k`, `110k` or `1,204`; `-` is 0."""
+    if not text:
+        return None
+    if text == "-":
+        return 0.0
+    text = text.replace(",", "")
+    scale = {"k": 1e3, "m": 1e6}.get(text[-1].casefold(), 1.0)
+    try:
+        return round(float(text.rstrip("kKmM")) * scale)
+    except ValueError:
+        return None

@@ -1,0 +1,93 @@
+"""Read PubMed's XML ("pubmed")."""
+
+from __future__ import annotations
+
+from datetime import date
+
+from digest.dumps.formats import field_parsing, xml_stream
+from digest.dumps.formats.reader_interface import DumpInput, Header, Items
+from digest.dumps.formats.xml_stream import Element
+from digest.papers import Record
+
+NAME = "pubmed"
+
+SCHEMES = {"doi": "doi", "pmc": "pmcid"}
+
+
+def recognises(head: str) -> bool:
+    """Return whether these are PubMed articles."""
+    return xml_stream.root_element_name(head) in ("PubmedArticleSet", "PubmedArticle", "MedlineCitationSet")
+
+
+def read(source: DumpInput) -> tuple[Header, Items]:
+    """Read the articles."""
+    return Header(), xml_stream.records(source, record_of, "PubmedArticle")
+
+
+def record_of(found: Element, position: int, line: int) -> Record:
+    """Return the record of one article."""
+    citation = xml_stream.child(found, "MedlineCitation")
+    article = xml_stream.child(citation, "Article")
+    authors = tuple(filter(None, map(name_of, xml_stream.children(article, "AuthorList/Author"))))
+    return Record(
+        title=xml_stream.text_at(article, "ArticleTitle"),
+        abstract="\n".join(
+            filter(None, map(abstract_section, xml_stream.children(article, "Abstract/AbstractText")))
+        ),
+        ids=ids_of(found, citation, article),
+        authors=authors,
+        n_authors=len(authors) or None,
+        published=published(article),
+        categories=tuple(
+            xml_stream.one_line(one)
+            for one in xml_stream.children(citation, "MeshHeadingList/MeshHeading/DescriptorName")
+        ),
+        journal=xml_stream.text_at(article, "Journal/Title"),
+        position=position,
+        line=line,
+    )
+
+
+def abstract_section(text: Element) -> str:
+    """Return one section of a structured abstract with its label."""
+    label, words = text.get("Label"), xml_stream.one_line(text)
+    return f"{label}: {words}" if label and words else words
+
+
+def name_of(author: Element) -> str:
+    """Return the name of an author or of a group."""
+    given = xml_stream.text_at(author, "ForeName") or xml_stream.text_at(author, "Initials")
+    name = f"{given} {xml_stream.text_at(author, 'LastName')} {xml_stream.text_at(author, 'Suffix')}"
+    return " ".join(name.split()) or xml_stream.text_at(author, "CollectiveName")
+
+
+def ids_of(found: Element, citation: Element, article: Element) -> dict[str, str]:
+    """Return the article's ids, not those of its references."""
+    named = [
+        *(
+            (one.get("IdType"), one)
+            for one in xml_stream.children(found, "PubmedData/ArticleIdList/ArticleId")
+        ),
+        *((one.get("EIdType"), one) for one in xml_stream.children(article, "ELocationID")),
+    ]
+    known = [(SCHEMES.get(kind, ""), xml_stream.one_line(one)) for kind, one in named]
+    return field_parsing.normalised_ids(
+        [
+            ("pmid", xml_stream.text_at(citation, "PMID")),
+            *((scheme, value) for scheme, value in known if scheme),
+        ]
+    )
+
+
+def published(article: Element) -> date | None:
+    """Return the online publication day, else the print one; a missing month or day means the first."""
+    printed = xml_stream.child(article, "ArticleDate")
+    if printed is None:
+        printed = xml_stream.child(article, "Journal/JournalIssue/PubDate")
+    if printed is None:
+        return None
+    year = xml_stream.text_at(printed, "Year") or xml_stream.text_at(printed, "MedlineDate")[:4]
+    month = xml_stream.text_at(printed, "Month")
+    return field_parsing.make_date(
+        year, field_parsing.MONTH.get(month[:3], month or 1), xml_stream.text_at(printed, "Day") or 1
+    )

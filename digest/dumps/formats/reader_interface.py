@@ -1,0 +1,175 @@
+"""Define the input and the output of every format reader."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from datetime import date
+from typing import BinaryIO, Literal, Protocol, TypeAlias
+
+from digest.errors import UnreadableDump
+from digest.papers import Record
+
+HEAD_BYTES = 64 * 1024  #: bytes read to recognise a format
+MAX_LINE = 8 * 1024 * 1024  #: bytes; a longer line cannot be a record
+EXCERPT_LENGTH = 120  #: characters
+QUOTE_MARK = re.compile(r"^> ?", re.MULTILINE)
+MIN_QUOTED = 5  #: lines
+
+DumpOrder: TypeAlias = Literal["ranked", "relevance", "none"]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class RecordProblem:
+    """A record that could not be read, and why."""
+
+    line: int
+    reason: str
+    excerpt: str = ""
+    is_truncation: bool = False  #: the dump breaks off: what follows is lost
+    missing: int = 0  #: papers lost, if the dump gives the number
+    is_remark: bool = False  #: a note on the whole dump; no record is bad
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Header:
+    """What a dump says about itself before its first paper."""
+
+    date: date | None = None
+    date_inferred: bool = False  #: only month and day are printed; we inferred the year
+    order: DumpOrder = "none"
+    announced: int | None = None  #: the number of papers it claims to hold
+
+
+Items: TypeAlias = Iterator[Record | RecordProblem]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class DumpReading:
+    """A dump being read: its format, its header, and its records as a stream."""
+
+    format: str
+    header: Header
+    records: Items
+
+
+class Format(Protocol):
+    """A module that recognises one format by content and reads it as a stream."""
+
+    @property
+    def NAME(self) -> str:  # noqa: N802
+        """The name on the command line and in the catalog."""
+        ...
+
+    def recognises(self, head: str) -> bool:
+        """Return whether a dump that begins with `head` is in this format."""
+        ...
+
+    def read(self, source: DumpInput) -> tuple[Header, Items]:
+        """Return the header and the stream of records; raise UnreadableDump if it cannot be read."""
+        ...
+
+
+class DumpInput:
+    """A seekable stream of bytes from which readers take the beginning, the lines, or everything."""
+
+    def __init__(self, stream: BinaryIO, *, name: str, observed_on: date):
+        self.stream = stream
+        self.name = name
+        self.observed_on = observed_on  #: the day it was fetched, as far as known
+        self.first_bytes = self.rewind().read(HEAD_BYTES)
+        self.uses_cr_line_ends = (
+            b"\r" in self.first_bytes and b"\n" not in self.first_bytes
+        )  #: CR alone ends a line
+        head = self.first_bytes.decode("utf-8-sig", errors="replace")
+        head = head.replace("\r", "\n") if self.uses_cr_line_ends else head
+        self.is_quoted = is_quoted(head)  #: copied from a mail that quotes it with `>`
+        self.head = QUOTE_MARK.sub("", head) if self.is_quoted else head
+
+    def rewind(self) -> BinaryIO:
+        """Seek to the beginning and return the stream."""
+        self.stream.seek(0)
+        return self.stream
+
+    def lines(self) -> Iterator[tuple[int, str, str]]:
+        """Yield (line number, text, fault) for every line; a faulty line has no text."""
+        raw = split_at_cr(self.rewind()) if self.uses_cr_line_ends else split_at_lf(self.rewind())
+        for number, line in enumerate(raw, start=1):
+            if line == b"\n":
+                yield number, "", ""
+                continue
+            if line is None:
+                yield number, "", f"the line is longer than {MAX_LINE // 2**20} MiB"
+                continue
+            if number == 1:
+                line = line.removeprefix(b"\xef\xbb\xbf")  # noqa: PLW2901
+            try:
+                text = line.decode()
+            except UnicodeDecodeError as error:
+                byte = line[error.start]
+                yield number, "", f"not UTF-8 (byte 0x{byte:02X} at column {error.start + 1})"
+                continue
+            if "\0" in text:
+                yield number, "", "a NUL character"
+                continue
+            if self.is_quoted:
+                text = QUOTE_MARK.sub("", text)
+            yield number, text.rstrip("\r\n"), ""
+
+    def read_all(self, limit: int) -> bytes:
+        """Return the whole content; raise UnreadableDump if it is longer than `limit` bytes."""
+        content = self.rewind().read(limit + 1)
+        if len(content) > limit:
+            raise UnreadableDump(
+                f"It is larger than {limit // 2**20} MiB, which is too large for this format."
+            )
+        return content
+
+
+def is_quoted(head: str) -> bool:
+    """Return whether every line begins with `>`, as in a mail that quotes a dump."""
+    lines = [line for line in head.splitlines() if line.strip()]
+    return len(lines) >= MIN_QUOTED and all(line.startswith(">") for line in lines)
+
+
+def split_at_lf(stream: BinaryIO) -> Iterator[bytes | None]:
+    """Yield lines, and None for a line that is too long; its rest is skipped without being kept."""
+    while line := stream.readline(MAX_LINE + 1):
+        if len(line) <= MAX_LINE:
+            yield line
+            continue
+        while line and not line.endswith(b"\n"):
+            line = stream.readline(MAX_LINE)
+        yield None
+
+
+def split_at_cr(stream: BinaryIO) -> Iterator[bytes | None]:
+    """Yield the lines of a file that ends them with CR alone."""
+    rest = b""
+    while chunk := stream.read(HEAD_BYTES):
+        *lines, rest = (rest + chunk).split(b"\r")
+        yield from lines
+        if len(rest) > MAX_LINE:
+            yield None
+            rest = b""
+    if rest:
+        yield rest
+
+
+def mark_truncation(items: Items) -> Items:
+    """Yield the items; an incomplete record truncates the dump only if nothing follows it."""
+    last: RecordProblem | None = None
+    for item in items:
+        if last is not None:
+            yield replace(last, is_truncation=False)
+        last = item if isinstance(item, RecordProblem) and item.is_truncation else None
+        if last is None:
+            yield item
+    if last is not None:
+        yield last
+
+
+def excerpt(text: str) -> str:
+    """Return the beginning of `text` for an error message, with unprintable characters as blanks."""
+    return "".join(char if char.isprintable() else " " for char in text[:EXCERPT_LENGTH]).strip()

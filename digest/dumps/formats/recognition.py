@@ -1,0 +1,161 @@
+"""Recognise the format of a dump by its content and read it as a stream.
+
+A reader is a module with a NAME, `recognises(head)` and `read(source)`. All records are validated
+here, so that no format can pass on what the catalog cannot store.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import date
+from itertools import chain
+from typing import BinaryIO
+
+from digest.dumps.formats import (
+    arxiv_kaggle,
+    arxiv_listing,
+    bibtex,
+    biorxiv,
+    csl_json,
+    decompression,
+    huggingface_json,
+    huggingface_page,
+    oai_pmh,
+    openalex,
+    own_csv,
+    own_json,
+    page_markdown,
+    page_text,
+    pubmed_nbib,
+    pubmed_xml,
+    ris,
+    rss_atom,
+    semantic_scholar,
+    title_abstract_lines,
+    utf16,
+    xml_stream,
+)
+from digest.dumps.formats.reader_interface import (
+    DumpInput,
+    DumpReading,
+    Format,
+    Items,
+    RecordProblem,
+    excerpt,
+)
+from digest.errors import BadField, UnreadableDump
+from digest.papers import Record
+
+#: Every format, in the order in which they are tried.
+FORMATS: tuple[Format, ...] = (
+    huggingface_json, arxiv_kaggle, semantic_scholar, openalex, biorxiv, csl_json, own_json,  # JSON, the most specific first
+    rss_atom, oai_pmh, pubmed_xml, huggingface_page,  # XML and HTML
+    arxiv_listing, pubmed_nbib, ris, bibtex,  # plain text with a distinctive beginning
+    page_markdown, title_abstract_lines, page_text,  # pages copied as text
+    own_csv,
+)  # fmt: skip
+
+#: Files that people mistake for dumps: first bytes -> (their offset, the type and what to do).
+KNOWN_BINARY_TYPES = {
+    b"PK\x03\x04": (0, "a zip archive (or a spreadsheet). Unpack it first, or save it as CSV"),
+    b"ustar": (257, "a tar archive. Unpack it first"),
+    b"BZh": (0, "packed with bzip2. Unpack it first; gzip and Zstandard are read as they are"),
+    b"\xfd7zXZ": (0, "packed with xz. Unpack it first; gzip and Zstandard are read as they are"),
+    b"7z\xbc\xaf": (0, "a 7z archive. Unpack it first"),
+    b"%PDF-": (0, "a PDF, not a list of papers"),
+    b"PAR1": (0, "a Parquet file. Save it as CSV or JSON Lines"),
+    b"SQLite format 3": (0, "a SQLite database, not a list of papers"),
+}
+
+MAX_TITLE = 1_000
+MAX_ABSTRACT = 50_000
+MAX_NAMES = 20_000
+
+
+def read(stream: BinaryIO, *, name: str, observed_on: date, format: str | None = None) -> DumpReading:
+    """Begin to read the dump in `stream`, which must be seekable.
+
+    Raises UnreadableDump with the reason if no record can be read, and BadField for an unknown `format`.
+    """
+    text = utf16.utf16_as_utf8(decompression.decompress(stream))
+    source = DumpInput(text, name=name, observed_on=observed_on)
+    chosen = format_named(format) if format else recognise_format(source)
+    header, records = chosen.read(source)
+    return DumpReading(format=chosen.NAME, header=header, records=valid_records(records))
+
+
+def format_named(format: str) -> Format:
+    """Return the format with this name; raise BadField if there is none."""
+    for known in FORMATS:
+        if format == known.NAME:
+            return known
+    names = ", ".join(known.NAME for known in FORMATS)
+    raise BadField("format", f"there is no format {format!r}; there are {names}.")
+
+
+def recognise_format(source: DumpInput) -> Format:
+    """Return the first format that recognises the dump; raise UnreadableDump if none does."""
+    refuse_binary(source)
+    is_web_page = xml_stream.root_element_name(source.head).casefold() == "html"
+    for known in (huggingface_page,) if is_web_page else FORMATS:
+        if known.recognises(source.head):
+            return known
+    if is_web_page:
+        raise UnreadableDump(
+            "It is a web page. Save its text, or ask the site for the same list as JSON or as a feed."
+        )
+    shown = excerpt(source.head.strip())
+    raise UnreadableDump(f"It is in no format known here; it begins with: {shown}")
+
+
+def refuse_binary(source: DumpInput) -> None:
+    """Raise UnreadableDump, with the likely file type, if the dump is not text."""
+    beginning = source.first_bytes
+    if not beginning.strip():
+        raise UnreadableDump("It is empty.")
+    for sign, (place, kind) in KNOWN_BINARY_TYPES.items():
+        if beginning.startswith(sign, place):
+            raise UnreadableDump(f"It is {kind}.")
+    if b"\0" in beginning:
+        raise UnreadableDump("It is binary, not text.")
+    if source.head.count("\ufffd") > max(8, len(source.head) // 20):
+        raise UnreadableDump("It is not UTF-8 text.")
+
+
+def valid_records(records: Items) -> Items:
+    """Yield the records that the catalog can store; turn the others into problems with a reason."""
+    for record in records:
+        if isinstance(record, RecordProblem) or not (reason := record_fault(record)):
+            yield record
+        else:
+            yield RecordProblem(line=record.line, reason=reason, excerpt=excerpt(record.title))
+
+
+def record_fault(record: Record) -> str:  # noqa: PLR0911  (one return for each fault)
+    """Return why a record cannot be stored, or an empty string."""
+    if not record.title.strip():
+        return "it has no title"
+    if len(record.title) > MAX_TITLE:
+        return f"its title has {len(record.title):,} characters"
+    if len(record.abstract) > MAX_ABSTRACT:
+        return f"its abstract has {len(record.abstract):,} characters"
+    if len(record.authors) > MAX_NAMES:
+        return f"it has {len(record.authors):,} authors"
+    if not is_storable("".join(record_texts(record))):
+        return "it holds characters that are not text (NUL or half of a surrogate pair)"
+    return ""
+
+
+def record_texts(record: Record) -> Iterator[str]:
+    """Yield every text of a record that would be stored."""
+    yield from (record.title, record.abstract, record.comment, record.journal)
+    yield from chain(record.authors, record.categories, record.urls, record.ids.values())
+    if record.organization is not None:
+        yield from (record.organization.handle, record.organization.name)
+
+
+def is_storable(text: str) -> bool:
+    """Return whether a database can store `text`: it has no NUL and no lone surrogates."""
+    if text.isascii():
+        return "\0" not in text
+    return "\0" not in text and not any("\ud800" <= char <= "\udfff" for char in text)

@@ -1,0 +1,53 @@
+"""Derive a readable stream from another stream, such as its decompressed content."""
+
+from __future__ import annotations
+
+import io
+from abc import abstractmethod
+from typing import BinaryIO, cast
+
+BUFFER = 256 * 1024
+
+
+class RewindableStream(io.RawIOBase):
+    """A stream that produces its bytes on demand and can seek only to its beginning."""
+
+    bytes_read = 0
+
+    @abstractmethod
+    def produce(self, size: int) -> bytes:
+        """Return at most `size` bytes, and none at the end."""
+
+    @abstractmethod
+    def restart(self) -> None:
+        """Prepare to produce everything again."""
+
+    def readable(self) -> bool:
+        """Return True."""
+        return True
+
+    def seekable(self) -> bool:
+        """Return True: it can seek to the beginning."""
+        return True
+
+    def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
+        """Seek to the beginning or stay; raise UnsupportedOperation for any other position."""
+        if (offset, whence) == (0, io.SEEK_CUR):
+            return self.bytes_read
+        if (offset, whence) != (0, io.SEEK_SET):
+            raise io.UnsupportedOperation("this stream can only seek to its beginning")
+        self.restart()
+        self.bytes_read = 0
+        return 0
+
+    def readinto(self, buffer: bytearray) -> int:  # type: ignore[override]
+        """Read bytes into a buffer and return their number."""
+        found = self.produce(len(buffer))
+        self.bytes_read += len(found)
+        buffer[: len(found)] = found
+        return len(found)
+
+
+def buffered(raw: RewindableStream) -> BinaryIO:
+    """Return a raw stream with a buffer."""
+    return cast(BinaryIO, io.BufferedReader(raw, BUFFER))

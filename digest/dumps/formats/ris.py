@@ -1,0 +1,65 @@
+"""Read RIS, which reference managers export ("ris")."""
+
+from __future__ import annotations
+
+import re
+from datetime import date
+
+from digest.dumps.formats import field_parsing, tagged_lines
+from digest.dumps.formats.reader_interface import DumpInput, Header, Items
+from digest.papers import Record
+
+NAME = "ris"
+
+#: Some programs indent the tags or put other blanks before the dash. A dash without a blank on either side
+#: belongs to a wrapped text, as in `AI-based`.
+TAG = re.compile(r"\s{0,8}([A-Z][A-Z0-9])(?:\s{1,4}-|-(?=\s|$))[ \u00a0]?(.*)")
+FIRST_TAG = re.compile(
+    r"(?:(?:Provider|Database|Content):.*\n\s*|\d{1,6}\.\s*\n\s*)*TY(?:\s{1,4}-\s*|-\s+)\w"
+)
+
+
+def recognises(head: str) -> bool:
+    """Return whether the text begins with a reference type."""
+    return FIRST_TAG.match(head.lstrip()) is not None
+
+
+def read(source: DumpInput) -> tuple[Header, Items]:
+    """Read the references."""
+    return Header(), tagged_lines.records(source, record_of, begins="TY", ends="ER", tags=TAG)
+
+
+def record_of(entry: tagged_lines.TaggedRecord, position: int) -> Record:
+    """Return the record of one reference."""
+    authors = tuple(
+        ", ".join(part.strip() for part in name.split(",") if part.strip())
+        for name in entry.values_of("AU", "A1")
+    )
+    urls = field_parsing.web_urls(*entry.values_of("UR", "L1", "L2"))
+    return Record(
+        title=field_parsing.as_text(entry.first_value("TI", "T1", "CT")),
+        abstract=field_parsing.as_text(entry.first_value("AB", "N2")),
+        ids=field_parsing.ids_in_urls(*urls)
+        | field_parsing.normalised_ids([("doi", entry.first_value("DO", "DI"))]),
+        authors=authors,
+        n_authors=len(authors) or None,
+        published=parse_printed_day(entry.first_value("DA"))
+        or parse_printed_day(entry.first_value("PY", "Y1")),
+        categories=tuple(dict.fromkeys(entry.values_of("KW"))),
+        urls=urls,
+        journal=field_parsing.as_text(entry.first_value("JO", "JF", "T2", "JA")),
+        position=position,
+        line=entry.line,
+    )
+
+
+def parse_printed_day(printed: str) -> date | None:
+    """Return the day in `2020/05/01/`; month and day may be missing."""
+    parts = [part.strip() for part in printed.split("/")] + ["", ""]
+    named = field_parsing.MONTH.get(parts[1][:3].capitalize(), parts[1] or 1)
+    exact = (
+        field_parsing.make_date(parts[0], named, parts[2] or 1)
+        or field_parsing.parse_day(printed)
+        or field_parsing.parse_spelled_day(printed)
+    )
+    return exact or field_parsing.make_date(printed[:4], 1, 1)

@@ -1,0 +1,75 @@
+"""Read Semantic Scholar's Graph API and datasets ("semantic-scholar"). Their licence requires credit (ODC-BY)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from digest.dumps.formats import field_parsing, json_stream
+from digest.dumps.formats.reader_interface import DumpInput, Header, Items
+from digest.papers import Record
+
+NAME = "semantic-scholar"
+
+SCHEMES = {
+    "ArXiv": "arxiv", "DOI": "doi", "PubMed": "pmid", "PubMedCentral": "pmcid", "CorpusId": "corpusid",
+    "DBLP": "dblp", "MAG": "mag", "ACL": "acl",
+}  # fmt: skip
+
+
+def recognises(head: str) -> bool:
+    """Return whether these are papers with Semantic Scholar's ids."""
+    keys = {key.casefold() for key in json_stream.keys_in(head)}
+    return (
+        "title" in keys
+        and bool(keys & {"paperid", "corpusid"})
+        and bool(keys & {"externalids", "citationcount", "s2fieldsofstudy", "year"})
+    )
+
+
+def read(source: DumpInput) -> tuple[Header, Items]:
+    """Read the `data` of a search, recommendations, the lines of a dataset, or a single paper."""
+    return json_stream.read(source, record_of, list_names=("data", "recommendedPapers"))
+
+
+def record_of(found: dict[str, Any], position: int, line: int) -> Record:
+    """Return the record of one paper; the one-sentence summary replaces an abstract that the publisher withholds."""
+    found = {key.casefold(): value for key, value in found.items()}
+    outside = field_parsing.as_mapping(found.get("externalids"))
+    abstract = field_parsing.as_prose(found.get("abstract"))
+    summary = field_parsing.as_prose(field_parsing.as_mapping(found.get("tldr")).get("text"))
+    authors = tuple(
+        filter(
+            None,
+            (
+                field_parsing.as_text(field_parsing.as_mapping(one).get("name"))
+                for one in field_parsing.as_list(found.get("authors"))
+            ),
+        )
+    )
+    pmcid = outside.get("PubMedCentral")
+    known = [
+        (SCHEMES[key], value) for key, value in outside.items() if key in SCHEMES and key != "PubMedCentral"
+    ]
+    return Record(
+        title=field_parsing.as_text(found.get("title")),
+        abstract=abstract or summary,
+        is_summary=not abstract and bool(summary),
+        ids=field_parsing.normalised_ids(
+            [
+                *known,
+                ("s2", found.get("paperid")),
+                ("corpusid", found.get("corpusid")),
+                ("pmcid", f"PMC{pmcid}" if pmcid and not str(pmcid).startswith("PMC") else pmcid),
+            ]
+        ),
+        authors=authors,
+        n_authors=len(authors) or None,
+        published=field_parsing.parse_day(found.get("publicationdate")),
+        categories=field_parsing.as_texts(found.get("fieldsofstudy")),
+        urls=field_parsing.web_urls(field_parsing.as_mapping(found.get("openaccesspdf")).get("url")),
+        signals=field_parsing.known_signals(citations=found.get("citationcount")),
+        journal=field_parsing.as_text(field_parsing.as_mapping(found.get("journal")).get("name"))
+        or field_parsing.as_text(found.get("venue")),
+        position=position,
+        line=line,
+    )

@@ -1,0 +1,77 @@
+"""Read records of tagged lines, as in RIS and PubMed's nbib: tag, dash, value, indented continuation lines."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+
+from digest.dumps.formats.reader_interface import DumpInput, Items, RecordProblem
+from digest.papers import Record
+
+TAG = re.compile(r"([A-Z][A-Z0-9]{1,3}) *- ?(.*)")
+MAX_LINES = 50_000  #: of one record
+
+
+@dataclass(kw_only=True, slots=True)
+class TaggedRecord:
+    """One record: its tags and their values."""
+
+    line: int
+    values: dict[str, list[list[str]]] = field(default_factory=dict)  #: the lines of each value
+
+    def values_of(self, *tags: str) -> list[str]:
+        """Return the values under these tags, in the order of the tags."""
+        return [" ".join(lines) for tag in tags for lines in self.values.get(tag, ())]
+
+    def first_value(self, *tags: str) -> str:
+        """Return the first value under the first of these tags that has one."""
+        return next(filter(None, self.values_of(*tags)), "")
+
+
+RecordConverter = Callable[[TaggedRecord, int], Record]
+
+
+def records(
+    source: DumpInput, convert: RecordConverter, *, begins: str, ends: str = "", tags: re.Pattern[str] = TAG
+) -> Items:
+    """Convert every tagged record to a record."""
+    position = 0
+    for entry in tagged_records(source, begins=begins, ends=ends, tags=tags):
+        if isinstance(entry, RecordProblem):
+            yield entry
+            continue
+        position += 1
+        yield convert(entry, position)
+
+
+def tagged_records(  # noqa: PLR0912  (a state machine over lines)
+    source: DumpInput, *, begins: str, ends: str, tags: re.Pattern[str]
+) -> Iterator[TaggedRecord | RecordProblem]:
+    """Yield the records of a file, each from its first tag to its last tag or to the next record."""
+    entry: TaggedRecord | None = None
+    tag, size = "", 0
+    for number, text, fault in source.lines():
+        if fault:
+            yield RecordProblem(line=number, reason=fault)
+            continue
+        found = tags.match(text)
+        if found and (found[1] == begins or found[1] == ends):
+            if entry is not None:
+                yield entry
+            entry = TaggedRecord(line=number) if found[1] == begins else None
+            size = 0
+        if entry is None or size > MAX_LINES:
+            continue
+        size += 1
+        if found:
+            tag = found[1]
+            entry.values.setdefault(tag, []).append([found[2].strip()])
+        elif tag in entry.values and text.strip():
+            entry.values[tag][-1].append(text.strip())
+    if entry is not None:
+        yield entry
+        if ends:
+            yield RecordProblem(
+                line=entry.line, reason="the file ends in the middle of a record", is_truncation=True
+            )

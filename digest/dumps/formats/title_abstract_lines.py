@@ -1,0 +1,38 @@
+"""Read pages copied as plain text without blank lines: a title, its abstract, a title, ... ("pairs")."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from digest.dumps.formats import page_layout
+from digest.dumps.formats.page_metadata import parse_metadata_line
+from digest.dumps.formats.page_text import PageUnit, TextBlock, UnreadableLine, papers_of_units, parse_link
+from digest.dumps.formats.reader_interface import DumpInput, Header, Items
+
+NAME = "pairs"
+
+
+def recognises(head: str) -> bool:
+    """Return whether this is a page without blank lines, or lines that are alternately short and long."""
+    return "\n\n" not in head.replace("\r", "").strip() and (
+        page_layout.is_page(head) or page_layout.alternates_title_and_abstract(head)
+    )
+
+
+def read(source: DumpInput) -> tuple[Header, Items]:
+    """Read the page; every line is one text."""
+    found = page_layout.read_page_header(source)
+    return found.header, papers_of_units(units(page_layout.page_lines(source)), found)
+
+
+def units(lines: Iterable[tuple[int, str, str]]) -> Iterator[PageUnit]:
+    """Yield the units of every line."""
+    for number, line, fault in lines:
+        if fault:
+            yield UnreadableLine(line=number, reason=fault)
+        elif found := parse_metadata_line(line):
+            yield from found
+        elif address := parse_link(line):
+            yield address
+        elif text := line.strip():
+            yield TextBlock(line=number, lines=(text,))

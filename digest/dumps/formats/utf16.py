@@ -1,0 +1,47 @@
+"""Convert dumps in UTF-16, which spreadsheets and PowerShell save, to streams of UTF-8."""
+
+from __future__ import annotations
+
+import codecs
+import re
+from typing import BinaryIO
+
+from digest.dumps.formats.rewindable_stream import BUFFER, RewindableStream, buffered
+
+BIG, LITTLE = codecs.BOM_UTF16_BE, codecs.BOM_UTF16_LE
+#: The encoding that an XML document declares; it no longer holds after the conversion.
+DECLARED_ENCODING = re.compile(r"""\A(\ufeff?\s*<\?xml[^>]*?encoding=["'])[^"']+""")
+
+
+def utf16_as_utf8(stream: BinaryIO) -> BinaryIO:
+    """Return the stream in UTF-8 if it begins with a UTF-16 byte order mark, else the stream itself."""
+    stream.seek(0)
+    start = stream.read(2)
+    stream.seek(0)
+    if start not in {BIG, LITTLE}:
+        return stream
+    return buffered(Utf16Stream(stream))
+
+
+class Utf16Stream(RewindableStream):
+    """A stream of UTF-16 as UTF-8; a lone surrogate becomes bytes that are invalid in UTF-8."""
+
+    def __init__(self, wide: BinaryIO):
+        self.wide = wide
+        self.restart()
+
+    def restart(self) -> None:
+        """Convert from the beginning again."""
+        self.wide.seek(0)
+        self.decoder = codecs.getincrementaldecoder("utf-16")("surrogatepass")
+        self.rest = b""  #: converted and not yet returned
+
+    def produce(self, size: int) -> bytes:
+        """Convert up to `size` bytes; drop an odd byte at the end of a file that was cut off."""
+        while not self.rest and (found := self.wide.read(BUFFER)):
+            text = self.decoder.decode(found)
+            if not self.bytes_read:
+                text = DECLARED_ENCODING.sub(r"\1utf-8", text)
+            self.rest = text.encode("utf-8", "surrogatepass")
+        taken, self.rest = self.rest[:size], self.rest[size:]
+        return taken

@@ -1,0 +1,148 @@
+"""Read XML as a stream of elements in constant memory; entities stay unresolved and nothing is fetched.
+
+A file may hold several documents in a row, such as the joined pages of a harvest.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, BinaryIO
+
+from lxml import etree
+
+from digest.dumps.formats.reader_interface import DumpInput, Items, RecordProblem
+from digest.errors import UnreadableDump
+from digest.papers import Record
+
+Element = Any  #: lxml has no types
+
+ElementConverter = Callable[[Element, int, int], Record | None]
+ROOT_ELEMENT = re.compile(
+    r"(?:<\?xml[^>]*\?>\s*|<!--.*?-->\s*|<!DOCTYPE[^>\[]*(?:\[.*?\])?\s*>\s*)*<([\w:.-]+)",
+    re.DOTALL | re.IGNORECASE,
+)
+CHUNK = 64 * 1024
+BOM = b"\xef\xbb\xbf"
+DECLARATION = re.compile(rb"(?=<\?xml\s)")  #: appears only at the beginning of a document
+LONGEST_CUT = 5  #: bytes of a declaration that may end a chunk
+
+
+def root_element_name(head: str) -> str:
+    """Return the name of the root element without its prefix, or an empty string if this is not XML."""
+    found = ROOT_ELEMENT.match(head.lstrip())
+    return found[1].rpartition(":")[2] if found else ""
+
+
+def elements(source: DumpInput, *names: str) -> Iterator[tuple[int, Element]]:
+    """Yield (line, element) for each closed element with one of these names.
+
+    An element is cleared when the next one is taken. Raises UnreadableDump if nothing can be read; a document
+    that breaks off later ends with a RecordProblem.
+    """
+    read, before, lines = 0, 0, 0
+    parser = parser_for(names)
+    try:
+        for piece, is_first in document_pieces(source.rewind()):
+            if is_first and lines:
+                parser.close()
+                parser, before = parser_for(names), lines
+            for element in closed_elements(parser, piece):
+                read += 1
+                yield before + (element.sourceline or 0), element
+            lines += piece.count(b"\n")
+        parser.close()
+    except etree.XMLSyntaxError as error:
+        reason = " ".join(str(error.msg).split())
+        if not read:
+            raise UnreadableDump(f"It is not well-formed XML: {reason}.") from error
+        line = before + (error.lineno or 0)
+        yield line, RecordProblem(line=line, reason=f"the XML breaks off: {reason}", is_truncation=True)
+
+
+def parser_for(names: Sequence[str]) -> Any:
+    """Return a parser for one document that reports the elements with these names."""
+    tags = [f"{{*}}{name}" for name in names]
+    return etree.XMLPullParser(
+        ["end"], tag=tags, resolve_entities=False, no_network=True, load_dtd=False, huge_tree=False
+    )
+
+
+def closed_elements(parser: Any, piece: bytes) -> Iterator[Element]:
+    """Yield the elements that close in a piece; a syntax error is raised after the complete ones."""
+    fault = None
+    try:
+        parser.feed(piece)
+    except etree.XMLSyntaxError as error:
+        fault = error
+    for _, element in parser.read_events():
+        yield element
+        element.clear()
+        while element.getprevious() is not None:
+            del element.getparent()[0]
+    if fault is not None:
+        raise fault
+
+
+def document_pieces(stream: BinaryIO) -> Iterator[tuple[bytes, bool]]:
+    """Yield (content, whether a document begins with it) piece by piece."""
+    pending, begins = b"", True
+    while chunk := stream.read(CHUNK):
+        *whole, pending = DECLARATION.split(pending + chunk)
+        for document_end in whole:
+            yield from split_piece(document_end, begins=begins)
+            begins = True
+        ready, pending = pending[:-LONGEST_CUT], pending[-LONGEST_CUT:]
+        yield from split_piece(ready, begins=begins)
+        begins = begins and not ready.strip()
+    yield from split_piece(pending, begins=begins)
+
+
+def split_piece(content: bytes, *, begins: bool) -> Iterator[tuple[bytes, bool]]:
+    """Yield a piece if it is not empty, without the blanks and the BOM in front of a document."""
+    content = content.removeprefix(BOM).lstrip() if begins else content
+    if content:
+        yield content, begins
+
+
+def records(source: DumpInput, convert: ElementConverter, *names: str) -> Items:
+    """Convert every element with one of these names to a record; skip those that hold none."""
+    position = 0
+    for line, element in elements(source, *names):
+        if isinstance(element, RecordProblem):
+            yield element
+            continue
+        try:
+            record = convert(element, position + 1, line)
+        except (TypeError, ValueError, LookupError, AttributeError) as error:
+            yield RecordProblem(line=line, reason=f"a field does not fit: {error}")
+            continue
+        if record is not None:
+            position += 1
+            yield record
+
+
+def child(element: Element, path: str) -> Element | None:
+    """Return the first element at a path of names in any namespace."""
+    return element.find("/".join(f"{{*}}{name}" for name in path.split("/")))
+
+
+def children(element: Element, path: str) -> list[Element]:
+    """Return all elements at a path of names in any namespace."""
+    found: list[Element] = element.findall("/".join(f"{{*}}{name}" for name in path.split("/")))
+    return found
+
+
+def inner_text(element: Element | None) -> str:
+    """Return all text in an element with its line breaks."""
+    return "" if element is None else "".join(element.itertext()).strip()
+
+
+def one_line(element: Element | None) -> str:
+    """Return all text in an element on one line."""
+    return " ".join(inner_text(element).split())
+
+
+def text_at(element: Element, path: str) -> str:
+    """Return the text of the first element at a path, on one line."""
+    return one_line(child(element, path))

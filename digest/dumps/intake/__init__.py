@@ -1,0 +1,27 @@
+"""Load dump files into the catalog once, and record a reason for whatever is not loaded.
+
+A dump is opened without following links, read completely before anything is stored, and identified
+by the hash of its bytes. A bad file never stops the service. Only files loaded long ago are deleted.
+"""
+
+import logging
+
+from digest.dumps.intake.dumps_folder import candidates, load_folder, prune_done, report_unread
+from digest.dumps.intake.load_dump import load
+from digest.dumps.intake.load_report import LATEST, LoadResult
+from digest.dumps.intake.retry_dump import retry
+from digest.dumps.intake.sample_content import remove_samples
+
+logging.getLogger("bibtexparser").setLevel(logging.CRITICAL)  # its warnings become problems of the dump
+
+__all__ = [
+    "LATEST",
+    "LoadResult",
+    "candidates",
+    "load",
+    "load_folder",
+    "prune_done",
+    "remove_samples",
+    "report_unread",
+    "retry",
+]

@@ -1,0 +1,254 @@
+"""Load one dump file into the catalog."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from datetime import UTC, date, datetime, timedelta
+from datetime import time as time_of_day
+from io import BufferedReader
+from itertools import islice
+from pathlib import Path
+
+from sqlalchemy import delete, func, insert, select
+from sqlalchemy.orm import Session
+
+from digest import failpoints, gc_control
+from digest.db.tables import AppearanceRow, DumpRow, DumpState, ProblemRow
+from digest.dumps import formats
+from digest.dumps.formats import Header, RecordProblem
+from digest.dumps.intake.load_report import LoadOptions, LoadResult, whole_dump_problem
+from digest.dumps.intake.open_safely import FileChanged, open_regular_file
+from digest.dumps.intake.prescan import Progress, Survey, hold_if_short, short_list_text, survey_dump
+from digest.errors import UnreadableDump
+from digest.papers import Record, catalog
+from digest.papers.catalog import CatalogCounts, lock_catalog_writes
+
+BATCH_RECORDS = 500  #: records stored with one call
+RECORDS_PER_TRANSACTION = 20_000  #: so that a day's dump is one transaction
+
+
+def load(  # noqa: PLR0913  (the entry point of an import; options by keyword)
+    session: Session,
+    path: Path,
+    *,
+    now: datetime,
+    date: date | None = None,
+    format: str | None = None,
+    order: str | None = None,
+    as_history: bool = False,
+    is_sample: bool = False,
+    incomplete_ok: bool = False,
+    dry_run: bool = False,
+    source: str | None = None,
+    figures_at: datetime | None = None,
+    still_news: timedelta = timedelta(),
+    progress: Progress | None = None,
+) -> LoadResult:
+    """Load one dump and commit; leave the file where it is.
+
+    A dump whose bytes were loaded before changes nothing. A dump that breaks off or is far shorter
+    than usual is held without loading anything, unless `incomplete_ok`. `dry_run` does everything and
+    then rolls back. `figures_at` is the time of the figures in a past day's list, if they are newer
+    than that day. Papers of a dump up to `still_news` after its day count as first seen now. A bad
+    file is reported in the result and never raises.
+    """
+    options = LoadOptions(
+        date=date,
+        format=format,
+        order=order,
+        as_history=as_history,
+        is_sample=is_sample,
+        incomplete_ok=incomplete_ok,
+        dry_run=dry_run,
+        source=source,
+        figures_at=figures_at,
+        still_news=still_news,
+    )
+    try:
+        with open_regular_file(path) as file:
+            loaded = load_open_file(session, path, file, options, now, progress)
+    except (UnreadableDump, FileChanged) as error:
+        session.rollback()
+        return LoadResult(
+            path=path, state=DumpState.REJECTED, reason=str(error), problems=whole_dump_problem(str(error))
+        )
+    if dry_run:
+        session.rollback()
+        return replace(loaded, id=None)
+    failpoints.reach("dump-stored")
+    session.commit()
+    failpoints.reach("dump-kept")
+    return loaded
+
+
+def load_open_file(
+    session: Session,
+    path: Path,
+    file: BufferedReader,
+    options: LoadOptions,
+    now: datetime,
+    progress: Progress | None,
+) -> LoadResult:
+    """Load an open file unless its bytes are known: read it once to decide, then store or refuse it.
+
+    Only storing holds a transaction. A large dump is committed in parts, so that other writers do not
+    wait for minutes; an interrupted load continues when the dump is loaded again.
+    """
+    before = os.fstat(file.fileno())
+    sha256 = hashlib.file_digest(file, "sha256").hexdigest()
+    known = session.scalar(select(DumpRow).where(DumpRow.sha256 == sha256))
+    if known is not None and known.state == DumpState.LOADED:
+        return result_of_known_dump(session, known, path)
+    session.commit()
+    modified = datetime.fromtimestamp(before.st_mtime, UTC)
+    observed_on = options.date or min(modified, now).date()
+    survey = survey_dump(file, path, options, observed_on=observed_on, progress=progress)
+    row = find_or_create_row(session, sha256)
+    fill_row(row, path, survey, options, modified, now)
+    survey = hold_if_short(session, row, survey, options, now)
+    tally = CatalogCounts()
+    if survey.state is DumpState.LOADED:
+        tally = store_records(session, row, file, path, survey, options, progress)
+    after = os.fstat(file.fileno())
+    if (before.st_size, before.st_mtime_ns) != (after.st_size, after.st_mtime_ns):
+        raise FileChanged("It was written to while it was read; it will be read again.")
+    row.state = survey.state
+    return conclude(session, row, path, survey, tally, options)
+
+
+def find_or_create_row(session: Session, sha256: str) -> DumpRow:
+    """Return the row of a known dump or add a new one, under a lock against other workers."""
+    lock_catalog_writes(session)
+    found = session.scalar(
+        select(DumpRow).where(DumpRow.sha256 == sha256).execution_options(populate_existing=True)
+    )
+    if found is None:
+        found = DumpRow(sha256=sha256)
+        session.add(found)
+    return found
+
+
+def fill_row(
+    row: DumpRow, path: Path, survey: Survey, options: LoadOptions, modified: datetime, now: datetime
+) -> None:
+    """Set the fields of the row that are known before any paper is stored."""
+    explicit = None if survey.header.date_inferred else survey.header.date
+    day = explicit or options.date
+    row.path = str(path)
+    row.format = survey.format or None
+    row.source = options.source or row.source or "folder"
+    row.date = day or survey.header.date or min(modified, now).date()
+    row.order = options.order or survey.header.order
+    row.is_history, row.is_sample = options.as_history, options.is_sample
+    row.observed_at = datetime.combine(day, time_of_day(), UTC) if day else now
+    row.observed_at = row.observed_at if options.date else min(row.observed_at, now)
+    row.seen_at = row.observed_at if options.figures_at else None
+    if day and not options.as_history and timedelta() < now.date() - day <= options.still_news:
+        row.seen_at = now
+    row.observed_at = options.figures_at or row.observed_at
+    row.missing = next((problem.missing for problem in survey.problems if problem.is_truncation), None)
+    row.read_at = now
+    row.state = DumpState.LOADING if survey.state is DumpState.LOADED else survey.state
+    row.reason = survey.reason or None
+
+
+def store_records(  # noqa: PLR0917  (one caller, which has them in this order)
+    session: Session,
+    row: DumpRow,
+    file: BufferedReader,
+    path: Path,
+    survey: Survey,
+    options: LoadOptions,
+    progress: Progress | None,
+) -> CatalogCounts:
+    """Store the dump's good records in the catalog, batch by batch."""
+    tally, read = CatalogCounts(), 0
+    reading = formats.read(file, name=path.name, observed_on=survey.observed_on, format=survey.format)
+    records = (record for record in reading.records if isinstance(record, Record))
+    is_done = False
+    while not is_done:
+        with gc_control.gc_paused():  # a batch creates tens of thousands of objects and hardly any cycles
+            batch = list(islice(records, BATCH_RECORDS))
+            tally += catalog.add(session, batch, dump=row)
+        failpoints.reach("records-stored")
+        is_done = len(batch) < BATCH_RECORDS
+        read += len(batch)
+        if progress is not None:
+            progress(read, survey.papers)
+        if read % RECORDS_PER_TRANSACTION == 0 and not options.dry_run:
+            session.commit()
+    return tally
+
+
+def conclude(
+    session: Session, row: DumpRow, path: Path, survey: Survey, tally: CatalogCounts, options: LoadOptions
+) -> LoadResult:
+    """Store the counts and the problems of a dump and return the result."""
+    row.new, row.updated, row.unchanged = tally.new, tally.updated, tally.unchanged
+    row.rejected = survey.rejected
+    row.papers = (
+        session.scalar(select(func.count()).select_from(AppearanceRow).where(AppearanceRow.dump_id == row.id))
+        or 0
+    )
+    remarks = [*date_contradiction(survey.header, options), *short_list_remark(row)]
+    if survey.reason:
+        remarks += whole_dump_problem(survey.reason)
+    problems = (*remarks, *survey.problems)
+    replace_problems(session, row, problems)
+    session.flush()
+    return result_from_row(row, path, problems)
+
+
+def date_contradiction(header: Header, options: LoadOptions) -> Iterator[RecordProblem]:
+    """Yield a remark if the dump gives another day than the operator."""
+    if header.date and not header.date_inferred and options.date and options.date != header.date:
+        yield RecordProblem(
+            line=0, reason=f"the dump is dated {header.date}, not {options.date}; its own date was used"
+        )
+
+
+def short_list_remark(row: DumpRow) -> Iterator[RecordProblem]:
+    """Yield a remark if a list was loaded although it is far shorter than usual."""
+    if row.usual is not None and row.state == DumpState.LOADED:
+        yield RecordProblem(line=0, reason=f"it {short_list_text(row, row.papers)}")
+
+
+def replace_problems(session: Session, row: DumpRow, problems: Sequence[RecordProblem]) -> None:
+    """Store the problems of a dump in place of those of an earlier load."""
+    session.execute(delete(ProblemRow).where(ProblemRow.dump_id == row.id))
+    if problems:
+        kept = [
+            {"dump_id": row.id, "line": problem.line, "reason": problem.reason, "excerpt": problem.excerpt}
+            for problem in problems
+        ]
+        session.execute(insert(ProblemRow), kept)
+
+
+def result_of_known_dump(session: Session, row: DumpRow, path: Path) -> LoadResult:
+    """Return the result for a dump that was loaded before: nothing changes."""
+    kept = session.scalars(select(ProblemRow).where(ProblemRow.dump_id == row.id).order_by(ProblemRow.id))
+    problems = tuple(RecordProblem(line=one.line, reason=one.reason, excerpt=one.excerpt) for one in kept)
+    return replace(
+        result_from_row(row, path, problems), new=0, updated=0, unchanged=row.papers, is_known=True
+    )
+
+
+def result_from_row(row: DumpRow, path: Path, problems: tuple[RecordProblem, ...]) -> LoadResult:
+    """Return a dump's row as a LoadResult."""
+    return LoadResult(
+        path=path,
+        id=row.id,
+        state=DumpState(row.state),
+        reason=row.reason or "",
+        format=row.format,
+        date=row.date,
+        papers=row.papers,
+        new=row.new,
+        updated=row.updated,
+        unchanged=row.unchanged,
+        rejected=row.rejected,
+        problems=problems,
+    )

@@ -1,0 +1,75 @@
+"""Define the options and the result of loading a dump."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import date, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+from digest.db.tables import DumpState
+from digest.dumps.formats import RecordProblem
+
+LATEST = timedelta(days=7)  #: a list that comes up to this long after its day is still news
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class LoadResult:
+    """The result of loading one dump."""
+
+    path: Path
+    state: DumpState
+    id: int | None = None
+    reason: str = ""
+    format: str | None = None
+    date: date | None = None
+    papers: int = 0
+    new: int = 0
+    updated: int = 0
+    unchanged: int = 0
+    rejected: int = 0  #: bad records; a missing end counts as one
+    problems: tuple[RecordProblem, ...] = ()
+    is_known: bool = False  #: the same bytes had been loaded before
+
+    @property
+    def is_loaded(self) -> bool:
+        """Return whether its papers are in the catalog."""
+        return self.state is DumpState.LOADED
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the JSON object that the command line prints."""
+        return {
+            "id": self.id,
+            "path": str(self.path),
+            "format": self.format,
+            "date": self.date.isoformat() if self.date else None,
+            "state": self.state.value,
+            "reason": self.reason,
+            "papers": self.papers,
+            "new": self.new,
+            "updated": self.updated,
+            "unchanged": self.unchanged,
+            "rejected": self.rejected,
+            "problems": [{"line": problem.line, "reason": problem.reason} for problem in self.problems],
+        }
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class LoadOptions:
+    """What the operator or the source specifies for a dump; see `load`."""
+
+    date: date | None = None
+    format: str | None = None
+    order: str | None = None
+    as_history: bool = False
+    is_sample: bool = False
+    incomplete_ok: bool = False
+    dry_run: bool = False
+    source: str | None = None
+    figures_at: datetime | None = None
+    still_news: timedelta = timedelta()
+
+
+def whole_dump_problem(reason: str) -> tuple[RecordProblem, ...]:
+    """Return a problem with the whole dump."""
+    return (RecordProblem(line=0, reason=reason),)

@@ -1,0 +1,166 @@
+"""Read a dump completely before anything is stored, and decide whether to load it."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from datetime import date, datetime
+from io import BufferedReader
+from pathlib import Path
+
+from sqlalchemy import func, select
+from sqlalchemy.orm import Session
+
+from digest.db.tables import DumpRow, DumpState
+from digest.dumps import formats
+from digest.dumps.formats import Header, RecordProblem
+from digest.dumps.intake.load_report import LoadOptions
+from digest.errors import UnreadableDump
+from digest.papers import Record, expected_arrivals
+
+log = logging.getLogger(__name__)
+
+PROGRESS_STEP = 2_000  #: papers between two reports of progress
+MAX_PROBLEMS = 1_000  #: stored for one dump
+MAX_BAD_SHARE = 0.5  #: a dump with a greater share of bad records is rejected
+DAILY_FORMATS = ("feed", "arxiv-listing", "hf-json", "hf-page")  #: formats that list the papers of one day
+GROWING_FORMATS = ("hf-json", "hf-page")  #: of these, a list may be short until its day is over
+
+#: Called with the number of papers done and their total, which is None while the dump is checked.
+Progress = Callable[[int, int | None], None]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Survey:
+    """The result of reading a dump completely without storing anything."""
+
+    format: str
+    header: Header
+    papers: int
+    rejected: int
+    problems: tuple[RecordProblem, ...]
+    observed_on: date
+    reason: str = ""  #: why it is not loaded
+    state: DumpState = DumpState.LOADED  #: its state if storing succeeds
+
+
+def survey_dump(
+    file: BufferedReader,
+    path: Path,
+    options: LoadOptions,
+    *,
+    observed_on: date,
+    progress: Progress | None = None,
+) -> Survey:
+    """Read the dump completely and decide whether to load it; keep only its problems."""
+    papers, rejected = 0, 0
+    problems: list[RecordProblem] = []
+    try:
+        reading = formats.read(file, name=path.name, observed_on=observed_on, format=options.format)
+        for record in reading.records:
+            if isinstance(record, Record):
+                papers += 1
+                if progress is not None and papers % PROGRESS_STEP == 0:
+                    progress(papers, None)
+                continue
+            rejected += not record.is_remark
+            if len(problems) < MAX_PROBLEMS or record.is_truncation:
+                problems.append(record)
+    except UnreadableDump as error:
+        return rejected_survey(str(error), observed_on)
+    except Exception as error:  # a bug in a reader must not stop the service
+        log.exception("a dump reader failed")
+        return rejected_survey(f"It could not be read: {type(error).__name__}: {error}", observed_on)
+    state, reason = verdict(reading.header, papers, rejected, problems, options)
+    return Survey(
+        format=reading.format,
+        header=reading.header,
+        papers=papers,
+        rejected=rejected,
+        problems=tuple(problems),
+        observed_on=observed_on,
+        reason=reason,
+        state=state,
+    )
+
+
+def rejected_survey(reason: str, observed_on: date) -> Survey:
+    """Return the survey of an unreadable dump."""
+    return Survey(
+        format="",
+        header=Header(),
+        papers=0,
+        rejected=0,
+        problems=(),
+        observed_on=observed_on,
+        reason=reason,
+        state=DumpState.REJECTED,
+    )
+
+
+def verdict(
+    header: Header, papers: int, rejected: int, problems: Sequence[RecordProblem], options: LoadOptions
+) -> tuple[DumpState, str]:
+    """Return the state of a dump, and the reason if it is not loaded."""
+    cut = next((problem for problem in problems if problem.is_truncation), None)
+    bad = rejected - (cut is not None)  # a missing end is not a record
+    if bad > MAX_BAD_SHARE * (papers + bad):
+        first = next(problem for problem in problems if not problem.is_remark)
+        return DumpState.REJECTED, (
+            f"{bad:,} of its {papers + bad:,} records are bad; the first: line {first.line}: {first.reason}."
+        )
+    if cut is not None and not options.incomplete_ok:
+        return DumpState.HELD, f"It is incomplete: {cut.reason} (line {cut.line}). Nothing of it was loaded."
+    if not papers and header.announced != 0:
+        return DumpState.REJECTED, "There is no paper in it."
+    return DumpState.LOADED, ""
+
+
+def hold_if_short(
+    session: Session, row: DumpRow, survey: Survey, options: LoadOptions, now: datetime
+) -> Survey:
+    """Hold a day's list that is far shorter than usual for its weekday, unless `incomplete_ok`."""
+    row.usual = None
+    if (
+        survey.state is not DumpState.LOADED
+        or row.format not in DAILY_FORMATS
+        or row.is_history
+        or row.date is None
+    ):
+        return survey
+    may_grow = row.format in GROWING_FORMATS and row.date >= now.date()
+    if may_grow or survey.header.announced == 0:
+        return survey
+    usual = expected_arrivals.usual_papers(papers_of_similar_lists(session, row), row.date)
+    if not expected_arrivals.is_far_below(survey.papers, usual):
+        return survey
+    row.usual = usual
+    if options.incomplete_ok:
+        return survey
+    row.state = DumpState.HELD
+    row.reason = f"It {short_list_text(row, survey.papers)}. Nothing of it was loaded."
+    return replace(survey, state=DumpState.HELD, reason=row.reason)
+
+
+def papers_of_similar_lists(session: Session, row: DumpRow) -> dict[date, int]:
+    """Return the number of papers in earlier lists with a dump's format and source, by day.
+
+    If a day has several lists, the shortest counts: two archives may give a long and a short list.
+    """
+    query = select(DumpRow.date, func.min(DumpRow.papers)).where(
+        DumpRow.format == row.format,
+        DumpRow.source == row.source,
+        DumpRow.state == DumpState.LOADED,
+        DumpRow.is_history.is_(False),
+        DumpRow.date < row.date,
+    )
+    newest = (
+        query.group_by(DumpRow.date).order_by(DumpRow.date.desc()).limit(7 * expected_arrivals.MAX_WEEKS_BACK)
+    )
+    return {day: papers for day, papers in session.execute(newest) if day is not None}
+
+
+def short_list_text(row: DumpRow, papers: int) -> str:
+    """Say how many papers a dump holds and how many are usual."""
+    return f"holds {papers} papers, where {row.usual} are usual on a {row.date:%A}"

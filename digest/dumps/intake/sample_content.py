@@ -1,0 +1,24 @@
+"""Remove the sample content when the first real setting is made."""
+
+from __future__ import annotations
+
+from sqlalchemy import delete, select
+from sqlalchemy.orm import Session
+
+from digest.db.tables import Attempt, Delivery, DumpRow, PaperRow, Shown, Subscriber
+
+
+def remove_samples(session: Session) -> None:
+    """Delete every sample paper, dump and subscriber with their dependent rows, and commit."""
+    papers = select(PaperRow.id).where(PaperRow.is_sample)
+    subscribers = select(Subscriber.id).where(Subscriber.is_sample)
+    session.execute(delete(Shown).where(Shown.subscriber_id.in_(subscribers)))
+    by_subscriber = Shown.subscriber_id.in_(select(Subscriber.id))  # the index of `shown` begins with it
+    session.execute(delete(Shown).where(by_subscriber, Shown.paper_id.in_(papers)))
+    deliveries = select(Delivery.id).where(Delivery.subscriber_id.in_(subscribers))
+    session.execute(delete(Attempt).where(Attempt.delivery_id.in_(deliveries)))
+    session.execute(delete(Delivery).where(Delivery.subscriber_id.in_(subscribers)))
+    session.execute(delete(Subscriber).where(Subscriber.is_sample))
+    session.execute(delete(PaperRow).where(PaperRow.is_sample))
+    session.execute(delete(DumpRow).where(DumpRow.is_sample))
+    session.commit()

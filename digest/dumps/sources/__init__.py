@@ -1,0 +1,20 @@
+"""Fetch dumps from servers that publish papers. Every source is off until an operator adds it."""
+
+from digest.dumps.sources.http_fetch import Fetcher, FetchFailed
+from digest.dumps.sources.polling import PollContext, PollResult, back_fill, fetcher_of, poll
+from digest.dumps.sources.registry import add, due, get, list_sources, remove
+
+__all__ = [
+    "FetchFailed",
+    "Fetcher",
+    "PollContext",
+    "PollResult",
+    "add",
+    "back_fill",
+    "due",
+    "fetcher_of",
+    "get",
+    "list_sources",
+    "poll",
+    "remove",
+]

@@ -1,0 +1,313 @@
+"""Choose the papers that one subscriber is shown in one edition.
+
+Papers are numbered by trending rank (0 is the most trending). A set of papers is an integer with one
+bit for each paper. The matches of a filter are sorted once for all who hold it.
+
+* A paper belongs to the digest if a topic matches it; trending and relevance only order the papers.
+* Within a topic, papers are ordered by **worth**: the trending score in bits, plus `RELEVANCE_BITS`
+  times the relevance (0 to 1). A paper that is all about the topic goes before one that only touches
+  it, unless that one draws eight times the votes.
+* Papers are picked in rounds: in each round every topic picks its best remaining paper. A broad topic
+  gets what the others leave, never more. If the last round has too many picks, the worthiest stay.
+* A paper is shown once, under the topic it fits best.
+"""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from msgspec import MsgspecError, Struct, json
+
+TRENDING_TOPIC = "Trending"
+RELEVANCE_BITS = 3.0  #: perfect relevance weighs as much as 2 ** 3 times the votes
+NO_RELEVANCE = -1.0  #: the relevance of a paper that no filter matched
+ALREADY_SHOWN = -1  #: in place of a topic's position: no topic may pick the paper
+DUPLICATE_PENALTY_BITS = 2.0  #: subtracted from a paper's worth when a near-duplicate ranks before it
+
+
+class Section(NamedTuple):
+    """The papers under one topic, best first. `filter_id` is None if no filter matched them."""
+
+    topic: str
+    filter_id: int | None
+    papers: tuple[int, ...]  #: paper ids
+    more: int = 0  #: further papers that matched but did not fit
+
+
+class FollowUp(NamedTuple):
+    """An update to a paper that the reader was sent before; it does not count as showing the paper."""
+
+    paper: int
+    kind: str  #: withdrawn, published or rewritten
+    title: str
+    says: str  #: where it was published, its title before, or why it was withdrawn
+
+
+class NarrowingSuggestion(NamedTuple):
+    """A clause that would narrow a topic whose matches did not fit several digests in a row."""
+
+    topic: str
+    filter_id: int
+    clause: str
+    before: float  #: papers a day without the clause
+    after: float  #: papers a day with the clause
+
+
+class Digest(Struct, frozen=True, kw_only=True, omit_defaults=True, rename={"is_catch_up": "catch_up"}):
+    """The decision kept with a delivery: which papers, under which topic, in which order."""
+
+    sections: tuple[Section, ...]
+    checked: int  #: papers considered for this edition
+    is_catch_up: bool = False  #: the first one after a pause
+    matched: int = 0  #: in a catch-up: papers that matched, including those shown
+    news: tuple[FollowUp, ...] = ()  #: updates to papers of earlier digests
+    offer: NarrowingSuggestion | None = None
+
+    @property
+    def papers(self) -> tuple[int, ...]:
+        """Return every paper id, in reading order."""
+        return tuple([paper for section in self.sections for paper in section.papers])
+
+    @property
+    def size(self) -> int:
+        """Return the number of papers."""
+        return sum([len(section.papers) for section in self.sections])  # noqa: C419  (a list is faster)
+
+    def to_json(self) -> str:
+        """Return the compact JSON that the outbox stores; default values are left out."""
+        return encode_digest(self).decode()
+
+    @classmethod
+    def from_json(cls, text: str) -> Digest:
+        """Return the digest that `to_json` wrote, or raise ValueError."""
+        try:
+            return decode_digest(text)
+        except MsgspecError as error:
+            raise ValueError(f"not a stored digest: {error}") from error
+
+
+encode_digest, decode_digest = json.Encoder().encode, json.Decoder(Digest).decode
+
+
+@dataclass(frozen=True, slots=True)
+class RankedMatches:
+    """The matches of one filter, sorted once for all who hold it."""
+
+    matches: int  #: the set of matching numbers
+    order: tuple[int, ...]  #: the same, worthiest first
+    relevances: array[float]  #: the relevance of each in `order`, 0 to 1; empty without a filter
+    scores: Sequence[float]  #: the trending scores, by number
+    demoted: int = 0  #: the set of near-duplicates that are ranked lower
+    cache: dict[int, tuple[int, ...]] = field(default_factory=dict, repr=False, compare=False)
+
+    def relevance(self, number: int) -> float:
+        """Return the relevance of a paper, 0 to 1; `NO_RELEVANCE` if no filter matched it."""
+        if not (self.relevances and self.matches >> number & 1):
+            return NO_RELEVANCE
+        return self.relevances[self.order.index(number)]
+
+    def worth(self, number: int) -> float:
+        """Return the worth of a matching paper, in bits."""
+        worth = self.scores[number]
+        if self.relevances:
+            worth += RELEVANCE_BITS * self.relevances[self.order.index(number)]
+        return worth - DUPLICATE_PENALTY_BITS if self.demoted >> number & 1 else worth
+
+    def eligible_order(self, eligible: int) -> tuple[int, ...]:
+        """Return the eligible part of `order`; cached, since many readers share few eligible sets."""
+        matching = self.matches & eligible
+        if matching == self.matches:
+            return self.order
+        found = self.cache.get(matching)
+        if found is None:
+            found = tuple(number for number in self.order if matching >> number & 1)
+            if len(self.cache) >= 64:
+                self.cache.clear()
+            self.cache[matching] = found
+        return found
+
+
+class RequestedTopic(NamedTuple):
+    """One topic of one subscriber. (A tuple, since a million digests make three million of these.)"""
+
+    topic: str
+    filter_id: int | None
+    matches: RankedMatches
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class DigestLimits:
+    """The most and the fewest papers in one subscriber's digest."""
+
+    papers: int = 10  #: at most; topics share them, and a single topic may take them all
+    at_least: int = 1  #: with fewer there is no digest
+
+
+def rank_matches(
+    matches: int,
+    scores: Sequence[float],
+    relevance: Mapping[int, float],
+    near_duplicates: Mapping[int, int] | None = None,
+) -> RankedMatches:
+    """Return the matches of a filter in the order of their worth.
+
+    `scores` are the trending scores by number; `relevance` covers matches only. `near_duplicates` has sets
+    by number: of those that match, all but the worthiest lose `DUPLICATE_PENALTY_BITS` and so rank lower.
+    """
+    fit = relevance
+    if len(relevance) != matches.bit_count():
+        fit = {number: relevance.get(number, 0.0) for number in bitset_members(matches)}
+    worth = {number: scores[number] + RELEVANCE_BITS * fits for number, fits in fit.items()}
+    order, lower = order_by_worth(worth, near_duplicates or {})
+    fits = array("d", map(fit.__getitem__, order))
+    return RankedMatches(matches, tuple(order), fits, scores, lower)
+
+
+def rank_all(scores: Sequence[float], near_duplicates: Mapping[int, int] | None = None) -> RankedMatches:
+    """Return every paper in trending order, for subscribers without a topic."""
+    order, lower = order_by_worth(dict(enumerate(scores)), near_duplicates or {})
+    return RankedMatches((1 << len(scores)) - 1, tuple(order), array("d"), scores, lower)
+
+
+def order_by_worth(worth: dict[int, float], near_duplicates: Mapping[int, int]) -> tuple[list[int], int]:
+    """Return numbers, worthiest first, and the set of near-duplicates among them that were ranked lower.
+
+    Of equal worth, the better trending rank goes first.
+    """
+    order = sorted(sorted(worth), key=worth.__getitem__, reverse=True)
+    placed = lower = 0
+    if not near_duplicates.keys().isdisjoint(worth):
+        for number in order:
+            if near_duplicates.get(number, 0) & placed:
+                lower |= 1 << number
+                worth[number] -= DUPLICATE_PENALTY_BITS
+            placed |= 1 << number
+        order = sorted(sorted(worth), key=worth.__getitem__, reverse=True)
+    return order, lower
+
+
+def compose(
+    topics: Sequence[RequestedTopic],
+    *,
+    eligible: int,
+    ids: Sequence[int],
+    shown: Collection[int] = frozenset(),
+    limits: DigestLimits = DigestLimits(),
+) -> tuple[Section, ...]:
+    """Return the sections of one subscriber's digest, in the order of their topics.
+
+    `eligible` is the set of numbers that may be shown, `shown` the numbers already shown, and `ids` the
+    paper ids by number. Returns no section if fewer papers than `limits.at_least` are picked.
+    """
+    picked = pick_papers(topics, eligible, shown, limits)
+    if len(picked) < max(1, limits.at_least):
+        return ()
+    found = bitset(picked)
+    by_topic = assign_to_topics(topics, picked, found)
+    left = eligible & ~(found | bitset(shown)) if shown else eligible & ~found
+    return tuple(
+        [
+            Section(topic, filter_id, tuple(map(ids.__getitem__, own)), (ranked.matches & left).bit_count())
+            for (topic, filter_id, ranked), own in zip(topics, by_topic, strict=True)
+            if own
+        ]
+    )
+
+
+def pick_papers(
+    topics: Sequence[RequestedTopic], eligible: int, shown: Collection[int], limits: DigestLimits
+) -> dict[int, int]:
+    """Return {number to show: position of the topic that picked it}.
+
+    In each round every topic picks its best remaining paper. Of the last round the worthiest stay.
+    """
+    picked = dict.fromkeys(shown, ALREADY_SHOWN)
+    full, before_round = len(picked) + limits.papers, -1
+    candidates = [iter(requested[2].eligible_order(eligible)) for requested in topics]
+    while before_round < len(picked) < full:
+        before_round = len(picked)
+        for at, numbers in enumerate(candidates):
+            for number in numbers:
+                if number not in picked:
+                    picked[number] = at
+                    break
+    if len(picked) > full:
+        last = list(picked)[before_round:]
+        last.sort(key=lambda number: -topics[picked[number]].matches.worth(number))
+        for number in last[full - before_round :]:
+            del picked[number]
+    for number in shown:
+        del picked[number]
+    return picked
+
+
+def assign_to_topics(
+    topics: Sequence[RequestedTopic], picked: Mapping[int, int], found: int
+) -> list[list[int]]:
+    """Return the numbers under each topic, worthiest first, each under the topic it fits best.
+
+    `found` is the set of the picked numbers. Most match a single topic and stay there; each topic's own
+    numbers were picked in order.
+    """
+    by_topic: list[list[int]] = [[] for _ in topics]
+    for number, at in picked.items():
+        by_topic[at].append(number)
+    ambiguous, changed = found & matched_by_several(topics), set()
+    for number in bitset_members(ambiguous):
+        picked_by = picked[number]
+        best = best_topic(number, picked_by, topics)
+        if best != picked_by:
+            by_topic[picked_by].remove(number)
+            by_topic[best].append(number)
+            changed.add(best)
+    for at in changed:
+        by_topic[at].sort(key=topics[at].matches.order.index)
+    return by_topic
+
+
+def count_matching(topics: Sequence[RequestedTopic], eligible: int, shown: Collection[int]) -> int:
+    """Return how many eligible papers match these topics, whether or not they fit the digest."""
+    matching = 0
+    for requested in topics:
+        matching |= requested.matches.matches
+    return (matching & eligible & ~bitset(shown)).bit_count()
+
+
+def matched_by_several(topics: Sequence[RequestedTopic]) -> int:
+    """Return the set of numbers that more than one topic matches."""
+    seen = twice = 0
+    for requested in topics:
+        twice |= seen & requested.matches.matches
+        seen |= requested.matches.matches
+    return twice
+
+
+def best_topic(number: int, chosen_by: int, topics: Sequence[RequestedTopic]) -> int:
+    """Return the position of the topic that a number fits best; of equal ones the first."""
+    best_at, best = chosen_by, topics[chosen_by].matches.relevance(number)
+    for at, requested in enumerate(topics):
+        relevance = requested.matches.relevance(number)
+        if relevance > best or (relevance == best > NO_RELEVANCE and at < best_at):
+            best_at, best = at, relevance
+    return best_at
+
+
+def bitset(numbers: Iterable[int]) -> int:
+    """Return the set of `numbers` as an integer."""
+    found = 0
+    for number in numbers:
+        found |= 1 << number
+    return found
+
+
+def bitset_members(found: int) -> list[int]:
+    """Return the members of the set `found`, lowest first."""
+    members = []
+    while found:
+        lowest = found & -found
+        members.append(lowest.bit_length() - 1)
+        found ^= lowest
+    return members

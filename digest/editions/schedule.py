@@ -1,0 +1,208 @@
+"""Compute when a digest is due, in the subscriber's own time zone.
+
+An edition is named by its local date, not by an instant. So the hour that a clock repeats in autumn
+cannot make a second edition, and the hour it skips in spring cannot lose one.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from datetime import UTC, date, datetime, time, timedelta
+from difflib import get_close_matches
+from enum import StrEnum
+from functools import lru_cache
+from zoneinfo import ZoneInfo, available_timezones
+
+from digest.errors import BadField
+
+WEEKDAYS = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday")
+TIME_PATTERN = re.compile(r"(\d{1,2}):(\d{2})")
+CONTINENTS = frozenset(
+    {"Africa", "America", "Antarctica", "Asia", "Atlantic", "Australia", "Europe", "Pacific"}
+)
+
+
+class Cadence(StrEnum):
+    """How often a digest comes."""
+
+    DAILY = "daily"  #: every day
+    WEEKDAYS = "weekdays"  #: Monday to Friday
+    WEEKLY = "weekly"  #: on one day of the week
+    MONTHLY = "monthly"  #: on the first day of the month
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Schedule:
+    """When one subscriber wants digests."""
+
+    cadence: Cadence = Cadence.DAILY
+    at: time = time(8)
+    timezone: str = "UTC"
+    weekday: int = 0  #: for weekly: 0 is Monday
+    not_after: time | None = None  #: local time of day after which the edition expires
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Edition:
+    """A dated slot of a cadence: `daily-2026-11-20`, `weekly-2026-W47`, `monthly-2026-11`.
+
+    Open in the half-open window from `due_at` to `closes_at`, both in UTC. The weekday cadence
+    shares the names of the daily one, so that changing between the two cannot send twice a day.
+    """
+
+    name: str
+    day: date
+    due_at: datetime
+    closes_at: datetime
+
+
+def edition_on(schedule: Schedule, day: date) -> Edition | None:
+    """Return the edition of the local `day`, or None if the cadence has none that day."""
+    if not falls_on(schedule, day):
+        return None
+    zone = zone_of(schedule.timezone)
+    due_at = local_instant(day, schedule.at, zone)
+    closes_at = local_instant(day + timedelta(days=1), time(), zone)
+    if schedule.not_after is not None and schedule.not_after > schedule.at:
+        closes_at = min(closes_at, local_instant(day, schedule.not_after, zone))
+    return Edition(name=edition_name(schedule.cadence, day), day=day, due_at=due_at, closes_at=closes_at)
+
+
+def open_edition(schedule: Schedule, now: datetime) -> Edition | None:
+    """Return the edition that is open at `now`, or None."""
+    edition = edition_on(schedule, now.astimezone(zone_of(schedule.timezone)).date())
+    return edition if edition and edition.due_at <= now < edition.closes_at else None
+
+
+def next_edition(schedule: Schedule, moment: datetime) -> Edition:
+    """Return the first edition that falls due strictly after `moment`."""
+    day = moment.astimezone(zone_of(schedule.timezone)).date()
+    for ahead in range(63):  # a monthly edition is at most 31 days and an hour away
+        edition = edition_on(schedule, day + timedelta(days=ahead))
+        if edition and edition.due_at > moment:
+            return edition
+    raise AssertionError(f"no edition of {schedule} within two months of {moment}")
+
+
+def missed_editions(schedule: Schedule, since: datetime, now: datetime) -> tuple[Edition, ...]:
+    """Return the editions due at or after `since` that closed by `now`; at most a month back."""
+    zone = zone_of(schedule.timezone)
+    since = max(since, now - timedelta(days=32))  # October has 31 days and an hour where clocks go back
+    first, last = since.astimezone(zone).date(), now.astimezone(zone).date()
+    slots = (edition_on(schedule, first + timedelta(days=ahead)) for ahead in range((last - first).days + 1))
+    return tuple(slot for slot in slots if slot and slot.due_at >= since and slot.closes_at <= now)
+
+
+def falls_on(schedule: Schedule, day: date) -> bool:
+    """Return whether the cadence has an edition on the local `day`."""
+    match schedule.cadence:
+        case Cadence.DAILY:
+            return True
+        case Cadence.WEEKDAYS:
+            return day.weekday() < 5
+        case Cadence.WEEKLY:
+            return day.weekday() == schedule.weekday
+        case Cadence.MONTHLY:
+            return day.day == 1
+
+
+def edition_name(cadence: Cadence, day: date) -> str:
+    """Return the edition's name; it is part of a unique key, so there is no second one."""
+    match cadence:
+        case Cadence.WEEKLY:
+            year, week, _ = day.isocalendar()
+            return f"weekly-{year}-W{week:02d}"
+        case Cadence.MONTHLY:
+            return f"monthly-{day:%Y-%m}"
+        case _:
+            return f"daily-{day.isoformat()}"
+
+
+def local_instant(day: date, at: time, zone: ZoneInfo) -> datetime:
+    """Return the moment, in UTC, at which local clocks first show `at` on `day`.
+
+    A time that the spring change skips is taken at the offset before the change: 02:30 becomes 03:30.
+    """
+    return datetime.combine(day, at, tzinfo=zone).astimezone(UTC)
+
+
+# ── parsing ─────────────────────────────────────────────────────────────────────────────────────
+
+
+def parse_schedule(
+    *, cadence: str = "daily", at: str = "08:00", timezone: str = "UTC", not_after: str | None = None
+) -> Schedule:
+    """Return the schedule of these texts, or raise BadField naming the invalid one."""
+    how_often, weekday = parse_cadence(cadence)
+    return Schedule(
+        cadence=how_often,
+        at=parse_time(at),
+        timezone=parse_zone(timezone),
+        weekday=weekday,
+        not_after=parse_time(not_after, field="not_after") if not_after else None,
+    )
+
+
+def parse_cadence(text: str) -> tuple[Cadence, int]:
+    """Parse `daily`, `weekdays`, `weekly`, `weekly-fri` or `monthly`; return the cadence and the weekday."""
+    word, _, day = text.strip().lower().partition("-")
+    days = [number for number, name in enumerate(WEEKDAYS) if len(day) >= 3 and name.startswith(day)]
+    if word == Cadence.WEEKLY and (days or not day):
+        return Cadence.WEEKLY, days[0] if days else 0
+    if word in set(Cadence) and not day:
+        return Cadence(word), 0
+    spellings = [*Cadence, *(f"weekly-{name[:3]}" for name in WEEKDAYS)]
+    close = get_close_matches(text.strip().lower(), spellings, n=1)
+    hint = f"Did you mean {close[0]}?" if close else f"Write one of {', '.join(Cadence)} or weekly-fri."
+    raise BadField("cadence", f"{text!r} is not a cadence. {hint}")
+
+
+def cadence_text(schedule: Schedule) -> str:
+    """Return the text that `parse_cadence` accepts."""
+    if schedule.cadence is Cadence.WEEKLY and schedule.weekday:
+        return f"weekly-{WEEKDAYS[schedule.weekday][:3]}"
+    return schedule.cadence
+
+
+def parse_time(text: str, *, field: str = "at") -> time:
+    """Parse a time of day such as `8:00` or `08:00`."""
+    found = TIME_PATTERN.fullmatch(text.strip())
+    if not found or int(found[1]) > 23 or int(found[2]) > 59:
+        raise BadField(field, f"{text!r} is not a time of day. Write it as 08:00.")
+    return time(int(found[1]), int(found[2]))
+
+
+def parse_zone(text: str) -> str:
+    """Return the name of the time zone, or raise BadField with the closest name."""
+    name = text.strip()
+    if name in zone_names():
+        return name
+    closest = closest_zone(name)
+    hint = f"Did you mean {closest}?" if closest else "Write one such as Europe/Oslo or UTC."
+    raise BadField("timezone", f"{text!r} is not a time zone. {hint}")
+
+
+@lru_cache(maxsize=1024)
+def closest_zone(typed: str) -> str | None:
+    """Return the zone whose name or city is closest to `typed`, or None."""
+    folded = typed.casefold().replace(" ", "_")
+    names = sorted(zone_names(), key=lambda name: (name.split("/")[0] not in CONTINENTS, name))
+    cities = {name.rpartition("/")[2].casefold(): name for name in reversed(names)}
+    whole = {name.casefold(): name for name in reversed(names)}
+    if found := whole.get(folded) or cities.get(folded):
+        return found
+    close = get_close_matches(folded, [*whole, *cities], n=1, cutoff=0.75)
+    return (whole.get(close[0]) or cities[close[0]]) if close else None
+
+
+@lru_cache(maxsize=1024)
+def zone_of(name: str) -> ZoneInfo:
+    """Return the zone of that name, or raise BadField naming a close one."""
+    return ZoneInfo(parse_zone(name))
+
+
+@lru_cache(maxsize=1)
+def zone_names() -> frozenset[str]:
+    """Return every zone name the time zone database knows."""
+    return frozenset(available_timezones())

@@ -1,0 +1,207 @@
+"""Record that each process is alive, and find those that have died.
+
+A process that stops cleanly removes its row; one whose row has no recent heartbeat has died. A process of the same
+role that starts later replaces it, on any machine; one that is not replaced is reported for a day.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import socket
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from threading import Event, Lock, Thread
+
+from sqlalchemy import Engine, delete, select
+from sqlalchemy.exc import SQLAlchemyError
+from sqlalchemy.orm import Session
+
+from digest import db
+from digest.db.tables import Heartbeat
+from digest.errors import DigestError
+
+log = logging.getLogger(__name__)
+
+BEAT_SECONDS = 20.0  #: between two heartbeats
+SILENT_AFTER = timedelta(seconds=100)  #: without a heartbeat for so long, a process has died
+FORGOTTEN_AFTER = timedelta(days=1)  #: after which a process that died is no longer reported
+QUEUE_ROLE = "queue"  #: the row that a task writes, which proves that broker and workers pass tasks on
+
+# A worker forks. A child must not inherit a half-written heartbeat, nor the locks it holds.
+FORK_LOCK = Lock()
+os.register_at_fork(
+    before=FORK_LOCK.acquire, after_in_parent=FORK_LOCK.release, after_in_child=FORK_LOCK.release
+)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ProcessRecord:
+    """A process that has recorded that it is alive."""
+
+    role: str
+    host: str
+    pid: int
+    at: datetime
+    started_at: datetime
+
+    def is_silent(self, now: datetime) -> bool:
+        """Return whether it has died; a process that stops cleanly has no row."""
+        return now - self.at > SILENT_AFTER
+
+
+# ── decisions ───────────────────────────────────────────────────────────────────────────────────
+
+
+def missing_processes(processes: Sequence[ProcessRecord], now: datetime) -> list[ProcessRecord]:
+    """Return the processes of one role that died within the last day and were not replaced.
+
+    Every process that started after another had died replaces one, and only one.
+    """
+    starts = sorted(process.started_at for process in processes)
+    missing = []
+    for process in sorted(processes, key=lambda one: one.at, reverse=True):
+        if not process.is_silent(now):
+            continue
+        if starts and starts[-1] > process.at:
+            starts.pop()
+        elif now - process.at <= FORGOTTEN_AFTER:
+            missing.append(process)
+    return missing[::-1]
+
+
+# ── rows ────────────────────────────────────────────────────────────────────────────────────────
+
+
+def record_heartbeat(
+    session: Session, role: str, now: datetime, *, started_at: datetime | None = None
+) -> None:
+    """Record that this process is alive, and forget those of its role that died long ago; commits."""
+    row = {
+        "role": role,
+        "host": machine_name(),
+        "pid": os.getpid(),
+        "at": now,
+        "started_at": started_at or now,
+    }
+    write_heartbeat(session, row, changed={"at": now} | ({"started_at": started_at} if started_at else {}))
+    session.execute(delete(Heartbeat).where(Heartbeat.role == role, Heartbeat.at < now - FORGOTTEN_AFTER))
+    session.commit()
+
+
+def record_queue_heartbeat(session: Session, now: datetime) -> None:
+    """Record that a task has come through the broker to a worker; commits."""
+    write_heartbeat(session, {"role": QUEUE_ROLE, "host": "", "pid": 0, "at": now}, changed={"at": now})
+    session.commit()
+
+
+def write_heartbeat(session: Session, row: Mapping[str, object], *, changed: Mapping[str, object]) -> None:
+    """Insert the row of a process, or update it."""
+    adding = db.upsert(session, Heartbeat).values(row)
+    session.execute(adding.on_conflict_do_update(index_elements=["role", "host", "pid"], set_=changed))
+
+
+def remove_heartbeat(session: Session, role: str) -> None:
+    """Remove the row of this process, which stops cleanly; commits."""
+    is_this_process = (Heartbeat.role == role, Heartbeat.host == machine_name(), Heartbeat.pid == os.getpid())
+    session.execute(delete(Heartbeat).where(*is_this_process))
+    session.commit()
+
+
+def list_processes(session: Session) -> list[ProcessRecord]:
+    """Return every recorded process, by role, then machine."""
+    rows = session.scalars(
+        select(Heartbeat)
+        .where(Heartbeat.role != QUEUE_ROLE)
+        .order_by(Heartbeat.role, Heartbeat.host, Heartbeat.pid)
+    )
+    return [
+        ProcessRecord(
+            role=row.role, host=row.host, pid=row.pid, at=row.at, started_at=row.started_at or row.at
+        )
+        for row in rows
+    ]
+
+
+def last_queue_heartbeat(session: Session) -> datetime | None:
+    """Return when a task last came through the broker to a worker."""
+    return session.scalar(select(Heartbeat.at).where(Heartbeat.role == QUEUE_ROLE))
+
+
+def machine_name() -> str:
+    """Return the name of this machine."""
+    return socket.gethostname()[:255]
+
+
+# ── while a process lives ───────────────────────────────────────────────────────────────────────
+
+
+@dataclass(kw_only=True)
+class HeartbeatThread:
+    """A thread that records every few seconds that its process is alive.
+
+    It opens a new connection each time, so that a worker's children inherit none.
+    """
+
+    role: str
+    engine: Engine
+    clock: Callable[[], datetime]
+    stop_event: Event = field(default_factory=Event)
+    thread: Thread | None = None
+
+    def start(self) -> None:
+        """Start the thread."""
+        self.thread = Thread(target=self.run, name="heartbeat", daemon=True)
+        self.thread.start()
+
+    def stop(self) -> None:
+        """Stop the thread, which removes the row of this process; do nothing if it was never started."""
+        self.stop_event.set()
+        if self.thread is not None:
+            self.thread.join(timeout=BEAT_SECONDS)
+
+    def run(self) -> None:
+        """Record a heartbeat every few seconds until stopped, then remove the row."""
+        started_at, is_fine = self.clock(), True
+        while not self.stop_event.is_set():
+            is_fine = self.try_write(
+                lambda session: record_heartbeat(session, self.role, self.clock(), started_at=started_at),
+                was_fine=is_fine,
+            )
+            self.stop_event.wait(BEAT_SECONDS)
+        self.try_write(lambda session: remove_heartbeat(session, self.role), was_fine=is_fine)
+
+    def try_write(self, write: Callable[[Session], None], *, was_fine: bool) -> bool:
+        """Write to the database and return whether it worked; log the first failure in a row."""
+        try:
+            with FORK_LOCK, fresh_session(self.engine) as session:
+                write(session)
+        except (DigestError, SQLAlchemyError, OSError) as error:
+            if was_fine:
+                log.warning("heartbeat not recorded: %s", str(error).splitlines()[0])
+            return False
+        return True
+
+
+@contextmanager
+def fresh_session(engine: Engine) -> Iterator[Session]:
+    """Open a session on a new connection to the same database, which is closed afterwards."""
+    fresh = db.make_engine(engine.url.render_as_string(hide_password=False))
+    try:
+        with db.write_session(fresh) as session:
+            yield session
+    finally:
+        fresh.dispose()
+
+
+@contextmanager
+def heartbeat_while(role: str, engine: Engine, clock: Callable[[], datetime]) -> Iterator[None]:
+    """Record that this process is alive while the block runs, and remove its row at the end."""
+    heartbeat = HeartbeatThread(role=role, engine=engine, clock=clock)
+    heartbeat.start()
+    try:
+        yield
+    finally:
+        heartbeat.stop()

@@ -1,0 +1,267 @@
+"""Classify stored mail and act on it, once: the action and the deletion of the mail are one transaction."""
+
+from __future__ import annotations
+
+import logging
+import re
+from dataclasses import dataclass
+from datetime import datetime
+
+from sqlalchemy import func, select
+from sqlalchemy.exc import DataError, DBAPIError
+from sqlalchemy.orm import Session
+
+from digest import bounces, failpoints, links, subscribers
+from digest.bounces import Complaint, Failure, NoActionNeeded, NoticeReport
+from digest.bounces.report_parser import AUTOMATIC_REPLY
+from digest.bounces.sns_topics import is_topic_arn
+from digest.db.tables import Delivery, InboundMail, MailState, Subscriber
+from digest.inbound import command_handlers, mail_commands
+from digest.site_profile import Site
+
+log = logging.getLogger(__name__)
+
+BOUNCE_ADDRESS = re.compile(rb"bounce\+\d{1,19}\.[0-9a-f]{20}@[a-z0-9.-]+", re.IGNORECASE)
+UNSUBSCRIBE_LINK = re.compile(rb"/u/([0-9a-f]{6}\.\d{1,19}-\d{1,9}\.[\w-]{24})")
+MESSAGE_ID = re.compile(
+    rb"^message-id:\s*<([\w.-]{8,100})@[\w.-]*amazonses\.com>", re.IGNORECASE | re.MULTILINE
+)
+SOFT_BREAK = re.compile(rb"=\r?\n")
+
+#: Addresses that every domain must have (RFC 2142); a person reads what arrives there.
+ROLE_ADDRESSES = frozenset({"postmaster", "abuse"})
+
+MaySignUp = frozenset[str] | None  #: domains whose addresses may subscribe; None: all
+NOBODY: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class IdentifiedRecipient:
+    """The recipient of the letter that a report is about, proven by a signature or an id."""
+
+    email: str | None
+    subscriber: Subscriber | None
+    delivery_id: int | None = None
+    letter: str = ""
+
+
+class UnclassifiedMail(Exception):
+    """Why a person has to read a mail."""
+
+
+def is_accepted_recipient(site: Site, recipient: str) -> bool:
+    """Return whether mail to this address is accepted: our own addresses, and those we have signed."""
+    local, _, domain = recipient.lower().rpartition("@")
+    if domain != site.inbound_domain.lower():
+        return False
+    if any(links.verify_address(site, purpose, recipient) for purpose in ("bounce", "leave")):
+        return True
+    return local in ROLE_ADDRESSES or recipient.lower() == site.sender_address.lower()
+
+
+def process_stored_mails(
+    session: Session, *, site: Site, may_sign_up: MaySignUp = NOBODY, now: datetime
+) -> int:
+    """Process every stored mail that is new; return how many there were."""
+    waiting = session.scalars(
+        select(InboundMail.id).where(InboundMail.state == MailState.NEW).order_by(InboundMail.id)
+    ).all()
+    session.commit()
+    for number in waiting:
+        process_mail(session, site=site, number=number, may_sign_up=may_sign_up, now=now)
+    return len(waiting)
+
+
+def process_mail(
+    session: Session, *, site: Site, number: int, may_sign_up: MaySignUp = NOBODY, now: datetime
+) -> str:
+    """Act on a mail and delete it, or shunt it; return the outcome for the log."""
+    row = session.get(InboundMail, number, with_for_update=True)
+    if row is None:  # another process was faster
+        session.rollback()
+        return "gone"
+    try:
+        row.state = MailState.NEW  # it may be processed for the second time
+        outcome = classify_and_apply(session, site, row, may_sign_up, now)
+        if row.state == MailState.NEW:
+            session.delete(row)
+        failpoints.reach("mail-understood")
+        session.commit()
+        failpoints.reach("mail-let-go")
+    except UnclassifiedMail as error:
+        outcome = shunt(session, number, str(error))
+    except DataError as error:  # retrying would fail every time and block all other mail
+        log.warning("mail %d cannot be stored: %s", number, type(error.orig).__name__)
+        outcome = shunt(session, number, "the database cannot store what it contains")
+    except DBAPIError:  # not the mail's fault: it stays new, and the next tick retries
+        raise
+    except Exception as error:
+        log.exception("mail %d cannot be processed", number)
+        outcome = shunt(session, number, f"{type(error).__name__} while processing it")
+    log.info("mail %d: %s", number, outcome)
+    return outcome
+
+
+def shunt(session: Session, number: int, reason: str) -> str:
+    """Keep a mail for a person to read, with the reason."""
+    session.rollback()
+    row = session.get(InboundMail, number)
+    if row is not None:
+        row.state, row.reason = MailState.SHUNTED, reason
+    session.commit()
+    return f"shunted: {reason}"
+
+
+def classify_and_apply(  # noqa: PLR0911  (one return for each class of mail)
+    session: Session, site: Site, row: InboundMail, may_sign_up: MaySignUp, now: datetime
+) -> str:
+    """Act on a mail and return what was done, or raise UnclassifiedMail."""
+    unsubscribed = links.verify_address(site, "leave", row.recipient)
+    if unsubscribed is not None:
+        return apply_unsubscribe(session, site, unsubscribed, row, now)
+    if is_topic_arn(row.recipient):
+        return apply_notice(session, site, row, now)
+    report = bounces.read_report(row.content)
+    if report is None:
+        return apply_commands(session, site, row, may_sign_up, now)
+    if report == AUTOMATIC_REPLY and row.recipient.partition("@")[0].lower() in ROLE_ADDRESSES:
+        raise UnclassifiedMail("an automatic mail to postmaster or abuse")  # such as from a blocklist
+    if isinstance(report, NoActionNeeded):
+        return report.reason
+    recipient = identify_recipient(session, site, row)
+    if recipient is not None:
+        return count_report(session, site, recipient, report, now)
+    reader = reader_of_quoted_letter(session, site, row.content) if isinstance(report, Complaint) else None
+    if reader is None:
+        raise UnclassifiedMail("it reports on a letter that we cannot identify")
+    subscribers.unsubscribe(session, site, reader, now=now)
+    return f"subscriber {reader.id} unsubscribed: a complaint quotes a letter to them, which proves no more"
+
+
+def apply_commands(
+    session: Session, site: Site, row: InboundMail, may_sign_up: MaySignUp, now: datetime
+) -> str:
+    """Run the commands in a mail to the address that our letters come from."""
+    is_to_us = row.recipient.lower() == site.sender_address.lower()
+    commands = mail_commands.parse_commands(row.content) if is_to_us and row.sender else []
+    if not commands:
+        raise UnclassifiedMail("it is neither a report nor a command")
+    try:
+        done = command_handlers.run_commands(
+            session, site, row.content, commands=commands, may_sign_up=may_sign_up, now=now
+        )
+    except command_handlers.CommandsIgnored as error:
+        raise UnclassifiedMail(str(error)) from error
+    if done.needs_human:
+        row.state, row.reason = MailState.SHUNTED, done.outcome
+    return done.outcome
+
+
+def apply_notice(session: Session, site: Site, row: InboundMail, now: datetime) -> str:
+    """Count the report in a provider's notice; its signature was checked before it was stored."""
+    notice = bounces.read_notice(row.content)
+    if notice is None:
+        raise UnclassifiedMail("it is no SES notice that we know")
+    if isinstance(notice.report, NoActionNeeded):
+        return notice.report.reason
+    recipient = identify_notice_recipient(session, site, notice)
+    if recipient is None:
+        raise UnclassifiedMail("it reports on a letter that we do not know")
+    return count_report(session, site, recipient, notice.report, now)
+
+
+def apply_unsubscribe(session: Session, site: Site, subject: str, row: InboundMail, now: datetime) -> str:
+    """Unsubscribe the subscriber whose unsubscribe address was written to, whoever wrote."""
+    if not row.sender:
+        return "a report on mail to an unsubscribe address"
+    number, _, link_version = subject.partition("-")
+    subscriber = session.get(Subscriber, int(number))
+    if subscriber is None or subscriber.link_version != int(link_version):
+        return "an unsubscribe address of an unknown subscriber"
+    subscribers.unsubscribe(session, site, subscriber, now=now)
+    return f"subscriber {number} unsubscribed"
+
+
+def count_report(
+    session: Session, site: Site, recipient: IdentifiedRecipient, report: Failure | Complaint, now: datetime
+) -> str:
+    """Count a failure or a complaint against its address; a complaint also unsubscribes."""
+    if recipient.email is None or recipient.letter == "alarm":
+        return "about a letter that counts against no address"
+    result = bounces.record_failure(
+        session,
+        site,
+        recipient.email,
+        report,
+        now=now,
+        delivery_id=recipient.delivery_id,
+        cadence=recipient.subscriber.cadence if recipient.subscriber else "daily",
+    )
+    if isinstance(report, Complaint) and recipient.subscriber is not None:
+        subscribers.mark_unsubscribed(session, recipient.subscriber, now=now)
+    which = f" on delivery {recipient.delivery_id}" if recipient.delivery_id else ""
+    ending = ", frozen" if result.is_frozen else ", suppressed" if result.is_suppressed else ""
+    return f"{result.kind}{which}{ending}"
+
+
+# ── the recipient ───────────────────────────────────────────────────────────────────────────────
+
+
+def identify_recipient(session: Session, site: Site, row: InboundMail) -> IdentifiedRecipient | None:
+    """Return the recipient of the delivery that a report names by its envelope address, which only mail servers see."""
+    content = SOFT_BREAK.sub(b"", row.content)
+    shown = (found[0].decode() for found in BOUNCE_ADDRESS.finditer(content))
+    for address in (row.recipient, *shown):
+        number = links.verify_address(site, "bounce", address)
+        if number is not None:
+            return recipient_of_delivery(session, int(number))
+    return None
+
+
+def reader_of_quoted_letter(session: Session, site: Site, content: bytes) -> Subscriber | None:
+    """Return the subscriber whose letter a report quotes.
+
+    Digests get forwarded, so this proves only that somebody had the letter. It may cause no more than
+    the letter's unsubscribe link does for anybody who opens it.
+    """
+    content = SOFT_BREAK.sub(b"", content)
+    for found in UNSUBSCRIBE_LINK.finditer(content):
+        named = links.read_subscriber_token(site, "unsubscribe", found[1].decode())
+        subscriber = session.get(Subscriber, named[0]) if named else None
+        if named and subscriber and subscriber.link_version == named[1]:
+            return subscriber
+    for found in MESSAGE_ID.finditer(content):
+        number = session.scalar(select(Delivery.id).where(Delivery.provider_id == found[1].decode()))
+        if number is not None:
+            return recipient_of_delivery(session, number).subscriber
+    return None
+
+
+def identify_notice_recipient(
+    session: Session, site: Site, notice: NoticeReport
+) -> IdentifiedRecipient | None:
+    """Return the recipient of a notice: by the provider's id, our envelope address, or the letter's last recipient."""
+    if notice.provider_id:
+        named = select(Delivery.id).where(Delivery.provider_id == notice.provider_id.partition("@")[0])
+        if (number := session.scalar(named)) is not None:
+            return recipient_of_delivery(session, number)
+    signed = links.verify_address(site, "bounce", notice.sender)
+    if signed is not None:
+        return recipient_of_delivery(session, int(signed))
+    if notice.recipient:
+        is_recipient = func.lower(Delivery.email) == notice.recipient.strip("<> ").lower()
+        last = select(Delivery.id).where(is_recipient).order_by(Delivery.id.desc()).limit(1)
+        if (number := session.scalar(last)) is not None:
+            return recipient_of_delivery(session, number)
+    return None
+
+
+def recipient_of_delivery(session: Session, number: int) -> IdentifiedRecipient:
+    """Return the recipient of a delivery; without an address if the delivery is unknown or was erased."""
+    delivery = session.get(Delivery, number)
+    if delivery is None:
+        return IdentifiedRecipient(email=None, subscriber=None)
+    subscriber = session.get(Subscriber, delivery.subscriber_id) if delivery.subscriber_id else None
+    return IdentifiedRecipient(
+        email=delivery.email, subscriber=subscriber, delivery_id=number, letter=delivery.letter
+    )

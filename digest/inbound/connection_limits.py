@@ -1,0 +1,137 @@
+"""Limit the connections of the inbound mail server. Pure: no socket, no clock.
+
+Silent clients could otherwise take every connection and stop the server. So connections are limited in total and
+per network, and at a limit an idle client is disconnected in favour of a new one.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass
+from enum import Enum
+from ipaddress import IPv6Address, ip_address
+
+MAX_CONNECTIONS = 100  #: connections at once
+MAX_BY_NETWORK = 20  #: as many as Postfix opens to one destination
+LOG_EVERY = 60.0  #: seconds between two log lines about rejected clients
+MAX_SECONDS_WITHOUT_MAIL = 60.0  #: after so long without a mail a client counts as idle, whatever it sends
+
+
+class Stage(Enum):
+    """What a client is doing."""
+
+    SILENT = "silent"  #: it has sent nothing yet
+    IDLE = "idle"  #: between two commands
+    RECEIVING = "receiving"  #: it is sending a mail
+    STORING = "storing"  #: it waits while we store its mail
+
+
+#: Seconds after which a client may be disconnected in favour of another, at the limit. Honest clients are not silent for long.
+IDLE_AFTER = {Stage.SILENT: 0.0, Stage.IDLE: 5.0, Stage.RECEIVING: 20.0, Stage.STORING: float("inf")}
+
+
+@dataclass(kw_only=True, eq=False, slots=True)
+class MailConnection:
+    """The connection of one client."""
+
+    network: str
+    close: Callable[[], None]  #: ends it with a reply that says why
+    last_mail_at: float  #: when its last command came
+    mailed_at: float  #: when its last mail was stored, or when it connected
+    stage: Stage = Stage.SILENT
+
+    def enter(self, stage: Stage, now: float) -> None:
+        """Record what the client does from now on."""
+        self.stage, self.last_mail_at = stage, now
+
+    def is_idle(self, now: float) -> bool:
+        """Return whether the client may be disconnected in favour of another."""
+        if self.stage is Stage.STORING:
+            return False
+        return (
+            now - self.last_mail_at >= IDLE_AFTER[self.stage]
+            or now - self.mailed_at >= MAX_SECONDS_WITHOUT_MAIL
+        )
+
+
+class Connections:
+    """The clients of a mail server, and counts of those it has rejected."""
+
+    def __init__(self, *, most: int = MAX_CONNECTIONS, most_by_network: int = MAX_BY_NETWORK) -> None:
+        self.most, self.most_by_network = most, most_by_network
+        self.held: set[MailConnection] = set()
+        self.rejected = Counter[str]()
+        self.logged_at = float("-inf")
+
+    def admit(self, connection: MailConnection, now: float) -> bool:
+        """Admit a client, at the limit in place of an idle one; return False if none is idle."""
+        rivals = self.rivals(connection.network)
+        if rivals is not None:
+            idle = min(
+                (one for one in rivals if one.is_idle(now)), key=lambda one: one.last_mail_at, default=None
+            )
+            self.rejected[connection.network if idle is None else idle.network] += 1
+            if idle is None:
+                return False
+            self.held.discard(idle)
+            idle.close()
+        self.held.add(connection)
+        return True
+
+    def rivals(self, network: str) -> set[MailConnection] | None:
+        """Return the clients one of which must go before a client of this network is admitted; None below the limits.
+
+        At the total limit these are the clients of the networks with the most connections.
+        """
+        held = Counter(one.network for one in self.held)
+        if network and held[network] >= self.most_by_network:
+            return {one for one in self.held if one.network == network}
+        if len(self.held) < self.most:
+            return None
+        return {one for one in self.held if held[one.network] == max(held.values())}
+
+    def release(self, connection: MailConnection) -> None:
+        """Remove a client that has disconnected."""
+        self.held.discard(connection)
+
+    def report(self, now: float) -> str | None:
+        """Return a log line about the clients rejected since the last one; None within a minute of it."""
+        if not self.rejected or now - self.logged_at < LOG_EVERY:
+            return None
+        count, ((network, most),) = self.rejected.total(), self.rejected.most_common(1)
+        self.rejected.clear()
+        self.logged_at = now
+        return (
+            f"{count:,} connections were rejected, {most:,} of them from {network or 'this machine'};"
+            f" {len(self.held)} are open"
+        )
+
+
+def network_of(address: str) -> str:
+    """Return the network that connections from an address count for: the IPv4 address or the IPv6 /64; "" for a Unix socket."""
+    try:
+        found = ip_address(address.partition("%")[0])
+    except ValueError:
+        return ""
+    if isinstance(found, IPv6Address) and found.ipv4_mapped is not None:
+        return str(found.ipv4_mapped)
+    return str(found) if found.version == 4 else f"{IPv6Address(int(found) >> 64 << 64)}/64"
+
+
+class MemoryBudget:
+    """A limit on the bytes of mail held in memory at once."""
+
+    def __init__(self, most: int) -> None:
+        self.most, self.held = most, 0
+
+    def take(self, count: int) -> bool:
+        """Reserve bytes; return False if too few are left."""
+        if self.held + count > self.most:
+            return False
+        self.held += count
+        return True
+
+    def release(self, count: int) -> None:
+        """Return reserved bytes."""
+        self.held -= count

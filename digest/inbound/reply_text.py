@@ -1,0 +1,192 @@
+"""Recognise the text that people and mail programs write around a command. Pure.
+
+That is greetings, thanks, signatures, the line above a quoted letter, `Re:` in the languages of mail programs, and
+the words of automatic replies and advertisements.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+MAX_NAME_LENGTH = 30  #: characters of a word in a signature
+MAX_WORDS_IN_NAME = 6  #: words of a line in a signature
+MAX_CHARS_SEARCHED = 4000  #: characters of a mail in which an automatic reply says that it is one
+
+
+def word_set(text: str) -> frozenset[str]:
+    """Return the words of a space-separated list."""
+    return frozenset(text.split())
+
+
+#: Polite words around a command that do not change it.
+POLITE_WORDS = word_set(
+    "please pls plz kindly me thanks thank thx ty you very much many a lot in advance cheers"
+    " bitte danke merci gracias grazie obrigado obrigada takk tack tak dank"
+)
+#: Words that may follow `unsubscribe` without changing it: this list, your mails.
+LIST_WORDS = word_set(
+    "from to this the these your my all of list mailing newsletter digest digests email emails mail mails"
+    " paper papers subscription service now immediately asap"
+)
+#: Objects of `cancel` and `stop` that mean the digests.
+SUBSCRIPTIONS = frozenset(
+    f"{which}{what}"
+    for which in ("", "my ", "the ", "your ", "this ")
+    for what in ("subscription", "digest", "digests")
+)
+SELF_WORDS = frozenset({"me", "myself", "my address", "my email", "my email address"})
+#: What advertisers write after `subscribe`.
+ADVERTISING_WORDS = word_set("now today free here newsletter immediately")
+#: Words that begin a sentence to a person, not a topic: `add me to the thread`.
+PERSON_WORDS = word_set("me us him her them this that these those the my your our a an it to")
+
+REPLY_PREFIXES = (
+    "re|aw|sv|antw|antwort|odp|vs|ynt|rif|res|ref|r|bls|atb|vá|απ|σχετ|ответ|на|отв|回复|回覆|答复|答覆|返信|회신|답장"
+    "|رد|תשובה|השב|ตอบกลับ"
+)
+FORWARD_PREFIXES = (
+    "fwd?|fw|wg|tr|rv|enc|i|pd|vl|vb|doorst|továbbítás|πρθ|пересл|הועבר|转发|轉寄|転送|전달|ilt|inoltra"
+)
+PREFIX = re.compile(
+    rf"\s*(?:(?P<forward>{FORWARD_PREFIXES})|{REPLY_PREFIXES})\s*(?:[\[(]\d+[\])]|\^\d+)?\s*[:：]\s*",
+    re.IGNORECASE,
+)
+
+QUOTE_START = re.compile(
+    r">|--\s*$|end$|-----|_____"
+    r"|\*?(?:from|von|de|da|fra|från|van|od|от|发件人|差出人)\*?\s?[:：].*@"
+    r"|(?:begin forwarded message|anfang der weitergeleiteten)",
+    re.IGNORECASE,
+)
+ATTRIBUTION_LINE = re.compile(
+    r".{0,300}\b(?:wrote|schrieb|a écrit|escribió|ha scritto|skrev|schreef|escreveu|kirjoitti|napisała?|napisał\(a\)"
+    r"|написала?|yazdı)\b.{0,200}[:：]$"
+    r"|.{0,300}(?:写道|寫道|のメール|님이 작성)\s?[:：]$",
+    re.IGNORECASE,
+)
+DATED_ATTRIBUTION = re.compile(r"(?:on|am|le|el|il|den|op|em|dnia|w dniu|pe|\d)\b.{0,60}\d", re.IGNORECASE)
+DEVICE_SIGNATURE = re.compile(
+    r"(?:sent|gesendet|envoyé|enviado|inviato|skickat|sendt|verzonden) (?:from|with|von|mit|depuis|desde|da|från|fra"
+    r"|vanaf|via) |von meinem .{1,40} gesendet|get outlook for",
+    re.IGNORECASE,
+)
+GREETING = re.compile(
+    r"(?:hi|hello|hey|dear|good (?:morning|afternoon|evening|day)|hallo|hei|hej|moin|guten (?:morgen|tag|abend)"
+    r"|bonjour|hola|buenos días|ciao|buongiorno|olá|sehr geehrte|liebe[rs]?|cher|chère)\b"
+    r"(?:[ ,][^,.!?:]{0,40})?[,.!:]?$",
+    re.IGNORECASE,
+)
+CLOSING = re.compile(
+    r"(?:(?:many |kind |best |warm |with |all the )*(?:thanks|thank you|regards|wishes|cheers|best|sincerely|greetings)"
+    r"|yours|mit (?:freundlichen|besten)|(?:viele|beste|liebe|schöne) gr[üu]|freundliche gr|gruß|mfg|lg|vg"
+    r"|cordialement|bien à vous|merci|saludos|un saludo|gracias|cordiali|saluti|grazie|atenciosamente|abraços"
+    r"|obrigad|med vennlig|mvh|vennlig|hilsen|med vänlig|hälsning|met vriendelijke|groet|takk|tack|danke)\b.{0,80}$",
+    re.IGNORECASE,
+)
+UNSUBSCRIBE_PHRASE = re.compile(
+    r"\bun-?subscribe\b|\b(?:remove|take) me (?:off|from)\b|\bcancel (?:my|the) (?:subscription|digest)",
+    re.IGNORECASE,
+)
+
+#: What automatic replies say that have no header for it.
+AUTOMATIC_REPLY_PHRASE = re.compile(
+    r"out[- ]of[- ](?:the[- ])?office|on (?:(?:annual|parental|maternity|paternity|sick|medical|my|a) )?(?:leave|vacation"
+    r"|holidays?)\b|away (?:from|until|on)|auto(?:matic|mated)?[- ]?(?:reply|response|answer)"
+    r"|leave (?:from|(?:un)?til{1,2}|through)\b|limited access to (?:my )?e-?mail|i will be (?:back|away|returning|out)"
+    r"|abwesen|nicht im (?:büro|haus|hause)|automatische antwort|im urlaub"
+    r"|réponse automatique|absence|absent|en congés?|de retour le"
+    r"|respuesta automática|fuera de (?:la )?oficina|de vacaciones|ausente"
+    r"|risposta automatica|fuori (?:ufficio|sede)|in ferie|assente"
+    r"|resposta automática|fora do escritório|de férias"
+    r"|autosvar|automatisk svar|på ferie|fravær|ikke på kontoret|frånvarande|på semester|poissa"
+    r"|automatisch antwoord|afwezig|op vakantie|nieobecn|na urlopie|автоответ|в отпуске|отсутств"
+    r"|自动回复|自動回覆|不在|休假|休暇|자동 회신|부재",
+    re.IGNORECASE,
+)
+
+
+def strip_punctuation(word: str) -> str:
+    """Return a word without the punctuation around it."""
+    return re.sub(r"^\W+|\W+$", "", word)
+
+
+def words_in(text: str, *, polite: bool = True) -> list[str]:
+    """Return the words of a text in lower case; without polite words unless `polite` is False."""
+    found = [strip_punctuation(word).casefold() for word in text.split()]
+    return [word for word in found if word and not (polite and word in POLITE_WORDS)]
+
+
+def without_please(line: str) -> str:
+    """Return a line without the polite words at its start."""
+    first, _, rest = line.partition(" ")
+    return without_please(rest) if rest and strip_punctuation(first).casefold() in POLITE_WORDS else line
+
+
+def without_thanks(text: str) -> str:
+    """Return a text without the polite words and punctuation at its end."""
+    begin, _, last = text.rstrip(" .,;!").rpartition(" ")
+    is_thanks = strip_punctuation(last).casefold() in POLITE_WORDS - {"a"}
+    return without_thanks(begin) if is_thanks else text.rstrip(" .,;!")
+
+
+def is_about_writer(text: str) -> bool:
+    """Return whether what follows `remove` means the writer: `remove me from this list`."""
+    found = words_in(text, polite=False)
+    return any(
+        " ".join(found[:many]) in SELF_WORDS
+        and all(word in LIST_WORDS | POLITE_WORDS for word in found[many:])
+        for many in range(1, 4)
+    )
+
+
+# ── subjects ────────────────────────────────────────────────────────────────────────────────────
+
+
+def without_prefixes(subject: str) -> str:
+    """Return a subject without `Re:` and `Fwd:`, in any language."""
+    match = PREFIX.match(subject)
+    return without_prefixes(subject[match.end() :]) if match else subject
+
+
+def is_forwarded(subject: str) -> bool:
+    """Return whether a subject has the prefix of a forwarded mail."""
+    match = PREFIX.match(subject)
+    return bool(match and (match["forward"] or is_forwarded(subject[match.end() :])))
+
+
+# ── lines around a command ──────────────────────────────────────────────────────────────────────
+
+
+def is_end_of_text(line: str, following: str) -> bool:
+    """Return whether the writer's own text ends at this line; `On Friday Ada wrote:` may fill two lines."""
+    if QUOTE_START.match(line) or DEVICE_SIGNATURE.match(line) or ATTRIBUTION_LINE.match(line):
+        return True
+    return bool(DATED_ATTRIBUTION.match(line) and ATTRIBUTION_LINE.match(f"{line} {following}"))
+
+
+def is_greeting(line: str) -> bool:
+    """Return whether a line is only a greeting."""
+    return len(line.split()) <= MAX_WORDS_IN_NAME and bool(GREETING.match(line))
+
+
+def is_signature(lines: Sequence[str], names: frozenset[str]) -> bool:
+    """Return whether the lines are only thanks, names and addresses."""
+    for line in lines:
+        if CLOSING.match(line) or DEVICE_SIGNATURE.match(line):
+            return True
+        if not is_name(line) and not names.issuperset(words_in(line)):
+            return False
+    return True
+
+
+def is_name(line: str) -> bool:
+    """Return whether a line may be part of a signature: few words, written like names."""
+    found = line.split()
+    return len(found) <= MAX_WORDS_IN_NAME and "?" not in line and all(map(is_name_like, found))
+
+
+def is_name_like(word: str) -> bool:
+    """Return whether a word is written like part of a name, an address or a number."""
+    is_short = len(strip_punctuation(word)) <= 3 or "@" in word or "/" in word
+    return len(word) <= MAX_NAME_LENGTH and (is_short or not strip_punctuation(word)[:1].islower())

@@ -1,0 +1,425 @@
+"""Receive incoming mail over LMTP or SMTP (`DIGEST_INBOUND`).
+
+A mail is accepted only once it is in the database. It is processed after that, which does not change the reply.
+Silent, slow or numerous clients cannot use up the connections or memory of others.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import resource
+import signal
+import socket
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from datetime import datetime
+from functools import partial
+from pathlib import Path
+from typing import Any
+from urllib.parse import unquote, urlsplit
+
+from aiosmtpd.lmtp import LMTP
+from aiosmtpd.smtp import SMTP, Envelope, Session, syntax
+
+from digest import inbound
+from digest.app_context import AppContext
+from digest.errors import BadField
+from digest.heartbeats import HeartbeatThread
+from digest.inbound.connection_limits import (
+    LOG_EVERY,
+    MAX_CONNECTIONS,
+    Connections,
+    MailConnection,
+    MemoryBudget,
+    Stage,
+    network_of,
+)
+
+log = logging.getLogger(__name__)
+
+MAX_BYTES = 2 * 1024 * 1024  #: of one mail; a report quotes at most one of our letters
+MAX_RECIPIENTS = 20
+TIMEOUT_SECONDS = 60  #: seconds in which a client must send its next command
+MAIL_SECONDS = 180  #: in which a whole mail must arrive
+SESSION_SECONDS = 300  #: in which a client must have sent a mail, whatever other commands it sends
+ACCEPTED_AT_ONCE = 16  #: connections; asyncio's 100 can use up the open files before rejected ones are closed
+WAITING_CONNECTIONS = 128  #: that the kernel holds until they are accepted; asyncio has one number for both
+CLOSE_SECONDS = 5  #: seconds that a client has to read why it is disconnected
+TICK_SECONDS = 30  #: seconds between two passes over unprocessed mail
+PIECE_BYTES = 64 * 1024  #: of an arriving mail in one piece of memory
+READ_BYTES = 32 * 1024  #: read at once; lines may be longer
+SMALL_BYTES = 128 * 1024  #: bytes of a small mail; larger ones wait for each other
+LARGE_AT_ONCE, LARGE_SECONDS = 6, 30  #: large mails that are received at once, and how long others wait
+#: of all mails that are being received or stored
+MAX_MEMORY_BYTES = MAX_CONNECTIONS * SMALL_BYTES + LARGE_AT_ONCE * MAX_BYTES
+STORED_AT_ONCE = 2  #: mails
+BUSY = "452 4.3.1 too busy, try again later"
+
+
+class Content:
+    """A mail while it arrives, in pieces: twenty large buffers growing side by side would fragment the memory."""
+
+    def __init__(self) -> None:
+        self.pieces, self.last, self.size = list[bytes](), bytearray(), 0
+        self.is_large = False
+
+    def add(self, line: bytes) -> None:
+        """Add a line."""
+        self.last += line
+        self.size += len(line)
+        if len(self.last) >= PIECE_BYTES:
+            self.pieces.append(bytes(self.last))
+            self.last.clear()
+
+    def clear(self) -> None:
+        """Drop the content."""
+        self.pieces.clear()
+        self.last.clear()
+        self.size, self.is_large = 0, False
+
+    def __bytes__(self) -> bytes:
+        return b"".join((*self.pieces, self.last))
+
+
+class MailReceiver:
+    """The state that all clients share: the app context, the connections, the memory budget."""
+
+    def __init__(self, context: AppContext) -> None:
+        self.context = context
+        self.connections = Connections(most=max_connections())
+        self.memory, self.large = MemoryBudget(MAX_MEMORY_BYTES), asyncio.Semaphore(LARGE_AT_ONCE)
+        self.threads = ThreadPoolExecutor(STORED_AT_ONCE)  # few: each keeps the memory of its largest mail
+        self.failed_at = float("-inf")
+
+    async def handle_RCPT(  # noqa: N802  (aiosmtpd's name)
+        self, server: Any, session: Session, envelope: Envelope, address: str, options: list[str]
+    ) -> str:
+        """Accept mail for our own addresses only, and only while it can be stored; refuse others at once."""
+        del server, session, options
+        if not inbound.is_accepted_recipient(self.context.site, address):
+            return "550 5.1.1 no such address here"
+        if len(envelope.rcpt_tos) >= MAX_RECIPIENTS:
+            return "452 4.5.3 too many recipients"
+        try:
+            await asyncio.get_running_loop().run_in_executor(
+                self.threads, self.check_storage, sender_of(envelope), [address]
+            )
+        except inbound.InboxFull as error:
+            return f"452 4.2.2 {error}, try again later"
+        envelope.rcpt_tos.append(address)
+        return "250 2.1.5 recipient ok"
+
+    async def handle_exception(self, error: Exception) -> str:
+        """Ask the client to try again after an internal error; log it at most once a minute."""
+        now = asyncio.get_running_loop().time()
+        if now - self.failed_at >= LOG_EVERY:
+            self.failed_at = now
+            log.error("a command failed; the client will try again", exc_info=error)
+        return "451 4.3.0 try again later"
+
+    def check_storage(self, sender: str, recipients: list[str]) -> None:
+        """Raise InboxFull if no more mail can be stored."""
+        with self.context.read_session() as session:
+            inbound.check_storage(session, sender=sender, recipients=recipients)
+
+    async def store(self, envelope: Envelope, content: Content) -> str:
+        """Store and process a mail, return the reply, and release its memory."""
+        sender, recipients = sender_of(envelope), [str(address) for address in envelope.rcpt_tos]
+        try:
+            return await asyncio.get_running_loop().run_in_executor(
+                self.threads, lambda: self.store_and_process(sender, recipients, bytes(content))
+            )
+        except inbound.InboxFull as error:
+            return f"452 4.2.2 {error}, try again later"
+        except Exception:
+            log.exception("a mail could not be stored; its sender will try again")
+            return "451 4.3.0 try again later"
+        finally:
+            self.release(content)
+
+    async def admit_large(self, content: Content) -> bool:
+        """Wait until a large mail may be received; False if that takes too long."""
+        try:
+            await asyncio.wait_for(self.large.acquire(), LARGE_SECONDS)
+        except TimeoutError:
+            return False
+        content.is_large = True
+        return True
+
+    def release(self, content: Content) -> None:
+        """Release the memory of a mail, and its place among the large ones."""
+        self.memory.release(content.size)
+        if content.is_large:
+            self.large.release()
+        content.clear()
+
+    def store_and_process(self, sender: str, recipients: list[str], content: bytes) -> str:
+        """Store a mail, then process it; raise InboxFull if it cannot be stored."""
+        now = self.context.clock()
+        with self.context.write_session() as session:
+            inbound.check_storage(session, sender=sender, recipients=recipients, size=len(content))
+            numbers = inbound.store_mail(
+                session, sender=sender, recipients=recipients, content=content, now=now
+            )
+        try:
+            with self.context.write_session() as session:
+                for number in numbers:
+                    inbound.process_mail(
+                        session,
+                        site=self.context.site,
+                        number=number,
+                        may_sign_up=self.context.settings.may_sign_up,
+                        now=now,
+                    )
+        except Exception:  # it is stored: the next tick retries
+            log.exception("mails %s were stored but not processed; retrying", numbers)
+        return "250 2.0.0 stored"
+
+    def report(self) -> None:
+        """Log how many clients were rejected, at most once a minute."""
+        if line := self.connections.report(asyncio.get_running_loop().time()):
+            log.warning("%s", line)
+
+
+def max_connections() -> int:
+    """Return how many connections this process may hold: at most half its limit of open files."""
+    soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    return MAX_CONNECTIONS if soft == resource.RLIM_INFINITY else max(4, min(MAX_CONNECTIONS, soft // 2))
+
+
+def sender_of(envelope: Envelope) -> str:
+    """Return the envelope sender of a mail; "" for the `<>` of reports."""
+    return storable_sender((envelope.mail_from or "").strip("<>"))
+
+
+def storable_sender(sender: str) -> str:
+    """Return a sender that every database can store: some servers send Latin-1, and a few send any bytes."""
+    return sender.encode("utf-8", "surrogateescape").decode("utf-8", "replace").replace("\0", "\ufffd")
+
+
+class AdmissionProtocol(asyncio.Protocol):
+    """Admit or reject a new client. This is cheap, as rejected clients come again."""
+
+    def __init__(self, handler: MailReceiver, *, is_lmtp: bool) -> None:
+        self.handler, self.is_lmtp = handler, is_lmtp
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """Switch an admitted client to the SMTP protocol, or close the connection."""
+        assert isinstance(transport, asyncio.Transport)  # noqa: S101  (a socket's transport)
+        peer, now = transport.get_extra_info("peername"), asyncio.get_running_loop().time()
+        network = network_of(str(peer[0])) if isinstance(peer, tuple) else ""
+        connection = MailConnection(
+            network=network, close=partial(reject, transport), last_mail_at=now, mailed_at=now
+        )
+        if not self.handler.connections.admit(connection, now):
+            reject(transport)
+            return
+        vars(transport)["max_size"] = READ_BYTES  # asyncio reads 256 KB at once, whatever its reader asks for
+        protocol = make_protocol(self.handler, connection, is_lmtp=self.is_lmtp)
+        transport.set_protocol(protocol)
+        protocol.connection_made(transport)
+
+
+def reject(transport: asyncio.Transport) -> None:
+    """Close the connection with a reply that says why; abort if the client does not read it."""
+    if not transport.is_closing():
+        transport.write(b"421 4.7.0 too many connections, or idle for too long; try again later\r\n")
+        transport.close()
+        asyncio.get_running_loop().call_later(CLOSE_SECONDS, transport.abort)
+
+
+class LongLineSmtp(SMTP):
+    """SMTP with one client. Long lines are allowed: a report refused for one would never be sent again."""
+
+    line_length_limit = READ_BYTES
+    handler: MailReceiver
+    connection: MailConnection
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """Start the session; the client has sent nothing yet."""
+        super().connection_made(transport)
+        self.connection.enter(Stage.SILENT, self.loop.time())
+
+    def connection_lost(self, error: Exception | None) -> None:
+        """Release the connection."""
+        self.handler.connections.release(self.connection)
+        super().connection_lost(error)
+
+    def _timeout_cb(self) -> None:
+        self.connection.close()
+
+    def _reset_timeout(self, duration: float | None = None) -> None:
+        """Wait for the next command, but no longer than a session without a mail may last."""
+        now = self.loop.time()
+        self.connection.enter(Stage.IDLE, now)
+        left = self.connection.mailed_at + SESSION_SECONDS - now
+        super()._reset_timeout(max(1.0, min(duration or TIMEOUT_SECONDS, left)))
+
+    @syntax("DATA")
+    async def smtp_DATA(self, arg: str | None) -> None:  # noqa: N802  (aiosmtpd's name)
+        """Receive a mail and store it."""
+        if await self.check_helo_needed():
+            return
+        if arg or self.envelope is None or not self.envelope.rcpt_tos:
+            await self.push("501 Syntax: DATA" if arg else "503 Error: need RCPT command")
+            return
+        await self.push("354 End data with <CR><LF>.<CR><LF>")
+        self._reset_timeout(MAIL_SECONDS)
+        self.connection.enter(Stage.RECEIVING, self.loop.time())
+        reply = await self.received(self.envelope)
+        replies = [reply] * (len(self.envelope.rcpt_tos) if isinstance(self, LMTP) else 1)
+        self.envelope = self._create_envelope()
+        self._reset_timeout()
+        await self.push("\r\n".join(replies))
+
+    async def received(self, envelope: Envelope) -> str:
+        """Receive a mail, store it, and return the reply."""
+        content = Content()
+        try:
+            refusal = await self.read_mail(content)
+        except BaseException:
+            self.handler.release(content)
+            raise
+        if refusal:
+            return refusal
+        self.connection.enter(Stage.STORING, self.loop.time())
+        if self._timeout_handle is not None:
+            self._timeout_handle.cancel()
+        storing = self.loop.create_task(self.handler.store(envelope, content))
+        reply = await asyncio.shield(storing)  # it continues if the client hangs up
+        self.connection.mailed_at = self.loop.time()
+        return reply
+
+    async def read_mail(self, content: Content) -> str:
+        """Read a mail up to its final dot; return "", or the reply that refuses it."""
+        refusal, is_inside, count = "", False, 0
+        while (line := await self.read_line()) != b".\r\n" or is_inside:
+            text = line[1:] if line.startswith(b".") and not is_inside else line
+            is_inside, count = not line.endswith(b"\r\n"), count + len(line)
+            if not refusal and (refusal := await self.refusal_of(content, text)):
+                self.handler.release(content)
+            if not refusal:
+                content.add(text)
+            if count > 4 * MAX_BYTES:
+                raise ConnectionResetError("the mail does not end")
+        return refusal
+
+    async def refusal_of(self, content: Content, line: bytes) -> str:
+        """Reserve memory for a line and return "", or return the reply that refuses the mail."""
+        size = content.size + len(line)
+        if size > MAX_BYTES:
+            return "552 5.3.4 the mail is too large"
+        if size > SMALL_BYTES and not content.is_large and not await self.handler.admit_large(content):
+            return BUSY
+        return "" if self.handler.memory.take(len(line)) else BUSY
+
+    async def read_line(self) -> bytes:
+        """Read a line, or as much of a long one as has arrived."""
+        try:
+            return await self._reader.readuntil(b"\r\n")
+        except asyncio.LimitOverrunError as error:
+            return await self._reader.read(error.consumed)
+
+
+class LongLineLmtp(LongLineSmtp, LMTP):
+    """The same over LMTP, behind a mail server."""
+
+
+def make_protocol(handler: MailReceiver, connection: MailConnection, *, is_lmtp: bool) -> LongLineSmtp:
+    """Return the SMTP or LMTP protocol for one client."""
+    protocol = (LongLineLmtp if is_lmtp else LongLineSmtp)(
+        handler,
+        data_size_limit=MAX_BYTES,
+        enable_SMTPUTF8=True,
+        hostname=handler.context.site.inbound_domain,
+        ident="Digest",
+        timeout=TIMEOUT_SECONDS,
+        loop=asyncio.get_running_loop(),
+    )
+    protocol.handler, protocol.connection = handler, connection
+    return protocol
+
+
+async def start_listening(handler: MailReceiver, url: str) -> asyncio.Server:
+    """Listen at one address, or raise BadField."""
+    try:
+        return await open_server(handler, url)
+    except OSError as error:
+        raise BadField("DIGEST_INBOUND", f"cannot listen at {url}: {error.strerror}.") from error
+
+
+async def open_server(handler: MailReceiver, url: str) -> asyncio.Server:
+    """Listen at a port or a Unix socket; a stale socket is replaced, any other file is not."""
+    parts = urlsplit(url)
+    protocol: Callable[[], AdmissionProtocol] = partial(
+        AdmissionProtocol, handler, is_lmtp=parts.scheme == "lmtp"
+    )
+    loop = asyncio.get_running_loop()
+    if parts.hostname:
+        server = await loop.create_server(protocol, parts.hostname, parts.port, backlog=ACCEPTED_AT_ONCE)
+    else:
+        path = unquote(parts.path)
+        server = await loop.create_unix_server(protocol, path, backlog=ACCEPTED_AT_ONCE)
+        Path(path).chmod(0o666)  # the mail server is another user; the folder's permissions limit access
+    for listener in server.sockets:
+        with socket.socket(fileno=os.dup(listener.fileno())) as same:
+            same.listen(WAITING_CONNECTIONS)
+    return server
+
+
+async def run_ticks(handler: MailReceiver) -> None:
+    """Process every half minute what a crash has left unprocessed."""
+    context = handler.context
+    while True:
+        handler.report()
+        try:
+            await asyncio.to_thread(run_tick, context, context.clock())
+        except Exception:
+            log.exception("stored mail could not be processed; retrying in %d s", TICK_SECONDS)
+        await asyncio.sleep(TICK_SECONDS)
+
+
+def run_tick(context: AppContext, now: datetime) -> None:
+    """Process new mail and delete what was shunted long ago."""
+    with context.write_session() as session:
+        inbound.process_stored_mails(
+            session, site=context.site, may_sign_up=context.settings.may_sign_up, now=now
+        )
+        inbound.delete_old_mails(session, now=now)
+
+
+async def serve_until(context: AppContext, urls: tuple[str, ...], stop: asyncio.Event) -> None:
+    """Receive mail until `stop` is set."""
+    handler = MailReceiver(context)
+    servers = [await start_listening(handler, url) for url in urls]
+    if servers:
+        log.info("receiving mail for %s at %s", context.site.inbound_domain, ", ".join(urls))
+    else:
+        log.warning("DIGEST_INBOUND is not set: no mail is received")
+    heartbeat = HeartbeatThread(role="inbound", engine=context.engine, clock=context.clock)
+    ticking = asyncio.create_task(run_ticks(handler)) if servers else None
+    if servers:
+        heartbeat.start()
+    await stop.wait()
+    for server in servers:
+        server.close()
+    if ticking is not None:
+        ticking.cancel()
+    handler.threads.shutdown(wait=False)
+    heartbeat.stop()
+
+
+async def run_until_signal(context: AppContext) -> None:
+    """Receive mail until SIGINT or SIGTERM."""
+    stop = asyncio.Event()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        asyncio.get_running_loop().add_signal_handler(number, stop.set)
+    await serve_until(context, context.settings.inbound_urls, stop)
+
+
+def serve(context: AppContext) -> None:
+    """Run the inbound mail server until SIGINT or SIGTERM."""
+    logging.getLogger("mail.log").setLevel(logging.CRITICAL)  # it logs every mistake of a client
+    asyncio.run(run_until_signal(context))

@@ -1,0 +1,90 @@
+"""Limit the unread mail that is stored; beyond the limit, senders are asked to try again later.
+
+Mail that is understood is deleted at once, so bounces and commands take up space only for a moment. Mail to addresses
+that we have signed has a limit of its own: strangers who use up the other one cannot keep bounces out.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from sqlalchemy import ColumnElement, func, or_, select
+from sqlalchemy.orm import Session
+
+from digest.db.tables import InboundMail
+from digest.errors import DigestError
+
+MB = 1024 * 1024
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class StorageUse:
+    """A number of mails and their size in bytes."""
+
+    mails: int
+    size: int
+
+    def allows(self, used: StorageUse, adding: StorageUse) -> bool:
+        """Return whether more can be stored within this limit."""
+        return used.mails + adding.mails <= self.mails and used.size + adding.size <= self.size
+
+
+TOTAL_LIMIT = StorageUse(mails=1_000, size=50 * MB)
+SENDER_LIMIT = StorageUse(mails=50, size=5 * MB)  #: at addresses that anybody may write to
+RECIPIENT_LIMIT = StorageUse(mails=10, size=5 * MB)  #: for an address we signed, of one letter or reader
+
+RECIPIENT = func.lower(InboundMail.recipient)
+IS_SIGNED = or_(RECIPIENT.startswith("bounce+"), RECIPIENT.startswith("leave+"))
+NOTICES = RECIPIENT.startswith("arn:")  #: not limited: their signatures were checked
+
+
+class InboxFull(DigestError):
+    """Why a mail cannot be stored now."""
+
+
+def check_storage(session: Session, *, sender: str, recipients: list[str], size: int = 0) -> None:
+    """Raise InboxFull unless a mail of that size can be stored for each of its recipients."""
+    for group in (True, False):
+        inside = [each for each in recipients if is_signed_address(each) == group]
+        if inside:
+            check_storage_of_kind(
+                session,
+                is_signed=group,
+                sender=sender,
+                recipients=inside,
+                adding=StorageUse(mails=len(inside), size=size * len(inside)),
+            )
+
+
+def check_storage_of_kind(
+    session: Session, *, is_signed: bool, sender: str, recipients: list[str], adding: StorageUse
+) -> None:
+    """Check one kind of recipients: those at addresses that we signed, or the others."""
+    if not TOTAL_LIMIT.allows(stored_use(session, IS_SIGNED if is_signed else ~IS_SIGNED, ~NOTICES), adding):
+        raise InboxFull("too much unread mail is stored")
+    if not is_signed and not SENDER_LIMIT.allows(
+        stored_use(session, ~IS_SIGNED, func.lower(InboundMail.sender) == sender[:320].lower()), adding
+    ):
+        raise InboxFull("too much unread mail of this sender is stored")
+    one = StorageUse(mails=1, size=adding.size // adding.mails)
+    for recipient in recipients if is_signed else ():
+        if not RECIPIENT_LIMIT.allows(stored_use(session, RECIPIENT.in_((recipient[:320].lower(),))), one):
+            raise InboxFull("too much unread mail to this address is stored")
+
+
+def is_signed_address(recipient: str) -> bool:
+    """Return whether an accepted address is one that we signed."""
+    return recipient.lower().startswith(("bounce+", "leave+"))
+
+
+def stored_use(session: Session, *conditions: ColumnElement[bool]) -> StorageUse:
+    """Return how much stored mail meets the conditions."""
+    mails, size = session.execute(
+        select(func.count(), func.coalesce(func.sum(func.length(InboundMail.content)), 0)).where(*conditions)
+    ).one()
+    return StorageUse(mails=mails, size=int(size))
+
+
+def is_full(session: Session) -> bool:
+    """Return whether no more mail from strangers can be stored."""
+    return not TOTAL_LIMIT.allows(stored_use(session, ~IS_SIGNED, ~NOTICES), StorageUse(mails=1, size=2 * MB))

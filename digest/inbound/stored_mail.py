@@ -1,0 +1,65 @@
+"""Store each mail in a row, from the reply that accepts it until it is understood."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import datetime, timedelta
+
+from sqlalchemy import delete, func, select
+from sqlalchemy.orm import Session
+
+from digest import failpoints
+from digest.db.tables import InboundMail, MailState
+from digest.errors import NotFound
+
+KEEP_SHUNTED_FOR = timedelta(days=90)  #: how long mail that was not understood waits for a person
+
+
+def store_mail(
+    session: Session, *, sender: str, recipients: list[str], content: bytes, now: datetime
+) -> list[int]:
+    """Store a mail once for each recipient and return the ids; commits."""
+    rows = [
+        InboundMail(
+            received_at=now,
+            sender=sender[:320],
+            recipient=recipient[:320],
+            content=content,
+            state=MailState.NEW,
+        )
+        for recipient in recipients
+    ]
+    session.add_all(rows)
+    session.commit()
+    failpoints.reach("mail-kept")
+    return [row.id for row in rows]
+
+
+def list_mails(session: Session, *, limit: int | None = None) -> Iterator[InboundMail]:
+    """Yield the stored mails, oldest first, with only one in memory at a time."""
+    yield from session.scalars(
+        select(InboundMail).order_by(InboundMail.id).limit(limit), execution_options={"yield_per": 1}
+    )
+
+
+def count_mails(session: Session) -> int:
+    """Return how many mails are stored."""
+    return session.scalar(select(func.count()).select_from(InboundMail)) or 0
+
+
+def get_mail(session: Session, number: int) -> InboundMail:
+    """Return a mail, or raise NotFound."""
+    row = session.get(InboundMail, number)
+    if row is None:
+        raise NotFound(f"There is no mail {number}. See: digest inbox list")
+    return row
+
+
+def delete_old_mails(session: Session, *, now: datetime) -> int:
+    """Delete mails that were shunted 90 days ago or earlier; return how many; commits."""
+    old = delete(InboundMail).where(
+        InboundMail.state == MailState.SHUNTED, InboundMail.received_at < now - KEEP_SHUNTED_FOR
+    )
+    gone = session.execute(old.returning(InboundMail.id)).all()
+    session.commit()
+    return len(gone)

@@ -1,0 +1,125 @@
+"""Check that all machines share keys, pepper and templates, by fingerprints in the database.
+
+A machine with other keys would sign links that the web server does not accept; with another pepper it
+would not recognise suppressed addresses; with other templates it would send other bytes on a second
+attempt. Such a machine refuses to work. Nothing here commits.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+
+from sqlalchemy import select
+from sqlalchemy.orm import Session
+
+from digest import db
+from digest.db.tables import Fingerprint
+from digest.errors import NotFound, SetupMismatch
+from digest.site_profile import ID_LENGTH, Site, fingerprint
+
+SIGNING_KEY, PEPPER, TEMPLATES = "signing key", "pepper", "templates"
+RETIRED = "retired key "  #: prefix of the name of a retired key
+
+
+def check_fingerprints(session: Session, site: Site, templates_fingerprint: str, *, now: datetime) -> None:
+    """Raise SetupMismatch, saying what to do, unless this machine matches; the first machine sets the values.
+
+    A key ring may get a new first key if it keeps the previous one, or if that one was retired.
+    """
+    known = stored_fingerprints(session)
+    ring = [fingerprint(key) for key in site.keys]
+    retired = {value for name, value in known.items() if name.startswith(RETIRED)}
+    for key in retired.intersection(ring):
+        raise SetupMismatch(
+            f"Key {key[:ID_LENGTH]} was retired, and this machine still has it. Replace it in DIGEST_SECRET_KEY, or,"
+            f" where it is kept in the data directory, run: digest keys retire {key[:ID_LENGTH]}"
+        )
+    if known.get(SIGNING_KEY, ring[0]) not in {*ring, *retired}:
+        raise SetupMismatch(
+            "DIGEST_SECRET_KEY lacks the key that signed the links in mails already sent."
+            " Add it after the new key, separated by a comma, on every machine. If it leaked, retire it:"
+            f" digest keys retire {known[SIGNING_KEY][:ID_LENGTH]}"
+        )
+    if known.get(PEPPER) not in {None, fingerprint(site.pepper)}:
+        raise SetupMismatch(
+            "DIGEST_PEPPER is not the one this database was set up with, so suppressed addresses would not"
+            " be recognised. Use the same on every machine; it can never change."
+        )
+    if known.get(TEMPLATES) not in {None, templates_fingerprint}:
+        raise SetupMismatch(
+            "The templates on this machine are not those of the others. Install the same version everywhere,"
+            " then run: digest db upgrade"
+        )
+    record_fingerprints(session, site, templates_fingerprint, now=now)
+
+
+def record_fingerprints(session: Session, site: Site, templates_fingerprint: str, *, now: datetime) -> None:
+    """Store the fingerprints of this machine's signing key, pepper and templates."""
+    own = {
+        SIGNING_KEY: fingerprint(site.keys[0]),
+        PEPPER: fingerprint(site.pepper),
+        TEMPLATES: templates_fingerprint,
+    }
+    known = stored_fingerprints(session)
+    for name, value in own.items():
+        if known.get(name) != value:
+            row = {"name": name, "value": value, "since": now}
+            insert = db.upsert(session, Fingerprint).values(row)
+            session.execute(insert.on_conflict_do_update(index_elements=["name"], set_=row))
+
+
+def adopt_templates(session: Session, templates_fingerprint: str, *, now: datetime) -> None:
+    """Store the fingerprint of this machine's templates, as an upgrade does."""
+    row = {"name": TEMPLATES, "value": templates_fingerprint, "since": now}
+    insert = db.upsert(session, Fingerprint).values(row)
+    session.execute(insert.on_conflict_do_update(index_elements=["name"], set_=row))
+
+
+def stored_fingerprints(session: Session) -> dict[str, str]:
+    """Return the stored fingerprints by name."""
+    found = session.execute(select(Fingerprint.name, Fingerprint.value))
+    return {row.name: row.value for row in found}
+
+
+# ── keys that sign links ────────────────────────────────────────────────────────────────────────
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Key:
+    """A key that signs links, or once did."""
+
+    fingerprint: str
+    state: str  #: signs, verifies, missing (it signed links, and this machine lacks it) or retired
+    since: datetime | None  #: when it was retired, or first signed
+
+    @property
+    def id(self) -> str:
+        """Return the id of the key, as links name it."""
+        return self.fingerprint[:ID_LENGTH]
+
+
+def list_keys(session: Session, site: Site) -> list[Key]:
+    """List the keys of this machine, the signing key first, then those that signed and are missing or retired."""
+    rows = session.execute(select(Fingerprint.name, Fingerprint.value, Fingerprint.since)).all()
+    retired = {row.value: row.since for row in rows if row.name.startswith(RETIRED)}
+    signed = {row.value: row.since for row in rows if row.name == SIGNING_KEY}
+    ring = [fingerprint(key) for key in site.keys]
+    states = dict.fromkeys(ring, "verifies") | {ring[0]: "signs"}
+    states |= {value: "missing" for value in signed if value not in ring} | dict.fromkeys(retired, "retired")
+    return [
+        Key(fingerprint=value, state=state, since=retired.get(value) or signed.get(value))
+        for value, state in states.items()
+    ]
+
+
+def retire_key(session: Session, site: Site, key_id: str, *, now: datetime) -> Key:
+    """Retire a key: no machine may have it, and no link signed with it is valid. A second call changes nothing."""
+    known = list_keys(session, site)
+    found = next((key for key in known if key.id == key_id.strip().lower()), None)
+    if found is None:
+        raise NotFound(f"There is no key {key_id!r}; there are {', '.join(key.id for key in known)}.")
+    row = {"name": f"{RETIRED}{found.fingerprint[:16]}", "value": found.fingerprint, "since": now}
+    insert = db.upsert(session, Fingerprint).values(row)
+    session.execute(insert.on_conflict_do_nothing(index_elements=["name"]))
+    return found

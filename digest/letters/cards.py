@@ -1,0 +1,305 @@
+"""Make the card of a paper: what a reader sees of it, as a value that every template can show."""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_right
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from enum import StrEnum
+from functools import lru_cache
+from typing import Any, NamedTuple, TypeAlias
+from urllib.parse import quote, urlsplit
+
+from digest.letters import figures_in_words
+from digest.letters.headers import one_line
+from digest.letters.marked_text import TextRun
+from digest.papers import Paper, byline, display, links_of
+
+MAX_ABSTRACT_LENGTH = 360
+MAX_TITLE_LENGTH = 300
+ELLIPSIS = " … "
+MAX_WHY_LENGTH = 240
+MAX_SPOKEN_LENGTH = 40
+ATTRIBUTE_UNSAFE = str.maketrans({'"': "'", "<": " ", ">": " ", "&": "+"})
+SENTENCE_END = re.compile(r"[.!?][\"'”’)\]]?(?=\s|$)|[。！？]")
+#: Text that may come before a full stop that does not end a sentence.
+ABBREVIATION = re.compile(
+    r"(?:\b(?:[A-Za-z]|e\.g|i\.e|et al|vs|cf|Fig|Eq|Sec|resp|approx|etc|w\.r\.t|a\.k\.a))\.$"
+)
+URL_SAFE = "!#$&'()*+,/:;=?@[]~%"
+
+Span: TypeAlias = tuple[int, int]  #: start and end in a text
+
+
+class CardForm(StrEnum):
+    """How much of a paper a card shows; a long digest must fit its size budget."""
+
+    FULL = "full"  #: the abstract, cut at the end of a sentence
+    BRIEF = "brief"  #: the first two sentences of the abstract
+    LINE = "line"  #: the title and the why line
+
+    __hash__ = str.__hash__  # as fast as that of str: a form is a key in every cache of cards
+
+
+@dataclass(frozen=True, slots=True)
+class Link:
+    """A link with its label."""
+
+    label: str
+    href: str
+    about: str = ""  #: what a screen reader says after the label: "PDF" alone does not say of what
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Card:
+    """One paper, ready to be shown; every field but the title and its link may be empty."""
+
+    meta: str
+    href: str
+    title: tuple[TextRun, ...]
+    byline: str
+    abstract: tuple[TextRun, ...]
+    why: str
+    links: tuple[Link, ...]  #: besides the title's link: nothing is linked twice
+    leads_to: str = ""  #: the label of the title's link in plain text
+    is_sample: bool = False  #: a made-up paper
+
+    @property
+    def text_links(self) -> tuple[Link, ...]:
+        """Return the links in plain text: the title's first."""
+        return (Link(self.leads_to or figures_in_words.TRANSLATIONS.gettext("Read"), self.href), *self.links)
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the card as JSON, for a stored decision."""
+        runs_of = {name: [run._asdict() for run in getattr(self, name)] for name in ("title", "abstract")}
+        return asdict(self) | runs_of
+
+    @classmethod
+    def from_json(cls, kept: Mapping[str, Any]) -> Card:
+        """Return the card that `to_json` wrote."""
+        runs_of = {name: tuple(TextRun(**run) for run in kept[name]) for name in ("title", "abstract")}
+        return cls(**{**kept, **runs_of, "links": tuple(Link(**link) for link in kept["links"])})
+
+
+def make_card(
+    paper: Paper,
+    *,
+    page: str,
+    why: Sequence[str] = (),
+    words: Iterable[tuple[str, int, int]] = (),
+    form: CardForm = CardForm.FULL,
+) -> Card:
+    """Make the card of `paper`; `page` is the URL of the paper's page on this site.
+
+    `words` are (field, start, end) in the displayed title and abstract. If the paper has no link, the
+    title leads to `page`, which says where to find it.
+    """
+    return with_match(bare_card(paper, page=page, form=form), paper, why=why, words=words, form=form)
+
+
+def bare_card(paper: Paper, *, page: str, form: CardForm = CardForm.FULL) -> Card:
+    """Make a card without what depends on the filter."""
+    found = links_of(paper)
+    abstract, pdf, code = (safe_url(url) for url in (found.abstract, found.pdf, found.code))
+    href, leads_to = title_link(abstract=abstract, pdf=pdf, page=page)
+    short = form is CardForm.LINE
+    return Card(
+        meta="" if short else meta_line(paper),
+        href=href,
+        title=marked_runs(display_title(paper), ()),
+        byline="" if short else one_line(byline(paper)),
+        abstract=abstract_runs(paper, (), form),
+        why="",
+        links=()
+        if short
+        else link_line(
+            pdf=pdf, code=code, page=page, about=attribute_title(display_title(paper)), besides=href
+        ),
+        leads_to=leads_to,
+        is_sample=paper.is_sample,
+    )
+
+
+def with_match(
+    card: Card, paper: Paper, *, why: Sequence[str], words: Iterable[tuple[str, int, int]], form: CardForm
+) -> Card:
+    """Add to a bare card the marks on the words that a filter matched, and the why line."""
+    in_title, in_abstract = split_places(words)
+    return replace(
+        card,
+        title=marked_runs(display_title(paper), in_title),
+        abstract=abstract_runs(paper, in_abstract, form),
+        why=why_line(why),
+    )
+
+
+def split_places(words: Iterable[tuple[str, int, int]]) -> tuple[list[Span], list[Span]]:
+    """Return the spans that a filter matched, in the title and in the abstract."""
+    in_title, in_abstract = [], []
+    for field, start, end in words:
+        if field == "title":
+            in_title.append((start, end))
+        elif field == "abstract":
+            in_abstract.append((start, end))
+    return in_title, in_abstract
+
+
+def why_line(why: Sequence[str]) -> str:
+    """Return the why line, cut to 240 characters."""
+    return figures_in_words.cut_at_word(one_line(" · ".join(why)[: MAX_WHY_LENGTH * 8]), MAX_WHY_LENGTH)
+
+
+def meta_line(paper: Paper) -> str:
+    """Return the category and the date as far as known: `cs.LG · 19 Nov 2026`."""
+    known = [
+        *(one_line(category) for category in paper.categories[:1]),
+        *([figures_in_words.short_day(paper.published)] if paper.published else []),
+    ]
+    return " · ".join(filter(None, known))
+
+
+def display_title(paper: Paper) -> str:
+    """Return the title as readers see it."""
+    return figures_in_words.cut_at_word(display(paper.title), MAX_TITLE_LENGTH)
+
+
+class Abstract(NamedTuple):
+    """An abstract as readers see it, and the part of it that a card shows."""
+
+    text: str
+    shown: str  #: its beginning
+    opening: str  #: its first sentence
+
+
+class Excerpt(NamedTuple):
+    """The part of an abstract that a card shows."""
+
+    lead: str  #: the first sentence, if the text comes from further on
+    text: str
+    marks: Sequence[Span]  #: in the text
+
+
+def abstract_runs(paper: Paper, marks: Sequence[Span], form: CardForm) -> tuple[TextRun, ...]:
+    """Return the part of an abstract that a card shows, as marked and unmarked runs."""
+    lead, text, marks_in_text = excerpt(paper, marks, form)
+    return (TextRun(lead), *marked_runs(text, marks_in_text)) if lead else marked_runs(text, marks_in_text)
+
+
+def excerpt(paper: Paper, marks: Sequence[Span], form: CardForm) -> Excerpt:
+    """Return the beginning of the abstract, cut at the end of a sentence.
+
+    If the filter matched only later in the abstract, return the first sentence and as much as fits of
+    the sentence that matched, so that the reader sees why the paper is here.
+    """
+    text, shown, opening = abstract_of(paper.abstract, form)
+    first = min(marks)[0] if marks else 0
+    if first < len(shown) or not marks or form is CardForm.LINE:
+        return Excerpt("", shown, marks)
+    start, end = sentence_around(text, first, MAX_ABSTRACT_LENGTH - len(opening) - len(ELLIPSIS))
+    in_excerpt = [(max(one, start) - start, other - start) for one, other in marks if other > start]
+    return Excerpt(opening + ELLIPSIS, text[start:end], in_excerpt)
+
+
+@lru_cache(maxsize=4096)  # called again for every filter that matched the paper
+def abstract_of(abstract: str, form: CardForm) -> Abstract:
+    """Return the abstract, and the part of it that a card of that form shows."""
+    text = display(abstract)
+    if form is CardForm.LINE:
+        return Abstract(text, "", "")
+    shown = to_sentence_end(text, MAX_ABSTRACT_LENGTH)
+    if form is CardForm.BRIEF:
+        shown = first_sentences(shown, 2)
+    return Abstract(text, shown, first_sentences(shown, 1))
+
+
+def sentence_around(text: str, place: int, max_length: int) -> tuple[int, int]:
+    """Return start and end of the sentence at `place`, or of the text around `place` if it is too long."""
+    ends = sentence_ends(text)
+    behind = bisect_right(ends, place)
+    start = ends[behind - 1] if behind else 0
+    end = ends[behind] if behind < len(ends) else len(text)
+    start += len(text[start:end]) - len(text[start:end].lstrip())
+    if end - start > max_length:
+        start = max(start, text.rfind(" ", 0, max(start + 1, place - max_length // 3)) + 1)
+        end = text.rfind(" ", 0, min(end, start + max_length) + 1) if start + max_length < end else end
+    return start, max(end, start)
+
+
+def to_sentence_end(text: str, max_length: int) -> str:
+    """Return as many whole sentences as fit; if not even one fits, cut it at a word."""
+    if len(text) <= max_length:
+        return text
+    ends = [end for end in sentence_ends(text[: max_length + 1]) if max_length // 4 < end <= max_length]
+    return text[: ends[-1]] if ends else figures_in_words.cut_at_word(text, max_length)
+
+
+def first_sentences(text: str, count: int) -> str:
+    """Return the first `count` sentences, if there are more."""
+    ends = sentence_ends(text)
+    return text[: ends[count - 1]] if len(ends) > count else text
+
+
+@lru_cache(maxsize=4096)  # called again for every filter that matched the paper
+def sentence_ends(text: str) -> tuple[int, ...]:
+    """Return where sentences end; a full stop after an initial or `et al` does not end one."""
+    found = (match.end() for match in SENTENCE_END.finditer(text))
+    return tuple([end for end in found if not ABBREVIATION.search(text[max(0, end - 12) : end])])
+
+
+def marked_runs(text: str, spans: Iterable[Span]) -> tuple[TextRun, ...]:
+    """Return `text` as marked and unmarked runs; spans beyond its end are ignored."""
+    made: list[TextRun] = []
+    reached = 0
+    for start, end in clip_spans(spans, len(text)):
+        if reached < start:
+            made.append(TextRun(text[reached:start]))
+        made.append(TextRun(text[start:end], is_marked=True))
+        reached = end
+    if reached < len(text):
+        made.append(TextRun(text[reached:]))
+    return tuple(made)
+
+
+def clip_spans(spans: Iterable[Span], length: int) -> list[Span]:
+    """Return the spans in order, without overlaps and without what is beyond `length`."""
+    made: list[Span] = []
+    reached = 0
+    for first, last in sorted(spans):
+        start, end = max(first, reached), min(last, length)
+        if start < end:
+            made.append((start, end))
+            reached = end
+    return made
+
+
+def safe_url(url: str | None) -> str | None:
+    """Return an http(s) URL with unsafe characters quoted, or None for anything else."""
+    if not url:
+        return None
+    try:
+        parts = urlsplit(url.strip())
+    except ValueError:
+        return None
+    if parts.scheme not in {"http", "https"} or not parts.hostname:
+        return None
+    return quote(url.strip(), safe=URL_SAFE)
+
+
+def title_link(*, abstract: str | None, pdf: str | None, page: str) -> tuple[str, str]:
+    """Return the URL and label of the title's link: abstract, else PDF, else the page on this site."""
+    _ = figures_in_words.TRANSLATIONS.gettext
+    offered = ((abstract, _("Read")), (pdf, _("PDF")))
+    return next(((href, label) for href, label in offered if href), (page, _("Find it")))
+
+
+def link_line(*, pdf: str | None, code: str | None, page: str, about: str, besides: str) -> tuple[Link, ...]:
+    """Return the links that exist, without the one that the title has."""
+    _ = figures_in_words.TRANSLATIONS.gettext
+    offered = ((_("PDF"), pdf), (_("Code"), code), (_("Cite"), f"{page}#cite"))
+    return tuple(Link(label, href, about) for label, href in offered if href and href != besides)
+
+
+def attribute_title(title: str) -> str:
+    """Return the beginning of a title for an HTML attribute, without characters that need escaping."""
+    return ": " + figures_in_words.cut_at_word(one_line(title.translate(ATTRIBUTE_UNSAFE)), MAX_SPOKEN_LENGTH)

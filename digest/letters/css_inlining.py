@@ -1,0 +1,35 @@
+"""Move CSS onto the elements it applies to, because many mail programs ignore style sheets.
+
+premailer does the work. It is slow and not thread-safe, so it runs under a lock, once for each
+template and never for each mail.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from threading import Lock
+
+WRITTEN_BY_HAND = ["width", "height", "align", "valign", "bgcolor"]
+LOCK = Lock()
+
+
+@lru_cache(maxsize=256)
+def inline(page: str) -> str:
+    """Return `page` with the style sheet in its head moved onto its elements.
+
+    `!important` stays in the media queries, or inline styles would override the rules for phones and
+    dark mode. Nothing is fetched. No presentational attribute is added to a tag that must not have it.
+    """
+    from premailer import Premailer  # a tenth of a second to import, and many commands never mail
+
+    with LOCK:
+        inlined: str = Premailer(
+            page,
+            allow_network=False,
+            keep_style_tags=False,
+            strip_important=False,
+            disable_validation=True,
+            disable_basic_attributes=WRITTEN_BY_HAND,
+            cssutils_logging_level=50,
+        ).transform()
+    return inlined

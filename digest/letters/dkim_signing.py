@@ -1,0 +1,190 @@
+"""Sign messages with DKIM (RFC 6376, 8301, 8463), using only `cryptography`.
+
+Every header that a reader or a mailbox provider acts on is signed, including the one-click header,
+which other signers leave out. `From` and `Subject` are signed once more than they occur, so that
+nobody can add a second one. A signature depends only on the message and the key, so it is the same
+on every attempt.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from base64 import b64encode
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from functools import cached_property, lru_cache
+
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+from cryptography.hazmat.primitives.asymmetric.padding import PKCS1v15
+from cryptography.hazmat.primitives.asymmetric.rsa import RSAPrivateKey
+from cryptography.hazmat.primitives.hashes import SHA256
+from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat, load_pem_private_key
+
+from digest.errors import BadField
+
+#: Headers that are signed if present, in this order; `OVERSIGNED_HEADERS` once more than they occur.
+SIGNED_HEADERS = (
+    "from", "to", "subject", "date", "message-id", "reply-to", "list-id", "list-unsubscribe",
+    "list-unsubscribe-post", "list-help", "auto-submitted", "precedence", "feedback-id", "mime-version",
+    "content-type",
+)  # fmt: skip
+OVERSIGNED_HEADERS = frozenset({"from", "subject"})
+MIN_RSA_BITS = 2048  #: verifiers may refuse shorter keys (RFC 8301), and some do
+
+PEM_BLOCK = re.compile(r"-----BEGIN [A-Z ]*PRIVATE KEY-----.*?-----END [A-Z ]*PRIVATE KEY-----", re.DOTALL)
+BLANKS = re.compile(rb"[ \t]+")
+FOLDED_LINE = re.compile(rb"\r\n(?=[ \t])")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Signer:
+    """A DKIM signer for one domain and one key; `unsigned` are the headers that the relay rewrites."""
+
+    domain: str
+    selector: str
+    pem: bytes = field(repr=False)
+    unsigned: frozenset[str] = frozenset()
+
+    @cached_property
+    def key(self) -> RSAPrivateKey | Ed25519PrivateKey:
+        """Return the private key; raise BadField if it is not usable."""
+        try:
+            key = load_pem_private_key(self.pem, password=None)
+        except (ValueError, TypeError) as error:
+            raise BadField(
+                "dkim key", f"It is not a private key in PEM form without a password ({error})."
+            ) from error
+        if isinstance(key, Ed25519PrivateKey):
+            return key
+        if not isinstance(key, RSAPrivateKey):
+            raise BadField("dkim key", "It must be an RSA or an Ed25519 key.")
+        if key.key_size < MIN_RSA_BITS:
+            raise BadField(
+                "dkim key", f"It has {key.key_size} bits; mail servers require at least {MIN_RSA_BITS}."
+            )
+        return key
+
+    @cached_property
+    def algorithm(self) -> str:
+        """Return the value of the signature's `a=` tag."""
+        return "rsa-sha256" if isinstance(self.key, RSAPrivateKey) else "ed25519-sha256"
+
+    @property
+    def dns_name(self) -> str:
+        """Return the DNS name under which the public key is published."""
+        return f"{self.selector}._domainkey.{self.domain}"
+
+    @property
+    def dns_record(self) -> str:
+        """Return the TXT record that publishes the public key."""
+        public = self.key.public_key()
+        if isinstance(self.key, RSAPrivateKey):
+            octets = public.public_bytes(Encoding.DER, PublicFormat.SubjectPublicKeyInfo)
+            return f"v=DKIM1; k=rsa; p={b64encode(octets).decode()}"
+        octets = public.public_bytes(Encoding.Raw, PublicFormat.Raw)
+        return f"v=DKIM1; k=ed25519; p={b64encode(octets).decode()}"
+
+    def sign(self, octets: bytes) -> bytes:
+        """Return the signature over canonical header fields."""
+        if isinstance(self.key, RSAPrivateKey):
+            return self.key.sign(octets, PKCS1v15(), SHA256())
+        return self.key.sign(hashlib.sha256(octets).digest())
+
+
+def load_signers(
+    keys: str, selectors: str, *, domain: str, unsigned: frozenset[str] = frozenset()
+) -> tuple[Signer, ...]:
+    """Return a signer for each PEM key; `selectors` names them in the same order, comma-separated.
+
+    Raises BadField if a key is unusable, or if there are not as many keys as selectors.
+    """
+    names = [name.strip() for name in selectors.split(",") if name.strip()]
+    blocks = PEM_BLOCK.findall(keys)
+    if not blocks:
+        raise BadField("DIGEST_DKIM_KEY", "It has no private key. To make one: digest dkim keygen")
+    if len(names) != len(blocks):
+        raise BadField(
+            "DIGEST_DKIM_SELECTOR",
+            f"It has {len(names)} selectors, but DIGEST_DKIM_KEY has {len(blocks)} keys.",
+        )
+    made = tuple(
+        Signer(domain=domain, selector=name, pem=f"{block}\n".encode(), unsigned=unsigned)
+        for name, block in zip(names, blocks, strict=True)
+    )
+    for signer in made:
+        _ = signer.key  # raise BadField now, not on the first message
+    return made
+
+
+def sign_message(message: bytes, signers: Sequence[Signer], *, dated_at: datetime) -> bytes:
+    """Return the message with a signature by each signer at the top."""
+    if not signers:
+        return message
+    head, _, body = message.partition(b"\r\n\r\n")
+    fields = canonical_fields(head)
+    body_hash = b64encode(hashlib.sha256(canonical_body(body)).digest()).decode()
+    tops = [signature(signer, fields, body_hash, dated_at) for signer in signers]
+    return b"".join([*tops, message])
+
+
+def signature(
+    signer: Signer, fields: Sequence[tuple[str, bytes]], body_hash: str, dated_at: datetime
+) -> bytes:
+    """Return one DKIM-Signature field."""
+    names, signed_fields = choose_fields(fields, signer.unsigned)
+    top = (
+        f"DKIM-Signature: v=1; a={signer.algorithm}; c=relaxed/relaxed; d={signer.domain};\r\n"
+        f" s={signer.selector}; t={int(dated_at.timestamp())};\r\n"
+        f" h={fold_names(tuple(names))};\r\n bh={body_hash};\r\n b="
+    ).encode()
+    encoded = b64encode(signer.sign(b"".join(signed_fields) + canonical_fields(top)[0][1])).decode()
+    lines = "\r\n ".join(encoded[start : start + 72] for start in range(0, len(encoded), 72))
+    return top + lines.encode() + b"\r\n"
+
+
+def choose_fields(
+    fields: Sequence[tuple[str, bytes]], unsigned: frozenset[str]
+) -> tuple[list[str], list[bytes]]:
+    """Return the header names to sign and their fields; of fields with the same name, the last first."""
+    names: list[str] = []
+    signed_fields: list[bytes] = []
+    by_name: dict[str, list[bytes]] = {}
+    for name, canonical in reversed(fields):
+        by_name.setdefault(name, []).append(canonical + b"\r\n")
+    for name in SIGNED_HEADERS:
+        if name in unsigned:
+            continue
+        found = by_name.get(name, [])
+        names += [name] * (len(found) + (name in OVERSIGNED_HEADERS))
+        signed_fields += found
+    return names, signed_fields
+
+
+@lru_cache(maxsize=64)  # always the same for one kind of letter
+def fold_names(names: tuple[str, ...]) -> str:
+    """Return the header names joined with colons, on short lines."""
+    lines = [""]
+    for name in names:
+        if len(lines[-1]) + len(name) > 66:
+            lines.append("")
+        lines[-1] += f"{name}:"
+    return "\r\n  ".join(lines).rstrip(":")
+
+
+def canonical_fields(head: bytes) -> list[tuple[str, bytes]]:
+    """Return the header fields in `relaxed` form, as (name, field without its line end)."""
+    made = []
+    for line in FOLDED_LINE.sub(b"", head).split(b"\r\n"):
+        name, _, value = line.partition(b":")
+        lower = name.strip().lower()
+        single = BLANKS.sub(b" ", value) if b"  " in value or b"\t" in value else value
+        made.append((lower.decode(), lower + b":" + single.strip()))
+    return made
+
+
+def canonical_body(body: bytes) -> bytes:
+    """Return the body in `relaxed` form: letters.mime writes no blanks that this form would change."""
+    stripped = body.rstrip(b"\r\n")
+    return stripped + b"\r\n" if stripped else b""

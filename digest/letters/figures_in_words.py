@@ -1,0 +1,294 @@
+"""Word the texts that depend on figures and dates; all other texts are in the templates."""
+
+from __future__ import annotations
+
+import re
+import textwrap
+from collections.abc import Iterator, Sequence
+from datetime import UTC, date, datetime, timedelta
+from functools import partial
+from gettext import NullTranslations
+from math import ceil
+
+from digest.editions.schedule import zone_of
+
+TRANSLATIONS = NullTranslations()
+_ = TRANSLATIONS.gettext
+ngettext = TRANSLATIONS.ngettext
+
+MAX_SUBJECT_LENGTH = 60
+MAX_PREHEADER_LENGTH = 90
+WORDS_PER_MINUTE = 200
+MAX_FOLLOWUP_LENGTH = 160
+MAX_TOPICS_NAMED = 8  #: topics named in the footer
+LINE_WIDTH = 72  #: columns of the text part
+TRAILING_CONNECTIVES = re.compile(
+    r"(?:[\s,;:–—-]+(?:a|an|and|as|at|by|for|from|in|into|is|of|on|or|over|that|the|to|under|via|when|where|with))+$",
+    re.IGNORECASE,
+)
+CATCH_UP = "catch-up"  #: in place of the cadence in the first digest after a pause
+FIRST_SEEN = _("First seen today")
+#: Scripts written without spaces, whose characters are two columns wide.
+WIDE_SIGNS = (
+    "\u1100-\u115f\u2e80-\u9fff\uac00-\ud7a3\uf900-\ufaff\ufe30-\ufe4f\uff00-\uff60\U00020000-\U0003fffd"
+)
+WIDE_SIGN = re.compile(f"[{WIDE_SIGNS}]")
+UNBREAKABLE = re.compile(rf"[{WIDE_SIGNS}]|\s*[^\s{WIDE_SIGNS}]+|\s+")
+fill = partial(textwrap.fill, break_long_words=False, break_on_hyphens=False)
+MONTHS = (
+    _("January"), _("February"), _("March"), _("April"), _("May"), _("June"), _("July"), _("August"),
+    _("September"), _("October"), _("November"), _("December"),
+)  # fmt: skip
+DAYS = (
+    _("Monday"), _("Tuesday"), _("Wednesday"), _("Thursday"), _("Friday"), _("Saturday"), _("Sunday"),
+)  # fmt: skip
+
+
+def day_in_words(day: date) -> str:
+    """Return `20 November 2026`."""
+    return f"{day.day} {MONTHS[day.month - 1]} {day.year}"
+
+
+def short_day(day: date) -> str:
+    """Return `20 Nov 2026`."""
+    return f"{day.day} {MONTHS[day.month - 1][:3]} {day.year}"
+
+
+def day_and_hour(moment: datetime) -> str:
+    """Return `20 November 2026, 07:12 UTC`."""
+    utc = moment.astimezone(UTC)
+    return f"{day_in_words(utc.date())}, {utc:%H:%M} UTC"
+
+
+def moment_in_words(moment: datetime, timezone: str, *, seen_from: datetime) -> str:
+    """Return `Monday 08:00, Oslo`, with the date where the weekday alone could mislead."""
+    local = moment.astimezone(zone_of(timezone))
+    place = timezone.rpartition("/")[2].replace("_", " ")
+    weekday = DAYS[local.weekday()]
+    if local.date() - seen_from.astimezone(zone_of(timezone)).date() < timedelta(days=7):
+        return f"{weekday} {local:%H:%M}, {place}"
+    return f"{weekday} {local.day} {MONTHS[local.month - 1]}, {local:%H:%M}, {place}"
+
+
+def headline(papers: int) -> str:
+    """Return `5 papers for you`."""
+    return ngettext("%d paper for you", "%d papers for you", papers) % papers
+
+
+def catch_up_headline(matched: int, papers: int) -> str:
+    """Return `212 papers matched while you were away; here are the top 9`."""
+    if papers == 1:
+        return _("%d papers matched while you were away; here is the top one") % matched
+    return _("%(matched)d papers matched while you were away; here are the top %(papers)d") % {
+        "matched": matched,
+        "papers": papers,
+    }
+
+
+def checked_line(papers: int, words: int) -> str:
+    """Return `412 papers checked · 4-minute read`."""
+    minutes = max(1, ceil(words / WORDS_PER_MINUTE))
+    return (
+        ngettext("%d paper checked", "%d papers checked", papers) % papers
+        + " · "
+        + _("%d-minute read") % minutes
+    )
+
+
+def cut_at_word(text: str, max_length: int) -> str:
+    """Return `text` cut at a word to at most `max_length` characters, with an ellipsis if it was cut.
+
+    Connectives left at the end (`where`, `of the`) are cut too.
+    """
+    if len(text) <= max_length:
+        return text
+    kept = text[: max_length - 1]
+    whole_words = kept if text[max_length - 1] == " " else kept.rpartition(" ")[0]
+    if len(whole_words) <= max_length // 2:  # a language without spaces, or one very long word
+        whole_words = kept
+    shorter = TRAILING_CONNECTIVES.sub("", whole_words)
+    return (shorter if len(shorter) > max_length // 2 else whole_words).rstrip(" ,;:.-–—(") + "…"
+
+
+def subject(cadence: str, title: str, count: int) -> str:
+    """Return the subject: the top paper's title, and how many more there are."""
+    if cadence == CATCH_UP:
+        return ngettext(
+            "While you were away: the top paper",
+            "While you were away: the top %(num)d papers",
+            count,
+        ) % {"num": count}
+    if cadence in ("weekly", "monthly"):
+        span = _("Your month") if cadence == "monthly" else _("Your week")
+        lead = ngettext("%s: %d paper, ", "%s: %d papers, led by ", count) % (span, count)
+        return lead + cut_at_word(title, MAX_SUBJECT_LENGTH - len(lead))
+    rest = _("and %d more") % (count - 1) if count > 1 else ""
+    whole = f"{title}, {rest}" if rest else title
+    return (
+        whole
+        if len(whole) <= MAX_SUBJECT_LENGTH
+        else f"{cut_at_word(title, MAX_SUBJECT_LENGTH - len(rest) - 1)} {rest}".rstrip()
+    )
+
+
+def preheader(others: Sequence[str]) -> str:
+    """Return what the inbox shows after the subject: the second title, and the third if it fits."""
+    lead = _("Also: ")
+    second = cut_at_word(others[0], MAX_PREHEADER_LENGTH - len(lead))
+    if len(others) > 1 and len(second) <= 42:
+        return (
+            lead + second + " · " + cut_at_word(others[1], MAX_PREHEADER_LENGTH - len(lead) - len(second) - 3)
+        )
+    return lead + second
+
+
+def subscription_reason(topics: Sequence[str]) -> str:
+    """Return why a subscriber gets a digest."""
+    if not topics:
+        return _("You asked for the day's trending papers.")
+    named = ", ".join(topics[:MAX_TOPICS_NAMED])
+    if len(topics) > MAX_TOPICS_NAMED:
+        others = len(topics) - MAX_TOPICS_NAMED
+        named += " " + ngettext("and %d more topic", "and %d more topics", others) % others
+    return _("You asked for papers on %s.") % named
+
+
+def more_matched(papers: int) -> str:
+    """Return `37 more papers matched`."""
+    return ngettext("%d more paper matched", "%d more papers matched", papers) % papers
+
+
+def see_more_matches(papers: int) -> str:
+    """Return `See 37 more matches`, the text of a link."""
+    return ngettext("See %d more match", "See %d more matches", papers) % papers
+
+
+def other_topics(topics: int) -> str:
+    """Return `3 more topics`."""
+    return ngettext("%d more topic", "%d more topics", topics) % topics
+
+
+def text_columns(text: str) -> int:
+    """Return the width of a line in columns; characters of some scripts are two columns wide."""
+    return len(text) + (0 if text.isascii() else len(WIDE_SIGN.findall(text)))
+
+
+def short_list_note(papers: int) -> str:
+    """Return `Today's list of papers is incomplete: 40 are missing.`; 0 means that the number is unknown."""
+    if not papers:
+        return _("Today's list of papers is incomplete.")
+    return (
+        ngettext(
+            "Today's list of papers is incomplete: %d is missing.",
+            "Today's list of papers is incomplete: %d are missing.",
+            papers,
+        )
+        % papers
+    )
+
+
+def far_below_usual_note(papers: int, usual: int) -> str:
+    """Return `Today's list has only 12 papers; 240 are usual on this weekday.`"""
+    return ngettext(
+        "Today's list has only %(papers)d paper; %(usual)d are usual on this weekday.",
+        "Today's list has only %(papers)d papers; %(usual)d are usual on this weekday.",
+        papers,
+    ) % {"papers": papers, "usual": usual}
+
+
+def missing_lists_note(sources: Sequence[str]) -> str:
+    """Return `Today's list from Hugging Face had not arrived when we wrote this.`"""
+    named = [name for source in sources if (name := source_in_words(source))]
+    if not named:
+        return _("Today's list had not arrived when we wrote this.")
+    return ngettext(
+        "Today's list from %s had not arrived when we wrote this.",
+        "Today's lists from %s had not arrived when we wrote this.",
+        len(named),
+    ) % ", ".join(dict.fromkeys(named))
+
+
+def source_in_words(source: str) -> str:
+    """Return a source's name for readers: `arXiv`, or the host of a URL; the dumps folder has none."""
+    if "://" in source:
+        return source.partition("://")[2].partition("/")[0][:60]
+    kind = source.partition(":")[0]
+    names = {
+        "hf-daily": "Hugging Face",
+        "arxiv": "arXiv",
+        "biorxiv": "bioRxiv",
+        "medrxiv": "medRxiv",
+        "folder": "",
+    }
+    return names.get(kind, kind)
+
+
+def narrowing_sentence(topic: str, clause: str, before: float, after: float) -> str:
+    """Return `Graphs matches more papers than fit. Narrow it to "neural": 3 a day instead of 31`."""
+    return _(
+        "%(topic)s matches more papers than fit. Narrow it to %(clause)s: %(after)g a day instead of %(before)g"
+    ) % {
+        "topic": topic,
+        "clause": clause,
+        "before": before,
+        "after": after,
+    }
+
+
+def followup_text(kind: str, text: str) -> str:
+    """Return what became of a paper: `Published: J. Gravel 12 (2026)`."""
+    detail = cut_at_word(text, MAX_FOLLOWUP_LENGTH)
+    match kind:
+        case "withdrawn":
+            return _("Withdrawn by its authors: “%s”") % detail if detail else _("Withdrawn by its authors.")
+        case "published":
+            return _("Published: %s") % detail
+    return (
+        _("Rewritten; the old title was “%s”") % detail
+        if detail
+        else _("A new version changes most of the abstract.")
+    )
+
+
+# ── the text part ───────────────────────────────────────────────────────────────────────────────
+
+
+def wrap(text: str, *, measure: int = LINE_WIDTH) -> str:
+    """Return `text` on lines of at most 72 columns; a longer word keeps a line of its own."""
+    if not text.isascii() and WIDE_SIGN.search(text):
+        return "\n".join(wide_lines(text, measure))
+    if len(text) <= measure:
+        return text
+    is_even = " ".join(text.split()) == text
+    return "\n".join(wrapped_lines(text, measure)) if is_even else fill(text, measure)
+
+
+def wrapped_lines(text: str, measure: int) -> Iterator[str]:
+    """Yield the lines that `fill` makes of single-spaced words, faster than `fill`."""
+    start = 0
+    while len(text) - start > measure:
+        end = text.rfind(" ", start, start + measure + 1)
+        if end < 0:
+            end = text.find(" ", start + measure)
+        if end < 0:
+            break
+        yield text[start:end]
+        start = end + 1
+    yield text[start:]
+
+
+def wrap_with_bar(text: str) -> str:
+    """Return `text` wrapped, with a bar before each line."""
+    return "| " + wrap(text, measure=LINE_WIDTH - 2).replace("\n", "\n| ")
+
+
+def wide_lines(text: str, measure: int) -> Iterator[str]:
+    """Yield the lines of a text in a script without spaces, whose characters are two columns wide."""
+    line, taken = "", 0
+    for word in UNBREAKABLE.findall(text):
+        columns = len(word) + bool(WIDE_SIGN.match(word))
+        if taken + columns > measure and line.strip():
+            yield line.rstrip()
+            line, taken = "", 0
+        line, taken = line + (word if line else word.lstrip()), taken + columns
+    yield line.rstrip()

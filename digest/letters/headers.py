@@ -1,0 +1,199 @@
+"""Write the headers of a message: make untrusted text harmless, encode it, fold it."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import unicodedata
+from base64 import b64encode
+from collections.abc import Callable, Iterable, Iterator
+from datetime import UTC, datetime
+from email.utils import format_datetime
+from functools import lru_cache
+
+from digest.site_profile import Site
+
+MAX_HEADER_LENGTH = 200  #: characters of untrusted text in one header
+MAX_STACKED_MARKS = 3  #: combining marks on one letter; more is zalgo text
+
+#: Marks, overrides and isolates that change the reading order.
+BIDI_CONTROLS = dict.fromkeys((0x061C, 0x200E, 0x200F, *range(0x202A, 0x202F), *range(0x2066, 0x206A)))
+#: Latin letters and punctuation that need no normalization and are visible.
+HARMLESS_TEXT = re.compile("[ -~\u00a1-\u00ac\u00ae-\u02ff\u2010-\u2027\u2030-\u205e]*\\Z")
+MESSAGE_ID = re.compile(r"<[!-;=?-~]{1,250}>\Z")  #: an id that may be copied into a header
+ATOM_TEXT = re.compile(r"[A-Za-z0-9!#$%&'*+/=?^_`{|}~ -]*\Z")
+
+Header = tuple[str, str]
+
+
+def header_text(text: str) -> str:
+    """Return `text` as one harmless line for a header, at most 200 characters long.
+
+    Control characters, bidi overrides and stacked combining marks are removed. `=?` is broken up,
+    because Python before 3.13 decodes an encoded word into a line break (CVE-2024-6923).
+    """
+    line = one_line(text[: MAX_HEADER_LENGTH * 8]).replace("=?", "= ?")
+    return line if len(line) <= MAX_HEADER_LENGTH else line[: MAX_HEADER_LENGTH - 1].rstrip() + "…"
+
+
+def one_line(text: str) -> str:
+    """Return `text` as one line of visible characters, without control characters."""
+    if (text.isascii() and text.isprintable()) or HARMLESS_TEXT.match(text):
+        return " ".join(text.split())
+    composed = unicodedata.normalize("NFC", text)
+    kept: list[str] = []
+    stacked = 0
+    for char in composed.translate(BIDI_CONTROLS):
+        category = unicodedata.category(char)
+        stacked = stacked + 1 if category in {"Mn", "Me"} else 0
+        if category in {"Cc", "Zl", "Zp"}:
+            kept.append(" ")
+        elif category not in {"Cs", "Co"} and stacked <= MAX_STACKED_MARKS and not is_no_character(char):
+            kept.append(char)
+    return " ".join("".join(kept).split())
+
+
+def is_no_character(char: str) -> bool:
+    """Return whether Unicode reserves this code point as a noncharacter (an unassigned one may become one)."""
+    return ord(char) & 0xFFFE == 0xFFFE or 0xFDD0 <= ord(char) <= 0xFDEF
+
+
+def list_headers(
+    site: Site, unsubscribe_url: str, *, leave_address: str = "", campaign: str = "digest"
+) -> tuple[Header, ...]:
+    """Return the list headers, including how to unsubscribe: in one click, or by mail.
+
+    An empty `leave_address` means that no incoming mail is accepted; then only the link is given.
+    """
+    mailto = f",\r\n <mailto:{leave_address}?subject=unsubscribe>" if leave_address else ""
+    one_click = (("List-Unsubscribe-Post", "List-Unsubscribe=One-Click"),) if site.is_https else ()
+    return (
+        ("List-Id", f"{display_name(site.name)} <digest.{site.domain}>"),
+        ("List-Unsubscribe", f"<{unsubscribe_url}>{mailto}"),
+        *one_click,
+        ("List-Help", f"<{site.url}/>"),
+        ("Auto-Submitted", "auto-generated"),
+        ("Precedence", "bulk"),
+        ("Feedback-ID", feedback_id(site.domain, campaign)),
+    )
+
+
+def reply_headers(answered_id: str = "") -> tuple[Header, ...]:
+    """Return the headers of an automatic reply, which is neither list nor bulk mail (RFC 3834).
+
+    `answered_id` is the Message-ID of the mail it answers, if any: mail programs show the two together.
+    """
+    about = (
+        (("In-Reply-To", answered_id), ("References", answered_id)) if MESSAGE_ID.match(answered_id) else ()
+    )
+    return (("Auto-Submitted", "auto-replied"), *about)
+
+
+@lru_cache(maxsize=256)
+def feedback_id(domain: str, campaign: str) -> str:
+    """Return Gmail's four fields; the last identifies the sender permanently, and no reader."""
+    sender = "digest" + hashlib.sha256(domain.encode()).hexdigest()[:8]
+    return f"{campaign}:digest:{domain}:{sender}"
+
+
+def header_block(
+    *,
+    site: Site,
+    recipient: str,
+    subject: str,
+    message_id: str,
+    dated_at: datetime,
+    headers: Iterable[Header] = (),
+) -> bytes:
+    """Return the header block of a message, without Content-Type and Content-Transfer-Encoding."""
+    lines = (
+        ("From", from_address(site.sender_name, site.sender_address)),
+        ("To", one_line(recipient)),
+        ("Subject", subject_line(subject)),
+        ("Date", date_line(dated_at)),
+        ("Message-ID", message_id),
+        *headers,
+        ("MIME-Version", "1.0"),
+    )
+    return "".join([f"{name}: {value}\r\n" for name, value in lines]).encode()
+
+
+@lru_cache(maxsize=4096)
+def subject_line(text: str) -> str:
+    """Return the value of the Subject header."""
+    return encode_header(header_text(text), width=68)
+
+
+@lru_cache(maxsize=256)
+def date_line(moment: datetime) -> str:
+    """Return the value of the Date header."""
+    return format_datetime(moment.astimezone(UTC))
+
+
+@lru_cache(maxsize=256)
+def from_address(name: str, email: str) -> str:
+    """Return `Name <email>`, the value of a From header."""
+    shown = header_text(name)
+    return f"{display_name(shown)} <{email}>" if shown else email
+
+
+@lru_cache(maxsize=256)
+def display_name(text: str) -> str:
+    """Return a display name: bare, quoted, or as encoded words."""
+    shown = header_text(text)
+    if ATOM_TEXT.match(shown) and "=?" not in shown:
+        return shown
+    if shown.isascii():
+        return '"' + shown.replace("\\", "\\\\").replace('"', '\\"') + '"'
+    return encode_header(shown, width=60)
+
+
+def encode_header(text: str, *, width: int = 66) -> str:
+    """Return header text folded into lines, as encoded words if it is not ASCII (RFC 2047).
+
+    Text that is mostly ASCII uses the Q encoding, which people and spam filters can read; other text B.
+    """
+    if text.isascii():
+        return fold_line(text, width=width)
+    if sum(map(str.isascii, text)) * 4 >= len(text) * 3:
+        return "\r\n ".join(f"=?utf-8?Q?{chunk}?=" for chunk in chunks(map(quote_char, text), 52))
+    return "\r\n ".join(
+        f"=?utf-8?B?{b64encode(chunk.encode()).decode()}?=" for chunk in chunks(text, 39, byte_length)
+    )
+
+
+def quote_char(char: str) -> str:
+    """Return a character in the Q encoding, safe in any header."""
+    if char == " ":
+        return "_"
+    if char.isascii() and char.isalnum():
+        return char
+    return "".join(f"={octet:02X}" for octet in char.encode())
+
+
+def byte_length(char: str) -> int:
+    """Return how many bytes a character takes."""
+    return len(char.encode())
+
+
+def fold_line(text: str, *, width: int) -> str:
+    """Fold ASCII text at spaces into lines of at most `width` characters; a longer word stays whole."""
+    lines, line = [], ""
+    for word in text.split(" "):
+        if line and len(line) + 1 + len(word) > width:
+            lines.append(line)
+            line = word
+        else:
+            line = f"{line} {word}" if line else word
+    return "\r\n ".join([*lines, line])
+
+
+def chunks(units: Iterable[str], max_size: int, size: Callable[[str], int] = len) -> Iterator[str]:
+    """Yield the units joined into pieces of at most `max_size`; no unit is split."""
+    piece, used = "", 0
+    for unit in units:
+        if used + size(unit) > max_size:
+            yield piece
+            piece, used = "", 0
+        piece, used = piece + unit, used + size(unit)
+    yield piece

@@ -1,0 +1,198 @@
+"""Render letters from their templates, and fill in what differs between copies of a letter."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import date, datetime
+from functools import lru_cache
+from typing import Any
+
+from msgspec import Struct
+
+from digest import links
+from digest.letters import figures_in_words
+from digest.letters.cards import Card
+from digest.letters.css_inlining import inline
+from digest.letters.headers import one_line
+from digest.letters.piece_templates import PieceTemplate, cut_at_marks, escape_html, placeholder_mark
+from digest.letters.templates import Templates
+from digest.site_profile import Site
+
+#: Invisible characters after the preheader, so that no mail program shows the letter's first lines there.
+FILLER = "\u034f " * 40
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class RenderedLetter:
+    """A letter as the reader sees it."""
+
+    subject: str
+    text: str
+    html: str
+
+
+class Personalization(Struct, frozen=True, kw_only=True):
+    """What differs between two copies of a digest, apart from the papers in it."""
+
+    delivery_id: int = 0
+    recipient: str
+    edition: str
+    day: date
+    dated_at: datetime  #: the Date header, the same on every attempt
+    message_id: str = ""  #: empty: made from the delivery's id
+    next_due_at: datetime | None = None
+    timezone: str = "UTC"
+    unsubscribe_url: str
+    manage_url: str
+    leave_address: str = ""  #: empty if no incoming mail is accepted
+    browser_url: str = ""
+    filters: Mapping[int, str] = {}  #: canonical filters by the filter ids in the digest
+
+
+#: Every letter except the digest, with the context it requires besides `site`.
+REQUIRED_CONTEXT: Mapping[str, tuple[str, ...]] = {
+    "confirm": ("confirm_url",),
+    "reminder": ("confirm_url",),  #: once, after a day
+    "invite": (
+        "confirm_url",
+        "unsubscribe_url",
+    ),  #: to an address that an operator imported; optional: `topics`, `invited_by`
+    "welcome": ("manage_url", "unsubscribe_url"),  #: optional: `cards` (Card.to_json)
+    "settings": ("manage_url", "unsubscribe_url"),  #: to a subscriber who signed up again
+    "settings_link": ("manage_url", "unsubscribe_url"),  #: to a subscriber who asked for the link
+    "changed": (
+        "manage_url",
+        "unsubscribe_url",
+    ),  #: `topics` as {name, filter}, none means trending; optional: `pack`
+    "paused": ("manage_url", "unsubscribe_url"),  #: optional: `until`
+    "nothing_today": (
+        "manage_url",
+        "unsubscribe_url",
+        "checked",
+    ),  #: optional: `nearest` {title, href, lacked} and `news`
+    "goodbye": ("undo_url",),
+    "reply": (
+        "manage_url",
+        "outcomes",
+    ),  #: {command, result} for each; optional: `answered_subject`, `prefilled`, `asks_to_unsubscribe`
+    "help": ("manage_url", "commands"),  #: {spelled, does}
+    "alarm": ("message", "fix"),  #: to the operator; optional: `since`, `facts`
+}
+#: The letters whose link opens the settings directly. The others may be forwarded or come every day: their
+#: link only opens a page that mails the settings link.
+LETTERS_WITH_SETTINGS_LINK = frozenset(
+    {"welcome", "settings", "settings_link", "changed", "paused", "reply", "help"}
+)
+
+#: Defaults for the optional context.
+DEFAULT_CONTEXT: Mapping[str, Any] = {
+    "preheader": "",
+    "filler": FILLER,
+    "cards": (),
+    "email": "",
+    "next_due": "",
+    "manage_url": "",
+    "topics": (),
+    "until": "",
+    "answered_subject": "",
+    "prefilled": "",
+    "asks_to_unsubscribe": False,
+    "asked_at": "",
+    "invited_by": "",
+    "days": 14,
+    "nearest": None,
+    "pack": None,
+    "news": (),
+    "since": "",
+    "facts": (),
+}
+
+
+def render_letter(templates: Templates, kind: str, context: Mapping[str, Any]) -> RenderedLetter:
+    """Render the letter of that kind from templates/letters/KIND/{subject.txt,body.txt,body.html}.
+
+    `context` has the `site` and the decision kept with the delivery. Links and moments may be given
+    as text (`manage_url`, `next_due`) or as the values they are made from: `subscriber_id`,
+    `link_version` and `key`; `confirmation_id`; `next_due_at`, `timezone` and `dated_at`.
+    """
+    folder = f"letters/{kind}"
+    values = {**DEFAULT_CONTEXT, **derived_context(kind, context), **context}
+    values["cards"] = [Card.from_json(stored) for stored in values["cards"]]
+    values["subject"] = one_line(templates.text.get_template(f"{folder}/subject.txt").render(values))
+    return RenderedLetter(
+        subject=values["subject"],
+        text=templates.text.get_template(f"{folder}/body.txt").render(values),
+        html=render_html(templates, kind, values),
+    )
+
+
+#: What differs between two copies of a letter: links and a few words, shown as given.
+PERSONAL_VALUES = (
+    "subject", "email", "next_due", "until", "asked_at",
+    "confirm_url", "manage_url", "unsubscribe_url", "undo_url",
+)  # fmt: skip
+
+
+def render_html(templates: Templates, kind: str, context: Mapping[str, Any]) -> str:
+    """Return the letter's HTML, with personal values filled in after premailer has run.
+
+    So premailer runs once for many readers. If a template does more with those values than show them,
+    the result differs from the page inlined whole; such a letter is then inlined whole every time.
+    """
+    template = templates.html.get_template(f"letters/{kind}/body.html")
+    personal = {
+        name: context[name]
+        for name in PERSONAL_VALUES
+        if isinstance(context.get(name), str) and context[name]
+    }
+    if kind not in templates.uncut_letters:
+        page = template_of_page(
+            template.render({**context, **{name: placeholder_mark(name) for name in personal}})
+        )
+        filled = page.fill({name: escape_html(value) for name, value in personal.items()})
+        if kind in templates.checked_letters and not LEFTOVER_MARK.search(filled):
+            return filled
+        whole = inline(template.render(context))
+        (templates.checked_letters if filled == whole else templates.uncut_letters).add(kind)
+        return whole
+    return inline(template.render(context))
+
+
+#: Part of a mark that a template changed or cut.
+LEFTOVER_MARK = re.compile(r"q9[a-z]|9slot|\.q9", re.IGNORECASE)
+
+
+@lru_cache(maxsize=256)
+def template_of_page(page: str) -> PieceTemplate:
+    """Inline a page that has marks, and cut it at them."""
+    return cut_at_marks(inline(page))
+
+
+def derived_context(kind: str, context: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the links and texts that follow from the ids and moments in `context`."""
+    site: Site = context["site"]
+    key = context.get("key")
+    made: dict[str, Any] = {}
+    if "confirmation_id" in context:
+        made["confirm_url"] = links.confirm_url(site, context["confirmation_id"], key=key)
+    if context.get("subscriber_id") is not None:
+        subscriber, link_version = context["subscriber_id"], context.get("link_version", 0)
+        url_of = links.manage_url if kind in LETTERS_WITH_SETTINGS_LINK else links.topic_links_url
+        made["manage_url"] = url_of(site, subscriber, link_version, key=key)
+        made["unsubscribe_url"] = links.unsubscribe_url(site, subscriber, link_version, key=key)
+        made["undo_url"] = made["unsubscribe_url"]  # the same page offers to undo
+    if context.get("dated_at"):
+        made["asked_at"] = figures_in_words.day_and_hour(context["dated_at"])
+    if context.get("next_due_at"):
+        due, now = (parse_moment(context[name]) for name in ("next_due_at", "dated_at"))
+        made["next_due"] = figures_in_words.moment_in_words(
+            due, context.get("timezone", "UTC"), seen_from=now
+        )
+    return made
+
+
+def parse_moment(stored: datetime | str) -> datetime:
+    """Return a moment; a stored decision has it as text."""
+    return datetime.fromisoformat(stored) if isinstance(stored, str) else stored

@@ -1,0 +1,63 @@
+"""Compute what differs between two copies of a digest, for previews and real runs alike."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import date, datetime
+from functools import lru_cache
+
+from digest import links
+from digest.editions import schedule as edition_schedule
+from digest.editions.schedule import Schedule
+from digest.letters import Personalization
+from digest.site_profile import Site
+
+
+def personalize(  # noqa: PLR0913  (the columns of a subscriber, by keyword)
+    site: Site,
+    *,
+    delivery_id: int,
+    subscriber_id: int,
+    link_version: int,
+    email: str,
+    edition: str,
+    dated_at: datetime,
+    schedule: Schedule,
+    key_id: str,
+    filters: Mapping[int, str],
+    message_id: str | None = None,
+) -> Personalization:
+    """Return the personal values of one subscriber's copy of an edition.
+
+    `filters` has at least the digest's canonical filters, by id. `message_id` is that of an earlier
+    attempt. A signing key that is no longer configured is replaced by the newest.
+    """
+    key = key_id if key_id in site.ring else None
+    identity = f"{subscriber_id}|{edition}"
+    return Personalization(
+        delivery_id=delivery_id,
+        recipient=email,
+        edition=edition,
+        day=day_of(schedule, dated_at),
+        dated_at=dated_at,
+        message_id=message_id or links.message_id(site, identity),
+        next_due_at=due_after(schedule, dated_at),
+        timezone=schedule.timezone,
+        unsubscribe_url=links.unsubscribe_url(site, subscriber_id, link_version, key=key),
+        leave_address=links.unsubscribe_address(site, subscriber_id, link_version, key=key),
+        manage_url=links.topic_links_url(site, subscriber_id, link_version, key=key),
+        browser_url=links.view_url(site, subscriber_id, link_version, edition, key=key),
+        filters=filters,
+    )
+
+
+@lru_cache(maxsize=4096)
+def day_of(schedule: Schedule, moment: datetime) -> date:
+    """Return the local day of a moment."""
+    return moment.astimezone(edition_schedule.zone_of(schedule.timezone)).date()
+
+
+@lru_cache(maxsize=4096)
+def due_after(schedule: Schedule, moment: datetime) -> datetime:
+    """Return when the next edition after that moment is due."""
+    return edition_schedule.next_edition(schedule, moment).due_at

@@ -1,0 +1,123 @@
+"""Cut a page that was inlined once into pieces, so that a letter is made by joining strings.
+
+A template is rendered with marks instead of values, inlined by premailer, and cut at the marks.
+Filling the pieces with escaped values gives, byte for byte, what premailer would make of the page
+rendered with those values.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from digest.letters.templates import CLOSE_MARK, MARK_END, OPEN_MARK, SLOT_MARK
+
+MARK_PATTERN = re.compile(
+    f"({re.escape(SLOT_MARK)}|{re.escape(OPEN_MARK)}|{re.escape(CLOSE_MARK)})([a-z_0-9]+){re.escape(MARK_END)}"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Placeholder:
+    """The position of a value."""
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class PieceTemplate:
+    """A part of a page as its pieces in order; of parts with the same name, one is kept."""
+
+    name: str
+    pieces: tuple[str | Placeholder | PieceTemplate, ...] = field(default=())
+
+    def fill(self, values: Mapping[str, str]) -> str:
+        """Return the part with every placeholder filled; nested parts not in `values` are left empty."""
+        return "".join(self.filled_pieces(values))
+
+    def filled_pieces(self, values: Mapping[str, str]) -> Iterator[str]:
+        """Yield the pieces of the filled part."""
+        for piece in self.pieces:
+            if isinstance(piece, str):
+                yield piece
+            elif isinstance(piece, Placeholder):
+                yield values[piece.name]
+            else:
+                yield values.get(piece.name, "")
+
+    def parts(self) -> dict[str, PieceTemplate]:
+        """Return this part and all nested ones by name; of two with the same name, the first."""
+        found = {self.name: self}
+        for piece in self.pieces:
+            if isinstance(piece, PieceTemplate):
+                found = {**piece.parts(), **found}
+        return found
+
+    def to_json(self) -> list[Any]:
+        """Return the part as JSON: literals, [placeholder], [name, [pieces]]."""
+        return [self.name, [piece_to_json(piece) for piece in self.pieces]]
+
+    @classmethod
+    def from_json(cls, stored: Any) -> PieceTemplate:
+        """Return the part that `to_json` wrote."""
+        name, pieces = stored
+        return cls(name, tuple(piece_from_json(piece) for piece in pieces))
+
+
+def piece_to_json(piece: str | Placeholder | PieceTemplate) -> Any:
+    """Return one piece as JSON."""
+    if isinstance(piece, str):
+        return piece
+    return [piece.name] if isinstance(piece, Placeholder) else piece.to_json()
+
+
+def piece_from_json(stored: Any) -> str | Placeholder | PieceTemplate:
+    """Return the piece that `piece_to_json` wrote."""
+    if isinstance(stored, str):
+        return stored
+    return Placeholder(stored[0]) if len(stored) == 1 else PieceTemplate.from_json(stored)
+
+
+def escape_html(text: str) -> str:
+    """Escape `text` as lxml does: quotes stay as they are (links have none)."""
+    return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+
+
+def placeholder_mark(name: str) -> str:
+    """Return the mark that takes the place of a value on a page that will be cut."""
+    return f"{SLOT_MARK}{name}{MARK_END}"
+
+
+def cut_at_marks(page: str, name: str = "page") -> PieceTemplate:
+    """Cut a page at its marks into placeholders and parts.
+
+    Of parts with the same name in the same parent the first is kept: the others were there so that
+    the template also rendered what stands between two of them.
+    """
+    before, *marks = MARK_PATTERN.split(page)
+    open_parts: list[tuple[str, list[str | Placeholder | PieceTemplate]]] = [(name, [before])]
+    for mark, named, after in zip(marks[0::3], marks[1::3], marks[2::3], strict=True):
+        if mark == OPEN_MARK:
+            open_parts.append((named, []))
+        elif mark == SLOT_MARK:
+            open_parts[-1][1].append(Placeholder(named))
+        else:
+            part = close_part(*open_parts.pop())
+            siblings = open_parts[-1][1]
+            if not any(isinstance(other, PieceTemplate) and other.name == named for other in siblings):
+                siblings.append(part)
+        open_parts[-1][1].append(after)
+    return close_part(*open_parts.pop())
+
+
+def close_part(name: str, pieces: list[str | Placeholder | PieceTemplate]) -> PieceTemplate:
+    """Return a part with adjacent literals joined and empty ones left out."""
+    joined: list[str | Placeholder | PieceTemplate] = []
+    for piece in pieces:
+        if isinstance(piece, str) and joined and isinstance(joined[-1], str):
+            joined[-1] += piece
+        elif piece != "":
+            joined.append(piece)
+    return PieceTemplate(name, tuple(joined))

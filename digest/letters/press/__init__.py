@@ -1,0 +1,26 @@
+"""Make the press, the prepared content of one publication, and assemble letters from it.
+
+A press is immutable and named by its content. It has the papers by rank, with their scores and the
+figures behind them, and the digest letter cut into template pieces. The same press, digest and
+personalization give the same bytes on every machine.
+"""
+
+from digest.letters.press.digest_page import DigestPage
+from digest.letters.press.letter_assembler import digest_letter, digest_message, fit_digest, page_of_letter
+from digest.letters.press.press_builder import digest_templates, make_press
+from digest.letters.press.press_value import Press, from_bytes, to_bytes
+from digest.letters.press.self_check import reference_rendering
+
+__all__ = [
+    "DigestPage",
+    "Press",
+    "digest_letter",
+    "digest_message",
+    "digest_templates",
+    "fit_digest",
+    "from_bytes",
+    "make_press",
+    "page_of_letter",
+    "reference_rendering",
+    "to_bytes",
+]

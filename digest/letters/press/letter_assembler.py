@@ -1,0 +1,406 @@
+"""Assemble digest letters: whatever many letters share is filled, escaped and encoded once.
+
+A letter is joined from quoted-printable pieces, which can follow each other in any order
+(letters.mime). Only a few placeholders differ between copies. Cards are cached by paper and filter,
+because many readers have the same filter.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import date, datetime
+from functools import lru_cache
+from typing import Literal, NamedTuple
+
+from msgspec.structs import replace
+
+from digest import links
+from digest.editions.compose import Digest, FollowUp
+from digest.letters import Personalization, RenderedLetter, figures_in_words, list_headers
+from digest.letters.figures_in_words import wrap
+from digest.letters.headers import header_block, one_line, subject_line
+from digest.letters.mime import (
+    decode_quoted_printable,
+    encode_quoted_printable,
+    mime_boundary,
+    multipart_pieces,
+)
+from digest.letters.piece_templates import PieceTemplate, Placeholder, escape_html, placeholder_mark
+from digest.letters.press import digest_page, size_budget
+from digest.letters.press.card_pieces import separator_part
+from digest.letters.press.digest_page import DigestPage, FollowUpItem
+from digest.letters.press.press_value import Press
+from digest.letters.press.section_pieces import GAP_MARK, EncodedPair, SectionRenderer
+from digest.letters.press.size_budget import SectionPlan
+from digest.site_profile import Site
+
+WORDS_CACHED = 4096
+#: Upper limits, in bytes, for nearly every title line and nearly every section without its cards. A digest
+#: far below the budget by these figures is not measured.
+MAX_CARD_BYTES, MAX_SECTION_BYTES = 2000, 1500
+VALUES_BYTES = 3000  #: reserved for what differs between copies
+
+
+EMPTY_PAIR = EncodedPair(b"", b"")
+#: Parts of the page that are left out if they are empty.
+OPTIONAL_PARTS = frozenset({"next", "anchors", "browser", "sample", "note", "news", "offer"})
+
+
+class LetterPieces(NamedTuple):
+    """The pieces of one letter: what surrounds the sections, and the sections."""
+
+    subject: str
+    header: bytes  #: the value of the Subject header
+    values: dict[str, EncodedPair]
+    html: list[bytes]  #: the sections
+    text: list[bytes]
+
+
+def digest_letter(press: Press, site: Site, digest: Digest, copy: Personalization) -> RenderedLetter:
+    """Return the digest as the reader sees it."""
+    assembler = letter_assembler(press, site)
+    pieces = assembler.assemble(digest, copy)
+    return RenderedLetter(
+        subject=pieces.subject,
+        html=decode_quoted_printable(b"".join(assembler.html.joined(pieces.values, pieces.html, 0))),
+        text=decode_quoted_printable(b"".join(assembler.text.joined(pieces.values, pieces.text, 1))),
+    )
+
+
+def digest_message(press: Press, site: Site, digest: Digest, copy: Personalization) -> bytes:
+    """Return the whole message (RFC 5322, CRLF); the same arguments give the same bytes."""
+    assembler = letter_assembler(press, site)
+    pieces = assembler.assemble(digest, copy)
+    message_id = copy.message_id or links.message_id(site, f"delivery-{copy.delivery_id}")
+    top = assembler.letterhead(copy.edition, copy.dated_at, bool(copy.leave_address)) % {
+        b"to": one_line(copy.recipient).encode(),
+        b"subject": pieces.header,
+        b"id": message_id.encode(),
+        b"unsubscribe": copy.unsubscribe_url.encode(),
+        b"leave": copy.leave_address.encode(),
+    }
+    text, html = (
+        assembler.text.joined(pieces.values, pieces.text, 1),
+        assembler.html.joined(pieces.values, pieces.html, 0),
+    )
+    return b"".join(multipart_pieces(top, mime_boundary(message_id), text, html))
+
+
+def page_of_letter(press: Press, site: Site, digest: Digest, copy: Personalization) -> DigestPage:
+    """Return the content of the letter, before it is rendered."""
+    return digest_page.make_page(
+        press, site, letter_assembler(press, site).plan(digest, copy.filters), digest, copy
+    )
+
+
+def fit_digest(press: Press, site: Site, digest: Digest, filters: Mapping[int, str]) -> Digest:
+    """Return the digest without the papers for which the letter is too small, even for their titles.
+
+    They are counted but not shown, so they may come in the next digest.
+    """
+    if (
+        digest.size * MAX_CARD_BYTES + len(digest.sections) * MAX_SECTION_BYTES < size_budget.HTML_BYTES // 2
+        and not digest.news
+    ):
+        return digest
+    assembler = letter_assembler(press, site)
+    kept = {one.papers[0]: one for one in assembler.plan(digest, filters)}
+    left = [(section, kept[section.papers[0]]) for section in digest.sections if section.papers[0] in kept]
+    sections = [section._replace(papers=one.papers, more=one.more) for section, one in left]
+    return replace(digest, sections=tuple(sections))
+
+
+def letter_assembler(press: Press, site: Site) -> LetterAssembler:
+    """Return the assembler of this press, cached with it while the site is the same."""
+    kept: LetterAssembler | None = press.__dict__.get("letter_assembler")
+    if kept is None or (kept.site is not site and kept.site != site):
+        kept = press.__dict__["letter_assembler"] = LetterAssembler(press, site)
+    return kept
+
+
+class OuterTemplate:
+    """What surrounds the sections in one body: literals, encoded once, and places for the rest."""
+
+    def __init__(self, outer: PieceTemplate):
+        self.literals = [
+            encode_quoted_printable(piece) if isinstance(piece, str) else b"" for piece in outer.pieces
+        ]
+        self.places = tuple(
+            (place, piece.name)
+            for place, piece in enumerate(outer.pieces)
+            if isinstance(piece, Placeholder)
+            or (isinstance(piece, PieceTemplate) and piece.name in OPTIONAL_PARTS)
+        )
+        self.section = next(
+            place
+            for place, piece in enumerate(outer.pieces)
+            if isinstance(piece, PieceTemplate) and piece.name == "section"
+        )
+
+    def joined(
+        self, values: Mapping[str, EncodedPair], sections: list[bytes], side: Literal[0, 1]
+    ) -> list[bytes]:
+        """Return the pieces of a whole body; `side` picks HTML or text from every pair."""
+        made = self.literals.copy()
+        for place, name in self.places:
+            made[place] = values[name][side]
+        made[self.section : self.section + 1] = sections
+        return made
+
+
+class LetterAssembler:
+    """Assemble the letters of one press for one site, and cache the pieces they share."""
+
+    def __init__(self, press: Press, site: Site):
+        self.press = press
+        self.site = site
+        self.sections = SectionRenderer(press, site)
+        self.html = OuterTemplate(press.html)
+        self.text = OuterTemplate(press.text)
+        self.html_parts = press.html.parts()
+        self.text_parts = press.text.parts()
+        literals = (piece for piece in press.html.pieces if isinstance(piece, str))
+        self.cards_budget = (
+            size_budget.HTML_BYTES - VALUES_BYTES - sum(len(piece.encode()) for piece in literals)
+        )
+        self.samples = frozenset(paper.id for paper in press.papers if paper.is_sample)
+        self.note = self.encode_note()
+        self.around_page = self.encode_browser_link()
+        self.letterhead = lru_cache(WORDS_CACHED)(self.encode_headers)
+        self.anchors = lru_cache(WORDS_CACHED)(self.encode_anchors)
+        self.next_due = lru_cache(WORDS_CACHED)(self.encode_next_due)
+        self.subject = lru_cache(WORDS_CACHED)(self.encode_subject)
+        self.preheader = lru_cache(WORDS_CACHED)(self.encode_preheader)
+        self.news = lru_cache(WORDS_CACHED)(self.encode_followups)
+
+    # ── one letter ──────────────────────────────────────────────────────────────────────────────
+
+    def assemble(self, digest: Digest, copy: Personalization) -> LetterPieces:
+        """Return every piece of one letter."""
+        plan = size_budget.full_plan(digest, copy.filters)
+        page = encode_words(copy.browser_url)
+        html, text, papers, octets, reading = self.sections.render_sections(plan, page)
+        news = self.news(digest.news) if digest.news else EMPTY_PAIR
+        if (
+            octets + len(news.html) > self.cards_budget
+        ):  # the decoded size is smaller, so this cheap test comes first
+            plan = self.plan(digest, copy.filters)
+            html, text, papers, octets, reading = self.sections.render_sections(plan, page)
+        topics = tuple([(section.topic, len(section.papers)) for section in plan])
+        line = checked(digest.checked, reading)
+        cadence = digest_page.cadence_of(copy.edition, is_catch_up=digest.is_catch_up)
+        subject, header, titled = self.subject(cadence, papers[0], len(papers))
+        others = tuple(papers[1:3])
+        values = {
+            "next": EMPTY_PAIR,
+            "sample": self.sample(papers),
+            "note": self.note,
+            "news": news,
+            "offer": self.encode_suggestion(digest, copy)
+            if digest.offer and copy.browser_url
+            else EMPTY_PAIR,
+            "browser": self.browser_link(page) if copy.browser_url else EMPTY_PAIR,
+            "subject": titled,
+            "preheader": self.preheader(others) if others else encode_words_cached(line),
+            "headline": encode_words_cached(digest_page.headline(digest, len(papers)))
+            if digest.is_catch_up
+            else encode_headline(len(papers)),
+            "checked": encode_words_cached(line),
+            "day": encode_day(copy.day),
+            "recipient": encode_words(copy.recipient),
+            "asked": encode_subscription_reason(topics),
+            "anchors": self.anchors(topics),
+            "manage_url": encode_words(copy.manage_url),
+            "unsubscribe_url": encode_words(copy.unsubscribe_url),
+        }
+        if copy.next_due_at is not None:
+            values["next"] = self.next_due(copy.next_due_at, copy.timezone, copy.dated_at)
+        return LetterPieces(subject, header, values, html, text)
+
+    def plan(self, digest: Digest, filters: Mapping[int, str]) -> list[SectionPlan]:
+        """Return which papers the letter shows, and in which form, so that it fits the size budget."""
+        return size_budget.shorten_plan(
+            size_budget.full_plan(digest, filters),
+            max_bytes=self.cards_budget - len(self.news(digest.news).html),
+            measure=self.sections.measure_card,
+            section_size=self.measure_section,
+            overflow_size=self.sections.counting,
+        )
+
+    def measure_section(self, topic: str) -> int:
+        """Return how many bytes of HTML a section takes without its cards, with its link at the top."""
+        two, three = (digest_page.anchors(((topic, 99),) * count) for count in (2, 3))
+        return (
+            self.sections.measure_section(topic)
+            + len(self.anchors_html(three).encode())
+            - len(self.anchors_html(two).encode())
+        )
+
+    def encode_headers(
+        self,
+        edition: str,
+        dated_at: datetime,
+        has_address: bool,  # noqa: FBT001 - part of the cache key
+    ) -> bytes:
+        """Encode the headers of an edition's messages, with places for what differs between them."""
+        marks = {name: placeholder_mark(name) for name in ("to", "subject", "id", "unsubscribe", "leave")}
+        block = header_block(
+            site=self.site,
+            recipient=marks["to"],
+            subject=marks["subject"],
+            message_id=marks["id"],
+            dated_at=dated_at,
+            headers=list_headers(
+                self.site,
+                marks["unsubscribe"],
+                leave_address=marks["leave"] if has_address else "",
+                campaign=edition,
+            ),
+        ).replace(b"%", b"%%")
+        for name, mark in marks.items():
+            block = block.replace(mark.encode(), f"%({name})b".encode())
+        return block
+
+    # ── pieces that many letters share ──────────────────────────────────────────────────────────
+
+    def encode_anchors(self, topics: tuple[tuple[str, int], ...]) -> EncodedPair:
+        """Encode the line of links to the sections; a single section and the text part have none."""
+        anchors = digest_page.fit_on_one_line(digest_page.anchors(topics))
+        return (
+            EncodedPair(encode_quoted_printable(self.anchors_html(anchors)), b"") if anchors else EMPTY_PAIR
+        )
+
+    def anchors_html(self, anchors: Sequence[digest_page.Anchor]) -> str:
+        """Return the HTML of these links."""
+        filled = [
+            self.html_parts["anchor"].fill(
+                {"name": one.name, "topic": escape_html(one.topic), "count": one.count}
+            )
+            for one in anchors
+        ]
+        return self.html_parts["anchors"].fill(
+            {"anchor": separator_part(self.html_parts, "between").join(filled)}
+        )
+
+    def encode_note(self) -> EncodedPair:
+        """Encode the note of the press, if the templates have a place for it."""
+        note = self.press.note
+        if not note:
+            return EMPTY_PAIR
+        html, text = self.html_parts.get("note"), self.text_parts.get("note")
+        return EncodedPair(
+            encode_quoted_printable(html.fill({"note": escape_html(note)})) if html else b"",
+            encode_quoted_printable(text.fill({"note": wrap(note)})) if text else b"",
+        )
+
+    def encode_followups(self, news: tuple[FollowUp, ...]) -> EncodedPair:
+        """Encode the updates to papers of earlier digests, if the templates have a place for them."""
+        html, text = self.html_parts.get("news"), self.text_parts.get("news")
+        items = digest_page.followup_items(news, self.site)
+        if not items:
+            return EMPTY_PAIR
+        return EncodedPair(
+            encode_quoted_printable(html.fill({"item": "".join(map(self.html_followup, items))}))
+            if html
+            else b"",
+            encode_quoted_printable(text.fill({"item": "".join(map(self.text_followup, items))}))
+            if text
+            else b"",
+        )
+
+    def html_followup(self, item: FollowUpItem) -> str:
+        """Return one update in HTML."""
+        values = {
+            "href": escape_html(item.href),
+            "title": escape_html(item.title),
+            "says": escape_html(item.says),
+        }
+        return self.html_parts["item"].fill(values)
+
+    def text_followup(self, item: FollowUpItem) -> str:
+        """Return one update in plain text."""
+        values = {"href": item.href, "title": wrap(item.title), "says": wrap(item.says)}
+        return self.text_parts["item"].fill(values)
+
+    def encode_suggestion(self, digest: Digest, copy: Personalization) -> EncodedPair:
+        """Encode the suggestion to narrow a topic, if the templates have a place for it."""
+        html, text = self.html_parts.get("offer"), self.text_parts.get("offer")
+        said, url = digest_page.suggestion_text(digest), digest_page.suggestion_url(copy.browser_url)
+        return EncodedPair(
+            encode_quoted_printable(html.fill({"offer": escape_html(said), "offer_url": escape_html(url)}))
+            if html
+            else b"",
+            encode_quoted_printable(text.fill({"offer": wrap(said), "offer_url": url})) if text else b"",
+        )
+
+    def encode_next_due(self, due_at: datetime, timezone: str, dated_at: datetime) -> EncodedPair:
+        """Encode the line that says when the next digest comes."""
+        said = figures_in_words.moment_in_words(due_at, timezone, seen_from=dated_at)
+        return EncodedPair(
+            encode_quoted_printable(self.html_parts["next"].fill({"next_due": escape_html(said)})),
+            encode_quoted_printable(self.text_parts["next"].fill({"next_due": said})),
+        )
+
+    def encode_browser_link(self) -> tuple[list[bytes], list[bytes]]:
+        """Return what surrounds the URL of the same digest on the web, in HTML and text."""
+        parts = self.html_parts["browser"], self.text_parts["browser"]
+        html, text = (part.fill({"browser_url": GAP_MARK}).split(GAP_MARK) for part in parts)
+        return list(map(encode_quoted_printable, html)), list(map(encode_quoted_printable, text))
+
+    def browser_link(self, page: EncodedPair) -> EncodedPair:
+        """Return the link to this digest on the web."""
+        html, text = self.around_page
+        return EncodedPair(page.html.join(html), page.text.join(text))
+
+    def sample(self, papers: Iterable[int]) -> EncodedPair:
+        """Return the line that says that papers are made up, if any of these are."""
+        if self.samples.isdisjoint(papers):
+            return EMPTY_PAIR
+        return EncodedPair(
+            encode_quoted_printable(separator_part(self.html_parts, "sample")),
+            encode_quoted_printable(separator_part(self.text_parts, "sample")),
+        )
+
+    def encode_subject(self, cadence: str, lead: int, count: int) -> tuple[str, bytes, EncodedPair]:
+        """Return the subject, its header value, and the page's title as a piece."""
+        subject = figures_in_words.subject(cadence, digest_page.title_of(self.press, lead), count)
+        return subject, subject_line(subject).encode(), encode_words(subject)
+
+    def encode_preheader(self, others: tuple[int, ...]) -> EncodedPair:
+        """Encode the preheader from the papers that follow the first."""
+        return encode_words(
+            figures_in_words.preheader([digest_page.title_of(self.press, paper) for paper in others])
+        )
+
+
+# ── texts as pieces ─────────────────────────────────────────────────────────────────────────────
+
+
+def encode_words(text: str) -> EncodedPair:
+    """Encode a short text for both bodies; usually it has nothing to escape."""
+    shown = escape_html(text)
+    encoded = encode_quoted_printable(text)
+    return EncodedPair(encoded if shown == text else encode_quoted_printable(shown), encoded)
+
+
+encode_words_cached = lru_cache(WORDS_CACHED)(encode_words)
+checked = lru_cache(WORDS_CACHED)(figures_in_words.checked_line)
+
+
+@lru_cache(WORDS_CACHED)
+def encode_headline(papers: int) -> EncodedPair:
+    """Encode the headline."""
+    return encode_words(figures_in_words.headline(papers))
+
+
+@lru_cache(WORDS_CACHED)
+def encode_day(local: date) -> EncodedPair:
+    """Encode the day of the edition."""
+    return encode_words(figures_in_words.day_in_words(local))
+
+
+@lru_cache(WORDS_CACHED)
+def encode_subscription_reason(topics: tuple[tuple[str, int], ...]) -> EncodedPair:
+    """Encode the sentence that says why the reader gets this letter."""
+    said = digest_page.subscription_reason(tuple(topic for topic, _ in topics))
+    return EncodedPair(encode_quoted_printable(escape_html(said)), encode_quoted_printable(wrap(said)))

@@ -1,0 +1,66 @@
+"""Make a press from ranked papers and the digest letter's templates."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+
+from jinja2 import TemplateError, TemplateSyntaxError
+
+from digest.errors import SetupMismatch
+from digest.letters import Templates
+from digest.letters.piece_templates import PieceTemplate
+from digest.letters.press import self_check
+from digest.letters.press.press_value import Press
+from digest.letters.press.sample_letter import cut_digest_templates
+from digest.papers.trending import Ranked
+from digest.site_profile import Site
+
+
+def make_press(
+    ranked: Sequence[Ranked], *, site: Site, templates: Templates, as_of: datetime, note: str = ""
+) -> Press:
+    """Make the press of these papers, best first.
+
+    Raises SetupMismatch if the digest letter's templates cannot be cut into pieces.
+    """
+    html, text = digest_templates(templates, site)
+    return Press(
+        as_of=as_of,
+        papers=tuple(one.paper for one in ranked),
+        scores=tuple(one.score for one in ranked),
+        reasons=tuple(tuple(one.reasons) for one in ranked),
+        html=html,
+        text=text,
+        note=note,
+    )
+
+
+def digest_templates(templates: Templates, site: Site) -> tuple[PieceTemplate, PieceTemplate]:
+    """Return the digest letter's template pieces, HTML and text.
+
+    They are cut and checked once in a process: half a second, which a worker spends before its first
+    task. premailer runs here, and never for a mail. Raises SetupMismatch if the templates cannot be cut
+    into pieces.
+    """
+    key = templates.fingerprint, site
+    if key not in TEMPLATE_CACHE:
+        TEMPLATE_CACHE.clear()  # templates or site have changed: the old ones are not needed again
+        TEMPLATE_CACHE[key] = cut_and_check(templates, site)
+    return TEMPLATE_CACHE[key]
+
+
+TEMPLATE_CACHE: dict[tuple[str, Site], tuple[PieceTemplate, PieceTemplate]] = {}
+
+
+def cut_and_check(templates: Templates, site: Site) -> tuple[PieceTemplate, PieceTemplate]:
+    """Cut the templates into pieces, and check that they give the same letter as the templates."""
+    try:
+        cut = cut_digest_templates(templates, site)
+        self_check.check_templates(templates, *cut, site)
+    except TemplateSyntaxError as error:
+        where = f"{error.name}, line {error.lineno}"
+        raise SetupMismatch(f"Syntax error in the template {where}: {error.message}") from error
+    except (TemplateError, KeyError) as error:
+        raise SetupMismatch(f"The digest letter's templates cannot be used: {error}") from error
+    return cut

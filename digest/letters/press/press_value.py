@@ -1,0 +1,148 @@
+"""Represent the press as a value, and as the bytes that every worker machine reads."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import zlib
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, fields
+from datetime import date, datetime
+from functools import cached_property
+from types import MappingProxyType
+from typing import Any
+
+from digest import topics
+from digest.errors import SetupMismatch
+from digest.letters.piece_templates import PieceTemplate
+from digest.papers import Announcement, Organization, Paper
+
+FORMAT_VERSION = 1  #: increased whenever the stored form changes
+
+
+@dataclass(frozen=True, kw_only=True)
+class Press:
+    """Papers by rank (0 is the most trending), and the template pieces of the digest letter."""
+
+    as_of: datetime  #: the moment for which trending was computed
+    papers: tuple[Paper, ...]
+    scores: tuple[float, ...]
+    reasons: tuple[tuple[str, ...], ...]  #: observed figures, strongest first
+    html: PieceTemplate
+    text: PieceTemplate
+    note: str = ""  #: a remark in every letter, such as that a list is incomplete
+
+    @cached_property
+    def rank_of_paper(self) -> Mapping[int, int]:
+        """Return the rank of every paper by its id."""
+        return MappingProxyType({paper.id: number for number, paper in enumerate(self.papers)})
+
+    @cached_property
+    def index(self) -> topics.PaperIndex:
+        """Return the papers indexed for matching."""
+        return topics.PaperIndex(self.papers)
+
+    @cached_property
+    def explainer(self) -> topics.Explainer:
+        """Return what explains matches; it uses the index if this process has built it."""
+        return topics.Explainer(self.papers, vars(self).get("index"))
+
+    @cached_property
+    def name(self) -> str:
+        """Return the hash of the content, so equal presses have the same name on every machine."""
+        return hashlib.sha256(serialize(self)).hexdigest()
+
+
+def to_bytes(press: Press) -> bytes:
+    """Return the press in its stored form."""
+    return zlib.compress(serialize(press), 6)
+
+
+def from_bytes(content: bytes, *, name: str | None = None) -> Press:
+    """Return the stored press.
+
+    Raises SetupMismatch if it is damaged, is not the one called `name`, or has another format version.
+    """
+    try:
+        text = zlib.decompress(content)
+        kept = json.loads(text)
+    except (zlib.error, ValueError) as error:
+        raise SetupMismatch(f"The stored press is damaged ({error}).") from error
+    if name is not None and hashlib.sha256(text).hexdigest() != name:
+        raise SetupMismatch(f"The stored press is not the one named {name}.")
+    layout = kept.get("layout") if isinstance(kept, dict) else None
+    if layout is not None and layout != FORMAT_VERSION:
+        raise SetupMismatch(f"The stored press has format {layout}; this release reads {FORMAT_VERSION}.")
+    try:
+        return read_press(kept)
+    except (KeyError, IndexError, TypeError, ValueError) as error:
+        raise SetupMismatch(f"The stored press is damaged ({error!r}).") from error
+
+
+def read_press(kept: Any) -> Press:
+    """Return the press that `serialize` wrote."""
+    return Press(
+        as_of=datetime.fromisoformat(kept["as_of"]),
+        papers=tuple(read_paper(one) for one in kept["papers"]),
+        scores=tuple(kept["scores"]),
+        reasons=tuple(tuple(some) for some in kept["reasons"]),
+        html=PieceTemplate.from_json(kept["html"]),
+        text=PieceTemplate.from_json(kept["text"]),
+        note=kept.get("note", ""),
+    )
+
+
+def serialize(press: Press) -> bytes:
+    """Return the content as JSON; equal presses give the same bytes."""
+    kept = {
+        "layout": FORMAT_VERSION,
+        "as_of": press.as_of.isoformat(),
+        "papers": [written_paper(paper) for paper in press.papers],
+        "scores": press.scores,
+        "reasons": press.reasons,
+        "html": press.html.to_json(),
+        "text": press.text.to_json(),
+    } | ({"note": press.note} if press.note else {})
+    return json.dumps(kept, separators=(",", ":"), sort_keys=True).encode()
+
+
+def written_paper(paper: Paper) -> dict[str, Any]:
+    """Return a paper as JSON; empty fields are left out."""
+    written = {name: getattr(paper, name) for name in FIELDS}
+    return {name: to_json_value(value) for name, value in written.items() if value or name == "id"}
+
+
+def to_json_value(value: Any) -> Any:
+    """Return one field of a paper as JSON."""
+    match value:
+        case date():
+            return value.isoformat()
+        case Organization():
+            return [value.handle, value.name]
+        case Mapping():
+            return dict(value)
+    return value
+
+
+def read_paper(written: dict[str, Any]) -> Paper:
+    """Return the paper that `written_paper` wrote."""
+    return Paper(**{name: READERS.get(name, lists_as_tuples)(value) for name, value in written.items()})
+
+
+def lists_as_tuples(value: Any) -> Any:
+    """Return `value`, with a list turned into a tuple."""
+    return tuple(value) if isinstance(value, list) else value
+
+
+def read_organization(pair: list[str]) -> Organization:
+    """Return the organization that `to_json_value` wrote."""
+    return Organization(handle=pair[0], name=pair[1])
+
+
+FIELDS = tuple(field.name for field in fields(Paper))
+READERS: Mapping[str, Callable[[Any], Any]] = {
+    "organization": read_organization,
+    "published": date.fromisoformat,
+    "first_seen_at": datetime.fromisoformat,
+    "announcement": Announcement,
+}

@@ -1,0 +1,66 @@
+"""Render a sample digest letter with a mark for every value, and cut it into template pieces."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import Any
+
+from digest.letters import Templates
+from digest.letters.cards import Card, Link
+from digest.letters.css_inlining import inline
+from digest.letters.letter_templates import FILLER
+from digest.letters.marked_text import TextRun
+from digest.letters.piece_templates import PieceTemplate, cut_at_marks, placeholder_mark
+from digest.site_profile import Site
+
+#: The values of a digest letter outside its sections.
+PAGE_VALUES = (
+    "subject", "preheader", "headline", "checked", "note", "day", "next_due", "recipient", "asked",
+    "manage_url", "unsubscribe_url", "browser_url",
+)  # fmt: skip
+
+
+def cut_digest_templates(templates: Templates, site: Site) -> tuple[PieceTemplate, PieceTemplate]:
+    """Return the digest letter's template pieces, HTML and text, with the site's values filled in."""
+    page = {**sample_page(), "site": site, "filler": FILLER}
+    html = templates.cut_html.get_template("letters/digest/body.html").render(page)
+    text = templates.cut_text.get_template("letters/digest/body.txt").render(page)
+    return cut_at_marks(inline(html)), cut_at_marks(text)
+
+
+@lru_cache(maxsize=1)
+def sample_page() -> dict[str, Any]:
+    """Return a page with every optional part present, and everything that repeats present twice."""
+    card = Card(
+        meta=placeholder_mark("meta"),
+        href=placeholder_mark("href"),
+        title=(TextRun(placeholder_mark("title")), TextRun(placeholder_mark("marked"), is_marked=True)),
+        byline=placeholder_mark("byline"),
+        abstract=(TextRun(placeholder_mark("abstract")), TextRun(placeholder_mark("marked"), is_marked=True)),
+        why=placeholder_mark("why"),
+        links=(Link(placeholder_mark("label"), placeholder_mark("href"), placeholder_mark("about")),) * 2,
+        leads_to=placeholder_mark("label"),
+    )
+    section = {
+        "name": placeholder_mark("name"),
+        "topic": placeholder_mark("topic"),
+        "underline": placeholder_mark("underline"),
+        "cards": [{"card": card, "number": placeholder_mark("number")}] * 2,
+        "more": placeholder_mark("more"),
+        "rest": placeholder_mark("rest"),
+        "rest_url": placeholder_mark("rest_url"),
+    }
+    anchor = {
+        "name": placeholder_mark("name"),
+        "topic": placeholder_mark("topic"),
+        "count": placeholder_mark("count"),
+    }
+    item = {
+        "href": placeholder_mark("href"),
+        "title": placeholder_mark("title"),
+        "says": placeholder_mark("says"),
+    }
+    words = {word: placeholder_mark(word) for word in PAGE_VALUES}
+    repeated = {"anchors": [anchor] * 2, "sections": [section] * 2, "news": [item] * 2}
+    words |= {"offer": placeholder_mark("offer"), "offer_url": placeholder_mark("offer_url")}
+    return {**words, "is_sample": True, **repeated}

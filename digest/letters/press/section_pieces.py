@@ -1,0 +1,190 @@
+"""Encode sections as pieces: the cards under a topic, and what surrounds them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from functools import lru_cache
+from typing import NamedTuple
+
+from digest.letters import figures_in_words
+from digest.letters.cards import CardForm
+from digest.letters.mime import decode_quoted_printable, encode_quoted_printable
+from digest.letters.piece_templates import escape_html
+from digest.letters.press import digest_page
+from digest.letters.press.card_pieces import CardRenderer, separator_part
+from digest.letters.press.press_value import Press
+from digest.letters.press.size_budget import SectionPlan
+from digest.site_profile import Site
+
+PIECES_CACHED = 4096
+ROWS_CACHED = 8192
+MAX_URL_LENGTH = 200  #: about how many bytes the URL of a digest in the browser has
+GAP_MARK = "\0"  #: where a filled part will be split again; it never occurs in text
+IN_HTML, IN_TEXT = 4, 5  #: pieces of a card, with its number
+
+
+class EncodedPair(NamedTuple):
+    """One piece of a letter, encoded for both bodies."""
+
+    html: bytes
+    text: bytes
+
+
+class SectionPieces(NamedTuple):
+    """All sections of a letter as pieces."""
+
+    html: list[bytes]
+    text: list[bytes]
+    papers: list[int]
+    octets: int  #: bytes of encoded HTML
+    words: int  #: words to read
+
+
+class CardSequence(NamedTuple):
+    """Consecutive pieces of a letter."""
+
+    html: tuple[bytes, ...]
+    text: tuple[bytes, ...]
+    octets: int  #: bytes of encoded HTML
+    words: int = 0  #: words to read
+
+
+class SectionRenderer:
+    """Encode the sections of one press for one site, and cache the pieces that many letters share."""
+
+    def __init__(self, press: Press, site: Site):
+        self.html_parts = press.html.parts()
+        self.text_parts = press.text.parts()
+        self.cards = CardRenderer(press, site)
+        self.card = self.cards.card
+        self.row = lru_cache(ROWS_CACHED)(self.encode_cards)
+        self.numbers = lru_cache(PIECES_CACHED)(self.encode_numbers)
+        self.opening = lru_cache(PIECES_CACHED)(self.encode_opening)
+        self.ending = lru_cache(PIECES_CACHED)(self.encode_ending)
+        self.rest = lru_cache(PIECES_CACHED)(self.encode_overflow)
+        self.counting = self.measure_rest()
+        self.start = len(decode_quoted_printable(self.encode_number(999, 1).html))
+
+    def render_sections(self, plan: Iterable[SectionPlan], page: EncodedPair) -> SectionPieces:
+        """Return the pieces of all sections; `page` is the URL of the digest on the web, or empty."""
+        html: list[bytes] = []
+        text: list[bytes] = []
+        papers: list[int] = []
+        octets = reading = 0
+        for place, (topic, canonical, shown, forms, more) in enumerate(plan, start=1):
+            opening, cards = self.opening(place, topic), self.row(canonical, shown, forms)
+            numbers = self.numbers(len(papers) + 1, len(shown))
+            html.append(opening.html)
+            text.append(opening.text)
+            in_html, in_text = len(html), len(text)
+            html += cards.html
+            text += cards.text
+            html[in_html::IN_HTML] = numbers.html
+            text[in_text::IN_TEXT] = numbers.text
+            octets += len(opening.html) + numbers.octets + cards.octets
+            reading += cards.words
+            papers += shown
+            for piece in self.overflow_pieces(more, place, page):
+                html.append(piece.html)
+                text.append(piece.text)
+                octets += len(piece.html)
+        return SectionPieces(html, text, papers, octets, reading)
+
+    def overflow_pieces(self, more: int, place: int, page: EncodedPair) -> tuple[EncodedPair, ...]:
+        """Return the end of a section, with a link to the papers left out if a page lists them."""
+        if more and page.html:
+            before, after = self.rest(more, place)
+            return before, page, after
+        return (self.ending(more),)
+
+    def encode_cards(
+        self, canonical: str | None, papers: tuple[int, ...], forms: tuple[CardForm, ...]
+    ) -> CardSequence:
+        """Encode the cards of a section, with gaps for the numbers, the only thing that varies with position."""
+        html: list[bytes] = []
+        text: list[bytes] = []
+        words = 0
+        for paper, form in zip(papers, forms, strict=True):
+            card = self.card(paper, canonical, form)
+            html += b"", card.head, card.html, card.frame.html.tail
+            text += b"", card.frame.text.head, card.first, card.rest, card.frame.text.tail
+            words += card.words
+        return CardSequence(tuple(html), tuple(text), sum(map(len, html)), words)
+
+    def encode_numbers(self, first: int, cards: int) -> CardSequence:
+        """Encode the beginnings of a section's cards, numbered from `first`."""
+        numbers = [self.encode_number(first + row, row) for row in range(cards)]
+        html = tuple([number.html for number in numbers])
+        return CardSequence(html, tuple([number.text for number in numbers]), sum(map(len, html)))
+
+    def encode_number(self, number: int, row: int) -> EncodedPair:
+        """Encode the beginning of a card with its number, and the rule before it unless it is the first."""
+        html, text = self.cards.start()
+        if row:
+            html, text = (
+                separator_part(self.html_parts, "rule") + html,
+                separator_part(self.text_parts, "rule") + text,
+            )
+        return EncodedPair(
+            encode_quoted_printable(f"{html}{number}"), encode_quoted_printable(f"{text}{number}")
+        )
+
+    def encode_opening(self, place: int, topic: str) -> EncodedPair:
+        """Encode the beginning of a section, and the gap before it unless it is the first."""
+        shown = digest_page.heading(topic)
+        values = {
+            "name": digest_page.anchor_name(place),
+            "underline": digest_page.underline(shown),
+            "card": GAP_MARK,
+        }
+        html = self.html_parts["section"].fill({**values, "topic": escape_html(shown)}).partition(GAP_MARK)[0]
+        text = self.text_parts["section"].fill({**values, "topic": shown}).partition(GAP_MARK)[0]
+        if place > 1:
+            html, text = (
+                separator_part(self.html_parts, "gap") + html,
+                separator_part(self.text_parts, "gap") + text,
+            )
+        return EncodedPair(encode_quoted_printable(html), encode_quoted_printable(text))
+
+    def encode_ending(self, more: int) -> EncodedPair:
+        """Encode the end of a section, which says how many papers were left out."""
+        values = {"name": "", "topic": "", "underline": "", "card": GAP_MARK}
+        said = figures_in_words.more_matched(more) if more else ""
+        html = values | ({"more": self.html_parts["more"].fill({"more": escape_html(said)})} if said else {})
+        text = values | ({"more": self.text_parts["more"].fill({"more": said})} if said else {})
+        return EncodedPair(
+            encode_quoted_printable(self.html_parts["section"].fill(html).partition(GAP_MARK)[2]),
+            encode_quoted_printable(self.text_parts["section"].fill(text).partition(GAP_MARK)[2]),
+        )
+
+    def encode_overflow(self, more: int, place: int) -> tuple[EncodedPair, EncodedPair]:
+        """Encode the end of a section in two pieces: before and after the URL of the page with the rest."""
+        values = {"name": "", "topic": "", "underline": "", "card": GAP_MARK}
+        said, url = figures_in_words.see_more_matches(more), digest_page.overflow_url(GAP_MARK, place)
+        html = self.html_parts["rest"].fill({"rest": escape_html(said), "rest_url": url})
+        text = self.text_parts["rest"].fill({"rest": said, "rest_url": url})
+        _, *in_html = self.html_parts["section"].fill({**values, "rest": html}).split(GAP_MARK)
+        _, *in_text = self.text_parts["section"].fill({**values, "rest": text}).split(GAP_MARK)
+        before, after = (
+            EncodedPair(encode_quoted_printable(piece), encode_quoted_printable(said))
+            for piece, said in zip(in_html, in_text, strict=True)
+        )
+        return before, after
+
+    # ── sizes ─────────────────────────────────────────────────────────────────
+
+    def measure_card(self, paper_id: int, canonical: str | None, form: CardForm) -> int:
+        """Return how many bytes of HTML a card takes, with its number and its rule."""
+        return self.card(paper_id, canonical, form).size + self.start
+
+    def measure_section(self, topic: str) -> int:
+        """Return how many bytes of HTML a section takes without its cards."""
+        return len(decode_quoted_printable(self.opening(2, topic).html + self.ending(0).html).encode())
+
+    def measure_rest(self) -> int:
+        """Return how many bytes of HTML the line with the number of papers left out takes, with its link."""
+        linked = (
+            sum(len(decode_quoted_printable(piece.html).encode()) for piece in self.encode_overflow(999, 99))
+            + MAX_URL_LENGTH
+        )
+        return linked - len(decode_quoted_printable(self.encode_ending(0).html).encode())

@@ -1,0 +1,109 @@
+"""Shorten a digest until its letter fits: Gmail clips HTML at about 102 KB, with the unsubscribe link.
+
+If a digest is too long, cards are shortened from the end of all topics at once, so that every topic
+loses about as much: first to two sentences, then to the title line, then to `See 37 more matches`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import NamedTuple
+
+from digest.editions.compose import Digest
+from digest.letters.cards import CardForm
+
+HTML_BYTES = 90_000
+
+#: Bytes of HTML that a card takes, by (paper id, canonical filter, form).
+Measure = Callable[[int, str | None, CardForm], int]
+
+
+class SectionPlan(NamedTuple):
+    """One section as it will be rendered."""
+
+    topic: str
+    canonical: str | None
+    papers: tuple[int, ...]
+    forms: tuple[CardForm, ...]  #: one for each paper
+    more: int
+
+
+def full_plan(digest: Digest, filters: Mapping[int, str]) -> list[SectionPlan]:
+    """Return the plan of a digest with every card in full."""
+    return [
+        SectionPlan(
+            section.topic,
+            None if section.filter_id is None else filters.get(section.filter_id),
+            section.papers,
+            (CardForm.FULL,) * len(section.papers),
+            section.more,
+        )
+        for section in digest.sections
+    ]
+
+
+def shorten_plan(
+    plan: Sequence[SectionPlan],
+    *,
+    max_bytes: int,
+    measure: Measure,
+    section_size: Callable[[str], int],
+    overflow_size: int,
+) -> list[SectionPlan]:
+    """Return the plan with cards shortened until they take at most `max_bytes` of HTML.
+
+    `section_size` gives the bytes of a section without its cards, `overflow_size` those of the line that
+    counts the papers left out. A section without cards is left out too, and the section before it counts
+    its papers.
+    """
+    forms: list[list[CardForm | None]] = [[CardForm.FULL] * len(section.papers) for section in plan]
+    counts = [one.more > 0 for one in plan]
+    used = overflow_size * sum(counts) + sum(
+        section_size(one.topic) + sum(measure(paper, one.canonical, CardForm.FULL) for paper in one.papers)
+        for one in plan
+    )
+    lowest_first = sorted(
+        ((row, place) for place, section in enumerate(plan) for row in range(len(section.papers))),
+        reverse=True,
+    )
+    for shorter in (CardForm.BRIEF, CardForm.LINE, None):
+        for row, place in lowest_first:
+            if used <= max_bytes:
+                break
+            section, present = plan[place], forms[place][row]
+            paper = section.papers[row]
+            used -= measure(paper, section.canonical, present or CardForm.LINE)
+            if shorter:
+                used += measure(paper, section.canonical, shorter)
+            else:
+                used -= (section_size(section.topic) + overflow_size * counts[place]) * (row == 0)
+                counting = (
+                    place if row else place - 1
+                )  # the section before counts the papers of one that is gone
+                if counting >= 0 and not counts[counting]:
+                    used += overflow_size
+                    counts[counting] = True
+            forms[place][row] = shorter
+    made = apply_forms(plan, forms)
+    if not any(None in section for section in forms):
+        return made
+    # dropping the last paper freed more than needed: lengthen the first cards again
+    return shorten_plan(
+        made, max_bytes=max_bytes, measure=measure, section_size=section_size, overflow_size=overflow_size
+    )
+
+
+def apply_forms(plan: Sequence[SectionPlan], forms: Sequence[Sequence[CardForm | None]]) -> list[SectionPlan]:
+    """Return the plan with each card in its form; None leaves a card out and counts it."""
+    made: list[SectionPlan] = []
+    uncounted = 0
+    for section, kept in zip(plan, forms, strict=True):
+        papers = tuple([paper for paper, form in zip(section.papers, kept, strict=True) if form])
+        more = section.more + len(section.papers) - len(papers)
+        if papers:
+            made.append(section._replace(papers=papers, forms=tuple(filter(None, kept)), more=more))
+        else:
+            uncounted += more
+    if made and uncounted:
+        made[-1] = made[-1]._replace(more=made[-1].more + uncounted)
+    return made

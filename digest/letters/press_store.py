@@ -1,0 +1,148 @@
+"""Store presses in the database until no delivery made with them can be retried."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from datetime import UTC, datetime, time, timedelta
+
+from sqlalchemy import delete, func, select
+from sqlalchemy.orm import Session
+
+from digest import db
+from digest.db.tables import Delivery, DumpRow, DumpState, PaperRow, PressRow
+from digest.errors import NotFound
+from digest.letters import Templates, figures_in_words, press
+from digest.letters.press import Press
+from digest.papers import catalog, expected_arrivals, trending
+from digest.site_profile import Site
+
+#: How far back a press reaches, in days: for daily readers, and for monthly ones.
+#: Only two, so that the first run of an hour makes the press and all others reuse it.
+REACH_DAYS = (8, 36)
+
+
+def press_start(now: datetime, earliest: datetime | None) -> datetime:
+    """Return the start of a press that has all papers since `earliest`; None means the shortest reach."""
+    today = datetime.combine(now.astimezone(UTC).date(), time(), UTC)
+    starts = [today - timedelta(days=reach) for reach in REACH_DAYS]
+    return next((start for start in starts if earliest is None or earliest >= start), starts[-1])
+
+
+def current_press(
+    session: Session, *, site: Site, templates: Templates, now: datetime, since: datetime
+) -> Press:
+    """Return the press of the papers after `since` as known at `now`, and store it for every machine."""
+    found, key = build_press(session, site=site, templates=templates, now=now, since=since)
+    if session.scalar(select(PressRow.key).where(PressRow.name == found.name)) != key:
+        store_press(session, found, key=key, now=now)
+    cache_press(found)
+    return found
+
+
+def build_press(
+    session: Session, *, site: Site, templates: Templates, now: datetime, since: datetime
+) -> tuple[Press, str]:
+    """Return the same press as `current_press`, and its key, without storing anything."""
+    as_of = catalog.observed_at(session, until=now) or since
+    note = press_note(session, site, now)
+    key = press_key(session, site, templates, now=now, since=since, as_of=as_of, note=note)
+    name = session.scalar(select(PressRow.name).where(PressRow.key == key).limit(1))
+    if name is not None:
+        return load_press(session, name), key
+    papers = catalog.papers(session, since=since, until=now, news_only=True)
+    ranked = trending.rank(papers, catalog.evidence(session, papers, as_of=as_of), as_of)
+    return press.make_press(ranked, site=site, templates=templates, as_of=as_of, note=note), key
+
+
+def store_press(session: Session, made: Press, *, key: str, now: datetime) -> None:
+    """Store a press under its name; the same content is stored once."""
+    row = {"name": made.name, "key": key, "made_at": now, "content": press.to_bytes(made)}
+    adding = db.upsert(session, PressRow).values(row)
+    session.execute(adding.on_conflict_do_update(index_elements=["name"], set_={"key": key, "made_at": now}))
+
+
+def press_note(session: Session, site: Site, now: datetime) -> str:
+    """Return the sentences for today's letters about incomplete and missing lists."""
+    short = session.execute(
+        select(DumpRow.missing, DumpRow.usual, DumpRow.papers)
+        .where(
+            DumpRow.missing.is_not(None) | DumpRow.usual.is_not(None),
+            DumpRow.state == DumpState.LOADED,
+            DumpRow.is_history.is_(False),
+            DumpRow.read_at > now - timedelta(days=1),
+            DumpRow.read_at <= now,
+        )
+        .order_by(DumpRow.id)
+    ).all()
+    missing = [row.missing for row in short if row.missing is not None]
+    sentences = [figures_in_words.short_list_note(sum(missing))] if missing else []
+    sentences += [
+        figures_in_words.far_below_usual_note(row.papers, row.usual) for row in short if row.missing is None
+    ][-1:]
+    if site.announces_late_lists and (absent := todays_late_lists(session, now)):
+        sentences.append(figures_in_words.missing_lists_note([one.source for one in absent]))
+    return " ".join(sentences)
+
+
+def todays_late_lists(session: Session, now: datetime) -> list[expected_arrivals.LateList]:
+    """Return the lists that are expected today and have not arrived."""
+    found = expected_arrivals.late_lists(catalog.arrivals(session, until=now), now=now)
+    return [one for one in found if one.day == now.astimezone(UTC).date()]
+
+
+def press_key(
+    session: Session,
+    site: Site,
+    templates: Templates,
+    *,
+    now: datetime,
+    since: datetime,
+    as_of: datetime,
+    note: str,
+) -> str:
+    """Return the hash of everything that a press is made from."""
+    state = session.execute(
+        select(
+            select(func.max(DumpRow.id)).scalar_subquery(),
+            func.count(PaperRow.id),
+            func.max(PaperRow.id),
+            func.count(PaperRow.merged_into),
+        ).where(PaperRow.first_seen_at > since, PaperRow.first_seen_at <= now)
+    ).one()
+    names = [site.name, site.url, site.sender_name, site.sender_address, site.postal_address]
+    made_from = [templates.fingerprint, names, note, since.isoformat(), as_of.isoformat(), list(state)]
+    return hashlib.sha256(json.dumps(made_from).encode()).hexdigest()
+
+
+def load_press(session: Session, name: str) -> Press:
+    """Return the press of that name, from this process's memory if it was used recently."""
+    found = RECENT_PRESSES.pop(name, None) or read_stored_press(session, name)
+    cache_press(found)
+    return found
+
+
+def read_stored_press(session: Session, name: str) -> Press:
+    """Return the stored press of that name; raises NotFound if it is gone."""
+    content = session.scalar(select(PressRow.content).where(PressRow.name == name))
+    if content is None:
+        raise NotFound(f"The press {name[:12]} is no longer in the database.")
+    return press.from_bytes(content, name=name)
+
+
+RECENT_PRESSES: dict[str, Press] = {}  # immutable and named by content, so safe to share between threads
+MAX_RECENT_PRESSES = 4  # today's, the previous one, and two for retries
+
+
+def cache_press(made: Press) -> None:
+    """Keep a press in this process's memory, and drop the least recently used one."""
+    RECENT_PRESSES[made.name] = made
+    for name in list(RECENT_PRESSES)[:-MAX_RECENT_PRESSES]:
+        RECENT_PRESSES.pop(name, None)
+
+
+def delete_old_presses(session: Session, *, before: datetime) -> int:
+    """Delete presses made before that moment that no open delivery needs; return how many."""
+    needed = select(Delivery.press).where(Delivery.settled_at.is_(None), Delivery.press.is_not(None))
+    forgetting = delete(PressRow).where(PressRow.made_at < before, PressRow.name.not_in(needed))
+    return session.connection().execute(forgetting).rowcount

@@ -1,0 +1,118 @@
+"""Load the templates of letters and pages, and mark where a page is to be cut into parts."""
+
+from __future__ import annotations
+
+import hashlib
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from jinja2 import BaseLoader, Environment, FileSystemLoader, StrictUndefined, nodes
+from jinja2.ext import Extension
+from jinja2.parser import Parser
+from jinja2.sandbox import SandboxedEnvironment
+from markupsafe import Markup
+
+from digest.letters import figures_in_words
+from digest.letters.marked_text import plain_text
+
+#: Marks in place of values and around parts; ASCII, because some stand in URLs.
+SLOT_MARK, OPEN_MARK, CLOSE_MARK, MARK_END = "q9slot.", "q9open.", "q9close.", ".q9z"
+
+
+class PartExtension(Extension):
+    """Add `{% part NAME %}...{% endpart %}`: its content, between marks on a page that will be cut."""
+
+    tags = {"part"}  # noqa: RUF012 - Jinja's own attribute
+
+    def parse(self, parser: Parser) -> nodes.Node:
+        """Parse the tag and its content."""
+        line = next(parser.stream).lineno
+        name = nodes.Const(parser.stream.expect("name").value)
+        body = parser.parse_statements(("name:endpart",), drop_needle=True)
+        return nodes.CallBlock(self.call_method("render_part", [name]), [], [], body).set_lineno(line)
+
+    def render_part(self, name: str, caller: Any) -> str:
+        """Return the part's content, between marks if the page is to be cut."""
+        body: str = caller()
+        if not getattr(self.environment, "is_cutting", False):
+            return body
+        marked = f"{OPEN_MARK}{name}{MARK_END}{body}{CLOSE_MARK}{name}{MARK_END}"
+        return Markup(marked) if self.environment.autoescape else marked  # noqa: S704 - body is escaped
+
+
+class Templates:
+    """Every template of letters and pages; a file of the same name in `overrides` comes first."""
+
+    def __init__(self, directory: Path, overrides: Path | None = None):
+        self.directory = directory
+        self.overrides = overrides
+        self.checked_letters: set[str] = set()  #: kinds that may be filled in after inlining
+        self.uncut_letters: set[str] = set()  #: kinds that must be inlined whole
+
+    @property
+    def folders(self) -> list[Path]:
+        """Return the template folders, in search order."""
+        return [folder for folder in (self.overrides, self.directory) if folder is not None]
+
+    @cached_property
+    def html(self) -> Environment:
+        """Return the environment for HTML, which escapes all values."""
+        return make_environment(self.folders, escapes=True)
+
+    @cached_property
+    def text(self) -> Environment:
+        """Return the environment for plain text, which escapes nothing."""
+        return make_environment(self.folders, escapes=False)
+
+    @cached_property
+    def cut_html(self) -> Environment:
+        """Return the environment for HTML pages that will be cut into parts."""
+        return make_environment(self.folders, escapes=True, is_cutting=True)
+
+    @cached_property
+    def cut_text(self) -> Environment:
+        """Return the environment for texts that will be cut into parts."""
+        return make_environment(self.folders, escapes=False, is_cutting=True)
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """Return the hash of the templates of letters: machines with different ones must not share a Press.
+
+        Web pages are left out: machines may have different ones.
+        """
+        content = hashlib.sha256()
+        for folder in self.folders:
+            for path in sorted(path for path in folder.rglob("*") if path.is_file()):
+                if path.is_relative_to(folder / "web"):
+                    continue
+                content.update(f"{path.relative_to(folder).as_posix()}\0".encode())
+                content.update(hashlib.sha256(path.read_bytes()).digest())
+        return content.hexdigest()
+
+
+def make_environment(folders: list[Path], *, escapes: bool, is_cutting: bool = False) -> Environment:
+    """Return a sandboxed Jinja environment: an operator's template cannot reach files or code."""
+    made = SandboxedEnvironment(
+        loader=make_loader(folders),
+        autoescape=escapes,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        extensions=["jinja2.ext.i18n", PartExtension],
+    )
+    made.install_null_translations(newstyle=True)  # type: ignore[attr-defined]
+    made.extend(is_cutting=is_cutting)
+    made.filters.update(
+        plain=plain_text,
+        wrapped=str
+        if is_cutting
+        else figures_in_words.wrap,  # its values are wrapped before they are filled in
+        barred=str if is_cutting else figures_in_words.wrap_with_bar,
+    )
+    return made
+
+
+def make_loader(folders: list[Path]) -> BaseLoader:
+    """Return a loader that takes a template from the first folder that has it."""
+    return FileSystemLoader(folders)

@@ -1,0 +1,1 @@
+"""Monitoring: problems of the service, health probes, figures, and the letter to the operator."""

@@ -1,0 +1,16 @@
+"""Store papers and their observations, and look them up; nothing here commits."""
+
+from digest.papers.catalog.add_records import CatalogCounts, add, lock_catalog_writes
+from digest.papers.catalog.queries import arrivals, evidence, find, observed_at, papers, resolve
+
+__all__ = [
+    "CatalogCounts",
+    "add",
+    "arrivals",
+    "evidence",
+    "find",
+    "lock_catalog_writes",
+    "observed_at",
+    "papers",
+    "resolve",
+]

@@ -1,0 +1,78 @@
+"""Compute the keys that identify a record's paper: its external ids and its strict title key."""
+
+from __future__ import annotations
+
+import hashlib
+
+from digest.papers import SCHEMES_BY_STRENGTH, Record, fold, title_key
+
+Key = tuple[str, str]
+
+TITLE_SCHEME = "title"  #: the alias scheme of strict title keys
+MAX_KEY_LENGTH = 400
+
+#: Titles that many papers have; they do not identify a paper.
+GENERIC_TITLES = frozenset(
+    [
+        "abstract",
+        "author correction",
+        "book review",
+        "comment",
+        "commentary",
+        "conclusion",
+        "contents",
+        "correction",
+        "corrections",
+        "corrigendum",
+        "discussion",
+        "editorial",
+        "errata",
+        "erratum",
+        "foreword",
+        "highlights",
+        "in memoriam",
+        "introduction",
+        "letter to the editor",
+        "news",
+        "notes",
+        "obituary",
+        "preface",
+        "publisher correction",
+        "reply",
+        "response",
+        "retraction",
+        "review",
+        "reviews",
+        "summary",
+        "title",
+        "untitled",
+    ]
+)
+
+
+def ids_of_record(record: Record) -> list[Key]:
+    """Return the ids of a record, the strongest first."""
+    keys = list(record.ids.items())
+    return sorted(keys, key=lambda item: id_rank(item[0])) if len(keys) > 1 else keys
+
+
+def id_rank(scheme: str) -> int:
+    """Return the rank of an id scheme; lower is stronger."""
+    return SCHEMES_BY_STRENGTH.index(scheme) if scheme in SCHEMES_BY_STRENGTH else len(SCHEMES_BY_STRENGTH)
+
+
+def title_alias(record: Record) -> Key | None:
+    """Return the strict title key as an alias; None for a title that does not identify a paper."""
+    key = title_key(record.title)
+    if key in GENERIC_TITLES:
+        if record.ids or not record.abstract:
+            return None
+        key = f"{key} {short_hash(fold(record.abstract))}"
+    if len(key) > MAX_KEY_LENGTH:
+        key = f"{key[:MAX_KEY_LENGTH]} {short_hash(key)}"
+    return (TITLE_SCHEME, key) if key else None
+
+
+def short_hash(value: str) -> str:
+    """Return a short fingerprint of `value`."""
+    return hashlib.sha256(value.encode()).hexdigest()[:16]

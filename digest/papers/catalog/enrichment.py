@@ -1,0 +1,96 @@
+"""Combine a stored paper with a further record: the richer value wins, and an empty one never does."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from datetime import datetime
+from typing import Any
+
+from digest.papers import Announcement, Record
+
+Row = dict[str, Any]  #: a row of `paper` by column name
+
+MAX_LIST_ITEMS = 60  #: categories or addresses kept with a paper
+LATER_VERSIONS = (Announcement.REPLACED, Announcement.WITHDRAWN)
+
+
+def paper_row(record: Record, *, first_seen_at: datetime, is_history: bool, is_sample: bool) -> Row:
+    """Return the row of a new paper."""
+    organization = record.organization
+    return {
+        "title": record.title,
+        "abstract": record.abstract,
+        "abstract_is_summary": record.is_summary,
+        "authors": list(record.authors),
+        "n_authors": record.n_authors if record.n_authors is not None else len(record.authors) or None,
+        "organization_handle": organization.handle if organization else None,
+        "organization_name": organization.name if organization else None,
+        "published": record.published,
+        "published_inferred": record.published_inferred,
+        "posted": record.posted,
+        "categories": list(record.categories[:MAX_LIST_ITEMS]),
+        "urls": list(record.urls[:MAX_LIST_ITEMS]),
+        "announcement": record.announcement.value,
+        "comment": record.comment,
+        "journal": record.journal,
+        "first_seen_at": first_seen_at,
+        "is_history": is_history or record.announcement in LATER_VERSIONS,
+        "is_sample": is_sample,
+        "merged_into": None,
+    }
+
+
+def enrich_row(row: Row, other: Row) -> Row:
+    """Return `row` with the better values of `other`; equal to `row` if it has none."""
+    result = dict(row)
+    is_later_version = other["announcement"] == Announcement.REPLACED
+    if is_better_abstract(row, other) or (is_later_version and len(other["abstract"]) > 200):
+        result["abstract"] = other["abstract"]
+        result["abstract_is_summary"] = other["abstract_is_summary"]
+    if is_later_version:
+        result["title"] = other["title"]
+    if len(other["authors"]) > len(row["authors"]):
+        result["authors"] = other["authors"]
+    result["n_authors"] = max(filter(None, (row["n_authors"], len(result["authors"]) or other["n_authors"])), default=None)  # fmt: skip
+    if row["organization_handle"] is None:
+        result["organization_handle"] = other["organization_handle"]
+        result["organization_name"] = other["organization_name"]
+    if is_better_date(row, other):
+        result["published"] = other["published"]
+        result["published_inferred"] = other["published_inferred"]
+    result["posted"] = min(filter(None, (row["posted"], other["posted"])), default=None)
+    result["categories"] = merge_lists(row["categories"], other["categories"])
+    result["urls"] = merge_lists(row["urls"], other["urls"])
+    for column in ("comment", "journal"):
+        if other[column] and (not row[column] or is_later_version):
+            result[column] = other[column]
+    if other["announcement"] == Announcement.WITHDRAWN:
+        result["announcement"] = other["announcement"]
+    result["is_sample"] = row["is_sample"] and other["is_sample"]
+    return result
+
+
+def is_better_abstract(row: Row, other: Row) -> bool:
+    """Return whether the other abstract is better: any beats none, a real one beats a summary, then the longer one."""
+    if not other["abstract"] or other["abstract"] == row["abstract"]:
+        return False
+    if not row["abstract"] or row["abstract_is_summary"] != other["abstract_is_summary"]:
+        return not row["abstract"] or bool(row["abstract_is_summary"])
+    return text_length(other["abstract"]) > text_length(row["abstract"])
+
+
+def text_length(text: str) -> int:
+    """Return the length of `text` regardless of its line breaks."""
+    return len(" ".join(text.split()))
+
+
+def is_better_date(row: Row, other: Row) -> bool:
+    """Return whether the other date is known where this one is not, or printed where this one was inferred."""
+    if other["published"] is None:
+        return False
+    return row["published"] is None or (row["published_inferred"] and not other["published_inferred"])
+
+
+def merge_lists(kept: Iterable[str], added: Iterable[str]) -> list[str]:
+    """Return the kept values, then the added ones that are new."""
+    return list(dict.fromkeys((*kept, *added)))[:MAX_LIST_ITEMS]

@@ -1,0 +1,58 @@
+"""Detect when a stored paper was withdrawn, published or rewritten; smaller changes do not count."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from digest.db.tables import ChangeKind
+from digest.papers import Announcement, fold
+from digest.papers.catalog.enrichment import Row
+
+SAME_TEXT_SHARE = 0.5  #: a text that keeps a smaller share of its words counts as rewritten
+MAX_DETAIL_LENGTH = 300  #: characters of a change's detail
+
+#: Preprint servers and their DOI prefixes. (Of the DOIs that begin with 10.1101, those of preprints
+#: continue with a digit.)
+PREPRINT_SERVERS = re.compile(
+    r"\b(arxiv|corr|biorxiv|medrxiv|chemrxiv|psyarxiv|techrxiv|ssrn|zenodo|openreview|research square|"
+    r"preprints?|figshare|authorea|hal|osf)\b",
+    re.IGNORECASE,
+)
+PREPRINT_DOI = re.compile(
+    r"10\.(?:1101/\d|2139/|5281/|6084/|20944/|21203/|22541/|26434/|31219/|31234/|31235/|36227/|48550/|57967/|64898/)"
+)
+
+
+def detect_changes(before: Row, after: Row, other: Row) -> Iterator[tuple[ChangeKind, str]]:
+    """Yield (kind, detail) of each change when the row `other` turned `before` into `after`."""
+    if Announcement.WITHDRAWN == after["announcement"] != before["announcement"]:
+        yield ChangeKind.WITHDRAWN, change_detail(other["comment"])
+    if is_journal(after["journal"]) and not is_journal(before["journal"]):
+        yield ChangeKind.PUBLISHED, change_detail(after["journal"])
+    if other["announcement"] == Announcement.REPLACED:
+        if not are_similar(before["title"], after["title"]):
+            yield ChangeKind.REWRITTEN, change_detail(before["title"])
+        elif not (before["abstract_is_summary"] or are_similar(before["abstract"], after["abstract"])):
+            yield ChangeKind.REWRITTEN, ""
+
+
+def is_publication(doi: str) -> bool:
+    """Return whether a DOI is not one of a preprint server."""
+    return PREPRINT_DOI.match(doi) is None
+
+
+def is_journal(name: str) -> bool:
+    """Return whether `name` is a journal or conference, not a preprint server."""
+    return bool(name) and PREPRINT_SERVERS.search(name) is None
+
+
+def are_similar(one: str, other: str) -> bool:
+    """Return whether two texts share at least half of their words, or one is empty."""
+    words, others = set(fold(one).split()), set(fold(other).split())
+    return not (words and others) or len(words & others) >= SAME_TEXT_SHARE * max(len(words), len(others))
+
+
+def change_detail(text: str) -> str:
+    """Return a text on one line, cut to the length stored with a change."""
+    return " ".join(text.split())[:MAX_DETAIL_LENGTH]

@@ -1,0 +1,295 @@
+"""Look up papers by condition or by any reference, and load the observations behind their scores."""
+
+from __future__ import annotations
+
+import difflib
+from bisect import bisect_left
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from datetime import datetime, timedelta
+from typing import Any, cast
+
+from sqlalchemy import ColumnElement, Select, Table, func, select
+from sqlalchemy.orm import Session
+
+from digest.db.tables import Alias, AppearanceRow, DumpRow, DumpState, PaperRow, SignalRow, SourceRow
+from digest.errors import NotFound
+from digest.papers import Announcement, Organization, Paper, id_in, normalised_id, title_key
+from digest.papers.expected_arrivals import MAX_WEEKS_BACK, ListArrival
+from digest.papers.trending import Appearance as Place
+from digest.papers.trending import Evidence
+
+PAPER_TABLE, ALIAS_TABLE = cast(Table, PaperRow.__table__), cast(Table, Alias.__table__)
+APPEARANCE_TABLE, SIGNAL_TABLE = cast(Table, AppearanceRow.__table__), cast(Table, SignalRow.__table__)
+DUMP_TABLE = cast(Table, DumpRow.__table__)
+CHUNK = 500
+
+Condition = ColumnElement[bool]
+
+
+def papers(
+    session: Session,
+    *,
+    ids: Collection[int] | None = None,
+    since: datetime | None = None,
+    until: datetime | None = None,
+    news_only: bool = False,
+) -> list[Paper]:
+    """Return papers in id order, first seen in the half-open window (since, until], without merged ones.
+
+    With `news_only`, back-filled, replaced and withdrawn papers are left out too.
+    """
+    conditions: list[Condition] = [PAPER_TABLE.c.merged_into.is_(None)]
+    if since is not None:
+        conditions.append(PAPER_TABLE.c.first_seen_at > since)
+    if until is not None:
+        conditions.append(PAPER_TABLE.c.first_seen_at <= until)
+    if news_only:
+        conditions.append(PAPER_TABLE.c.is_history.is_(False))
+        conditions.append(PAPER_TABLE.c.announcement != Announcement.WITHDRAWN.value)
+    if ids is None:
+        return load_matching(session, conditions)
+    return [
+        paper
+        for chunk in id_chunks(ids)
+        for paper in load_matching(session, [*conditions, PAPER_TABLE.c.id.in_(chunk)])
+    ]
+
+
+def load_matching(session: Session, conditions: Sequence[Condition]) -> list[Paper]:
+    """Return the papers that meet the conditions, with their ids, latest figures and sources."""
+    rows = session.execute(select(PAPER_TABLE).where(*conditions).order_by(PAPER_TABLE.c.id)).mappings().all()
+    chosen = select(PAPER_TABLE.c.id).where(*conditions)
+    ids: dict[int, dict[str, str]] = defaultdict(dict)
+    query = select(ALIAS_TABLE).where(ALIAS_TABLE.c.scheme != "title", ALIAS_TABLE.c.paper_id.in_(chosen))
+    for alias in session.execute(query.order_by(ALIAS_TABLE.c.scheme, ALIAS_TABLE.c.value)):
+        ids[alias.paper_id].setdefault(alias.scheme, alias.value)
+    latest: dict[int, dict[str, float]] = defaultdict(dict)
+    query = (
+        select(SIGNAL_TABLE)
+        .where(SIGNAL_TABLE.c.paper_id.in_(chosen))
+        .order_by(SIGNAL_TABLE.c.observed_at, SIGNAL_TABLE.c.source)
+    )
+    for signal in session.execute(query):
+        latest[signal.paper_id][signal.name] = signal.value
+    sources: dict[int, list[str]] = defaultdict(list)
+    for paper_id, source in session.execute(sources_query(chosen)):
+        sources[paper_id].append(source)
+    return [
+        paper_from_row(row, ids.get(row["id"], {}), latest.get(row["id"], {}), sources.get(row["id"], []))
+        for row in rows
+    ]
+
+
+def sources_query(chosen: Select[tuple[int]]) -> Select[Any]:
+    """Return the query for the sources of the chosen papers."""
+    return (
+        select(APPEARANCE_TABLE.c.paper_id, DUMP_TABLE.c.source)
+        .join(DUMP_TABLE, DUMP_TABLE.c.id == APPEARANCE_TABLE.c.dump_id)
+        .where(APPEARANCE_TABLE.c.paper_id.in_(chosen))
+        .distinct()
+        .order_by(APPEARANCE_TABLE.c.paper_id, DUMP_TABLE.c.source)
+    )
+
+
+def paper_from_row(row: Any, ids: dict[str, str], signals: dict[str, float], sources: Iterable[str]) -> Paper:
+    """Return a paper from its row, ids, signals and sources."""
+    handle = row["organization_handle"]
+    return Paper(
+        id=row["id"],
+        title=row["title"],
+        abstract=row["abstract"],
+        ids=ids,
+        authors=tuple(row["authors"]),
+        n_authors=row["n_authors"],
+        organization=None if handle is None else Organization(handle=handle, name=row["organization_name"]),
+        published=row["published"],
+        published_inferred=row["published_inferred"],
+        categories=tuple(row["categories"]),
+        urls=tuple(row["urls"]),
+        signals=signals,
+        announcement=Announcement(row["announcement"]),
+        comment=row["comment"],
+        journal=row["journal"],
+        first_seen_at=row["first_seen_at"],
+        sources=tuple(sources),
+        is_sample=row["is_sample"],
+    )
+
+
+# ── by reference ────────────────────────────────────────────────────────────────────────────────
+
+
+def find(session: Session, reference: str) -> Paper:
+    """Return the paper of a reference: its own id, an external id, an address, or the exact title.
+
+    A merged paper gives the one it was merged into. Raises NotFound with the nearest title.
+    """
+    stripped = reference.strip()
+    for paper_id in candidate_ids(session, stripped):
+        current = resolve(session, [paper_id]).get(paper_id, paper_id)
+        if found := papers(session, ids=[current]):
+            return found[0]
+    near = nearest_title(session, stripped)
+    hint = f" Did you mean “{near}”?" if near else ""
+    raise NotFound(f"There is no paper {reference!r} in the catalog.{hint}")
+
+
+def candidate_ids(session: Session, reference: str) -> Iterator[int]:
+    """Yield the ids of papers that `reference` may mean, the likeliest first."""
+    if reference.isascii() and reference.isdigit() and len(reference) < 18:
+        yield int(reference)
+    for scheme, value in filter(None, ids_in_reference(reference)):
+        owner = session.scalar(
+            select(ALIAS_TABLE.c.paper_id).where(ALIAS_TABLE.c.scheme == scheme, ALIAS_TABLE.c.value == value)
+        )
+        if owner is not None:
+            yield owner
+    titled = select(PAPER_TABLE.c.id).where(
+        PAPER_TABLE.c.title == reference, PAPER_TABLE.c.merged_into.is_(None)
+    )
+    yield from session.scalars(titled.limit(1))
+
+
+def ids_in_reference(reference: str) -> Iterator[tuple[str, str] | None]:
+    """Yield the keys that `reference` can be parsed as."""
+    yield id_in(reference)
+    scheme, separator, value = reference.partition(":")
+    if separator:
+        yield normalised_id(scheme, value)
+    yield normalised_id("arxiv", reference)
+    yield normalised_id("doi", reference)
+    yield "title", title_key(reference)
+
+
+def nearest_title(session: Session, reference: str) -> str | None:
+    """Return the title most similar to `reference` among those that contain its longest word."""
+    words = sorted(title_key(reference).split(), key=len, reverse=True)
+    if not words or len(words[0]) < 3:
+        return None
+    query = select(PAPER_TABLE.c.title).where(
+        PAPER_TABLE.c.merged_into.is_(None),
+        func.lower(PAPER_TABLE.c.title).contains(words[0], autoescape=True),
+    )
+    titles = session.scalars(query.order_by(PAPER_TABLE.c.id.desc()).limit(200)).all()
+    return next(iter(difflib.get_close_matches(reference, titles, n=1, cutoff=0.4)), None)
+
+
+def resolve(session: Session, ids: Collection[int]) -> dict[int, int]:
+    """Return {paper id: id it was merged into} for the merged ones among `ids`."""
+    found: dict[int, int] = {}
+    for chunk in id_chunks(ids):
+        query = select(PAPER_TABLE.c.id, PAPER_TABLE.c.merged_into).where(
+            PAPER_TABLE.c.id.in_(chunk), PAPER_TABLE.c.merged_into.is_not(None)
+        )
+        found |= dict(session.execute(query).all())
+    return found
+
+
+# ── observations ────────────────────────────────────────────────────────────────────────────────
+
+
+def observed_at(session: Session, *, until: datetime) -> datetime | None:
+    """Return the moment of the latest dump up to `until`; trending is computed for it, so results repeat."""
+    query = select(func.max(DUMP_TABLE.c.observed_at)).where(
+        DUMP_TABLE.c.state == DumpState.LOADED.value, DUMP_TABLE.c.observed_at <= until
+    )
+    latest: datetime | None = session.scalar(query)
+    return latest
+
+
+def evidence(session: Session, papers: Sequence[Paper], *, as_of: datetime) -> dict[int, Evidence]:
+    """Return everything observed of the papers up to `as_of`."""
+    figures: dict[int, dict[str, list[tuple[datetime, float]]]] = defaultdict(lambda: defaultdict(list))
+    places: dict[int, list[Place]] = defaultdict(list)
+    posted: dict[int, Any] = {}
+    for chunk in id_chunks([paper.id for paper in papers]):
+        for row in session.execute(signals_query(chunk, as_of)):
+            figures[row.paper_id][row.name].append((row.observed_at, row.value))
+        for row in session.execute(appearances_query(chunk, as_of)):
+            places[row.paper_id].append(
+                Place(observed_at=row.observed_at, position=row.position, size=row.papers, order=row.order)
+            )
+        posted |= dict(
+            session.execute(
+                select(PAPER_TABLE.c.id, PAPER_TABLE.c.posted).where(
+                    PAPER_TABLE.c.id.in_(chunk), PAPER_TABLE.c.posted.is_not(None)
+                )
+            ).all()
+        )
+    moments = dump_moments(session, as_of)
+    return {
+        paper.id: Evidence(
+            first_seen_at=paper.first_seen_at,
+            posted=posted.get(paper.id),
+            published=paper.published,
+            observations={name: tuple(seen) for name, seen in figures[paper.id].items()},
+            appearances=tuple(places[paper.id]),
+            n_dumps=max(1, len(moments) - bisect_left(moments, paper.first_seen_at)),
+        )
+        for paper in papers
+    }
+
+
+def signals_query(ids: Sequence[int], as_of: datetime) -> Select[Any]:
+    """Return the query for the papers' figures, oldest first."""
+    return (
+        select(SIGNAL_TABLE.c.paper_id, SIGNAL_TABLE.c.name, SIGNAL_TABLE.c.observed_at, SIGNAL_TABLE.c.value)
+        .where(SIGNAL_TABLE.c.paper_id.in_(ids), SIGNAL_TABLE.c.observed_at <= as_of)
+        .order_by(
+            SIGNAL_TABLE.c.paper_id, SIGNAL_TABLE.c.name, SIGNAL_TABLE.c.observed_at, SIGNAL_TABLE.c.source
+        )
+    )
+
+
+def appearances_query(ids: Sequence[int], as_of: datetime) -> Select[Any]:
+    """Return the query for the papers' positions in dumps, oldest first."""
+    return (
+        select(
+            APPEARANCE_TABLE.c.paper_id,
+            APPEARANCE_TABLE.c.position,
+            DUMP_TABLE.c.observed_at,
+            DUMP_TABLE.c.papers,
+            DUMP_TABLE.c.order,
+        )
+        .join(DUMP_TABLE, DUMP_TABLE.c.id == APPEARANCE_TABLE.c.dump_id)
+        .where(APPEARANCE_TABLE.c.paper_id.in_(ids), DUMP_TABLE.c.observed_at <= as_of)
+        .order_by(APPEARANCE_TABLE.c.paper_id, DUMP_TABLE.c.observed_at, DUMP_TABLE.c.id)
+    )
+
+
+def dump_moments(session: Session, as_of: datetime) -> list[datetime]:
+    """Return the moments of all dumps loaded up to `as_of`, in order."""
+    query = select(DUMP_TABLE.c.observed_at).where(
+        DUMP_TABLE.c.state == DumpState.LOADED.value, DUMP_TABLE.c.observed_at <= as_of
+    )
+    return sorted(session.scalars(query))
+
+
+def arrivals(session: Session, *, until: datetime) -> list[ListArrival]:
+    """Return when lists with new papers arrived, from the folder and the sources that are on.
+
+    A held list counts as arrived. A list released more than a day after its date is left out.
+    """
+    is_on = select(SourceRow.name).where(SourceRow.is_on)
+    query = select(DUMP_TABLE.c.source, DUMP_TABLE.c.read_at, DUMP_TABLE.c.date).where(
+        DUMP_TABLE.c.read_at > until - timedelta(weeks=MAX_WEEKS_BACK + 1),
+        DUMP_TABLE.c.read_at <= until,
+        DUMP_TABLE.c.is_history.is_(False),
+        DUMP_TABLE.c.is_sample.is_(False),
+        (DUMP_TABLE.c.state == DumpState.HELD.value)
+        | ((DUMP_TABLE.c.state == DumpState.LOADED.value) & (DUMP_TABLE.c.new > 0)),
+        (DUMP_TABLE.c.source == "folder") | DUMP_TABLE.c.source.in_(is_on),
+    )
+    return [
+        ListArrival(source=source, at=at)
+        for source, at, day in session.execute(query)
+        if day is None or (at.date() - day).days <= 1
+    ]
+
+
+def id_chunks(ids: Collection[int]) -> Iterator[list[int]]:
+    """Yield the ids by hundreds, in order."""
+    ordered = sorted(set(ids))
+    for start in range(0, len(ordered), CHUNK):
+        yield ordered[start : start + CHUNK]

@@ -1,0 +1,102 @@
+"""Normalise external ids (arXiv, DOI, PMID, ...) to one spelling each, without versions."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from urllib.parse import unquote
+
+MAX_ID = 200  #: characters; anything longer is not an id
+
+ARXIV = re.compile(
+    r"(?:arxiv:|(?:https?://)?(?:[a-z-]+\.)?(?:arxiv\.org|alphaxiv\.org|huggingface\.co)/"
+    r"(?:abs|pdf|html|format|papers)/)?"
+    r"(?P<id>\d{4}\.\d{4,5}|(?P<archive>[a-z-]+)(?:\.[a-z]{2})?/(?P<number>\d{7}))"
+    r"(?:v\d+)?(?:\.pdf)?/?(?:[?#].*)?",
+    re.IGNORECASE,
+)
+DOI = re.compile(
+    r"(?:doi:\s*|(?:https?://)?(?:dx\.)?doi\.org/)?(?P<id>10\.\d{4,9}/[^\s<>\"]+)", re.IGNORECASE
+)
+ARXIV_DOI = "10.48550/arxiv."
+NUMBER = re.compile(r"(?:[a-z]+:|https?://pubmed\.ncbi\.nlm\.nih\.gov/)?(?P<id>\d{1,12})/?", re.IGNORECASE)
+PMC = re.compile(r"(?:.*/)?(?P<id>PMC\d{1,12})/?", re.IGNORECASE)
+OPENALEX = re.compile(r"(?:https?://(?:api\.)?openalex\.org/(?:works/)?)?(?P<id>W\d{1,12})", re.IGNORECASE)
+
+#: Schemes from the most to the least reliable; the first known one decides which paper it is.
+SCHEMES_BY_STRENGTH = ("arxiv", "doi", "pmid", "pmcid", "openalex", "s2", "corpusid")
+
+
+def normalised_id(scheme: str, value: str) -> tuple[str, str] | None:  # noqa: PLR0911  (one return for each scheme)
+    """Return the normalised (scheme, id), or None if `value` is not an id of the scheme.
+
+    A DOI that arXiv assigned becomes the arXiv id: `10.48550/arXiv.X` is `X`.
+    """
+    scheme, value = scheme.strip().casefold(), value.strip()
+    if not value or len(value) > MAX_ID:
+        return None
+    match scheme:
+        case "arxiv":
+            return arxiv_id(value)
+        case "doi":
+            return doi(value)
+        case "pmid" | "corpusid":
+            return matching_id(NUMBER, scheme, value)
+        case "pmcid":
+            return matching_id(PMC, scheme, value)
+        case "openalex":
+            return matching_id(OPENALEX, scheme, value)
+        case _:
+            return (scheme, value) if value.isprintable() else None
+
+
+def matching_id(pattern: re.Pattern[str], scheme: str, value: str) -> tuple[str, str] | None:
+    """Return the id if the pattern matches all of `value`, in upper case."""
+    found = pattern.fullmatch(value)
+    return (scheme, found["id"].upper()) if found else None
+
+
+def arxiv_id(value: str) -> tuple[str, str] | None:
+    """Return the arXiv id in `value` without its version; old ids also without their subject class."""
+    if value[:8].casefold() == "10.48550":
+        return doi(value)
+    found = ARXIV.fullmatch(value)
+    if found is None:
+        return None
+    archive = found["archive"]
+    return "arxiv", f"{archive.casefold()}/{found['number']}" if archive else found["id"]
+
+
+def doi(value: str) -> tuple[str, str] | None:
+    """Return the DOI in `value`, in lower case; a DOI of arXiv as the arXiv id."""
+    found = DOI.fullmatch(unquote(value))
+    if found is None:
+        return None
+    name = found["id"].casefold().rstrip(".,;")
+    if name.startswith(ARXIV_DOI):
+        return arxiv_id(name.removeprefix(ARXIV_DOI))
+    return "doi", name
+
+
+def id_in(url: str) -> tuple[str, str] | None:  # noqa: PLR0911  (one return for each host)
+    """Return the id in `url`, or None."""
+    if len(url) > 10 * MAX_ID:
+        return None
+    lowered = url[:MAX_ID].casefold()
+    if "arxiv.org/" in lowered or "huggingface.co/papers/" in lowered:
+        return arxiv_id(url)
+    if "doi.org/10." in lowered:
+        return doi(url)
+    if "pubmed.ncbi" in lowered:
+        return matching_id(NUMBER, "pmid", url)
+    if "openalex.org/" in lowered:
+        return matching_id(OPENALEX, "openalex", url)
+    return None
+
+
+def ids_in(urls: Iterable[str]) -> dict[str, str]:
+    """Return the ids in `urls`, the first of each scheme."""
+    found: dict[str, str] = {}
+    for scheme, value in filter(None, map(id_in, urls)):
+        found.setdefault(scheme, value)
+    return found

@@ -1,0 +1,211 @@
+"""Define papers, the records of them in dumps, and their keys, links and bylines."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import date, datetime
+from enum import StrEnum
+from types import MappingProxyType
+from urllib.parse import urlsplit
+
+from digest.papers.display_text import display
+
+NO_IDS: Mapping[str, str] = MappingProxyType({})
+NO_SIGNALS: Mapping[str, float] = MappingProxyType({})
+
+
+class Announcement(StrEnum):
+    """How a dump presents a paper; a replacement by itself is never news."""
+
+    NEW = "new"  #: announced for the first time
+    CROSS = "cross"  #: listed under a further category
+    REPLACED = "replaced"  #: a later version of a paper announced before
+    WITHDRAWN = "withdrawn"  #: withdrawn by its authors
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Organization:
+    """The organisation behind a paper, where a page names one instead of the authors."""
+
+    handle: str
+    name: str
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Record:
+    """A paper as one dump has it: raw text, with nothing inferred except where marked."""
+
+    title: str
+    abstract: str = ""
+    ids: Mapping[str, str] = field(
+        default_factory=lambda: NO_IDS
+    )  #: scheme ("arxiv", "doi", "pmid", ...) to normalised id
+    authors: tuple[str, ...] = ()
+    n_authors: int | None = None
+    organization: Organization | None = None
+    published: date | None = None
+    published_inferred: bool = False  #: the year was not printed in the dump
+    posted: date | None = None  #: the day a page featured it
+    categories: tuple[str, ...] = ()
+    urls: tuple[str, ...] = ()
+    signals: Mapping[str, float] = field(
+        default_factory=lambda: NO_SIGNALS
+    )  #: "upvotes", "comments", "stars", ...
+    announcement: Announcement = Announcement.NEW
+    is_summary: bool = False  #: `abstract` is a short summary, which never replaces a real abstract
+    comment: str = ""  #: the authors' remark ("12 pages, accepted at ...")
+    journal: str = ""
+    position: int = 0  #: 1-based place in the dump
+    line: int = 0  #: 1-based line of the title, for error messages
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Paper:
+    """A research paper, identified without its version."""
+
+    id: int
+    title: str
+    abstract: str = ""
+    ids: Mapping[str, str] = field(default_factory=lambda: NO_IDS)
+    authors: tuple[str, ...] = ()
+    n_authors: int | None = None
+    organization: Organization | None = None
+    published: date | None = None
+    published_inferred: bool = False
+    categories: tuple[str, ...] = ()
+    urls: tuple[str, ...] = ()
+    signals: Mapping[str, float] = field(default_factory=dict)  #: the latest figure of each
+    announcement: Announcement = Announcement.NEW
+    comment: str = ""
+    journal: str = ""
+    first_seen_at: datetime
+    sources: tuple[str, ...] = ()  #: where dumps with this paper came from
+    is_sample: bool = False
+
+
+#: Letters that NFKD does not decompose; without them, keys would differ from those of ASCII sources.
+EXTRA_FOLDS = str.maketrans(
+    {"ł": "l", "ø": "o", "ß": "ss", "ı": "i", "đ": "d", "ð": "d", "þ": "th", "æ": "ae", "œ": "oe", "ħ": "h"}
+)
+NOT_A_LETTER = re.compile(r"[^a-z0-9]+")
+
+
+def fold(text: str) -> str:
+    """Return `text` without case, accents or compatibility forms, for comparison."""
+    if text.isascii():
+        return text.casefold()
+    return unicodedata.normalize("NFKD", text).casefold().translate(FOLD_TABLE)
+
+
+def is_ignorable(char: str) -> bool:
+    """Return whether a character is an accent or invisible: a soft hyphen, joiner or direction mark."""
+    return unicodedata.combining(char) > 0 or unicodedata.category(char) == "Cf"
+
+
+class FoldTable(dict[int, str | int | None]):
+    """A translation table filled when a character first occurs: most texts have few different ones."""
+
+    def __missing__(self, code: int) -> str | int | None:
+        found = self[code] = None if is_ignorable(chr(code)) else EXTRA_FOLDS.get(code, code)
+        return found
+
+
+FOLD_TABLE = FoldTable()
+
+
+def title_key(title: str) -> str:
+    """Return the strict key that two titles of the same paper share; empty if no letter or digit is left.
+
+    The title is folded, and every run of other characters than ASCII letters and digits becomes one space.
+    A title without any of those (Chinese, Russian, ...) keeps its own letters instead.
+    """
+    folded = fold(title)
+    ascii_key = NOT_A_LETTER.sub(" ", folded).strip()
+    if ascii_key:
+        return ascii_key
+    return " ".join("".join(char if char.isalnum() else " " for char in folded).split())
+
+
+# ── links and byline ────────────────────────────────────────────────────────────────────────────
+
+CODE_HOSTS = ("github.com", "gitlab.com", "bitbucket.org", "codeberg.org", "sr.ht")
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class PaperLinks:
+    """The addresses where a paper can be read; None where unknown."""
+
+    abstract: str | None = None
+    pdf: str | None = None
+    code: str | None = None
+
+
+def links_of(paper: Paper) -> PaperLinks:
+    """Return the paper's links, built from its ids, else its first known address."""
+    urls = [url for url in paper.urls if is_safe(url)]
+    code = next((url for url in urls if is_code(url)), None)
+    pdf = next((url for url in urls if urlsplit(url).path.endswith(".pdf")), None)
+    if arxiv := paper.ids.get("arxiv"):
+        return PaperLinks(
+            abstract=f"https://arxiv.org/abs/{arxiv}", pdf=f"https://arxiv.org/pdf/{arxiv}", code=code
+        )
+    abstract = url_of_ids(paper.ids) or next((url for url in urls if url not in (code, pdf)), None)
+    return PaperLinks(abstract=abstract, pdf=pdf, code=code)
+
+
+def url_of_ids(ids: Mapping[str, str]) -> str | None:
+    """Return the address of the first id that has one."""
+    if doi := ids.get("doi"):
+        return f"https://doi.org/{doi}"
+    if pmid := ids.get("pmid"):
+        return f"https://pubmed.ncbi.nlm.nih.gov/{pmid}/"
+    if openalex := ids.get("openalex"):
+        return f"https://openalex.org/{openalex}"
+    if s2 := ids.get("s2"):
+        return f"https://www.semanticscholar.org/paper/{s2}"
+    return None
+
+
+def is_safe(url: str) -> bool:
+    """Return whether `url` may become a link in a letter: http or https, with a host, without odd characters."""
+    if not url.isprintable() or any(char in url for char in " <>\"'\\`"):
+        return False
+    try:
+        parts = urlsplit(url)
+    except ValueError:
+        return False
+    return parts.scheme in ("http", "https") and bool(parts.hostname) and parts.username is None
+
+
+def is_code(url: str) -> bool:
+    """Return whether `url` leads to a code host."""
+    host = (urlsplit(url).hostname or "").removeprefix("www.")
+    return host in CODE_HOSTS or any(host.endswith("." + known) for known in CODE_HOSTS)
+
+
+def byline(paper: Paper) -> str:
+    """Return a short author line: "Ito, Okafor, Lind + 4", "7 authors", or "" if unknown."""
+    if paper.authors:
+        named = [family_name(author) for author in paper.authors[:3]]
+        others = max(paper.n_authors or 0, len(paper.authors)) - len(named)
+        return ", ".join(named) + (f" + {others}" if others > 0 else "")
+    if paper.organization is not None:
+        return display(paper.organization.name or paper.organization.handle)
+    if paper.n_authors:
+        return "1 author" if paper.n_authors == 1 else f"{paper.n_authors} authors"
+    return ""
+
+
+def family_name(author: str) -> str:
+    """Return the family name of `author`, written "Given Family" or "Family, Given"."""
+    name = display(author)
+    if "," in name:
+        return name.partition(",")[0].strip()
+    words = [
+        word for word in name.split() if word.rstrip(".").casefold() not in ("jr", "sr", "ii", "iii", "iv")
+    ]
+    particles = [i for i, word in enumerate(words[1:-1], start=1) if word.islower()]
+    return " ".join(words[particles[0] :] if particles else words[-1:])

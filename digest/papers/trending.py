@@ -1,0 +1,312 @@
+"""Score papers by the votes a day that each is expected to draw now, with the figures as reasons.
+
+The score is log2 of an empirical-Bayes estimate (Gamma-Poisson). Age gives the prior and observations
+override it. An unknown figure leaves the prior in place, so no paper is penalised for a figure that its
+source does not print. Every term adds bits, and its figure can be given as a reason.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, date, datetime, time
+from math import exp, log, log2
+from types import MappingProxyType
+
+from digest.papers import Paper
+
+HALF_LIFE = 2.0  #: days after which a paper draws half the votes
+DECAY_DAYS = HALF_LIFE / log(2)  #: the mean life of that exponential
+FIRST_DAY_VOTES = 4.0  #: m0: votes a day expected of a new paper without votes
+FIRST_DAY_WEIGHT = 0.5  #: k0: how many days of observation that expectation is worth
+WINDOW_WEIGHT = (
+    0.5  #: k1: the same, for the votes since the last snapshot (0.3 to 1: `make bench ARGS=trending`)
+)
+SNAPSHOT_AGE_DAYS = 0.75  #: the last snapshot at least this much older counts as "about a day ago"
+MAX_AGE_DAYS = 100.0  #: a greater age counts as this one (2 ** -age must not become zero)
+USUAL_OVERLAP = 0.2  #: p0: how often a source shows a paper again
+NEWCOMER_SCORE = log2(FIRST_DAY_VOTES)  #: the score of a new paper without any figures
+MIN_REASON_BITS = 0.3  #: a figure that adds fewer bits is not given as a reason
+
+Observations = Sequence[tuple[datetime, float]]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class SecondarySignal:
+    """A signal besides votes: its usual figure, and how much it may change the prior."""
+
+    usual: float  #: a day
+    weight: float  #: of its surprise, in bits
+    prior_days: float  #: how many days of observation `usual` is worth
+    from_birth: bool  #: whether the first figure was gathered since the paper appeared
+
+
+SECONDARY_SIGNALS: Mapping[str, SecondarySignal] = MappingProxyType(
+    {
+        # A repository may be older than its paper, so its first figure gives no rate.
+        "stars": SecondarySignal(usual=3.0, weight=0.15, prior_days=1.0, from_birth=False),
+        "comments": SecondarySignal(usual=0.2, weight=0.10, prior_days=3.0, from_birth=True),
+    }
+)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Appearance:
+    """The position of a paper in one dump."""
+
+    observed_at: datetime
+    position: int  #: 1-based
+    size: int  #: papers in that dump
+    order: str = "none"  #: ranked, relevance or none; only `ranked` means popularity
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Evidence:
+    """Everything observed about one paper. A missing figure does not lower its score."""
+
+    first_seen_at: datetime
+    posted: date | None = None  #: the day it was opened for votes
+    published: date | None = None
+    observations: Mapping[str, Observations] = field(default_factory=dict)  #: per signal, oldest first
+    appearances: tuple[Appearance, ...] = ()  #: oldest first
+    n_dumps: int = 1  #: dumps read since it was first seen, including that one
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class TrendingScore:
+    """How much a paper trends, and why."""
+
+    value: float  #: log2 of the votes a day expected now
+    reasons: tuple[str, ...]  #: observed figures only, strongest first
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Ranked:
+    """A paper with its trending score and reasons."""
+
+    paper: Paper
+    score: float
+    reasons: tuple[str, ...]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ScoreTerm:
+    """One piece of evidence: the bits it adds to the prior, and its reason in words."""
+
+    bits: float
+    reason: str = ""  #: empty without an observed figure
+
+
+def rank(papers: Iterable[Paper], evidence: Mapping[int, Evidence], as_of: datetime) -> list[Ranked]:
+    """Return the papers, the most trending first; of equal scores the newer first, then the lower id."""
+    overlap = usual_overlap(evidence.values())
+    ranked = []
+    for paper in papers:
+        known = evidence.get(paper.id) or Evidence(first_seen_at=paper.first_seen_at)
+        scored = score(known, as_of, overlap=overlap)
+        ranked.append(Ranked(paper=paper, score=scored.value, reasons=scored.reasons))
+    ranked.sort(key=lambda one: (-one.score, -one.paper.first_seen_at.timestamp(), one.paper.id))
+    return ranked
+
+
+def score(evidence: Evidence, as_of: datetime, *, overlap: float = USUAL_OVERLAP) -> TrendingScore:
+    """Return the trending score at `as_of`; later observations are ignored."""
+    votes = observed_by(evidence.observations.get("upvotes", ()), as_of)
+    age = age_in_days(evidence, as_of, has_votes=bool(votes))
+    terms = secondary_terms(evidence, age, as_of)
+    if not votes:
+        terms += [position_term(evidence, as_of), return_term(evidence, as_of, overlap)]
+        bits = sum(term.bits for term in terms)
+        return TrendingScore(
+            value=NEWCOMER_SCORE - age / HALF_LIFE + bits, reasons=score_reasons(terms, evidence, as_of)
+        )
+    tilt = sum(term.bits for term in terms)
+    value, votes_term = score_of_votes(votes, age, as_of, tilt)
+    return TrendingScore(value=value, reasons=score_reasons([votes_term, *terms], evidence, as_of))
+
+
+# ── votes ───────────────────────────────────────────────────────────────────────────────────────
+
+
+def score_of_votes(votes: Observations, age: float, as_of: datetime, tilt: float) -> tuple[float, ScoreTerm]:
+    """Return the score of a paper with known votes, and the term that the votes contributed.
+
+    A paper missing from the latest dumps is scored at its last figure and aged from there.
+    """
+    at, latest = votes[-1]
+    stale = days_between(at, as_of)
+    age_then = max(0.0, age - stale)
+    before = snapshot_before(votes)
+    if before is None:
+        rate = first_day_rate(latest, age_then) * 2 ** (tilt - age_then / HALF_LIFE)
+    else:
+        start, held = before
+        span = days_between(start, at)
+        prior = first_day_rate(held, max(0.0, age_then - span)) * 2 ** (tilt - age_then / HALF_LIFE)
+        gained = max(0.0, latest - held)
+        rate = (WINDOW_WEIGHT * prior + gained) / (WINDOW_WEIGHT + span)
+    usual = FIRST_DAY_VOTES * 2 ** (-age_then / HALF_LIFE)
+    bits = log2(rate / usual) - tilt
+    return log2(rate) - stale / HALF_LIFE, ScoreTerm(bits=bits, reason=votes_reason(votes, before, as_of))
+
+
+def first_day_rate(votes: float, age: float) -> float:
+    """Return the votes a day on the first day, estimated from those gathered up to `age`."""
+    lived = DECAY_DAYS * (1 - exp(-age / DECAY_DAYS))
+    return (FIRST_DAY_WEIGHT * FIRST_DAY_VOTES + votes) / (FIRST_DAY_WEIGHT + lived)
+
+
+def votes_reason(votes: Observations, before: tuple[datetime, float] | None, as_of: datetime) -> str:
+    """Return the reason about votes, or nothing if none were gained."""
+    latest = votes[-1][1]
+    if before is None:
+        return figure_with_noun(latest, "upvote") if latest > 0 else ""
+    gained = latest - before[1]
+    if gained <= 0:
+        return ""
+    return f"{figure_with_noun(gained, 'upvote')} since {relative_day(before[0], as_of)}"
+
+
+# ── other terms ─────────────────────────────────────────────────────────────────────────────────
+
+
+def secondary_terms(evidence: Evidence, age: float, as_of: datetime) -> list[ScoreTerm]:
+    """Return the terms of stars and comments."""
+    terms = []
+    for name, side in SECONDARY_SIGNALS.items():
+        seen = observed_by(evidence.observations.get(name, ()), as_of)
+        if seen:
+            terms.append(secondary_term(name, side, seen, age, as_of))
+    return terms
+
+
+def secondary_term(
+    name: str, side: SecondarySignal, seen: Observations, age: float, as_of: datetime
+) -> ScoreTerm:
+    """Return the term of one secondary signal: the surprise of its rate, shrunk towards the usual one."""
+    at, latest = seen[-1]
+    before = snapshot_before(seen)
+    if before is not None:
+        gained, span = max(0.0, latest - before[1]), days_between(before[0], at)
+        reason = f"{figure_with_noun(gained, name.removesuffix('s'))} since {relative_day(before[0], as_of)}"
+    elif side.from_birth:
+        gained, span = latest, max(0.0, age - days_between(at, as_of))
+        reason = figure_with_noun(gained, name.removesuffix("s"))
+    else:
+        return ScoreTerm(bits=0.0)
+    rate = (gained + side.usual * side.prior_days) / (span + side.prior_days)
+    bits = min(5.0, max(-2.0, log2(rate / side.usual)))
+    return ScoreTerm(bits=side.weight * bits, reason=reason if gained else "")
+
+
+def position_term(evidence: Evidence, as_of: datetime) -> ScoreTerm:
+    """Return the term of the position in the latest dump that is ordered by popularity."""
+    ranked = [one for one in evidence.appearances if one.order == "ranked" and one.observed_at <= as_of]
+    if not ranked:
+        return ScoreTerm(bits=0.0)
+    last = ranked[-1]
+    surprise = -log2((last.position - 0.5) / max(last.size, last.position)) - 1 / log(2)  # mean 0
+    whose = f"{relative_day(last.observed_at, as_of)}'s"
+    return ScoreTerm(bits=0.5 * surprise, reason=f"#{last.position} of {last.size} on {whose} list")
+
+
+def return_term(evidence: Evidence, as_of: datetime, overlap: float) -> ScoreTerm:
+    """Return the term of how often the paper was listed again, compared with the usual share."""
+    seen = sum(one.observed_at <= as_of for one in evidence.appearances)
+    chances = max(evidence.n_dumps, seen) - 1  # its first dump does not count as a return
+    if seen == 0 or chances <= 0:
+        return ScoreTerm(bits=0.0)
+    bits = 0.40 * log2((seen - 1 + 2 * overlap) / (chances + 2) / overlap)
+    days = {
+        one.observed_at.astimezone(UTC).date() for one in evidence.appearances if one.observed_at <= as_of
+    }
+    return ScoreTerm(bits=bits, reason=days_on_list(len(days)) if len(days) > 1 else "")
+
+
+def usual_overlap(evidence: Iterable[Evidence]) -> float:
+    """Return the share of returning papers in these dumps, shrunk towards the usual overlap."""
+    returned, chances = 0, 0
+    for one in evidence:
+        if one.appearances:
+            returned += len(one.appearances) - 1
+            chances += max(one.n_dumps, len(one.appearances)) - 1
+    weight = 50.0  # this many chances weigh as much as the usual overlap
+    return (returned + weight * USUAL_OVERLAP) / (chances + weight)
+
+
+# ── reasons ─────────────────────────────────────────────────────────────────────────────────────
+
+
+def score_reasons(terms: Iterable[ScoreTerm], evidence: Evidence, as_of: datetime) -> tuple[str, ...]:
+    """Return the reasons of the terms that matter, strongest first; else that the paper is new."""
+    strong = sorted(
+        (term for term in terms if term.reason and term.bits > MIN_REASON_BITS), key=lambda t: -t.bits
+    )
+    if strong:
+        return tuple(term.reason for term in strong)
+    is_new = evidence.first_seen_at.astimezone(UTC).date() == as_of.astimezone(UTC).date()
+    return ("first seen today",) if is_new else ()
+
+
+def figure_with_noun(figure: float, noun: str) -> str:
+    """Return "1 upvote", "42 upvotes", "1,310 stars"."""
+    return f"{figure:,.0f} {noun}{'' if round(figure) == 1 else 's'}"
+
+
+ORDINALS = ("second", "third", "fourth", "fifth", "sixth", "seventh", "eighth", "ninth", "tenth")
+
+
+def days_on_list(days: int) -> str:
+    """Return "third day on the list", or "12 days on the list" above ten."""
+    return (
+        f"{ORDINALS[days - 2]} day on the list" if days <= len(ORDINALS) + 1 else f"{days} days on the list"
+    )
+
+
+def relative_day(moment: datetime, as_of: datetime) -> str:
+    """Return the UTC day of `moment` in words at `as_of`: today, yesterday, Monday, 3 November."""
+    day, today = moment.astimezone(UTC).date(), as_of.astimezone(UTC).date()
+    match (today - day).days:
+        case 0:
+            return "today"
+        case 1:
+            return "yesterday"
+        case ago if ago < 7:
+            return f"{day:%A}"
+        case _:
+            return f"{day.day} {day:%B}"
+
+
+# ── time ────────────────────────────────────────────────────────────────────────────────────────
+
+
+def age_in_days(evidence: Evidence, as_of: datetime, *, has_votes: bool) -> float:
+    """Return for how many days the paper has been able to gather attention.
+
+    Votes gather from the posting day, else from publication. A paper without votes counts from the day
+    it was first seen, since dumps list old papers again for good reasons.
+    """
+    born = evidence.posted or (evidence.published if has_votes else None)
+    start = datetime.combine(born, time(), UTC) if born else evidence.first_seen_at
+    return min(max(0.0, days_between(start, as_of)), MAX_AGE_DAYS)
+
+
+def days_between(start: datetime, end: datetime) -> float:
+    """Return the days from `start` to `end`."""
+    return (end - start).total_seconds() / 86400
+
+
+def observed_by(observations: Observations, as_of: datetime) -> Observations:
+    """Return the observations made by `as_of`."""
+    if not observations or observations[-1][0] <= as_of:
+        return observations
+    return [one for one in observations if one[0] <= as_of]
+
+
+def snapshot_before(observations: Observations) -> tuple[datetime, float] | None:
+    """Return the snapshot about a day before the latest: the last one old enough, else the oldest."""
+    at = observations[-1][0]
+    older = [one for one in observations[:-1] if days_between(one[0], at) >= SNAPSHOT_AGE_DAYS]
+    if older:
+        return older[-1]
+    return observations[0] if len(observations) > 1 and observations[0][0] < at else None

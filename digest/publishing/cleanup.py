@@ -1,0 +1,87 @@
+"""Delete rows that no digest needs any more, in batches that do not block other writers."""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from datetime import datetime, timedelta
+
+from sqlalchemy import exists, select
+from sqlalchemy.orm import Session
+
+from digest import bounces, subscribers
+from digest.db.tables import PressRow
+from digest.delivery import limits, outbox
+from digest.editions import shown
+from digest.letters import press_store
+from digest.retention_rules import Retention
+
+#: A press reaches back 36 days at most, so a paper shown before that can never be new again.
+KEEP_SHOWN_FOR = timedelta(days=180)
+#: How long the web page of a digest can be opened.
+KEEP_PRESSES_FOR = timedelta(days=60)
+PAUSE_SECONDS = 0.01  #: seconds between two batches, in which SQLite lets others write
+
+
+def delete_old_rows(
+    session: Session,
+    *,
+    kept: Retention,
+    now: datetime,
+    is_over: Callable[[], bool] = lambda: False,
+    between: float = PAUSE_SECONDS,
+) -> tuple[Counter[str], bool]:
+    """Delete rows past their retention; return the counts by kind, and whether everything was deleted.
+
+    Each batch is committed by itself, and none begins once `is_over` returns true; a further call continues.
+    """
+    deleted: Counter[str] = Counter()
+    for what, batches in deletions(session, kept, now):
+        for number in batches:
+            session.commit()
+            deleted[what] += number
+            if number and is_over():
+                return deleted, False
+            time.sleep(between)
+        session.commit()
+    return deleted, True
+
+
+def deletions(session: Session, kept: Retention, now: datetime) -> Iterator[tuple[str, Iterator[int]]]:
+    """Yield each kind of row with the batches that delete it."""
+    past = now - kept.deliveries
+    yield "rates", iter([limits.delete_old_limits(session, now=now)])
+    yield "presses", iter([press_store.delete_old_presses(session, before=now - KEEP_PRESSES_FOR)])
+    yield "attempts", outbox.prune_attempts(session, before=now - kept.attempts)
+    yield "deliveries", outbox.prune_deliveries(session, before=past)
+    yield "bounces", bounces.delete_old_failures(session, before=past)
+    yield "unconfirmed addresses", subscribers.prune_unconfirmed(session, before=past)
+
+
+def delete_old_shown(
+    session: Session,
+    *,
+    now: datetime,
+    after: int = 0,
+    is_over: Callable[[], bool] = lambda: False,
+    between: float = PAUSE_SECONDS,
+) -> tuple[int, int | None]:
+    """Delete `shown` rows older than 180 days, of the subscribers after the id `after`.
+
+    Returns how many were deleted, and the subscriber id to continue after; None once all are done.
+    """
+    deleted = 0
+    for number, last in shown.delete_old(session, before=(now - KEEP_SHOWN_FOR).date(), after=after):
+        session.commit()
+        deleted += number
+        if is_over():
+            return deleted, last
+        time.sleep(between)
+    return deleted, None
+
+
+def is_cleanup_overdue(session: Session, now: datetime) -> bool:
+    """Return whether a press is kept a day longer than it should be."""
+    before = now - KEEP_PRESSES_FOR - timedelta(days=1)
+    return bool(session.scalar(select(exists().where(PressRow.made_at < before))))

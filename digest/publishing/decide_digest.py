@@ -1,0 +1,135 @@
+"""Decide what one reader is shown in one edition, without reading or writing the database."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime, time, timedelta
+from functools import lru_cache
+
+from digest.db.tables import Subscriber
+from digest.editions import schedule as edition_schedule
+from digest.editions.compose import (
+    TRENDING_TOPIC,
+    Digest,
+    DigestLimits,
+    RequestedTopic,
+    compose,
+    count_matching,
+    rank_matches,
+)
+from digest.editions.schedule import Cadence, Edition, Schedule
+from digest.letters.press import fit_digest
+from digest.publishing import narrowing_suggestions
+from digest.publishing.match_index import FIRST_LOOK, ConsideredUntil, MatchIndex, start_of_day
+from digest.publishing.reader_values import Decision, GatheredInputs, Reader, ScheduleStatus, Topic
+from digest.site_profile import Site
+
+#: After a shorter pause a digest is not announced as a catch-up.
+CATCH_UP_AFTER = timedelta(days=3)
+
+NO_MATCHES = rank_matches(0, (), {})
+
+
+@lru_cache(maxsize=4096)
+def schedule_status(  # noqa: PLR0917  (the columns of one row)
+    cadence: str,
+    at: time,
+    timezone: str,
+    weekday: int,
+    not_after: time | None,
+    promised: datetime | None,
+    now: datetime,
+) -> ScheduleStatus:
+    """Return a schedule's state at `now`, for a reader whose next digest was due at `promised`."""
+    schedule = Schedule(
+        cadence=Cadence(cadence), at=at, timezone=timezone, weekday=weekday, not_after=not_after
+    )
+    return ScheduleStatus(
+        open_edition=edition_schedule.open_edition(schedule, now),
+        missed_editions=edition_schedule.missed_editions(schedule, promised, now) if promised else (),
+        next_due_at=edition_schedule.next_edition(schedule, now).due_at,
+    )
+
+
+def schedule_status_of(reader: Reader, now: datetime) -> ScheduleStatus:
+    """Return the state of the reader's schedule at `now`."""
+    return schedule_status(
+        reader.cadence, reader.at, reader.timezone, reader.weekday, reader.not_after, reader.next_due_at, now
+    )
+
+
+def decide_digest(
+    match_index: MatchIndex,
+    gathered: GatheredInputs,
+    reader: Reader,
+    edition: Edition,
+    now: datetime,
+    *,
+    site: Site,
+) -> Decision:
+    """Return what this reader is shown in this edition; no other code decides that."""
+    considered_until = considered_until_of(reader, now)
+    eligible = match_index.eligible(considered_until, start_of_day(reader.created_at), now)
+    if reader.max_age_days is not None:
+        eligible &= match_index.recently_published(reader.max_age_days, edition.day)
+    limits = digest_limits(reader.max_papers, reader.min_papers)
+    topics = gathered.topics.get(reader.id, ())
+    requested = requested_topics(match_index, reader, topics)
+    shown = gathered.shown.get(reader.id, ())
+    sections = compose(requested, eligible=eligible, ids=match_index.ids, shown=shown, limits=limits)
+    is_catch_up = bool(reader.is_resumed) and now - considered_until[0] >= CATCH_UP_AFTER
+    pending = gathered.pending.get(reader.id)
+    digest = Digest(
+        sections=sections,
+        checked=eligible.bit_count(),
+        is_catch_up=is_catch_up,
+        matched=count_matching(requested, eligible, shown) if is_catch_up else 0,
+        news=pending.news if pending and sections else (),
+        offer=narrowing_suggestions.suggest_narrowing(match_index, reader, topics, sections, now)
+        if reader.full_streaks
+        else None,
+    )
+    return Decision(
+        reader=reader,
+        edition=edition,
+        digest=fit_digest(match_index.press, site, digest, match_index.canonicals),
+        eligible=eligible,
+        covers_from=considered_until[0],
+        is_too_few=not sections and limits.at_least > 1,
+        pending=pending,
+    )
+
+
+def considered_until_of(reader: Reader | Subscriber, now: datetime) -> ConsideredUntil:
+    """Return up to which paper this reader's editions have considered the catalog.
+
+    A new reader's first edition reaches back a day before it was due; if no run published it in time, the
+    next one reaches back to when the reader joined, if that is earlier.
+    """
+    if reader.considered_until is not None:
+        return reader.considered_until, reader.considered_paper_id
+    joined_at = reader.confirmed_at or reader.created_at
+    return min(joined_at, min(now, reader.next_due_at or now) - FIRST_LOOK), reader.considered_paper_id
+
+
+@lru_cache(maxsize=1024)
+def digest_limits(papers: int, at_least: int) -> DigestLimits:
+    """Return how many papers a reader's digest may have."""
+    return DigestLimits(papers=papers, at_least=at_least)
+
+
+def requested_topics(
+    match_index: MatchIndex, reader: Reader, topics: Sequence[Topic]
+) -> list[RequestedTopic]:
+    """Return the reader's topics, and the trending one if they want it or have no topic."""
+    requested = [
+        RequestedTopic(name, number, match_index.choices.get(number, NO_MATCHES)) for name, number in topics
+    ]
+    if reader.wants_trending or not requested:
+        requested.append(RequestedTopic(TRENDING_TOPIC, None, match_index.trending))
+    return requested
+
+
+def may_wait(decision: Decision) -> bool:
+    """Return whether an edition without papers may wait for today's dump: its reader set `not_after`."""
+    return not decision.digest.sections and decision.reader.not_after is not None

@@ -1,0 +1,192 @@
+"""Compose and render every due digest as a real run would, without storing or sending anything.
+
+A dry run is compared with another one, or with the last digests sent. It shows, before templates, topics
+or weights go live, who would gain or lose mail.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from datetime import datetime
+from typing import Any
+
+from sqlalchemy import func, or_, select
+from sqlalchemy.orm import Session
+
+from digest import subscribers
+from digest.db.tables import Delivery, DeliveryState, FilterRow, Subscriber
+from digest.editions.compose import Digest
+from digest.errors import NotFound
+from digest.letters import Templates, personalization, press, press_store
+from digest.letters.dkim_signing import Signer
+from digest.publishing import nothing_today
+from digest.publishing.decide_digest import decide_digest, may_wait, schedule_status_of
+from digest.publishing.due_readers import READER_COLUMNS, count_due, gather_inputs, is_due, match_index_of
+from digest.publishing.preview import Preview, is_decided, preview_of_decision
+from digest.publishing.reader_values import Reader
+from digest.site_profile import Site
+
+BATCH_SUBSCRIBERS = 500  #: subscribers decided together
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class DryRunResult:
+    """The letter one subscriber would get, in figures. `letter` is empty if nothing would be sent."""
+
+    email: str
+    edition: str
+    letter: str
+    papers: int
+    bytes: int | None  #: of the whole message; None if it cannot be rendered any more
+    subject: str | None
+    file: str = ""  #: the name of its files, without extension
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the entry of this result in the dry run's index file."""
+        return asdict(self)
+
+
+def dry_run(
+    session: Session, *, site: Site, templates: Templates, signers: Sequence[Signer] = (), now: datetime
+) -> Iterator[tuple[DryRunResult, Preview]]:
+    """Yield, for every reader due at `now`, what a run would make. Changes nothing."""
+    resuming = [subscriber.id for subscriber in subscribers.due_to_resume(session, now)]
+    due, earliest = count_due(session, now)
+    if not due and not resuming:
+        return
+    since = press_store.press_start(now, earliest)
+    made, _ = press_store.build_press(session, site=site, templates=templates, now=now, since=since)
+    match_index, last_id = match_index_of(session, made), 0
+    query = (
+        select(*READER_COLUMNS).where(or_(is_due(now), Subscriber.id.in_(resuming))).order_by(Subscriber.id)
+    )
+    while found := session.execute(query.where(Subscriber.id > last_id).limit(BATCH_SUBSCRIBERS)).all():
+        readers = [Reader._make(row) for row in found]
+        gathered = gather_inputs(session, match_index, readers, now)
+        for reader in readers:
+            edition = schedule_status_of(reader, now).open_edition
+            if edition is None or is_decided(session, reader.id, edition.name):
+                continue
+            decision = decide_digest(match_index, gathered, reader, edition, now, site=site)
+            if may_wait(decision):
+                continue
+            subscriber = session.get_one(Subscriber, reader.id)
+            preview = preview_of_decision(session, site, templates, signers, subscriber, made, decision, now)
+            letter = (
+                "digest"
+                if preview.digest.sections
+                else "nothing_today"
+                if nothing_today.needs_letter(decision, now)
+                else ""
+            )
+            yield dry_run_result(reader.id, reader.email, letter, preview), preview
+        last_id = readers[-1].id
+        session.expunge_all()
+
+
+def dry_run_result(subscriber_id: int, email: str, letter: str, preview: Preview) -> DryRunResult:
+    """Return the figures of one subscriber's preview."""
+    return DryRunResult(
+        email=email,
+        edition=preview.edition.name,
+        letter=letter,
+        papers=len(preview.digest.papers),
+        bytes=len(preview.message) if letter else 0,
+        subject=preview.letter.subject if letter else "",
+        file=str(subscriber_id) if letter else "",
+    )
+
+
+def last_published(session: Session, *, site: Site) -> Iterator[DryRunResult]:
+    """Yield each subscriber's last decided digest, rendered again if its press is still stored."""
+    latest = (
+        select(func.max(Delivery.id))
+        .where(Delivery.edition.is_not(None), Delivery.state != DeliveryState.EXPIRED)
+        .group_by(Delivery.subscriber_id)
+    )
+    found = select(Delivery, Subscriber).join(Subscriber, Subscriber.id == Delivery.subscriber_id)
+    for delivery, subscriber in session.execute(found.where(Delivery.id.in_(latest))):
+        digest = Digest.from_json(delivery.decision)
+        size, subject = (
+            render_again(session, site, delivery, subscriber, digest) if digest.sections else (0, "")
+        )
+        yield DryRunResult(
+            email=subscriber.email,
+            edition=delivery.edition or "",
+            letter="digest" if digest.sections else "",
+            papers=len(digest.papers),
+            bytes=size,
+            subject=subject,
+        )
+
+
+def render_again(
+    session: Session, site: Site, delivery: Delivery, subscriber: Subscriber, digest: Digest
+) -> tuple[int | None, str | None]:
+    """Return the size and the subject of an earlier digest; (None, None) if its press is gone."""
+    try:
+        made = press_store.load_press(session, delivery.press or "")
+    except NotFound:
+        return None, None
+    chosen_by = {section.filter_id for section in digest.sections} - {None}
+    filters = session.execute(select(FilterRow.id, FilterRow.canonical).where(FilterRow.id.in_(chosen_by)))
+    copy = personalization.personalize(
+        site,
+        delivery_id=delivery.id,
+        subscriber_id=subscriber.id,
+        link_version=subscriber.link_version,
+        email=subscriber.email,
+        edition=delivery.edition or "",
+        dated_at=delivery.dated_at,
+        schedule=subscribers.schedule_of(subscriber),
+        key_id=delivery.key_id,
+        filters={row[0]: row[1] for row in filters},
+    )
+    message = press.digest_message(made, site, digest, copy)
+    return len(message), press.digest_letter(made, site, digest, copy).subject
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class DryRunDifference:
+    """The differences between two dry runs, or a dry run and the last digests, by address."""
+
+    gains: tuple[str, ...]  #: would get mail now, and got none before
+    loses: tuple[str, ...]
+    changed: tuple[dict[str, Any], ...]  #: {email, papers, bytes, subject}, each as [before, after]
+    same: int
+    mails: tuple[int, int]  #: before, after
+    papers: tuple[int, int]
+    bytes: tuple[int, int]
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the difference as JSON values."""
+        return asdict(self)
+
+
+def compare_runs(before: Iterable[DryRunResult], after: Iterable[DryRunResult]) -> DryRunDifference:
+    """Return who gains and who loses mail, and what changes for the others."""
+    old, new = results_with_letter(before), results_with_letter(after)
+    both = sorted(old.keys() & new.keys())
+    changed = tuple(one for email in both if (one := change_between(old[email], new[email])) is not None)
+    return DryRunDifference(
+        gains=tuple(sorted(new.keys() - old.keys())),
+        loses=tuple(sorted(old.keys() - new.keys())),
+        changed=changed,
+        same=len(both) - len(changed),
+        mails=(len(old), len(new)),
+        papers=(sum(one.papers for one in old.values()), sum(one.papers for one in new.values())),
+        bytes=(sum(one.bytes or 0 for one in old.values()), sum(one.bytes or 0 for one in new.values())),
+    )
+
+
+def results_with_letter(results: Iterable[DryRunResult]) -> Mapping[str, DryRunResult]:
+    """Return the results with a letter, by address."""
+    return {one.email: one for one in results if one.letter}
+
+
+def change_between(old: DryRunResult, new: DryRunResult) -> dict[str, Any] | None:
+    """Return what differs for one subscriber, or None."""
+    named = {name: [getattr(old, name), getattr(new, name)] for name in ("papers", "bytes", "subject")}
+    found = {name: pair for name, pair in named.items() if None not in pair and pair[0] != pair[1]}
+    return {"email": new.email, **found} if found else None

@@ -1,0 +1,144 @@
+"""Load the readers who are due, and everything that their decisions need."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime
+from typing import Any
+
+from sqlalchemy import URL, ColumnElement, and_, case, func, or_, select
+from sqlalchemy.orm import Session
+
+from digest import db
+from digest.db.tables import FilterRow, ResolvedFilter, Subscriber, SubscriberState, Subscription
+from digest.editions import shown as shown_papers
+from digest.letters.press import Press
+from digest.publishing import paper_updates
+from digest.publishing.match_index import FIRST_LOOK, TRENDS_AGAIN_WITHIN, MatchIndex
+from digest.publishing.reader_values import GatheredInputs, Reader, Topic
+
+#: Resumed since the last digest; for a paused reader, the next digest is the first one after the pause.
+IS_RESUMED = or_(Subscriber.is_resumed, Subscriber.state == SubscriberState.PAUSED).label("is_resumed")
+
+#: The columns of a subscriber that a decision needs.
+READER_COLUMNS = tuple(
+    IS_RESUMED if name == "is_resumed" else Subscriber.__table__.c[name] for name in Reader._fields
+)
+
+#: Filters kept in a match index: each takes a few kilobytes, and a rare filter is seldom needed again.
+MAX_FILTERS = 20_000
+
+# Core tables: the ORM would inspect every object. Statements that run for every chunk are built once, since
+# building one takes as long as running it.
+SUBSCRIBER_COLUMNS: Any = Subscriber.__table__.c
+SUBSCRIPTION_COLUMNS: Any = Subscription.__table__.c
+FILTER_COLUMNS: Any = FilterRow.__table__.c
+SUBSCRIPTIONS_QUERY = (
+    select(SUBSCRIPTION_COLUMNS.subscriber_id, SUBSCRIPTION_COLUMNS.name, SUBSCRIPTION_COLUMNS.filter_id)
+    .where(
+        db.one_of(
+            SUBSCRIPTION_COLUMNS.subscriber_id, db.values_param("ids", SUBSCRIPTION_COLUMNS.subscriber_id)
+        )
+    )
+    .order_by(SUBSCRIPTION_COLUMNS.subscriber_id, SUBSCRIPTION_COLUMNS.position, SUBSCRIPTION_COLUMNS.id)
+)
+FILTERS_QUERY = select(FILTER_COLUMNS.id, FILTER_COLUMNS.canonical).where(
+    db.one_of_few(FILTER_COLUMNS.id, db.values_param("ids", FILTER_COLUMNS.id))
+)
+RESOLVED_FILTER_COLUMNS: Any = ResolvedFilter.__table__.c
+RESOLVED_FILTERS_QUERY = select(RESOLVED_FILTER_COLUMNS.filter_id, RESOLVED_FILTER_COLUMNS.resolved_filter_id)
+
+
+def is_due(now: datetime, state: ColumnElement[Any] = SUBSCRIBER_COLUMNS.state) -> ColumnElement[bool]:
+    """Return the condition for being due: active, and the next due moment has come or is not set."""
+    promised = or_(Subscriber.next_due_at.is_(None), Subscriber.next_due_at <= now)
+    return and_(state == SubscriberState.ACTIVE, promised)
+
+
+def count_due(session: Session, now: datetime, *, and_for: int | None = None) -> tuple[int, datetime | None]:
+    """Return how many readers are due, and the earliest moment whose papers may matter to one of them.
+
+    The subscriber `and_for` counts as due.
+    """
+    condition = is_due(now) if and_for is None else or_(is_due(now), Subscriber.id == and_for)
+    joined = case(
+        (Subscriber.considered_until.is_(None), func.coalesce(Subscriber.confirmed_at, Subscriber.created_at))
+    )
+    promised = case((Subscriber.considered_until.is_(None), Subscriber.next_due_at))
+    moments = func.min(Subscriber.considered_until), func.min(joined), func.min(promised)
+    due, considered_until, joined_at, promised_at = session.execute(
+        select(func.count(), *moments).where(condition)
+    ).one()
+    starts = (considered_until, TRENDS_AGAIN_WITHIN), (joined_at, FIRST_LOOK), (promised_at, FIRST_LOOK)
+    return due, min((moment - reach for moment, reach in starts if moment), default=None)
+
+
+def lock_due_readers(session: Session, *, after_id: int, limit: int, now: datetime) -> Sequence[Reader]:
+    """Lock and return the next due subscribers; a second publisher waits here, and then finds them not due.
+
+    Rows are read in id order. With the index on due readers, either database would read and sort every due
+    reader again for each chunk.
+    """
+    due = is_due(now, db.Unindexed(SUBSCRIBER_COLUMNS.state))
+    query = select(*READER_COLUMNS).where(due, Subscriber.id > after_id).order_by(Subscriber.id)
+    with db.prefer_index_order(session):
+        found = session.connection().execute(query.limit(limit).with_for_update(key_share=True)).all()
+    return list(map(Reader._make, found))
+
+
+def gather_inputs(
+    session: Session, match_index: MatchIndex, found: Sequence[Reader], now: datetime
+) -> GatheredInputs:
+    """Return these readers with their topics, the papers of this press they were shown, and their updates."""
+    ids = [reader.id for reader in found]
+    topics = topics_of(session, ids) if ids else {}
+    evaluate_filters(session, match_index, {number for some in topics.values() for _, number in some})
+    shown: dict[int, set[int]] = defaultdict(set)
+    if ids and match_index.ids:
+        for subscriber_id, paper_id in shown_papers.shown_to(session, ids, since_id=min(match_index.ids)):
+            number = match_index.press.rank_of_paper.get(paper_id)
+            if number is not None:
+                shown[subscriber_id].add(number)
+    return GatheredInputs(found, topics, shown, paper_updates.load_pending(session, found, now))
+
+
+def topics_of(session: Session, ids: Sequence[int]) -> Mapping[int, Sequence[Topic]]:
+    """Return the topics of each of these subscribers, in their order."""
+    topics: dict[int, list[Topic]] = defaultdict(list)
+    resolved = load_resolved_filters(session)
+    for subscriber_id, name, number in session.connection().execute(SUBSCRIPTIONS_QUERY, {"ids": ids}).all():
+        topics[subscriber_id].append((name, resolved.get(number, number)))
+    return topics
+
+
+def load_resolved_filters(session: Session) -> Mapping[int, int]:
+    """Return {filter id: resolved filter id} for the filters that use packs; decisions keep the resolved one."""
+    return {row[0]: row[1] for row in session.connection().execute(RESOLVED_FILTERS_QUERY)}
+
+
+def evaluate_filters(session: Session, match_index: MatchIndex, numbers: Iterable[int]) -> None:
+    """Evaluate the filters that the match index does not have yet."""
+    if len(match_index.choices) > MAX_FILTERS:
+        match_index.choices.clear()
+        match_index.canonicals.clear()
+    new = [number for number in numbers if number not in match_index.choices]
+    if new:
+        found = session.connection().execute(FILTERS_QUERY, {"ids": new})
+        match_index.evaluate({row[0]: row[1] for row in found})
+
+
+def match_index_of(session: Session, press: Press) -> MatchIndex:
+    """Return the match index of that press; this process keeps the last two.
+
+    An index knows filters by their ids, so two databases never share one, even for the same press.
+    """
+    key = session.get_bind().engine.url, press.name
+    if key not in MATCH_INDEXES:
+        MATCH_INDEXES[key] = MatchIndex(press)
+        while len(MATCH_INDEXES) > 2:
+            del MATCH_INDEXES[next(iter(MATCH_INDEXES))]
+    return MATCH_INDEXES[key]
+
+
+MATCH_INDEXES: dict[tuple[URL, str], MatchIndex] = {}

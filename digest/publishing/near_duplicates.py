@@ -1,0 +1,72 @@
+"""Find papers whose text is almost the same, so that all but one are ranked lower.
+
+The rule is strict, since similar papers are not the same. Two abstracts must share most of their
+five-word shingles. Equal titles count only if they are too long to be equal by chance.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Sequence
+from itertools import combinations
+from zlib import crc32
+
+from digest import papers
+from digest.papers import Paper
+
+SHINGLE_WORDS = 5  #: words in a shingle
+SAMPLED_ONE_IN = 4  #: one shingle in four is compared, the same ones on every machine
+MIN_SHARED_SHARE = 0.6  #: share of the shorter abstract's shingles that both must have
+MIN_SHARED_SHINGLES = 6  #: shared shingles needed: fewer, in about a hundred words, prove nothing
+MAX_HOLDERS = 12  #: a shingle in more papers is a common phrase and is ignored
+MIN_TITLE_WORDS = 4  #: words in a title that two papers do not share by chance
+
+
+def near_duplicates(found: Sequence[Paper]) -> dict[int, int]:
+    """Return {paper number: bitset of its near-duplicates} for the papers that have some."""
+    near: dict[int, int] = defaultdict(int)
+    for one, other in {*similar_abstracts(found), *same_titles(found)}:
+        near[one] |= 1 << other
+        near[other] |= 1 << one
+    return dict(near)
+
+
+def similar_abstracts(found: Sequence[Paper]) -> Iterable[tuple[int, int]]:
+    """Yield the pairs whose abstracts are almost the same."""
+    sizes: list[int] = []
+    holders: dict[int, list[int]] = defaultdict(list)
+    for number, paper in enumerate(found):
+        shingles = sampled_shingles(paper.abstract)
+        sizes.append(len(shingles))
+        for shingle in shingles:
+            holders[shingle].append(number)
+    shared = Counter(
+        pair
+        for holding in holders.values()
+        if 1 < len(holding) <= MAX_HOLDERS
+        for pair in combinations(holding, 2)
+    )
+    for (one, other), count in shared.items():
+        if count >= MIN_SHARED_SHINGLES and count >= MIN_SHARED_SHARE * min(sizes[one], sizes[other]):
+            yield one, other
+
+
+def same_titles(found: Sequence[Paper]) -> Iterable[tuple[int, int]]:
+    """Yield the pairs that have the same long title but are stored as two papers."""
+    by_title: dict[str, list[int]] = defaultdict(list)
+    for number, paper in enumerate(found):
+        key = papers.title_key(paper.title)
+        if key.count(" ") + 1 >= MIN_TITLE_WORDS:
+            by_title[key].append(number)
+    for numbers in by_title.values():
+        yield from combinations(numbers, 2)
+
+
+def sampled_shingles(text: str) -> set[int]:
+    """Return the sampled shingles of a text, as numbers that are the same in every process."""
+    words = papers.fold(text).split()
+    shingles = (
+        crc32(" ".join(words[at : at + SHINGLE_WORDS]).encode())
+        for at in range(len(words) - SHINGLE_WORDS + 1)
+    )
+    return {shingle for shingle in shingles if shingle % SAMPLED_ONE_IN == 0}

@@ -1,0 +1,162 @@
+"""Load the updates to papers that readers were sent before; each reader gets an update once.
+
+Updates go out with the next digest that has papers. If none comes within a week, a nothing-today letter
+brings them. While nothing has changed this costs one short statement a chunk; otherwise one more query,
+over the readers' own `shown` rows.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from datetime import datetime, timedelta
+from functools import lru_cache
+from typing import Any, NamedTuple
+
+from sqlalchemy import Row, Select, bindparam, func, select
+from sqlalchemy.orm import Session
+
+from digest import db, papers
+from digest.db.tables import ChangeRow, Delivery, DeliveryState, FollowupSent, PaperRow, Shown
+from digest.editions import shown as shown_papers
+from digest.editions.compose import FollowUp
+from digest.publishing.reader_values import PendingFollowups, Reader
+
+MAX_DELAY = timedelta(days=2)  #: how long after its date a dump may arrive
+MAX_AGE = timedelta(days=60)  #: an older change is not sent
+MAX_FOLLOWUPS = 20  #: in one digest; withdrawals first
+
+KINDS_BY_GRAVITY = ("withdrawn", "published", "rewritten")
+
+
+class PaperChange(NamedTuple):
+    """A change of a paper, and the update that reports it."""
+
+    gravity: int  #: position in the order of sending: withdrawals first
+    seen_at: datetime
+    news: FollowUp
+
+
+def load_pending(
+    session: Session, readers: Sequence[Reader], now: datetime
+) -> Mapping[int, PendingFollowups]:
+    """Return the updates that these readers have not got yet, by subscriber id."""
+    if not readers:
+        return {}
+    changed = load_changes(session, max(min(map(last_mail_at, readers)) - MAX_DELAY, now - MAX_AGE), now)
+    if not changed:
+        return {}
+    began = {reader.id: max(last_mail_at(reader) - MAX_DELAY, now - MAX_AGE) for reader in readers}
+    found: dict[int, list[PaperChange]] = defaultdict(list)
+    for reader_id, paper_id, sent_at, sent_kinds in load_sent_papers(session, list(began), list(changed)):
+        if sent_at is not None:
+            since = max(sent_at, began[reader_id])
+            news = [
+                one
+                for one in changed[paper_id]
+                if one.seen_at > since and one.news.kind not in (sent_kinds or "")
+            ]
+            if news:
+                found[reader_id] += news
+    return {number: pending_of_changes(some) for number, some in found.items()}
+
+
+def last_mail_at(reader: Reader) -> datetime:
+    """Return when the reader last got mail, else when they confirmed or signed up."""
+    moment: datetime = reader.last_mail_at or reader.confirmed_at or reader.created_at
+    return moment
+
+
+def pending_of_changes(found: list[PaperChange]) -> PendingFollowups:
+    """Return the updates for one reader, withdrawals first."""
+    found.sort()
+    return PendingFollowups(
+        tuple([one.news for one in found[:MAX_FOLLOWUPS]]),
+        min([one.seen_at for one in found]),  # noqa: C419  (a list is faster)
+    )
+
+
+CHANGE_COLUMNS: Any = ChangeRow.__table__.c
+SHOWN_COLUMNS: Any = Shown.__table__.c
+FOLLOWUP_SENT_COLUMNS: Any = FollowupSent.__table__.c
+CHANGES_QUERY = (
+    select(
+        CHANGE_COLUMNS.paper_id,
+        CHANGE_COLUMNS.kind,
+        CHANGE_COLUMNS.seen_at,
+        PaperRow.title,
+        CHANGE_COLUMNS.says,
+    )
+    .join(PaperRow, PaperRow.id == CHANGE_COLUMNS.paper_id)
+    .where(CHANGE_COLUMNS.seen_at > bindparam("since"), CHANGE_COLUMNS.seen_at <= bindparam("until"))
+)
+
+
+def load_changes(session: Session, since: datetime, until: datetime) -> Mapping[int, Sequence[PaperChange]]:
+    """Return the changes seen in (since, until], by paper id, for all readers of a chunk."""
+    rows = session.connection().execute(CHANGES_QUERY, {"since": since, "until": until})
+    found = sorted(
+        (
+            KINDS_BY_GRAVITY.index(kind),
+            seen_at,
+            FollowUp(paper, str(kind), papers.display(title), papers.display(says)),
+        )
+        for paper, kind, seen_at, title, says in rows
+    )
+    by_paper: dict[int, list[PaperChange]] = defaultdict(list)
+    for place, (_, seen_at, news) in enumerate(found):
+        by_paper[news.paper].append(PaperChange(place, seen_at, news))
+    return by_paper
+
+
+def load_sent_papers(
+    session: Session, subscriber_ids: Collection[int], papers: Collection[int]
+) -> Sequence[Row[int, int, datetime | None, str | None]]:
+    """Return (subscriber id, paper id, sent at, update kinds sent) for those papers that these readers were shown.
+
+    `sent at` is None if the digest was not delivered; the kinds are comma-separated, or None.
+    """
+    connection = session.connection()
+    values = {"ids": subscriber_ids, "papers": papers}
+    return connection.execute(sent_papers_query(connection.dialect.name), values).all()
+
+
+@lru_cache
+def sent_papers_query(dialect: str) -> Select[int, int, datetime | None, str | None]:
+    """Return the statement of `load_sent_papers`, built once.
+
+    Delivery and sent updates are subqueries of each `shown` row: with a join, a planner without current
+    statistics would read all deliveries again and again.
+    """
+    shown = shown_papers.shown_by_subscriber(
+        dialect, db.one_of(SHOWN_COLUMNS.paper_id, db.values_param("papers", SHOWN_COLUMNS.paper_id))
+    ).c
+    delivered = Delivery.id == shown.delivery_id, Delivery.state == DeliveryState.SENT
+    same = (
+        FOLLOWUP_SENT_COLUMNS.subscriber_id == shown.subscriber_id,
+        FOLLOWUP_SENT_COLUMNS.paper_id == shown.paper_id,
+    )
+    return select(
+        shown.subscriber_id,
+        shown.paper_id,
+        select(Delivery.dated_at).where(*delivered).scalar_subquery(),
+        select(func.aggregate_strings(FOLLOWUP_SENT_COLUMNS.kind, ",")).where(*same).scalar_subquery(),
+    )
+
+
+def record_followups(
+    session: Session, sent_followups: Iterable[tuple[int, int, Sequence[FollowUp]]], *, now: datetime
+) -> None:
+    """Record which delivery sent which updates; raises IntegrityError if another process recorded one first."""
+    rows = [
+        {
+            "subscriber_id": subscriber_id,
+            "paper_id": one.paper,
+            "kind": one.kind,
+            "delivery_id": delivery_id,
+            "sent_on": now.date(),
+        }
+        for subscriber_id, delivery_id, news in sent_followups
+        for one in news
+    ]
+    shown_papers.record_followups(session, rows)

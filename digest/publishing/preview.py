@@ -1,0 +1,245 @@
+"""Preview the digest that a run would make for one subscriber, by the same code, without storing it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import Any
+
+from sqlalchemy import select
+from sqlalchemy.orm import Session
+
+from digest import letters, subscribers
+from digest.db.tables import Delivery, DeliveryState, FilterRow, PressRow, Subscriber
+from digest.editions import schedule, shown
+from digest.editions.compose import Digest
+from digest.editions.schedule import Edition, Schedule
+from digest.letters import Personalization, RenderedLetter, Templates, personalization, press, press_store
+from digest.letters.dkim_signing import Signer, sign_message
+from digest.letters.press import Press
+from digest.publishing import nothing_today
+from digest.publishing.decide_digest import decide_digest
+from digest.publishing.due_readers import READER_COLUMNS, count_due, gather_inputs, match_index_of
+from digest.publishing.reader_values import Decision, Reader
+from digest.site_profile import Site
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Preview:
+    """What one subscriber would be sent."""
+
+    edition: Edition
+    digest: Digest
+    letter: RenderedLetter
+    message: bytes
+    json: dict[str, Any]
+    is_published: bool = False  #: it was published before, and is shown as it was
+
+
+def preview(
+    session: Session,
+    *,
+    site: Site,
+    templates: Templates,
+    signers: Sequence[Signer] = (),
+    email: str,
+    now: datetime,
+) -> Preview:
+    """Return the digest this subscriber would get at `now`: the open edition's, else the next one's.
+
+    If the next one has no papers yet and the open one was published with some, return the open one.
+    The message is signed as it would be when sent. Raises NotFound for an unknown address. Changes nothing.
+    """
+    subscriber = subscribers.get(session, email)
+    edition = edition_for(session, subscriber, now)
+    made, decision = decide_for(session, site, templates, subscriber, edition, now)
+    published = None if decision.digest.sections else published_open(session, subscriber, now)
+    if published is not None:
+        made = press_store.load_press(session, published.press or "")
+        digest = Digest.from_json(published.decision)
+        decision = decision._replace(edition=open_edition(subscriber, now) or edition, digest=digest)
+        now = published.dated_at
+    found = preview_of_decision(session, site, templates, signers, subscriber, made, decision, now)
+    return replace(found, is_published=published is not None)
+
+
+def preview_of_decision(  # noqa: PLR0917  (the parts of one decision)
+    session: Session,
+    site: Site,
+    templates: Templates,
+    signers: Sequence[Signer],
+    subscriber: Subscriber,
+    made: Press,
+    decision: Decision,
+    now: datetime,
+) -> Preview:
+    """Return the letter and message that the decision would become."""
+    schedule = subscribers.schedule_of(subscriber)
+    copy = personalization_of_decision(session, site, subscriber, schedule, decision, now)
+    if decision.digest.sections:
+        letter = press.digest_letter(made, site, decision.digest, copy)
+        message = press.digest_message(made, site, decision.digest, copy)
+    else:
+        topics = gather_inputs(session, match_index_of(session, made), [decision.reader], now).topics.get(
+            subscriber.id, ()
+        )
+        summary = nothing_today.checked_summary(
+            match_index_of(session, made), decision, topics, site=site, next_due_at=copy.next_due_at
+        )
+        letter = nothing_today_letter(site, templates, summary, copy)
+        message = nothing_today_message(site, letter, copy)
+    return Preview(
+        edition=decision.edition,
+        digest=decision.digest,
+        letter=letter,
+        message=sign_message(message, signers, dated_at=copy.dated_at),
+        json=decision_json(made, decision, copy.filters),
+    )
+
+
+def nothing_today_letter(
+    site: Site, templates: Templates, summary: Mapping[str, Any], copy: Personalization
+) -> RenderedLetter:
+    """Return the nothing-today letter of an edition without papers."""
+    context = {
+        "site": site,
+        **summary,
+        "email": copy.recipient,
+        "manage_url": copy.manage_url,
+        "unsubscribe_url": copy.unsubscribe_url,
+        "timezone": copy.timezone,
+        "dated_at": copy.dated_at,
+    }
+    return letters.render_letter(templates, "nothing_today", context)
+
+
+def nothing_today_message(site: Site, letter: RenderedLetter, copy: Personalization) -> bytes:
+    """Return the nothing-today letter as a whole message."""
+    return letters.build_message(
+        letter,
+        site=site,
+        recipient=copy.recipient,
+        message_id=copy.message_id,
+        dated_at=copy.dated_at,
+        headers=letters.list_headers(
+            site, copy.unsubscribe_url, leave_address=copy.leave_address, campaign=copy.edition
+        ),
+    )
+
+
+def decide_for(
+    session: Session,
+    site: Site,
+    templates: Templates,
+    subscriber: Subscriber,
+    edition: Edition,
+    now: datetime,
+) -> tuple[Press, Decision]:
+    """Return the press that a run would use, and what it would decide for one subscriber."""
+    since = press_store.press_start(now, count_due(session, now, and_for=subscriber.id)[1])
+    made, _ = press_store.build_press(session, site=site, templates=templates, now=now, since=since)
+    reader = load_reader(session, subscriber.id)
+    match_index = match_index_of(session, made)
+    return made, decide_digest(
+        match_index, gather_inputs(session, match_index, [reader], now), reader, edition, now, site=site
+    )
+
+
+def load_reader(session: Session, subscriber_id: int) -> Reader:
+    """Return one subscriber's columns that a decision needs."""
+    return Reader._make(session.execute(select(*READER_COLUMNS).where(Subscriber.id == subscriber_id)).one())
+
+
+def edition_for(session: Session, subscriber: Subscriber, now: datetime) -> Edition:
+    """Return the edition that is open and not decided yet, else the next one."""
+    found = open_edition(subscriber, now)
+    if found is None or is_decided(session, subscriber.id, found.name):
+        return schedule.next_edition(subscribers.schedule_of(subscriber), now)
+    return found
+
+
+def open_edition(subscriber: Subscriber, now: datetime) -> Edition | None:
+    """Return the subscriber's edition that is open now."""
+    return schedule.open_edition(subscribers.schedule_of(subscriber), now)
+
+
+def published_open(session: Session, subscriber: Subscriber, now: datetime) -> Delivery | None:
+    """Return the digest that was published for the open edition, if it has papers and its press is kept."""
+    edition = open_edition(subscriber, now)
+    conditions = (
+        Delivery.subscriber_id == subscriber.id,
+        Delivery.edition == (edition.name if edition else None),
+        Delivery.press.in_(select(PressRow.name)),
+        Delivery.state.not_in([*shown.UNACCEPTED_STATES, DeliveryState.EMPTY]),
+    )
+    return session.scalars(select(Delivery).where(*conditions)).one_or_none()
+
+
+def is_decided(session: Session, subscriber_id: int, edition: str) -> bool:
+    """Return whether the subscriber's digest of that edition is already decided."""
+    decision = select(Delivery.id).where(Delivery.subscriber_id == subscriber_id, Delivery.edition == edition)
+    return session.execute(decision).first() is not None
+
+
+def personalization_of_decision(
+    session: Session,
+    site: Site,
+    subscriber: Subscriber,
+    schedule: Schedule,
+    decision: Decision,
+    now: datetime,
+) -> Personalization:
+    """Return the personal values of this digest; for a future edition, as of its due moment."""
+    chosen_by = {section.filter_id for section in decision.digest.sections} - {None}
+    found = session.execute(select(FilterRow.id, FilterRow.canonical).where(FilterRow.id.in_(chosen_by)))
+    return personalization.personalize(
+        site,
+        delivery_id=0,
+        subscriber_id=subscriber.id,
+        link_version=subscriber.link_version,
+        email=subscriber.email,
+        edition=decision.edition.name,
+        dated_at=max(now, decision.edition.due_at),
+        schedule=schedule,
+        key_id=site.signing_key_id,
+        filters={row[0]: row[1] for row in found},
+    )
+
+
+def decision_json(made: Press, decision: Decision, filters: Mapping[int, str]) -> dict[str, Any]:
+    """Return the content of `digest.json`."""
+    return {
+        "email": decision.reader.email,
+        "edition": decision.edition.name,
+        "due_at": decision.edition.due_at.isoformat(),
+        "checked": decision.digest.checked,
+        "sections": [
+            {
+                "topic": section.topic,
+                "filter": filters.get(section.filter_id) if section.filter_id is not None else None,
+                "more": section.more,
+                "papers": [paper_json(made, number) for number in section.papers],
+            }
+            for section in decision.digest.sections
+        ],
+        "updates": [
+            {"id": one.paper, "title": one.title, "kind": one.kind, "detail": one.says}
+            for one in decision.digest.news
+        ],
+        "narrowing_suggestion": decision.digest.offer._asdict() if decision.digest.offer else None,
+    }
+
+
+def paper_json(made: Press, paper_id: int) -> dict[str, Any]:
+    """Return the entry of one paper in `digest.json`."""
+    number = made.rank_of_paper[paper_id]
+    paper = made.papers[number]
+    return {
+        "id": paper.id,
+        "title": paper.title,
+        "ids": dict(paper.ids),
+        "score": round(made.scores[number], 4),
+        "trending": number + 1,
+        "reasons": list(made.reasons[number]),
+    }

@@ -1,0 +1,310 @@
+"""Publish one chunk of subscribers in one transaction: gather those due, decide, write.
+
+ due rows ─▶ topics, shown papers ─▶ decisions ─▶ deliveries, shown, considered_until ─▶ nothing-today letters ─▶ commit
+
+A chunk of hundreds of subscribers takes a dozen statements on plain rows and tuples. A crash leaves
+nothing of the chunk. A second run, or a concurrent one, finds the editions taken and writes nothing.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence, Set
+from dataclasses import dataclass, fields
+from datetime import date, datetime
+from typing import Any
+
+from sqlalchemy.exc import IntegrityError
+from sqlalchemy.orm import Session
+
+from digest import db, failpoints, gc_control
+from digest.db.tables import DeliveryState, Subscriber
+from digest.delivery import outbox
+from digest.editions import shown
+from digest.editions.compose import Digest
+from digest.editions.schedule import Edition
+from digest.letters.press import Press
+from digest.publishing import narrowing_suggestions, nothing_today, paper_updates
+from digest.publishing.decide_digest import considered_until_of, decide_digest, may_wait, schedule_status_of
+from digest.publishing.due_readers import gather_inputs, lock_due_readers, match_index_of
+from digest.publishing.match_index import MatchIndex
+from digest.publishing.reader_values import Decision, GatheredInputs, Reader, ScheduleStatus
+from digest.site_profile import Site
+
+SUBSCRIBERS_PER_WRITE = 500  #: readers whose digests are written together, while the next are decided
+MAX_CONFLICTS = (
+    5  #: attempts at a chunk; only a letter that another process wrote at the same time can conflict
+)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class PublishReport:
+    """Counts of the editions that a run published."""
+
+    due: int = 0  #: the sum of the counts below
+    queued: int = 0  #: digests now in the outbox
+    empty: int = 0  #: without papers: recorded, not sent
+    already: int = 0  #: still open, and decided before
+    expired: int = 0  #: missed: their day ended before a run published them
+
+    def __add__(self, other: PublishReport) -> PublishReport:
+        return PublishReport(
+            **{field.name: getattr(self, field.name) + getattr(other, field.name) for field in fields(self)}
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class SubscriberChunk:
+    """Due readers with everything that their decisions need."""
+
+    match_index: MatchIndex
+    gathered: GatheredInputs
+    slots: Mapping[int, ScheduleStatus]  #: each reader's schedule at `now`
+    already_queued: Set[int]  #: readers known to have their edition already
+    site: Site
+    now: datetime
+
+
+def publish_chunk(
+    session: Session, press: Press, *, site: Site, after_id: int, limit: int = 500, now: datetime
+) -> tuple[PublishReport, int | None]:
+    """Publish the next due subscribers after `after_id`; return the counts and the last subscriber's id.
+
+    The id is None when no subscriber is left. Commits.
+    """
+    match_index, conflicts = match_index_of(session, press), 0
+    while True:
+        try:
+            with gc_control.gc_paused():
+                return publish_once(
+                    session,
+                    match_index,
+                    site=site,
+                    after_id=after_id,
+                    limit=limit,
+                    now=now,
+                    conflicts=conflicts,
+                )
+        except IntegrityError:
+            session.rollback()
+            conflicts += 1
+            if conflicts == MAX_CONFLICTS:
+                raise
+
+
+def publish_once(
+    session: Session,
+    match_index: MatchIndex,
+    *,
+    site: Site,
+    after_id: int,
+    limit: int,
+    now: datetime,
+    conflicts: int,
+) -> tuple[PublishReport, int | None]:
+    """Try to publish the next chunk, after `conflicts` failed attempts.
+
+    The chunk's values are freed when this returns, so the garbage collector, which is then switched on
+    again, does not traverse them.
+    """
+    db.commit_asynchronously(session)
+    gathered = gather_inputs(
+        session, match_index, lock_due_readers(session, after_id=after_id, limit=limit, now=now), now
+    )
+    if not gathered.readers:
+        session.commit()
+        return PublishReport(), None
+    slots = {reader.id: schedule_status_of(reader, now) for reader in gathered.readers}
+    taken = outbox.find_already_queued(session, editions_of(slots)) if conflicts else frozenset[int]()
+    published = decide_and_write(session, SubscriberChunk(match_index, gathered, slots, taken, site, now))
+    failpoints.reach("chunk-written")
+    session.commit()
+    failpoints.reach("chunk-published")
+    return published, gathered.readers[-1].id
+
+
+def editions_of(slots: Mapping[int, ScheduleStatus]) -> dict[int, str]:
+    """Return each reader's open edition, for the readers who have one."""
+    return {number: slot.open_edition.name for number, slot in slots.items() if slot.open_edition is not None}
+
+
+def decide_and_write(session: Session, chunk: SubscriberChunk) -> PublishReport:
+    """Decide and write every digest of the chunk; PostgreSQL writes some while the next are decided.
+
+    Raises IntegrityError if a reader already has the edition, or if another letter showed them one of its
+    papers at the same time. Both are too rare to check beforehand.
+    """
+    readers, new = chunk.gathered.readers, dict[int, Decision]()
+    delivery_ids = iter(outbox.reserve_ids(session, len(readers)))
+    with db.pipelined(session):
+        for start in range(0, len(readers), SUBSCRIBERS_PER_WRITE):
+            new |= write_digests(session, chunk, readers[start : start + SUBSCRIBERS_PER_WRITE], delivery_ids)
+    expired = record_missed_editions(session, chunk)
+    write_nothing_today_and_followups(session, chunk, new)
+    queued = sum(bool(one.digest.sections) for one in new.values())
+    return PublishReport(
+        due=len(new) + len(chunk.already_queued) + expired,
+        queued=queued,
+        empty=len(new) - queued,
+        already=len(chunk.already_queued),
+        expired=expired,
+    )
+
+
+def write_digests(
+    session: Session, chunk: SubscriberChunk, readers: Sequence[Reader], delivery_ids: Iterator[int]
+) -> dict[int, Decision]:
+    """Decide and write the digests of some readers; return the decisions by delivery id."""
+    match_index, gathered, slots, now = chunk.match_index, chunk.gathered, chunk.slots, chunk.now
+    decisions = [
+        decide_digest(match_index, gathered, reader, edition, now, site=chunk.site)
+        for reader in readers
+        if (edition := slots[reader.id].open_edition) is not None and reader.id not in chunk.already_queued
+    ]
+    waiting = {one.reader.id for one in decisions if may_wait(one)}
+    decided = [one for one in decisions if one.reader.id not in waiting]
+    new = {number: one for one, number in zip(decided, delivery_ids, strict=False)}
+    rows = [delivery_row(number, one, match_index.press, now) for number, one in new.items()]
+    shared = {"key_id": chunk.site.signing_key_id, "dated_at": now, "covers_to": now}
+    outbox.queue_new_digests(session, rows, shared=shared)
+    failpoints.reach("digests-written")
+    write_shown(session, new)
+    changes = {
+        one.id: subscriber_changes(one, slots[one.id], now) for one in readers if one.id not in waiting
+    }
+    for one in decided:
+        changes[one.reader.id] |= decision_changes(one, gathered, match_index, now)
+    db.update_many(session, Subscriber, list(changes.values()))
+    return new
+
+
+def delivery_row(number: int, decision: Decision, press: Press, now: datetime) -> dict[str, Any]:
+    """Return the delivery that keeps the decision, without the columns that a chunk shares."""
+    reader, edition = decision.reader, decision.edition
+    is_empty = not decision.digest.sections
+    return {
+        "id": number,
+        "subscriber_id": reader.id,
+        "email": reader.email,
+        "edition": edition.name,
+        "decision": decision.digest.to_json(),
+        "press": press.name if decision.is_too_few or not is_empty else None,
+        "covers_from": decision.covers_from,
+        "covers_paper_id": reader.considered_paper_id,
+        "state": DeliveryState.EMPTY if is_empty else DeliveryState.QUEUED,
+        "reason": empty_reason(decision) if is_empty else "",
+        "due_at": edition.due_at,
+        "expires_at": edition.closes_at,
+        "settled_at": now if is_empty else None,
+    }
+
+
+def empty_reason(decision: Decision) -> str:
+    """Return why the edition has no papers."""
+    checked = decision.digest.checked
+    if decision.is_too_few:
+        return f"{checked} papers checked, fewer than {decision.reader.min_papers} matched"
+    return f"{checked} papers checked, none matched" if checked else "no new papers"
+
+
+def write_shown(session: Session, new: Mapping[int, Decision]) -> None:
+    """Write the `shown` rows of new deliveries."""
+    by_day: dict[date, list[shown.ShownPapers]] = defaultdict(list)
+    for number, one in new.items():
+        if one.digest.sections:
+            by_day[one.edition.day].append((one.reader.id, number, one.digest.papers))
+    for day, some in by_day.items():
+        shown.record_new(session, some, shown_on=day)
+
+
+def record_missed_editions(session: Session, chunk: SubscriberChunk) -> int:
+    """Record the editions whose day ended before a run published them, and return how many."""
+    by_edition: dict[str, list[dict[str, Any]]] = defaultdict(list)
+    for reader in chunk.gathered.readers:
+        for edition in chunk.slots[reader.id].missed_editions:
+            by_edition[edition.name].append(missed_row(reader, edition, chunk.now))
+    return sum(len(outbox.queue_digests(session, rows)) for rows in by_edition.values())
+
+
+def missed_row(reader: Reader, edition: Edition, now: datetime) -> dict[str, Any]:
+    """Return the row of a missed edition, which covers no papers: they are still new for the next one."""
+    return {
+        "subscriber_id": reader.id,
+        "email": reader.email,
+        "edition": edition.name,
+        "decision": Digest(sections=(), checked=0).to_json(),
+        "dated_at": now,
+        "state": DeliveryState.EXPIRED,
+        "reason": "nothing was published before it closed; its papers go into the next edition",
+        "due_at": edition.due_at,
+        "expires_at": edition.closes_at,
+        "settled_at": now,
+    }
+
+
+def write_nothing_today_and_followups(
+    session: Session, chunk: SubscriberChunk, new: Mapping[int, Decision]
+) -> None:
+    """Write the nothing-today letters, and record which letter sent which updates."""
+    without_digest = {one.reader.id for one in new.values() if nothing_today.needs_letter(one, chunk.now)}
+    due_letters = [
+        (one, chunk.gathered.topics.get(one.reader.id, ()), chunk.slots[one.reader.id].next_due_at)
+        for one in new.values()
+        if one.reader.id in without_digest
+    ]
+    letters = nothing_today.queue_nothing_today_letters(
+        session, chunk.match_index, due_letters, site=chunk.site, now=chunk.now
+    )
+    db.update_many(session, Subscriber, [{"id": number, "last_mail_at": chunk.now} for number in letters])
+    sent_followups = [
+        (one.reader.id, letters.get(one.reader.id, number), one.pending.news)
+        for number, one in new.items()
+        if one.pending is not None and (one.digest.sections or one.reader.id in without_digest)
+    ]
+    paper_updates.record_followups(session, sent_followups, now=chunk.now)
+
+
+def subscriber_changes(reader: Reader, slot: ScheduleStatus, now: datetime) -> dict[str, Any]:
+    """Return the columns written for every subscriber: the next due moment, and the others unchanged.
+
+    The rows are locked, and one statement for all costs less than one for each kind of change.
+    """
+    considered_until = reader.considered_until
+    if slot.missed_editions and considered_until is None:  # a missed first edition keeps its papers
+        considered_until = considered_until_of(reader, now)[0]
+    return {
+        "id": reader.id,
+        "next_due_at": slot.next_due_at,
+        "is_resumed": reader.is_resumed,
+        "considered_until": considered_until,
+        "considered_paper_id": reader.considered_paper_id,
+        "last_mail_at": reader.last_mail_at,
+        "full_streaks": reader.full_streaks,
+        "narrowing_suggested_at": reader.narrowing_suggested_at,
+    }
+
+
+def decision_changes(
+    decision: Decision, gathered: GatheredInputs, match_index: MatchIndex, now: datetime
+) -> dict[str, Any]:
+    """Return the columns a new decision changes: the next digest begins where this one ended.
+
+    After an edition with too few papers, the next one begins where that one began.
+    """
+    reader, sections = decision.reader, decision.digest.sections
+    changes: dict[str, Any] = {
+        "is_resumed": False,
+        "considered_until": now,
+        "considered_paper_id": match_index.last_id,
+    }
+    if decision.is_too_few:
+        changes = {"considered_until": reader.considered_until or decision.covers_from}
+    if sections:
+        changes["last_mail_at"] = now
+        topics = gathered.topics.get(reader.id, ())
+        changes["full_streaks"] = narrowing_suggestions.count_full_streaks(
+            reader.full_streaks, topics, sections
+        )
+    if decision.digest.offer is not None:
+        changes["narrowing_suggested_at"] = now
+    return changes

@@ -1,0 +1,71 @@
+"""Compose every due digest into the outbox; nothing is sent yet.
+
+The press is made once for all subscribers. Then each chunk of subscribers is published in its own
+transaction. A preview runs the same code and writes nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import datetime
+
+from sqlalchemy import func, select
+from sqlalchemy.orm import Session
+
+from digest import subscribers
+from digest.db.tables import Delivery
+from digest.letters import Templates, press_store
+from digest.letters.press import Press
+from digest.publishing.due_readers import count_due
+from digest.publishing.publish_chunk import PublishReport, publish_chunk
+from digest.site_profile import Site
+
+#: Subscribers in one transaction: with fewer, commits dominate; with more, a second writer waits long.
+CHUNK_SUBSCRIBERS = 1_000
+
+
+def publish(
+    session: Session,
+    *,
+    site: Site,
+    templates: Templates,
+    now: datetime,
+    progress: Callable[[int], None] | None = None,
+) -> PublishReport:
+    """Publish every digest that is due at `now`, and return the counts.
+
+    A second run at the same moment writes nothing and counts every digest as `already`.
+    """
+    press = prepare_press(session, site=site, templates=templates, now=now)
+    total = PublishReport()
+    last_id: int | None = 0
+    while press is not None and last_id is not None:
+        published, last_id = publish_chunk(
+            session, press, site=site, after_id=last_id, limit=CHUNK_SUBSCRIBERS, now=now
+        )
+        total += published
+        if progress is not None:
+            progress(published.due)
+    earlier = count_open_decisions(session, now) - total.queued - total.empty - total.already
+    return total + PublishReport(due=earlier, already=earlier)
+
+
+def prepare_press(session: Session, *, site: Site, templates: Templates, now: datetime) -> Press | None:
+    """Resume subscribers whose pause is over, and return the press for those due; None if nobody is. Commits."""
+    subscribers.resume_due(session, now)
+    due, earliest = count_due(session, now)
+    press = None
+    if due:
+        since = press_store.press_start(now, earliest)
+        press = press_store.current_press(session, site=site, templates=templates, now=now, since=since)
+    session.commit()
+    return press
+
+
+def count_open_decisions(session: Session, now: datetime) -> int:
+    """Return how many digests are already decided for editions that are open at `now`."""
+    return session.execute(
+        select(func.count()).where(
+            Delivery.edition.is_not(None), Delivery.expires_at > now, Delivery.dated_at <= now
+        )
+    ).scalar_one()

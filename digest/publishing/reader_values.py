@@ -1,0 +1,84 @@
+"""Define the values of publishing: readers, their topics, and the decisions for them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, time, timedelta
+from typing import NamedTuple
+
+from digest.editions.compose import Digest, FollowUp
+from digest.editions.schedule import Edition
+
+Topic = tuple[str, int]  #: its name and the id of its filter
+
+FOLLOWUPS_MAY_WAIT = timedelta(days=7)  #: how long updates wait for a digest with papers
+
+
+class Reader(NamedTuple):
+    """The columns of a subscriber that a decision needs. (A tuple: each is read some forty times.)"""
+
+    id: int
+    email: str
+    cadence: str
+    at: time
+    timezone: str
+    weekday: int
+    not_after: time | None
+    max_papers: int
+    min_papers: int
+    max_age_days: int | None
+    wants_trending: bool
+    next_due_at: datetime | None
+    considered_until: datetime | None
+    considered_paper_id: int | None
+    created_at: datetime
+    confirmed_at: datetime | None
+    last_mail_at: datetime | None
+    wants_nothing_today_letters: bool
+    full_streaks: str | None
+    narrowing_suggested_at: datetime | None
+    is_resumed: bool
+
+
+@dataclass(frozen=True, slots=True)
+class ScheduleStatus:
+    """The state of a schedule at a moment."""
+
+    open_edition: Edition | None
+    missed_editions: tuple[Edition, ...]
+    next_due_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class PendingFollowups:
+    """The updates waiting for one reader, and when the first of them was seen."""
+
+    news: tuple[FollowUp, ...]
+    since: datetime
+
+    def is_overdue(self, now: datetime) -> bool:
+        """Return whether the updates have waited for a digest with papers long enough."""
+        return now - self.since >= FOLLOWUPS_MAY_WAIT
+
+
+class Decision(NamedTuple):
+    """What one subscriber is shown in one edition."""
+
+    reader: Reader
+    edition: Edition
+    digest: Digest
+    eligible: int  #: bitset of the numbers of the papers it could show
+    covers_from: datetime
+    is_too_few: bool  #: fewer papers than `min_papers`: they stay new for the next edition
+    pending: PendingFollowups | None = None  #: updates to papers sent before
+
+
+@dataclass(frozen=True, slots=True)
+class GatheredInputs:
+    """Everything that the decisions of a chunk need."""
+
+    readers: Sequence[Reader]
+    topics: Mapping[int, Sequence[Topic]]
+    shown: Mapping[int, set[int]]  #: subscriber id to the numbers of papers shown before
+    pending: Mapping[int, PendingFollowups]  #: subscriber id to updates to papers they were sent

@@ -1,0 +1,6 @@
+"""Explain why a subscriber did or did not get a paper."""
+
+from digest.publishing.why.explain_paper import why
+from digest.publishing.why.question import WhyAnswer, WhyCause
+
+__all__ = ["WhyAnswer", "WhyCause", "why"]

@@ -1,0 +1,135 @@
+"""Explain why a subscriber did or did not get a paper.
+
+Nothing extra is stored for this: the decision is read, or made again with the same press and code.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import datetime
+
+from sqlalchemy import select
+from sqlalchemy.orm import Session
+
+from digest import bounces, subscribers
+from digest.db.tables import AppearanceRow, DumpRow, PaperRow, SubscriberState
+from digest.errors import NotFound
+from digest.letters import Templates
+from digest.papers import Announcement, catalog, display
+from digest.publishing.why.next_edition import answer_if_upcoming
+from digest.publishing.why.past_edition import answer_if_considered, unsent_editions
+from digest.publishing.why.question import WhyAnswer, WhyCause, WhyQuestion, minute_text
+from digest.publishing.why.shown_paper import answer_if_shown
+from digest.site_profile import Site
+
+
+def why(
+    session: Session, *, site: Site, templates: Templates, email: str, reference: str, now: datetime
+) -> WhyAnswer:
+    """Return why this subscriber did or did not get this paper.
+
+    Raises NotFound for an unknown address. A paper that no dump had is an answer.
+    """
+    subscriber = subscribers.get(session, email)
+    try:
+        paper = catalog.find(session, reference)
+    except NotFound as error:
+        verdict = f"No dump had it. {error}"
+        return WhyAnswer(
+            verdict=verdict, json={"cause": WhyCause.UNKNOWN, "verdict": verdict, "email": subscriber.email}
+        )
+    question = WhyQuestion(
+        session=session, site=site, templates=templates, subscriber=subscriber, paper=paper, now=now
+    )
+    return next(filter(None, candidate_answers(question, reference)))
+
+
+def candidate_answers(question: WhyQuestion, reference: str) -> Iterator[WhyAnswer | None]:
+    """Yield the possible answers, the most certain first."""
+    describe_paper(question, reference)
+    yield answer_if_shown(question)
+    yield answer_if_not_news(question)
+    yield answer_if_considered(question)
+    yield answer_if_not_mailed(question)
+    yield answer_if_upcoming(question)
+    yield answer_by_elimination(question)
+
+
+def describe_paper(question: WhyQuestion, reference: str) -> None:
+    """Add which paper this is, whether it was merged, and whether its list was late."""
+    paper = question.paper
+    question.lines.append(
+        f"{display(paper.title)} (paper {paper.id}), first seen {minute_text(paper.first_seen_at)}"
+    )
+    if reference.strip().isdigit() and int(reference) != paper.id:
+        question.lines.append(f"paper {reference.strip()} was merged into this one")
+    if (late := late_dump(question)) is not None:
+        when = minute_text(paper.first_seen_at)
+        question.lines.append(f"its list of {late.date} was loaded on {when} (dump {late.id})")
+
+
+def late_dump(question: WhyQuestion) -> DumpRow | None:
+    """Return the dump that brought the paper, if it was loaded days after its date."""
+    return question.session.scalar(
+        select(DumpRow)
+        .join(AppearanceRow, AppearanceRow.dump_id == DumpRow.id)
+        .where(
+            AppearanceRow.paper_id == question.paper.id,
+            DumpRow.seen_at == question.paper.first_seen_at,
+            DumpRow.is_history.is_(False),
+        )
+        .limit(1)
+    )
+
+
+# ── never new ───────────────────────────────────────────────────────────────────────────────────
+
+
+def answer_if_not_news(question: WhyQuestion) -> WhyAnswer | None:
+    """Answer if the paper can be in no digest."""
+    if question.paper.announcement == Announcement.WITHDRAWN:
+        return question.answer(WhyCause.WITHDRAWN, "Its authors withdrew it.")
+    is_history = select(PaperRow.is_history).where(PaperRow.id == question.paper.id)
+    if question.session.scalar(is_history):
+        is_replaced = question.paper.announcement == Announcement.REPLACED
+        how = "as a new version of an older paper" if is_replaced else "as history"
+        return question.answer(WhyCause.HISTORY, f"It was loaded {how}, so no digest shows it.")
+    return None
+
+
+# ── no mail to this address ─────────────────────────────────────────────────────────────────────
+
+
+def answer_if_not_mailed(question: WhyQuestion) -> WhyAnswer | None:
+    """Answer if nothing is sent to this address at all."""
+    subscriber = question.subscriber
+    if bounces.is_suppressed(question.session, question.site, subscriber.email):
+        return question.answer(
+            WhyCause.SUPPRESSED, "The address is suppressed. See: digest suppressions list"
+        )
+    match subscriber.state:
+        case SubscriberState.PENDING:
+            return question.answer(WhyCause.PENDING, "The subscription is not confirmed yet.")
+        case SubscriberState.UNSUBSCRIBED:
+            return question.answer(WhyCause.UNSUBSCRIBED, "They have unsubscribed.")
+        case SubscriberState.PAUSED:
+            until = f"until {subscriber.paused_until}" if subscriber.paused_until else "until they resume"
+            return question.answer(WhyCause.PAUSED, f"Their digests are paused {until}.")
+    return None
+
+
+# ── the remaining cases ─────────────────────────────────────────────────────────────────────────
+
+
+def answer_by_elimination(question: WhyQuestion) -> WhyAnswer:
+    """Answer that the paper was there before the subscriber, or arrived after its day was published."""
+    subscriber, paper = question.subscriber, question.paper
+    if unsent_editions(question):
+        return question.answer(WhyCause.UNSENT, "The digest that considered it was never sent.")
+    joined_at = subscriber.confirmed_at or subscriber.created_at
+    if paper.first_seen_at <= joined_at:
+        verdict = f"It was first seen before they subscribed, on {minute_text(joined_at)}."
+        return question.answer(WhyCause.BEFORE, verdict)
+    return question.answer(
+        WhyCause.LATE, "It arrived after the editions that could show it had been published."
+    )

@@ -1,0 +1,39 @@
+"""Explain what the next edition would decide about a paper now."""
+
+from __future__ import annotations
+
+from digest import publishing
+from digest.editions.schedule import Edition
+from digest.publishing.why.question import WhyAnswer, WhyCause, WhyQuestion, minute_text
+from digest.publishing.why.topic_matches import describe_topics
+
+
+def answer_if_upcoming(question: WhyQuestion) -> WhyAnswer | None:
+    """Answer if the next edition will consider the paper, with what it would decide now."""
+    subscriber, paper = question.subscriber, question.paper
+    edition = publishing.edition_for(question.session, subscriber, question.now)
+    considered_until = publishing.considered_until_of(subscriber, question.now)
+    if not publishing.is_news(paper, considered_until):
+        return None
+    due = f"{edition.name}, due {minute_text(edition.due_at)}"
+    if not describe_topics(question):
+        verdict = f"{due}, will consider it, but no topic matches it."
+        return question.answer(WhyCause.UNMATCHED, verdict, edition=edition.name)
+    rank = describe_positions_now(question, edition)
+    verdict = f"It is new for {due}" + (f": rank {rank} so far." if rank else ".")
+    return question.answer(WhyCause.NOT_DUE, verdict, edition=edition.name, rank=rank)
+
+
+def describe_positions_now(question: WhyQuestion, edition: Edition) -> int | None:
+    """Add the paper's rank if the next edition were made now, and return its best rank."""
+    made, decision = publishing.decide_for(
+        question.session, question.site, question.templates, question.subscriber, edition, question.now
+    )
+    found = publishing.positions_now(
+        question.session, made, question.subscriber.id, question.paper.id, question.now
+    )
+    for topic, place in found.items():
+        question.lines.append(f"{topic}: rank {place} among the new papers so far")
+    if question.paper.id in decision.digest.papers:
+        question.lines.append("a digest made now would show it")
+    return min(found.values(), default=None)

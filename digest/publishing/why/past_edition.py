@@ -1,0 +1,106 @@
+"""Explain why a published edition considered a paper and left it out."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from sqlalchemy import select
+
+from digest import publishing
+from digest.db.tables import Delivery, DeliveryState, FilterRow
+from digest.editions import shown
+from digest.editions.compose import Digest
+from digest.errors import NotFound
+from digest.letters import press_store
+from digest.publishing.why.question import WhyAnswer, WhyCause, WhyQuestion
+from digest.publishing.why.topic_matches import describe_topics
+
+
+def answer_if_considered(question: WhyQuestion) -> WhyAnswer | None:
+    """Answer if a published edition considered the paper and left it out."""
+    for delivery in editions_considering(question):
+        if delivery.state in shown.UNACCEPTED_STATES:
+            reason = f": {delivery.reason}" if delivery.reason else ""
+            question.lines.append(f"{delivery.edition} was not sent ({delivery.state}{reason})")
+            continue
+        return answer_left_out(question, delivery)
+    return None
+
+
+def editions_considering(question: WhyQuestion) -> Iterator[Delivery]:
+    """Yield the editions for which the paper was new, the latest first."""
+    paper, last_considered_id = question.paper, question.subscriber.considered_paper_id
+    editions = select(Delivery).where(
+        Delivery.subscriber_id == question.subscriber.id,
+        Delivery.edition.is_not(None),
+        Delivery.covers_from.is_not(None),
+    )
+    for delivery in question.session.scalars(editions.order_by(Delivery.id.desc())):
+        began = delivery.covers_from or delivery.dated_at
+        is_in_time = paper.first_seen_at <= delivery.dated_at and was_in_catalog(
+            question, delivery, last_considered_id
+        )
+        if is_in_time and publishing.is_news(paper, (began, delivery.covers_paper_id)):
+            yield delivery
+        last_considered_id = delivery.covers_paper_id
+
+
+def was_in_catalog(question: WhyQuestion, delivery: Delivery, considered_paper_id: int | None) -> bool:
+    """Return whether the paper was in the catalog when an edition was made.
+
+    The edition's press shows it. If the press is gone, compare the paper's id with the last id that the
+    edition considered, which is where the following edition begins.
+    """
+    if delivery.press is not None:
+        try:
+            return question.paper.id in press_store.load_press(question.session, delivery.press).rank_of_paper
+        except NotFound:
+            pass
+    return considered_paper_id is not None and question.paper.id <= considered_paper_id
+
+
+def answer_left_out(question: WhyQuestion, delivery: Delivery) -> WhyAnswer:
+    """Answer why an edition that considered the paper did not show it."""
+    name = delivery.edition
+    if not describe_topics(question, resolved_topics_then(question, delivery)):
+        return question.answer(
+            WhyCause.UNMATCHED, f"{name} considered it, and no topic matches it.", edition=name
+        )
+    days = question.subscriber.max_age_days
+    if days is not None and not publishing.is_recently_published(
+        question.paper, days, delivery.dated_at.date()
+    ):
+        verdict = f"It was published more than {days} days before {name}."
+        return question.answer(WhyCause.TOO_OLD, verdict, edition=name)
+    if delivery.state == DeliveryState.EMPTY:
+        verdict = f"{name} had too few papers to be sent; they are kept for the next one."
+        return question.answer(WhyCause.TOO_FEW, verdict, edition=name)
+    rank = describe_positions(question, delivery)
+    verdict = f"It matched, but {name} was full" + (f": it had rank {rank}." if rank else ".")
+    return question.answer(WhyCause.OVER_CAP, verdict, edition=name, rank=rank)
+
+
+def resolved_topics_then(question: WhyQuestion, delivery: Delivery) -> dict[str, str]:
+    """Return {topic: resolved filter} of a digest as decided: packs have versions."""
+    sections = Digest.from_json(delivery.decision).sections
+    stored = {one.topic: question.session.get(FilterRow, one.filter_id) for one in sections if one.filter_id}
+    return {topic: row.canonical for topic, row in stored.items() if row is not None}
+
+
+def describe_positions(question: WhyQuestion, delivery: Delivery) -> int | None:
+    """Add the paper's rank in an edition, and return its best rank; None if that press is gone."""
+    try:
+        made = press_store.load_press(question.session, delivery.press or "")
+    except NotFound:
+        question.lines.append("its rank is unknown: the press of that edition has been deleted")
+        return None
+    size = len(Digest.from_json(delivery.decision).papers)
+    found = publishing.positions(question.session, made, question.subscriber.id, question.paper.id, delivery)
+    for topic, place in found.items():
+        question.lines.append(f"{topic}: rank {place} among the new papers; the digest showed {size}")
+    return min(found.values(), default=None)
+
+
+def unsent_editions(question: WhyQuestion) -> list[Delivery]:
+    """Return the editions that considered the paper and were never sent."""
+    return [one for one in editions_considering(question) if one.state in shown.UNACCEPTED_STATES]

@@ -1,0 +1,69 @@
+"""Define the question of `why` (one subscriber, one paper) and its answer."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from datetime import datetime
+from enum import StrEnum
+from typing import Any
+
+from sqlalchemy.orm import Session
+
+from digest.db.tables import Subscriber
+from digest.letters import Templates
+from digest.papers import Paper
+from digest.site_profile import Site
+
+
+class WhyCause(StrEnum):
+    """The reason why a paper was or was not shown."""
+
+    SHOWN = "shown"  #: it was put into a digest
+    UNKNOWN = "unknown"  #: no dump had it
+    HISTORY = "history"  #: back-filled: in the catalog, never in a digest
+    WITHDRAWN = "withdrawn"  #: its authors withdrew it
+    UNMATCHED = "unmatched"  #: no topic matches it
+    TOO_OLD = "too old"  #: published longer ago than the subscriber wants
+    OVER_CAP = "over the cap"  #: it ranked below the digest's limit
+    TOO_FEW = "too few"  #: too few papers for a digest; they are kept for the next one
+    NOT_DUE = "not due yet"  #: the edition that considers it is not due yet
+    BEFORE = "before"  #: seen before the subscriber's first digest began
+    LATE = "late"  #: arrived after its day had been published
+    UNSENT = "unsent"  #: its digest was made and never sent
+    SUPPRESSED = "suppressed"
+    PENDING = "pending"
+    PAUSED = "paused"
+    UNSUBSCRIBED = "unsubscribed"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class WhyAnswer:
+    """The answer in one sentence, the findings behind it, and both as JSON values."""
+
+    verdict: str
+    lines: tuple[str, ...] = ()
+    json: dict[str, Any]
+
+
+@dataclass(kw_only=True)
+class WhyQuestion:
+    """One subscriber, one paper, and the findings so far."""
+
+    session: Session
+    site: Site
+    templates: Templates
+    subscriber: Subscriber
+    paper: Paper
+    now: datetime
+    lines: list[str] = field(default_factory=list)
+
+    def answer(self, cause: WhyCause, verdict: str, **more: Any) -> WhyAnswer:
+        """Return the answer with all findings."""
+        paper = {"id": self.paper.id, "title": self.paper.title}
+        json = {"cause": cause, "verdict": verdict, "email": self.subscriber.email, "paper": paper}
+        return WhyAnswer(verdict=verdict, lines=tuple(self.lines), json={**json, **more, "lines": self.lines})
+
+
+def minute_text(moment: datetime) -> str:
+    """Return a moment as text, to the minute."""
+    return f"{moment:%Y-%m-%d %H:%M} UTC"

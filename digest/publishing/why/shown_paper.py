@@ -1,0 +1,70 @@
+"""Explain in which digest and under which topic a paper was shown, and how it has changed since."""
+
+from __future__ import annotations
+
+from sqlalchemy import and_, select
+
+from digest.db.tables import ChangeRow, Delivery, FilterRow, FollowupSent, Shown
+from digest.editions.compose import Digest, Section
+from digest.publishing.why.question import WhyAnswer, WhyCause, WhyQuestion, minute_text
+from digest.publishing.why.topic_matches import describe_filter
+
+
+def answer_if_shown(question: WhyQuestion) -> WhyAnswer | None:
+    """Answer if the paper was put into a digest."""
+    found = question.session.execute(
+        select(Shown.shown_on, Delivery)
+        .outerjoin(Delivery, Delivery.id == Shown.delivery_id)
+        .where(Shown.subscriber_id == question.subscriber.id, Shown.paper_id == question.paper.id)
+    ).first()
+    if found is None:
+        return None
+    delivery = found.Delivery
+    if delivery is None or delivery.edition is None:
+        return question.answer(WhyCause.SHOWN, f"Shown on {found.shown_on} in another letter.")
+    section = next(
+        (one for one in Digest.from_json(delivery.decision).sections if question.paper.id in one.papers), None
+    )
+    if section is not None:
+        describe_section(question, section)
+    question.lines.append(
+        f"the digest is {delivery.state}" + (f": {delivery.reason}" if delivery.reason else "")
+    )
+    describe_changes(question)
+    topic = f", under {section.topic}" if section else ""
+    return question.answer(
+        WhyCause.SHOWN,
+        f"Shown on {found.shown_on} in {delivery.edition}{topic}.",
+        edition=delivery.edition,
+        shown_on=found.shown_on.isoformat(),
+        state=delivery.state,
+    )
+
+
+def describe_section(question: WhyQuestion, section: Section) -> None:
+    """Add why the section's filter, as resolved when the digest was decided, matches the paper."""
+    stored = None if section.filter_id is None else question.session.get(FilterRow, section.filter_id)
+    if stored is not None:
+        describe_filter(question, section.topic, stored.canonical)
+
+
+def describe_changes(question: WhyQuestion) -> None:
+    """Add the changes of a shown paper, and when the reader was sent each update."""
+    sent = and_(
+        FollowupSent.paper_id == ChangeRow.paper_id,
+        FollowupSent.kind == ChangeRow.kind,
+        FollowupSent.subscriber_id == question.subscriber.id,
+    )
+    found = (
+        select(ChangeRow, FollowupSent.sent_on, Delivery.edition, Delivery.letter)
+        .outerjoin(FollowupSent, sent)
+        .outerjoin(Delivery, Delivery.id == FollowupSent.delivery_id)
+        .where(ChangeRow.paper_id == question.paper.id)
+        .order_by(ChangeRow.seen_at)
+    )
+    for change, sent_on, edition, letter in question.session.execute(found):
+        known = f"{change.kind} since, according to a dump of {minute_text(change.seen_at)}"
+        if sent_on is None:
+            question.lines.append(f"{known}; the update has not been sent")
+        else:
+            question.lines.append(f"{known}; update sent on {sent_on} in {edition or f'a {letter} letter'}")

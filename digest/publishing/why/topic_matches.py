@@ -1,0 +1,40 @@
+"""Explain which of a subscriber's topics match a paper, and by which words."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from digest import subscribers, topics
+from digest.errors import BadFilter
+from digest.papers import NO_IDS
+from digest.publishing.why.question import WhyQuestion
+
+
+def describe_topics(question: WhyQuestion, resolved_then: Mapping[str, str] = NO_IDS) -> bool:
+    """Add for each topic whether it matches the paper and why; return whether one does.
+
+    `resolved_then` has the filters that topics resolved to at the time, where known.
+    """
+    own_topics = subscribers.topics_of(question.session, question.subscriber)
+    matched = not own_topics or question.subscriber.wants_trending
+    for topic in own_topics:
+        resolved = resolved_then.get(topic.name, topic.resolved)
+        if topic.resolved != topic.canonical:
+            verb = "resolves" if resolved == topic.resolved else "resolved"
+            question.lines.append(f"{topic.name} is {topic.canonical}, which {verb} to {resolved}")
+        matched = describe_filter(question, topic.name, resolved) or matched
+    return matched
+
+
+def describe_filter(question: WhyQuestion, name: str, canonical: str) -> bool:
+    """Add whether a topic's filter matches the paper, and why."""
+    try:
+        found = topics.explain(topics.parse(canonical), question.paper)
+    except BadFilter as error:
+        question.lines.append(f"{name}: the stored filter cannot be parsed. {error}")
+        return False
+    if found.matched:
+        question.lines.append(f"{name} matches: {' · '.join(found.why)}")
+    else:
+        question.lines.append(f"{name} does not match: {'; '.join(found.failed)}")
+    return found.matched

@@ -1,0 +1,51 @@
+"""Parse how long old rows and files are kept: `attempts 90 days, deliveries 400 days, dumps 30 days`. Pure."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import asdict, dataclass
+from datetime import timedelta
+
+from digest.errors import BadField
+
+FIELD = "DIGEST_KEEP"
+PART = re.compile(r"(?P<what>[a-z]+) (?P<days>\d{1,5}) days?")
+MIN_DAYS = {
+    "attempts": 30,
+    "deliveries": 200,
+    "dumps": 1,
+}  #: days; `why` explains shown papers from deliveries for 180
+MAX_DAYS = 36_500
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Retention:
+    """How long old rows and files are kept."""
+
+    attempts: timedelta = timedelta(days=90)
+    deliveries: timedelta = timedelta(days=400)
+    dumps: timedelta = timedelta(days=30)  #: files in `done/`
+
+
+def parse_retention(text: str) -> Retention:
+    """Parse the setting; what it does not name keeps its default. Raises BadField."""
+    found = {}
+    for part in filter(None, (each.strip() for each in text.split(","))):
+        match = PART.fullmatch(part)
+        if match is None or match["what"] not in MIN_DAYS:
+            raise BadField(
+                FIELD, f"{part!r} is not of the form: attempts 90 days, deliveries 400 days, dumps 30 days"
+            )
+        what, days = match["what"], int(match["days"])
+        if not MIN_DAYS[what] <= days <= MAX_DAYS:
+            raise BadField(FIELD, f"{what} are kept for {MIN_DAYS[what]} to {MAX_DAYS} days")
+        found[what] = timedelta(days=days)
+    kept = Retention(**found)
+    if kept.attempts > kept.deliveries:
+        raise BadField(FIELD, "attempts cannot be kept longer than their deliveries")
+    return kept
+
+
+def in_days(kept: Retention) -> dict[str, int]:
+    """Return the retention in days, by name."""
+    return {name: span.days for name, span in asdict(kept).items()}

@@ -1,0 +1,68 @@
+"""Define the site: its name, addresses and signing keys, which every letter and link uses."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass, field
+from functools import cached_property
+from urllib.parse import urlsplit
+
+LOCAL_URL = "http://127.0.0.1:8000"  #: the web server's address by default
+ID_LENGTH = 6  #: characters of a fingerprint that identify a key
+
+
+@dataclass(frozen=True, kw_only=True)
+class Site:
+    """Who sends the letters: the name, address and keys that every letter and link uses."""
+
+    name: str = "Digest"
+    url: str = LOCAL_URL  #: without a final slash
+    sender_name: str = "Digest"
+    sender_address: str = "digest@localhost"
+    postal_address: str = ""
+    keys: tuple[bytes, ...] = field(default=(), repr=False)  #: the first signs, all verify
+    pepper: bytes = field(default=b"", repr=False)  #: never rotates: guards suppressions
+    inbound_domain: str = ""  #: where incoming mail arrives; empty: we receive none
+    #: the day's letters name the lists that had not arrived when they were written
+    announces_late_lists: bool = False
+
+    @property
+    def domain(self) -> str:
+        """Return the domain of the sender address."""
+        return self.sender_address.rpartition("@")[2]
+
+    @property
+    def takes_commands(self) -> bool:
+        """Return whether a reply to a letter reaches us, so that it can carry commands."""
+        return self.inbound_domain.lower() == self.domain.lower()
+
+    @property
+    def is_https(self) -> bool:
+        """Return whether one-click headers may be sent (RFC 8058 requires https)."""
+        return self.url.startswith("https://")
+
+    @property
+    def is_local(self) -> bool:
+        """Return whether the URL works on this machine only."""
+        host = urlsplit(self.url).hostname or ""
+        return host == "localhost" or host == "::1" or host.startswith("127.")
+
+    @cached_property
+    def ring(self) -> dict[str, bytes]:
+        """Return the keys by id, the signing key first."""
+        return {key_id(key): key for key in self.keys}
+
+    @property
+    def signing_key_id(self) -> str:
+        """Return the id of the key that signs new links."""
+        return key_id(self.keys[0])
+
+
+def key_id(key: bytes) -> str:
+    """Return the public id of a key: the first characters of its fingerprint."""
+    return fingerprint(key)[:ID_LENGTH]
+
+
+def fingerprint(secret: bytes) -> str:
+    """Return a hash that identifies a secret without revealing it."""
+    return hashlib.sha256(b"fingerprint:" + secret).hexdigest()

@@ -1,0 +1,86 @@
+"""Notify subscribers by mail of a pause or a change of topics made through a link.
+
+Letters get forwarded with their links. So each change is reported to the subscriber's own address, with a link to
+undo it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime, timedelta
+
+from sqlalchemy import select
+from sqlalchemy.orm import Session
+
+from digest.db.tables import Delivery, DeliveryState, Subscriber
+from digest.delivery import outbox
+from digest.letters import figures_in_words
+from digest.site_profile import Site
+from digest.subscribers import subscriber_rows
+from digest.subscribers.subscriber_rows import SubscriberTopic
+
+SEND_AFTER = timedelta(minutes=5)  #: a subscriber who tries filters saves often, and gets one letter
+
+
+def queue_paused_letter(session: Session, site: Site, subscriber: Subscriber, *, now: datetime) -> None:
+    """Queue the letter that says until when digests are paused; once a day for the same pause."""
+    until = subscriber.paused_until
+    outbox.queue_letter(
+        session,
+        letter="paused",
+        subscriber_id=subscriber.id,
+        email=subscriber.email,
+        decision={"until": figures_in_words.day_in_words(until) if until else ""},
+        dedupe_key=f"paused-{subscriber.id}-{until or 'open'}-{now.date()}",
+        site=site,
+        now=now,
+    )
+
+
+def queue_changed_letter(
+    session: Session,
+    site: Site,
+    subscriber: Subscriber,
+    *,
+    previous: Sequence[SubscriberTopic],
+    now: datetime,
+) -> None:
+    """Queue the letter that lists the topics, to go out after some minutes without a change; none if nothing changed."""
+    topics = subscriber_rows.topics_of(session, subscriber)
+    if topics == previous:
+        return
+    for waiting in waiting_change_letters(session, subscriber):
+        outbox.withdraw_letter(session, waiting, "the topics changed again", now=now)
+    due = subscriber.next_due_at
+    outbox.queue_letter(
+        session,
+        letter="changed",
+        subscriber_id=subscriber.id,
+        email=subscriber.email,
+        decision={
+            "topics": [{"name": topic.name, "filter": topic.typed or topic.canonical} for topic in topics],
+            "next_due": figures_in_words.moment_in_words(due, subscriber.timezone, seen_from=now)
+            if due
+            else "",
+        },
+        dedupe_key=f"{change_key_prefix(subscriber)}{now.isoformat()}",
+        site=site,
+        now=now,
+        due_at=now + SEND_AFTER,
+    )
+
+
+def waiting_change_letters(session: Session, subscriber: Subscriber) -> list[str]:
+    """Return the keys of queued letters about changes."""
+    waiting = select(Delivery.dedupe_key).where(
+        Delivery.subscriber_id == subscriber.id,
+        Delivery.letter == "changed",
+        Delivery.state == DeliveryState.QUEUED,
+        Delivery.dedupe_key.startswith(change_key_prefix(subscriber), autoescape=True),
+    )
+    return [key for key in session.scalars(waiting) if key]
+
+
+def change_key_prefix(subscriber: Subscriber) -> str:
+    """Return the prefix of the keys of letters about this subscriber's own changes."""
+    return f"changed-{subscriber.id}-"

@@ -1,0 +1,136 @@
+"""Read the rows of a CSV file from any program, including a listmonk export, in our own columns.
+
+A file is refused as a whole for an unknown or repeated column, and for a quote that is never closed and so swallows
+the rows after it.
+"""
+
+from __future__ import annotations
+
+import csv
+import itertools
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from difflib import get_close_matches
+from typing import Any
+
+from digest.db.tables import SubscriberState
+from digest.errors import BadField
+
+COLUMNS = ("email", "name", "cadence", "at", "timezone", "state", "topics", "packs")
+SUPPRESSED_STATE = "suppressed"  #: a state in files only: suppress the address
+DELIMITERS = ",;\t"  #: of files, the usual one first
+
+#: The columns of a listmonk export besides address and name. `status` says whether mail may be sent at all, not that
+#: the subscriber agreed: one who unsubscribed from a list, or never confirmed, is `enabled` too.
+STATUS = "status"
+IGNORED_COLUMNS = ("id", "uuid", "attributes", "attribs", "created_at", "updated_at")
+LISTMONK_STATES = {
+    "enabled": SubscriberState.PENDING,
+    "disabled": SubscriberState.UNSUBSCRIBED,
+    "unsubscribed": SubscriberState.UNSUBSCRIBED,
+    "blocklisted": SUPPRESSED_STATE,
+    "blacklisted": SUPPRESSED_STATE,  # its name before version 1
+}
+
+Row = Mapping[Any, Any]  #: cells by column; cells without a column are under None
+
+
+class CsvRows:
+    """An iterator over the rows of a file, with the line that the last one began on.
+
+    It raises csv.Error for a row that cannot be read, and continues after it; BadField for a file that cannot be read.
+    """
+
+    def __init__(self, file: Iterable[str]):
+        lines = iter(file)
+        header = next(lines, "")
+        delimiter = max(DELIMITERS, key=header.count)
+        self.reader = csv.reader(itertools.chain([header], lines), delimiter=delimiter, strict=True)
+        self.line = 1
+        self.names = header_columns(self.reader)
+        self.is_listmonk = STATUS in self.names
+        check_names(self.names, is_listmonk=self.is_listmonk)
+
+    @property
+    def ignored_columns(self) -> tuple[str, ...]:
+        """Return the columns that are known but not imported."""
+        return tuple(name for name in self.names if name in IGNORED_COLUMNS)
+
+    def __iter__(self) -> Iterator[Row]:
+        return self
+
+    def __next__(self) -> Row:
+        cells = self.next_cells()
+        row: dict[str | None, str] = {None: ""}
+        for name, cell in itertools.zip_longest(self.names, cells[: len(self.names)], fillvalue=""):
+            row[name or None] = row[None] + cell if not name else cell
+        row[None] += "".join(cells[len(self.names) :])
+        return row_of_listmonk(row) if self.is_listmonk else row
+
+    def next_cells(self) -> list[str]:
+        """Return the cells of the next row that is not empty."""
+        cells: list[str] = []
+        while not cells:
+            self.line = self.reader.line_num + 1
+            try:
+                cells = next(self.reader)
+            except csv.Error as error:
+                if self.reader.line_num > self.line or "end of data" in str(error):
+                    raise unclosed_quote_error(self.line) from None
+                raise
+        if self.reader.line_num > self.line and any(has_swallowed_rows(cell) for cell in cells):
+            raise unclosed_quote_error(self.line)
+        return cells
+
+
+def read_rows(file: Iterable[str]) -> CsvRows:
+    """Return the rows of a CSV file, or raise BadField, which names the wrong column of its header."""
+    return CsvRows(file)
+
+
+def header_columns(reader: Iterator[Sequence[str]]) -> list[str]:
+    """Return the column names of the header, in lower case."""
+    try:
+        header = next(reader, [])
+    except csv.Error:
+        raise unclosed_quote_error(1) from None
+    return [name.strip().lstrip("\ufeff").strip().lower() for name in header]
+
+
+def check_names(names: Sequence[str], *, is_listmonk: bool) -> None:
+    """Raise BadField for a missing, unknown or repeated column; a column without a name must be empty."""
+    known = (*COLUMNS, STATUS, *IGNORED_COLUMNS) if is_listmonk else COLUMNS
+    if "email" not in names:
+        found = ", ".join(map(repr, filter(None, names))) or "none"
+        raise BadField("line 1", f"no column is called email. Found: {found}; known: {', '.join(known)}.")
+    for name, count in Counter(filter(None, names)).items():
+        if name not in known:
+            close = get_close_matches(name, known, n=1)
+            hint = f"Did you mean {close[0]}?" if close else f"Known: {', '.join(known)}."
+            raise BadField("line 1", f"column {name!r} is unknown. {hint} Rename or delete it.")
+        if count > 1:
+            raise BadField("line 1", f"column {name!r} appears {count} times. Keep one of them.")
+
+
+def unclosed_quote_error(line: int) -> BadField:
+    """Return the error for a quote that is not closed in its row."""
+    return BadField(
+        f"line {line}", "a quote opens in this row and is not closed in it. Nothing was imported; close it."
+    )
+
+
+def has_swallowed_rows(cell: str) -> bool:
+    """Return whether a cell of several lines has swallowed rows: it has addresses after a line break."""
+    first, broken, rest = cell.partition("\n")
+    return bool(broken) and "@" in rest and not first.lstrip().startswith("{")  # JSON may have many lines
+
+
+def row_of_listmonk(row: Row) -> Row:
+    """Return a row of a listmonk export in our columns; a `state` column counts if the status is `enabled`."""
+    status = row.get(STATUS, "").strip().lower()
+    state = LISTMONK_STATES.get(status)
+    if state is None:
+        raise csv.Error(f"status {status!r} is not one of {', '.join(LISTMONK_STATES)}")
+    if state == SubscriberState.PENDING:
+        state = row.get("state") or state
+    return {name: cell for name, cell in row.items() if name != STATUS} | {"state": state}

@@ -1,0 +1,114 @@
+"""Decide what a row changes for an existing subscriber."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from digest.db.tables import SubscriberState
+from digest.editions import schedule as edition_schedule
+from digest.editions.schedule import Cadence, Schedule
+from digest.subscribers import subscriber_rows
+from digest.subscribers.csv_import.row_values import CheckedTopics, ImportRow, cached_schedule
+from digest.topics import filter_registry
+
+#: The state changes that a row may cause; any other leaves the state as it is.
+ALLOWED_TRANSITIONS = {
+    SubscriberState.PENDING: frozenset(SubscriberState),
+    SubscriberState.ACTIVE: frozenset({SubscriberState.PAUSED, SubscriberState.UNSUBSCRIBED}),
+    SubscriberState.PAUSED: frozenset({SubscriberState.UNSUBSCRIBED}),
+    SubscriberState.UNSUBSCRIBED: frozenset[SubscriberState](),
+}
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class MergedSubscriber:
+    """An existing subscriber and the changes that a row asks for."""
+
+    existing: Any  #: their row
+    columns: dict[str, Any]  #: only those that change: the reader may change others at the same time
+    held: CheckedTopics  #: the topics before
+    topics: CheckedTopics  #: the topics after
+
+    @property
+    def has_new_topics(self) -> bool:
+        """Return whether the topics change."""
+        return self.topics != self.held
+
+    @property
+    def is_change(self) -> bool:
+        """Return whether anything changes."""
+        return bool(self.columns) or self.has_new_topics
+
+
+def merge_row(existing: Any, held: CheckedTopics, row: ImportRow, now: datetime) -> MergedSubscriber:
+    """Return the changes that a row makes to a subscriber with these topics."""
+    columns = differing_columns(existing, row)
+    if row.state != existing.state and row.state in ALLOWED_TRANSITIONS[SubscriberState(existing.state)]:
+        columns |= state_columns(row.state, now)
+    topics = topics_after(row, held)
+    if topics != held:
+        columns["full_streaks"] = None  # it counts by the position of topics
+    return MergedSubscriber(existing=existing, columns=columns, held=held, topics=topics)
+
+
+def differing_columns(existing: Any, row: ImportRow) -> dict[str, Any]:
+    """Return the columns in which the row differs from the subscriber."""
+    current = Schedule(
+        cadence=Cadence(existing.cadence),
+        at=existing.at,
+        timezone=existing.timezone,
+        weekday=existing.weekday,
+    )
+    schedule = cached_schedule(
+        row.cadence or edition_schedule.cadence_text(current),
+        row.at or f"{existing.at:%H:%M}",
+        row.timezone or existing.timezone,
+    )
+    values: dict[str, Any] = {}
+    if schedule != current:
+        values = subscriber_rows.schedule_columns(schedule) | {
+            "not_after": existing.not_after,
+            "next_due_at": None,
+        }
+    if row.name is not None and row.name != existing.name:
+        values["name"] = row.name
+    return values
+
+
+def state_columns(state: SubscriberState, now: datetime) -> dict[str, Any]:
+    """Return the columns to set for another state."""
+    values: dict[str, Any] = {"state": state}
+    if state == SubscriberState.UNSUBSCRIBED:
+        values["unsubscribed_at"] = now
+    elif state != SubscriberState.PENDING:
+        values["confirmed_at"] = now
+    return values
+
+
+def topics_after(row: ImportRow, held: CheckedTopics) -> CheckedTopics:
+    """Return the topics after the row: each column replaces its kind of topics, and packs come last."""
+    if not held:
+        return (*(row.topics or ()), *(row.packs or ()))
+    if row.topics is None and row.packs is None:
+        return held
+    are_packs = [filter_registry.is_pack_topic(name, canonical) for name, canonical, _ in held]
+    own = row.topics or ()
+    shared = row.packs or ()
+    if row.topics is None:
+        own = without_named(
+            [topic for topic, is_pack in zip(held, are_packs, strict=True) if not is_pack], shared
+        )
+    if row.packs is None:
+        shared = without_named(
+            [topic for topic, is_pack in zip(held, are_packs, strict=True) if is_pack], own
+        )
+    return (*own, *shared)
+
+
+def without_named(topics: Iterable[tuple[str, str, str]], others: CheckedTopics) -> CheckedTopics:
+    """Return the topics without those that have the name of one of the others."""
+    taken = {name.casefold() for name, _, _ in others}
+    return tuple(topic for topic in topics if topic[0].casefold() not in taken)

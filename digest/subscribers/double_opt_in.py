@@ -1,0 +1,446 @@
+"""Send confirmation letters, and activate subscribers who confirm (double opt-in).
+
+Anybody can type anybody's address, so a request only creates a pending row, and the page answers the same for every
+address. The requested settings wait with the confirmation and are applied when it is used.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from enum import StrEnum
+from types import MappingProxyType
+from typing import Any
+
+from sqlalchemy import func, select, update
+from sqlalchemy.orm import Session
+
+from digest import addresses, bounces, db
+from digest.db.tables import Confirmation, Consent, Delivery, Subscriber, SubscriberState
+from digest.delivery import outbox
+from digest.editions import schedule as edition_schedule
+from digest.editions import shown
+from digest.editions.schedule import Schedule
+from digest.errors import BadField, BadFilter
+from digest.letters import figures_in_words
+from digest.letters.cards import Card
+from digest.links import verify_token
+from digest.site_profile import Site
+from digest.subscribers import invitations, sign_up_pace, subscriber_rows
+from digest.subscribers.sign_up_counts import counts
+from digest.topics.filter_registry import FilterRegistry
+
+log = logging.getLogger(__name__)
+
+CONFIRMATION_LIFETIME = timedelta(hours=48)
+REMIND_AFTER = timedelta(hours=24)
+SCANNER_SECONDS = timedelta(seconds=60)  #: some mail systems follow links and press buttons as mail arrives
+
+#: The most confirmations to one address within each span, so that nobody can flood it through our form.
+REQUEST_CAPS = ((1, timedelta(hours=24)), (3, timedelta(days=30)))
+LIFT_OFFER_INTERVAL = timedelta(days=30)  #: between two confirmations to a suppressed address
+
+NO_CARDS: Mapping[int, Card] = MappingProxyType({})
+
+
+class SignUpOutcome(StrEnum):
+    """The outcome of a request. The web page is the same for all of them."""
+
+    ASKED = "asked"  #: a confirmation is queued
+    KNOWN = "known"  #: they get digests already; a letter with the link to their settings is queued
+    CAPPED = "capped"  #: the address had its confirmations lately: nothing is sent
+    SUPPRESSED = "suppressed"  #: the address is suppressed: nothing is sent
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class SignUpResult:
+    """The result of a request to subscribe."""
+
+    outcome: SignUpOutcome
+    subscriber_id: int | None = None
+    confirmation_id: int | None = None
+
+
+# ── requests ────────────────────────────────────────────────────────────────────────────────────
+
+
+def request_subscription(
+    session: Session,
+    site: Site,
+    email: str,
+    *,
+    topics: Mapping[str, str] | None = None,
+    schedule: Schedule | None = None,
+    may_sign_up: frozenset[str] | None = None,
+    now: datetime,
+) -> SignUpResult:
+    """Create a pending subscriber and queue the confirmation letter.
+
+    Raises BadField if the address is invalid, or its domain may not sign up.
+    """
+    address = addresses.parse_address(email)
+    check_policy(address.email, may_sign_up)
+    requested_settings = requested_settings_json(session, topics or {}, schedule)
+    return queue_sign_up_letter(session, site, address, requested_settings, now=now)
+
+
+def queue_sign_up_letter(
+    session: Session,
+    site: Site,
+    address: addresses.Address,
+    requested_settings: str,
+    *,
+    network: str = sign_up_pace.BY_OPERATOR,
+    may_lift: bool = False,
+    now: datetime,
+) -> SignUpResult:
+    """Queue the confirmation or settings letter for an address, if it may get one.
+
+    With `may_lift` an address suppressed by bounces or a complaint also gets a confirmation, at most every 30 days;
+    confirming lifts the suppression.
+    """
+    suppression = bounces.find_suppression(session, site, address.email)
+    if suppression and not (may_lift and suppression.reason in bounces.OWNER_CAN_LIFT):
+        return SignUpResult(outcome=SignUpOutcome.SUPPRESSED)
+    subscriber = lock_or_create_pending(session, address, now)
+    if not suppression and subscriber.state in {SubscriberState.ACTIVE, SubscriberState.PAUSED}:
+        return send_settings_letter(session, site, subscriber, now)
+    if is_capped(session, subscriber.id, now) or (
+        suppression and was_lift_offered(session, subscriber.id, now)
+    ):
+        return SignUpResult(outcome=SignUpOutcome.CAPPED, subscriber_id=subscriber.id)
+    return queue_confirmation(
+        session,
+        site,
+        subscriber,
+        requested_settings,
+        network=network,
+        lifts_suppression=suppression is not None,
+        now=now,
+    )
+
+
+def check_policy(email: str, may_sign_up: Collection[str] | None) -> None:
+    """Raise BadField if this site is not open to the address (`may_sign_up` None: open to all)."""
+    domain = email.rpartition("@")[2]
+    if may_sign_up is None or domain in may_sign_up:
+        return
+    if not may_sign_up:
+        raise BadField("email", "This site is closed to new subscribers. Ask its operators.")
+    raise BadField("email", f"This site is for addresses at {', '.join(sorted(may_sign_up))}.")
+
+
+def requested_settings_json(session: Session, topics: Mapping[str, str], schedule: Schedule | None) -> str:
+    """Return the requested settings, checked, as the JSON stored with the confirmation."""
+    subscriber_rows.check_topics(topics, FilterRegistry(session))
+    requested_settings: dict[str, Any] = {}
+    if topics:
+        requested_settings["topics"] = dict(topics)
+    if schedule is not None:
+        requested_settings["cadence"] = edition_schedule.cadence_text(schedule)
+        requested_settings["at"] = f"{schedule.at:%H:%M}"
+        requested_settings["timezone"] = schedule.timezone
+    return json.dumps(requested_settings, separators=(",", ":"), ensure_ascii=False)
+
+
+def lock_or_create_pending(session: Session, address: addresses.Address, now: datetime) -> Subscriber:
+    """Return the row of that address, locked; create a pending one if there is none."""
+    row = {
+        "email": address.email, "email_key": address.folded, "state": SubscriberState.PENDING, "created_at": now,
+    }  # fmt: skip
+    session.execute(
+        db.upsert(session, Subscriber).values(row).on_conflict_do_nothing(index_elements=["email_key"])
+    )
+    query = select(Subscriber).where(Subscriber.email_key == address.folded).with_for_update()
+    return session.scalars(query.execution_options(populate_existing=True)).one()
+
+
+def is_capped(session: Session, subscriber_id: int, now: datetime) -> bool:
+    """Return whether the address has had as many confirmations lately as it may get."""
+    sent = select(func.count()).where(
+        Confirmation.subscriber_id == subscriber_id,
+        Confirmation.requested_settings != invitations.INVITED_MARK,
+    )
+    return any(
+        (session.scalar(sent.where(Confirmation.made_at > now - window)) or 0) >= most
+        for most, window in REQUEST_CAPS
+    )
+
+
+def was_lift_offered(session: Session, subscriber_id: int, now: datetime) -> bool:
+    """Return whether the address had a confirmation lately although it was suppressed."""
+    sent = select(Confirmation.id).where(
+        Confirmation.subscriber_id == subscriber_id,
+        Confirmation.lifts_suppression,
+        Confirmation.made_at > now - LIFT_OFFER_INTERVAL,
+    )
+    return session.scalar(sent.limit(1)) is not None
+
+
+def queue_confirmation(
+    session: Session,
+    site: Site,
+    subscriber: Subscriber,
+    requested_settings: str,
+    *,
+    network: str,
+    lifts_suppression: bool,
+    now: datetime,
+) -> SignUpResult:
+    """Store a confirmation and queue its letter. The letter's decision has its id; the token is never stored."""
+    confirmation = Confirmation(
+        subscriber_id=subscriber.id,
+        made_at=now,
+        expires_at=now + CONFIRMATION_LIFETIME,
+        requested_settings=requested_settings,
+        network=network,
+        lifts_suppression=lifts_suppression,
+    )
+    session.add(confirmation)
+    session.flush()
+    decision: dict[str, Any] = {"confirmation_id": confirmation.id}
+    if lifts_suppression:
+        decision[outbox.LIFTS_SUPPRESSION] = True
+    invitations.withdraw_invitation(session, site, subscriber.email_key, now=now)
+    outbox.queue_letter(
+        session,
+        letter="confirm",
+        subscriber_id=subscriber.id,
+        email=subscriber.email,
+        decision=decision,
+        dedupe_key=confirmation_key(confirmation.id),
+        site=site,
+        now=now,
+        expires_at=confirmation.expires_at,
+    )
+    return SignUpResult(
+        outcome=SignUpOutcome.ASKED, subscriber_id=subscriber.id, confirmation_id=confirmation.id
+    )
+
+
+def confirmation_key(confirmation_id: int) -> str:
+    """Return the key of the letter with a confirmation link."""
+    return f"confirm-{confirmation_id}"
+
+
+def reminder_key(subscriber_id: int) -> str:
+    """Return the key of the one reminder that a subscriber may get."""
+    return f"reminder-{subscriber_id}"
+
+
+def send_settings_letter(session: Session, site: Site, subscriber: Subscriber, now: datetime) -> SignUpResult:
+    """Queue, at most once a day, the settings letter for an active subscriber; the page does not reveal that they are one."""
+    outbox.queue_letter(
+        session,
+        letter="settings",
+        subscriber_id=subscriber.id,
+        email=subscriber.email,
+        decision={},
+        dedupe_key=f"settings-{subscriber.id}-{now.date()}",
+        site=site,
+        now=now,
+    )
+    return SignUpResult(outcome=SignUpOutcome.KNOWN, subscriber_id=subscriber.id)
+
+
+def send_link(session: Session, site: Site, subscriber: Subscriber, now: datetime) -> None:
+    """Queue, at most once an hour, the letter with a subscriber's settings link; only their own address gets it."""
+    outbox.queue_letter(
+        session,
+        letter="settings_link",
+        subscriber_id=subscriber.id,
+        email=subscriber.email,
+        decision={},
+        dedupe_key=f"manage-{subscriber.id}-{now:%Y-%m-%d-%H}",
+        site=site,
+        now=now,
+    )
+
+
+def queue_reminders(session: Session, site: Site, now: datetime) -> int:
+    """Queue a reminder for each confirmation unused for a day; return how many.
+
+    An address gets one reminder ever, however often it is signed up. Invited and suppressed addresses get none.
+    No reminders are sent while sign-ups are slowed down because too many confirmations stay unused.
+    """
+    if sign_up_pace.is_slower(counts(session, now)):
+        return 0
+    unanswered = (
+        select(Confirmation.id, Confirmation.expires_at, Subscriber.id, Subscriber.email)
+        .join(Subscriber, Subscriber.id == Confirmation.subscriber_id)
+        .where(
+            Confirmation.used_at.is_(None),
+            Confirmation.requested_settings != invitations.INVITED_MARK,
+            ~Confirmation.lifts_suppression,
+            Confirmation.made_at <= now - REMIND_AFTER,
+            Confirmation.expires_at > now,
+            Subscriber.state == SubscriberState.PENDING,
+        )
+    )
+    queued = [
+        outbox.queue_letter(
+            session,
+            letter="reminder",
+            subscriber_id=subscriber,
+            email=email,
+            decision={"confirmation_id": confirmation},
+            dedupe_key=reminder_key(subscriber),
+            site=site,
+            now=now,
+            expires_at=expires_at,
+        )
+        for confirmation, expires_at, subscriber, email in session.execute(unanswered)
+    ]
+    return sum(number is not None for number in queued)
+
+
+# ── confirmation ────────────────────────────────────────────────────────────────────────────────
+
+
+def confirmation_in(session: Session, site: Site, token: str, now: datetime) -> Confirmation | None:
+    """Return the confirmation that a token names; None for an invalid or expired token."""
+    number = verify_token(site, "confirm", token)
+    if number is None:
+        return None
+    confirmation = session.get(Confirmation, int(number))
+    if confirmation is None or (confirmation.used_at is None and confirmation.expires_at <= now):
+        return None
+    return confirmation
+
+
+def confirm(
+    session: Session,
+    site: Site,
+    token: str,
+    now: datetime,
+    *,
+    how: str = "confirmed by link",
+    network: str | None = None,
+    today: Mapping[int, Card] = NO_CARDS,
+) -> Subscriber | None:
+    """Activate the subscriber of a confirmation, and queue the welcome letter with today's papers.
+
+    Returns None for a link that is invalid, has expired or belongs to a suppressed address. A second use changes
+    nothing and returns the subscriber as they are now. A confirmation sent to an address that bounces or a
+    complaint had suppressed lifts the suppression.
+    """
+    confirmation = confirmation_in(session, site, token, now)
+    if confirmation is None:
+        return None
+    subscriber = session.get_one(Subscriber, confirmation.subscriber_id, with_for_update=True)
+    if not mark_used(session, confirmation, now):
+        return subscriber
+    is_resumed = confirmation.lifts_suppression and bounces.lift_confirmed_suppression(
+        session, site, subscriber.email, confirmed=confirmation.made_at, now=now
+    )
+    if bounces.is_suppressed(session, site, subscriber.email):
+        return None
+    if not is_resumed and subscriber.state in {SubscriberState.ACTIVE, SubscriberState.PAUSED}:
+        return subscriber
+    apply_requested_settings(session, subscriber, confirmation.requested_settings)
+    activate(session, subscriber, now)
+    session.add(Consent(subscriber_id=subscriber.id, given_at=now, how=how, address=network))
+    queue_welcome(session, site, subscriber, confirmation.id, today, now)
+    return subscriber
+
+
+def is_scanner(session: Session, site: Site, token: str, *, network: str, now: datetime) -> bool:
+    """Return whether a mail scanner may have pressed the button.
+
+    That is assumed within a minute of the letter, from another network than the sign-up, while the confirmation is unused.
+    """
+    confirmation = confirmation_in(session, site, token, now)
+    if confirmation is None or confirmation.used_at is not None or confirmation.network == network:
+        return False
+    return now - letter_sent_at(session, confirmation, now) < SCANNER_SECONDS
+
+
+def letter_sent_at(session: Session, confirmation: Confirmation, now: datetime) -> datetime:
+    """Return when the letter or the reminder was last sent; now, if one is still being sent."""
+    keys = [confirmation_key(confirmation.id), reminder_key(confirmation.subscriber_id)]
+    letters = select(Delivery.settled_at).where(Delivery.dedupe_key.in_(keys))
+    settled = session.scalars(letters).all()
+    return max((moment or now for moment in settled), default=confirmation.made_at)
+
+
+def mark_used(session: Session, confirmation: Confirmation, now: datetime) -> bool:
+    """Mark a confirmation as used; return False if it was used already."""
+    used = session.execute(
+        update(Confirmation)
+        .where(Confirmation.id == confirmation.id, Confirmation.used_at.is_(None))
+        .values(used_at=now)
+        .returning(Confirmation.id)
+    )
+    return used.first() is not None
+
+
+def apply_requested_settings(session: Session, subscriber: Subscriber, requested_settings: str) -> None:
+    """Apply the settings of a confirmed request to the subscriber."""
+    wanted = json.loads(requested_settings)
+    if "cadence" in wanted:
+        schedule = edition_schedule.parse_schedule(
+            cadence=wanted["cadence"], at=wanted["at"], timezone=wanted["timezone"]
+        )
+        for column, value in subscriber_rows.schedule_columns(schedule).items():
+            setattr(subscriber, column, value)
+    if "topics" in wanted:
+        subscriber_rows.replace_topics(session, subscriber.id, readable_topics(session, wanted["topics"]))
+
+
+def readable_topics(session: Session, topics: Mapping[str, str]) -> dict[str, str]:
+    """Return the requested topics whose filters are still valid, so that a removed pack does not fail the confirmation."""
+    registry, kept = FilterRegistry(session), {}
+    for name, text in topics.items():
+        try:
+            registry.canonical(text)
+        except BadFilter as error:
+            log.warning("a requested topic is no longer valid and is left out: %s", error)
+        else:
+            kept[name] = text
+    return kept
+
+
+def activate(session: Session, subscriber: Subscriber, now: datetime) -> None:
+    """Make a subscriber active: their first digest is the next on the schedule, with that day's papers."""
+    subscriber.state = SubscriberState.ACTIVE
+    subscriber.confirmed_at = now
+    subscriber.unsubscribed_at = None
+    subscriber.considered_until = subscriber.considered_paper_id = None
+    subscriber.next_due_at = edition_schedule.next_edition(
+        subscriber_rows.schedule_of(subscriber), now
+    ).due_at
+    session.flush()
+
+
+def queue_welcome(
+    session: Session,
+    site: Site,
+    subscriber: Subscriber,
+    confirmation_id: int,
+    today: Mapping[int, Card],
+    now: datetime,
+) -> None:
+    """Queue the welcome letter: when the first digest comes, and today's papers, which then count as shown."""
+    due = subscriber.next_due_at or now
+    already_shown = {
+        paper for _, paper in shown.shown_to(session, [subscriber.id], since_id=min(today, default=0))
+    }
+    new = {paper: card for paper, card in today.items() if paper not in already_shown}
+    number = outbox.queue_letter(
+        session,
+        letter="welcome",
+        subscriber_id=subscriber.id,
+        email=subscriber.email,
+        decision={
+            "next_due": figures_in_words.moment_in_words(due, subscriber.timezone, seen_from=now),
+            "cards": [card.to_json() for card in new.values()],
+        },
+        dedupe_key=f"welcome-{confirmation_id}",
+        site=site,
+        now=now,
+    )
+    if number is not None:
+        shown.record(session, (subscriber.id, number, list(new)), shown_on=now.date())

@@ -1,0 +1,148 @@
+"""Invite the addresses that an operator added, each once, at a slow pace.
+
+An invitation is the only letter that an unconfirmed address may get unasked. Its key depends on the address
+alone, so no second one is sent when an address is removed and imported again.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any
+
+from sqlalchemy import func, select
+from sqlalchemy.orm import Session
+
+from digest import db, links
+from digest.db.tables import Confirmation, Delivery, DeliveryState, Lane
+from digest.delivery import outbox
+from digest.site_profile import Site
+from digest.subscribers.subscriber_rows import one_line
+
+INVITATION_INTERVAL = timedelta(
+    minutes=1
+)  #: between two invitations, so that a large list makes no burst of unrequested mail
+ANSWER_WITHIN = timedelta(days=14)
+INVITED_MARK = '{"invited":true}'  #: the requested_settings of an invitation, which gets no reminder
+MAX_NAMED = 8  #: topics named in an invitation
+MAX_NAME_LENGTH = 80
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Invitee:
+    """An unconfirmed subscriber that an operator added."""
+
+    id: int
+    email: str
+    email_key: str
+    topics: tuple[str, ...]  #: the names of those that the operator chose for them
+
+
+def queue_invitations(
+    session: Session,
+    site: Site,
+    invitees: Iterable[Invitee],
+    *,
+    invited_by: str,
+    moments: Iterator[datetime],
+    now: datetime,
+) -> int:
+    """Queue an invitation to each address that never had one; return how many.
+
+    `invited_by` says who added them, in the operator's words. Each is due at the next of `moments`.
+    """
+    by_key = {invitation_key(site, one.email_key): one for one in invitees}
+    for name in used_keys(session, by_key):
+        del by_key[name]
+    due = {one.id: next(moments) for one in by_key.values()}
+    confirmations = [
+        {"subscriber_id": number, "made_at": due_at, "expires_at": due_at + ANSWER_WITHIN}
+        for number, due_at in due.items()
+    ]
+    inserted = db.insert_many(
+        session,
+        Confirmation,
+        confirmations,
+        shared={"requested_settings": INVITED_MARK, "network": "operator", "lifts_suppression": False},
+        returning=("id", "subscriber_id"),
+    )
+    numbers = {row.subscriber_id: row.id for row in inserted}
+    letters = [
+        invitation_row(one, name, confirmation_id=numbers[one.id], invited_by=invited_by, due_at=due[one.id])
+        for name, one in by_key.items()
+    ]
+    return outbox.queue_bulk_letters(session, letters, site=site, now=now)
+
+
+def invitation_row(
+    invitee: Invitee, name: str, *, confirmation_id: int, invited_by: str, due_at: datetime
+) -> dict[str, Any]:
+    """Return an invitation as a row of the outbox."""
+    decision = {
+        "confirmation_id": confirmation_id,
+        "invited_by": one_line(invited_by)[:MAX_NAME_LENGTH],
+        "topics": invitee.topics[:MAX_NAMED],
+        "days": ANSWER_WITHIN.days,
+    }
+    return {
+        "letter": "invite",
+        "subscriber_id": invitee.id,
+        "email": invitee.email,
+        "decision": json.dumps(decision, separators=(",", ":")),
+        "dedupe_key": name,
+        "dated_at": due_at,
+        "due_at": due_at,
+        "expires_at": due_at + outbox.LETTER_LIFE,
+    }
+
+
+def invitation_key(site: Site, email_key: str) -> str:
+    """Return the key that prevents a second invitation to the same address."""
+    return f"invite-{links.address_hash(site, email_key)}"
+
+
+DEDUPE_KEY_COLUMN: Any = Delivery.__table__.c.dedupe_key
+USED_KEYS_QUERY = select(DEDUPE_KEY_COLUMN).where(
+    db.one_of(DEDUPE_KEY_COLUMN, db.values_param("keys", DEDUPE_KEY_COLUMN))
+)
+SUBSCRIBER_ID_COLUMN: Any = Confirmation.__table__.c.subscriber_id
+ASKED_QUERY = select(SUBSCRIBER_ID_COLUMN).where(
+    db.one_of(SUBSCRIBER_ID_COLUMN, db.values_param("ids", SUBSCRIBER_ID_COLUMN))
+)
+
+
+def used_keys(session: Session, keys: Collection[str]) -> list[str]:
+    """Return those of these keys that an invitation already has."""
+    return list(session.connection().execute(USED_KEYS_QUERY, {"keys": keys}).scalars()) if keys else []
+
+
+def never_asked(session: Session, invitees: Sequence[Invitee]) -> list[Invitee]:
+    """Return the invitees that have had no confirmation letter yet, whichever way they signed up."""
+    if not invitees:
+        return []
+    ids = [one.id for one in invitees]
+    asked = set(session.connection().execute(ASKED_QUERY, {"ids": ids}).scalars())
+    return [one for one in invitees if one.id not in asked]
+
+
+def free_moments(session: Session, now: datetime) -> Iterator[datetime]:
+    """Yield the moments at which the next invitations are due: a minute apart, after those already queued."""
+    last = session.scalar(
+        select(func.max(Delivery.due_at)).where(
+            outbox.IS_OPEN,
+            Delivery.lane == Lane.BULK,
+            Delivery.letter == "invite",
+            Delivery.state == DeliveryState.QUEUED,
+        )
+    )
+    moment = now if last is None else max(now, last + INVITATION_INTERVAL)
+    while True:
+        yield moment
+        moment += INVITATION_INTERVAL
+
+
+def withdraw_invitation(session: Session, site: Site, email_key: str, *, now: datetime) -> None:
+    """Withdraw a queued invitation: its recipient has signed up already."""
+    outbox.withdraw_letter(session, invitation_key(site, email_key), "they signed up themselves", now=now)

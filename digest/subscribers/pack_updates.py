@@ -1,0 +1,220 @@
+"""Publish a new version of a pack: update the filters that use it, and notify their subscribers in one letter."""
+
+from __future__ import annotations
+
+import json
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+from itertools import islice
+
+from sqlalchemy import distinct, func, select
+from sqlalchemy.orm import Session, aliased
+
+from digest import topics
+from digest.db.tables import FilterRow, ResolvedFilter, Subscriber, SubscriberState, Subscription
+from digest.delivery import outbox
+from digest.errors import BadFilter, UsageError
+from digest.site_profile import Site
+from digest.topics import Pack, PackVersions, filter_registry, stored_packs
+
+BATCH_LETTERS = 500  #: letters inserted at once
+RECEIVING_STATES = (
+    SubscriberState.ACTIVE,
+    SubscriberState.PAUSED,
+)  #: those who get the letter, now or when they resume
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class FilterChange:
+    """A subscribed filter, and how a new version of a pack changes it."""
+
+    filter_id: int
+    canonical: str  #: with `use:`
+    before: str  #: what it resolves to now
+    after: str  #: what it resolves to after; the same if it cannot be updated
+    blocked_reason: str = ""  #: why it cannot be updated
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class PackChange:
+    """A new version of a pack and its effect on the filters that use it. Nothing is changed yet."""
+
+    pack: Pack
+    before: Pack | None  #: the version it follows; None for a new pack
+    packs_before: PackVersions  #: the packs as they were
+    packs_after: PackVersions  #: the packs as they would be
+    filter_changes: tuple[FilterChange, ...]  #: of the filters that change or cannot be updated
+
+    @property
+    def is_new(self) -> bool:
+        """Return whether there is anything to publish."""
+        return self.before is None or self.before.text != self.pack.text
+
+    @property
+    def applied(self) -> tuple[FilterChange, ...]:
+        """Return the filters that will resolve to something else."""
+        return tuple(change for change in self.filter_changes if not change.blocked_reason)
+
+    @property
+    def blocked(self) -> tuple[FilterChange, ...]:
+        """Return the filters that cannot be updated."""
+        return tuple(change for change in self.filter_changes if change.blocked_reason)
+
+
+def plan_pack_change(session: Session, pack: Pack) -> PackChange:
+    """Return what publishing this pack would change; raises BadFilter if it uses an unknown pack or filter."""
+    packs = stored_packs.load_packs(session)
+    versions = packs.get(pack.name, {})
+    before = versions[max(versions)] if versions else None
+    new = replace(pack, version=max(versions, default=0) + 1)
+    new = replace(new, dependency_versions=topics.pack_dependencies(new, packs))
+    packs_after = {**packs, pack.name: {**versions, new.version: new}}
+    return PackChange(
+        pack=new,
+        before=before,
+        packs_before=packs,
+        packs_after=packs_after,
+        filter_changes=tuple(filter_changes(session, packs_after)),
+    )
+
+
+def previous_version(session: Session, name: str) -> Pack:
+    """Return the version before the newest, to publish it again; raises UsageError if there is only one."""
+    newest = stored_packs.get(session, name)
+    if newest.version == 1:
+        raise UsageError(f"{name} has only one version; there is no earlier one to publish.")
+    return replace(stored_packs.get(session, name, newest.version - 1), version=0)
+
+
+def filter_changes(session: Session, packs_after: PackVersions) -> Iterable[FilterChange]:
+    """Yield the stored filters that resolve to something else, or no longer resolve, with these packs."""
+    resolved = aliased(FilterRow)
+    stored = (
+        select(FilterRow.id, FilterRow.canonical, resolved.canonical.label("before"))
+        .join(ResolvedFilter, ResolvedFilter.filter_id == FilterRow.id)
+        .join(resolved, resolved.id == ResolvedFilter.resolved_filter_id)
+        .order_by(FilterRow.canonical)
+    )
+    for row in session.execute(stored):
+        try:
+            after, reason = topics.resolve_filter(topics.parse(row.canonical), packs_after).canonical, ""
+        except BadFilter as error:
+            after, reason = row.before, error.message
+        if reason or after != row.before:
+            yield FilterChange(
+                filter_id=row.id,
+                canonical=row.canonical,
+                before=row.before,
+                after=after,
+                blocked_reason=reason,
+            )
+
+
+def count_followers(session: Session, changes: Iterable[FilterChange]) -> int:
+    """Return how many subscribers have one of these filters."""
+    ids = [change.filter_id for change in changes]
+    query = (
+        select(func.count(distinct(Subscription.subscriber_id)))
+        .join(Subscriber, Subscriber.id == Subscription.subscriber_id)
+        .where(Subscription.filter_id.in_(ids), Subscriber.state.in_(RECEIVING_STATES))
+    )
+    return session.scalar(query) or 0
+
+
+def count_pack_users(session: Session) -> dict[str, int]:
+    """Return how many subscribers use each pack, in any version."""
+    query = (
+        select(Subscription.subscriber_id, FilterRow.canonical)
+        .join(FilterRow, FilterRow.id == Subscription.filter_id)
+        .join(ResolvedFilter, ResolvedFilter.filter_id == FilterRow.id)
+        .join(Subscriber, Subscriber.id == Subscription.subscriber_id)
+        .where(Subscriber.state.in_(RECEIVING_STATES))
+    )
+    found: dict[str, set[int]] = defaultdict(set)
+    for subscriber_id, canonical in session.execute(query):
+        for used in topics.parse(canonical).uses:
+            found[used.leaf.pack].add(subscriber_id)
+    return {name: len(ids) for name, ids in found.items()}
+
+
+def publish(
+    session: Session,
+    site: Site,
+    pack: Pack,
+    *,
+    effect: Callable[[str, str], Mapping[str, int]],
+    puts_back: int | None = None,
+    now: datetime,
+) -> PackChange:
+    """Publish a pack as its next version, update the filters that use it, and queue the letters about it.
+
+    `effect` returns what a change from one canonical filter to another would have changed in recent digests. Raises
+    UsageError if the newest version is the same already.
+    """
+    stored_packs.lock_packs_exclusive(session)
+    change = plan_pack_change(session, pack)
+    if not change.is_new:
+        raise UsageError(f"{pack.name} is unchanged since version {change.pack.version - 1}.")
+    stored_packs.store_pack(session, change.pack, now)
+    update_resolved_filters(session, change.applied)
+    queue_pack_letters(session, site, change, effect, puts_back, now)
+    return change
+
+
+def update_resolved_filters(session: Session, changed: Sequence[FilterChange]) -> None:
+    """Store what the changed filters resolve to now."""
+    if changed:
+        filter_registry.filter_ids(session, [change.after for change in changed])
+        filter_registry.store_resolved_filters(
+            session, {change.canonical: change.after for change in changed}
+        )
+
+
+def queue_pack_letters(
+    session: Session,
+    site: Site,
+    change: PackChange,
+    effect: Callable[[str, str], Mapping[str, int]],
+    puts_back: int | None,
+    now: datetime,
+) -> None:
+    """Queue one letter to each subscriber of a changed filter, in the bulk lane; once for each version."""
+    by_filter = {one.filter_id: one for one in change.applied}
+    effects = {number: effect(one.before, one.after) for number, one in by_filter.items()}
+    query = (
+        select(
+            Subscription.subscriber_id,
+            Subscriber.email,
+            Subscription.name,
+            Subscription.filter_id,
+            Subscription.typed,
+        )
+        .join(Subscriber, Subscriber.id == Subscription.subscriber_id)
+        .where(Subscription.filter_id.in_(by_filter), Subscriber.state.in_(RECEIVING_STATES))
+        .order_by(Subscription.subscriber_id, Subscription.position)
+    )
+    topics_by_subscriber = defaultdict(list)
+    for row in session.execute(query):
+        topic = {"name": row.name, "filter": row.typed, **effects[row.filter_id]}
+        topics_by_subscriber[row.subscriber_id, row.email].append(topic)
+    pack = change.pack
+    pack_decision = {
+        "name": pack.name,
+        "version": pack.version,
+        "description": pack.description,
+        "puts_back": puts_back,
+    }
+    letters = (
+        {
+            "letter": "changed",
+            "subscriber_id": subscriber_id,
+            "email": email,
+            "decision": json.dumps({"pack": pack_decision, "topics": changed}, separators=(",", ":")),
+            "dedupe_key": f"pack-{pack.name}-{pack.version}-{subscriber_id}",
+        }
+        for (subscriber_id, email), changed in topics_by_subscriber.items()
+    )
+    while batch := list(islice(letters, BATCH_LETTERS)):
+        outbox.queue_bulk_letters(session, batch, site=site, now=now)

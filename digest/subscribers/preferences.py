@@ -1,0 +1,137 @@
+"""Change a subscriber's topics, schedule and other settings; pause and resume them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import date, datetime, timedelta
+
+from sqlalchemy import select
+from sqlalchemy.orm import Session
+
+from digest.db.tables import Subscriber, SubscriberState
+from digest.editions import schedule as edition_schedule
+from digest.editions.schedule import Schedule
+from digest.errors import BadField
+from digest.subscribers import subscriber_rows
+
+
+def edit(
+    session: Session,
+    subscriber: Subscriber,
+    *,
+    now: datetime,
+    name: str | None = None,
+    schedule: Schedule | None = None,
+    topics: Mapping[str, str] | None = None,
+    max_papers: int | None = None,
+    wants_nothing_today_letters: bool | None = None,
+) -> bool:
+    """Change the given settings, leave those that are None, and return whether anything changed."""
+    before = editable_state(session, subscriber)
+    if name is not None:
+        subscriber.name = subscriber_rows.one_line(name)
+    if max_papers is not None:
+        subscriber.max_papers = check_max_papers(max_papers)
+    if wants_nothing_today_letters is not None:
+        subscriber.wants_nothing_today_letters = wants_nothing_today_letters
+    if schedule is not None and schedule != subscriber_rows.schedule_of(subscriber):
+        reschedule(subscriber, schedule, now)
+    if topics is not None:
+        subscriber_rows.replace_topics(session, subscriber.id, topics)
+    session.flush()
+    return editable_state(session, subscriber) != before
+
+
+def editable_state(session: Session, subscriber: Subscriber) -> tuple[object, ...]:
+    """Return all the settings that an edit can change."""
+    topics = [
+        (topic.name, topic.canonical, topic.typed) for topic in subscriber_rows.topics_of(session, subscriber)
+    ]
+    options = subscriber.max_papers, subscriber.wants_nothing_today_letters
+    return subscriber.name, subscriber_rows.schedule_of(subscriber), *options, topics
+
+
+def check_max_papers(number: int) -> int:
+    """Return the most papers in a digest; raise BadField unless it is from 1 to 100."""
+    if not 1 <= number <= 100:
+        raise BadField("max_papers", f"{number} is not between 1 and 100.")
+    return number
+
+
+def changed_schedule(
+    subscriber: Subscriber,
+    *,
+    cadence: str | None = None,
+    at: str | None = None,
+    timezone: str | None = None,
+) -> Schedule:
+    """Return the subscriber's schedule with the given parts changed, or raise BadField."""
+    current = subscriber_rows.schedule_of(subscriber)
+    return edition_schedule.parse_schedule(
+        cadence=cadence or edition_schedule.cadence_text(current),
+        at=at or f"{current.at:%H:%M}",
+        timezone=timezone or current.timezone,
+        not_after=f"{current.not_after:%H:%M}" if current.not_after else None,
+    )
+
+
+def reschedule(subscriber: Subscriber, schedule: Schedule, now: datetime) -> None:
+    """Put a subscriber on another schedule.
+
+    If today's edition was still due, it is sent even if the new hour has passed; otherwise the next edition is
+    due. No edition is sent twice: its name is a key.
+    """
+    was_due_at = subscriber.next_due_at
+    for column, value in subscriber_rows.schedule_columns(schedule).items():
+        setattr(subscriber, column, value)
+    open_now = edition_schedule.open_edition(schedule, now)
+    if was_due_at is None:
+        return
+    if open_now and now < was_due_at < open_now.closes_at:
+        subscriber.next_due_at = None
+        return
+    subscriber.next_due_at = edition_schedule.next_edition(schedule, now).due_at
+
+
+def pause(session: Session, subscriber: Subscriber, until: date | None, now: datetime) -> bool:
+    """Pause an active subscriber until a day, or until they resume; return False in any other state."""
+    if until is not None and until <= now.astimezone(edition_schedule.zone_of(subscriber.timezone)).date():
+        raise BadField("until", f"{until} is not in the future. Choose a later day.")
+    if subscriber.state not in {SubscriberState.ACTIVE, SubscriberState.PAUSED}:
+        return False
+    subscriber.state = SubscriberState.PAUSED
+    subscriber.paused_until = until
+    session.flush()
+    return True
+
+
+def resume(session: Session, subscriber: Subscriber) -> bool:
+    """End a pause. Missed papers come as one catch-up digest, since `considered_until` did not move."""
+    if subscriber.state != SubscriberState.PAUSED:
+        return False
+    subscriber.state = SubscriberState.ACTIVE
+    subscriber.paused_until = None
+    subscriber.is_resumed = True
+    subscriber.next_due_at = None
+    session.flush()
+    return True
+
+
+def resume_due(session: Session, now: datetime) -> int:
+    """End every pause whose last day has come in the subscriber's time zone; return how many."""
+    return sum(resume(session, subscriber) for subscriber in due_to_resume(session, now))
+
+
+def due_to_resume(session: Session, now: datetime) -> list[Subscriber]:
+    """Return the subscribers whose pause is over; the scheduler checks this before it starts a task."""
+    latest_day = (now + timedelta(hours=14)).date()  # no time zone is further ahead of UTC
+    candidates = select(Subscriber).where(
+        Subscriber.state == SubscriberState.PAUSED, Subscriber.paused_until <= latest_day
+    )
+    return [subscriber for subscriber in session.scalars(candidates) if is_pause_over(subscriber, now)]
+
+
+def is_pause_over(subscriber: Subscriber, now: datetime) -> bool:
+    """Return whether the last day of a pause has come."""
+    today = now.astimezone(edition_schedule.zone_of(subscriber.timezone)).date()
+    return subscriber.paused_until is not None and subscriber.paused_until <= today

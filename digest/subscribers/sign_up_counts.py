@@ -1,0 +1,62 @@
+"""Count the used and unused confirmations of the last days, which set the pace of the next ones.
+
+Confirmations requested by the operator, and invitations, do not count: no stranger can cause one.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+
+from sqlalchemy import and_, case, func, select
+from sqlalchemy.orm import Session
+
+from digest.db.tables import Confirmation, SignUp
+from digest.subscribers import invitations
+from digest.subscribers import sign_up_pace as limits
+from digest.subscribers.sign_up_pace import Counts, Recent
+
+BY_A_STRANGER = and_(
+    Confirmation.requested_settings != invitations.INVITED_MARK, Confirmation.network != limits.BY_OPERATOR
+)
+UNANSWERED = func.coalesce(func.sum(case((Confirmation.used_at.is_(None), 1), else_=0)), 0)
+ANSWERED = func.coalesce(func.sum(case((Confirmation.used_at.is_not(None), 1), else_=0)), 0)
+
+
+def counts(session: Session, now: datetime) -> Counts:
+    """Return the counts of all networks together."""
+    unanswered, used = session.execute(
+        select(UNANSWERED, ANSWERED).where(Confirmation.made_at > now - limits.REMEMBERED_FOR, BY_A_STRANGER)
+    ).one()
+    return Counts(unanswered=unanswered, answered=used)
+
+
+def counts_by_network(session: Session, now: datetime) -> dict[str, Counts]:
+    """Return the counts of each network that has a sign-up waiting."""
+    found = session.execute(
+        select(Confirmation.network, UNANSWERED, ANSWERED)
+        .where(
+            Confirmation.made_at > now - limits.REMEMBERED_FOR,
+            BY_A_STRANGER,
+            Confirmation.network.in_(select(SignUp.network)),
+        )
+        .group_by(Confirmation.network)
+    )
+    return {network: Counts(unanswered=unanswered, answered=used) for network, unanswered, used in found}
+
+
+def recent(session: Session, now: datetime) -> Recent:
+    """Return the confirmations sent lately."""
+    minute = select(func.count()).where(Confirmation.made_at > now - timedelta(minutes=1), BY_A_STRANGER)
+    newest = session.scalar(
+        select(func.max(Confirmation.made_at)).where(Confirmation.made_at <= now, BY_A_STRANGER)
+    )
+    return Recent(
+        counts=counts(session, now),
+        last_minute=session.scalar(minute) or 0,
+        since_last=now - newest if newest else None,
+    )
+
+
+def are_slow(session: Session, now: datetime) -> bool:
+    """Return whether confirmations are sent at the lowest pace because too many earlier ones stay unanswered."""
+    return limits.is_lowest(counts(session, now))

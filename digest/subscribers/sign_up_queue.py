@@ -1,0 +1,157 @@
+"""Queue sign-ups, and send their confirmations at a limited pace.
+
+ request: a row is written ─▶ send_confirmations, every few seconds: letters to those that are next ─▶ the row is deleted
+
+Only a keyed hash of a network is stored, and only as long as it counts for the pace.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Collection, Mapping
+from datetime import datetime, timedelta
+
+from sqlalchemy import delete, exists, func, select, update
+from sqlalchemy.orm import Session
+
+from digest import addresses, db
+from digest.db.tables import Confirmation, Observation, SignUp
+from digest.errors import UsageError
+from digest.links import keyed_hash
+from digest.site_profile import Site
+from digest.subscribers import double_opt_in
+from digest.subscribers import sign_up_pace as limits
+from digest.subscribers.sign_up_counts import counts_by_network, recent
+from digest.subscribers.sign_up_pace import WaitingSignUp
+
+log = logging.getLogger(__name__)
+
+MAX_PER_NETWORK = 40  #: sign-ups of one network that may wait
+MAX_WAITING = 10_000  #: in total; beyond it the network with the most loses its newest
+PROXY_HEADER = "proxy header"  #: the observation of a proxy header while DIGEST_PROXIES is 0
+REPORT_FOR = timedelta(days=7)
+
+
+def network_hash(site: Site, network: str | None) -> str:
+    """Return the keyed hash of a network, or UNKNOWN for None."""
+    return keyed_hash(site.pepper, f"network\0{network}").hex()[:16] if network else limits.UNKNOWN
+
+
+# ── sign-up ─────────────────────────────────────────────────────────────────────────────────────
+
+
+def request(
+    session: Session,
+    email: str,
+    *,
+    network: str,
+    topics: Mapping[str, str] | None = None,
+    may_sign_up: frozenset[str] | None = None,
+    now: datetime,
+) -> None:
+    """Queue a sign-up of an address, whether or not it is subscribed; nothing is sent yet.
+
+    A second sign-up from the same network replaces the requested settings. Raises BadField if the address is
+    invalid or its domain may not sign up, and UsageError if the network has too many sign-ups waiting.
+    """
+    address = addresses.parse_address(email)
+    double_opt_in.check_policy(address.email, may_sign_up)
+    row = {
+        "email": address.email,
+        "email_key": address.folded,
+        "network": network,
+        "requested_settings": double_opt_in.requested_settings_json(session, topics or {}, None),
+        "asked_at": now,
+    }
+    limit_waiting(session, network)
+    adding = db.upsert(session, SignUp).values(row)
+    newer = {"email": row["email"], "requested_settings": row["requested_settings"]}
+    session.execute(adding.on_conflict_do_update(index_elements=["email_key", "network"], set_=newer))
+
+
+def limit_waiting(session: Session, network: str) -> None:
+    """Raise UsageError if this network has too many sign-ups waiting; at the total limit drop one of the largest network."""
+    of_network = session.scalar(select(func.count()).where(SignUp.network == network)) or 0
+    if of_network >= MAX_PER_NETWORK and network not in limits.SHARED:
+        raise UsageError("Too many sign-ups from your network are waiting. Try again later.")
+    if (session.scalar(select(func.count(SignUp.id))) or 0) < MAX_WAITING:
+        return
+    largest = select(SignUp.network).group_by(SignUp.network).order_by(func.count().desc()).limit(1)
+    newest = select(func.max(SignUp.id)).where(SignUp.network == largest.scalar_subquery())
+    session.execute(delete(SignUp).where(SignUp.id == newest.scalar_subquery()))
+    log.warning("%d sign-ups are waiting; dropped one of the network that has the most", MAX_WAITING)
+
+
+# ── confirmations ───────────────────────────────────────────────────────────────────────────────
+
+
+def are_waiting(session: Session) -> bool:
+    """Return whether any sign-up waits."""
+    return bool(session.scalar(select(exists(select(SignUp.id)))))
+
+
+def send_confirmations(session: Session, site: Site, now: datetime) -> int:
+    """Queue the confirmations that may be sent now and return how many; drop sign-ups that waited too long."""
+    forget_sign_ups(session, now)
+    lately = recent(session, now)
+    if not limits.confirmations_allowed(lately) or not are_waiting(session):
+        return 0
+    networks = counts_by_network(session, now)
+    chosen = limits.choose_next(
+        load_waiting(session, limits.blocked_networks(networks, lately)), networks, lately
+    )
+    return sum(answer_request(session, site, one, now) for one in chosen)
+
+
+def load_waiting(session: Session, blocked: Collection[str]) -> list[WaitingSignUp]:
+    """Return the waiting sign-ups except those of blocked networks, which after a flood are nearly all."""
+    rows = select(SignUp.id, SignUp.email_key, SignUp.network).where(SignUp.network.not_in(blocked))
+    return [
+        WaitingSignUp(id=number, email_key=key, network=network)
+        for number, key, network in session.execute(rows)
+    ]
+
+
+def answer_request(session: Session, site: Site, one: WaitingSignUp, now: datetime) -> bool:
+    """Process one sign-up and delete all others of its address; return whether a letter was queued."""
+    taken = session.execute(
+        delete(SignUp).where(SignUp.id == one.id).returning(SignUp.email, SignUp.requested_settings)
+    )
+    row = taken.first()
+    if row is None:  # another process was faster
+        return False
+    session.execute(delete(SignUp).where(SignUp.email_key == one.email_key))
+    address = addresses.Address(email=row.email, folded=one.email_key)
+    result = double_opt_in.queue_sign_up_letter(
+        session, site, address, row.requested_settings, network=one.network, may_lift=True, now=now
+    )
+    return result.outcome in {double_opt_in.SignUpOutcome.ASKED, double_opt_in.SignUpOutcome.KNOWN}
+
+
+def forget_sign_ups(session: Session, now: datetime) -> None:
+    """Delete sign-ups that waited too long, and the networks of confirmations that no longer count."""
+    dropped = session.execute(
+        delete(SignUp).where(SignUp.asked_at <= now - limits.MAX_WAIT).returning(SignUp.id)
+    ).all()
+    if dropped:
+        log.warning("dropped %d sign-ups that had waited for %s", len(dropped), limits.MAX_WAIT)
+    old = update(Confirmation).where(
+        Confirmation.network != limits.UNKNOWN, Confirmation.made_at <= now - limits.REMEMBERED_FOR
+    )
+    session.execute(old.values(network=limits.UNKNOWN))
+
+
+# ── a proxy that is not configured ──────────────────────────────────────────────────────────────
+
+
+def note_proxy_header(session: Session, now: datetime) -> None:
+    """Record that a request came through a proxy although DIGEST_PROXIES is 0."""
+    row = {"name": PROXY_HEADER, "at": now}
+    adding = db.upsert(session, Observation).values(row)
+    session.execute(adding.on_conflict_do_update(index_elements=["name"], set_={"at": now}))
+
+
+def proxy_header_seen(session: Session, now: datetime) -> bool:
+    """Return whether such a request came within the last seven days."""
+    at = session.scalar(select(Observation.at).where(Observation.name == PROXY_HEADER))
+    return at is not None and at > now - REPORT_FOR

@@ -1,0 +1,228 @@
+"""Find, list and add subscribers, and store their topics."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from difflib import get_close_matches
+
+from sqlalchemy import delete, func, select, update
+from sqlalchemy.orm import Session, aliased
+
+from digest import addresses, bounces
+from digest.db.tables import Consent, FilterRow, ResolvedFilter, Subscriber, SubscriberState, Subscription
+from digest.editions.schedule import Cadence, Schedule
+from digest.errors import BadField, NotFound
+from digest.site_profile import Site
+from digest.topics import filter_registry
+from digest.topics.filter_registry import FilterRegistry
+
+MAX_TOPICS = 50
+MAX_NAME = 80  #: characters of a topic's name
+
+#: Control characters except line ends and tabs: nobody types them, and no database stores them all.
+CONTROL_CHARS = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff]")
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class SubscriberTopic:
+    """A named interest of one subscriber."""
+
+    name: str
+    filter_id: int
+    canonical: str
+    resolved: str  #: the canonical filter with its packs resolved
+    resolved_filter_id: int  #: the filter that papers are matched with
+    typed: str  #: the filter as its owner typed it
+
+
+# ── finding ─────────────────────────────────────────────────────────────────────────────────────
+
+
+def find(session: Session, email: str) -> Subscriber | None:
+    """Return the subscriber of that address, however it is spelled, or None."""
+    return session.scalars(
+        select(Subscriber).where(Subscriber.email_key == addresses.fold_address(email))
+    ).one_or_none()
+
+
+def get(session: Session, email: str) -> Subscriber:
+    """Return the subscriber of that address, or raise NotFound, which suggests a similar one."""
+    subscriber = find(session, email)
+    if subscriber is not None:
+        return subscriber
+    close = get_close_matches(
+        addresses.fold_address(email), similar_addresses(session, email), n=1, cutoff=0.8
+    )
+    hint = f" Did you mean {close[0]}?" if close else " See: digest subscribers list"
+    raise NotFound(f"There is no subscriber {email!r}.{hint}")
+
+
+def similar_addresses(session: Session, email: str) -> list[str]:
+    """Return up to 500 addresses with the same first two characters."""
+    start = addresses.fold_address(email)[:2]
+    like = select(Subscriber.email_key).where(Subscriber.email_key.startswith(start, autoescape=True))
+    return list(session.scalars(like.limit(500)))
+
+
+def list_subscribers(session: Session, *, state: SubscriberState | None = None) -> Iterator[Subscriber]:
+    """Yield the subscribers in the order of their addresses."""
+    query = select(Subscriber).order_by(Subscriber.email_key)
+    if state is not None:
+        query = query.where(Subscriber.state == state)
+    yield from session.scalars(query.execution_options(yield_per=1000))
+
+
+# ── adding ──────────────────────────────────────────────────────────────────────────────────────
+
+
+def add(  # noqa: PLR0913  (the columns of a subscriber, by keyword)
+    session: Session,
+    email: str,
+    *,
+    name: str = "",
+    topics: Mapping[str, str] | None = None,
+    schedule: Schedule | None = None,
+    state: SubscriberState = SubscriberState.PENDING,
+    consent: str | None = None,
+    now: datetime,
+    site: Site | None = None,
+    is_sample: bool = False,
+) -> Subscriber:
+    """Add a subscriber; raise BadField if the address is invalid, taken or suppressed.
+
+    An active one needs `consent`: the operator's words on how they agreed. Suppressed addresses
+    are refused here if `site` is given; the delivery refuses them in any case.
+    """
+    address = addresses.parse_address(email)
+    if state is SubscriberState.ACTIVE and not consent:
+        raise BadField("consent", f"say how {address.email} agreed, or let them confirm by mail.")
+    if site is not None and bounces.is_suppressed(session, site, address.email):
+        raise BadField("email", f"{address.email} is suppressed. See: digest suppressions list")
+    subscriber = Subscriber(
+        email=address.email, email_key=address.folded, name=one_line(name), state=state,
+        created_at=now, is_sample=is_sample, **schedule_columns(schedule or Schedule()),
+    )  # fmt: skip
+    if find(session, address.email) is not None:
+        raise BadField("email", f"{address.email} is subscribed already. See: digest subscribers edit")
+    session.add(subscriber)
+    session.flush()
+    replace_topics(session, subscriber.id, topics or {})
+    if state is SubscriberState.ACTIVE:
+        subscriber.confirmed_at = now
+        session.add(Consent(subscriber_id=subscriber.id, given_at=now, how=consent or ""))
+        session.flush()
+    return subscriber
+
+
+def schedule_columns(schedule: Schedule) -> dict[str, object]:
+    """Return the schedule as the columns of a subscriber."""
+    return {
+        "cadence": str(schedule.cadence),
+        "at": schedule.at,
+        "timezone": schedule.timezone,
+        "weekday": schedule.weekday,
+        "not_after": schedule.not_after,
+    }
+
+
+def schedule_of(subscriber: Subscriber) -> Schedule:
+    """Return the subscriber's schedule."""
+    return Schedule(
+        cadence=Cadence(subscriber.cadence),
+        at=subscriber.at,
+        timezone=subscriber.timezone,
+        weekday=subscriber.weekday,
+        not_after=subscriber.not_after,
+    )
+
+
+def one_line(text: str) -> str:
+    """Return a name as one line of at most 200 characters, without control or format characters."""
+    if text.isascii() and text.isprintable():
+        return " ".join(text.split())[:200]
+    visible = "".join(
+        " " if char.isspace() else char
+        for char in unicodedata.normalize("NFC", text)
+        if char.isspace() or unicodedata.category(char)[0] != "C"
+    )
+    return " ".join(visible.split())[:200]
+
+
+# ── topics ──────────────────────────────────────────────────────────────────────────────────────
+
+
+def topics_of(session: Session, subscriber: Subscriber) -> list[SubscriberTopic]:
+    """Return the subscriber's topics in the order of the digest's sections."""
+    resolved = aliased(FilterRow)
+    rows = session.execute(
+        select(
+            Subscription.name,
+            Subscription.filter_id,
+            FilterRow.canonical,
+            func.coalesce(resolved.canonical, FilterRow.canonical).label("resolved"),
+            func.coalesce(ResolvedFilter.resolved_filter_id, Subscription.filter_id).label(
+                "resolved_filter_id"
+            ),
+            Subscription.typed,
+        )
+        .join(FilterRow, FilterRow.id == Subscription.filter_id)
+        .outerjoin(ResolvedFilter, ResolvedFilter.filter_id == Subscription.filter_id)
+        .outerjoin(resolved, resolved.id == ResolvedFilter.resolved_filter_id)
+        .where(Subscription.subscriber_id == subscriber.id)
+        .order_by(Subscription.position, Subscription.id)
+    )
+    return [
+        SubscriberTopic(
+            name=row.name,
+            filter_id=row.filter_id,
+            canonical=row.canonical,
+            resolved=row.resolved,
+            resolved_filter_id=row.resolved_filter_id,
+            typed=row.typed,
+        )
+        for row in rows
+    ]
+
+
+def replace_topics(session: Session, subscriber_id: int, topics: Mapping[str, str]) -> None:
+    """Replace the subscriber's topics, or raise BadField or BadFilter, which names the wrong one."""
+    checked = check_topics(topics, FilterRegistry(session))
+    numbers = filter_registry.filter_ids(session, [canonical for _, canonical, _ in checked])
+    session.execute(delete(Subscription).where(Subscription.subscriber_id == subscriber_id))
+    reset = {"full_streaks": None}  # it counts by the position of topics
+    session.execute(update(Subscriber).where(Subscriber.id == subscriber_id).values(reset))
+    session.add_all(
+        Subscription(
+            subscriber_id=subscriber_id,
+            position=position,
+            name=name,
+            filter_id=numbers[canonical],
+            typed=typed,
+        )
+        for position, (name, canonical, typed) in enumerate(checked)
+    )
+    session.flush()
+
+
+def check_topics(topics: Mapping[str, str], registry: FilterRegistry) -> list[tuple[str, str, str]]:
+    """Return (name, canonical filter, filter as typed) of each topic; raises BadField or BadFilter."""
+    names = [one_line(name) for name in topics]
+    check_names(names)
+    typed = [CONTROL_CHARS.sub(" ", text) for text in topics.values()]
+    return [(name, registry.canonical(text), text.strip()) for name, text in zip(names, typed, strict=True)]
+
+
+def check_names(names: Sequence[str]) -> None:
+    """Raise BadField if one subscriber's topics are too many, or their names are invalid or repeated."""
+    if len(names) > MAX_TOPICS:
+        raise BadField("topics", f"{len(names)} topics are too many; the limit is {MAX_TOPICS}.")
+    folded = [name.casefold() for name in names]
+    for name in names:
+        if not name or len(name) > MAX_NAME:
+            raise BadField("topics", f"a topic's name must have 1 to {MAX_NAME} characters, not {len(name)}.")
+        if folded.count(name.casefold()) > 1:
+            raise BadField("topics", f"two topics are called {name!r}.")

@@ -1,0 +1,155 @@
+"""Unsubscribe and resubscribe subscribers, and erase their data."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import datetime, timedelta
+
+from sqlalchemy import delete, exists, func, select, update
+from sqlalchemy.orm import Session
+
+from digest import bounces
+from digest.bounces import SuppressionReason
+from digest.db.tables import (
+    Attempt,
+    Confirmation,
+    Delivery,
+    DeliveryState,
+    FollowupSent,
+    InboundMail,
+    Shown,
+    SignUp,
+    Subscriber,
+    SubscriberState,
+)
+from digest.delivery import outbox
+from digest.editions import schedule
+from digest.site_profile import Site
+from digest.subscribers import subscriber_rows
+
+UNDO_FOR = timedelta(days=30)
+BATCH_ADDRESSES = 200  #: addresses deleted at once
+
+#: States of deliveries of which nothing has been sent yet.
+UNSENT_STATES = (DeliveryState.QUEUED, DeliveryState.CLAIMED)
+
+
+def unsubscribe(session: Session, site: Site, subscriber: Subscriber, *, now: datetime) -> bool:
+    """Unsubscribe a subscriber at once, and queue the goodbye letter with its undo link.
+
+    Returns False if they were unsubscribed already. A subscriber who never confirmed cannot undo it and gets no
+    letter. The delivery drops what is queued for them: it checks the state before it sends.
+    """
+    if not mark_unsubscribed(session, subscriber, now=now):
+        return False
+    if subscriber.confirmed_at is None:
+        return True
+    outbox.queue_letter(
+        session,
+        letter="goodbye",
+        subscriber_id=subscriber.id,
+        email=subscriber.email,
+        decision={},
+        dedupe_key=f"goodbye-{subscriber.id}-{now.date()}",
+        site=site,
+        now=now,
+    )
+    return True
+
+
+def mark_unsubscribed(session: Session, subscriber: Subscriber, *, now: datetime) -> bool:
+    """Mark a subscriber as unsubscribed, without a letter; return False if they were already."""
+    session.refresh(subscriber, with_for_update=True)
+    if subscriber.state == SubscriberState.UNSUBSCRIBED:
+        return False
+    subscriber.state = SubscriberState.UNSUBSCRIBED
+    subscriber.paused_until = None
+    subscriber.unsubscribed_at = now
+    session.flush()
+    return True
+
+
+def undo(session: Session, subscriber: Subscriber, *, now: datetime) -> bool:
+    """Undo an unsubscribe within 30 days, for a subscriber who had confirmed; return whether it was undone."""
+    session.refresh(subscriber, with_for_update=True)
+    if not can_undo(subscriber, now=now):
+        return False
+    subscriber.state = SubscriberState.ACTIVE
+    subscriber.unsubscribed_at = None
+    subscriber.next_due_at = schedule.next_edition(subscriber_rows.schedule_of(subscriber), now).due_at
+    session.flush()
+    return True
+
+
+def can_undo(subscriber: Subscriber, *, now: datetime) -> bool:
+    """Return whether the subscriber had confirmed and unsubscribed less than 30 days ago."""
+    unsubscribed, confirmed = subscriber.unsubscribed_at, subscriber.confirmed_at
+    return (
+        subscriber.state == SubscriberState.UNSUBSCRIBED
+        and confirmed is not None
+        and unsubscribed is not None
+        and now - unsubscribed < UNDO_FOR
+    )
+
+
+def remove(session: Session, email: str, *, now: datetime) -> Subscriber:
+    """Unsubscribe a subscriber without a letter; their history stays, so no paper comes twice."""
+    subscriber = subscriber_rows.get(session, email)
+    mark_unsubscribed(session, subscriber, now=now)
+    return subscriber
+
+
+def erase(session: Session, site: Site, email: str, *, now: datetime, suppress: bool = False) -> None:
+    """Erase a subscriber's data; their deliveries keep state and counts but no address.
+
+    With `keep_out` the keyed hash of the address is suppressed, so that no mail is ever sent to it again.
+    """
+    subscriber = subscriber_rows.get(session, email)
+    lock_subscriber(session, subscriber)
+    query = select(Delivery.id).where(
+        (Delivery.subscriber_id == subscriber.id) | (Delivery.email == subscriber.email)
+    )
+    numbers = list(session.scalars(query))
+    session.execute(update(Attempt).where(Attempt.delivery_id.in_(numbers)).values(reply=""))
+    session.execute(
+        update(Delivery)
+        .where(Delivery.id.in_(numbers), Delivery.state.in_(UNSENT_STATES))
+        .values(state=DeliveryState.SUPPRESSED, settled_at=now, lease=None)
+    )
+    session.execute(
+        update(Delivery)
+        .where(Delivery.id.in_(numbers))
+        .values(email=None, subscriber_id=None, reason="erased")
+    )
+    session.execute(delete(Shown).where(Shown.subscriber_id == subscriber.id))
+    session.execute(delete(FollowupSent).where(FollowupSent.subscriber_id == subscriber.id))
+    session.execute(delete(SignUp).where(SignUp.email_key == subscriber.email_key))
+    session.execute(delete(InboundMail).where(func.lower(InboundMail.sender) == subscriber.email.lower()))
+    if suppress:
+        bounces.suppress(session, site, subscriber.email, SuppressionReason.ERASED, "", now)
+    session.delete(subscriber)
+    session.flush()
+
+
+def lock_subscriber(session: Session, subscriber: Subscriber) -> None:
+    """Lock the subscriber's row, so that no digest is being composed for them at the same time."""
+    session.execute(select(Subscriber.id).where(Subscriber.id == subscriber.id).with_for_update())
+
+
+def prune_unconfirmed(session: Session, *, before: datetime) -> Iterator[int]:
+    """Delete addresses that signed up before a moment and never confirmed; yield the number in each batch.
+
+    An address with a later confirmation, or with a letter still queued, stays. The caller commits.
+    """
+    asked_since = exists().where(Confirmation.subscriber_id == Subscriber.id, Confirmation.made_at >= before)
+    awaited = exists().where(Delivery.subscriber_id == Subscriber.id, Delivery.settled_at.is_(None))
+    pending = (Subscriber.state == SubscriberState.PENDING, Subscriber.created_at < before)
+    past = (
+        select(Subscriber.id)
+        .where(*pending, ~asked_since, ~awaited)
+        .order_by(Subscriber.id)
+        .limit(BATCH_ADDRESSES)
+    )
+    while numbers := list(session.scalars(past)):
+        session.execute(delete(Subscriber).where(Subscriber.id.in_(numbers), *pending))
+        yield len(numbers)

@@ -1,0 +1,76 @@
+"""Compare authors' names as written in filters and in dumps."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import lru_cache
+
+from digest.topics import tokenizer
+
+_SUFFIXES = frozenset(("jr", "sr", "ii", "iii", "iv"))
+
+
+@lru_cache(maxsize=65536)
+def parts_of(author: str) -> tuple[str, ...]:
+    """Return the parts of a name in natural order: "Serre, Jean-Pierre" is jean, pierre, serre."""
+    family, comma, given = author.partition(",")
+    written = f"{given} {family}" if comma and _folded(given) not in _SUFFIXES else author
+    parts = tuple(filter(None, map(tokenizer.fold, tokenizer.split(written)[1::2])))
+    return parts[:-1] if len(parts) > 1 and parts[-1] in _SUFFIXES else parts
+
+
+def _folded(given: str) -> str:
+    return given.strip(" .").casefold()
+
+
+def names_agree(
+    given: Sequence[str], family: Sequence[str], *, is_sorted: bool, starred: bool, parts: Sequence[str]
+) -> bool:
+    """Return whether the name `parts` matches the name in a filter.
+
+    An initial in the filter matches a full name ("Y" matches "Yi"); a full name in the filter never
+    matches an initial, which could be anyone's.
+    """
+    if is_sorted:
+        return _sorted_agree(given, family, parts)
+    if not given and len(family) == 1:
+        return any(_same(family[0], part, starred=starred) for part in parts)
+    names = (*given, *family)
+    return _natural_agree(names, parts, starred=starred) or _tail_agrees(names, parts, starred=starred)
+
+
+def _sorted_agree(given: Sequence[str], family: Sequence[str], parts: Sequence[str]) -> bool:
+    head = len(parts) - len(family)
+    return head >= 0 and tuple(parts[head:]) == tuple(family) and _given_agree(given, parts[:head])
+
+
+def _natural_agree(names: Sequence[str], parts: Sequence[str], *, starred: bool) -> bool:
+    return (
+        bool(parts) and _same(names[-1], parts[-1], starred=starred) and _given_agree(names[:-1], parts[:-1])
+    )
+
+
+def _tail_agrees(names: Sequence[str], parts: Sequence[str], *, starred: bool) -> bool:
+    """Return whether all of `names` is the family name: "del Maestro"."""
+    head = len(parts) - len(names)
+    if head < 0 or not _same(names[-1], parts[-1], starred=starred):
+        return False
+    return tuple(parts[head:-1]) == tuple(names[:-1])
+
+
+def _given_agree(given: Sequence[str], parts: Sequence[str]) -> bool:
+    """Return whether `given` are the first names in `parts`, in order; later ones may be left out."""
+    if not given:
+        return True
+    if not parts or not _initial_agrees(given[0], parts[0]):
+        return False
+    rest = iter(parts[1:])
+    return all(any(_initial_agrees(name, part) for part in rest) for name in given[1:])
+
+
+def _initial_agrees(name: str, part: str) -> bool:
+    return part.startswith(name) if len(name) == 1 else part == name
+
+
+def _same(name: str, part: str, *, starred: bool) -> bool:
+    return part.startswith(name) if starred else part == name

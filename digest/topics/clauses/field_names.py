@@ -1,0 +1,62 @@
+"""List the field names and the operators of the filter language."""
+
+from __future__ import annotations
+
+from difflib import get_close_matches
+
+#: Every spelling of a field, and its canonical one.
+FIELDS = {
+    "ti": "ti", "title": "ti", "intitle": "ti", "allintitle": "ti",
+    "abs": "abs", "ab": "abs", "abstract": "abs",
+    "tiab": "tiab",
+    "all": "all", "any": "all",
+    "au": "au", "author": "au", "authors": "au", "inauthor": "au",
+    "1au": "1au", "firstauthor": "1au", "first_author": "1au",
+    "co": "co", "comment": "co",
+    "jr": "jr", "journal": "jr",
+    "org": "org", "organization": "org", "organisation": "org",
+    "cat": "cat", "category": "cat",
+    "pcat": "pcat", "primary": "pcat",
+    "id": "id", "arxiv": "id", "doi": "id", "pmid": "id",
+    "is": "is",
+    "about": "about",
+    "like": "like",
+    "use": "use",
+    "lang": "lang", "language": "lang",
+    "source": "source", "src": "source",
+    "date": "date", "published": "date", "year": "date", "submitteddate": "date",
+}  # fmt: skip
+#: Fields of other search languages that do not exist here: why, and what to write.
+NO_FIELDS = {
+    "trend": (
+        "How much a paper trends orders every digest and changes by the hour; ask for a figure",
+        "upvotes:>=20",
+    ),
+    "near": ("Put words that are near one another in quotes", '"two words"~5'),
+    "kw": ("Papers have no keyword field here; words are searched for in title and abstract", "tiab:"),
+}
+SIGNALS = ("upvotes", "comments", "stars", "citations", "downloads", "likes", "views", "models", "datasets")
+TEXT_FIELDS = frozenset(("tiab", "ti", "abs", "co", "jr", "org"))
+OPERATORS = frozenset(("AND", "OR", "NOT", "ANDNOT"))
+#: Misspelled operators. NOR, XOR, ANN, AN, LAND and similar are words or names of their own.
+MISTYPED = {
+    "ANDN": "ANDNOT", "ANDNO": "ANDNOT", "ANDNT": "ANDNOT", "ANDOT": "ANDNOT", "ANNOT": "ANDNOT",
+    "ANDNTO": "ANDNOT", "ADNNOT": "ANDNOT", "NADNOT": "ANDNOT", "ANDONT": "ANDNOT", "NDNOT": "ANDNOT",
+    "AANDNOT": "ANDNOT", "ANNDNOT": "ANDNOT", "ANDDNOT": "ANDNOT", "ANDNNOT": "ANDNOT", "ANDNOOT": "ANDNOT",
+    "ANDNOTT": "ANDNOT", "ANDD": "AND", "ANND": "AND", "AAND": "AND", "NOTT": "NOT", "NOOT": "NOT",
+    "NNOT": "NOT", "OOR": "OR",
+}  # fmt: skip
+#: To search for these as words, write them after a field or in quotes.
+NO_BARE_WORD = OPERATORS.union(MISTYPED)
+
+
+def field_named(written: str) -> str | None:
+    """Return the canonical name of a field or signal, or None where there is no such field."""
+    lowered = written.lower()
+    return FIELDS.get(lowered) or (lowered if lowered in SIGNALS else None)
+
+
+def field_suggestion(written: str) -> str | None:
+    """Return the field that was probably meant, or None."""
+    close = get_close_matches(written.lower()[:40], (*FIELDS, *SIGNALS), n=1, cutoff=0.66)
+    return f"{field_named(close[0])}:" if close else None

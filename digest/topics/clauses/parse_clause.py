@@ -1,0 +1,79 @@
+"""Choose the reader for the value of a clause."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import lru_cache
+
+from digest.topics import described_topics, tokenizer
+from digest.topics.clauses import authors, dates, field_names, labels, pack_references, signals, text_words
+from digest.topics.clauses.clause_error import ClauseError
+from digest.topics.filter_tree import AnywhereClause, AuthorClause, DescriptionClause, Leaf, TextClause
+
+
+@lru_cache(maxsize=65536)
+def clause(field: str, value: str) -> Leaf:
+    """Return the clause that `field:value` means; raises `ClauseError`."""
+    return _clause(field, value, quoted=False, near=None)
+
+
+@lru_cache(maxsize=65536)
+def read_quoted_clause(field: str, value: str, near: int | None) -> Leaf:
+    """Return the clause that `field:"value"~near` means; raises `ClauseError`."""
+    return _clause(field, value, quoted=True, near=near)
+
+
+def _clause(field: str, value: str, *, quoted: bool, near: int | None) -> Leaf:
+    if near is not None and not (quoted and (field in field_names.TEXT_FIELDS or field == "all")):
+        raise ClauseError("Only words in quotes can be near one another", suggestion='"two words"~5')
+    if field in field_names.TEXT_FIELDS:
+        return text_words.parse_text(field, value, quoted=quoted, near=near)
+    if field in field_names.SIGNALS:
+        return signals.signal(field, value)
+    if field == "all":
+        return _anywhere(value, quoted=quoted, near=near)
+    return _READERS[field](value)
+
+
+def _anywhere(value: str, *, quoted: bool, near: int | None) -> AnywhereClause:
+    texts = [
+        text_words.parse_text(field, value, quoted=quoted, near=near) for field in ("tiab", "co", "jr", "org")
+    ]
+    parts: list[TextClause | AuthorClause] = [*texts]
+    words = texts[0].tokens
+    if texts[0].near is None and "*" not in "".join(words)[:-1]:  # at most a final star: possibly a name
+        parts.append(authors.parse_person(" ".join(words).lower(), first=False))
+    shown = texts[0].words
+    return AnywhereClause(tuple(parts), f"all:{shown}")
+
+
+def _about(value: str) -> DescriptionClause:
+    words = tuple(filter(None, tokenizer.read(text_words.without_tex(value)).folded))
+    roots = described_topics.roots_of(words)
+    if not roots:
+        raise ClauseError("Add a description here", suggestion='about:"robots that learn from people"')
+    shown = " ".join(words)
+    return DescriptionClause(words, roots, f'about:"{shown}"' if len(words) > 1 else f"about:{shown}")
+
+
+def _like(_: str) -> Leaf:
+    raise ClauseError(
+        "like: needs the catalog, which is not available here",
+        suggestion='about:"robots that learn from people"',
+    )
+
+
+_READERS: dict[str, Callable[[str], Leaf]] = {
+    "au": authors.author,
+    "1au": authors.first_author,
+    "cat": labels.category,
+    "pcat": labels.primary,
+    "id": labels.identifier,
+    "is": labels.state,
+    "lang": labels.language,
+    "source": labels.source,
+    "date": dates.published,
+    "about": _about,
+    "like": _like,
+    "use": pack_references.parse_use,
+}

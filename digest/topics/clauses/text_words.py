@@ -1,0 +1,137 @@
+"""Read word clauses: a word, a compound, a phrase, words near one another, or a prefix."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+
+from digest import papers
+from digest.topics import phrase_spellings, tokenizer
+from digest.topics.clauses import field_names
+from digest.topics.clauses.clause_error import ClauseError
+from digest.topics.filter_tree import TextClause
+
+SHORTEST_PREFIX = 3
+WIDEST = 99  #: maximum N of "a b"~N
+MAX_WORDS = 64  #: of a phrase
+MAX_CHARACTERS = 1000  #: of a filter, as written and written out
+
+_STAR = re.compile(r"\*+")
+_PLAIN = re.compile(r"[a-z0-9]+(?: [a-z0-9]+)*|[a-z]{3,}\*")
+_MARK_INSIDE = re.compile(r"\w(\?)\w")
+_FUZZY = re.compile(r"\w(~)\d*$")
+_PUBMED_TAG = re.compile(r"(?s)(.+)\[(ti|tiab|ab|au|1au|dp|mh|tw|title|abstract|author)\]", re.IGNORECASE)
+_TEX = re.compile(r"[\\${}]")
+_REGEX = re.compile(r"/.+/")
+_WEIGHT = re.compile(r"[^\W\d_]{3}(\^)[\d.]+$")
+
+
+def parse_text(field: str, value: str, *, quoted: bool, near: int | None) -> TextClause:
+    """Return the clause for words in a field; without quotes they form one compound."""
+    if not quoted and not value.isalpha():
+        _refuse_foreign(value)
+    tokens, gaps = _plain_words(value) or _phrase(value)
+    if not tokens:
+        raise ClauseError("Add a letter or a digit here")
+    if not quoted:
+        gaps = "-" * len(gaps)
+    if near is not None:
+        gaps = " " * len(gaps)
+    return _spelled(field, tokens, gaps, exact=quoted, near=near)
+
+
+def _plain_words(value: str) -> tuple[tuple[str, ...], str] | None:
+    """Return the result of `_phrase` for a value with nothing to fold, which is the usual case; else None."""
+    if not _PLAIN.fullmatch(value) or value.count(" ") >= MAX_WORDS:
+        return None
+    tokens = tuple(value.split(" "))
+    return tokens, " " * (len(tokens) - 1)
+
+
+def _phrase(value: str) -> tuple[tuple[str, ...], str]:
+    """Return the words of a value, "flat*" where a star follows, and the gaps between them."""
+    plain = without_tex(value)
+    stars = {found.start(): found.end() for found in _STAR.finditer(plain)}
+    row = tokenizer.read(plain)
+    # A part that is empty once folded (a lone accent) is not a word.
+    kept = [i for i, folded in enumerate(row.folded) if folded]
+    if len(kept) > MAX_WORDS:
+        raise ClauseError(f"A phrase has at most {MAX_WORDS} words; this one has {len(kept)}")
+    # A phrase all in capitals ("SHARPNESS AWARE") contains no acronym.
+    is_shouted = any(len(surface) > 5 and surface.isupper() for surface in row.surfaces)
+    tokens = []
+    for i in kept:
+        token = row.folded[i] if is_shouted else _token(row, i)
+        if row.ends[i] in stars and stars[row.ends[i]] not in row.starts:
+            del stars[row.ends[i]]
+            if sum(map(str.isalpha, token)) < SHORTEST_PREFIX:
+                raise ClauseError(
+                    f"At least {SHORTEST_PREFIX} letters are needed before a *", suggestion=token
+                )
+            token += "*"
+        tokens.append(token)
+    if stars:
+        raise ClauseError(
+            "A * is allowed only at the end of a word", offset=min(stars) if plain == value else 0, length=1
+        )
+    return tuple(tokens), "".join("-" if row.glue[i] == "-" else " " for i in kept[:-1])
+
+
+def without_tex(value: str) -> str:
+    """Return a value without TeX, converted as in papers, and without compatibility characters."""
+    plain = papers.display(value) if _TEX.search(value) else value
+    if not plain.isascii():
+        plain = unicodedata.normalize("NFKC", plain)
+    if len(plain) > MAX_CHARACTERS:  # NFKC turns one character into up to eighteen
+        raise ClauseError(
+            f"Written out, this has {len(plain):,} characters; a filter has at most {MAX_CHARACTERS:,}"
+        )
+    return plain
+
+
+def _token(row: tokenizer.WordParts, i: int) -> str:
+    """Return part `i` as a token: folded, but a short acronym as typed."""
+    return row.surfaces[i] if tokenizer.is_acronym(row.surfaces[i]) else row.folded[i]
+
+
+def _spelled(field: str, tokens: tuple[str, ...], gaps: str, *, exact: bool, near: int | None) -> TextClause:
+    if len(tokens) == 1:
+        near = None
+        exact = exact and tokens[0][-1] != "*"
+    shown = tokens[0] + "".join(f"{gap}{token}" for gap, token in zip(gaps, tokens[1:], strict=True))
+    if exact:
+        shown = f'"{shown}"'
+    if near is not None:
+        shown += f"~{near}"
+    canonical = f"{field}:{shown}" if field != "tiab" or shown in field_names.NO_BARE_WORD else shown
+    closed = () if near is not None or not gaps else tuple(phrase_spellings.closed_spellings(tokens, gaps))
+    return TextClause(field, tokens, gaps, exact, near, shown, closed, canonical)
+
+
+def _refuse_foreign(value: str) -> None:
+    """Refuse syntax of other search languages, and suggest the equivalent here."""
+    tag = _PUBMED_TAG.fullmatch(value)
+    if tag:
+        field = field_names.FIELDS.get(tag[2].lower(), "tiab")
+        raise ClauseError("A field goes before its word", suggestion=f"{field}:{tag[1]}")
+    found = _MARK_INSIDE.search(value)
+    if found:
+        raise ClauseError("? is not a wildcard; use * at the end of a word", offset=found.start(1), length=1)
+    found = _FUZZY.search(value)
+    if found:
+        raise ClauseError(
+            "~ follows words in quotes; it is the number of other words allowed between them",
+            offset=found.start(1),
+            length=1,
+            suggestion='"two words"~5',
+        )
+    found = _WEIGHT.search(value)
+    if found:
+        raise ClauseError(
+            "Weights are not supported; in an OR, the first alternative counts most",
+            offset=found.start(1),
+            length=len(value) - found.start(1),
+            suggestion=value[: found.start(1)],
+        )
+    if _REGEX.fullmatch(value):
+        raise ClauseError("Regular expressions are not supported; use * at the end of a word")

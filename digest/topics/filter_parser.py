@@ -1,0 +1,336 @@
+"""Parse the filter language, arXiv's spelling with GitHub's ergonomics, into a tree.
+
+    query   := and ("OR" and)*
+    and     := unary (("AND" | "ANDNOT" | nothing) unary)*        nothing means AND
+    unary   := ("NOT" | "-" | "!") unary | primary
+    primary := "(" query ")" | field ":" "(" query ")" | [field ":"] value
+    value   := '"' words '"' ["~" number] | word ["*"]
+
+The whole language is on one page: docs/filters.md.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+from functools import lru_cache
+from typing import NoReturn
+
+from digest import errors
+from digest.topics import arxiv_categories, clauses, filter_tree
+from digest.topics.clauses import ClauseError
+from digest.topics.filter_tree import Node, PackClause
+
+MAX_CHARACTERS = clauses.MAX_CHARACTERS
+MAX_CLAUSES = 64
+MAX_LEVELS = 8
+
+
+@dataclass(frozen=True, slots=True)
+class PackUse:
+    """A reference to a pack in a filter: `text[start:end]`."""
+
+    leaf: PackClause
+    start: int
+    end: int
+
+
+@dataclass(frozen=True, slots=True)
+class Filter:
+    """A parsed filter. Two filters are equal if their trees are, however they were written."""
+
+    tree: Node
+    canonical: str  #: the normal spelling: parse(canonical) is this filter again
+    text: str = field(compare=False)  #: as written
+    warnings: tuple[str, ...] = field(compare=False, default=())
+    uses: tuple[PackUse, ...] = field(compare=False, default=())  #: references to packs
+
+
+@lru_cache(maxsize=16384)
+def parse(written: str) -> Filter:
+    """Parse a filter; raise `errors.BadFilter` with the column of the mistake."""
+    if len(written) > MAX_CHARACTERS:
+        _refuse_length(written)
+    return _FilterParser(written).filter()
+
+
+def _refuse_length(written: str) -> NoReturn:
+    raise errors.BadFilter(
+        f"A filter has at most {MAX_CHARACTERS:,} characters; this one has {len(written):,}.",
+        text=on_one_line(written[: MAX_CHARACTERS + 1]),
+        column=MAX_CHARACTERS + 1,
+    )
+
+
+# ── words and signs ─────────────────────────────────────────────────────────────────────────────
+
+#: One character replaces one, so that columns still refer to the text as written.
+_TYPEWRITER = str.maketrans("“”„‟«»＂（）：＊～＜＞＝", '"""""""():*~<>=')
+#: Everything but blanks, which are skipped.
+_LEXEME = re.compile(
+    r"""(?P<open>\()
+    |(?P<close>\))
+    |(?P<AND>AND(?=[\s()"]|$)|&&?(?=[\s(]|$))
+    |(?P<OR>OR(?=[\s()"]|$)|\|\|?)
+    |(?P<ANDNOT>ANDNOT(?=[\s()"]|$))
+    |(?P<NOT>NOT(?=[\s()"]|$))
+    |(?P<minus>[-!−–](?=[^\s)]))
+    |(?P<phrase>"(?P<quoted>(?:\\"(?=[{A-Za-z])|[^"])*)"(?:~(?P<near>\d+))?)
+    |(?P<unclosed>")
+    |(?P<field>(?P<name>[A-Za-z0-9_]+):(?P<value>\[[^\]()"]*\]|(?:\\"|[^\s()"])*))
+    |(?P<word>(?:\\"|[^\s()"])+)""",
+    re.VERBOSE,
+)
+_OPERATORS = frozenset(("AND", "OR", "NOT", "ANDNOT"))
+#: What ends a conjunction.
+_CONJUNCTION_END = frozenset(("OR", "close", "end"))
+_AS_WORDS = {"and": "AND", "or": "OR", "not": "NOT", "andnot": "ANDNOT"}
+
+
+def on_one_line(written: str) -> str:
+    """Replace line breaks and control characters by blanks; columns stay the same."""
+    return re.sub(r"[\s\x00-\x1f\x7f-\x9f]", " ", written)
+
+
+class _FilterParser:
+    """A parser for one filter, left to right; `at` is the next lexeme."""
+
+    def __init__(self, written: str):
+        self.written = written
+        plain = written if written.isascii() else written.translate(_TYPEWRITER)
+        self.lexemes = [*_LEXEME.finditer(plain)]
+        self.kinds = [found.lastgroup for found in self.lexemes] + ["end"]
+        self.at = 0
+        self.level = 0
+        self.clauses = 0
+        self.mixed = False
+        self.warnings: list[str] = []
+        self.uses: list[PackUse] = []
+
+    def filter(self) -> Filter:
+        if not self.lexemes:
+            self.fail("A filter needs at least one word", 0, 0)
+        node = self.query("tiab")
+        if self.kinds[self.at] == "close":
+            self.fail("This bracket was never opened", *self.span())
+        self.check(node)
+        warnings = tuple(dict.fromkeys(self.all_warnings(node)))
+        return Filter(node, node.canonical, self.written, warnings, tuple(self.uses))
+
+    def check(self, node: Node) -> None:
+        """Refuse a filter that matches almost everything, and one too long to be parsed again."""
+        if not filter_tree.is_bounded(node):
+            self.fail(
+                "This only excludes papers, so it matches almost everything; add a word",
+                *self.lexemes[0].span(),
+                suggestion=f"cat:cs.LG {node.canonical.replace('NOT ', 'ANDNOT ', 1)}"
+                if isinstance(node, filter_tree.Not)
+                else None,
+            )
+        if len(node.canonical) > MAX_CHARACTERS:
+            self.fail(
+                f"A filter has at most {MAX_CHARACTERS:,} characters; written out, this one has {len(node.canonical):,}",
+                len(self.written) - 1,
+                len(self.written),
+            )
+
+    def all_warnings(self, node: Node) -> list[str]:
+        if self.mixed:
+            self.warnings.append(f"AND binds before OR; this is read as {node.canonical}")
+        return self.warnings
+
+    # ── grammar ─────────────────────────────────────────────────────────────────────────────────
+
+    def query(self, default: str) -> Node:
+        """Read conjunctions separated by OR."""
+        start = self.at
+        branches = [self.conjunction(default)]
+        while self.kinds[self.at] == "OR":
+            self.at += 1
+            branches.append(self.conjunction(default))
+        if len(branches) == 1:
+            return branches[0][0]
+        self.mixed = self.mixed or any(is_open for _, is_open in branches)
+        return self.shallow(filter_tree.disjunction([node for node, _ in branches]), start)
+
+    def conjunction(self, default: str) -> tuple[Node, bool]:
+        """Read a conjunction; the flag says whether it has several clauses without brackets."""
+        start = self.at
+        nodes = [self.unary(default)]
+        while (kind := self.kinds[self.at]) not in _CONJUNCTION_END:
+            if kind in ("AND", "ANDNOT"):
+                self.at += 1
+            node = self.unary(default)
+            nodes.append(filter_tree.negation(node) if kind == "ANDNOT" else node)
+        if len(nodes) == 1:
+            return nodes[0], False
+        return self.shallow(filter_tree.conjunction(nodes), start), True
+
+    def unary(self, default: str) -> Node:
+        """Read a clause and the negations before it."""
+        negations = 0
+        while self.kinds[self.at] in ("minus", "NOT"):
+            negations += 1
+            self.at += 1
+        node = self.primary(default)
+        return filter_tree.negation(node) if negations % 2 else node
+
+    def primary(self, default: str) -> Node:
+        kind = self.kinds[self.at]
+        if kind == "word":
+            return self.word(default)
+        if kind == "phrase":
+            return self.phrase(default)
+        if kind == "field":
+            return self.fielded()
+        if kind == "open":
+            return self.group(default)
+        return self.missing(kind)
+
+    def fielded(self) -> Node:
+        """Read `field:value`, `field:"words"` or `field:(query)`."""
+        found = self.take()
+        field = clauses.field_named(found["name"])
+        if field is None:
+            self.unknown_field(found)
+        if found["value"]:
+            return self.leaf(field, found["value"], found.start("value"))
+        following = self.kinds[self.at]
+        if following == "phrase":
+            return self.phrase(field)
+        if following == "open":
+            return self.group(field)
+        if following == "word":
+            found = self.take()
+            return self.leaf(field, found[0], found.start())
+        return self.missing(following, after=found)
+
+    def phrase(self, default: str) -> Node:
+        found = self.take()
+        near = found["near"]
+        if near is not None and (len(near) > 2 or int(near) > clauses.WIDEST):
+            self.fail(f"At most {clauses.WIDEST} words may be between", *found.span("near"))
+        return self.leaf(
+            default, found["quoted"], found.start("quoted"), quoted=True, near=int(near) if near else None
+        )
+
+    def group(self, default: str) -> Node:
+        """Read a query in brackets."""
+        opening = self.take()
+        self.level += 1
+        if self.level > MAX_LEVELS:
+            self.too_deep(opening.start())
+        node = self.query(default)
+        if self.kinds[self.at] != "close":
+            self.fail(
+                "This bracket is never closed",
+                *opening.span(),
+                suggestion=f"{self.written.rstrip()})" if len(self.written) < 200 else None,
+            )
+        self.at += 1
+        self.level -= 1
+        return node
+
+    def leaf(
+        self, field: str, value: str, start: int, *, quoted: bool = False, near: int | None = None
+    ) -> Node:
+        self.clauses += 1
+        if self.clauses > MAX_CLAUSES:
+            self.fail(f"A filter has at most {MAX_CLAUSES} clauses", start, start + max(1, len(value)))
+        if value in _AS_WORDS and not quoted:
+            self.warnings.append(
+                f"{value} in lower case is searched for as a word; write {_AS_WORDS[value]} to combine"
+            )
+        try:
+            found = clauses.read_quoted_clause(field, value, near) if quoted else clauses.clause(field, value)
+        except ClauseError as mistake:
+            begin = start + min(mistake.offset, max(0, len(value) - 1))
+            end = begin + mistake.length if mistake.length else start + len(value)
+            self.fail(mistake.message, begin, end, suggestion=mistake.suggestion, cause=mistake)
+        if isinstance(found, PackClause):
+            self.uses.append(PackUse(found, start, start + len(value)))
+        return found
+
+    def word(self, default: str) -> Node:
+        """Read a bare word; refuse a mistyped operator and warn about a category."""
+        found = self.take()
+        written = found[0]
+        if written[0] == "N" and re.fullmatch(r"NEAR/?\d+", written):
+            self.fail(f"{written!r} is not an operator", *found.span(), suggestion='"two words"~5')
+        if meant := clauses.MISTYPED.get(written):
+            self.fail(f"{written!r} is not an operator", *found.span(), suggestion=meant)
+        category = arxiv_categories.CODES.get(written.lower())
+        if category and "." in category:
+            self.warnings.append(f"{written} is searched for as words; did you mean cat:{category}?")
+        return self.leaf(default, written, found.start())
+
+    # ── small steps ─────────────────────────────────────────────────────────────────────────────
+
+    def take(self) -> re.Match[str]:
+        found = self.lexemes[self.at]
+        self.at += 1
+        return found
+
+    def span(self) -> tuple[int, int]:
+        """Return the place of the next lexeme; after the last one, the end of the filter."""
+        if self.at < len(self.lexemes):
+            return self.lexemes[self.at].span()
+        return len(self.written), len(self.written)
+
+    def shallow(self, node: Node, start: int) -> Node:
+        if filter_tree.depth_of(node) > MAX_LEVELS:
+            self.too_deep(self.lexemes[start].start())
+        return node
+
+    # ── mistakes ────────────────────────────────────────────────────────────────────────────────
+
+    def too_deep(self, start: int) -> NoReturn:
+        self.fail(f"Brackets may be nested {MAX_LEVELS} deep", start, start + 1)
+
+    def unknown_field(self, found: re.Match[str]) -> NoReturn:
+        if known := clauses.NO_FIELDS.get(found["name"].lower()):
+            self.fail(known[0], *found.span("name"), suggestion=known[1])
+        self.fail(
+            f"There is no field {found['name'][:40]}; put the word in quotes to search for it as it is",
+            *found.span("name"),
+            suggestion=clauses.field_suggestion(found["name"]),
+        )
+
+    def missing(self, kind: str | None, after: re.Match[str] | None = None) -> NoReturn:
+        """Refuse the next lexeme, which cannot begin a clause, and say what is missing."""
+        if kind == "unclosed":
+            start = self.lexemes[self.at].start()
+            self.fail(
+                "This quote is never closed",
+                start,
+                start + 1,
+                suggestion=f'{self.written[start:][:60].rstrip()}"',
+            )
+        if after is not None:
+            self.fail(f"Add a word after {after[0]}", *after.span())
+        if kind in _OPERATORS:
+            if self.at:
+                self.fail(f"{kind} cannot follow {self.lexemes[self.at - 1][0][:40]}", *self.span())
+            self.fail(f"{kind} needs something before it", *self.span())
+        if self.at:
+            before = self.lexemes[self.at - 1]
+            self.fail(f"Add a word after {before[0][:40]}", *before.span())
+        self.fail("Add a word here", *self.span())
+
+    def fail(
+        self,
+        message: str,
+        start: int,
+        end: int,
+        *,
+        suggestion: str | None = None,
+        cause: Exception | None = None,
+    ) -> NoReturn:
+        ending = "" if message.endswith((".", "?")) else "."
+        raise errors.BadFilter(
+            on_one_line(message) + ending,
+            text=on_one_line(self.written),
+            column=start + 1,
+            length=max(1, end - start),
+            suggestion=on_one_line(suggestion) if suggestion else None,
+        ) from cause

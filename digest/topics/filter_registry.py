@@ -1,0 +1,134 @@
+"""Read filters with the catalog and the packs, and store each filter once for all subscribers.
+
+A filter is stored as written, in its canonical form. A filter that uses packs is stored together with the
+filter it resolves to now; papers are matched against the resolved one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from functools import cached_property, lru_cache
+from typing import Any
+
+from sqlalchemy import select
+from sqlalchemy.orm import Session
+
+from digest import db, topics
+from digest.db.tables import FilterRow, ResolvedFilter
+from digest.papers import catalog
+from digest.topics import Filter, PackVersions, stored_packs
+
+REMEMBERED = 65_536  #: filters whose canonical form a registry remembers
+
+
+class FilterRegistry:
+    """The catalog and the packs, to read filters with; canonical forms are remembered."""
+
+    def __init__(self, session: Session):
+        self.session = session
+        self.canonical = lru_cache(maxsize=REMEMBERED)(self.read_canonical)
+
+    @cached_property
+    def packs(self) -> PackVersions:
+        """Return the published packs."""
+        return stored_packs.load_packs(self.session)
+
+    def expand_like(self, text: str) -> str:
+        """Replace every `like:PAPER` in a filter by a description in the paper's own words."""
+        return topics.expand_like(text, lambda reference: catalog.find(self.session, reference))
+
+    def read(self, text: str) -> Filter:
+        """Parse a filter, leaving references to packs; raises BadFilter."""
+        return topics.parse(self.expand_like(text))
+
+    def resolve(self, filter_: Filter) -> Filter:
+        """Return a filter with its packs resolved; raises BadFilter."""
+        return topics.resolve_filter(filter_, self.packs) if filter_.uses else filter_
+
+    def resolve_text(self, text: str) -> Filter:
+        """Return the filter to match papers against; raises BadFilter."""
+        return self.resolve(self.read(text))
+
+    def read_canonical(self, text: str) -> str:
+        """Return the canonical form of a filter; raises BadFilter, also if its packs cannot be resolved."""
+        filter_ = self.read(text)
+        self.resolve(filter_)
+        return filter_.canonical
+
+    def resolved_packs(self, filter_: Filter) -> Mapping[str, str]:
+        """Return what each pack in a filter resolves to, by name and version."""
+        return topics.resolved_uses(filter_, self.packs) if filter_.uses else {}
+
+
+def topic_name_of_pack(reference: str) -> str:
+    """Return the name of a topic that consists of a pack reference only: `lab/nlp` or `lab/nlp@3`."""
+    return reference.partition("@")[0]
+
+
+def is_pack_topic(name: str, canonical: str) -> bool:
+    """Return whether a topic consists of a pack reference only and is named after it."""
+    return canonical.startswith("use:") and " " not in canonical and name == topic_name_of_pack(canonical[4:])
+
+
+def filter_id(session: Session, canonical: str) -> int:
+    """Return the id of a canonical filter, storing it if it is new."""
+    return filter_ids(session, [canonical])[canonical]
+
+
+def filter_ids(session: Session, canonicals: Collection[str]) -> dict[str, int]:
+    """Return the ids of canonical filters, storing new ones."""
+    if not canonicals:
+        return {}
+    distinct = sorted(
+        set(canonicals)
+    )  # sorted: concurrent writers of the same filters lock in the same order
+    found = stored_filter_ids(session, distinct)
+    missing = [text for text in distinct if text not in found]
+    if missing:
+        store_filters(session, missing)
+        found = stored_filter_ids(session, distinct)
+    return found
+
+
+FILTER: Any = FilterRow.__table__
+STORED = select(FILTER.c.canonical, FILTER.c.id).where(
+    db.one_of(FILTER.c.canonical, db.values_param("canonicals", FILTER.c.canonical))
+)
+
+
+def stored_filter_ids(session: Session, canonicals: Sequence[str]) -> dict[str, int]:
+    """Return the ids of the canonical filters that are stored."""
+    found = session.connection().execute(STORED, {"canonicals": canonicals})
+    return {row[0]: row[1] for row in found}
+
+
+def store_filters(session: Session, canonicals: Sequence[str]) -> None:
+    """Store filters, and for each that uses packs the filter it resolves to."""
+    shared = [text for text in canonicals if "use:" in text]
+    resolved = resolve_canonicals(session, shared) if shared else {}
+    rows = [{"canonical": text} for text in sorted({*canonicals, *resolved.values()})]
+    db.insert_many(session, FilterRow, rows, key=("canonical",))
+    if resolved:
+        store_resolved_filters(session, resolved)
+
+
+def resolve_canonicals(session: Session, canonicals: Sequence[str]) -> dict[str, str]:
+    """Return what canonical filters with packs resolve to, and keep packs from changing until the commit."""
+    stored_packs.lock_packs_shared(session)
+    registry = FilterRegistry(session)
+    parsed = [topics.parse(text) for text in canonicals]
+    return {one.canonical: registry.resolve(one).canonical for one in parsed if one.uses}
+
+
+def store_resolved_filters(session: Session, resolved: Mapping[str, str]) -> None:
+    """Store what filters resolve to; all these filters must be stored."""
+    ids = stored_filter_ids(session, sorted({*resolved, *resolved.values()}))
+    rows = [
+        {"filter_id": ids[written], "resolved_filter_id": ids[target]}
+        for written, target in sorted(resolved.items())
+    ]
+    adding = db.upsert(session, ResolvedFilter)
+    changing = adding.on_conflict_do_update(
+        index_elements=["filter_id"], set_={"resolved_filter_id": adding.excluded.resolved_filter_id}
+    )
+    session.execute(changing, rows)

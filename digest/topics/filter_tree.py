@@ -1,0 +1,237 @@
+"""Represent a parsed filter as a tree of clauses, each with its canonical spelling."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import date
+from typing import TypeAlias
+
+
+@dataclass(frozen=True, slots=True)
+class TextClause:
+    """Consecutive words in a field."""
+
+    field: str  #: ti, abs, tiab (title or abstract), co, jr, org
+    tokens: tuple[str, ...]  #: folded, but acronyms as typed; "flat*" is a prefix
+    gaps: str  #: between two tokens: "-" for a compound, " " for neighbours
+    exact: bool  #: written in quotes: plurals are not folded
+    near: int | None  #: maximum of other words in between; in any order
+    words: str  #: the clause without its field
+    #: Spellings with parts joined: the joined word, the tokens, the gaps.
+    closed: tuple[tuple[str, tuple[str, ...], str], ...]
+    canonical: str
+
+
+@dataclass(frozen=True, slots=True)
+class AuthorClause:
+    """An author, or with `first` the first author only."""
+
+    first: bool
+    given: tuple[str, ...]  #: initials or names, in order
+    family: tuple[str, ...]
+    is_sorted: bool  #: written "Family, Given"
+    starred: bool
+    canonical: str
+
+
+@dataclass(frozen=True, slots=True)
+class CategoryClause:
+    """A category or a whole archive; with `primary`, the paper's first category only."""
+
+    primary: bool
+    codes: tuple[str, ...]  #: in lower case; all names of the category
+    is_archive: bool
+    canonical: str
+
+
+@dataclass(frozen=True, slots=True)
+class IdClause:
+    """A paper by its arXiv id, DOI or other public id."""
+
+    value: str
+    canonical: str
+
+
+@dataclass(frozen=True, slots=True)
+class AnnouncementClause:
+    """How a paper was announced: new, cross, replaced, withdrawn."""
+
+    value: str
+    canonical: str
+
+
+@dataclass(frozen=True, slots=True)
+class SourceClause:
+    """The source of the dumps that list a paper."""
+
+    value: str
+    canonical: str
+
+
+@dataclass(frozen=True, slots=True)
+class LanguageClause:
+    """The language that a paper is written in."""
+
+    value: str  #: two letters
+    canonical: str
+
+
+@dataclass(frozen=True, slots=True)
+class DateClause:
+    """A publication date from one day to another, both included."""
+
+    since: date
+    until: date
+    canonical: str
+
+
+@dataclass(frozen=True, slots=True)
+class SignalClause:
+    """A signal within bounds, both included; an unknown signal never matches."""
+
+    name: str
+    low: float
+    high: float
+    canonical: str
+
+
+@dataclass(frozen=True, slots=True)
+class AnywhereClause:
+    """Any of several clauses, written as one: `all:graphene`."""
+
+    parts: tuple[TextClause | AuthorClause, ...]
+    canonical: str
+
+
+@dataclass(frozen=True, slots=True)
+class DescriptionClause:
+    """A free-text description."""
+
+    words: tuple[str, ...]  #: folded
+    roots: tuple[str, ...]  #: of words that are not stop words
+    canonical: str
+
+
+@dataclass(frozen=True, slots=True)
+class PackClause:
+    """A reference to a filter of a pack; it is resolved before papers are matched."""
+
+    pack: str
+    name: str  #: of the filter in the pack; empty: any of its filters
+    version: int | None  #: None: the newest
+    canonical: str
+
+
+@dataclass(frozen=True, slots=True)
+class Not:
+    """The opposite of its child."""
+
+    child: Node
+    canonical: str
+    depth: int
+
+
+@dataclass(frozen=True, slots=True)
+class And:
+    """All of several nodes; negations come last."""
+
+    children: tuple[Node, ...]
+    canonical: str
+    depth: int
+
+
+@dataclass(frozen=True, slots=True)
+class Or:
+    """Any of several nodes."""
+
+    children: tuple[Node, ...]
+    canonical: str
+    depth: int
+
+
+Leaf: TypeAlias = (
+    TextClause
+    | AuthorClause
+    | CategoryClause
+    | IdClause
+    | AnnouncementClause
+    | SourceClause
+    | LanguageClause
+    | DateClause
+    | SignalClause
+    | AnywhereClause
+    | DescriptionClause
+    | PackClause
+)
+Node: TypeAlias = Leaf | Not | And | Or
+
+
+def negation(child: Node) -> Node:
+    """Return the negation of `child`; two negations cancel out."""
+    if type(child) is Not:
+        return child.child
+    return Not(child, f"NOT {_within(child, And, Or)}", depth_of(child))
+
+
+def conjunction(children: list[Node]) -> Node:
+    """Return the conjunction of `children`: nested ANDs are merged, negations come last."""
+    if len(children) == 1:
+        return children[0]
+    flat = [inner for child in children for inner in (child.children if type(child) is And else (child,))]
+    flat.sort(key=_is_negation)
+    first, *others = flat
+    words = [
+        f"AND{child.canonical}" if type(child) is Not else f"AND {_within(child, Or)}" for child in others
+    ]
+    return And(tuple(flat), " ".join([_within(first, Or), *words]), 1 + max(map(depth_of, flat)))
+
+
+def disjunction(children: list[Node]) -> Node:
+    """Return the disjunction of `children`; nested ORs are merged."""
+    if len(children) == 1:
+        return children[0]
+    flat = [inner for child in children for inner in (child.children if type(child) is Or else (child,))]
+    return Or(tuple(flat), " OR ".join([_within(child, And) for child in flat]), 1 + max(map(depth_of, flat)))
+
+
+def depth_of(node: Node) -> int:
+    """Return how many levels of AND and OR `node` has."""
+    return node.depth if type(node) in (And, Or, Not) else 0  # type: ignore[union-attr]
+
+
+def _is_negation(node: Node) -> bool:
+    return type(node) is Not
+
+
+def _within(node: Node, *bracketed: type) -> str:
+    return f"({node.canonical})" if type(node) in bracketed else node.canonical
+
+
+def leaves(node: Node) -> Iterator[Leaf]:
+    """Yield the clauses of `node` in the order they are written."""
+    if isinstance(node, Not):
+        yield from leaves(node.child)
+    elif isinstance(node, And | Or):
+        for child in node.children:
+            yield from leaves(child)
+    else:
+        yield node
+
+
+def positive_leaves(node: Node) -> Iterator[Leaf]:
+    """Yield the clauses that are not under a NOT."""
+    if isinstance(node, And | Or):
+        for child in node.children:
+            yield from positive_leaves(child)
+    elif not isinstance(node, Not):
+        yield node
+
+
+def is_bounded(node: Node) -> bool:
+    """Return whether `node` requires something, so that it cannot match almost everything."""
+    if isinstance(node, And):
+        return any(map(is_bounded, node.children))
+    if isinstance(node, Or):
+        return all(map(is_bounded, node.children))
+    return not isinstance(node, Not)

@@ -1,0 +1,428 @@
+"""Index a batch of papers, and evaluate filters on it.
+
+Papers are numbered by their place in the batch, best first, so a set of papers is an integer whose lowest
+bits are the best papers. A batch caches results: each distinct clause is looked up once, and each distinct
+combination of clauses is computed once, however many filters share it.
+"""
+
+from __future__ import annotations
+
+import math
+from bisect import bisect_left
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import cached_property
+from typing import Any
+
+from digest import papers
+from digest.papers import Paper
+from digest.topics import (
+    author_names,
+    bitsets,
+    described_topics,
+    language_detection,
+    relevance,
+    tokenizer,
+    word_rows,
+)
+from digest.topics.filter_parser import Filter
+from digest.topics.filter_tree import (
+    AnnouncementClause,
+    AnywhereClause,
+    AuthorClause,
+    CategoryClause,
+    DateClause,
+    DescriptionClause,
+    IdClause,
+    LanguageClause,
+    Leaf,
+    Node,
+    SignalClause,
+    SourceClause,
+    TextClause,
+)
+from digest.topics.postings import Forms, Postings
+from digest.topics.query_plan import QueryPlan
+from digest.topics.word_rows import LazyDict
+
+#: Documents are numbered field by field: title 0..n-1, abstract n..2n-1, and so on.
+FIELDS = ("title", "abstract", "comment", "journal", "organization")
+_PLACES = {"ti": (0,), "abs": (1,), "tiab": (0, 1), "co": (2,), "jr": (3,), "org": (4,)}
+
+
+class PaperIndex:
+    """A batch of papers that filters are matched against."""
+
+    def __init__(self, batch: Sequence[Paper]):
+        self.papers = tuple(batch)
+        self.size = len(self.papers)
+        self.full = (1 << self.size) - 1
+        self.postings = self._posted()
+        self._plan = QueryPlan()
+        self._values: list[int] = []
+        self._matches_by_clause: dict[str, int] = {}
+        self._mentions: Mapping[tuple[str, ...], Mapping[int, float]] = LazyDict(self._mention)
+        self._clause_scores: dict[str, Mapping[int, float]] = {}
+        self._lookup: Mapping[type, Callable[[Any], int]] = {
+            AuthorClause: self._person,
+            CategoryClause: self._category,
+            IdClause: lambda leaf: self._by_id.get(leaf.value.lower(), 0),
+            AnnouncementClause: lambda leaf: self._where(lambda paper: paper.announcement == leaf.value),
+            SourceClause: self._source,
+            LanguageClause: self._language,
+            DateClause: self._published,
+            SignalClause: self._signal,
+            AnywhereClause: self._anywhere,
+            DescriptionClause: self._about,
+        }
+
+    def _posted(self) -> Postings:
+        if self.size == 1:  # a single paper gets few lookups: nothing is built in advance
+            return Postings(
+                word_rows.rows_of_words(
+                    (place, tokenizer.read(written)) for place, written in self._documents()
+                )
+            )
+        postings = Postings(word_rows.rows_of_texts(self._documents()))
+        postings.list_words()
+        return postings
+
+    def _documents(self) -> Iterator[tuple[int, str]]:
+        for number, paper in enumerate(self.papers):
+            for place, written in enumerate(texts_of(paper)):
+                if written:
+                    yield place * self.size + number, written
+
+    # ── matching ───────────────────────────────────────────────────────────────────────────────
+
+    def matches(self, filter_: Filter) -> int:
+        """Return the set of papers that match a filter: bit n is paper number n."""
+        return self.matches_of_node(filter_.tree)
+
+    def matches_of_node(self, node: Node) -> int:
+        """Return the set of papers that a part of a filter matches."""
+        slot = self._plan.add(node)
+        return self._plan.run(self.leaves, self.full, self._values)[slot]
+
+    def evaluate(self, filters: Mapping[int, Filter] | QueryPlan) -> dict[int, int]:
+        """Return the set of papers for each of many filters.
+
+        What was evaluated before, in this call or an earlier one, costs a lookup. Pass a `QueryPlan` to
+        reuse what was compiled for another batch.
+        """
+        if isinstance(filters, QueryPlan):
+            values = filters.run(self.leaves, self.full, [])
+            return {key: values[slot] for key, slot in filters.slots.items()}
+        slots = {key: self._plan.add(filter_.tree) for key, filter_ in filters.items()}
+        values = self._plan.run(self.leaves, self.full, self._values)
+        return {key: values[slot] for key, slot in slots.items()}
+
+    def prepare(self) -> None:
+        """Build now what would be built on demand; worthwhile before very many filters."""
+        self.postings.prepare()
+
+    def leaf(self, leaf: Leaf) -> int:
+        """Return the set of papers that one clause matches."""
+        return next(self.leaves((leaf,)))
+
+    def leaves(self, leaves: Sequence[Leaf]) -> Iterator[int]:
+        """Yield the set of papers that each of some clauses matches."""
+        found, size, full = self._matches_by_clause, self.size, self.full
+        for leaf in leaves:
+            if type(leaf) is not TextClause:
+                yield self._lookup[type(leaf)](leaf)
+                continue
+            words = leaf.words
+            documents = found[words] if words in found else self.documents(leaf)
+            if leaf.field == "tiab":
+                yield (documents | documents >> size) & full
+            else:
+                yield documents >> (_PLACES[leaf.field][0] * size) & full
+
+    # ── words ───────────────────────────────────────────────────────────────────────────────────
+
+    def documents(self, leaf: TextClause) -> int:
+        """Return the documents, of any field, that contain the words of a clause."""
+        found = self._matches_by_clause.get(leaf.words)
+        if found is None:
+            found = self._phrase(leaf)
+            self._matches_by_clause[leaf.words] = found = self._look_up(leaf) if found is None else found
+        return found
+
+    def _phrase(self, leaf: TextClause) -> int | None:
+        """Return the documents of a phrase of plain words, the usual case; None for other phrases."""
+        if not leaf.exact or leaf.near is not None or not leaf.gaps or leaf.gaps.strip():
+            return None
+        words = [*map(self.postings.single_word.__getitem__, leaf.tokens)]
+        if 0 in words:
+            return None
+        for joined, _, _ in leaf.closed:
+            if joined in self.postings.words or joined[-1] == "*":
+                return None
+        return self.postings.phrase(words)
+
+    def _look_up(self, leaf: TextClause) -> int:
+        postings, exact = self.postings, leaf.exact
+        known = postings.known[exact]
+        forms, in_two = [], False
+        for token in leaf.tokens:
+            words, halves = known[token]
+            forms.append(words)
+            if halves:
+                in_two = True
+        if leaf.near is not None:
+            return postings.documents_near(forms, leaf.near)
+        bits = postings.documents_in_a_row(forms, leaf.gaps)
+        if in_two or leaf.closed:
+            for gaps, spelled in self.spellings(leaf, forms):
+                bits |= postings.documents_in_a_row(spelled, gaps)
+        return bits
+
+    def clause_scores(self, leaf: TextClause | DescriptionClause) -> Mapping[int, float]:
+        """Return the score of a clause, 0 to 1, for each paper it matches; computed once for all filters."""
+        found = self._clause_scores.get(leaf.canonical)
+        if found is None:
+            found = self._clause_scores[leaf.canonical] = self._score_clause(leaf)
+        return found
+
+    def _score_clause(self, leaf: TextClause | DescriptionClause) -> Mapping[int, float]:
+        if isinstance(leaf, DescriptionClause):
+            matches = self.leaf(leaf)
+            return {n: says for n, says in self._scored(leaf, self._rarity).items() if matches >> n & 1}
+        size, says, counts = self.size, self._score_by_count, self._counts(leaf)
+        first, *others = fields_of(leaf)
+        documents = range(first * size, (first + len(others) + 1) * size)
+        scores = {n % size: says[count][n] for n, count in counts.items() if n in documents}
+        for n, count in counts.items() if others else ():
+            if n < size and n + size in counts:  # in the title and in the abstract
+                scores[n] = relevance.saturated(count, counts[n + size], self._lengths[n])
+        return scores
+
+    def _counts(self, leaf: TextClause) -> Mapping[int, int]:
+        """Return how often the words of a clause occur in each document that has them."""
+        forms = self.forms(leaf)
+        if leaf.near is not None:
+            return dict.fromkeys(bitsets.members(self.documents(leaf)), 1)
+        spellings = [(leaf.gaps, forms), *self.spellings(leaf, forms)]
+        if len(spellings) == len(forms) == 1:
+            return self.postings.counts(forms[0])
+        counts: Counter[int] = Counter()
+        for gaps, words in spellings:
+            counts.update(self.postings.found_in(words, gaps))
+        return counts
+
+    @cached_property
+    def _lengths(self) -> Sequence[float]:
+        """The length of each abstract relative to the average."""
+        lengths = [self.postings.length(self.size + number) for number in range(self.size)]
+        usual = sum(lengths) / max(1, len(lengths)) or 1.0
+        return [length / usual for length in lengths]
+
+    @cached_property
+    def _score_by_count(self) -> Mapping[int, Sequence[float]]:
+        """The score of a clause in each document, by how often it occurs there."""
+        return LazyDict(self._scores_of_count)
+
+    def _scores_of_count(self, count: int) -> Sequence[float]:
+        in_title = [relevance.saturated(count, 0, 1.0)] * self.size
+        elsewhere = [relevance.saturated(0, count, length) for length in self._lengths]
+        return in_title + elsewhere * (len(FIELDS) - 1)
+
+    def forms(self, leaf: TextClause) -> list[Forms]:
+        """Return the words of this batch that match each token of a clause."""
+        known = self.postings.known[leaf.exact]
+        return [known[token].forms for token in leaf.tokens]
+
+    def spellings(self, leaf: TextClause, forms: list[Forms]) -> Iterator[tuple[str, list[Forms]]]:
+        """Yield the gaps and words of every other spelling of a clause whose words occur in this batch."""
+        known = self.postings.known[leaf.exact]
+        as_one = self.postings.exact_forms if leaf.exact else self.postings.all_forms
+        for joined, tokens, gaps in leaf.closed:
+            if as_one(joined):
+                yield gaps, [known[token].forms for token in tokens]
+        for k, token in enumerate(leaf.tokens):
+            for gap, two in known[token].halves:
+                yield leaf.gaps[:k] + gap + leaf.gaps[k:], [*forms[:k], *two, *forms[k + 1 :]]
+
+    # ── descriptions ────────────────────────────────────────────────────────────────────────────
+
+    def _about(self, leaf: DescriptionClause) -> int:
+        cut = described_topics.cut(leaf.roots)
+        return bitsets.bitset_of(number for number, score in self.scores(leaf).items() if score >= cut)
+
+    def scores(self, leaf: DescriptionClause) -> Mapping[int, float]:
+        """Return the score of a description for each paper that has any of its words.
+
+        It does not depend on the other papers of the batch.
+        """
+        return self._scored(leaf, described_topics.weight_of)
+
+    def _scored(
+        self, leaf: DescriptionClause, weight_of: Callable[[tuple[str, ...]], float]
+    ) -> Mapping[int, float]:
+        scores: defaultdict[int, float] = defaultdict(float)
+        phrases = [*dict.fromkeys((root,) for root in leaf.roots), *described_topics.pairs_of(leaf.roots)]
+        whole = sum(weight_of(phrase) for phrase in phrases if len(phrase) == 1)
+        for phrase in phrases:
+            self._add_scores(scores, weight_of(phrase) / whole, self._mentions[phrase])
+        return dict(scores)
+
+    def _rarity(self, phrase: tuple[str, ...]) -> float:
+        """Return the weight of a root or a pair in this batch: more if fewer papers have it."""
+        weight = described_topics.RARE_PAIR_WEIGHT if len(phrase) > 1 else 1.0
+        return weight * math.log(1 + self.size / (1 + len(self._mentions[phrase])))
+
+    def _add_scores(self, scores: dict[int, float], weight: float, mentions: Mapping[int, float]) -> None:
+        length = self.postings.length
+        for number, frequency in mentions.items():
+            words = length(number) + length(self.size + number)
+            scores[number] += weight * described_topics.saturated(frequency, words)
+
+    def _mention(self, roots: tuple[str, ...]) -> Mapping[int, float]:
+        """Return how often words with these roots follow one another in each paper, titles weighted."""
+        found: defaultdict[int, float] = defaultdict(float)
+        gaps = " " * (len(roots) - 1)
+        for document in self.postings.found_in([self._rooted.get(root, ()) for root in roots], gaps):
+            if document < self.size:
+                found[document] += described_topics.TITLE_WEIGHT
+            elif document < 2 * self.size:
+                found[document - self.size] += 1
+        return dict(found)
+
+    @cached_property
+    def _rooted(self) -> Mapping[str, Forms]:
+        """The words of this batch by their root."""
+        rooted: defaultdict[str, list[int]] = defaultdict(list)
+        for word, at in self.postings.words.items():
+            if word.islower():
+                rooted[described_topics.root(tokenizer.stem(word))].append(at)
+        return {root: tuple(words) for root, words in rooted.items()}
+
+    # ── people ──────────────────────────────────────────────────────────────────────────────────
+
+    @cached_property
+    def _people(self) -> dict[tuple[str, ...], list[int]]:
+        """Every author's name in parts, with the papers: those they are first author of, and all."""
+        people: dict[tuple[str, ...], list[int]] = {}
+        for number, paper in enumerate(self.papers):
+            for place, author in enumerate(paper.authors):
+                sets = people.setdefault(author_names.parts_of(author), [0, 0])
+                sets[0] |= 1 << number
+                if not place:
+                    sets[1] |= 1 << number
+        return people
+
+    @cached_property
+    def _people_by_part(self) -> dict[str, list[tuple[str, ...]]]:
+        by_part: defaultdict[str, list[tuple[str, ...]]] = defaultdict(list)
+        for parts in self._people:
+            for part in dict.fromkeys(parts):
+                by_part[part].append(parts)
+        return dict(sorted(by_part.items()))
+
+    @cached_property
+    def _name_parts(self) -> list[str]:
+        return list(self._people_by_part)
+
+    def _person(self, leaf: AuthorClause) -> int:
+        bits = 0
+        for part in self._candidates(leaf):
+            for parts in self._people_by_part.get(part, ()):
+                if author_names.names_agree(
+                    leaf.given, leaf.family, is_sorted=leaf.is_sorted, starred=leaf.starred, parts=parts
+                ):
+                    bits |= self._people[parts][leaf.first]
+        return bits
+
+    def _candidates(self, leaf: AuthorClause) -> list[str]:
+        """Return the parts of names of which a matching author must have one."""
+        family = leaf.family[-1]
+        if not leaf.starred:
+            return [family]
+        start = bisect_left(self._name_parts, family)
+        end = bisect_left(self._name_parts, family + "\U0010ffff", start)
+        return self._name_parts[start:end]
+
+    # ── everything else ─────────────────────────────────────────────────────────────────────────
+
+    def _where(self, holds: Callable[[Paper], bool]) -> int:
+        return sum(1 << number for number, paper in enumerate(self.papers) if holds(paper))
+
+    @cached_property
+    def _categories(self) -> tuple[dict[str, int], dict[str, int]]:
+        """The papers of each category and archive: listed anywhere, listed first."""
+        anywhere: defaultdict[str, int] = defaultdict(int)
+        first: defaultdict[str, int] = defaultdict(int)
+        for number, paper in enumerate(self.papers):
+            for place, category in enumerate(paper.categories):
+                code = category.lower()
+                for name in {code, code.partition(".")[0] + ".*"}:
+                    anywhere[name] |= 1 << number
+                    if not place:
+                        first[name] |= 1 << number
+        return dict(anywhere), dict(first)
+
+    def _category(self, leaf: CategoryClause) -> int:
+        table = self._categories[leaf.primary]
+        bits = 0
+        for code in leaf.codes:
+            bits |= table.get(f"{code}.*" if leaf.is_archive else code, 0)
+        return bits
+
+    @cached_property
+    def _by_id(self) -> dict[str, int]:
+        found: defaultdict[str, int] = defaultdict(int)
+        for number, paper in enumerate(self.papers):
+            for value in paper.ids.values():
+                found[value.lower()] |= 1 << number
+        return dict(found)
+
+    def _source(self, leaf: SourceClause) -> int:
+        return self._where(
+            lambda paper: any(" ".join(papers.fold(name).split()) == leaf.value for name in paper.sources)
+        )
+
+    @cached_property
+    def _languages(self) -> dict[str, int]:
+        spoken: defaultdict[str, int] = defaultdict(int)
+        for number, paper in enumerate(self.papers):
+            spoken[language_detection.language_of(f"{paper.title} {paper.abstract}")] |= 1 << number
+        return dict(spoken)
+
+    def _language(self, leaf: LanguageClause) -> int:
+        return self._languages.get(leaf.value, 0)
+
+    def _published(self, leaf: DateClause) -> int:
+        return self._where(
+            lambda paper: paper.published is not None and leaf.since <= paper.published <= leaf.until
+        )
+
+    def _signal(self, leaf: SignalClause) -> int:
+        return self._where(lambda paper: leaf.low <= paper.signals.get(leaf.name, -1) <= leaf.high)
+
+    def _anywhere(self, leaf: AnywhereClause) -> int:
+        bits = 0
+        for part in leaf.parts:
+            bits |= self.leaf(part)
+        return bits
+
+    def relevance(self, filter_: Filter, matches: int) -> dict[int, float]:
+        """Return how well each of the papers `matches` fits a filter, 0 to 1; the best one has 1."""
+        return relevance.relevance_of(self, filter_, matches)
+
+
+def fields_of(leaf: TextClause) -> tuple[int, ...]:
+    """Return the places in `FIELDS` that a clause searches."""
+    return _PLACES[leaf.field]
+
+
+def texts_of(paper: Paper) -> tuple[str, ...]:
+    """Return the texts of a paper, in the order of `FIELDS`."""
+    organization = paper.organization
+    return (
+        papers.display(paper.title),
+        papers.display(paper.abstract),
+        papers.display(paper.comment),
+        papers.display(paper.journal),
+        papers.display(f"{organization.name} {organization.handle}") if organization else "",
+    )

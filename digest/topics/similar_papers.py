@@ -1,0 +1,138 @@
+"""Build topics from papers: a description for one paper, a proposed filter for several.
+
+`like:PAPER` is replaced by the description `about:"..."` in the paper's own words when a filter is stored,
+so the stored filter does not depend on the paper.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import cache
+from itertools import pairwise
+
+from digest import errors, papers
+from digest.papers import Paper
+from digest.topics import described_topics, tokenizer
+from digest.topics.filter_parser import MAX_CHARACTERS, Filter, parse
+from digest.topics.paper_index import PaperIndex
+
+MAX_WORDS = 6  #: of a description made of a paper
+LONGEST_WORD = 40  #: longer ones are not words
+MAX_CLAUSES = 5  #: of a proposed filter
+PHRASE_WEIGHT = 1.5  #: weight of two words together, relative to one
+WIDE = 0.1  #: a word in more than this share of all papers is too common to describe a topic
+
+_LIKE = re.compile(r'"[^"]*"|(?i:\blike):(?:"(?P<quoted>[^"]*)"|(?P<bare>[^\s()"]+))')
+
+
+def expand_like(written: str, paper_of: Callable[[str], Paper]) -> str:
+    """Replace every `like:PAPER` by a description; raises BadFilter if there is no such paper."""
+    if "like:" not in written.lower() or len(written) > MAX_CHARACTERS:
+        return written  # a filter that is too long is refused when it is parsed
+    paper_of = cache(paper_of)
+
+    def described(found: re.Match[str]) -> str:
+        reference = found["quoted"] or found["bare"]
+        if not reference:
+            return found[0]
+        try:
+            return f'about:"{description(paper_of(reference))}"'
+        except errors.NotFound as error:
+            raise errors.BadFilter(
+                str(error), text=written, column=found.start() + 1, length=len(found[0])
+            ) from error
+
+    return _LIKE.sub(described, written)
+
+
+def description(paper: Paper) -> str:
+    """Describe a paper in its own words: the most frequent ones of its title and abstract."""
+    words: dict[str, str] = {}
+    counts: Counter[str] = Counter()
+    for written, weight in ((paper.title, described_topics.TITLE_WEIGHT), (paper.abstract, 1)):
+        for word in significant_words(written):
+            root = described_topics.root(tokenizer.stem(word))
+            words.setdefault(root, word)
+            counts[root] += int(weight)
+    kept = dict(counts.most_common(MAX_WORDS))
+    return " ".join(word for root, word in words.items() if root in kept) or "untitled"
+
+
+def significant_words(written: str) -> list[str]:
+    """Return the words of a text that describe its subject."""
+    return [word for word in tokenizer.read(papers.display(written)).folded if _is_significant(word)]
+
+
+def _is_significant(word: str) -> bool:
+    return (
+        2 < len(word) < LONGEST_WORD
+        and word not in described_topics.SILENT_WORDS
+        and word.isalnum()
+        and not word.isdigit()
+        and described_topics.weight_of((described_topics.root(tokenizer.stem(word)),)) == 1.0
+    )
+
+
+# ── a filter for several papers ─────────────────────────────────────────────────────────────────
+
+
+def suggest(examples: Sequence[Paper], index: PaperIndex) -> Filter:
+    """Return a filter that finds all of `examples` and little else of `index`.
+
+    It names what most of them share and few other papers have; a paper that shares nothing gets a
+    description of its own. The same papers give the same filter.
+    """
+    examples = sorted(examples, key=lambda paper: paper.id)
+    own = PaperIndex(examples)
+    chosen: list[str] = []
+    found = 0
+    for name in _best_names(examples, own, index):
+        added = own.matches(parse(name)) & ~found
+        if added and len(chosen) < max(MAX_CLAUSES, len(examples)):
+            chosen.append(name)
+            found |= added
+    missed = [paper for number, paper in enumerate(examples) if not found >> number & 1]
+    return parse(" OR ".join([*chosen, *(f'about:"{description(paper)}"' for paper in missed)]))
+
+
+def _best_names(examples: Sequence[Paper], own: PaperIndex, index: PaperIndex) -> list[str]:
+    """Return words and phrases that describe the examples, the most significant first."""
+    worth: dict[str, float] = {}
+    for name in dict.fromkeys(name for paper in examples for name in _names(paper)):
+        shared = own.matches(parse(name)).bit_count()
+        usual = index.matches(parse(name)).bit_count()
+        if usual <= max(len(examples), WIDE * index.size):
+            rare = math.log((index.size + 1) / (usual + 0.5))
+            in_title = own.matches(parse(f"ti:{name}")).bit_count()
+            worth[name] = (shared**1.5 + in_title) * rare * (PHRASE_WEIGHT if name[0] == '"' else 1.0)
+    return sorted(worth, key=lambda name: (-worth[name], name))
+
+
+def _names(paper: Paper) -> Iterator[str]:
+    """Yield the pairs of significant words in a paper, and the significant words of its title."""
+    for written in (paper.title, paper.abstract):
+        yield from pairs(tokenizer.read(papers.display(written)))
+    yield from (
+        tokenizer.stem(word) for word in significant_words(paper.title) if tokenizer.stem(word).isalnum()
+    )
+
+
+def pairs(row: tokenizer.WordParts) -> Iterable[str]:
+    """Return significant pairs of neighbouring words as phrases."""
+    for (left, right), glue in zip(pairwise(row.folded), row.glue, strict=False):
+        if (
+            glue != ","
+            and _is_significant_in_pair(left)
+            and _is_significant_in_pair(right)
+            and (_is_significant(left) or _is_significant(right))
+        ):
+            stem = tokenizer.stem(right)
+            is_open = right.startswith(stem) and len(stem) > 3
+            yield f'"{left} {stem}*"' if is_open else f'"{left} {right}"'
+
+
+def _is_significant_in_pair(word: str) -> bool:
+    return 2 < len(word) < LONGEST_WORD and word not in described_topics.SILENT_WORDS and word.isalpha()

@@ -1,0 +1,146 @@
+"""Split texts into words: folding, parts of compounds, plurals.
+
+A text is a row of *parts*. A part is a run of letters and digits ("model", "3.5", "gpt4"); between two
+parts is their *glue*: `-` for a lone hyphen, ` ` for blanks, `,` for anything else.
+"""
+
+from __future__ import annotations
+
+import re
+from array import array
+from dataclasses import dataclass
+from functools import lru_cache
+from itertools import accumulate
+
+from digest import papers
+
+#: Chinese and Japanese are written without blanks: each character is a part of its own.
+_SIGNS = "\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff\U00020000-\U0003134f"
+#: Accents that follow their letter, and invisible marks inside words.
+_MARKS = "\u0300-\u036f\u00ad\u200b-\u200d"
+_PART = re.compile(
+    rf"([{_SIGNS}]|[^\W_{_SIGNS}][^\W_{_SIGNS}]*(?:[{_MARKS}]+[^\W_{_SIGNS}]*)*"
+    r"(?:['’][A-Za-z]+)*(?:(?<=\d)\.\d+)*)"
+)
+_ASCII_PART = re.compile(r"([A-Za-z0-9]+(?:'[A-Za-z]+)*(?:(?<=[0-9])\.[0-9]+)*)")
+_POSSESSIVE = re.compile(r"['’][sS]$")
+
+HYPHENS = "-‐‑⁃−–_"
+
+_GREEK_LETTERS = "αβγδεζηθικλμνξοπρστυφχψω"
+_GREEK_NAMES = (
+    "alpha beta gamma delta epsilon zeta eta theta iota kappa lambda mu nu xi omicron pi rho sigma "
+    "tau upsilon phi chi psi omega"
+)
+_GREEK = str.maketrans(dict(zip(_GREEK_LETTERS, _GREEK_NAMES.split(), strict=True)))
+
+#: Words that never form a compound with a neighbour across a blank: "in form" is not "inform".
+_FUNCTION_WORDS = (
+    "a an and any are as at be but by can do for from get has have he her his how if in into is it "
+    "its may me my no nor not now of one or our so such than that the their them then there these "
+    "they this to too us use was we were what when which who will with you"
+)
+FUNCTION_WORDS = frozenset(_FUNCTION_WORDS.split())
+
+ACRONYM = re.compile(r"[A-Z]{2,5}s?")
+
+_IRREGULAR = {
+    "analyses": "analysis", "hypotheses": "hypothesis", "theses": "thesis", "bases": "base", "axes": "axis",
+    "matrices": "matrix", "indices": "index", "vertices": "vertex", "appendices": "appendix",
+    "criteria": "criterion", "phenomena": "phenomenon", "minima": "minimum", "maxima": "maximum",
+    "optima": "optimum", "extrema": "extremum", "spectra": "spectrum", "corpora": "corpus",
+    "stimuli": "stimulus", "nuclei": "nucleus", "formulae": "formula", "biases": "bias", "lenses": "lens",
+    "viruses": "virus", "focuses": "focus", "statuses": "status", "gases": "gas", "atlases": "atlas",
+    "aliases": "alias", "canvases": "canvas", "corpuses": "corpus", "leaves": "leaf", "lives": "life",
+    "children": "child", "people": "person", "mice": "mouse", "quizzes": "quiz",
+}  # fmt: skip
+_SINGULARS = "bias lens gas atlas alias canvas chaos series species always perhaps towards"
+_WHOLE = frozenset(_SINGULARS.split())
+
+
+@dataclass(frozen=True, slots=True)
+class WordParts:
+    """A text as a row of parts; `glue[i]` is between part `i` and the next one."""
+
+    surfaces: tuple[str, ...]  #: as written
+    folded: tuple[str, ...]  #: without case, accents, possessives
+    glue: str
+    starts: tuple[int, ...]  #: where each part begins in the text
+    ends: tuple[int, ...]
+
+
+def split(text: str) -> list[str]:
+    """Return gap, part, gap, part, ..., gap: the pieces of `text` in order, nothing lost."""
+    return (_ASCII_PART if text.isascii() else _PART).split(text)
+
+
+@lru_cache(maxsize=4096)
+def glue_of(gap: str) -> str:
+    """Return the glue for the characters between two parts; none, as between Chinese characters, is a hyphen."""
+    if not gap or (len(gap) == 1 and gap in HYPHENS):
+        return "-"
+    return " " if gap.isspace() else ","
+
+
+def read(text: str) -> WordParts:
+    """Return the parts of `text` with their places in it."""
+    pieces = split(text)
+    ends = tuple(accumulate(map(len, pieces)))
+    surfaces = tuple(pieces[1::2])
+    return WordParts(
+        surfaces=surfaces,
+        folded=tuple(map(fold, surfaces)),
+        glue="".join(map(glue_of, pieces[2:-1:2])),
+        starts=ends[0:-1:2],
+        ends=ends[1::2],
+    )
+
+
+def bounds(text: str) -> tuple[array[int], array[int]]:
+    """Return the starts and the ends of the parts of `text`."""
+    ends = array("I", accumulate(map(len, split(text))))
+    return ends[0:-1:2], ends[1::2]
+
+
+@lru_cache(maxsize=1 << 16)
+def fold(part: str) -> str:
+    """Return `part` folded for comparison: é is e, α is alpha, model's is model."""
+    if part.isascii():
+        return part.lower() if part.isalnum() else _plain(part.lower())
+    return _plain(papers.fold(_POSSESSIVE.sub("", part)).translate(_GREEK))
+
+
+def _plain(folded: str) -> str:
+    folded = _POSSESSIVE.sub("", folded)
+    return "".join(char for char in folded if char.isalnum() or char == ".")
+
+
+@lru_cache(maxsize=65536)
+def stem(folded: str) -> str:
+    """Return the stem that a word shares with its plural: `models` and `model`, `batches` and `batch`.
+
+    Only plurals are folded, so `generalise` never matches `general`.
+    """
+    if folded in _WHOLE or len(folded) < 3:
+        return folded
+    single = _IRREGULAR.get(folded) or _singular(folded)
+    # "caches" may come from "cach" or "cache"; without its e each matches the other.
+    return single[:-1] if single.endswith(("che", "she", "sse", "xe", "ze")) else single
+
+
+def _singular(folded: str) -> str:
+    if not folded.endswith("s") or folded.endswith(("us", "ss", "is")) or len(folded) < 4:
+        return folded
+    if folded.endswith("ies") and len(folded) > 4 and not folded.endswith(("eies", "aies")):
+        return folded[:-3] + "y"
+    return folded[:-1]
+
+
+def is_as_typed(surface: str) -> bool:
+    """Return whether a part is also indexed as typed, because it begins with two capitals: SAM, GPT4."""
+    return surface[1:2].isupper() and surface[0].isupper()
+
+
+def is_acronym(surface: str) -> bool:
+    """Return whether `surface` is a short acronym, which matches only as typed: SAM, LLMs."""
+    return ACRONYM.fullmatch(surface) is not None

@@ -1,0 +1,201 @@
+"""Show digests in the browser, rendered again from the stored decisions, and list them in an archive.
+
+People forward the link to a view as they forward the letter, so its page shows no address and has no
+private link.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from msgspec.structs import replace
+from sqlalchemy import select
+from sqlalchemy.orm import Session
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import HTMLResponse, PlainTextResponse, Response
+
+from digest import db, links, publishing, subscribers
+from digest.app_context import AppContext
+from digest.db.tables import Delivery, DeliveryState, FilterRow, Subscriber
+from digest.editions.compose import Digest
+from digest.errors import NotFound
+from digest.letters import Personalization, cards, figures_in_words, personalization, press, press_store
+from digest.letters.cards import CardForm
+from digest.papers import Paper, catalog
+from digest.web import page_rendering, papers, request_context
+from digest.web.middleware import mail_headers
+from digest.web.unsubscribe_page import mask_address, subscriber_of_link
+
+MAX_LISTED = 400  #: digests in an archive: more than a year of daily ones
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ArchiveEntry:
+    """One digest in the list of the archive."""
+
+    day: str
+    href: str
+    title: str
+    papers: int
+
+
+def show_digest(request: Request) -> Response:
+    """Show the digest that a link names, while its press is stored."""
+    context = request_context.context_of(request)
+    with db.read_session(context.engine) as session:
+        delivery, reader = digest_of_link(request, session)
+        if delivery.press is None:
+            raise HTTPException(404)
+        try:
+            made = press_store.load_press(session, delivery.press)
+        except NotFound:
+            raise HTTPException(410) from None
+        copy = personalization_of(context, session, delivery, reader)
+    letter = press.digest_letter(made, context.site, Digest.from_json(delivery.decision), copy)
+    return HTMLResponse(page_rendering.letter_page(letter.html), headers=mail_headers())
+
+
+def show_overflow(request: Request) -> Response:
+    """List the papers that matched a topic of the digest and did not fit into it."""
+    context = request_context.context_of(request)
+    with db.read_session(context.engine) as session:
+        delivery, reader = digest_of_link(request, session)
+        sections = Digest.from_json(delivery.decision).sections
+        place = request.path_params["place"]
+        if delivery.press is None or not 1 <= place <= len(sections):
+            raise HTTPException(404)
+        try:
+            made = press_store.load_press(session, delivery.press)
+        except NotFound:
+            raise HTTPException(410) from None
+        overflow = publishing.overflow_papers(session, made, delivery, sections[place - 1])
+        schedule = subscribers.schedule_of(reader)
+    return page_rendering.render_page(
+        request,
+        "more_matches",
+        topic=sections[place - 1].topic,
+        day=figures_in_words.day_in_words(personalization.day_of(schedule, delivery.dated_at)),
+        count=len(overflow),
+        cards=[
+            cards.make_card(
+                made.papers[made.rank_of_paper[paper]],
+                page=links.paper_url(context.site, paper),
+                form=CardForm.BRIEF,
+            )
+            for paper in overflow[:MAX_LISTED]
+        ],
+    )
+
+
+def digest_of_link(request: Request, session: Session) -> tuple[Delivery, Subscriber]:
+    """Return the digest that a link names, and its reader; raise 404 for an invalid link."""
+    found = links.read_view_token(request_context.context_of(request).site, request.path_params["token"])
+    reader = session.get(Subscriber, found[0]) if found else None
+    if found is None or reader is None or reader.link_version != found[1]:
+        raise HTTPException(404)
+    conditions = (Delivery.subscriber_id == reader.id, Delivery.edition == found[2])
+    delivery = session.scalars(select(Delivery).where(*conditions)).one_or_none()
+    if delivery is None:
+        raise HTTPException(404)
+    return delivery, reader
+
+
+def personalization_of(
+    context: AppContext, session: Session, delivery: Delivery, reader: Subscriber
+) -> Personalization:
+    """Return the personal parts of that digest, with the reader's address masked."""
+    chosen_by = {section[1] for section in json.loads(delivery.decision)["sections"]} - {None}
+    found = session.execute(select(FilterRow.id, FilterRow.canonical).where(FilterRow.id.in_(chosen_by)))
+    copy = personalization.personalize(
+        context.site,
+        delivery_id=delivery.id,
+        subscriber_id=reader.id,
+        link_version=reader.link_version,
+        email=delivery.email or "",
+        edition=delivery.edition or "",
+        dated_at=delivery.dated_at,
+        schedule=subscribers.schedule_of(reader),
+        key_id=delivery.key_id,
+        filters={row.id: row.canonical for row in found},
+        message_id=delivery.message_id,
+    )
+    return replace(copy, recipient=mask_address(copy.recipient))
+
+
+# ── for reference managers ──────────────────────────────────────────────────────────────────────
+
+
+def show_bibtex(request: Request) -> Response:
+    """Return the digest's papers as BibTeX."""
+    context = request_context.context_of(request)
+    text = "\n".join(papers.bibtex_entry(paper, context) for paper in load_shown_papers(request))
+    return PlainTextResponse(text, media_type="application/x-bibtex", headers=attachment_header("bib"))
+
+
+def show_ris(request: Request) -> Response:
+    """Return the digest's papers as RIS."""
+    context = request_context.context_of(request)
+    text = "".join(papers.ris_entry(paper, context) for paper in load_shown_papers(request))
+    return PlainTextResponse(
+        text, media_type="application/x-research-info-systems", headers=attachment_header("ris")
+    )
+
+
+def attachment_header(ending: str) -> dict[str, str]:
+    """Return the header that makes a browser save the file as `digest.` plus `ending`."""
+    return {"content-disposition": f'attachment; filename="digest.{ending}"'}
+
+
+def load_shown_papers(request: Request) -> list[Paper]:
+    """Return the digest's papers in reading order; for a merged paper, the one it was merged into."""
+    with db.read_session(request_context.context_of(request).engine) as session:
+        delivery, _ = digest_of_link(request, session)
+        ids = Digest.from_json(delivery.decision).papers
+        current = catalog.resolve(session, ids)
+        found = {
+            paper.id: paper for paper in catalog.papers(session, ids=[current.get(id, id) for id in ids])
+        }
+    in_order = dict.fromkeys(current.get(number, number) for number in ids)
+    return [found[number] for number in in_order if number in found]
+
+
+# ── the archive ─────────────────────────────────────────────────────────────────────────────────
+
+
+def show_archive(request: Request) -> Response:
+    """List the digests that were sent to one subscriber."""
+    context = request_context.context_of(request)
+    with db.read_session(context.engine) as session:
+        reader = subscriber_of_link(session, request, "archive")
+        return page_rendering.render_page(
+            request, "archive", digests=list(archive_entries(context, session, reader))
+        )
+
+
+def sent_digests(session: Session, reader: Subscriber) -> list[Delivery]:
+    """Return the reader's digests, latest first."""
+    of_reader = (Delivery.subscriber_id == reader.id, Delivery.edition.is_not(None))
+    is_viewable = (Delivery.state == DeliveryState.SENT, Delivery.press.is_not(None))
+    newest = select(Delivery).where(*of_reader, *is_viewable).order_by(Delivery.id.desc()).limit(MAX_LISTED)
+    return list(session.scalars(newest))
+
+
+def archive_entries(context: AppContext, session: Session, reader: Subscriber) -> Iterator[ArchiveEntry]:
+    """Yield an entry for each digest, with its day and the title of its first paper."""
+    digests = [(one, Digest.from_json(one.decision).papers) for one in sent_digests(session, reader)]
+    leading = {papers[0] for _, papers in digests if papers}
+    titles = (
+        {one.id: cards.display_title(one) for one in catalog.papers(session, ids=leading)} if leading else {}
+    )
+    schedule = subscribers.schedule_of(reader)
+    for delivery, ids in digests:
+        if ids:
+            yield ArchiveEntry(
+                day=figures_in_words.day_in_words(personalization.day_of(schedule, delivery.dated_at)),
+                href=links.view_url(context.site, reader.id, reader.link_version, delivery.edition or ""),
+                title=titles.get(ids[0], figures_in_words.headline(len(ids))),
+                papers=len(ids),
+            )

@@ -1,0 +1,202 @@
+"""Limit connections, so that clients that open many or send slowly do not block others.
+
+A connection is waiting while the rest of its request has not arrived, while the client does not read the
+response, and between two requests. A waiting connection is closed when its time is over, or earlier if a new
+one needs its place: the one that has waited longest goes first. So a flood displaces itself, and a client that
+sends a whole request is answered. A connection whose request is being processed is never closed for another.
+
+uvicorn has no such limits: its `limit_concurrency` refuses the newest connections, which in a flood are
+those of everybody else.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import resource
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from ipaddress import ip_address, ip_network
+from typing import Any, Protocol
+
+from uvicorn.protocols.http.h11_impl import H11Protocol, RequestResponseCycle
+
+log = logging.getLogger(__name__)
+
+HEAD_SECONDS = 10.0  #: for the head of a request, from its first byte
+EXCHANGE_SECONDS = 60.0  #: for the body and the response, which are small
+IDLE_SECONDS = 20.0  #: until the next request begins; uvicorn closes an idle connection cleanly before that
+MAX_CONNECTIONS = 1000  #: connections, if the system allows as many open files
+MAX_OF_ONE_ADDRESS = 64  #: waiting connections: a whole university may share one address
+
+
+class WaitingConnection(Protocol):
+    """A connection, as the limits see it."""
+
+    address: str | None
+
+    @property
+    def is_waiting(self) -> bool:
+        """Return whether the connection is waiting for its client."""
+        ...
+
+    def abort(self) -> None:
+        """Close it now, even with data unsent."""
+        ...
+
+
+@dataclass(kw_only=True)
+class ConnectionLimits:
+    """The open connections, the most recently active last, and which one to close for a new one."""
+
+    most: int = MAX_CONNECTIONS
+    most_of_one: int = MAX_OF_ONE_ADDRESS
+    open: dict[WaitingConnection, None] = field(default_factory=dict)
+    by_address: Counter[str | None] = field(default_factory=Counter)
+
+    def add(self, new: WaitingConnection) -> WaitingConnection | None:
+        """Add a connection; return the one to close for it, already removed: the new one if no other is waiting."""
+        closed = self.connection_to_close(new)
+        self.open[new] = None
+        self.by_address[new.address] += 1
+        if closed is not None:
+            self.remove(closed)
+        return closed
+
+    def connection_to_close(self, new: WaitingConnection) -> WaitingConnection | None:
+        """Return which connection to close for a new one; None while the limits are not reached."""
+        if len(self.open) >= self.most:
+            return next((one for one in self.open if one.is_waiting), new)
+        if new.address is not None and self.by_address[new.address] >= self.most_of_one:
+            return next((one for one in self.open if one.is_waiting and one.address == new.address), None)
+        return None
+
+    def mark_active(self, one: WaitingConnection) -> None:
+        """Move a connection to the end, since it has just been active."""
+        if one in self.open:
+            self.open[one] = self.open.pop(one)
+
+    def remove(self, one: WaitingConnection) -> None:
+        """Remove a connection that is closed."""
+        if one not in self.open:
+            return
+        del self.open[one]
+        self.by_address[one.address] -= 1
+        if not self.by_address[one.address]:
+            del self.by_address[one.address]
+
+
+class Connection(H11Protocol):
+    """One connection under the limits."""
+
+    def __init__(self, *arguments: Any, limits: ConnectionLimits, proxies: int, **named: Any):
+        super().__init__(*arguments, **named)
+        self.limits = limits
+        self.proxies = proxies
+        self.address: str | None = None
+        self.deadline: asyncio.TimerHandle | None = None
+        self.has_begun = False  #: whether the first byte of a request has arrived
+
+    @property
+    def is_waiting(self) -> bool:
+        """Return whether the connection is waiting for its client."""
+        cycle: RequestResponseCycle | None = self.cycle
+        return cycle is None or cycle.response_complete or cycle.more_body or self.flow.write_paused
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        """Add the connection, and close another if there are too many."""
+        super().connection_made(transport)
+        self.address = counted_address(self.client, proxies=self.proxies)
+        self.allow(HEAD_SECONDS)
+        closed = self.limits.add(self)
+        if closed is not None:
+            log.warning(
+                "Too many connections (%d open): closing those that have waited longest.",
+                len(self.limits.open),
+            )
+            closed.abort()
+
+    def data_received(self, data: bytes) -> None:
+        """Read data; a new request starts its own time limit."""
+        if not self.has_begun:
+            self.has_begun = True
+            self.allow(HEAD_SECONDS)
+        super().data_received(data)
+
+    def handle_events(self) -> None:
+        """Handle the parsed events; a complete head starts the time limit of the exchange."""
+        before = self.cycle
+        super().handle_events()
+        if self.cycle is not before:
+            self.allow(EXCHANGE_SECONDS)
+
+    def on_response_complete(self) -> None:
+        """Start to wait for the next request."""
+        self.has_begun = False
+        self.limits.mark_active(self)
+        self.allow(IDLE_SECONDS)
+        super().on_response_complete()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Remove the connection."""
+        self.limits.remove(self)
+        if self.deadline is not None:
+            self.deadline.cancel()
+        super().connection_lost(exc)
+
+    def shutdown(self) -> None:
+        """Stop with the server: finish a response, but do not wait for the rest of a request."""
+        cycle: RequestResponseCycle | None = self.cycle
+        if cycle is not None and cycle.more_body and not cycle.response_complete:
+            self.abort()
+        else:
+            super().shutdown()
+
+    def abort(self) -> None:
+        """Close the connection now, even with data unsent."""
+        self.transport.abort()
+
+    def allow(self, seconds: float) -> None:
+        """Close the connection after that time, unless the limit is set anew before."""
+        if self.deadline is not None:
+            self.deadline.cancel()
+        self.deadline = self.loop.call_later(seconds, self.abort)
+
+
+def limited_protocol(*, proxies: int) -> Callable[..., asyncio.Protocol]:
+    """Return a factory of limited connections; behind trusted proxies they are not counted by address."""
+    limits: ConnectionLimits = ConnectionLimits(most=max_connections())
+
+    def make(*arguments: Any, **named: Any) -> asyncio.Protocol:
+        return Connection(*arguments, limits=limits, proxies=proxies, **named)
+
+    return make
+
+
+def max_connections() -> int:
+    """Return how many connections may be open: half of the process's file limit, at most MAX_CONNECTIONS."""
+    allowed, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    return MAX_CONNECTIONS if allowed == resource.RLIM_INFINITY else min(MAX_CONNECTIONS, allowed // 2)
+
+
+def accepted_at_once() -> int:
+    """Return how many connections to accept in one loop turn: few, so that earlier ones are read in time."""
+    return max(4, min(32, max_connections() // 8))
+
+
+def counted_address(client: tuple[str, int] | None, *, proxies: int) -> str | None:
+    """Return the address by which connections are counted; for IPv6 the /64 that one customer gets.
+
+    None if it may stand for all clients: behind trusted proxies, and for this machine itself.
+    """
+    if proxies:
+        return None
+    try:
+        address = ip_address(client[0] if client else "")
+    except ValueError:
+        return None
+    address = getattr(address, "ipv4_mapped", None) or address
+    if address.is_loopback:
+        return None
+    return str(address if address.version == 4 else ip_network((address, 64), strict=False))

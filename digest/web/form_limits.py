@@ -1,0 +1,48 @@
+"""Find the network that a request comes from, by which sign-ups are limited (digest.subscribers.sign_up_pace)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from ipaddress import IPv4Address, IPv4Network, IPv6Network, ip_address, ip_network
+
+#: Networks in which an operator's own proxies run (RFC 1918, 6598, 4193, 3927, 4291).
+PRIVATE_NETWORKS = tuple(
+    ip_network(text)
+    for text in (
+        "10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16", "100.64.0.0/10", "169.254.0.0/16", "fc00::/7", "fe80::/10",
+    )
+)  # fmt: skip
+PROXY_HEADERS = ("x-forwarded-for", "forwarded", "x-real-ip", "cf-connecting-ip")  #: headers that proxies add
+
+
+def is_proxied(headers: Mapping[str, str], *, proxies: int) -> bool:
+    """Return whether a request seems to come through a proxy that DIGEST_PROXIES does not count."""
+    return not proxies and any(name in headers for name in PROXY_HEADERS)
+
+
+def network_of(client: str | None, headers: Mapping[str, str], *, proxies: int = 0) -> str | None:
+    """Return the network a request came from, a /24 or an IPv6 /48; None if it is unknown.
+
+    Behind trusted proxies, it is the network of the client that the first of them saw. A request from this
+    machine, or from a private network with a proxy's header, may be anybody's: it may come through a proxy
+    that DIGEST_PROXIES does not count.
+    """
+    if proxies:
+        hops = [hop.strip() for hop in headers.get("x-forwarded-for", "").split(",") if hop.strip()]
+        client = hops[-proxies] if len(hops) >= proxies else client
+    try:
+        address = ip_address((client or "").strip("[]"))
+    except ValueError:
+        return None
+    # a socket that listens to both gives ::ffff:192.0.2.1
+    address = getattr(address, "ipv4_mapped", None) or address
+    if address.is_loopback or (
+        is_proxied(headers, proxies=proxies) and any(address in private for private in PRIVATE_NETWORKS)
+    ):
+        return None
+    return str(network_around(str(address), bits=24 if isinstance(address, IPv4Address) else 48))
+
+
+def network_around(address: str, *, bits: int) -> IPv4Network | IPv6Network:
+    """Return the network of that many bits around an address."""
+    return ip_network(f"{address}/{bits}", strict=False)

@@ -1,0 +1,126 @@
+"""Wrap every request: security headers, a limit on the body, and a log without secrets."""
+
+from __future__ import annotations
+
+import logging
+import re
+from time import perf_counter
+from urllib.parse import urlsplit
+
+from starlette.datastructures import Headers, MutableHeaders
+from starlette.exceptions import HTTPException
+from starlette.requests import ClientDisconnect
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+log = logging.getLogger("digest.web")
+
+CLIENT_GONE = 499  #: in the log only, as in nginx: the client closed the connection
+MAX_BYTES = 64 * 1024  #: of a request's body: forms are small
+
+#: Allows only our own style sheet, images and forms.
+PAGE_POLICY = "default-src 'none'; style-src 'self'; img-src 'self'; form-action 'self'; frame-ancestors 'none'; base-uri 'none'"
+#: For a mail's HTML: its own styles, no scripts, and only inside our sandboxed frame.
+MAIL_POLICY = (
+    "default-src 'none'; style-src 'unsafe-inline'; img-src data:; base-uri 'self'; form-action 'none'; "
+    "frame-ancestors 'self'; sandbox allow-top-navigation-by-user-activation allow-popups"
+)
+HEADERS = {
+    "content-security-policy": PAGE_POLICY,
+    "referrer-policy": "no-referrer",
+    "x-content-type-options": "nosniff",
+    "x-frame-options": "DENY",
+    "cross-origin-opener-policy": "same-origin",
+    "cross-origin-resource-policy": "same-origin",
+    "permissions-policy": "camera=(), geolocation=(), microphone=(), interest-cohort=()",
+}
+#: Pages opened from private links: not cached or indexed, and their links are not logged.
+PRIVATE_PATHS = re.compile(r"^/(c|u|m|t|a|v|f|outbox|mirror)/(.*)$")
+
+
+class RequestTooLarge(HTTPException):
+    """The body of a request is larger than any form."""
+
+    def __init__(self) -> None:
+        super().__init__(413)
+
+
+class HttpMiddleware:
+    """The ASGI middleware around all pages."""
+
+    def __init__(self, app: ASGIApp, *, is_https: bool):
+        self.app = app
+        self.is_https = is_https
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Pass a request on with a limit on its body, and add headers to the response."""
+        if scope["type"] != "http":
+            await self.app(scope, receive, send)
+            return
+        began, status = perf_counter(), 500
+
+        async def send_with_headers(message: Message) -> None:
+            nonlocal status
+            if message["type"] == "http.response.start":
+                status = message["status"]
+                add_headers(MutableHeaders(scope=message), scope["path"], is_https=self.is_https)
+            await send(message)
+
+        try:
+            await self.app(scope, limit_body(receive, Headers(scope=scope)), send_with_headers)
+        except ClientDisconnect:
+            status = CLIENT_GONE  # before the whole request had arrived: nobody is left to answer
+        finally:
+            path = PRIVATE_PATHS.sub(r"/\1/...", scope["path"])
+            took = (perf_counter() - began) * 1000
+            level = logging.WARNING if status >= 500 else logging.DEBUG  # the proxy in front logs the rest
+            log.log(level, "%s %s %s in %.0f ms", scope["method"], path, status, took)
+
+
+def add_headers(headers: MutableHeaders, path: str, *, is_https: bool) -> None:
+    """Add the headers that the page did not set itself."""
+    for name, value in HEADERS.items():
+        headers.setdefault(name, value)
+    if is_https:
+        headers.setdefault("strict-transport-security", "max-age=31536000")
+    if PRIVATE_PATHS.match(path):
+        headers["cache-control"] = "no-store"
+        headers["x-robots-tag"] = "noindex, nofollow"
+    headers.setdefault("cache-control", "max-age=86400" if path.startswith("/static/") else "no-cache")
+
+
+def mail_headers() -> dict[str, str]:
+    """Return the headers under which a mail's HTML may be shown."""
+    return {"content-security-policy": MAIL_POLICY, "x-frame-options": "SAMEORIGIN"}
+
+
+def limit_body(receive: Receive, headers: Headers) -> Receive:
+    """Return `receive` with a limit on the size of the body."""
+    announced = headers.get("content-length", "")
+    taken = MAX_BYTES if announced.isdigit() and int(announced) > MAX_BYTES else 0
+
+    async def counted() -> Message:
+        nonlocal taken
+        message = await receive()
+        taken += len(message.get("body", b""))
+        if taken > MAX_BYTES:
+            raise RequestTooLarge
+        return message
+
+    return counted
+
+
+def is_same_site(headers: Headers, url: str) -> bool:
+    """Return whether a form was sent from our own pages, as far as the browser reports it.
+
+    Our pages send no referrer, so browsers say `Origin: null` for them too; those that know
+    Sec-Fetch-Site show the difference. No form here relies on a cookie: the token in a link is the
+    only authority, and no other site knows it.
+    """
+    site = headers.get("sec-fetch-site")
+    if site is not None:
+        return site in {"same-origin", "none"}
+    origin = headers.get("origin")
+    if origin is None or origin == "null":
+        return True
+    own = urlsplit(url)
+    return origin == f"{own.scheme}://{own.netloc}" or urlsplit(origin).netloc == headers.get("host")

@@ -1,0 +1,60 @@
+"""Mail a new settings link to somebody whose link no longer works."""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import suppress
+from time import perf_counter
+
+from starlette.datastructures import FormData
+from starlette.requests import Request
+from starlette.responses import Response
+
+from digest import addresses, db, subscribers
+from digest.db.tables import SubscriberState
+from digest.errors import UsageError
+from digest.letters import figures_in_words
+from digest.web import forms, front_page, page_rendering, request_context
+from digest.web.forms import field_text
+
+
+def handle_form(request: Request, form: FormData) -> Response:
+    """Mail a new link; the response is the same whether or not the address is known."""
+    context, email = request_context.context_of(request), field_text(form, "email", 320)
+    now = context.clock()
+    try:
+        addresses.parse_address(email)
+    except UsageError as error:
+        return page_rendering.problem_page(request, 410, error=front_page.error_sentence(error))
+    if field_text(form, "website"):  # no person sees this field
+        return front_page.show_sent(request, email)
+    if not forms.is_timely(context.site, field_text(form, "made"), now):
+        return page_rendering.problem_page(
+            request, 410, error=figures_in_words.TRANSLATIONS.gettext("Please press the button again.")
+        )
+    with db.write_session(context.engine) as session:
+        reader = subscribers.find(session, email)
+        if reader is not None and reader.state in {SubscriberState.ACTIVE, SubscriberState.PAUSED}:
+            subscribers.send_link(session, context.site, reader, now)
+        else:
+            with suppress(UsageError):  # the response must not reveal who may sign up
+                subscribers.request(
+                    session,
+                    email,
+                    network=subscribers.network_hash(context.site, front_page.request_network(request)),
+                    may_sign_up=context.settings.may_sign_up,
+                    now=now,
+                )
+        session.commit()
+    return front_page.show_sent(request, email)
+
+
+post_form = forms.form_endpoint(handle_form)
+
+
+async def send_new_link(request: Request) -> Response:
+    """Handle the form; the response takes a multiple of RESPONSE_STEP."""
+    began = perf_counter()
+    response = await post_form(request)
+    await asyncio.sleep(front_page.RESPONSE_STEP - (perf_counter() - began) % front_page.RESPONSE_STEP)
+    return response

@@ -1,0 +1,128 @@
+"""Show the mails in the local Maildir, for an installation that sends none.
+
+Every mail has its reader's private links, so the viewer exists only if the site is local, and answers
+only requests whose Host header names this machine.
+"""
+
+from __future__ import annotations
+
+import email
+import email.policy
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from email.message import EmailMessage
+from email.parser import BytesHeaderParser
+from pathlib import Path
+from urllib.parse import unquote, urlsplit
+
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import HTMLResponse, PlainTextResponse, RedirectResponse, Response
+
+from digest.web import page_rendering, request_context
+from digest.web.middleware import mail_headers
+
+MAX_SHOWN = 200
+VIEW_POLICY = "default-src 'none'; style-src 'self'; img-src 'self'; frame-src 'self'; form-action 'self'; frame-ancestors 'none'; base-uri 'none'"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class OutboxEntry:
+    """One mail in the list."""
+
+    key: str
+    subject: str
+    recipient: str
+    at: datetime
+
+
+def show_list(request: Request) -> Response:
+    """List the newest mails."""
+    found = sorted(mail_files(request).items(), key=lambda item: item[1].stat().st_mtime_ns, reverse=True)
+    lines = [outbox_entry(key, path) for key, path in found[:MAX_SHOWN]]
+    return page_rendering.render_page(
+        request, "outbox", lines=lines, more=max(0, len(found) - MAX_SHOWN), folder=mail_folder(request)
+    )
+
+
+def redirect_to_list(request: Request) -> Response:
+    """Redirect to the list, whose address ends with a slash."""
+    del request
+    return RedirectResponse("/outbox/", 301)
+
+
+def outbox_entry(key: str, path: Path) -> OutboxEntry:
+    """Return the entry of a mail in the list."""
+    with path.open("rb") as file:
+        headers = BytesHeaderParser(policy=email.policy.default).parse(file)
+    return OutboxEntry(
+        key=key,
+        subject=str(headers["subject"] or ""),
+        recipient=str(headers["to"] or ""),
+        at=datetime.fromtimestamp(path.stat().st_mtime, UTC),
+    )
+
+
+def show_message(request: Request) -> Response:
+    """Show one mail: as HTML in a frame, or its text."""
+    parsed = parsed_message(request)
+    answer = page_rendering.render_page(
+        request,
+        "message",
+        key=request.path_params["key"],
+        subject=str(parsed["subject"] or "(no subject)"),
+        headers=[(name, str(parsed[name])) for name in ("From", "To", "Date") if parsed[name]],
+        text=body_part(parsed, "plain"),
+        shows_text=request.query_params.get("as") == "text",
+    )
+    answer.headers["content-security-policy"] = VIEW_POLICY
+    return answer
+
+
+def show_html(request: Request) -> Response:
+    """Return the HTML part, sandboxed."""
+    content = body_part(parsed_message(request), "html").replace("<head>", '<head><base target="_top">', 1)
+    return HTMLResponse(content, headers=mail_headers())
+
+
+def show_source(request: Request) -> Response:
+    """Return the mail's source."""
+    return PlainTextResponse(path_of(request).read_bytes())
+
+
+def body_part(parsed: EmailMessage, kind: str) -> str:
+    """Return the text of the mail's plain or HTML part; empty if it has none."""
+    found = parsed.get_body((kind,))
+    return str(found.get_content()) if found is not None else ""
+
+
+def parsed_message(request: Request) -> EmailMessage:
+    """Return the parsed mail that a request names."""
+    return email.message_from_bytes(path_of(request).read_bytes(), policy=email.policy.default)
+
+
+# ── the folder ──────────────────────────────────────────────────────────────────────────────────
+
+
+def path_of(request: Request) -> Path:
+    """Return the file of the mail that a request names; the name is looked up, never used as a path."""
+    found = mail_files(request).get(request.path_params["key"])
+    if found is None:
+        raise HTTPException(404)
+    return found
+
+
+def mail_files(request: Request) -> dict[str, Path]:
+    """Return the Maildir's files by their unique names."""
+    paths = [path for part in ("new", "cur") for path in (mail_folder(request) / part).glob("*")]
+    return {path.name.partition(":")[0]: path for path in paths if path.is_file() and not path.is_symlink()}
+
+
+def mail_folder(request: Request) -> Path:
+    """Return the local Maildir; raise 404 unless this request may see it."""
+    context = request_context.context_of(request)
+    name = urlsplit(f"//{request.headers.get('host', '')}").hostname or ""
+    is_local_name = name in {"localhost", "::1"} or name.startswith("127.")
+    if not request_context.shows_outbox(context) or not is_local_name:
+        raise HTTPException(404)
+    return Path(unquote(urlsplit(context.settings.mail).path))

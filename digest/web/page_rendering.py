@@ -1,0 +1,126 @@
+"""Render pages and error pages from templates."""
+
+from __future__ import annotations
+
+import hashlib
+import logging
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import HTMLResponse, RedirectResponse, Response
+
+from digest import links
+from digest.app_context import AppContext
+from digest.errors import Unreachable
+from digest.settings import templates_dir
+from digest.web import forms, middleware, request_context
+
+log = logging.getLogger("digest.web")
+
+
+def render_page(request: Request, name: str, *, status: int = 200, **values: Any) -> HTMLResponse:
+    """Return the page `templates/web/NAME.html`, rendered with `values` and the values that every page needs."""
+    return HTMLResponse(render_html(request_context.context_of(request), name, **values), status)
+
+
+def render_html(context: AppContext, name: str, **values: Any) -> str:
+    """Return a page as HTML."""
+    return context.templates.html.get_template(f"web/{name}.html").render(
+        {
+            "site": context.site,
+            "style": stylesheet_url(),
+            "shows_outbox": request_context.shows_outbox(context),
+            **values,
+        }
+    )
+
+
+def letter_page(html: str) -> str:
+    """Return a letter's HTML for the browser, where it is the main content and not one article of many."""
+    return html.replace('role="article" aria-roledescription="email"', 'role="main"', 1)
+
+
+def redirect_back(request: Request, done: str = "") -> Response:
+    """Redirect to the page whose button was pressed, whatever the request's Host header says."""
+    path = request.scope["path"]  # request.url contains the Host header, which any client can set
+    return RedirectResponse(f"{path}?done={done}" if done else path, 303)
+
+
+def static_dir() -> Path:
+    """Return the folder of static files."""
+    return templates_dir() / "web" / "static"
+
+
+@lru_cache(maxsize=1)
+def stylesheet_url() -> str:
+    """Return the style sheet's address, which changes with its content."""
+    content = (static_dir() / "site.css").read_bytes()
+    return f"/static/site.css?v={hashlib.sha256(content).hexdigest()[:8]}"
+
+
+# ── error pages ─────────────────────────────────────────────────────────────────────────────────
+
+#: The headline and sentence for each status: what happened, and what to do.
+PROBLEM_TEXTS = {
+    400: ("The request was incomplete", "Go back and send the form again."),
+    403: ("The form came from another site", "Open this site and send the form from here."),
+    404: (
+        "Page not found",
+        "The link may be incomplete. Try it again from your mail, or start at the front page.",
+    ),
+    405: ("This request is not allowed", "Go back and use the buttons on the page."),
+    410: ("This link no longer works", "Enter your address and we will mail you a new one."),
+    413: ("The form is too large", "Shorten your text and try again."),
+    429: ("Too many requests", "Try again in ten minutes."),
+    500: ("Something went wrong on our side", "Nothing was changed. Try again in a minute."),
+    503: ("We cannot reach our database", "Nothing was changed. Try again in a minute."),
+}
+
+
+def problem_page(request: Request, status: int, *, error: str = "") -> Response:
+    """Return an error page; for a link that no longer works (410), with a form for a new one."""
+    headline, sentence = PROBLEM_TEXTS.get(status, PROBLEM_TEXTS[500 if status >= 500 else 400])
+    context = request_context.context_of(request)
+    stamp = forms.form_stamp(context.site, context.clock()) if status == 410 else ""
+    return render_page(
+        request, "problem", status=status, headline=headline, sentence=sentence, stamp=stamp, error=error
+    )
+
+
+def on_http(request: Request, error: Exception) -> Response:
+    """Return the error page for an HTTPException."""
+    if not isinstance(error, HTTPException):
+        raise error
+    answer = problem_page(request, 410 if is_retired_link(request, error.status_code) else error.status_code)
+    answer.headers.update(error.headers or {})
+    return answer
+
+
+def is_retired_link(request: Request, status: int) -> bool:
+    """Return whether a link is invalid because its key was retired, and not because it is damaged."""
+    token = request.path_params.get("token", "")
+    return status == 404 and links.is_of_unknown_key(request_context.context_of(request).site, token)
+
+
+def on_unreachable(request: Request, error: Exception) -> Response:
+    """Return the error page for an unreachable database."""
+    log.warning("the database does not answer: %s", error)
+    answer = problem_page(request, 503)
+    answer.headers["retry-after"] = "60"
+    return answer
+
+
+def on_error(request: Request, error: Exception) -> Response:
+    """Return the error page for an unexpected error, with its headers, since the middleware does not see it."""
+    del error
+    answer = problem_page(request, 500)
+    middleware.add_headers(
+        answer.headers, request.scope["path"], is_https=request_context.context_of(request).site.is_https
+    )
+    return answer
+
+
+HANDLERS: dict[Any, Any] = {HTTPException: on_http, Unreachable: on_unreachable, Exception: on_error}

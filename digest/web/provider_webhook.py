@@ -1,0 +1,144 @@
+"""Receive the delivery notices of SES that Amazon SNS posts (`DIGEST_SNS_TOPICS`).
+
+The answer is 200 once a notice is stored, 403 if it cannot be verified, and 503, after which SNS retries, if
+Amazon's certificate could not be fetched.
+"""
+
+from __future__ import annotations
+
+import logging
+import ssl
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from threading import Lock
+from time import monotonic
+
+from starlette.concurrency import run_in_threadpool
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import PlainTextResponse, Response
+
+from digest import __version__, inbound
+from digest.app_context import AppContext
+from digest.dumps.sources.http_fetch import Fetcher, FetchFailed, Resolve, addresses_of
+from digest.inbound.provider_notices import SnsMessage, UntrustedNotice
+from digest.web import request_context
+
+log = logging.getLogger(__name__)
+
+MAX_BYTES = 64 * 1024  #: of a certificate, or of the answer to a confirmation
+TIMEOUT_SECONDS = 10.0  #: time limit of a request to Amazon
+MAX_FETCHES = 6  #: a minute: forged notices must not make us send many requests to Amazon
+MINUTE = timedelta(minutes=1)
+MAX_KEPT = 8  #: certificates
+
+Fetch = Callable[[str], bytes]
+
+
+class CertificateUnavailable(Exception):
+    """Amazon's document could not be fetched, or the limit of fetches was reached."""
+
+
+@dataclass(kw_only=True)
+class CertificateCache:
+    """Amazon's certificates, each fetched once."""
+
+    fetch: Fetch
+    kept: dict[str, bytes] = field(default_factory=dict)
+    fetched_at: list[datetime] = field(default_factory=list)
+    lock: Lock = field(default_factory=Lock)
+
+    def get(self, url: str, now: datetime) -> bytes:
+        """Return the certificate at a checked URL; raise CertificateUnavailable if it cannot be fetched."""
+        with self.lock:
+            if url not in self.kept:
+                self.fetched_at = [moment for moment in self.fetched_at if now - moment < MINUTE]
+                if len(self.fetched_at) >= MAX_FETCHES:
+                    raise CertificateUnavailable("too many certificates were requested")
+                self.fetched_at.append(now)
+                found = self.fetch(url)
+                self.kept = dict([*self.kept.items(), (url, found)][-MAX_KEPT:])
+            return self.kept[url]
+
+
+def make_fetch(
+    context: AppContext,
+    *,
+    trust: ssl.SSLContext | None = None,
+    loopback: bool = False,
+    resolve: Resolve = addresses_of,
+) -> Fetch:
+    """Return a function that fetches a document from Amazon: https only, public addresses only, no redirects."""
+    agent = f"paper-digest/{__version__} (+{context.site.url}; {context.site.sender_address})"
+    fetcher = Fetcher(agent=agent, trust=trust, loopback=loopback, resolve=resolve)
+
+    def fetch(url: str) -> bytes:
+        try:
+            with fetcher.response(url, {}, monotonic() + TIMEOUT_SECONDS) as answer:
+                content = b""
+                for part in answer.iter_bytes():
+                    content += part
+                    if len(content) > MAX_BYTES:
+                        raise CertificateUnavailable("the document is too large")
+        except FetchFailed as error:
+            raise CertificateUnavailable(str(error)) from error
+        if answer.status_code != 200:
+            raise CertificateUnavailable(f"the server answered {answer.status_code}")
+        return content
+
+    return fetch
+
+
+async def receive_notice(request: Request) -> Response:
+    """Handle a message from SNS; 404 if no topics are configured."""
+    if not request_context.context_of(request).settings.sns_topic_arns:
+        raise HTTPException(404)
+    return await run_in_threadpool(handle_notice, request, await request.body())
+
+
+def handle_notice(request: Request, body: bytes) -> Response:
+    """Verify a message, apply it, and answer."""
+    context, certificates = request_context.context_of(request), request.app.state.certificates
+    now = context.clock()
+    try:
+        posted = inbound.provider_notices.verify_message(
+            body,
+            topics=context.settings.sns_topic_arns,
+            certificate=lambda url: certificates.get(url, now),
+            now=now,
+        )
+        apply_message(context, certificates.fetch, posted, now)
+    except UntrustedNotice as error:
+        log.warning("a provider notice was refused: %s", error)
+        return PlainTextResponse(f"{error}\n", 403)
+    except CertificateUnavailable as error:
+        log.warning("a provider notice cannot be verified yet: no certificate from Amazon (%s)", error)
+        return PlainTextResponse("try again later\n", 503)
+    return PlainTextResponse("ok\n")
+
+
+def apply_message(context: AppContext, fetch: Fetch, message: SnsMessage, now: datetime) -> None:
+    """Confirm a subscription to a topic, or store and process a notice."""
+    match message.kind:
+        case "SubscriptionConfirmation":
+            fetch(inbound.provider_notices.confirmation_url(message))
+            log.info("subscribed to the topic %s", message.topic)
+        case "UnsubscribeConfirmation":
+            log.warning(
+                "the subscription to the topic %s was ended; no more notices will come from it", message.topic
+            )
+        case _:
+            store_and_process(context, message, now)
+
+
+def store_and_process(context: AppContext, message: SnsMessage, now: datetime) -> None:
+    """Store a notice, then process it; if processing fails, the scheduler tries again."""
+    with context.write_session() as session:
+        numbers = inbound.provider_notices.store_notice(session, message, now=now)
+    try:
+        with context.write_session() as session:
+            for number in numbers:
+                inbound.process_mail(session, site=context.site, number=number, now=now)
+    except Exception:
+        log.exception("notices %s could not be processed; the scheduler tries again", numbers)

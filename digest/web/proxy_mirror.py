@@ -1,0 +1,35 @@
+"""Show `digest doctor` how its own request looks after all proxies.
+
+Only the doctor of this installation can ask: its token is signed with our key and valid for a minute. The
+answer is two numbers.
+"""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import JSONResponse
+
+from digest import links
+from digest.monitoring import probes
+from digest.web import request_context
+
+TOKEN_LIFETIME = timedelta(seconds=60)
+
+
+def show_proxies(request: Request) -> JSONResponse:
+    """Return how many proxies added an address to this request, and how many DIGEST_PROXIES trusts."""
+    context = request_context.context_of(request)
+    subject = links.verify_token(context.site, probes.MIRROR_PURPOSE, request.path_params["token"])
+    if subject is None or not is_fresh(subject, context.clock()):
+        raise HTTPException(404)
+    seen = probes.hops_behind_marker(request.headers.getlist("x-forwarded-for"))
+    return JSONResponse({"proxies": context.settings.proxies, "seen": seen})
+
+
+def is_fresh(subject: str, now: datetime) -> bool:
+    """Return whether a token was made in the last minute."""
+    moment = subject.partition("-")[0]
+    return moment.isdigit() and abs(now - datetime.fromtimestamp(int(moment), UTC)) < TOKEN_LIFETIME

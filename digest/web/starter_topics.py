@@ -1,0 +1,115 @@
+"""Offer ready-made topics, and count what any filter would have matched recently."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from datetime import UTC, date, datetime, timedelta
+from types import MappingProxyType
+
+from sqlalchemy.orm import Session
+
+from digest import topics
+from digest.app_context import AppContext
+from digest.letters import figures_in_words
+from digest.papers import catalog
+from digest.topics import Backtest, Filter, PaperIndex, PerDay
+from digest.web import trending
+
+DAYS_BACK = 31  #: days of papers that filters are tried on
+MAX_PAPERS = 4000  #: papers: about a second to index, once for each dump
+
+#: Ready-made topics by name: what most readers of trending papers ask for.
+STARTER_TOPICS: Mapping[str, str] = MappingProxyType(
+    {
+        "Language models": 'ti:"language model*" OR abs:"large language model*" OR LLM OR LLMs',
+        "Agents": "ti:agent* OR abs:agentic OR abs:\"tool use\" OR abs:\"LLM agent*\"",
+        "Reasoning": 'ti:reason* OR "chain of thought" OR "test-time compute"',
+        "Vision": "ti:image* OR ti:vision OR ti:visual* OR abs:\"object detection\" OR abs:segmentation",
+        "Video": "ti:video* OR abs:\"video generation\"",
+        "Diffusion": '"diffusion model*" OR "flow matching" OR "score-based" OR ti:diffusion',
+        "Robots": "ti:robot* OR abs:robotic* OR abs:embodied OR abs:manipulation",
+        "Speech and sound": "ti:speech OR ti:audio OR ti:music OR abs:\"text-to-speech\"",
+        "Reinforcement learning": '"reinforcement learning" OR RLHF OR "policy gradient"',
+        "Health": "medical OR clinical OR biomedical OR protein* OR patient*",
+        "Efficiency": "quantization OR quantisation OR pruning OR distillation OR ti:efficient",
+        "Safety": "ti:safety OR alignment OR jailbreak* OR interpretab*",
+    }
+)  # fmt: skip
+
+
+@dataclass(frozen=True, kw_only=True)
+class RecentPapers:
+    """The papers of the last days, indexed to try filters on."""
+
+    index: PaperIndex
+    days: tuple[date, ...]
+
+    def backtest(self, filter: Filter) -> Backtest:
+        """Return what a filter would have matched."""
+        return topics.backtest(filter, self.index, self.days)
+
+
+def recent_papers(context: AppContext, session: Session) -> RecentPapers:
+    """Return the recent papers, cached until the catalog or the day changes."""
+    now = context.clock()
+    return context.caches.get_or_make(
+        "recent papers",
+        (trending.catalog_state(session), now.date()),
+        lambda: load_recent_papers(session, now),
+    )
+
+
+def load_recent_papers(session: Session, now: datetime) -> RecentPapers:
+    """Load the papers first seen in the last 31 days; if there are too many, fewer whole days."""
+    papers = catalog.papers(session, since=now - timedelta(days=DAYS_BACK), until=now, news_only=True)
+    dated = sorted((paper.first_seen_at.astimezone(UTC).date(), paper.id, paper) for paper in papers)
+    if len(dated) > MAX_PAPERS:
+        dated = [one for one in dated if one[0] > dated[-MAX_PAPERS][0]] or dated[-MAX_PAPERS:]
+    return RecentPapers(
+        index=PaperIndex([paper for *_, paper in dated]), days=tuple(day for day, *_ in dated)
+    )
+
+
+def topics_with_rates(recent: RecentPapers) -> list[tuple[str, str]]:
+    """Return the starter topics, each with its rate."""
+    return [
+        (name, rate_text(recent.backtest(topics.parse(text)).per_day))
+        for name, text in STARTER_TOPICS.items()
+    ]
+
+
+def rate_text(per_day: PerDay) -> str:
+    """Return `4 a day`; empty if there is only one day of papers."""
+    return (
+        figures_in_words.TRANSLATIONS.gettext("%s a day") % f"{per_day.median:g}"
+        if per_day.median and per_day.days > 1
+        else ""
+    )
+
+
+def chosen_topics(names: Iterable[object]) -> dict[str, str]:
+    """Return the starter topics among `names`, as filters by name."""
+    chosen = set(names)
+    return {name: text for name, text in STARTER_TOPICS.items() if name in chosen}
+
+
+def as_topics(names: Iterable[object], own: str) -> dict[str, str]:
+    """Return the chosen starter topics and the reader's own filter, which is named after its text."""
+    chosen = chosen_topics(names)
+    if own:
+        taken = {name.casefold() for name in chosen}
+        name = figures_in_words.cut_at_word(own, 60)
+        chosen[figures_in_words.TRANSLATIONS.gettext("My own") if name.casefold() in taken else name] = own
+    return chosen
+
+
+def rate_sentence(per_day: PerDay) -> str:
+    """Return `About 4 papers a day (based on 31 days so far)`."""
+    _, ngettext = figures_in_words.TRANSLATIONS.gettext, figures_in_words.TRANSLATIONS.ngettext
+    plural = 1 if per_day.median == 1 else 2
+    usual = ngettext("About %s paper a day", "About %s papers a day", plural) % f"{per_day.median:g}"
+    if not per_day.median:
+        usual = _("Fewer than one paper a day")
+    days = ngettext("based on %d day so far", "based on %d days so far", per_day.days) % per_day.days
+    return f"{usual} ({days})"

@@ -1,0 +1,71 @@
+"""Show the page that the Topics and Pause links of a digest open.
+
+People forward digests, so these links change nothing that lasts: the settings link is mailed to its owner,
+and a pause can be ended on the same page.
+"""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+from starlette.datastructures import FormData
+from starlette.requests import Request
+from starlette.responses import Response
+
+from digest import db, links, subscribers
+from digest.db.tables import SubscriberState
+from digest.editions import schedule
+from digest.letters import figures_in_words
+from digest.web import forms, page_rendering, request_context
+from digest.web.forms import field_text
+from digest.web.unsubscribe_page import mask_address, next_due, subscriber_of_link
+
+PAUSE_LENGTH = timedelta(days=7)
+
+#: The message after a press, by the `done` parameter and the state in which it is true.
+DONE_MESSAGES = {
+    ("mailed", SubscriberState.ACTIVE): "We sent you the link. Check your inbox.",
+    ("mailed", SubscriberState.PAUSED): "We sent you the link. Check your inbox.",
+    ("resumed", SubscriberState.ACTIVE): "Welcome back. What you missed comes as one catch-up.",
+}
+
+
+def show_buttons(request: Request) -> Response:
+    """Show the two buttons. Changes nothing."""
+    context = request_context.context_of(request)
+    with db.read_session(context.engine) as session:
+        subscriber = subscriber_of_link(session, request, "ask")
+        until = subscriber.paused_until
+        return page_rendering.render_page(
+            request,
+            "topic_links",
+            email=mask_address(subscriber.email),
+            state=subscriber.state,
+            paused_until=figures_in_words.day_in_words(until) if until else None,
+            leave_url=links.unsubscribe_url(context.site, subscriber.id, subscriber.link_version),
+            next_due=next_due(context, subscriber),
+            done=DONE_MESSAGES.get((request.query_params.get("done", ""), subscriber.state)),
+        )
+
+
+def handle_button(request: Request, form: FormData) -> Response:
+    """Mail the link, pause for a week, or end a pause."""
+    context, now = request_context.context_of(request), request_context.context_of(request).clock()
+    done = ""
+    with db.write_session(context.engine) as session:
+        subscriber = subscriber_of_link(session, request, "ask")
+        match field_text(form, "do"):
+            case "mail" if subscriber.state in {SubscriberState.ACTIVE, SubscriberState.PAUSED}:
+                subscribers.send_link(session, context.site, subscriber, now)
+                done = "mailed"
+            case "pause":
+                until = now.astimezone(schedule.zone_of(subscriber.timezone)).date() + PAUSE_LENGTH
+                if subscribers.pause(session, subscriber, until, now):
+                    subscribers.queue_paused_letter(session, context.site, subscriber, now=now)
+            case "resume":
+                done = "resumed" if subscribers.resume(session, subscriber) else ""
+        session.commit()
+    return page_rendering.redirect_back(request, done)
+
+
+post_button = forms.form_endpoint(handle_button)

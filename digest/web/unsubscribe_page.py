@@ -1,0 +1,95 @@
+"""Show the page of an unsubscribe link, and unsubscribe or undo that when its button is done.
+
+RFC 8058: a mail program posts `List-Unsubscribe=One-Click` to the same address, without having
+loaded the page; the response is plain text, without redirect or cookie. A browser is redirected to the page,
+so that Back and Reload never repeat a press.
+"""
+
+from __future__ import annotations
+
+from sqlalchemy.orm import Session
+from starlette.datastructures import FormData
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import PlainTextResponse, Response
+
+from digest import db, links, subscribers
+from digest.app_context import AppContext
+from digest.db.tables import Subscriber, SubscriberState
+from digest.letters import figures_in_words
+from digest.web import forms, page_rendering, request_context
+from digest.web.forms import field_text
+
+
+def show_button(request: Request) -> Response:
+    """Show the reader's state and one button. Changes nothing."""
+    with db.read_session(request_context.context_of(request).engine) as session:
+        return state_page(request, subscriber_of_link(session, request, "unsubscribe"))
+
+
+def handle_button(request: Request, form: FormData) -> Response:
+    """Unsubscribe at once, or undo that."""
+    context, now = request_context.context_of(request), request_context.context_of(request).clock()
+    with db.write_session(context.engine) as session:
+        subscriber = subscriber_of_link(session, request, "unsubscribe")
+        is_undo = field_text(form, "do") == "undo"
+        if is_undo:
+            subscribers.undo(session, subscriber, now=now)
+        else:
+            subscribers.unsubscribe(session, context.site, subscriber, now=now)
+        session.commit()
+    if field_text(form, "List-Unsubscribe"):
+        return PlainTextResponse("Unsubscribed.\n")
+    return page_rendering.redirect_back(request, "back" if is_undo else "")
+
+
+unsubscribe = forms.form_endpoint(handle_button, from_anywhere=True)
+
+
+def subscriber_of_link(session: Session, request: Request, purpose: str) -> Subscriber:
+    """Return the subscriber of a link; raise 404 if the link is invalid or revoked."""
+    found = links.read_subscriber_token(
+        request_context.context_of(request).site, purpose, request.path_params["token"]
+    )
+    subscriber = session.get(Subscriber, found[0]) if found else None
+    if found is None or subscriber is None or subscriber.link_version != found[1]:
+        raise HTTPException(404)
+    return subscriber
+
+
+def state_page(request: Request, subscriber: Subscriber) -> Response:
+    """Show the page for the reader's state: subscribed, subscribed again a moment ago, or unsubscribed.
+
+    After an undo there is no unsubscribe button in the place of the button that was done.
+    """
+    context = request_context.context_of(request)
+    done = request.query_params.get("done")
+    is_resumed = done == "back" and subscriber.state == SubscriberState.ACTIVE
+    name = "resumed" if is_resumed else "unsubscribe"
+    return page_rendering.render_page(
+        request,
+        "unsubscribed" if subscriber.state == SubscriberState.UNSUBSCRIBED else name,
+        email=mask_address(subscriber.email),
+        state=subscriber.state,
+        paused_until=figures_in_words.day_in_words(subscriber.paused_until)
+        if subscriber.paused_until
+        else None,
+        next_due=next_due(context, subscriber),
+        can_undo=subscribers.can_undo(subscriber, now=context.clock()),
+        path=request.scope["path"],
+        settings_url=links.topic_links_url(context.site, subscriber.id, subscriber.link_version),
+    )
+
+
+def next_due(context: AppContext, subscriber: Subscriber) -> str | None:
+    """Return when the next digest comes, in words; None until that is known."""
+    due = subscriber.next_due_at
+    return (
+        figures_in_words.moment_in_words(due, subscriber.timezone, seen_from=context.clock()) if due else None
+    )
+
+
+def mask_address(email: str) -> str:
+    """Return `a•••@uni.edu`: enough for its owner, and no address for who was forwarded the mail."""
+    local, _, domain = email.rpartition("@")
+    return f"{local[:1]}•••@{domain}"

@@ -1,0 +1,282 @@
+"""A morning of mail by real Celery workers, our own or a rival's, and what it took.
+
+All ways find the same world (each a fresh copy of the same PostgreSQL database, every commit on disk),
+the same broker, the same number of worker processes and the same kind of sink. The clock runs from the
+first task to the last settled delivery; for ours that includes making the press, whereas the rivals are
+given what is made once a day. What starting a worker takes is in nobody's time.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from operator import attrgetter
+from pathlib import Path
+from typing import Any
+
+import redis
+from celery import Celery
+from sqlalchemy import Engine, exists, func, make_url, select, text
+
+from digest.db.tables import Delivery, DeliveryState, Subscriber
+from digest.delivery import outbox
+from digest.publishing.due_readers import is_due
+from tests.bench import competent_rival, process_usage, sink
+from tests.bench.world import SITE, World
+from tests.conftest import connected, fresh_database
+from tests.support import real_servers
+from tests.support.product_processes import Installation, installation
+
+PROCESSES = max(2, os.cpu_count() or 2)  #: of a worker: as many as there are cores, as `digest worker` does
+PATIENCE = 3_600  #: seconds, then something is wrong
+GLANCE = 0.5  #: seconds between two looks at memory
+WAYS = ("ours", "middle", "naive")
+ROUNDS = 3  #: the best of which counts, of every way
+OURS = (sys.executable, "-m", "workers")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Place:
+    """The servers that all ways share, and their processes by name."""
+
+    database: str
+    broker: str
+    pids: Mapping[str, int]
+
+
+@dataclass(kw_only=True)
+class Figures:
+    """What a morning took."""
+
+    way: str
+    readers: int
+    mails: int = 0
+    octets: int = 0  #: of all letters together
+    seconds: float = 0.0
+    published: float = 0.0  #: seconds until all was in the outbox; the rivals have none
+    memory: float = 0.0  #: MB of the largest process of a worker, at its peak
+    halfway: float = 0.0  #: the same when half of it had been delivered
+    cpu: dict[str, float] = field(default_factory=dict)  #: processor seconds by who used them
+    sink: str = ""  #: the language it is written in
+
+    @property
+    def rate(self) -> float:
+        """Return the digests a second."""
+        return self.mails / self.seconds
+
+    @property
+    def cost(self) -> float:
+        """Return the processor seconds of a digest: workers, database and broker, but not the sink."""
+        return sum(used for name, used in self.cpu.items() if name != "sink") / self.mails
+
+    def tell(self) -> None:
+        """Print them."""
+        spent = ", ".join(f"{name} {used / self.mails * 1e6:,.0f}" for name, used in self.cpu.items())
+        print(
+            f"   {self.way:6} {self.readers:>9,} readers {self.mails:>9,} digests in {self.seconds:7.2f} s"
+            f" {self.rate:>9,.1f}/s, {self.octets / self.mails / 1000:.1f} KB each,"
+            f" {self.memory:4.0f} MB the largest worker"
+        )
+        print(f"          µs of processor time a digest: {spent} (in {self.sink})", flush=True)
+
+
+# ── the place ───────────────────────────────────────────────────────────────────────────────────
+
+
+@contextmanager
+def place() -> Iterator[Place]:
+    """Run PostgreSQL and Redis."""
+    settings = ("synchronous_commit=on", "max_wal_size=8GB", "shared_buffers=256MB")
+    with real_servers.postgres(*settings) as database, real_servers.redis() as broker:
+        with connected(database) as engine, engine.connect() as connection:
+            backend = connection.execute(text("SELECT pg_backend_pid()")).scalar_one()
+            postmaster = process_usage.parent(backend)
+        with redis.Redis.from_url(broker) as client:
+            broker_pid = int(client.info("server")["process_id"])
+        pids = {"PostgreSQL": postmaster, "Redis": broker_pid}
+        yield Place(database=database, broker=broker, pids=pids)
+
+
+@contextmanager
+def built(place: Place, world: World) -> Iterator[str]:
+    """Build a world and yield the name of its database, to copy from."""
+    with fresh_database(place.database, template="template0") as url:
+        began = time.perf_counter()
+        with connected(url) as engine:
+            world.build(engine)
+            with engine.begin() as connection:
+                connection.exec_driver_sql("ANALYZE")  # as autovacuum does in a house that stands
+        print(
+            f"   a world of {world.readers:,} readers, {world.filters:,} filters, {world.papers} papers in"
+            f" {time.perf_counter() - began:.0f} s",
+            flush=True,
+        )
+        yield str(make_url(url).database)
+
+
+@contextmanager
+def at_work(
+    way: str, place: Place, url: str, port: int, folder: Path, *, command: tuple[str, ...] = OURS
+) -> Iterator[Installation]:
+    """Run the workers of a way, as an operator does, and wait until they are ready."""
+    settings = {
+        "DATABASE_URL": url,
+        "BROKER_URL": place.broker,
+        "MAIL_URL": f"smtp://127.0.0.1:{port}",
+        "BASE_URL": SITE.url,
+        "SENDER": SITE.sender_address,
+        "SITE_NAME": SITE.name,
+        "POSTAL_ADDRESS": SITE.postal_address,
+        "SECRET_KEY": SITE.keys[0].decode(),
+        "PEPPER": SITE.pepper.decode(),
+    }
+    theirs = ("env", f"RIVAL={way}", sys.executable, "-m", "celery", "-A", "tests.bench.rival_tasks")
+    chosen = command if way == "ours" else (*theirs, "-b", place.broker)
+    with installation(folder, settings=settings, command=chosen) as house:
+        if way == "ours":
+            house.start("worker")
+        else:
+            house.start(
+                "worker", "-c", str(PROCESSES), "-P", "prefork", "--without-gossip", "--without-mingle"
+            )
+            house.wait_until("workers that are ready", lambda: is_ready(folder), seconds=300)
+        yield house
+
+
+def is_ready(folder: Path) -> bool:
+    return len(list(folder.glob("ready-*"))) == PROCESSES
+
+
+# ── a morning ───────────────────────────────────────────────────────────────────────────────────
+
+
+def best(
+    place: Place, template: str, folder: Path, ways: Sequence[str], samples: Mapping[str, int]
+) -> dict[str, Figures]:
+    """Have some mornings of each way in turn and tell of all, and return the best: a busy machine only ever slows."""
+    every = defaultdict[str, list[Figures]](list)
+    for turn in range(ROUNDS):
+        for way in reversed(ways):
+            morning = had(way, place, template, folder / f"{way}-{turn}", sample=samples.get(way))
+            morning.tell()
+            every[way].append(morning)
+    return {way: max(those, key=attrgetter("rate")) for way, those in every.items()}
+
+
+def had(
+    way: str,
+    place: Place,
+    template: str,
+    folder: Path,
+    *,
+    sample: int | None = None,
+    kept: Path | None = None,
+    command: tuple[str, ...] = OURS,
+) -> Figures:
+    """Have the morning of a copy of that world, and return what it took.
+
+    A rival may write to a `sample` of the readers; ours writes to all. With a folder for letters that are
+    `kept`, the sink is the one that keeps them.
+    """
+    folder.mkdir()
+    taker = sink.keeping(kept) if kept else sink.fastest(folder)
+    with (
+        taker as opened,
+        fresh_database(place.database, template=template) as url,
+        connected(url) as engine,
+        at_work(way, place, url, opened.port, folder / "data", command=command) as house,
+    ):
+        pids = {"workers": house.started[0].pid, **place.pids, "sink": opened.pid}
+        readers = everybody(engine)[-(sample or 0) :]
+        figures = Figures(way=way, readers=len(readers), sink=opened.language)
+        start, is_over = (ours if way == "ours" else rival)(place, engine, house, figures, readers)
+        before = {name: process_usage.seconds(pid) for name, pid in pids.items()}
+        began = time.perf_counter()
+        start()
+        watch(is_over, began, house, opened, figures)
+        figures.seconds = time.perf_counter() - began
+        figures.cpu = {name: process_usage.seconds(pid) - before[name] for name, pid in pids.items()}
+        figures.mails, figures.octets = opened.taken(), opened.octets()
+        figures.memory = max(figures.memory, process_usage.peak(pids["workers"]))
+        sent = count(engine, select(func.count()).where(Delivery.state == DeliveryState.SENT))
+        assert figures.mails == sent, f"{figures.mails} arrived and {sent} are called sent"
+        return figures
+
+
+def watch(
+    is_over: Callable[[float], bool],
+    began: float,
+    house: Installation,
+    opened: sink.Running,
+    figures: Figures,
+) -> None:
+    """Wait for the end, and look at the memory of the workers meanwhile."""
+    looked = took = 0.0
+    while not is_over(took):
+        time.sleep(min(max(took / 100, 0.02), GLANCE))  # looking costs, and a hundredth is near enough
+        took = time.perf_counter() - began
+        assert took < PATIENCE, house.logs()[-4000:]
+        if took - looked > GLANCE:
+            looked = took
+            figures.memory = max(figures.memory, process_usage.peak(house.started[0].pid))
+            if not figures.halfway and opened.taken() > figures.readers / 2:
+                figures.halfway = figures.memory
+
+
+Start = Callable[[], object]
+IsOver = Callable[[float], bool]  #: told how many seconds have passed
+
+
+def ours(
+    place: Place, engine: Engine, house: Installation, figures: Figures, readers: list[int]
+) -> tuple[Start, IsOver]:
+    """Return how everybody's digest is published and delivered, and how one sees that it is done."""
+    celery = Celery("digest", broker=place.broker)
+    celery.conf.broker_transport_options = {"global_keyprefix": "digest:"}
+    celery.send_task("workers.tasks.heartbeat", queue="prompt")
+    house.wait_until("a worker that answers", lambda: count(engine, text("SELECT count(*) FROM heartbeat")))
+    is_left = select(exists().where(is_due(datetime.now(UTC) + timedelta(seconds=1))))
+    is_open = select(exists(select(Delivery.id).where(outbox.IS_OPEN)))
+
+    def is_over(took: float) -> bool:
+        if not figures.published and not count(engine, is_left):
+            figures.published = took
+        return bool(figures.published) and not count(engine, is_open)
+
+    return lambda: celery.send_task("workers.tasks.publish", queue="bulk"), is_over
+
+
+def rival(
+    place: Place, engine: Engine, house: Installation, figures: Figures, readers: list[int]
+) -> tuple[Start, IsOver]:
+    """Return how a rival's tasks are sent, and how one sees that they are done."""
+    celery = Celery("rivals", broker=place.broker)
+    tasks = "tests.bench.rival_tasks"
+
+    def start() -> None:
+        if figures.way == "naive":
+            for number in readers:
+                celery.send_task(f"{tasks}.naive_letter", (number,))
+        else:
+            for begin in range(0, len(readers), competent_rival.CHUNK):
+                celery.send_task(f"{tasks}.middle_chunk", (readers[begin : begin + competent_rival.CHUNK],))
+
+    written = select(func.count()).select_from(Delivery)
+    return start, lambda _took: count(engine, written) == len(readers)
+
+
+def everybody(engine: Engine) -> list[int]:
+    """Return the ids of all readers."""
+    with engine.connect() as connection:
+        return list(connection.execute(select(Subscriber.id).order_by(Subscriber.id)).scalars())
+
+
+def count(engine: Engine, query: Any) -> int:
+    with engine.connect() as connection:
+        return int(connection.execute(query).scalar_one())

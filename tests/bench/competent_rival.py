@@ -1,0 +1,138 @@
+"""The competent way to mail digests: what a good programmer writes who measures, with well-kept libraries.
+
+Chunks of readers to a task (`rivals.py`), a query for each chunk, SQLite's FTS5 in memory for the
+matching and every filter asked once, Jinja, css-inline for the style sheet, `EmailMessage`, one SMTP
+connection that is kept, a commit for every fifty letters. It shares only the pure decisions with the
+product, and its letters must be the same.
+"""
+
+from __future__ import annotations
+
+import smtplib
+import sqlite3
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from email.message import EmailMessage
+from email.policy import SMTP
+from typing import Any
+
+import css_inline
+from sqlalchemy import insert, select
+from sqlalchemy.orm import Session
+
+from digest import topics
+from digest.db.tables import Delivery, FilterRow, Shown, Subscriber, Subscription
+from digest.editions import compose
+from digest.editions.compose import Digest, RankedMatches, RequestedTopic
+from digest.letters import Personalization
+from digest.papers import fold
+from tests.bench.matching import fts5_query
+from tests.bench.naive_rival import Morning, copy_for, decided, rendered, row_of, showings_of
+
+CHUNK = 250  #: readers in a task
+COMMIT = 50  #: letters in a commit
+
+Topics = list[tuple[str, int, str]]  #: of one reader: names, ids and canonical filters
+
+
+@dataclass(kw_only=True)
+class Desk:
+    """What a worker keeps: the papers in FTS5, what each filter chose, the inliner, the connection."""
+
+    morning: Morning
+    papers: sqlite3.Connection
+    choices: dict[int, RankedMatches] = field(default_factory=dict)
+    inliner: css_inline.CSSInliner
+    server: smtplib.SMTP
+
+
+def desk(morning: Morning) -> Desk:
+    """Lay out what a worker keeps for the day."""
+    papers = sqlite3.connect(":memory:")
+    papers.execute("CREATE VIRTUAL TABLE paper USING fts5(title, abstract)")
+    papers.executemany(
+        "INSERT INTO paper(rowid, title, abstract) VALUES (?, ?, ?)",
+        ((number, fold(one.title), fold(one.abstract)) for number, one in enumerate(morning.press.papers)),
+    )
+    return Desk(
+        morning=morning,
+        papers=papers,
+        inliner=css_inline.CSSInliner(keep_at_rules=True, load_remote_stylesheets=False),
+        server=smtplib.SMTP("127.0.0.1", morning.port),
+    )
+
+
+def send_chunk(session: Session, desk: Desk, ids: Sequence[int]) -> None:
+    """Compose, send and write down the digests of these readers."""
+    readers = session.execute(select(*Subscriber.__table__.c).where(Subscriber.id.in_(ids))).all()
+    held = topics_of(session, ids)
+    for start in range(0, len(readers), COMMIT):
+        sent = []
+        for reader in readers[start : start + COMMIT]:
+            digest, copy = composed(desk, reader, held[reader.id])
+            if digest.sections:
+                sender, message = desk.morning.site.sender_address, written(desk, digest, copy)
+                desk.server.sendmail(sender, [reader.email], message.as_bytes(policy=SMTP))
+            sent.append((reader, digest))
+        remember(session, desk.morning, sent)
+
+
+def topics_of(session: Session, ids: Sequence[int]) -> dict[int, Topics]:
+    """Return the topics of these readers."""
+    found: dict[int, Topics] = defaultdict(list)
+    wanted = (
+        select(Subscription.subscriber_id, Subscription.name, FilterRow.id, FilterRow.canonical)
+        .join(FilterRow, FilterRow.id == Subscription.filter_id)
+        .where(Subscription.subscriber_id.in_(ids))
+        .order_by(Subscription.subscriber_id, Subscription.position)
+    )
+    for reader, name, number, canonical in session.execute(wanted):
+        found[reader].append((name, number, canonical))
+    return found
+
+
+def composed(desk: Desk, reader: Any, held: Topics) -> tuple[Digest, Personalization]:
+    """Return one reader's digest and copy."""
+    wishes = [
+        RequestedTopic(name, number, chosen(desk, number, canonical)) for name, number, canonical in held
+    ]
+    filters = {number: canonical for _, number, canonical in held}
+    return decided(desk.morning, wishes), copy_for(desk.morning, reader, filters)
+
+
+def chosen(desk: Desk, number: int, canonical: str) -> RankedMatches:
+    """Return what a filter chooses: asked once, then kept."""
+    if number not in desk.choices:
+        asked = topics.parse(canonical)
+        query = fts5_query(asked.tree)
+        rows = desk.papers.execute("SELECT rowid FROM paper WHERE paper MATCH ?", (query,))
+        matches = compose.bitset(row[0] for row in rows)
+        press, index = desk.morning.press, desk.morning.index
+        relevance = index.relevance(asked, matches) if matches else {}
+        desk.choices[number] = compose.rank_matches(matches, press.scores, relevance)
+    return desk.choices[number]
+
+
+def written(desk: Desk, digest: Digest, copy: Personalization) -> EmailMessage:
+    """Return the message; base64 is the encoding that `email` is quickest at."""
+    text, html, message = rendered(desk.morning, digest, copy)
+    message.set_content(text, cte="base64")
+    message.add_alternative(desk.inliner.inline(html), subtype="html", cte="base64")
+    return message
+
+
+def remember(session: Session, morning: Morning, sent: Iterable[tuple[Any, Digest]]) -> None:
+    """Write down fifty letters at once, and commit."""
+    told = {reader.id: digest for reader, digest in sent}
+    rows = [row_of(morning, reader, digest) for reader, digest in sent]
+    new = session.execute(insert(Delivery).returning(Delivery.id, Delivery.subscriber_id), rows)
+    showings = [
+        row
+        for delivery, reader in new
+        if reader is not None
+        for row in showings_of(morning, reader, delivery, told[reader])
+    ]
+    if showings:
+        session.execute(insert(Shown), showings)
+    session.commit()

@@ -1,0 +1,183 @@
+"""How a morning fares with servers that greylist: 1,500 readers, six hours, none may expire unsent.
+
+Delivery runs for real, with the default limits; the clock and the mail server are simulated. A greylisting
+domain defers each pair of sender and recipient for five minutes. Every letter has a sender of its own, so each
+is new to it, and every retry must keep its pair.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from random import Random
+
+from sqlalchemy import func, select
+from sqlalchemy.orm import Session
+
+from digest import db
+from digest.db.tables import Delivery, Lane
+from digest.delivery import delivery_run, limits, outbox
+from digest.delivery.transports import Message, Outcome, Verdict
+from digest.letters import Templates
+from digest.settings import load_settings, templates_dir
+from digest.site_profile import Site
+from tests.bench.world import SITE
+
+BEGIN = datetime(2026, 11, 20, 6, tzinfo=UTC)
+MORNING = timedelta(hours=6)
+SWEEP = timedelta(seconds=3)
+LETTER = timedelta(milliseconds=20)  #: that handing over one takes
+GREYLISTED_FOR = timedelta(minutes=5)
+HOURS, APART = 24, timedelta(minutes=5)  #: at which readers have their letters
+READERS, SHARES = 1_500, (3, 10, 30, 60, 100)
+SHAPES = {"100 domains": 100, "10 domains": 10, "one domain": 1}
+FACTS = {"commands": [], "manage_url": "", "message": "It", "fix": "Fix it.", "since": "", "facts": []}
+
+
+@dataclass(kw_only=True)
+class Clock:
+    """A clock that moves when we say so."""
+
+    now: datetime = BEGIN
+
+    def __call__(self) -> datetime:
+        return self.now
+
+
+@dataclass(kw_only=True)
+class GreylistingServer:
+    """A transport to servers of which some greylist; it moves the clock as it goes."""
+
+    clock: Clock
+    domains: frozenset[str]  #: that greylist
+    first_seen: dict[tuple[str, str], datetime] = field(default_factory=dict)
+    tried: Counter[str] = field(default_factory=Counter)  #: by recipient
+
+    def send(self, window: Sequence[Message]) -> Iterator[Outcome]:
+        """Take or defer each letter."""
+        for message in window:
+            self.clock.now += LETTER
+            self.tried[message.recipient] += 1
+            yield self.outcome(message)
+
+    def outcome(self, message: Message) -> Outcome:
+        """Defer a letter whose pair is younger than five minutes, where its domain greylists."""
+        first = self.first_seen.setdefault((message.sender, message.recipient), self.clock.now)
+        is_known = self.clock.now - first >= GREYLISTED_FOR
+        if is_known or message.recipient.partition("@")[2] not in self.domains:
+            return Outcome(delivery_id=message.delivery_id, verdict=Verdict.ACCEPTED, phase="dot", code=250)
+        return Outcome(
+            delivery_id=message.delivery_id, verdict=Verdict.DEFERRED, phase="rcpt", code=451,
+            reply="4.7.1 Greylisted, please try again in 300 seconds",
+        )  # fmt: skip
+
+    def close(self) -> None:
+        """Close nothing."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Figures:
+    """What became of a morning."""
+
+    states: Counter[str]
+    never_tried: int
+    longest: timedelta  #: between a letter's hour and its being sent
+    tries: int  #: of one letter, at most
+    is_stopped: bool
+
+    @property
+    def holds(self) -> bool:
+        """Return whether every letter was sent."""
+        return set(self.states) == {"sent"} and not self.is_stopped
+
+
+def morning(
+    session: Session, site: Site, *, readers: int, domains: int, share: int, window: int = 50
+) -> Figures:
+    """Play six hours in which `share` percent of the domains greylist."""
+    names = [f"d{number}.example" for number in range(domains)]
+    grey = frozenset(Random(7).sample(names, -(-domains * share // 100)))
+    clock = Clock()
+    server = GreylistingServer(clock=clock, domains=grey)
+    templates = Templates(templates_dir())
+    for number in range(readers):
+        outbox.queue_letter(
+            session, letter="help", subscriber_id=None, email=f"r{number}@{names[number % domains]}",
+            decision=FACTS, dedupe_key=f"letter-{number}", site=site, now=BEGIN, lane=Lane.BULK,
+            due_at=hour_of(number, readers), expires_at=BEGIN + MORNING,
+        )  # fmt: skip
+    session.commit()
+    while (due_at := next_due(session)) and due_at <= BEGIN + MORNING:
+        clock.now = max(clock.now, due_at) + SWEEP
+        delivery_run.deliver(
+            session, site=site, templates=templates, transport=server, clock=clock, window=window,
+            limits=load_settings({}).limits, max_time=timedelta(seconds=20),
+        )  # fmt: skip
+        if limits.active_stops(session):
+            break
+    return figures(session, server, readers)
+
+
+def hour_of(number: int, readers: int) -> datetime:
+    """Return when a reader's letter is due."""
+    return BEGIN + number * HOURS // readers * APART
+
+
+def next_due(session: Session) -> datetime | None:
+    """Return when the next letter is due."""
+    found = session.scalar(select(func.min(Delivery.due_at)).where(Delivery.settled_at.is_(None)))
+    session.rollback()
+    return found
+
+
+def figures(session: Session, server: GreylistingServer, readers: int) -> Figures:
+    """Count what became of every letter."""
+    session.expire_all()
+    rows = session.scalars(select(Delivery).where(Delivery.state == "sent").order_by(Delivery.id)).all()
+    hours = {f"letter-{number}": hour_of(number, readers) for number in range(readers)}
+    waits = [row.settled_at - hours[row.dedupe_key or ""] for row in rows if row.settled_at]
+    return Figures(
+        states=Counter(str(state) for state in session.scalars(select(Delivery.state))),
+        never_tried=readers - len(server.tried),
+        longest=max(waits, default=timedelta()),
+        tries=max(server.tried.values(), default=0),
+        is_stopped=bool(limits.active_stops(session)),
+    )
+
+
+def main(full: bool) -> int:
+    """Play a morning for each share of greylisting domains, in domains of several sizes."""
+    print(f"   {READERS:,} readers; domains that greylist for five minutes; six hours")
+    fails = 0
+    for shape, domains in SHAPES.items():
+        for share in SHARES if domains > 1 else (100,):
+            for window in (50, 1) if full else (50,):
+                with tempfile.TemporaryDirectory() as folder:
+                    engine = db.make_engine(f"sqlite:///{Path(folder) / 'morning.sqlite3'}")
+                    db.upgrade(engine)
+                    with db.write_session(engine) as session:
+                        found = morning(
+                            session, SITE, readers=READERS, domains=domains, share=share, window=window
+                        )
+                    engine.dispose()
+                fails += not found.holds
+                print(
+                    f"   {shape:>11}, {share:3} % greylist, windows of {window:2}: {in_words(found)}",
+                    flush=True,
+                )
+    return 1 if fails else 0
+
+
+def in_words(found: Figures) -> str:
+    """Return the figures as a line."""
+    states = ", ".join(f"{count:,} {state}" for state, count in sorted(found.states.items()))
+    stop = "; mail was STOPPED" if found.is_stopped else ""
+    minutes = found.longest.total_seconds() / 60
+    return (
+        f"{states}; {found.never_tried} never tried; the longest wait {minutes:.0f} min;"
+        f" at most {found.tries} tries{stop}"
+    )

@@ -1,0 +1,253 @@
+"""The usual way to mail digests: one reader after the other, everything anew for each.
+
+For every reader a task of its own (`rivals.py`): their topics and the papers they have not seen asked for
+through the ORM, every filter as regular expressions against every paper, Jinja and premailer over the whole page, an `EmailMessage`, an SMTP
+connection and a commit. It is a rival in the benchmarks, and since it shares only the pure decisions
+with the product (relevance, composition, words) it is an oracle too: its letters must be the same.
+"""
+
+from __future__ import annotations
+
+import re
+import smtplib
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, fields
+from datetime import datetime, timedelta
+from email.message import EmailMessage
+from email.policy import SMTP
+from email.utils import format_datetime
+from functools import cached_property
+from typing import Any
+
+from jinja2 import Environment, Template
+from premailer import Premailer
+from sqlalchemy import select
+from sqlalchemy.orm import Session
+
+from digest import subscribers, topics
+from digest.db.tables import (
+    Delivery,
+    DeliveryState,
+    FilterRow,
+    Lane,
+    PaperRow,
+    Shown,
+    Subscriber,
+    Subscription,
+)
+from digest.editions.compose import Digest, DigestLimits, RankedMatches, RequestedTopic, compose, rank_matches
+from digest.letters import Personalization, Templates, list_headers, personalization
+from digest.letters.css_inlining import WRITTEN_BY_HAND
+from digest.letters.letter_templates import FILLER
+from digest.letters.press import Press, page_of_letter
+from digest.papers import fold
+from digest.site_profile import Site
+from digest.topics import filter_tree
+
+
+@dataclass(frozen=True, kw_only=True)
+class Morning:
+    """What the rivals are given, made before their clock starts: they are not timed on ranking."""
+
+    site: Site
+    press: Press
+    index: topics.PaperIndex  #: for the relevance alone, which is a decision and no matching
+    templates: Templates
+    port: int
+    now: datetime
+
+    @property
+    def edition(self) -> str:
+        """Return the edition of the day."""
+        return f"daily-{self.now:%Y-%m-%d}"
+
+    @cached_property
+    def text(self) -> Template:
+        """Return the letter's text, loaded once."""
+        return unguarded(self.templates.text).get_template("letters/digest/body.txt")
+
+    @cached_property
+    def html(self) -> Template:
+        """Return the letter's page, loaded once."""
+        return unguarded(self.templates.html).get_template("letters/digest/body.html")
+
+
+def unguarded(guarded: Environment) -> Environment:
+    """Return the same environment without its sandbox: a rival has no operator to fear, and no time to lose."""
+    made = Environment(
+        loader=guarded.loader,
+        autoescape=guarded.autoescape,  # noqa: S701  (as the product says)
+        undefined=guarded.undefined,
+        trim_blocks=guarded.trim_blocks,
+        lstrip_blocks=guarded.lstrip_blocks,
+        extensions=list(guarded.extensions),
+        auto_reload=False,
+    )
+    made.install_null_translations(newstyle=True)  # type: ignore[attr-defined]
+    made.filters.update(guarded.filters)
+    return made
+
+
+def send_to(session: Session, morning: Morning, subscriber_id: int) -> None:
+    """Compose one reader's digest, send it over a connection of its own, and write it down."""
+    subscriber = session.get_one(Subscriber, subscriber_id)
+    digest, filters = composed(session, morning, subscriber)
+    if digest.sections:
+        message = written(morning, digest, copy_for(morning, subscriber, filters))
+        with smtplib.SMTP("127.0.0.1", morning.port) as server:
+            server.sendmail(morning.site.sender_address, [subscriber.email], message.as_bytes(policy=SMTP))
+    remember(session, morning, subscriber, digest)
+
+
+def composed(session: Session, morning: Morning, subscriber: Subscriber) -> tuple[Digest, dict[int, str]]:
+    """Return one reader's digest, and their filters by id."""
+    ordered = select(Subscription).where(Subscription.subscriber_id == subscriber.id)
+    held = session.scalars(ordered.order_by(Subscription.position)).all()
+    filters = {one.filter_id: session.get_one(FilterRow, one.filter_id).canonical for one in held}
+    papers = unseen(session, morning, subscriber)
+    wishes = [
+        RequestedTopic(one.name, one.filter_id, chosen(morning, papers, filters[one.filter_id]))
+        for one in held
+    ]
+    return decided(morning, wishes), filters
+
+
+def unseen(session: Session, morning: Morning, subscriber: Subscriber) -> Sequence[PaperRow]:
+    """Return the papers of the day that this reader was not shown: a task carries an id, and asks for them."""
+    had = select(Shown.paper_id).where(Shown.subscriber_id == subscriber.id)
+    of_the_day = PaperRow.first_seen_at.between(morning.now - timedelta(days=1), morning.now)
+    return session.scalars(select(PaperRow).where(of_the_day, PaperRow.id.not_in(had))).all()
+
+
+def decided(morning: Morning, wishes: list[RequestedTopic]) -> Digest:
+    """Return the digest that follows from what each topic chooses."""
+    ids = [paper.id for paper in morning.press.papers]
+    sections = compose(wishes, eligible=(1 << len(ids)) - 1, ids=ids, limits=DigestLimits())
+    return Digest(sections=sections, checked=len(ids))
+
+
+def chosen(morning: Morning, papers: Sequence[Any], canonical: str) -> RankedMatches:
+    """Return what a filter chooses of these papers, each looked at in turn."""
+    asked, number = topics.parse(canonical), morning.press.rank_of_paper
+    is_wanted = predicate(asked.tree)
+    matches = sum(1 << number[paper.id] for paper in papers if is_wanted(paper))
+    return rank_matches(
+        matches, morning.press.scores, morning.index.relevance(asked, matches) if matches else {}
+    )
+
+
+def predicate(node: filter_tree.Node) -> Callable[[Any], bool]:
+    """Return a filter of the benchmark's kinds as regular expressions."""
+    if isinstance(node, filter_tree.Not):
+        unwanted = predicate(node.child)
+        return lambda paper: not unwanted(paper)
+    if isinstance(node, filter_tree.And | filter_tree.Or):
+        parts, enough = (
+            [predicate(child) for child in node.children],
+            all if isinstance(node, filter_tree.And) else any,
+        )
+        return lambda paper: enough(part(paper) for part in parts)
+    assert isinstance(node, filter_tree.TextClause)
+    return found_by(node)
+
+
+def found_by(leaf: filter_tree.TextClause) -> Callable[[Any], bool]:
+    """Return a clause as a regular expression: words beside one another in title, abstract or either."""
+    pattern = r"\W+".join(re.escape(token.rstrip("*")) for token in leaf.tokens)
+    search = re.compile(rf"\b{pattern}" + (r"" if leaf.tokens[-1].endswith("*") else r"\b")).search
+    if leaf.field == "ti":
+        return lambda paper: bool(search(fold(paper.title)))
+    if leaf.field == "abs":
+        return lambda paper: bool(search(fold(paper.abstract)))
+    return lambda paper: bool(search(fold(paper.title)) or search(fold(paper.abstract)))
+
+
+def copy_for(morning: Morning, subscriber: Any, filters: dict[int, str]) -> Personalization:
+    """Return the copy of a subscriber: their mapped row, or the same columns in a plain one."""
+    return personalization.personalize(
+        morning.site,
+        delivery_id=0,
+        subscriber_id=subscriber.id,
+        link_version=subscriber.link_version,
+        email=subscriber.email,
+        edition=morning.edition,
+        dated_at=morning.now,
+        schedule=subscribers.schedule_of(subscriber),
+        key_id=morning.site.signing_key_id,
+        filters=filters,
+    )
+
+
+def written(morning: Morning, digest: Digest, copy: Personalization) -> EmailMessage:
+    """Return the message: the whole page rendered, inlined and put together for this one reader."""
+    text, html, message = rendered(morning, digest, copy)
+    message.set_content(text)
+    message.add_alternative(by_premailer(html), subtype="html")
+    return message
+
+
+def rendered(morning: Morning, digest: Digest, copy: Personalization) -> tuple[str, str, EmailMessage]:
+    """Return both bodies as Jinja makes them, and a message that has its headers."""
+    told = page_of_letter(morning.press, morning.site, digest, copy)
+    values = {field.name: getattr(told, field.name) for field in fields(told)}
+    values |= {"site": morning.site, "filler": FILLER}
+    message = EmailMessage()
+    message["From"] = f"{morning.site.sender_name} <{morning.site.sender_address}>"
+    message["To"] = copy.recipient
+    message["Subject"] = told.subject
+    message["Date"] = format_datetime(morning.now)
+    message["Message-ID"] = copy.message_id
+    for name, value in list_headers(morning.site, copy.unsubscribe_url, campaign=copy.edition):
+        message[name] = value
+    return morning.text.render(values), morning.html.render(values), message
+
+
+def by_premailer(html: str) -> str:
+    """Inline as our own stencils are inlined, with premailer's caches as they come."""
+    inlined: str = Premailer(
+        html,
+        allow_network=False,
+        keep_style_tags=False,
+        strip_important=False,
+        disable_validation=True,
+        disable_basic_attributes=WRITTEN_BY_HAND,
+        cssutils_logging_level=50,
+    ).transform()
+    return inlined
+
+
+def remember(session: Session, morning: Morning, subscriber: Subscriber, digest: Digest) -> None:
+    """Write down what was sent and what was shown, and commit."""
+    delivery = Delivery(**row_of(morning, subscriber, digest))
+    session.add(delivery)
+    session.flush()
+    session.add_all(Shown(**row) for row in showings_of(morning, subscriber.id, delivery.id, digest))
+    session.commit()
+
+
+def row_of(morning: Morning, subscriber: Any, digest: Digest) -> dict[str, Any]:
+    """Return what is kept of a delivery."""
+    return {
+        "subscriber_id": subscriber.id,
+        "email": subscriber.email,
+        "letter": "digest",
+        "lane": Lane.BULK,
+        "edition": morning.edition,
+        "decision": digest.to_json(),
+        "dated_at": morning.now,
+        "state": DeliveryState.SENT if digest.papers else DeliveryState.EMPTY,
+        "due_at": morning.now,
+        "expires_at": morning.now,
+        "settled_at": morning.now,
+    }
+
+
+def showings_of(
+    morning: Morning, subscriber_id: int, delivery_id: int, digest: Digest
+) -> list[dict[str, Any]]:
+    """Return what is kept of the papers in a digest."""
+    day = morning.now.date()
+    return [
+        {"subscriber_id": subscriber_id, "paper_id": paper, "delivery_id": delivery_id, "shown_on": day}
+        for paper in digest.papers
+    ]

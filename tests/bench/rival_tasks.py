@@ -1,0 +1,115 @@
+"""The rivals' Celery application: a task for every reader, or one for some hundred of them.
+
+A worker of theirs is started with the settings of ours (`mornings.py`). Whatever is made once a day is made
+before it says that it is ready, so that the rivals' clock starts later than ours: the papers ranked, the
+index, FTS5 filled and every filter asked, the first letters written.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+from functools import cache
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+from celery import Celery
+from celery.signals import worker_process_init
+from sqlalchemy import select
+
+from digest import db, topics
+from digest.app_context import AppContext, open_context
+from digest.db.tables import FilterRow, Subscriber
+from digest.letters import press_store
+from digest.settings import load_settings
+from tests.bench import competent_rival, naive_rival
+
+FIRST = 20  #: letters that every worker writes before it is ready
+
+app = Celery("rivals")
+app.conf.update(
+    task_ignore_result=True,
+    worker_prefetch_multiplier=1,
+    worker_proc_alive_timeout=300,  # it makes ready for so long
+    broker_connection_retry_on_startup=True,
+)
+
+
+@app.task
+def naive_letter(subscriber_id: int) -> None:
+    """Write to one reader."""
+    with db.write_session(house().engine) as session:
+        naive_rival.send_to(session, morning(), subscriber_id)
+
+
+@app.task
+def middle_chunk(ids: Sequence[int]) -> None:
+    """Write to some hundred readers."""
+    with db.write_session(house().engine) as session:
+        competent_rival.send_chunk(session, desk(), ids)
+
+
+# ── what a worker keeps ─────────────────────────────────────────────────────────────────────────
+
+
+@cache
+def house() -> AppContext:
+    return open_context(load_settings())
+
+
+@cache
+def morning() -> naive_rival.Morning:
+    ours, now = house(), house().clock()
+    with ours.write_session() as session:
+        press = press_store.current_press(
+            session,
+            site=ours.site,
+            templates=ours.templates,
+            now=now,
+            since=press_store.press_start(now, None),
+        )
+    return naive_rival.Morning(
+        site=ours.site,
+        press=press,
+        index=topics.PaperIndex(press.papers),
+        templates=ours.templates,
+        port=urlsplit(ours.settings.mail).port or 25,
+        now=now,
+    )
+
+
+@cache
+def desk() -> competent_rival.Desk:
+    return competent_rival.desk(morning())
+
+
+# ── making ready ────────────────────────────────────────────────────────────────────────────────
+
+
+def naively(session: db.Session) -> None:
+    """Write the first letters, and send none."""
+    for subscriber in session.scalars(select(Subscriber).order_by(Subscriber.id).limit(FIRST)):
+        digest, filters = naive_rival.composed(session, morning(), subscriber)
+        naive_rival.written(morning(), digest, naive_rival.copy_for(morning(), subscriber, filters))
+
+
+def competently(session: db.Session) -> None:
+    """Ask every filter, write the first letters, and send none."""
+    for number, canonical in session.execute(select(FilterRow.id, FilterRow.canonical)):
+        competent_rival.chosen(desk(), number, canonical)
+    readers = session.execute(select(*Subscriber.__table__.c).order_by(Subscriber.id).limit(FIRST)).all()
+    held = competent_rival.topics_of(session, [reader.id for reader in readers])
+    for reader in readers:
+        competent_rival.written(desk(), *competent_rival.composed(desk(), reader, held[reader.id])).as_bytes()
+
+
+READY: dict[str, Callable[[db.Session], None]] = {"naive": naively, "middle": competently}
+
+
+@worker_process_init.connect
+def make_ready(**_details: Any) -> None:
+    """Make ready, and leave a file that says so."""
+    with db.write_session(house().engine) as session:
+        READY[os.environ["RIVAL"]](session)
+    (Path(load_settings().data_dir) / f"ready-{os.getpid()}").touch()

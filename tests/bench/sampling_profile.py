@@ -1,0 +1,171 @@
+"""Profile a worker by sampling its stack a hundred times a second while a task runs.
+
+`python -m tests.bench.sampling_profile worker` is the product's own worker with a timer; the product does not
+know of it. Each sample counts the time since the last one for the worker's current step, by the clock and by
+the processor. The difference between the two is waiting.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import sys
+import time
+from collections import defaultdict
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from types import FrameType
+from typing import Any
+
+from celery.signals import task_postrun, task_prerun
+
+COMMAND = (sys.executable, "-m", "tests.bench.sampling_profile")
+BETWEEN = 0.01  #: seconds from look to look: some thousandths of the worker's time
+KEPT_EVERY = 0.2  #: seconds
+OTHER, IDLE = "other", "between tasks"
+
+#: The step of each function, by module; the innermost one on the stack is the worker's current step.
+STEPS: dict[str, dict[str, str]] = {
+    "digest.publishing.publish_due": {"prepare_press": "press"},
+    "digest.letters.press_store": {"load_press": "press"},
+    "workers.tasks": {"chunk_starts": "gather"},
+    "digest.publishing.due_readers": {
+        "lock_due_readers": "gather",
+        "gather_inputs": "gather",
+        "evaluate_filters": "filters",
+    },
+    "digest.publishing.decide_digest": {"decide_digest": "decide"},
+    "digest.publishing.publish_chunk": {"decide_and_write": "write", "publish_chunk": "commit"},
+    "digest.delivery.worker_loop": {
+        "claim": "claim",
+        "requeue_remaining": "claim",
+        "render_context": "load context",
+        "intend": "intend",
+        "settle": "settle",
+        "flush_settlement": "settle",
+    },
+    "digest.delivery.message_rendering": {"render_delivery": "render letters"},
+    "digest.delivery.transports.smtp": {"send": "talk SMTP"},
+    "digest.delivery.transports.smtp_socket": {
+        "write": "write to the server",
+        "write_on": "write to the server",
+        "wait": "wait for the server",
+        "read": "wait for the server",
+    },
+}
+SQL = ("sqlalchemy", "psycopg", "digest.db")
+TASKS = {"publish": "publishing", "publish_chunk": "publishing", "deliver": "delivering"}
+
+
+# ── in the worker ───────────────────────────────────────────────────────────────────────────────
+
+
+class Watch:
+    """The time of this process, by task, step, and whether it was spent on SQL."""
+
+    def __init__(self) -> None:
+        self.task = ""
+        self.clock: defaultdict[str, float] = defaultdict(float)
+        self.processor: defaultdict[str, float] = defaultdict(float)
+        self.looked = self.worked = self.kept_at = 0.0
+
+    def begin(self, task: Any = None, **_details: Any) -> None:
+        """Look from now on."""
+        self.task = task.name.rpartition(".")[2]
+        self.looked, self.worked = time.perf_counter(), time.process_time()
+        signal.signal(signal.SIGALRM, self.look)
+        signal.setitimer(signal.ITIMER_REAL, BETWEEN, BETWEEN)
+
+    def look(self, _signal: int, frame: FrameType | None) -> None:
+        """Count the time since the last look for where the worker is."""
+        now, worked = time.perf_counter(), time.process_time()
+        key = "|".join((self.task, *place_of(frame)))
+        self.clock[key] += now - self.looked
+        self.processor[key] += worked - self.worked
+        self.looked, self.worked = now, worked
+        if now - self.kept_at > KEPT_EVERY:  # whoever measures ends us once all is delivered, task or no task
+            self.keep()
+
+    def end(self, **_details: Any) -> None:
+        """Look no more, and keep what was seen."""
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        self.look(signal.SIGALRM, None)
+        self.keep()
+
+    def keep(self) -> None:
+        """Write down what was seen until now."""
+        self.kept_at = self.looked
+        seen = {"clock": self.clock, "processor": self.processor}
+        (Path(os.environ["DIGEST_DATA_DIR"]) / f"seen-{os.getpid()}.json").write_text(json.dumps(seen))
+
+
+def place_of(frame: FrameType | None) -> tuple[str, str]:
+    """Return the step that a stack is in, and whether it is at SQL."""
+    at = ""
+    while frame is not None:
+        module, function = frame.f_globals.get("__name__", ""), frame.f_code.co_name
+        if step := STEPS.get(module, {}).get(function):
+            return step, at
+        if module.startswith(SQL):
+            at = "SQL"
+        frame = frame.f_back
+    return OTHER, at
+
+
+def main() -> int:
+    """Be a worker that is looked at."""
+    from workers.__main__ import main as work
+
+    watch = Watch()
+    task_prerun.connect(watch.begin, weak=False)
+    task_postrun.connect(watch.end, weak=False)
+    return work(sys.argv[1:])
+
+
+# ── afterwards ──────────────────────────────────────────────────────────────────────────────────
+
+
+def tell(folder: Path, mails: int, spans: Mapping[str, float]) -> None:
+    """Print what the workers of a data directory did for one digest, in microseconds.
+
+    `spans` are the seconds that all workers together had for publishing and for delivering.
+    """
+    clock, processor = seen(folder, "clock"), seen(folder, "processor")
+    for what, span in spans.items():
+        rows = sorted(steps(clock, what).items(), key=lambda row: -row[1])
+        rows.append((IDLE, max(span - sum(took for _, took in rows), 0.0)))
+        print(f"   {what}: {span / mails * 1e6:,.1f} µs of a worker for one digest")
+        print(f"      {'':20} {'by the clock':>12} {'working':>8} {'at SQL':>8}")
+        for step, took in rows:
+            worked, at_sql = steps(processor, what)[step], steps(clock, what, "SQL")[step]
+            told = [f"{each / mails * 1e6:,.1f}" for each in (took, worked, at_sql)]
+            print(f"      {step:20} {told[0]:>12} {told[1]:>8} {told[2]:>8}")
+
+
+def seen(folder: Path, what: str) -> Mapping[str, float]:
+    """Return what all workers counted."""
+    total: defaultdict[str, float] = defaultdict(float)
+    for path in folder.glob("seen-*.json"):
+        for key, took in json.loads(path.read_text())[what].items():
+            total[key] += took
+    return total
+
+
+def steps(counted: Mapping[str, float], what: str, at: str = "") -> Mapping[str, float]:
+    """Return the seconds of each step of publishing or delivering; all, or only those `at` something."""
+    found: defaultdict[str, float] = defaultdict(float)
+    for task, step, place, took in parted(counted):
+        if TASKS.get(task) == what and at in {"", place}:
+            found[step] += took
+    return found
+
+
+def parted(counted: Mapping[str, float]) -> Iterator[tuple[str, str, str, float]]:
+    for key, took in counted.items():
+        task, step, place = key.split("|")
+        yield task, step, place, took
+
+
+if __name__ == "__main__":
+    sys.exit(main())

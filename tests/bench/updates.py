@@ -1,0 +1,75 @@
+"""A morning after hundreds of papers changed: what it costs to find out who was sent which of them.
+
+The readers have a month behind them, ten papers a day out of five hundred. So each of them was sent some
+of those that changed, and a plain count in Python says who is to be told of what.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Mapping
+from datetime import datetime, timedelta
+from time import perf_counter, process_time
+
+from sqlalchemy import insert, select
+from sqlalchemy.orm import Session
+
+from digest import db
+from digest.db.tables import ChangeRow, DeliveryState, PaperRow, Subscriber
+from digest.delivery import outbox
+from digest.editions import shown as shown_papers
+from digest.publishing import CHUNK_SUBSCRIBERS, due_readers, paper_updates
+
+DAYS, PAPERS_A_DAY, SENT_A_DAY = 30, 500, 10
+CHANGED = 300
+
+
+def followed_up(session: Session, readers: int, now: datetime) -> tuple[float, float]:
+    """Return the seconds that each reader takes on the next morning, by the clock and of our processor time."""
+    sent = sent_for_a_month(session, readers, now)
+    changed = changes(session, sorted(set().union(*sent.values())), now)
+    session.commit()
+    morning, last_id = now + timedelta(days=1), 0
+    clock = worked = 0.0
+    while last_id < max(sent):
+        found = due_readers.lock_due_readers(session, after_id=last_id, limit=CHUNK_SUBSCRIBERS, now=morning)
+        found = [reader for reader in found if reader.id in sent]
+        began, had_worked = perf_counter(), process_time()
+        pending = paper_updates.load_pending(session, found, morning)
+        clock, worked = clock + perf_counter() - began, worked + process_time() - had_worked
+        for reader in found:
+            told = {one.paper for one in pending[reader.id].news} if reader.id in pending else set[int]()
+            assert told <= sent[reader.id] & changed, reader
+            assert len(told) == min(paper_updates.MAX_FOLLOWUPS, len(sent[reader.id] & changed)), reader
+        last_id = found[-1].id
+    return clock / readers, worked / readers
+
+
+def sent_for_a_month(session: Session, readers: int, now: datetime) -> Mapping[int, set[int]]:
+    """Write what the first readers were sent on the days before `now`, and return it."""
+    chance = random.Random(6)
+    ids = session.scalars(select(Subscriber.id).order_by(Subscriber.id).limit(readers)).all()
+    sent: dict[int, set[int]] = {number: set() for number in ids}
+    for day in range(DAYS, 0, -1):
+        at = now - timedelta(days=day)
+        papers = db.reserve_keys(session, PaperRow, PAPERS_A_DAY)
+        rows = [{"id": n, "title": f"Paper {n}", "is_history": True, "first_seen_at": at} for n in papers]
+        session.execute(insert(PaperRow), rows)
+        own = [{"subscriber_id": number, "edition": f"daily-{at:%Y-%m-%d}"} for number in ids]
+        same = {"state": DeliveryState.SENT, "dated_at": at, "due_at": at, "expires_at": at, "settled_at": at}
+        deliveries = outbox.queue_digests(session, own, shared=same)
+        shown = {number: chance.sample(papers, SENT_A_DAY) for number in ids}
+        some = [(number, deliveries[number], shown[number]) for number in ids]
+        shown_papers.record_new(session, some, shown_on=at.date())
+        for number in ids:
+            sent[number].update(shown[number])
+    return sent
+
+
+def changes(session: Session, papers: list[int], now: datetime) -> set[int]:
+    """Let some of the papers be published since, and return them."""
+    changed = random.Random(7).sample(papers, CHANGED)
+    seen_at = now + timedelta(hours=20)
+    rows = [{"paper_id": n, "kind": "published", "seen_at": seen_at, "says": "J. Examples"} for n in changed]
+    session.execute(insert(ChangeRow), rows)
+    return set(changed)

@@ -1,0 +1,91 @@
+"""Load a dump, publish digests and receive a bounce, in a process that may be killed at any instant."""
+
+from __future__ import annotations
+
+import logging
+import signal
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from typing import Any
+
+from sqlalchemy import Engine, func, select
+
+from digest import db, failpoints, inbound, links, parent_death, publishing
+from digest.db.tables import BounceRow, Delivery, DeliveryState, DumpRow, InboundMail, PaperRow, Shown
+from digest.dumps import intake
+from digest.editions.compose import Digest
+from digest.letters import Templates
+from digest.settings import templates_dir
+from tests.chaos.worker import SITE
+from tests.conftest import ROOT
+from tests.support import sample_mails
+
+#: Reached in this order, whatever an earlier process left undone.
+FAILPOINTS = (
+    "records-stored", "dump-stored", "dump-kept",
+    "digests-written", "chunk-written", "chunk-published",
+    "mail-kept", "mail-understood", "mail-let-go",
+)  # fmt: skip
+HOME = replace(SITE, inbound_domain="in.example.org")
+CHUNK = 5  #: readers in one chunk of publishing
+
+
+@dataclass(frozen=True, kw_only=True)
+class Errand:
+    """What a process is to do."""
+
+    database: str
+    failpoint: str = ""  #: where it is killed
+
+
+def run(errand: Errand) -> None:
+    """Do all of it, or be killed on the way; what an earlier process has done is found done."""
+    parent_death.end_with_parent(signal.SIGKILL)
+    logging.basicConfig(level=logging.CRITICAL)
+    publishing.CHUNK_SUBSCRIBERS = CHUNK
+    if errand.failpoint:
+        failpoints.armed_failpoints[errand.failpoint] = 0
+    engine, now = db.make_engine(errand.database), datetime.now(UTC)
+    with db.write_session(engine) as session:
+        inbound.process_stored_mails(session, site=HOME, now=now)  # as the inbound server does when it starts
+        for path in (ROOT / "digest" / "dumps" / "sample").glob("*.txt"):
+            intake.load(session, path, now=now)
+        publishing.publish(session, site=HOME, templates=Templates(templates_dir()), now=now)
+        returned = links.bounce_address(HOME, session.scalars(select(func.min(Delivery.id))).one())
+        session.commit()
+        (number,) = inbound.store_mail(
+            session, sender="", recipients=[returned], content=sample_mails.dsn(), now=now
+        )
+        inbound.process_mail(session, site=HOME, number=number, now=now)
+    engine.dispose()
+
+
+def faults(engine: Engine, *, readers: int, mails: int) -> list[str]:
+    """Return what differs from a run without a crash; a mail was sent again where its reply was lost."""
+    with db.read_session(engine) as session:
+        dumps = [(row.state, row.new == row.papers) for row in session.scalars(select(DumpRow))]
+        papers, loaded = counted(session, PaperRow.id), session.scalars(select(DumpRow.papers)).all()
+        found: dict[str, tuple[Any, Any]] = {
+            "dumps": (dumps, [("loaded", True)]),
+            "papers": (papers, sum(loaded)),
+            "digests": (counted(session, Delivery.id), readers),
+            "papers shown": (counted(session, Shown.paper_id), sum(map(shown_in, session.scalars(select(Delivery))))),
+            "mails not processed": (counted(session, InboundMail.id), 0),
+            "bounces": (counted(session, BounceRow.id), mails),
+        }  # fmt: skip
+    return [
+        f"I8 {what}: {actual} instead of {expected}"
+        for what, (actual, expected) in found.items()
+        if actual != expected
+    ]
+
+
+def counted(session: Any, column: Any) -> int:
+    return int(session.scalar(select(func.count(column))))
+
+
+def shown_in(delivery: Delivery) -> int:
+    """Return how many papers a delivery has shown to its reader."""
+    if delivery.state != DeliveryState.SENT:
+        return 0
+    return sum(len(section.papers) for section in Digest.from_json(delivery.decision).sections)

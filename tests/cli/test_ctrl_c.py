@@ -1,0 +1,95 @@
+"""Ctrl-C: what was done and what was not, in one sentence, with exit code 130."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import sqlite3
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from contextlib import ExitStack, closing
+from pathlib import Path
+
+import pytest
+
+from tests.cli.conftest import Digest
+from tests.conftest import ROOT
+from tests.support.product_processes import wait_until
+
+
+def pressed(
+    *arguments: str | Path,
+    after: float = 0.0,
+    reads: Path | None = None,
+    until: Callable[[], bool] = lambda: True,
+) -> tuple[int, str]:
+    """Run a command, press Ctrl-C once it reads from a pipe or something holds; return its exit code and stderr."""
+    running = subprocess.Popen(
+        [sys.executable, "-m", "digest", *map(str, arguments)],
+        env={**os.environ, "PYTHONPATH": str(ROOT)}, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE, text=True,
+    )  # fmt: skip
+    with ExitStack() as stack:
+        if reads is not None:
+            pipe = stack.enter_context(reads.open("w"))  # returns once the command has opened it, too
+            pipe.write("email,state\nreader@example.org,active\n")
+            pipe.flush()
+        wait_until("the moment for Ctrl-C", until)
+        time.sleep(after)
+        running.send_signal(signal.SIGINT)
+        _, stderr = running.communicate(timeout=60)
+    return running.returncode, stderr
+
+
+@pytest.mark.parametrize("after", [0.06, 0.12, 0.2, 0.3, 0.45, 0.7, 1.0])
+def test_ctrl_c_in_the_first_second_gives_no_traceback(after: float) -> None:
+    code, stderr = pressed("status", after=after)
+
+    if "Traceback" in stderr and "/digest/" not in stderr:
+        pytest.skip("Python itself was not up yet")
+    assert "Traceback" not in stderr
+    assert code in {0, 130, -signal.SIGINT}
+
+
+def test_a_stopped_import_imports_nobody(digest: Digest, tmp_path: Path) -> None:
+    digest("status")
+    os.mkfifo(tmp_path / "people.csv")
+
+    code, stderr = pressed(
+        "subscribers",
+        "import",
+        tmp_path / "people.csv",
+        "--consent",
+        "x",
+        reads=tmp_path / "people.csv",
+        after=0.5,
+    )
+
+    message = "digest: Stopped. Nothing was imported. Run the command again.\n"
+    assert (code, stderr) == (130, message)
+    assert digest("status", "--json").document["subscribers"]["active"] == 0
+
+
+def test_a_stopped_intake_names_the_files_that_were_not_read(digest: Digest, tmp_path: Path) -> None:
+    digest("status")
+    (tmp_path / "first.txt").write_text((ROOT / "docs" / "examples" / "today.txt").read_text())
+    with (tmp_path / "second.jsonl").open("w") as file:
+        for number in range(200_000):
+            file.write(json.dumps({"title": f"Paper {number}", "abstract": f"It says {number}."}) + "\n")
+
+    code, stderr = pressed(
+        "intake", tmp_path / "first.txt", tmp_path / "second.jsonl", until=lambda: is_loaded(tmp_path)
+    )
+
+    assert code == 130, stderr
+    assert "1 file was read; not finished: second.jsonl." in stderr
+
+
+def is_loaded(place: Path) -> bool:
+    """Return whether the first dump is in the catalog."""
+    with closing(sqlite3.connect(place / "data" / "digest.sqlite3", timeout=30)) as database:
+        (count,) = database.execute("SELECT count(*) FROM dump WHERE state = 'loaded'").fetchone()
+        return bool(count)

@@ -1,0 +1,32 @@
+"""`digest doctor` warns of sign-ups through a proxy that is not in the settings."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from digest import app_context, subscribers
+from digest.cli import doctor
+from digest.settings import Settings, load_settings
+
+
+def findings(settings: Settings) -> list[str]:
+    return [f"{found.status} {found.message}" for found in doctor.check_proxy_header(settings)]
+
+
+def test_a_proxy_header_without_the_setting_is_a_warning(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("DIGEST_DATA_DIR", str(tmp_path))
+    assert findings(load_settings()) == []
+
+    ours = app_context.open_context(load_settings())
+    with ours.write_session() as session:
+        subscribers.note_proxy_header(session, ours.clock())
+        session.commit()
+    ours.engine.dispose()
+
+    (found,) = findings(load_settings())
+    assert found.startswith("warning Sign-ups have a proxy's header, but DIGEST_PROXIES is 0")
+    assert findings(load_settings({"proxies": 1})) == []

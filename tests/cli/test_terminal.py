@@ -1,0 +1,111 @@
+"""Output in terminals of any width and for any script."""
+
+from __future__ import annotations
+
+import os
+import pty
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from digest.cli import terminal
+from tests.cli.conftest import FRIDAY, Digest
+from tests.conftest import ROOT
+from tests.support import faulty_smtp_server
+from tests.support.faulty_smtp_server import Fault, FaultyServer, faulty_server
+
+
+def seen(*arguments: str, columns: int) -> list[str]:
+    """The lines that a command shows in a terminal that wide."""
+    master, slave = pty.openpty()
+    with os.fdopen(slave, "wb", buffering=0) as terminal:
+        subprocess.run(
+            [sys.executable, "-m", "digest", *arguments],
+            cwd=ROOT,
+            stdin=subprocess.DEVNULL,
+            stdout=terminal,
+            stderr=terminal,
+            env={**os.environ, "COLUMNS": str(columns), "TERM": "dumb"},
+            check=True,
+        )
+        text = os.read(master, 100_000).decode()
+    os.close(master)
+    return text.replace("\r\n", "\n").splitlines()
+
+
+@pytest.mark.usefixtures("catalog", "ada")
+@pytest.mark.parametrize("columns", [80, 120])
+@pytest.mark.parametrize(
+    "arguments",
+    [["papers"], ["trending"], ["subscribers", "list"], ["dumps", "list"], ["status"], ["doctor"]],
+    ids=" ".join,
+)
+def test_output_fits_the_width_of_a_terminal(arguments: list[str], columns: int) -> None:
+    lines = seen(*arguments, columns=columns)
+
+    assert lines
+    assert [line for line in lines if terminal.display_width(line) > columns and " " in line.strip()] == []
+
+
+@pytest.mark.usefixtures("catalog", "ada")
+def test_deliveries_fit_the_screen_and_trace_shows_whole_replies(
+    digest: Digest, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    email = "somebody.with.a.rather.long.name@department-of-computer-science.university.example"
+    digest("subscribers", "add", email, "--topic", "Pictures=diffusion OR image*", "--now", FRIDAY)
+    words = "550 5.1.1 The account that you tried to reach does not exist, see https://help.university.example/mail"
+    with faulty_server(FaultyServer(plan=lambda _: Fault.RCPT_550)) as server:
+        monkeypatch.setitem(faulty_smtp_server.REPLIES, "RCPT_550", words)
+        monkeypatch.setenv("DIGEST_MAIL_URL", f"smtp://127.0.0.1:{server.port}")
+        digest("deliver", "--now", FRIDAY)
+    number = digest("deliveries", "--json", "--email", email).lines[0]["id"]
+
+    for columns in (80, 120):
+        for arguments in (["deliveries"], ["bounces", "list"], ["trace", str(number)]):
+            lines = seen(*arguments, columns=columns)
+            assert [line for line in lines if terminal.display_width(line) > columns] == []
+        lines = seen("trace", str(number), columns=columns)
+        assert words.replace(" ", "") in "".join(lines).replace(" ", "")
+
+
+@pytest.mark.usefixtures("catalog")
+def test_a_narrow_terminal_cuts_titles_and_never_figures() -> None:
+    head, first, *_ = seen("papers", columns=60)
+
+    assert head.split() == ["id", "title", "authors", "published", "score"]
+    assert "…" in first
+    assert first.split()[0] == "2"
+    assert first.split()[-2] == "2026-11-19"
+
+
+def test_a_wide_character_counts_for_two() -> None:
+    assert terminal.fit("拡散モデル", 12, flush_right=False) == "拡散モデル  "
+    assert terminal.display_width(terminal.fit("拡散モデルの研究", 9, flush_right=False)) == 9
+    assert terminal.fit("7", 3, flush_right=True) == "  7"
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("plain", "plain"),
+        ("two\nlines\tand a tab", "two lines and a tab"),
+        ("\x1b[31mred\x1b[0m", "[31mred[0m"),
+        ("turned \u202eround", "turned round"),
+        ("می\u200cخواهم", "می\u200cخواهم"),
+    ],
+    ids=["plain", "lines", "colours", "direction", "Persian"],
+)
+def test_text_from_outside_cannot_send_commands_to_a_terminal(text: str, shown: str) -> None:
+    assert terminal.visible_text(text) == shown
+
+
+def test_progress_shows_nothing_without_a_terminal(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with terminal.show_progress("Reading", total=3) as done:
+        done.advance(1)
+        done.update_to(3)
+
+    assert capsys.readouterr() == ("", "")

@@ -1,0 +1,28 @@
+"""Who works on one database goes by one clock."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+from time import sleep
+
+from sqlalchemy import Engine
+
+from digest import db
+
+HOUR = timedelta(hours=1)
+
+
+def test_whose_own_clock_is_wrong_goes_by_postgresqls(postgres_engine: Engine, now: datetime) -> None:
+    with db.read_session(postgres_engine) as session:
+        slow = db.common_clock(session, lambda: now - HOUR)
+        fast = db.common_clock(session, lambda: now + HOUR)
+
+        assert abs(fast() - slow()) < timedelta(minutes=1)
+        before = slow()
+        sleep(0.001)
+        assert before < slow()
+
+
+def test_who_works_on_sqlite_shares_a_machine_and_its_clock(sqlite_engine: Engine, now: datetime) -> None:
+    with db.read_session(sqlite_engine) as session:
+        assert db.common_clock(session, lambda: now)() == now

@@ -1,0 +1,310 @@
+"""The database: what is stored comes back as it was, and what is wrong is told in one sentence."""
+
+from __future__ import annotations
+
+import os
+import socket
+import sys
+from datetime import UTC, datetime, timedelta, timezone
+from pathlib import Path
+from typing import Any
+
+import pytest
+from sqlalchemy import Engine, delete, select, text
+from sqlalchemy.exc import IntegrityError, OperationalError, StatementError
+from sqlalchemy.orm import Session
+
+from digest import db
+from digest.db.tables import Alias, EmergencyStop, FilterRow, Heartbeat, Subscriber, SubscriberState
+from digest.errors import SetupMismatch, Unreachable
+from tests.conftest import connected
+from tests.support.real_servers import free_port
+
+OSLO = timezone(timedelta(hours=1))
+
+
+def test_a_moment_comes_back_aware_and_in_utc(engine: Engine) -> None:
+    with db.write_session(engine) as session:
+        session.add(Heartbeat(role="scheduler", at=datetime(2026, 11, 20, 9, 0, 0, 123456, tzinfo=OSLO)))
+        session.commit()
+
+    with db.read_session(engine) as session:
+        found = session.scalar(select(Heartbeat.at))
+
+    assert found == datetime(2026, 11, 20, 8, 0, 0, 123456, tzinfo=UTC)
+    assert found.utcoffset() == timedelta(0)
+
+
+def test_postgresql_tells_moments_in_utc_wherever_its_server_stands(postgres_engine: Engine) -> None:
+    with postgres_engine.begin() as connection:
+        connection.execute(text(f"ALTER DATABASE {postgres_engine.url.database} SET timezone = 'Asia/Tokyo'"))
+
+    url = postgres_engine.url.render_as_string(hide_password=False)
+    with connected(url) as anew, anew.connect() as connection:
+        told = connection.exec_driver_sql("SELECT now()").scalar_one()
+
+    assert told.tzinfo is UTC
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="other systems name these settings otherwise")
+def test_a_server_that_is_gone_without_a_word_is_given_up_within_a_minute(postgres_engine: Engine) -> None:
+    with postgres_engine.connect() as connection:
+        raw = connection.connection.driver_connection
+        assert raw is not None
+        with socket.socket(fileno=os.dup(raw.fileno())) as line:
+            idle, between, count, unheard = (
+                line.getsockopt(socket.IPPROTO_TCP, option)
+                for option in (
+                    socket.TCP_KEEPIDLE, socket.TCP_KEEPINTVL, socket.TCP_KEEPCNT, socket.TCP_USER_TIMEOUT,
+                )
+            )  # fmt: skip
+
+    assert idle + between * count <= 60
+    assert 0 < unheard <= 60_000
+
+
+def test_a_moment_without_an_offset_is_refused(engine: Engine) -> None:
+    naive = Heartbeat(role="scheduler", at=datetime(2026, 11, 20, 9, 0))  # noqa: DTZ001
+
+    with db.write_session(engine) as session:
+        session.add(naive)
+        with pytest.raises(StatementError, match="needs an offset"):
+            session.flush()
+
+
+def test_what_a_story_did_not_commit_is_not_there(engine: Engine, now: datetime) -> None:
+    with db.write_session(engine) as session:
+        session.add(Heartbeat(role="scheduler", at=now))
+        session.flush()
+
+    with db.read_session(engine) as session:
+        assert session.scalars(select(Heartbeat)).all() == []
+
+
+def test_many_rows_are_changed_each_to_values_of_its_own(engine: Engine, now: datetime) -> None:
+    with db.write_session(engine) as session:
+        session.add_all([FilterRow(id=n, canonical=f"robot{n}") for n in (1, 2, 3, 4)])
+        session.flush()
+        db.update_many(session, FilterRow, [{"id": 1, "canonical": "one"}, {"id": 3, "canonical": "three"}])
+        db.update_many(session, FilterRow, [{"canonical": "two", "id": 2}])
+        db.update_many(session, FilterRow, [])
+        session.commit()
+
+    with db.read_session(engine) as session:
+        found = session.execute(select(FilterRow.id, FilterRow.canonical).order_by(FilterRow.id)).all()
+
+    assert found == [(1, "one"), (2, "two"), (3, "three"), (4, "robot4")]
+
+
+def test_many_rows_keep_their_texts_and_gaps_as_they_are(engine: Engine, now: datetime) -> None:
+    texts = ['{"a":[1,2]},NULL\\', "", "two\nlines and a 'quote'", "größer ≥ 0"]
+    elsewhere = now.astimezone(OSLO)
+    with db.write_session(engine) as session:
+        session.add_all([EmergencyStop(id=n, covers=f"c{n}", since=now, reason="") for n in range(4)])
+        session.flush()
+        rows = [
+            {"id": n, "reason": said, "lifted_at": elsewhere if n % 2 else None}
+            for n, said in enumerate(texts)
+        ]
+        db.update_many(session, EmergencyStop, rows)
+        session.commit()
+
+    with db.read_session(engine) as session:
+        found = session.execute(
+            select(EmergencyStop.reason, EmergencyStop.lifted_at).order_by(EmergencyStop.id)
+        ).all()
+    assert found == [(texts[0], None), (texts[1], now), (texts[2], None), (texts[3], now)]
+
+
+def test_postgresql_is_sent_no_text_that_would_run_into_the_next_one(postgres_engine: Engine) -> None:
+    rows = [{"id": 1, "canonical": "one\x1ftwo"}, {"id": 2, "canonical": "three"}]
+
+    with db.write_session(postgres_engine) as session, pytest.raises(ValueError, match="separator"):
+        db.update_many(session, FilterRow, rows)
+
+
+def test_a_moment_without_an_offset_is_refused_among_many(engine: Engine, now: datetime) -> None:
+    rows = [{"id": 1, "since": now}, {"id": 2, "since": datetime(2026, 11, 20, 9, 0)}]  # noqa: DTZ001
+
+    with db.write_session(engine) as session, pytest.raises(ValueError, match="needs an offset"):
+        db.update_many(session, EmergencyStop, rows)
+
+
+def test_many_values_are_looked_up_through_the_index(sqlite_engine: Engine) -> None:
+    alias = Alias.__table__.c
+    wanted = select(alias.paper_id).where(alias.scheme == "arxiv", db.one_of(alias.value, ["2611.00001"]))
+    with sqlite_engine.connect() as connection:
+        plan = connection.exec_driver_sql(
+            f"EXPLAIN QUERY PLAN {wanted.compile(sqlite_engine)}", ("arxiv", "[]")
+        ).all()
+
+    assert any("scheme=? AND value=?" in step[-1] for step in plan), plan
+
+
+TEXTS = ["a,b", "{}", "", "NULL", 'say "no"', "back\\slash", "größer ≥ 0", "two\nlines", "\x1f"]
+
+
+def test_texts_are_looked_up_as_they_are(engine: Engine) -> None:
+    column = FilterRow.__table__.c.canonical
+    with db.write_session(engine) as session:
+        session.add_all([FilterRow(canonical=text) for text in [*TEXTS, "a", "b", '"']])
+        session.flush()
+
+        found = session.scalars(select(column).where(db.one_of(column, TEXTS))).all()
+        none = session.scalars(select(column).where(db.one_of(column, list[str]()))).all()
+
+    assert (sorted(found), none) == (sorted(TEXTS), [])
+
+
+@pytest.mark.parametrize("condition", [db.one_of, db.one_of_few])
+def test_postgresql_compares_no_table_with_every_value_however_often_it_was_asked(
+    postgres_engine: Engine, condition: Any
+) -> None:
+    column = FilterRow.__table__.c.canonical if condition is db.one_of else FilterRow.__table__.c.id
+    wanted = select(column).where(condition(column, db.values_param("given", column)))
+    with postgres_engine.connect() as connection:
+        connection.exec_driver_sql("INSERT INTO filter (canonical) SELECT 'word' || generate_series(1, 3000)")
+        connection.exec_driver_sql("SET plan_cache_mode = force_generic_plan")
+        connection.exec_driver_sql(f"PREPARE asked AS {wanted.compile(postgres_engine)}" % {"given": "$1"})
+        plan = connection.exec_driver_sql("EXPLAIN EXECUTE asked ('{1,2}')").scalars()
+
+    assert "ANY" not in "\n".join(plan)
+
+
+def test_postgresql_plans_with_the_numbers_it_is_asked_about(postgres_engine: Engine) -> None:
+    identity = FilterRow.__table__.c.id
+    wanted = select(FilterRow.canonical).where(db.one_of(identity, db.values_param("ids", identity)))
+    with postgres_engine.connect() as connection:
+        plan = connection.exec_driver_sql(f"EXPLAIN {wanted.compile(postgres_engine)}", {"ids": "{3,5,8}"})
+        told = "\n".join(plan.scalars())
+
+    assert "= ANY ('{3,5,8}'::bigint[])" in told  # and not what becomes of a text for every row
+
+
+def test_a_connection_that_died_while_it_lay_idle_is_replaced(
+    postgres_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(db.engine, "PING_AFTER_SECONDS", 0.0)
+    with connected(postgres_url) as ours, connected(postgres_url) as theirs:
+        with ours.connect() as connection:
+            before = connection.scalar(text("SELECT pg_backend_pid()"))
+        with theirs.connect() as connection:
+            connection.execute(text("SELECT pg_terminate_backend(:pid, 5000)"), {"pid": before})
+        with ours.connect() as connection:
+            after = connection.scalar(text("SELECT pg_backend_pid()"))
+
+    assert after != before
+
+
+def test_a_connection_in_use_just_now_is_not_asked_whether_it_is_alive(
+    postgres_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(db.engine, "PING_AFTER_SECONDS", 60.0)
+    with connected(postgres_url) as engine:
+        asked: list[object] = []
+        monkeypatch.setattr(engine.dialect, "do_ping", asked.append)
+        for _ in range(3):
+            with engine.connect() as connection:
+                connection.scalar(text("SELECT 1"))
+
+    assert asked == []
+
+
+def test_sqlite_keeps_what_it_has_committed_through_a_power_cut(sqlite_engine: Engine) -> None:
+    with sqlite_engine.connect() as connection:
+        pragmas = {
+            name: connection.exec_driver_sql(f"PRAGMA {name}").scalar()
+            for name in ("journal_mode", "synchronous")
+        }
+
+    assert pragmas == {"journal_mode": "wal", "synchronous": 2}
+
+
+def test_on_sqlite_a_writer_holds_the_lock_from_the_start(sqlite_engine: Engine, now: datetime) -> None:
+    """Two that read first and write later would otherwise fail each other, however long they waited."""
+    with db.write_session(sqlite_engine) as first, sqlite_engine.connect() as second:
+        first.execute(select(Heartbeat))
+        second.exec_driver_sql("PRAGMA busy_timeout=50")
+
+        with pytest.raises(OperationalError, match="locked"):
+            second.exec_driver_sql(
+                "INSERT INTO heartbeat (role, at) VALUES ('worker', '2026-11-20 08:00:00')"
+            )
+
+
+@pytest.mark.parametrize("scheme", ["postgres", "postgresql", "postgresql+psycopg"])
+def test_a_url_as_hosts_hand_it_out_is_understood(scheme: str) -> None:
+    assert (
+        db.with_driver(f"{scheme}://me@db.example.org/digest")
+        == "postgresql+psycopg://me@db.example.org/digest"
+    )
+
+
+def test_a_database_that_does_not_answer_is_named_without_its_password() -> None:
+    engine = db.make_engine(f"postgresql://me:hidden@127.0.0.1:{free_port()}/digest")
+
+    with pytest.raises(Unreachable) as caught, db.read_session(engine) as session:
+        session.execute(text("SELECT 1"))
+
+    assert "DIGEST_DATABASE_URL" in str(caught.value)
+    assert "hidden" not in str(caught.value)
+
+
+def test_an_empty_database_is_made_ready_and_a_strange_one_refused(tmp_path: Path) -> None:
+    with connected(f"sqlite:///{tmp_path}/new.sqlite3") as engine:
+        db.ensure_schema(engine)
+        assert db.revision(engine) == db.newest_revision(engine)
+
+        with engine.begin() as connection:
+            connection.exec_driver_sql("UPDATE alembic_version SET version_num = '9999'")
+        with pytest.raises(SetupMismatch, match="9999"):
+            db.ensure_schema(engine)
+
+
+def test_what_fails_on_its_way_is_raised_and_nothing_of_it_is_kept(
+    engine: Engine, caplog: pytest.LogCaptureFixture
+) -> None:
+    def put(session: Session, numbers: list[int]) -> None:
+        with db.pipelined(session):
+            for number in numbers:
+                db.insert_many(session, FilterRow, [{"id": number, "canonical": f"robot{number}"}])
+
+    with db.write_session(engine) as session:
+        with pytest.raises(IntegrityError):
+            put(session, [1, 3, 1])
+        session.rollback()
+        with pytest.raises(IntegrityError):
+            put(session, [4, 4, *range(5, 200)])  # PostgreSQL has told of it before the last is sent
+        session.rollback()
+        put(session, [1, 2])
+        session.commit()
+
+    with db.read_session(engine) as session:
+        assert session.scalars(select(FilterRow.id).order_by(FilterRow.id)).all() == [1, 2]
+    assert caplog.messages == []
+
+
+def test_a_server_that_goes_away_meanwhile_is_said_to_be_gone(
+    postgres_engine: Engine, postgres_url: str
+) -> None:
+    def be_left_alone() -> None:
+        with connected(postgres_url) as elsewhere, db.write_session(postgres_engine) as session:
+            ours = session.connection().exec_driver_sql("SELECT pg_backend_pid()").scalar_one()
+            with db.pipelined(session), elsewhere.connect() as other:
+                other.exec_driver_sql(f"SELECT pg_terminate_backend({ours})")
+
+    with pytest.raises(Unreachable):
+        be_left_alone()
+
+
+def test_numbers_are_given_once_even_if_what_had_one_is_gone(engine: Engine, now: datetime) -> None:
+    with db.write_session(engine) as session:
+        first = db.reserve_keys(session, Subscriber, 3)
+        same = {"state": SubscriberState.ACTIVE, "created_at": now}
+        session.add_all([Subscriber(id=n, email=f"{n}", email_key=f"{n}", **same) for n in first])
+        session.flush()
+        session.execute(delete(Subscriber))
+        second = db.reserve_keys(session, Subscriber, 2)
+
+    assert len({*first, *second}) == 5
+    assert max(first) < min(second)

@@ -1,0 +1,66 @@
+"""PostgreSQL works while we do, and what it was asked is kept as a whole or not at all."""
+
+from __future__ import annotations
+
+import time
+from datetime import datetime
+
+import pytest
+from sqlalchemy import Engine, text
+from sqlalchemy.exc import DataError
+from sqlalchemy.orm import Session
+
+from digest import db
+from digest.db import pipelined_query
+
+ADDING = "INSERT INTO heartbeat (role, at) VALUES (%(role)s, %(at)s) RETURNING role"
+
+
+def roles(session: Session) -> set[str]:
+    """What is committed."""
+    return set(session.execute(text("SELECT role FROM heartbeat")).scalars())
+
+
+def test_it_is_committed_while_we_do_something_else(postgres_engine: Engine, now: datetime) -> None:
+    with db.write_session(postgres_engine) as session, db.read_session(postgres_engine) as other:
+        with pipelined_query.pipelined_query(session, ADDING, {"role": "a", "at": now}) as answer:
+            ends_at = time.monotonic() + 20
+            while roles(other) != {"a"} and time.monotonic() < ends_at:
+                other.rollback()
+            assert roles(other) == {"a"}
+
+        assert answer.fetchall() == [("a",)]
+
+
+def test_what_fails_takes_all_of_it_with_it_and_the_connection_goes_on(
+    postgres_engine: Engine, now: datetime
+) -> None:
+    with db.write_session(postgres_engine) as session:
+        given = {"role": "a", "at": now}
+        half = f"WITH added AS ({ADDING}) SELECT 1 / (length(role) - 1) FROM added"  # noqa: S608 - ours
+        with (
+            pytest.raises(DataError, match="division by zero"),
+            pipelined_query.pipelined_query(session, half, given),
+        ):
+            pass
+        session.rollback()
+
+        assert roles(session) == set()
+        session.rollback()
+        with pipelined_query.pipelined_query(session, ADDING, given):
+            pass
+        assert roles(session) == {"a"}
+
+
+def test_who_is_interrupted_meanwhile_leaves_a_connection_that_works(
+    postgres_engine: Engine, now: datetime
+) -> None:
+    with db.write_session(postgres_engine) as session:
+        with (
+            pytest.raises(KeyboardInterrupt),
+            pipelined_query.pipelined_query(session, ADDING, {"role": "a", "at": now}),
+        ):
+            raise KeyboardInterrupt
+        session.commit()
+
+        assert roles(session) == {"a"}

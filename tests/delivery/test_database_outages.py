@@ -1,0 +1,421 @@
+"""The database is lost while letters are out: the replies are not, and nobody gets a letter twice."""
+
+from __future__ import annotations
+
+import select
+import signal
+import socket
+import sqlite3
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from functools import partial
+
+import pytest
+import sqlalchemy
+from sqlalchemy import Engine, create_engine, event
+from sqlalchemy.exc import OperationalError
+
+from digest import db, subscribers
+from digest.db.tables import Attempt, BounceRow, Delivery, Lane, SubscriberState
+from digest.delivery import delivery_run, limits, outbox, retries
+from digest.delivery.delivery_run import DeliveryReport
+from digest.delivery.limits import SendLimits
+from digest.delivery.transports import Message, Outcome, Transport, Verdict
+from digest.delivery.transports.memory import MemoryTransport
+from digest.letters import Templates
+from digest.site_profile import Site
+from tests.conftest import connected, numbers
+from tests.support import real_servers
+
+READERS = [f"reader{number}@example.org" for number in range(3)]
+AWAY = 0.7  #: seconds
+
+
+@dataclass
+class Then:
+    """A transport, and what happens after each reply, before it is recorded."""
+
+    transport: Transport
+    happens: Callable[[], None]
+
+    def send(self, messages: Sequence[Message]) -> Iterator[Outcome]:
+        yield from self.transport.send(messages)
+        self.happens()
+
+    def close(self) -> None:
+        self.transport.close()
+
+
+class Moody(MemoryTransport):
+    """Accepts the first letter of three, refuses the second, and defers the third."""
+
+    def send(self, messages: Sequence[Message]) -> Iterator[Outcome]:
+        moods = [(Verdict.ACCEPTED, 250), (Verdict.REFUSED, 550), (Verdict.DEFERRED, 450)]
+        for message, (verdict, code) in zip(messages, moods, strict=True):
+            yield Outcome(
+                delivery_id=message.delivery_id,
+                verdict=verdict,
+                phase="rcpt",
+                code=code,
+                reply="5.1.1 it says",
+            )
+
+
+@pytest.fixture
+def deliver(site: Site, templates: Templates, now: datetime) -> Callable[..., DeliveryReport]:
+    """Deliver at `now`."""
+    return partial(delivery_run.deliver, site=site, templates=templates, clock=lambda: now)
+
+
+def write(engine: Engine, site: Site, now: datetime) -> None:
+    """Write one letter to each reader."""
+    with db.write_session(engine) as session:
+        for email in READERS:
+            one = subscribers.add(session, email, state=SubscriberState.ACTIVE, consent="a test", now=now)
+            outbox.queue_letter(
+                session, letter="settings", subscriber_id=one.id, email=email, decision={},
+                dedupe_key=f"settings-{one.id}", site=site, now=now, lane=Lane.BULK,
+            )  # fmt: skip
+        session.commit()
+
+
+def fates(engine: Engine) -> list[tuple[str, int, int, int]]:
+    """(state, attempts, doubts, stored attempts) of every letter, in order."""
+    with db.read_session(engine) as session:
+        kept = Counter(session.scalars(sqlalchemy.select(Attempt.delivery_id)))
+        rows = session.scalars(sqlalchemy.select(Delivery).order_by(Delivery.id))
+        return [(row.state, row.attempts, row.in_doubt, kept[row.id]) for row in rows]
+
+
+@pytest.fixture(autouse=True)
+def soon(monkeypatch: pytest.MonkeyPatch) -> None:
+    """End a test whose database does not come back."""
+    monkeypatch.setattr(retries, "MAX_RETRY_TIME", timedelta(seconds=20))
+
+
+ALL_SENT = [("sent", 1, 0, 1)] * 3
+COUNTED = SendLimits(rates=limits.parse_rates("1000/s"))  #: with them windows are checked individually
+
+
+# ── a short outage ──────────────────────────────────────────────────────────────────────
+
+
+def impatient(engine: Engine) -> None:
+    """Make SQLite wait for a lock only as long as a test can."""
+    if engine.dialect.name == "sqlite":
+        event.listen(engine, "connect", lambda raw, _record: raw.execute("PRAGMA busy_timeout=50").close())
+
+
+@contextmanager
+def locked(engine: Engine) -> Iterator[None]:
+    """Hold SQLite's write lock."""
+    foreign = sqlite3.connect(str(engine.url.database), isolation_level=None, check_same_thread=False)
+    foreign.execute("BEGIN IMMEDIATE")
+    try:
+        yield
+    finally:
+        foreign.execute("ROLLBACK")
+        foreign.close()
+
+
+def lose(engine: Engine) -> None:
+    """End every connection to PostgreSQL, or lock SQLite's file for a while."""
+    if engine.dialect.name == "sqlite":
+        holds = threading.Event()
+
+        def hold() -> None:
+            with locked(engine):
+                holds.set()
+                time.sleep(AWAY)
+
+        threading.Thread(target=hold).start()
+        holds.wait()
+        return
+    other = create_engine(engine.url)
+    with other.connect() as connection:
+        connection.exec_driver_sql(
+            "SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity"
+            " WHERE datname = current_database() AND pid <> pg_backend_pid()"
+        )
+    other.dispose()
+
+
+@pytest.mark.parametrize("window", [1, 50])
+def test_replies_are_recorded_once_when_the_database_is_back(
+    engine: Engine,
+    site: Site,
+    now: datetime,
+    deliver: Callable[..., DeliveryReport],
+    window: int,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    impatient(engine)
+    write(engine, site, now)
+    memory = MemoryTransport()
+
+    with db.write_session(engine) as session:
+        report = deliver(session, transport=Then(memory, once(lambda: lose(engine))), window=window)
+
+    assert report == DeliveryReport(sent=3)
+    assert fates(engine) == ALL_SENT
+    assert sorted(message.recipient for message in memory.messages) == READERS
+    messages = [record.getMessage() for record in caplog.records if "database" in record.getMessage()]
+    assert [line.split(";")[0] for line in messages if "Lost" in line] == [
+        f"Lost the database while recording the outcome of {min(window, 3)} letters"
+    ]
+    assert len(messages) == 2
+
+
+def once(happens: Callable[[], None]) -> Callable[[], None]:
+    """Return a function that acts only the first time."""
+    left = [happens]
+    return lambda: left.pop()() if left else None
+
+
+@pytest.fixture(scope="module")
+def mortal() -> Iterator[real_servers.Server]:
+    """A PostgreSQL that can be stopped and started; it keeps asynchronous commits in memory for seconds."""
+    careful = ("fsync=off", "synchronous_commit=on", "wal_writer_delay=10s", "shared_buffers=16MB")
+    with real_servers.cluster(*careful) as server:
+        engine = db.make_engine(server.url)
+        db.upgrade(engine)
+        engine.dispose()  # it is a template now
+        yield server
+
+
+@pytest.fixture
+def fallible(mortal: real_servers.Server) -> Iterator[tuple[real_servers.Server, Engine]]:
+    """That server, and a fresh database on it."""
+    name, maker = f"fallible_{next(numbers)}", create_engine(mortal.url, isolation_level="AUTOCOMMIT")
+    with maker.connect() as connection:
+        connection.exec_driver_sql(f"CREATE DATABASE {name} TEMPLATE postgres")
+    maker.dispose()
+    with connected(mortal.url.removesuffix("postgres") + name) as engine:
+        yield mortal, engine
+
+
+def restart(server: real_servers.Server, how: signal.Signals) -> None:
+    """Stop it, and start it again after a while."""
+    server.end(how)
+
+    def come_back() -> None:
+        time.sleep(AWAY)
+        server.start()
+        if server.process:
+            server.process.wait()  # it would end with the thread that started it
+
+    threading.Thread(target=come_back, daemon=True).start()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGQUIT], ids=["restarts", "crashes"])
+def test_database_lost_after_the_replies_causes_no_doubt_and_no_copy(
+    fallible: tuple[real_servers.Server, Engine],
+    site: Site,
+    now: datetime,
+    deliver: Callable[..., DeliveryReport],
+    how: signal.Signals,
+) -> None:
+    server, engine = fallible
+    write(engine, site, now)
+    memory = MemoryTransport()
+
+    with db.write_session(engine) as session:
+        report = deliver(session, transport=Then(memory, once(lambda: restart(server, how))), window=2)
+
+    assert report == DeliveryReport(sent=3)
+    assert fates(engine) == ALL_SENT
+    assert len(memory.messages) == 3
+
+
+@pytest.mark.slow
+def test_database_crash_between_two_windows_is_waited_for(
+    fallible: tuple[real_servers.Server, Engine],
+    site: Site,
+    now: datetime,
+    deliver: Callable[..., DeliveryReport],
+) -> None:
+    server, engine = fallible
+    write(engine, site, now)
+    memory = MemoryTransport()
+
+    with db.write_session(engine) as session:
+        report = deliver(
+            session, transport=memory, window=1,
+            progress=lambda done: restart(server, signal.SIGQUIT) if done == 1 else None,
+        )  # fmt: skip
+
+    assert report == DeliveryReport(sent=3)
+    assert fates(engine) == ALL_SENT
+    assert sorted(message.recipient for message in memory.messages) == READERS
+
+
+@pytest.mark.slow
+def test_settlement_lost_in_a_crash_is_written_again(
+    fallible: tuple[real_servers.Server, Engine],
+    site: Site,
+    now: datetime,
+    deliver: Callable[..., DeliveryReport],
+) -> None:
+    server, engine = fallible
+    write(engine, site, now)
+    memory = MemoryTransport()
+
+    with db.write_session(engine) as session, pytest.raises(OperationalError):
+        deliver(
+            session, transport=memory, window=1, limits=COUNTED,
+            progress=lambda done: restart(server, signal.SIGQUIT) if done == 1 else None,
+        )  # fmt: skip
+
+    assert fates(engine) == [("sent", 1, 0, 1), ("queued", 0, 0, 0), ("queued", 0, 0, 0)]
+    with db.write_session(engine) as session:
+        assert deliver(session, transport=memory) == DeliveryReport(sent=2)
+    assert sorted(message.recipient for message in memory.messages) == READERS
+
+
+# ── the reply to a commit is lost ───────────────────────────────────────────────────────────────
+
+
+@dataclass
+class Lossy:
+    """An engine whose next commit, if it is armed, succeeds while its reply is lost."""
+
+    engine: Engine
+    is_armed: bool = False
+
+    def arm(self) -> None:
+        self.is_armed = True
+
+    def fires(self) -> bool:
+        was, self.is_armed = self.is_armed, False
+        return was
+
+
+@pytest.fixture
+def lossy(engine: Engine) -> Iterator[Lossy]:
+    """One over a connection that breaks; SQLite, which has none, raises an error after its commit."""
+    if engine.dialect.name == "sqlite":
+        made = Lossy(engine)
+
+        class Unlucky(sqlite3.Connection):
+            def commit(self) -> None:
+                super().commit()
+                if made.fires():
+                    raise sqlite3.OperationalError("disk I/O error")
+
+        event.listen(engine, "do_connect", lambda *event_args: event_args[3].update(factory=Unlucky))
+        yield made
+        return
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        between = engine.url.set(port=listener.getsockname()[1])
+        made = Lossy(db.make_engine(between.render_as_string(hide_password=False)))
+        there = (str(engine.url.host), int(engine.url.port or 5432))
+        threading.Thread(target=let_through, args=(listener, there, made), daemon=True).start()
+        yield made
+        made.engine.dispose()
+        listener.shutdown(socket.SHUT_RDWR)  # which ends its thread, too
+
+
+def let_through(listener: socket.socket, there: tuple[str, int], made: Lossy) -> None:
+    """Relay connections to a database, until the listener is closed."""
+    with suppress(OSError):
+        while True:
+            near, _ = listener.accept()
+            threading.Thread(target=carry, args=(near, socket.create_connection(there), made)).start()
+
+
+def carry(near: socket.socket, far: socket.socket, made: Lossy) -> None:
+    """Relay statements and replies; in place of the reply to an armed COMMIT, close the connection."""
+    is_deaf = False
+    with near, far, suppress(OSError):
+        while True:
+            for end in select.select([near, far], [], [])[0]:
+                data = end.recv(65536)
+                if not data or (is_deaf and end is far):
+                    return
+                is_deaf = is_deaf or (end is near and b"COMMIT" in data and made.fires())
+                (far if end is near else near).sendall(data)
+
+
+def test_settlement_with_a_lost_commit_reply_is_not_written_twice(
+    lossy: Lossy, engine: Engine, site: Site, now: datetime, deliver: Callable[..., DeliveryReport]
+) -> None:
+    write(engine, site, now)
+
+    with db.write_session(lossy.engine) as session:
+        report = deliver(session, transport=Then(Moody(), lossy.arm))
+
+    assert not lossy.is_armed
+    assert report == DeliveryReport(sent=1, failed=1, deferred=1)
+    assert fates(engine) == [("sent", 1, 0, 1), ("failed", 1, 0, 1), ("queued", 1, 0, 1)]
+    with db.read_session(engine) as session:
+        assert len(session.scalars(sqlalchemy.select(BounceRow)).all()) == 1
+
+
+@pytest.mark.parametrize("lost", ["claim", "intent"])
+def test_intent_with_a_lost_commit_reply_leaves_no_doubt_and_no_delay(
+    lossy: Lossy, engine: Engine, site: Site, now: datetime, deliver: Callable[..., DeliveryReport], lost: str
+) -> None:
+    write(engine, site, now)
+    memory, looks = MemoryTransport(), ["claim", "intent"]  # the clock is read before each of them
+    options = {
+        "transport": memory,
+        "lane": Lane.BULK,
+        "limits": SendLimits(conversation_limits=limits.parse_conversation_limits("1 at once")),
+    }
+
+    def clock() -> datetime:
+        if looks and looks.pop(0) == lost:
+            lossy.arm()
+        return now
+
+    with db.write_session(lossy.engine) as session, pytest.raises(OperationalError):
+        deliver(session, clock=clock, **options)
+
+    assert not lossy.is_armed
+    assert memory.messages == []
+    assert fates(engine) == [("queued", 0, 0, 0)] * 3
+    with db.write_session(engine) as session:
+        assert deliver(session, **options) == DeliveryReport(sent=3)
+    assert fates(engine) == ALL_SENT
+
+
+# ── an outage that lasts too long ───────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize("because", ["stopped", "time is up", "lease ends"])
+def test_worker_gives_up_before_its_lease_ends_and_the_window_is_in_doubt(
+    sqlite_engine: Engine,
+    site: Site,
+    now: datetime,
+    deliver: Callable[..., DeliveryReport],
+    because: str,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    engine, held, memory = sqlite_engine, locked(sqlite_engine), MemoryTransport()
+    impatient(engine)
+    write(engine, site, now)
+    if because == "time is up":
+        monkeypatch.setattr(retries, "MAX_RETRY_TIME", timedelta(seconds=0.5))
+    if because == "lease ends":
+        for module in (outbox, outbox.claims):
+            monkeypatch.setattr(module, "LEASE", timedelta(seconds=2))
+
+    with db.write_session(engine) as session, pytest.raises(OperationalError, match="locked"):
+        deliver(
+            session, transport=Then(memory, once(held.__enter__)),
+            is_stopping=lambda: because == "stopped" and bool(memory.messages),
+        )  # fmt: skip
+    held.__exit__(None, None, None)
+
+    assert fates(engine) == [("sending", 1, 0, 0)] * 3
+    with db.write_session(engine) as session:
+        again = deliver(session, transport=memory, clock=lambda: now + outbox.LEASE)
+    assert again == DeliveryReport(sent=3)
+    assert fates(engine) == [("sent", 2, 1, 2)] * 3
+    assert len({message.content for message in memory.messages}) == 3

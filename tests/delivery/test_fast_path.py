@@ -1,0 +1,247 @@
+"""A window on the fast path shares one transaction with the one before it; any other window is checked
+individually.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any
+
+import pytest
+from sqlalchemy import Engine, select, text, update
+from sqlalchemy.exc import OperationalError
+from sqlalchemy.orm import Session
+
+from digest import bounces, db, subscribers
+from digest.bounces import SuppressionReason
+from digest.db import pipelined_query
+from digest.db.tables import Attempt, Delivery, Lane, Subscriber, SubscriberState
+from digest.delivery import delivery_run, fast_path, limits, outbox, worker_loop
+from digest.delivery.delivery_run import DeliveryReport
+from digest.delivery.send_policy import SendPolicy
+from digest.delivery.transports import Message, Outcome
+from digest.delivery.transports.memory import MemoryTransport
+from digest.delivery.worker_loop import UNLIMITED, DeliveryRun
+from digest.letters import Templates
+from digest.site_profile import Site
+
+READERS = [f"reader{number}@example.org" for number in range(6)]
+
+
+@dataclass
+class Watched(MemoryTransport):
+    """A transport that does something before each window."""
+
+    happens: Callable[[int], None] = lambda _window: None
+    windows: list[list[str]] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        super().__init__()
+
+    def send(self, window: Sequence[Message]) -> Iterator[Outcome]:
+        self.happens(len(self.windows))
+        self.windows.append([message.recipient for message in window])
+        yield from super().send(window)
+
+
+@pytest.fixture
+def deliver(
+    postgres_engine: Engine, site: Site, templates: Templates, now: datetime
+) -> Callable[[Watched], DeliveryReport]:
+    """Write a letter to each reader, and deliver them in windows of two."""
+    with db.write_session(postgres_engine) as session:
+        for email in READERS:
+            one = subscribers.add(session, email, state=SubscriberState.ACTIVE, consent="a test", now=now)
+            outbox.queue_letter(
+                session, letter="settings", subscriber_id=one.id, email=email, decision={},
+                dedupe_key=email, site=site, now=now,
+            )  # fmt: skip
+        session.commit()
+
+    def delivered(transport: Watched) -> DeliveryReport:
+        with db.write_session(postgres_engine) as session:
+            return delivery_run.deliver(
+                session, site=site, templates=templates, transport=transport, clock=lambda: now, window=2
+            )
+
+    return delivered
+
+
+def test_outcome_of_a_window_and_the_next_intent_are_one_transaction(
+    deliver: Callable[[Watched], DeliveryReport], postgres_engine: Engine
+) -> None:
+    seen: list[list[tuple[str, str]]] = []
+
+    def look(_window: int) -> None:
+        with db.read_session(postgres_engine) as session:
+            rows = session.execute(text("SELECT state, CAST(xmin AS text) FROM delivery ORDER BY id"))
+            seen.append([(row[0], row[1]) for row in rows])
+
+    assert deliver(Watched(happens=look)) == DeliveryReport(sent=6)
+
+    assert [[state for state, _ in rows] for rows in seen] == [
+        ["sending"] * 2 + ["claimed"] * 4,
+        ["sent"] * 2 + ["sending"] * 2 + ["claimed"] * 2,
+        ["sent"] * 4 + ["sending"] * 2,
+    ]
+    assert len({version for _, version in seen[1][:4]}) == 1
+    assert len({version for _, version in seen[2][2:]}) == 1
+    with db.read_session(postgres_engine) as session:
+        assert session.query(Attempt).count() == 6
+
+
+def test_last_window_of_a_claim_is_settled_with_the_first_intent_of_the_next(
+    deliver: Callable[[Watched], DeliveryReport], postgres_engine: Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(worker_loop, "WINDOWS_PER_CLAIM", 1)
+    seen: list[list[str]] = []
+
+    def look(_window: int) -> None:
+        with db.read_session(postgres_engine) as session:
+            rows = session.execute(text("SELECT state, CAST(xmin AS text) FROM delivery ORDER BY id")).all()
+            seen.append([row[0] for row in rows])
+            if len(seen) == 2:
+                assert len({version for _, version in rows[:4]}) == 1
+
+    assert deliver(Watched(happens=look)) == DeliveryReport(sent=6)
+
+    assert seen == [
+        ["sending"] * 2 + ["queued"] * 4,
+        ["sent"] * 2 + ["sending"] * 2 + ["queued"] * 2,
+        ["sent"] * 4 + ["sending"] * 2,
+    ]
+
+
+def test_claim_with_a_lost_commit_reply_is_requeued_and_claimed_again(
+    deliver: Callable[[Watched], DeliveryReport], postgres_engine: Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    claim, losses = outbox.claim, ["the connection"]
+
+    def lossy(session: Session, **options: Any) -> list[outbox.ClaimedDelivery]:
+        found, commit = claim(session, **options), session.commit
+
+        def lost() -> None:
+            session.commit = commit  # type: ignore[method-assign]
+            commit()
+            raise OperationalError(None, None, Exception(losses.pop()), connection_invalidated=True)
+
+        if transport.windows and losses:
+            session.commit = lost  # type: ignore[method-assign]
+        return found
+
+    monkeypatch.setattr(worker_loop, "WINDOWS_PER_CLAIM", 1)
+    monkeypatch.setattr(outbox, "claim", lossy)
+    transport = Watched()
+
+    assert deliver(transport) == DeliveryReport(sent=6)
+    assert transport.windows == [READERS[:2], READERS[2:4], READERS[4:]]
+
+
+def is_suppressed(session: Session, site: Site, now: datetime) -> None:
+    bounces.suppress(session, site, READERS[2], SuppressionReason.OPERATOR, "", now)
+
+
+def is_taken_over(session: Session, site: Site, now: datetime) -> None:
+    session.execute(update(Delivery).where(Delivery.email == READERS[2]).values(lease="another's"))
+
+
+@pytest.mark.parametrize("happens", [is_suppressed, is_taken_over])
+def test_blocked_recipient_is_left_out_though_their_letter_is_rendered(
+    deliver: Callable[[Watched], DeliveryReport],
+    postgres_engine: Engine,
+    site: Site,
+    now: datetime,
+    happens: Callable[[Session, Site, datetime], None],
+) -> None:
+    def once(window: int) -> None:
+        if window == 0:
+            with db.write_session(postgres_engine) as session:
+                happens(session, site, now)
+                session.commit()
+
+    transport = Watched(happens=once)
+    report = deliver(transport)
+
+    assert report.sent == 5
+    assert transport.windows == [READERS[:2], READERS[3:4], READERS[4:]]
+
+
+def test_changed_settings_appear_in_the_letter(
+    deliver: Callable[[Watched], DeliveryReport], postgres_engine: Engine
+) -> None:
+    def once(window: int) -> None:
+        if window == 0:
+            with db.write_session(postgres_engine) as session:
+                changing = update(Subscriber).where(Subscriber.email == READERS[2])
+                session.execute(changing.values(timezone="Europe/Oslo"))
+                session.commit()
+
+    transport = Watched(happens=once)
+
+    assert deliver(transport) == DeliveryReport(sent=6)
+    assert transport.windows == [READERS[:2], READERS[3:4], READERS[4:], READERS[2:3]]
+
+
+def test_transaction_with_a_lost_reply_is_counted_once_and_leaves_no_doubt(
+    deliver: Callable[[Watched], DeliveryReport], postgres_engine: Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    original, losses = pipelined_query.pipelined_query, ["the connection"]
+
+    @contextmanager
+    def lossy(session: Session, question: str, given: Any) -> Iterator[Any]:
+        with original(session, question, given) as answer:
+            yield answer
+        if question == fast_path.SETTLE_AND_INTEND_STATEMENT and losses:
+            raise OperationalError(None, None, Exception(losses.pop()), connection_invalidated=True)
+
+    monkeypatch.setattr(pipelined_query, "pipelined_query", lossy)
+    transport = Watched()
+
+    assert deliver(transport) == DeliveryReport(sent=6)
+    assert sorted(message.recipient for message in transport.messages) == READERS
+    with db.read_session(postgres_engine) as session:
+        found = session.execute(select(Delivery.state, Delivery.attempts, Delivery.in_doubt))
+        assert {tuple(row) for row in found} == {("sent", 1, 0)}
+        assert session.query(Attempt).count() == 6
+
+
+def test_letter_rendered_ahead_and_given_back_is_rendered_again(
+    postgres_engine: Engine,
+    site: Site,
+    templates: Templates,
+    now: datetime,
+    deliver: Callable[[Watched], DeliveryReport],
+) -> None:
+    with db.write_session(postgres_engine) as session:
+        run = DeliveryRun(
+            session=session, site=site, templates=templates, transport=MemoryTransport(), clock=lambda: now,
+            policy=SendPolicy(session=session, rules=UNLIMITED),
+        )  # fmt: skip
+        run.claim(Lane.PROMPT, 6)
+        run.send_window(run.render_context(run.remaining), 2)
+        first = run.rendered_ahead.copy()
+        run.requeue_remaining()
+        run.claim(Lane.PROMPT, 6)
+
+        assert len(first) == 2
+        assert run.rendered_ahead == {}
+        run.requeue_remaining()
+
+
+def test_stop_holds_up_letters_rendered_ahead(
+    deliver: Callable[[Watched], DeliveryReport], postgres_engine: Engine, now: datetime
+) -> None:
+    def once(window: int) -> None:
+        if window == 0:
+            with db.write_session(postgres_engine) as session:
+                limits.emergency_stop(session, "a test", covers=limits.ALL, now=now)
+                session.commit()
+
+    transport = Watched(happens=once)
+
+    assert deliver(transport).sent == 2
+    assert transport.windows[0] == READERS[:2]
+    assert not any(transport.windows[1:])

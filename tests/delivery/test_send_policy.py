@@ -1,0 +1,679 @@
+"""Test what may not go out yet, on SQLite and PostgreSQL, with real delivery runs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from datetime import UTC, datetime, time, timedelta
+from random import Random
+from threading import Barrier
+
+import pytest
+from sqlalchemy import Engine, select
+from sqlalchemy.orm import Session
+
+from digest import db, subscribers
+from digest.db.tables import Delivery, Lane, SubscriberState
+from digest.delivery import delivery_run, limits, outbox
+from digest.delivery.delivery_run import DeliveryReport
+from digest.delivery.limits import LetterReply, SendLimits
+from digest.delivery.send_policy import SendPolicy
+from digest.delivery.transports import Message, Outcome, Verdict
+from digest.delivery.transports.memory import MemoryTransport
+from digest.delivery.transports.server_pool import PoolMember, ServerPool
+from digest.editions.schedule import Schedule
+from digest.letters import Templates
+from digest.monitoring import problems
+from digest.site_profile import Site
+from tests.bench import greylisting
+from tests.support.fixed_clock import fixed_clock
+
+ALARM_DECISION = {
+    "commands": [],
+    "manage_url": "",
+    "message": "It",
+    "fix": "Fix it.",
+    "since": "",
+    "facts": [],
+}
+A_YEAR_LATER = datetime(2027, 11, 20, tzinfo=UTC)
+HOUR, MINUTE, SECOND = timedelta(hours=1), timedelta(minutes=1), timedelta(seconds=1)
+
+
+@pytest.fixture
+def put(session: Session, site: Site, now: datetime) -> Callable[..., None]:
+    """Write letters into a lane; those with an edition are written as digests."""
+
+    def written(count: int, *, lane: Lane = Lane.BULK, letter: str = "help", **more: datetime) -> None:
+        for _letter in range(count):
+            number = written.count  # type: ignore[attr-defined]
+            written.count += 1  # type: ignore[attr-defined]
+            outbox.queue_letter(
+                session, letter=letter, subscriber_id=None, email=f"r{number}@example.org", decision=ALARM_DECISION,
+                dedupe_key=f"letter-{number}", site=site, now=now, lane=lane, **more,
+            )  # fmt: skip
+        session.commit()
+
+    written.count = 0  # type: ignore[attr-defined]
+    return written
+
+
+@pytest.fixture
+def deliver(
+    session: Session, site: Site, templates: Templates, now: datetime
+) -> Callable[..., DeliveryReport]:
+    """Deliver later than now by `after`, under these rules."""
+
+    def delivered(
+        rules: SendLimits, after: timedelta = timedelta(), transport: object = None, **more: object
+    ) -> DeliveryReport:
+        session.expire_all()
+        return delivery_run.deliver(
+            session,
+            site=site,
+            templates=templates,
+            transport=transport or MemoryTransport(),  # type: ignore[arg-type]
+            limits=rules,
+            **{"clock": lambda: now + after} | more,  # type: ignore[arg-type]
+        )
+
+    return delivered
+
+
+def reasons(session: Session) -> dict[tuple[str, str, int], int]:
+    """Count deliveries by state, reason and attempts."""
+    session.expire_all()
+    found: dict[tuple[str, str, int], int] = {}
+    for row in session.scalars(select(Delivery)):
+        key = (row.state, row.reason, row.attempts)
+        found[key] = found.get(key, 0) + 1
+    return found
+
+
+# ── hours ───────────────────────────────────────────────────────────────────────────────────────
+
+
+NIGHT = SendLimits(hours=limits.parse_send_hours("10:00-22:00", "UTC"))
+
+
+def test_digests_wait_for_the_morning_and_urgent_letters_do_not(put, deliver, session: Session) -> None:
+    put(7)
+    put(2, lane=Lane.PROMPT)
+
+    assert deliver(NIGHT) == DeliveryReport(sent=2)
+    assert reasons(session) == {("sent", "", 1): 2, ("queued", "digests go out from 10:00 on", 0): 7}
+    assert deliver(NIGHT, HOUR) == DeliveryReport()
+    assert deliver(NIGHT, 2 * HOUR) == DeliveryReport(sent=7)
+
+
+def test_letter_that_expires_before_the_morning_ends_with_both_reasons(
+    put, deliver, session: Session, now: datetime
+) -> None:
+    put(1, expires_at=now + HOUR)
+    deliver(NIGHT)
+
+    assert deliver(NIGHT, HOUR + SECOND) == DeliveryReport(expired=1)
+    ((state, reason, attempts),) = reasons(session)
+    assert (state, attempts) == ("expired", 0)
+    assert (
+        reason == "too late: it expired at 2026-11-20 09:00 UTC; it had waited: digests go out from 10:00 on"
+    )
+
+
+# ── rates ───────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_letters_beyond_a_rate_wait_without_using_up_attempts(put, deliver, session: Session) -> None:
+    rules = SendLimits(rates=limits.parse_rates("30/s"))
+    put(130)
+
+    first = deliver(rules, window=20)
+
+    assert first.sent == 60
+    assert {attempts for (state, _, attempts) in reasons(session) if state == "queued"} == {0}
+    assert deliver(rules, SECOND, window=20).sent == 30
+    assert deliver(rules, 90 * SECOND, window=20).sent == 40
+
+
+@dataclass
+class Clock:
+    """A clock that advances while the run sleeps."""
+
+    now: datetime
+    slept: float = 0.0
+
+    def __call__(self) -> datetime:
+        return self.now
+
+    def sleep(self, seconds: float) -> None:
+        self.slept += seconds
+        self.now += seconds * SECOND
+
+
+@pytest.mark.parametrize("text", ["15/s", "3000/min", "example.org 15/s"])
+def test_worker_waits_for_tokens_itself_and_uses_the_whole_rate(
+    put, deliver, session: Session, now: datetime, text: str
+) -> None:
+    clock, (rate,) = Clock(now), limits.parse_rates(text)
+    put(300)
+
+    assert deliver(SendLimits(rates=(rate,)), clock=clock, sleep=clock.sleep) == DeliveryReport(sent=300)
+    assert 0.95 < (300 - rate.capacity) / rate.per_second / clock.slept <= 1.01
+
+
+def test_worker_waiting_for_tokens_gives_up_its_lease_in_time_without_using_up_attempts(
+    put, deliver, session: Session, now: datetime
+) -> None:
+    clock = Clock(now)
+    put(200)
+
+    found = deliver(
+        SendLimits(rates=limits.parse_rates("10/s")), clock=clock, sleep=clock.sleep, max_time=5 * SECOND
+    )
+
+    assert 65 <= found.sent <= 75
+    assert clock.slept < 6
+    assert reasons(session) == {
+        ("sent", "", 1): found.sent,
+        ("queued", "the rate of 10/s is used up", 0): 200 - found.sent,
+    }
+
+
+def test_stopped_worker_waits_for_no_token(put, deliver, session: Session, now: datetime) -> None:
+    clock = Clock(now)
+    put(50)
+
+    deliver(
+        SendLimits(rates=limits.parse_rates("1/s")),
+        clock=clock,
+        sleep=clock.sleep,
+        is_stopping=lambda: clock.slept > 0,
+    )
+
+    assert clock.slept <= 0.5
+
+
+def test_urgent_letter_overtakes_a_worker_that_waits_for_tokens(
+    put, deliver, session: Session, now: datetime
+) -> None:
+    clock, memory = Clock(now), MemoryTransport()
+    put(30)
+
+    def sleep(seconds: float) -> None:
+        if not clock.slept:
+            put(1, lane=Lane.PROMPT)
+        clock.sleep(seconds)
+
+    deliver(SendLimits(rates=limits.parse_rates("2/s")), transport=memory, clock=clock, sleep=sleep)
+
+    assert [message.recipient for message in memory.messages].index("r30@example.org") < 12
+
+
+def test_worker_does_not_wait_for_a_very_slow_rate(put, deliver, session: Session, now: datetime) -> None:
+    clock = Clock(now)
+    put(5)
+
+    assert deliver(SendLimits(rates=limits.parse_rates("2/min")), clock=clock, sleep=clock.sleep).sent == 1
+    assert clock.slept == 0
+
+
+def test_used_up_warm_up_postpones_all_digests_to_midnight(put, deliver, session: Session) -> None:
+    rules = SendLimits(warm_up=limits.parse_warm_up("2026-11-20: 5, 20", "UTC"))
+    put(12)
+    put(3, lane=Lane.PROMPT)
+
+    assert deliver(rules, window=2).sent == 3 + 2
+    assert reasons(session)[("queued", "the 5 letters of day 1 of the warm-up are sent", 0)] == 10
+    put(4, lane=Lane.PROMPT)
+    assert deliver(rules, 14 * HOUR) == DeliveryReport(sent=4)
+    assert deliver(rules, 16 * HOUR) == DeliveryReport(sent=10)
+
+
+def test_reply_about_our_quota_uses_up_no_attempt_and_pauses_the_server(
+    put, deliver, session: Session
+) -> None:
+    reply = "Throttling failure: Daily message quota exceeded."
+    answer = Outcome(delivery_id=0, verdict=Verdict.DEFERRED, phase="data", code=454, reply=reply)
+    throttled = MemoryTransport({f"r{number}@example.org": answer for number in range(4)})
+    put(4)
+
+    assert deliver(SendLimits(), transport=throttled, window=2) == DeliveryReport(deferred=4)
+    assert {attempts for _, _, attempts in reasons(session)} == {0}
+    assert deliver(SendLimits(), 59 * MINUTE) == DeliveryReport()
+    assert deliver(SendLimits(), HOUR) == DeliveryReport(sent=4)
+
+
+# ── servers ─────────────────────────────────────────────────────────────────────────────────────
+
+
+class Away:
+    """A server that does not answer."""
+
+    def send(self, window: Sequence[Message]) -> Iterator[Outcome]:
+        for each in window:
+            yield Outcome(
+                delivery_id=each.delivery_id, verdict=Verdict.UNTRIED, phase="connect", reply="away"
+            )
+
+    def close(self) -> None: ...
+
+
+def test_letters_assigned_to_a_missing_server_go_through_another_within_its_rate(
+    put, deliver, session: Session
+) -> None:
+    rules = SendLimits(servers=limits.parse_servers([("smtp://a:25", 3, "9/s"), ("smtp://b:25", 1, "5/s")]))
+    sound = MemoryTransport()
+    both = ServerPool(
+        [
+            PoolMember(transport=Away(), name="smtp://a:25", weight=3),
+            PoolMember(transport=sound, name="smtp://b:25"),
+        ]
+    )
+    put(12)
+
+    assert deliver(rules, transport=both, window=4).sent == 10
+    assert len(sound.messages) == 10
+    assert reasons(session)[("queued", "the rate of smtp://b:25 5/s is used up", 0)] == 2
+    assert deliver(rules, SECOND, transport=both, window=4).sent == 2
+
+
+def test_windows_of_one_letter_find_the_server_that_answers(put, deliver, session: Session) -> None:
+    rules = SendLimits(servers=limits.parse_servers([("smtp://a:25", 3, "9/s"), ("smtp://b:25", 1, "")]))
+    sound = MemoryTransport()
+    both = ServerPool(
+        [PoolMember(transport=Away(), name="smtp://a:25"), PoolMember(transport=sound, name="smtp://b:25")]
+    )
+    put(3, lane=Lane.PROMPT)
+
+    assert deliver(rules, transport=both, window=1).sent == 3
+
+
+def test_alarm_waits_a_minute_too_if_no_server_takes_it(put, deliver, session: Session) -> None:
+    rules = SendLimits(servers=limits.parse_servers([("smtp://a:25", 1, "9/s")]))
+    calls = []
+
+    class Down(Away):
+        def send(self, window: Sequence[Message]) -> Iterator[Outcome]:
+            calls.append(len(window))
+            assert len(calls) < 9, "it is tried again and again"
+            return super().send(window)
+
+    put(1, letter="alarm", lane=Lane.PROMPT)
+
+    deliver(rules, transport=ServerPool([PoolMember(transport=Down(), name="smtp://a:25")]))
+    assert calls == [1]
+    assert deliver(rules, 59 * SECOND) == DeliveryReport()
+    assert deliver(rules, MINUTE) == DeliveryReport(sent=1)
+
+
+def test_letters_wait_a_minute_without_using_up_attempts_if_no_server_answers(
+    put, deliver, session: Session
+) -> None:
+    rules = SendLimits(servers=limits.parse_servers([("smtp://a:25", 1, "9/s")]))
+    away = ServerPool([PoolMember(transport=Away(), name="smtp://a:25")])
+    put(3)
+
+    deliver(rules, transport=away)
+    assert reasons(session) == {("queued", "smtp://a:25 does not answer, or asked us to slow down", 0): 3}
+    assert deliver(rules, 59 * SECOND) == DeliveryReport()
+    assert deliver(rules, 60 * SECOND) == DeliveryReport(sent=3)
+
+
+def test_refused_login_pauses_all_workers_and_uses_up_no_attempt(put, deliver, session: Session) -> None:
+    put(3)
+    deliver(SendLimits(), transport=Away())
+    put(2)
+
+    assert deliver(SendLimits(), SECOND) == DeliveryReport(deferred=2)
+    assert {attempts for _, _, attempts in reasons(session)} == {0}
+    assert deliver(SendLimits(), MINUTE) == DeliveryReport(sent=5)
+
+
+@pytest.mark.parametrize(
+    "rules",
+    [
+        SendLimits(warm_up=limits.parse_warm_up("2026-11-20: 6, 20", "UTC")),
+        SendLimits(rates=limits.parse_rates("6/day")),
+        SendLimits(rates=limits.parse_rates("9/day, example.org 6/h")),
+        SendLimits(rates=limits.parse_rates("3/s"), warm_up=limits.parse_warm_up("2026-11-20: 9", "UTC")),
+        SendLimits(servers=limits.parse_servers([("smtp://a:25", 1, "6/h")])),
+    ],
+)
+def test_outage_uses_up_no_limit(put, deliver, session: Session, rules: SendLimits) -> None:
+    away = ServerPool([PoolMember(transport=Away(), name="smtp://a:25")])
+    put(8)
+    for minute in range(5):
+        deliver(rules, minute * MINUTE, transport=away, window=3)
+
+    assert deliver(rules, 5 * MINUTE, window=3).sent == 6
+    assert {attempts for state, _, attempts in reasons(session) if state == "queued"} == {0}
+
+
+def test_no_limit_is_exceeded_or_wasted_with_many_workers_and_unreliable_servers(
+    put, engine: Engine, site: Site, templates: Templates, now: datetime
+) -> None:
+    text = "60/day, example.org 50/h, 8 at once"
+    rules = SendLimits(
+        rates=limits.parse_rates(text),
+        conversation_limits=limits.parse_conversation_limits(text),
+        warm_up=limits.parse_warm_up("2026-11-20: 55", "UTC"),
+    )
+    sound, chance = MemoryTransport(), Random(7)
+
+    class Flaky(MemoryTransport):
+        """Accepts part of a window, and closes the connection."""
+
+        def send(self, window: Sequence[Message]) -> Iterator[Outcome]:
+            taken = chance.choice([0, 1, 3, 5])
+            yield from sound.send(window[:taken])
+            yield from Away().send(window[taken:])
+
+    def work(number: int) -> None:
+        for minute in range(12):
+            with db.write_session(engine) as own:
+                delivery_run.deliver(
+                    own, site=site, templates=templates, transport=Flaky(), window=5, limit=20, limits=rules,
+                    clock=fixed_clock(now + minute * MINUTE + number * SECOND / 10),
+                )  # fmt: skip
+
+    put(100)
+    with ThreadPoolExecutor(6) as pool:
+        list(pool.map(work, range(6)))
+
+    assert 40 <= len(sound.messages) <= 50
+
+
+def test_day_on_which_no_server_answered_does_not_count_in_the_warm_up(
+    put, deliver, session: Session
+) -> None:
+    rules = SendLimits(warm_up=limits.parse_warm_up("2026-11-20: 5, 20", "UTC"))
+    put(12)
+    deliver(rules, transport=Away())
+
+    assert deliver(rules, 24 * HOUR).sent == 5
+
+
+def test_alarm_takes_no_tokens_and_releases_none(put, deliver, session: Session) -> None:
+    rules = SendLimits(rates=limits.parse_rates("3/day"))
+    put(2)
+    deliver(rules)
+    put(1, letter="alarm", lane=Lane.PROMPT)
+    deliver(rules, transport=Away())
+    put(4)
+
+    assert deliver(rules, MINUTE).sent == 1 + 1
+
+
+def test_letter_takes_tokens_once_if_the_server_closed_the_connection_before_it(
+    put, deliver, session: Session
+) -> None:
+    class Weary(MemoryTransport):
+        """A server that closes the connection after two letters."""
+
+        def send(self, window: Sequence[Message]) -> Iterator[Outcome]:
+            yield from super().send(window[:2])
+            for each in window[2:]:
+                yield Outcome(delivery_id=each.delivery_id, verdict=Verdict.UNTRIED, phase="mail")
+
+    put(9)
+
+    assert deliver(SendLimits(rates=limits.parse_rates("9/day")), transport=Weary(), window=5).sent == 9
+
+
+# ── domains that defer ──────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize(("domains", "share"), [(20, 5), (20, 50), (1, 100)])
+def test_no_letter_expires_unsent_if_servers_greylist(
+    session: Session, site: Site, domains: int, share: int
+) -> None:
+    found = greylisting.morning(session, site, readers=120, domains=domains, share=share, window=10)
+
+    assert found.states == {"sent": 120}
+    assert not found.is_stopped
+    assert found.tries == 2
+
+
+@pytest.mark.parametrize(("deferred", "others_go"), [(1, True), (4, True), (5, False)])
+def test_domain_is_paused_only_after_several_recipients_in_a_row_are_deferred(
+    put, deliver, session: Session, deferred: int, others_go: bool
+) -> None:
+    put(deferred)
+    deliver(SendLimits(), transport=refusing(deferred, 451, "4.7.1 try again later"))
+    put(1)
+
+    assert deliver(SendLimits(), SECOND).sent == others_go
+    assert deliver(SendLimits(), 7 * MINUTE).sent == deferred + (not others_go)
+
+
+def test_accepted_letter_between_deferrals_keeps_a_domain_from_being_paused(
+    put, deliver, session: Session
+) -> None:
+    put(9)
+    some = refusing(9, 421, "4.7.28 unusual rate")
+    some.answers.pop("r4@example.org")
+
+    assert deliver(SendLimits(), transport=some, window=9).sent == 1
+    assert limits.active_pauses(session, now=A_YEAR_LATER) == {}
+
+
+def test_accepted_letter_resets_the_strikes_of_a_domain(
+    put, deliver, session: Session, now: datetime
+) -> None:
+    def strike(after: timedelta) -> timedelta:
+        put(5)
+        deliver(SendLimits(), after, transport=refusing(999, 421, "4.7.28 unusual rate"))
+        return limits.active_pauses(session, now=now + after)["example.org"] - now - after
+
+    assert strike(timedelta()) == 5 * MINUTE
+    assert strike(30 * MINUTE) == 10 * MINUTE
+    deliver(SendLimits(), HOUR)
+    assert strike(HOUR + MINUTE) == 5 * MINUTE
+
+
+def test_same_recipient_deferred_again_and_again_pauses_no_domain(put, deliver, session: Session) -> None:
+    put(1)
+    for hour in range(8):
+        deliver(SendLimits(), hour * HOUR / 4, transport=refusing(1, 451, "4.7.1 try again later"))
+
+    put(1)
+    assert deliver(SendLimits(), 2 * HOUR).sent >= 1
+
+
+def test_domain_that_limits_our_rate_is_paused_though_it_accepted_second_tries(
+    put, deliver, session: Session, now: datetime
+) -> None:
+    put(5)
+    deliver(SendLimits(), transport=refusing(5, 451, "4.7.650 rate limited"))
+    deliver(SendLimits(), 7 * MINUTE)  # it accepts the second tries
+    put(1)
+    deliver(SendLimits(), 8 * MINUTE)  # and a first one: it does not greylist
+    put(5)
+    deliver(SendLimits(), 9 * MINUTE, transport=refusing(99, 451, "4.7.650 rate limited"))
+
+    assert list(limits.active_pauses(session, now=now + 9 * MINUTE)) == ["example.org"]
+
+
+# ── conversations ───────────────────────────────────────────────────────────────────────────────
+
+
+def test_run_ends_its_conversation_with_a_domain_when_its_window_is_settled(
+    put, deliver, session: Session
+) -> None:
+    rules = SendLimits(conversation_limits=limits.parse_conversation_limits("1 at once"))
+    put(9)
+
+    assert deliver(rules, window=3) == DeliveryReport(sent=9)
+    late = limits.reserve(session, rules, {1: "a@example.org"}, now=datetime(2026, 11, 20, 8, tzinfo=UTC),
+                      is_urgent=False, lease="another").waits  # fmt: skip
+    assert not late
+
+
+# ── canary ────────────────────────────────────────────────────────────────────────────────────
+
+
+def put_edition(session: Session, count: int, now: datetime, *, first: int = 0) -> None:
+    """Write an edition of `number` digests into the outbox."""
+    for number in range(first, first + count):
+        one = subscribers.add(
+            session, f"r{number}@example.org", schedule=Schedule(at=time(8)), state=SubscriberState.ACTIVE,
+            consent="a test", now=now,
+        )  # fmt: skip
+        session.flush()
+        outbox.queue_digests(
+            session,
+            [{"subscriber_id": one.id, "edition": "daily-2026-11-20", "email": one.email, "dated_at": now,
+              "due_at": now, "expires_at": now + 15 * HOUR, "decision": '{"sections": []}'}],
+        )  # fmt: skip
+    session.commit()
+
+
+@pytest.fixture
+def edition(session: Session, now: datetime) -> Callable[[int], None]:
+    """Return the rows of an edition of digests."""
+    return lambda count: put_edition(session, count, now)
+
+
+def taken_up(session: Session) -> tuple[int, int]:
+    """Return how many digests were tried, and how many wait for the canary."""
+    found = reasons(session)
+    waiting = sum(n for (_, reason, _), n in found.items() if "go ahead" in reason)
+    return sum(found.values()) - waiting, waiting
+
+
+def test_canary_goes_ahead_and_the_rest_follows(edition, deliver, session: Session) -> None:
+    rules = SendLimits(canary=limits.parse_canary("20% for 30 min"))
+    edition(100)
+
+    deliver(rules)  # without a press they cannot be rendered; that they were tried is what counts
+    first, waiting = taken_up(session)
+    assert 8 <= first <= 35
+    assert waiting == 100 - first
+    assert ("queued", "the first 20 % of daily-2026-11-20 go ahead, until 08:30 UTC", 0) in reasons(session)
+
+    deliver(rules, 29 * MINUTE)
+    assert taken_up(session) == (first, waiting)
+    deliver(rules, 30 * MINUTE)
+    assert taken_up(session) == (100, 0)
+
+
+def test_small_edition_needs_no_canary(edition, deliver, session: Session) -> None:
+    edition(20)
+
+    deliver(SendLimits(canary=limits.parse_canary("20% for 30 min")))
+
+    assert taken_up(session) == (20, 0)
+
+
+def test_edition_with_few_due_at_first_has_its_canary_when_many_are(
+    deliver, session: Session, now: datetime
+) -> None:
+    rules = SendLimits(canary=limits.parse_canary("20% for 30 min"))
+    put_edition(session, 20, now)  # readers whose morning comes first
+    deliver(rules)
+    assert taken_up(session) == (20, 0)
+
+    put_edition(session, 100, now, first=20)
+    deliver(rules, HOUR)
+    first, _waiting = taken_up(session)
+    assert 20 + 8 <= first <= 20 + 35
+    deliver(rules, HOUR + 30 * MINUTE)
+    assert taken_up(session) == (120, 0)
+
+
+def test_canary_written_by_a_fast_clock_waits_no_longer_than_another(
+    edition, deliver, session: Session
+) -> None:
+    rules = SendLimits(canary=limits.parse_canary("20% for 30 min"))
+    edition(100)
+    limits.canary_waits(session, rules, ["daily-2026-11-20"], due=100, min_canary=10, now=A_YEAR_LATER)
+    session.commit()
+
+    deliver(rules)
+    assert taken_up(session)[1] > 0
+    deliver(rules, 31 * MINUTE)
+    assert taken_up(session) == (100, 0)
+
+
+# ── stops ───────────────────────────────────────────────────────────────────────────────────────
+
+
+BRAKES = SendLimits(stop_thresholds=limits.parse_stop_thresholds("deferred 50%, policy 20%"))
+
+
+def refusing(count: int, code: int, reply: str) -> MemoryTransport:
+    verdict = Verdict.DEFERRED if code < 500 else Verdict.REFUSED
+    answer = Outcome(delivery_id=0, verdict=verdict, phase="rcpt", code=code, reply=reply)
+    return MemoryTransport({f"r{number}@example.org": answer for number in range(count)})
+
+
+def test_many_deferrals_stop_the_rest_until_the_operator_resumes(
+    put, deliver, session: Session, now: datetime
+) -> None:
+    put(60)
+
+    first = deliver(BRAKES, transport=refusing(60, 451, "4.3.0 try later"), window=20)
+
+    assert first.deferred >= 20
+    stop = "stopped: 20 of 20 letters were deferred by the mail server (the limit is 50 %)"
+    assert reasons(session)[("queued", stop, 0)] == 40
+    found = {each.cause: each.message for each in problems.find_problems(session, now=now)}
+    assert found["stop-1"] == "Digests are stopped"
+    put(1, lane=Lane.PROMPT)
+    assert deliver(BRAKES, 2 * MINUTE) == DeliveryReport(sent=1)
+
+    limits.lift_stops(session, now=now + 3 * MINUTE)
+    assert outbox.make_due(session, reason=limits.STOPPED_PREFIX, now=now + 3 * MINUTE) == 40
+    session.commit()
+    assert deliver(BRAKES, 3 * MINUTE).sent == 40
+
+
+def test_many_policy_refusals_stop_urgent_letters_but_not_the_alarm(put, deliver, session: Session) -> None:
+    put(10)
+    deliver(BRAKES, transport=refusing(10, 550, "5.7.26 unauthenticated mail"))
+    put(1, lane=Lane.PROMPT)
+    put(1, lane=Lane.PROMPT, letter="alarm")
+
+    deliver(BRAKES, MINUTE)
+
+    found = reasons(session)
+    (stopped,) = [reason for state, reason, _ in found if state == "queued"]
+    assert stopped.startswith("stopped: 10 of 10 letters were refused for policy reasons")
+    assert found[("sent", "", 1)] == 1
+    assert sum(number for (state, _, _), number in found.items() if state == "queued") == 1
+
+
+def test_window_without_limits_makes_no_extra_queries(put, deliver, session: Session) -> None:
+    """There is one query for pauses and stops per window, and one for troubled domains per claim."""
+    from sqlalchemy import event
+
+    put(5)
+    statements: list[str] = []
+    engine = session.get_bind()
+    event.listen(engine, "before_cursor_execute", lambda *event_args: statements.append(event_args[2]))
+
+    assert deliver(SendLimits()) == DeliveryReport(sent=5)
+
+    assert len([one for one in statements if "pace" in one or "stop" in one]) == 2
+
+
+def test_workers_slowed_down_by_the_same_domains_do_not_deadlock(engine: Engine, now: datetime) -> None:
+    """Each worker meets them in a different order; a deadlock would leave a whole window in doubt."""
+    domains = [f"d{number}.example" for number in range(20)]
+    together = Barrier(2)
+
+    def work(order: list[str]) -> None:
+        for turn in range(3):
+            together.wait(timeout=60)
+            with db.write_session(engine) as own:
+                policy = SendPolicy(session=own, rules=SendLimits())
+                replies = [LetterReply(str(number), is_taken=False, is_first_try=True) for number in range(5)]
+                policy.record_replies(dict.fromkeys(order, replies), now=now + turn * 3 * HOUR)
+                own.commit()
+
+    with ThreadPoolExecutor(2) as pool:
+        list(pool.map(work, [domains, domains[::-1]]))
+
+    with db.write_session(engine) as own:
+        assert len(limits.active_pauses(own, now=now + 6 * HOUR)) == 20

@@ -1,0 +1,539 @@
+"""Intake: the service survives any file in the folder, and every file gets a result."""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+from datetime import UTC, date, datetime, timedelta
+from pathlib import Path
+
+import pytest
+from sqlalchemy import Engine, func, select
+from sqlalchemy.orm import Session
+
+from digest import db
+from digest.db.tables import Alias, AppearanceRow, DumpRow, DumpState, PaperRow, ProblemRow, SignalRow
+from digest.dumps import intake
+from digest.dumps.intake import load_dump, prescan
+from digest.errors import NotFound
+from digest.papers import catalog
+from tests.dumps import abstract, blocks, meta, pairs
+
+NOW = datetime(2026, 11, 20, 8, 30, tzinfo=UTC)
+TIDES = ("Tidal Sorting of Loose Gravel", abstract("gravel"))
+KITES = ("Kites That Steer Themselves", abstract("kites"))
+OWLS = ("What Owls Hear in the Rain", abstract("owls"))
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    path = tmp_path / "dumps"
+    path.mkdir()
+    return path
+
+
+def put(folder: Path, name: str, content: str | bytes) -> Path:
+    path = folder / name
+    path.write_bytes(content.encode() if isinstance(content, str) else content)
+    return path
+
+
+def collect(session: Session, folder: Path) -> list[intake.LoadResult]:
+    return intake.load_folder(session, folder, now=NOW, settle_seconds=0)
+
+
+def counts(session: Session) -> list[int]:
+    tables = (PaperRow, Alias, AppearanceRow, SignalRow, DumpRow, ProblemRow)
+    return [session.scalar(select(func.count()).select_from(table)) or 0 for table in tables]
+
+
+# ── one dump ────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_a_dump_is_loaded_once_however_often_it_is_named(session: Session, folder: Path) -> None:
+    path = put(folder, "monday.txt", pairs(TIDES, KITES))
+
+    first = intake.load(session, path, now=NOW)
+    before = counts(session)
+    second = intake.load(session, path, now=NOW + timedelta(days=1))
+
+    assert (first.papers, first.new, first.updated, first.unchanged, first.rejected) == (2, 2, 0, 0, 0)
+    assert (second.papers, second.new, second.updated, second.unchanged) == (2, 0, 0, 2)
+    assert (second.id, second.is_known, counts(session)) == (first.id, True, before)
+    assert path.exists()
+
+
+def test_a_paper_in_two_dumps_is_one_paper(session: Session, folder: Path) -> None:
+    intake.load(session, put(folder, "a.txt", pairs(TIDES, KITES)), now=NOW)
+    second = intake.load(session, put(folder, "b.txt", blocks((*KITES, meta(4, "Nov 3 7")), OWLS)), now=NOW)
+
+    assert (second.new, second.updated) == (1, 1)
+    kites = catalog.find(session, KITES[0])
+    assert (kites.n_authors, kites.published, kites.signals) == (4, date(2026, 11, 3), {"comments": 7.0})
+
+
+def test_papers_are_first_seen_on_the_given_date(session: Session, folder: Path) -> None:
+    loaded = intake.load(session, put(folder, "a.txt", pairs(TIDES, KITES)), now=NOW, date=date(2026, 11, 18))
+
+    assert (loaded.date, loaded.problems) == (date(2026, 11, 18), ())
+    assert {paper.first_seen_at for paper in catalog.papers(session)} == {datetime(2026, 11, 18, tzinfo=UTC)}
+
+
+def test_without_a_date_papers_are_first_seen_now_and_the_dump_has_its_file_s_day(
+    session: Session, folder: Path
+) -> None:
+    path = put(folder, "a.txt", pairs(TIDES, KITES))
+    os.utime(path, (NOW.timestamp() - 86_400 * 3,) * 2)
+
+    loaded = intake.load(session, path, now=NOW)
+
+    assert loaded.date == date(2026, 11, 17)
+    assert {paper.first_seen_at for paper in catalog.papers(session)} == {NOW}
+
+
+def test_a_dry_run_reports_the_result_and_stores_nothing(session: Session, folder: Path) -> None:
+    path = put(folder, "a.txt", pairs(TIDES, KITES))
+
+    loaded = intake.load(session, path, now=NOW, dry_run=True)
+
+    assert (loaded.id, loaded.new) == (None, 2)
+    assert counts(session) == [0] * 6
+
+
+def test_a_bad_record_is_kept_with_its_place_and_the_rest_loads(session: Session, folder: Path) -> None:
+    raw = pairs(TIDES, KITES, OWLS).encode().replace(b"We study kites", b"We study k\xeftes")
+
+    loaded = intake.load(session, put(folder, "a.txt", raw), now=NOW)
+
+    assert (loaded.state, loaded.papers, loaded.rejected) == (DumpState.LOADED, 2, 1)
+    assert [(p.line, p.excerpt) for p in session.scalars(select(ProblemRow))] == [(5, KITES[0])]
+
+
+def test_a_dump_of_mostly_bad_records_is_rejected_whole(session: Session, folder: Path) -> None:
+    raw = pairs(TIDES, KITES, OWLS).encode().replace(b"We study ", b"We \xe9 ", 2)
+
+    loaded = intake.load(session, put(folder, "a.txt", raw), now=NOW)
+
+    assert (loaded.state, loaded.rejected) == (DumpState.REJECTED, 2)
+    assert loaded.reason.startswith("2 of its 3 records are bad; the first: line 3:")
+    assert catalog.papers(session) == []
+    assert len(session.scalars(select(ProblemRow)).all()) == 3
+
+
+def test_a_rejected_dump_is_read_again_when_it_comes_again(session: Session, folder: Path) -> None:
+    path = put(folder, "a.txt", "\n".join(pairs(TIDES, KITES).splitlines()[3:]))
+
+    assert not intake.load(session, path, now=NOW).is_loaded
+    assert intake.load(session, path, now=NOW, format="pairs").is_loaded
+    assert counts(session)[4:] == [1, 1]  # the abstract whose title is cut off is reported
+
+
+def test_progress_is_reported_while_a_dump_is_checked_and_for_every_batch(
+    session: Session, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    reports: list[tuple[int, int | None]] = []
+    monkeypatch.setattr(prescan, "PROGRESS_STEP", 1000)
+    many = [(f"{TIDES[0]}, Part {number}", TIDES[1]) for number in range(1, 1201)]
+
+    intake.load(
+        session, put(folder, "a.txt", pairs(*many)), now=NOW, progress=lambda *done: reports.append(done)
+    )
+
+    assert reports == [(1000, None), (500, 1200), (1000, 1200), (1200, 1200)]
+
+
+def test_an_interrupted_load_of_a_large_dump_continues(
+    session: Session, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(load_dump, "RECORDS_PER_TRANSACTION", 1000)
+    many = [(f"{TIDES[0]}, Part {number}", TIDES[1]) for number in range(1, 2601)]
+    path = put(folder, "a.txt", pairs(*many))
+
+    def killed(read: int, total: int | None) -> None:
+        if total is not None and read == 2500:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        intake.load(session, path, now=NOW, progress=killed)
+    session.rollback()
+    assert [row.state for row in session.scalars(select(DumpRow))] == [DumpState.LOADING]
+    again = intake.load(session, path, now=NOW)
+
+    assert (again.state, again.papers, again.new) == (DumpState.LOADED, 2600, 600)
+    assert len(catalog.papers(session)) == 2600
+
+
+def test_two_workers_with_the_same_file_load_it_once(engine: Engine, folder: Path) -> None:
+    from concurrent.futures import ThreadPoolExecutor
+
+    many = [(f"{TIDES[0]}, Part {number}", TIDES[1]) for number in range(1, 1501)]
+    put(folder, "a.txt", pairs(*many))
+    put(folder, "b.txt", pairs(*many[500:], OWLS))
+
+    def work(_: int) -> list[intake.LoadResult]:
+        with db.write_session(engine) as session:
+            return intake.load_folder(session, folder, now=NOW, settle_seconds=0)
+
+    with ThreadPoolExecutor(2) as pool:
+        found = [loaded for each in pool.map(work, range(2)) for loaded in each]
+
+    assert sum(loaded.new for loaded in found) == 1501
+    with db.read_session(engine) as session:
+        assert len(catalog.papers(session)) == 1501
+    assert sorted(path.name for path in (folder / "done").iterdir()) == ["a.txt", "b.txt"]
+
+
+# ── the folder ──────────────────────────────────────────────────────────────────────────────────
+
+
+def test_what_is_loaded_moves_to_done(session: Session, folder: Path) -> None:
+    put(folder, "a.txt", pairs(TIDES, KITES))
+
+    (loaded,) = collect(session, folder)
+
+    assert loaded.is_loaded
+    assert sorted(path.name for path in folder.rglob("*")) == ["a.txt", "done"]
+    assert collect(session, folder) == []
+
+
+@pytest.mark.parametrize(
+    ("content", "reason"),
+    [
+        (b"", "It is empty."),
+        (b"\x89PNG\r\n\x1a\n\0\0", "It is binary, not text."),
+        (b"lunch is at noon\n", "It is in no format known here; it begins with: lunch is at noon"),
+        (b"new\n\nGet trending papers in your email inbox!\n\nSubscribe\n\n", "There is no paper in it."),
+    ],
+    ids=["empty", "binary", "unknown", "only a header"],
+)
+def test_what_cannot_be_read_moves_to_rejected_with_the_reason_beside_it(
+    session: Session, folder: Path, content: bytes, reason: str
+) -> None:
+    put(folder, "bad.txt", content)
+
+    (loaded,) = collect(session, folder)
+
+    assert (loaded.state, loaded.reason) == (DumpState.REJECTED, reason)
+    assert (folder / "rejected" / "bad.txt").read_bytes() == content
+    assert (folder / "rejected" / "bad.txt.reason.txt").read_text().splitlines()[0] == reason
+    assert session.scalar(select(DumpRow.reason)) == reason
+
+
+def test_links_pipes_and_sockets_are_never_opened(
+    session: Session, folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    secret = put(tmp_path, "secret.txt", pairs(TIDES, KITES))
+    (folder / "link.txt").symlink_to(secret)
+    os.mkfifo(folder / "pipe.txt")
+    monkeypatch.chdir(folder)
+    with socket.socket(socket.AF_UNIX) as server:
+        server.bind("socket.txt")
+    put(folder, "good.txt", pairs(OWLS, KITES))
+
+    found = {loaded.path.name: loaded.reason for loaded in collect(session, folder)}
+
+    assert found == {
+        "link.txt": "It is a symbolic link, and links are not followed, not a regular file.",
+        "pipe.txt": "It is a named pipe, not a regular file.",
+        "socket.txt": "It is a socket, not a regular file.",
+        "good.txt": "",
+    }
+    assert (folder / "rejected" / "link.txt").is_symlink()
+    assert secret.exists()
+    assert len(catalog.papers(session)) == 2
+
+
+def test_a_file_still_being_written_waits(session: Session, folder: Path) -> None:
+    put(folder, ".hidden.txt", pairs(TIDES, KITES))
+    put(folder, "download.txt.part", pairs(TIDES, KITES))
+    (folder / "subfolder").mkdir()
+
+    assert collect(session, folder) == []
+
+
+def test_files_with_equal_names_do_not_overwrite_each_other(session: Session, folder: Path) -> None:
+    for content in (pairs(TIDES, KITES), pairs(KITES, OWLS)):
+        put(folder, "today.txt", content)
+        collect(session, folder)
+
+    assert sorted(path.name for path in (folder / "done").iterdir()) == ["today.2.txt", "today.txt"]
+
+
+def test_one_endless_line_is_refused_in_bounded_memory(session: Session, folder: Path) -> None:
+    import tracemalloc
+
+    path = folder / "endless.txt"
+    with path.open("wb") as file:
+        file.write(b"Get trending papers in your email inbox!\nSubscribe")
+        for _ in range(64):
+            file.write(b"x" * 2**20)
+
+    tracemalloc.start()
+    (loaded,) = collect(session, folder)
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+
+    assert "longer than 8 MiB" in loaded.reason
+    assert peak < 40 * 2**20
+
+
+# ── samples ─────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_removing_samples_leaves_only_real_papers(session: Session, folder: Path) -> None:
+    intake.load(session, put(folder, "sample.txt", pairs(TIDES, KITES)), now=NOW, is_sample=True)
+    intake.load(session, put(folder, "real.txt", pairs(KITES, OWLS)), now=NOW)
+
+    intake.remove_samples(session)
+
+    assert [paper.title for paper in catalog.papers(session)] == [KITES[0], OWLS[0]]
+    assert session.scalars(select(DumpRow.is_sample)).all() == [False]
+
+
+# ── incomplete and packed ───────────────────────────────────────────────────────────────────────
+
+CUT = '[{"title": "Tidal Sorting", "doi": "10.1234/t"}, {"title": "Kites", "doi": "10.12'
+
+
+def test_an_incomplete_dump_is_held_until_it_is_released(session: Session, folder: Path) -> None:
+    put(folder, "cut.json", CUT)
+
+    (held,) = collect(session, folder)
+    aside = folder / "rejected" / "cut.json"
+
+    assert (held.state, held.papers) == (DumpState.HELD, 0)
+    assert held.reason.startswith("It is incomplete: the file ends in the middle of its list (line 1).")
+    assert "Nothing of it was loaded" in aside.with_name("cut.json.reason.txt").read_text()
+    assert catalog.papers(session) == []
+    assert intake.load(session, aside, now=NOW, incomplete_ok=True).new == 1
+    assert [row.state for row in session.scalars(select(DumpRow))] == [DumpState.LOADED]
+
+
+def test_a_packed_dump_is_loaded_like_any_other(session: Session, folder: Path) -> None:
+    import gzip
+
+    put(folder, "a.txt.gz", gzip.compress(pairs(TIDES, KITES).encode()))
+
+    (loaded,) = collect(session, folder)
+
+    assert (loaded.format, loaded.papers) == ("pairs", 2)
+
+
+def test_a_bomb_is_rejected_and_the_next_dump_is_loaded(session: Session, folder: Path) -> None:
+    import gzip
+
+    put(folder, "a-bomb.gz", gzip.compress(pairs(OWLS).encode() + b"x" * 60_000_000))
+    put(folder, "b.txt", pairs(TIDES, KITES))
+
+    bomb, good = collect(session, folder)
+
+    assert bomb.reason == "It unpacks to more than 100 times its size, so it cannot be a dump."
+    assert good.is_loaded
+
+
+def test_the_date_in_a_dump_wins_over_the_option_with_a_remark(session: Session, folder: Path) -> None:
+    page = f"---\nretrieved: 2026-11-16\n---\n# Daily Papers\n\n### [{TIDES[0]}](https://huggingface.co/papers/2611.00001)\n\n{TIDES[1]}\n"
+
+    loaded = intake.load(session, put(folder, "a.md", page), now=NOW, date=date(2026, 11, 18))
+
+    assert (loaded.date, loaded.new, loaded.rejected) == (date(2026, 11, 16), 1, 0)
+    assert [problem.line for problem in loaded.problems] == [0]
+    assert {paper.first_seen_at.date() for paper in catalog.papers(session)} == {date(2026, 11, 16)}
+
+
+def test_history_is_not_news(session: Session, folder: Path) -> None:
+    intake.load(session, put(folder, "a.txt", pairs(TIDES, KITES)), now=NOW, as_history=True)
+
+    assert catalog.papers(session, news_only=True) == []
+    assert len(catalog.papers(session)) == 2
+
+
+def test_an_empty_list_is_loaded_without_an_error(session: Session, folder: Path) -> None:
+    loaded = intake.load(session, put(folder, "saturday.json", "[]"), now=NOW)
+
+    assert (loaded.state, loaded.papers, loaded.reason) == (DumpState.LOADED, 0, "")
+
+
+def announced(
+    session: Session,
+    folder: Path,
+    day: date,
+    papers: int,
+    *,
+    now: datetime = NOW,
+    incomplete_ok: bool = False,
+) -> intake.LoadResult:
+    """A day's list with so many papers."""
+    rows = [
+        {"id": f"26{day:%d}.{number:05}", "title": f"Tides {day} {number}", "upvotes": 1}
+        | {"summary": "We sort.", "publishedAt": "2026-11-01", "numComments": 0}
+        for number in range(papers)
+    ]
+    path = put(folder, f"{day}-{papers}.json", json.dumps(rows))
+    return intake.load(session, path, now=now, date=day, incomplete_ok=incomplete_ok)
+
+
+FRIDAYS = [date(2026, 10, 16) + timedelta(weeks=week) for week in range(5)]  # the last is of six days ago
+FEW = "holds 5 papers, where 20 are usual on a Friday"
+
+
+def test_a_list_far_shorter_than_usual_is_held(session: Session, folder: Path) -> None:
+    assert [announced(session, folder, day, 20).problems for day in FRIDAYS[:4]] == [()] * 4
+
+    held = announced(session, folder, FRIDAYS[4], 5)
+
+    assert (held.state, held.papers, held.reason) == (
+        DumpState.HELD,
+        0,
+        f"It {FEW}. Nothing of it was loaded.",
+    )
+    assert held.id is not None
+    again = intake.retry(session, held.id, now=NOW)
+    released = intake.retry(session, held.id, now=NOW, incomplete_ok=True)
+    assert (again.state, released.state, released.new) == (DumpState.HELD, DumpState.LOADED, 5)
+
+
+def test_a_short_list_is_loaded_with_a_remark_if_the_operator_allows_it(
+    session: Session, folder: Path
+) -> None:
+    for day in FRIDAYS[:4]:
+        announced(session, folder, day, 20)
+
+    loaded = announced(session, folder, FRIDAYS[4], 5, incomplete_ok=True)
+
+    assert (loaded.state, loaded.new) == (DumpState.LOADED, 5)
+    assert [problem.reason for problem in loaded.problems] == [f"it {FEW}"]
+
+
+def test_another_weekday_few_weeks_or_slightly_fewer_papers_do_not_hold_a_list(
+    session: Session, folder: Path
+) -> None:
+    for day in FRIDAYS[:2]:
+        announced(session, folder, day, 20)
+    assert announced(session, folder, FRIDAYS[2], 5).is_loaded  # two weeks are no custom
+    for day in FRIDAYS[3:]:
+        announced(session, folder, day, 20)
+
+    assert announced(session, folder, FRIDAYS[4] + timedelta(days=1), 1).is_loaded
+    assert announced(session, folder, FRIDAYS[4] + timedelta(weeks=1), 8).is_loaded
+
+
+def test_a_list_that_still_grows_is_not_held_on_its_own_day(session: Session, folder: Path) -> None:
+    for day in FRIDAYS:
+        announced(session, folder, day, 20)
+    friday = FRIDAYS[4] + timedelta(weeks=1)
+    assert friday == NOW.date()
+
+    morning = announced(session, folder, friday, 2)
+
+    assert (morning.state, morning.new, morning.problems) == (DumpState.LOADED, 2, ())
+
+
+def test_a_short_list_beside_a_long_one_is_usual_too(session: Session, folder: Path) -> None:
+    for day in FRIDAYS[:4]:
+        announced(session, folder, day, 50)
+        announced(session, folder, day, 12)
+
+    assert announced(session, folder, FRIDAYS[4], 11).is_loaded
+    assert announced(session, folder, FRIDAYS[4], 4).state is DumpState.HELD
+
+
+# ── once more ───────────────────────────────────────────────────────────────────────────────────
+
+
+def first_seen(session: Session, title: str) -> datetime:
+    return catalog.find(session, title).first_seen_at
+
+
+def test_a_dump_released_after_its_day_is_first_seen_when_it_is_released(
+    session: Session, folder: Path
+) -> None:
+    path = put(folder, "half.json", CUT)
+    held = intake.load(session, path, now=NOW, date=date(2026, 11, 20))
+    assert held.id is not None
+    days_later = NOW + timedelta(days=3)
+
+    loaded = intake.retry(session, held.id, now=days_later, incomplete_ok=True)
+
+    (paper,) = catalog.papers(session, news_only=True)
+    assert (loaded.date, paper.first_seen_at) == (date(2026, 11, 20), days_later)
+    row = session.get_one(DumpRow, held.id)
+    assert row.observed_at == datetime(2026, 11, 20, tzinfo=UTC)  # its figures are of its day
+
+
+def test_a_dump_released_as_history_keeps_its_day(session: Session, folder: Path) -> None:
+    held = intake.load(session, put(folder, "half.json", CUT), now=NOW, date=date(2026, 11, 20))
+    assert held.id is not None
+
+    intake.retry(session, held.id, now=NOW + timedelta(days=3), incomplete_ok=True, as_history=True)
+
+    (paper,) = catalog.papers(session)
+    assert paper.first_seen_at == datetime(2026, 11, 20, tzinfo=UTC)
+    assert catalog.papers(session, news_only=True) == []
+
+
+def test_a_dump_that_is_held_again_keeps_its_day(session: Session, folder: Path) -> None:
+    held = intake.load(session, put(folder, "half.json", CUT), now=NOW, date=date(2026, 11, 18))
+    assert held.id is not None
+
+    for days in (1, 2):
+        again = intake.retry(session, held.id, now=NOW + timedelta(days=days))
+        assert (again.state, again.date) == (DumpState.HELD, date(2026, 11, 18))
+
+
+def test_a_list_in_the_folder_is_news_a_few_days_after_its_day_and_no_longer(
+    session: Session, folder: Path
+) -> None:
+    put(folder, "late.txt", f"Retrieved {date(2026, 11, 18)}\n" + pairs(TIDES, OWLS))
+    put(folder, "old.txt", f"Retrieved {date(2026, 11, 9)}\n" + pairs(KITES))
+    collect(session, folder)
+
+    assert first_seen(session, TIDES[0]) == NOW
+    assert first_seen(session, KITES[0]) == datetime(2026, 11, 9, tzinfo=UTC)
+
+
+def test_a_released_dump_is_loaded_as_far_as_it_goes(session: Session, folder: Path) -> None:
+    put(folder, "half.json", CUT)
+    (held,) = collect(session, folder)
+    assert held.id is not None
+
+    still = intake.retry(session, held.id, now=NOW)
+    loaded = intake.retry(session, held.id, now=NOW, incomplete_ok=True)
+
+    assert (held.state, still.state, loaded.state) == (DumpState.HELD, DumpState.HELD, DumpState.LOADED)
+    assert (loaded.papers, session.get(DumpRow, held.id).missing) == (1, 0)  # type: ignore[union-attr]
+    assert [path.name for path in (folder / "done").iterdir()] == ["half.json"]
+    assert list((folder / "rejected").iterdir()) == []
+    assert intake.retry(session, held.id, now=NOW).is_known
+
+
+def test_retrying_a_dump_without_its_file_raises(session: Session, folder: Path) -> None:
+    put(folder, "half.json", CUT)
+    (held,) = collect(session, folder)
+    assert held.id is not None
+    (folder / "rejected" / "half.json").unlink()
+
+    with pytest.raises(NotFound, match=r"half\.json any more"):
+        intake.retry(session, held.id, now=NOW)
+    with pytest.raises(NotFound, match="There is no dump 99"):
+        intake.retry(session, 99, now=NOW)
+
+
+def test_the_folder_loads_short_dumps_if_allowed_and_records_it(session: Session, folder: Path) -> None:
+    put(folder, "half.json", CUT)
+
+    (loaded,) = intake.load_folder(session, folder, now=NOW, settle_seconds=0, incomplete_ok=True)
+
+    assert (loaded.state, loaded.papers, loaded.rejected) == (DumpState.LOADED, 1, 1)
+    assert session.scalars(select(DumpRow.missing)).all() == [0]
+
+
+def test_history_counts_as_seen_on_its_day_with_figures_of_now(session: Session, folder: Path) -> None:
+    past, day = put(folder, "past.txt", pairs(TIDES)), date(2026, 11, 6)
+
+    intake.load(session, past, now=NOW, date=day, as_history=True, source="hf-daily", figures_at=NOW)
+
+    dump, paper = session.scalars(select(DumpRow)).one(), session.scalars(select(PaperRow)).one()
+    assert (dump.source, dump.date, dump.observed_at) == ("hf-daily", day, NOW)
+    assert (paper.first_seen_at, paper.is_history) == (datetime(2026, 11, 6, tzinfo=UTC), True)

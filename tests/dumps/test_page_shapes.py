@@ -1,0 +1,468 @@
+"""Pages of papers in other shapes than the known ones: menus, figures, dates, bullets and line ends.
+
+Every shape holds the same three invented papers, and must give these three and nothing else.
+"""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Callable
+from datetime import date
+
+import pytest
+
+from digest.dumps.formats import RecordProblem
+from digest.papers import Record, title_key
+from tests.dumps import abstract, items, reading
+
+TITLES = (
+    "Tidal Sorting of Loose Gravel",
+    "Kites That Steer Themselves: A Field Study",
+    "What Owls Hear in the Rain?",
+)
+ABSTRACTS = tuple(abstract(subject) for subject in ("gravel", "kites", "owls"))
+IDS = ("2611.01234", "2611.01235", "2506.01236")
+AUTHORS = (5, 1, 12)
+UPVOTES = ("42", "3.29k", "-")
+COMMENTS = (3, 0, 1)
+DAYS = (date(2026, 11, 3), date(2025, 6, 3), date(2026, 11, 12))
+PRINTED = ("Nov 3, 2026", "Jun 3, 2025", "Nov 12, 2026")
+YEARLESS = ("Nov 3", "Jun 3, 2025", "Nov 12")
+
+INBOX = "Get trending papers in your email inbox!\n\n"
+TOP = f"new\n\n{INBOX}Subscribe\n\nDaily Papers\n\nbyAK and the research community\n\nNov 19\n\n"
+
+Shape = Callable[[int], str]
+
+
+def wrapped(text: str, width: int = 76) -> str:
+    return "\n".join(textwrap.wrap(text, width))
+
+
+def quoted(text: str) -> str:
+    return "".join(f"> {line}" for line in text.splitlines(keepends=True))
+
+
+def page(top: str, paper: Shape, *, between: str = "\n\n", bottom: str = "\n") -> str:
+    return top + between.join(paper(number) for number in range(3)) + bottom
+
+
+MENU = "Hugging Face's logo Hugging Face\n\nModels\n\nBuckets new\n\nDocs\n\nWhat is this?\n\nPricing\n\nLog In\n\n"
+FOOTER = "\n\nPrevious\n\n1\n\n2\n\n...\n\n100\n\nNext\n\nSystem theme\n\nCompany\n\n© Hugging Face\n\nTOS\n\nCareers\n"
+BOUND = str.maketrans({" ": "\N{NO-BREAK SPACE}"})
+
+
+def meta(number: int, printed: tuple[str, ...] = PRINTED) -> str:
+    return f"  • {AUTHORS[number]} authors\n·\n{printed[number]}"
+
+
+def twice(number: int) -> str:
+    who = ("ada", "Kenji Ito", "lind99")[number]
+    return (
+        f"Submitted by\n\n{who}\n\n{TITLES[number]}\n\n{ABSTRACTS[number]}\n\n{AUTHORS[number]} authors\n\n·\n\n"
+        f"Published on {PRINTED[number]}\n\nUpvote\n\n{UPVOTES[number]}"
+    )
+
+
+#: Name -> (the page, the figures it contains).
+SHAPES: dict[str, tuple[str, str]] = {
+    "menus around, upvotes before the title": (
+        page(
+            MENU + TOP,
+            lambda n: f"Upvote\n\n{UPVOTES[n]}\n\n{TITLES[n]}\n\n{ABSTRACTS[n]}\n\n{meta(n, YEARLESS)}",
+            bottom=FOOTER,
+        ),
+        "upvotes",
+    ),
+    "upvotes and stars after the date": (
+        page(
+            "Trending Papers\n\n" + INBOX,
+            lambda n: (
+                f"{TITLES[n]}\n\n{ABSTRACTS[n]}\n\n• {AUTHORS[n]} authors\n\n· Published on {PRINTED[n]}\n\n"
+                f"Upvote\n\n{UPVOTES[n]}\n\nGitHub 1.5k arXiv Page"
+            ),
+        ),
+        "upvotes stars",
+    ),
+    "a numbered list": (
+        page(
+            "Trending Papers\n\n" + INBOX,
+            lambda n: f"{n + 1}. {TITLES[n]}\n\n{ABSTRACTS[n]}\n\n{AUTHORS[n]} authors · {PRINTED[n]}",
+        ),
+        "",
+    ),
+    "a numbered list in Markdown": (
+        page(
+            "# Daily Papers\n\n" + INBOX,
+            lambda n: (
+                f"{n + 1}. **[{TITLES[n]}](https://huggingface.co/papers/{IDS[n]})** ({UPVOTES[n]} upvotes)\n\n"
+                f"   {ABSTRACTS[n]}\n\n   {AUTHORS[n]} authors · {DAYS[n]:%d %B %Y}"
+            ).replace("(- upvotes)", "(0 upvotes)"),
+        ),
+        "upvotes ids",
+    ),
+    "Windows line ends, no-break spaces, wrapped abstracts": (
+        page(
+            TOP.replace("Nov 19", "Nov\N{NO-BREAK SPACE}19"),
+            lambda n: f"{TITLES[n]}\n\n{wrapped(ABSTRACTS[n])}\n\n{meta(n, YEARLESS).translate(BOUND)}",
+        ).replace("\n", "\r\n"),
+        "",
+    ),
+    "emoji bullets": (
+        page(
+            "Trending Papers\n\n" + INBOX,
+            lambda n: (
+                f"📄 {TITLES[n]}\n\n{ABSTRACTS[n]}\n\n👥 {AUTHORS[n]} authors\n📅 {PRINTED[n]}\n"
+                f"👍 {UPVOTES[n].replace('-', '0')}\n💬 {COMMENTS[n]}\n⭐ 1.5k"
+            ),
+        ),
+        "upvotes comments stars",
+    ),
+    "dates in other spellings": (
+        page(
+            TOP.replace("Nov 19", "2026-11-19"),
+            lambda n: (
+                f"{TITLES[n]}\n\n{ABSTRACTS[n]}\n\n• {AUTHORS[n]} authors\n\n·\n\n"
+                + ("2026-11-03", "3rd June 2025", "Published on November 12th, 2026")[n]
+            ),
+        ),
+        "",
+    ),
+    "all figures on one line": (
+        page(
+            TOP,
+            lambda n: (
+                f"{TITLES[n]}\n\n{ABSTRACTS[n]}\n\n{AUTHORS[n]} authors · {YEARLESS[n]}"
+                f" · {UPVOTES[n].replace('-', '0')} upvotes · {COMMENTS[n]} comments"
+            ),
+        ),
+        "upvotes comments",
+    ),
+    "titles in bold, no headings": (
+        page(
+            "# Daily Papers\n\n" + INBOX,
+            lambda n: (
+                f"**[{TITLES[n]}](https://huggingface.co/papers/{IDS[n]})**\n\n{wrapped(ABSTRACTS[n])}\n\n"
+                f"*{AUTHORS[n]} authors* · *{PRINTED[n]}*"
+            ),
+        ),
+        "ids",
+    ),
+    "numbered headings, figures between bars": (
+        page(
+            "# Trending Papers\n\n" + INBOX,
+            lambda n: (
+                f"#### {n + 1}. {TITLES[n]}\n\n{wrapped(ABSTRACTS[n], 60)}\n\n"
+                f"{AUTHORS[n]} authors | {PRINTED[n]} | ▲ {UPVOTES[n].replace('-', '0')} | ⭐ 1.5k"
+            ),
+        ),
+        "upvotes stars",
+    ),
+    "abstracts as quotations, figures as a list": (
+        page(
+            "## Daily Papers\n\n" + INBOX,
+            lambda n: (
+                f"### [{TITLES[n]}](https://huggingface.co/papers/{IDS[n]})\n\n> {ABSTRACTS[n]}\n\n"
+                f"- **Authors:** {AUTHORS[n]} authors\n- **Published:** {PRINTED[n]}\n"
+                f"- **Upvotes:** {UPVOTES[n].replace('-', '0')}\n- **Comments:** {COMMENTS[n]}"
+            ),
+        ),
+        "upvotes comments ids",
+    ),
+    "lines by turns, CRLF, one line of figures": (
+        page(
+            f"{INBOX.strip()}\nSubscribe",
+            lambda n: (
+                f"{TITLES[n]}\n{ABSTRACTS[n]}\n{AUTHORS[n]} authors · {YEARLESS[n]} · {COMMENTS[n]} comments"
+            ),
+            between="\n",
+        ).replace("\n", "\r\n"),
+        "comments",
+    ),
+    "every paper twice, with who submitted it": (
+        page("Trending Papers\n\n" + INBOX, twice) + "\n" + page("", twice),
+        "upvotes",
+    ),
+    "titles right above their abstracts, wrapped or not": (
+        page(
+            INBOX.strip() + "\nSubscribe\n",
+            lambda n: f"{TITLES[n]}\n{(wrapped, str)[n % 2](ABSTRACTS[n])}\n{meta(n)}",
+        ),
+        "",
+    ),
+    "underlined titles and rules between papers": (
+        page(
+            "Daily Papers\n============\n\n" + INBOX,
+            lambda n: f"{TITLES[n]}\n{'-' * 30}\n\n{ABSTRACTS[n]}\n\n{AUTHORS[n]} authors\n\n{PRINTED[n]}",
+            between="\n\n* * *\n\n",
+        ),
+        "",
+    ),
+    "quoted in an answer to a mail": (
+        quoted(page(TOP, lambda n: f"{TITLES[n]}\n\n{ABSTRACTS[n]}\n\n{meta(n)}")),
+        "",
+    ),
+    "line ends of an old Macintosh": (
+        page(TOP, lambda n: f"{TITLES[n]}\n\n{wrapped(ABSTRACTS[n])}\n\n{meta(n)}").replace("\n", "\r"),
+        "",
+    ),
+    "in a fence, as notes keep a copy": (
+        "```text\n" + page(TOP, lambda n: f"{TITLES[n]}\n\n{ABSTRACTS[n]}\n\n{meta(n)}") + "```\n",
+        "",
+    ),
+    "a text browser's numbers in front of links": (
+        page(
+            "[1]Models [2]Datasets [3]Spaces\n\n" + TOP,
+            lambda n: (
+                f"   [{n + 4}]Upvote\n   {UPVOTES[n]}\n\n   [{n + 5}]{TITLES[n]}\n\n   [{n + 6}]{wrapped(ABSTRACTS[n])}"
+                f"\n\n   [{n + 7}]{AUTHORS[n]} authors\n   ·\n   {YEARLESS[n]}"
+            ),
+            bottom="\n\nReferences\n\n   Visible links\n   1. https://huggingface.co/models\n",
+        ),
+        "upvotes",
+    ),
+    "comments alone under the date": (
+        page(TOP, lambda n: f"{TITLES[n]}\n\n{ABSTRACTS[n]}\n\n{meta(n)}\n\n{COMMENTS[n]}"),
+        "comments",
+    ),
+    "upvotes in front, comments alone under the date": (
+        page(TOP, lambda n: f"{UPVOTES[n]}\n\n{TITLES[n]}\n\n{ABSTRACTS[n]}\n\n{meta(n)}\n\n{COMMENTS[n]}"),
+        "upvotes comments",
+    ),
+    "references with names and what shows under a pointer": (
+        page(
+            "# Daily Papers\n\n" + INBOX,
+            lambda n: (
+                f"### [{TITLES[n]}][{('p1', '', 'P 3')[n]}]\n\n{ABSTRACTS[n]} See [a][b] of it.\n\n{meta(n)}".replace(
+                    " See [a][b] of it.", ""
+                )
+            ),
+            bottom=(
+                f'\n\n[p1]: https://huggingface.co/papers/{IDS[0]} "{TITLES[0]}"\n'
+                f"[{TITLES[1].lower()}]: <https://huggingface.co/papers/{IDS[1]}>\n[p 3]: /papers/{IDS[2]}\n"
+            ),
+        ),
+        "ids",
+    ),
+    "headings of every dress": (
+        page(
+            "# Papers of November 19, 2026\n\n",
+            lambda n: (
+                (
+                    f'### [{TITLES[0]}](https://arxiv.org/abs/{IDS[0]} "open it") ###',
+                    f"## **[{TITLES[1]}](/papers/{IDS[1]})**",
+                    f"### [{TITLES[2][:14]}\\\n{TITLES[2][14:]}](http://www.huggingface.co/papers/{IDS[2]})",
+                )[n]
+                + f"\n\n*{ABSTRACTS[n]}*\n\n{meta(n, YEARLESS)}"
+            ),
+        ),
+        "ids",
+    ),
+    "fields with their names": (
+        page(
+            "# Daily Papers\n\n",
+            lambda n: (
+                (
+                    f"## {n + 1}. {TITLES[n]}\n\n- **arXiv:** [{IDS[n]}](https://arxiv.org/abs/{IDS[n]})\n"
+                    f"- **Upvotes:** {UPVOTES[n]}\n- **Authors:** {AUTHORS[n]} authors\n- **Published**: {PRINTED[n]}\n"
+                    f"- **Abstract:** {ABSTRACTS[n]}"
+                ).replace(f"- **Authors:** {AUTHORS[n]} authors\n- **Published**: {PRINTED[n]}\n", "")
+                + f"\n\n{AUTHORS[n]} authors · {PRINTED[n]}"
+            ),
+        ),
+        "upvotes ids",
+    ),
+    "a list with figures behind the title": (
+        page(
+            "# Daily Papers\n\n" + INBOX,
+            lambda n: (
+                f"{n + 1}. [{TITLES[n]}](https://huggingface.co/papers/{IDS[n]}) ⭐ 1.5k 👍 {UPVOTES[n]}\n   {ABSTRACTS[n]}\n"
+                f"   {AUTHORS[n]} authors · {PRINTED[n]}"
+            ),
+            between="\n",
+        ),
+        "upvotes stars ids",
+    ),
+    "wrapped headings, every paper twice": (
+        page(
+            "# Daily Papers\n\n" + INBOX,
+            lambda n: (
+                2
+                * f"### {wrapped(TITLES[n], 20)}\n\n{ABSTRACTS[n]}\n\n- {AUTHORS[n]} authors\n\n{PRINTED[n]}\n\n"
+            ),
+        ),
+        "",
+    ),
+    "HTML left in Markdown": (
+        page(
+            "# Daily Papers\n\n" + INBOX,
+            lambda n: (
+                f'<h3><a href="/papers/{IDS[n]}">{TITLES[n]}</a></h3>\n\n<details><summary>Abstract</summary>\n\n'
+                f"<p>{ABSTRACTS[n]}</p>\n\n</details>\n\n{meta(n)}"
+            ),
+        ),
+        "",
+    ),
+    "tabs and blanks at both ends": (
+        page(
+            TOP,
+            lambda n: (
+                f"\t{TITLES[n]}  \n \n\t{ABSTRACTS[n]}\t\n\t\n  • {AUTHORS[n]} authors \n · \n{YEARLESS[n]} "
+            ),
+        ),
+        "",
+    ),
+}
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+def test_the_same_three_papers_come_out_of_every_shape(shape: str) -> None:
+    content, contained = SHAPES[shape]
+
+    found = items(content)
+
+    assert [item for item in found if not isinstance(item, Record)] == []
+    papers = [item for item in found if isinstance(item, Record)]
+    assert [paper.title for paper in papers] == list(TITLES)
+    assert [paper.abstract for paper in papers] == list(ABSTRACTS)
+    assert [paper.n_authors for paper in papers] == list(AUTHORS)
+    assert [paper.published for paper in papers] == list(DAYS)
+    assert [paper.position for paper in papers] == [1, 2, 3]
+    figures = {
+        "upvotes": [42.0, 3290.0, 0.0],
+        "comments": [float(number) for number in COMMENTS],
+        "stars": [1500.0] * 3,
+    }
+    for name, values in figures.items():
+        expected = values if name in contained else [None] * 3
+        assert [paper.signals.get(name) for paper in papers] == expected, name
+    if "ids" in contained:
+        assert [paper.ids for paper in papers] == [{"arxiv": number} for number in IDS]
+
+
+def test_authors_are_taken_where_a_page_names_them() -> None:
+    named = "Ada Okafor, Kenji Ito, and Per van der Lind"
+    above = page(
+        "# Daily Papers\n\n", lambda n: f"### [{TITLES[n]}](/papers/{IDS[n]})\n\nby {named}\n\n{ABSTRACTS[n]}"
+    )
+    below = page(TOP, lambda n: f"{TITLES[n]}\n\n{ABSTRACTS[n]}\n\n{named}\n·\n{YEARLESS[n]}")
+    fields = "Daily Papers\n\n" + "\n\n".join(
+        f"Title: {title}\nAuthors: {named}\nURL: https://arxiv.org/abs/{number}\nAbstract: {text}"
+        for title, number, text in zip(TITLES, IDS, ABSTRACTS, strict=True)
+    )
+
+    for content in (above, below, fields):
+        found = [item for item in items(content) if isinstance(item, Record)]
+        assert [(item.title, item.abstract) for item in found] == list(zip(TITLES, ABSTRACTS, strict=True))
+        assert {item.authors for item in found} == {("Ada Okafor", "Kenji Ito", "Per van der Lind")}
+        assert {item.organization for item in found} == {None}
+
+
+def test_papers_in_a_table_are_read() -> None:
+    rows = [
+        f"| {n + 1} | [{TITLES[n]}](https://huggingface.co/papers/{IDS[n]}) | {ABSTRACTS[n]} | 7 |"
+        for n in range(3)
+    ]
+
+    found = items("# Daily Papers\n\n| # | Title | Abstract | Votes |\n|---|:--|---|--:|\n" + "\n".join(rows))
+
+    assert [(item.title, item.abstract) for item in found if isinstance(item, Record)] == list(
+        zip(TITLES, ABSTRACTS, strict=True)
+    )
+    assert all(
+        isinstance(item, Record) and not item.signals for item in found
+    )  # whose column says nothing to us
+
+
+@pytest.mark.parametrize(
+    "ending", ["by Gradient Descent.", "Code: https://example.org/gravel", "ends with </s> there."]
+)
+@pytest.mark.parametrize("top", [INBOX, "# Daily Papers\n\n### "])
+def test_the_end_of_a_wrapped_abstract_stays_in_it(top: str, ending: str) -> None:
+    found, *_ = items(f"{top}{TITLES[0]}\n\n{wrapped(ABSTRACTS[0])}\n{ending}\n\n{meta(0)}\n")
+
+    assert isinstance(found, Record)
+    assert found.abstract == f"{ABSTRACTS[0]} {ending}"
+
+
+def test_brackets_that_are_no_link_stay_in_the_text() -> None:
+    text = f"{ABSTRACTS[0]} As in [a][b], for x \\[v2\\] and a\\_b."
+
+    (found,) = items(f"# Daily Papers\n\n### {TITLES[0]}\n\n{text}\n")
+
+    assert isinstance(found, Record)
+    assert found.abstract == f"{ABSTRACTS[0]} As in [a][b], for x [v2] and a_b."
+
+
+def test_the_day_of_a_paper_is_not_taken_for_that_of_its_page() -> None:
+    content = page(
+        "# Daily Papers\n\n",
+        lambda n: f"### [{TITLES[n]}](/papers/{IDS[n]})\n\n{ABSTRACTS[n]}\n\n{PRINTED[n]}",
+    )
+
+    assert reading(content).header.date is None
+    assert reading(content.replace("# Daily Papers", "# Daily Papers - 2026-11-19")).header.date == date(
+        2026, 11, 19
+    )
+
+
+def test_a_summary_on_a_trending_page_is_marked() -> None:
+    found = items(
+        page("Trending Papers\n\n" + INBOX, lambda n: f"{TITLES[n]}\n\nA method for it.\n\n{meta(n)}")
+    )
+
+    assert [item.is_summary for item in found if isinstance(item, Record)] == [True] * 3
+
+
+def test_an_abstract_without_a_title_is_no_paper() -> None:
+    found = items(
+        TOP + f"1984\n\n{ABSTRACTS[0]}\n\n{meta(0)}\n\n{TITLES[1]}\n\n{ABSTRACTS[1]}\n\n{meta(1)}\n"
+    )
+
+    assert isinstance(found[0], RecordProblem)
+    assert "no title" in found[0].reason
+    assert [item.title for item in found if isinstance(item, Record)] == [TITLES[1]]
+
+
+def test_a_name_before_the_date_is_an_organisation_on_one_line_too() -> None:
+    found = items(
+        page(TOP, lambda n: f"{TITLES[n]}\n\n{ABSTRACTS[n]}\n\ngravelworks Gravel Works · {YEARLESS[n]}")
+    )
+
+    assert [
+        (item.organization.handle, item.organization.name, item.published)
+        for item in found
+        if isinstance(item, Record) and item.organization
+    ] == [("gravelworks", "Gravel Works", day) for day in DAYS]
+
+
+@pytest.mark.parametrize(
+    "title",
+    [
+        "3 Questions about Kites",
+        "2. Order Logic of Owls",
+        "Upvote or Not",
+        "A | B Testing of Gravel",
+        "May 2026 Floods",
+    ],
+)
+def test_a_title_that_looks_like_a_figure_is_a_title(title: str) -> None:
+    found = items(page(TOP, lambda n: f"{(TITLES[0], title, TITLES[2])[n]}\n\n{ABSTRACTS[n]}\n\n{meta(n)}"))
+
+    assert [item.title for item in found if isinstance(item, Record)] == [TITLES[0], title, TITLES[2]]
+
+
+def test_soft_and_non_breaking_hyphens_do_not_change_the_title_key() -> None:
+    soft, joined = "\N{SOFT HYPHEN}", "\N{NON-BREAKING HYPHEN}"
+
+    assert title_key(f"Self{joined}Steer{soft}ing Ki{soft}tes") == title_key("Self-Steering Kites")
+
+
+def test_an_incomplete_url_does_not_affect_its_paper() -> None:
+    shape = "### {0}\n\n{1}\n\n[Gravel Works](https://[huggingface.co/gravelworks)\n\n· {2}"
+
+    found = items(
+        page("# Daily Papers\n\n" + INBOX, lambda n: shape.format(TITLES[n], ABSTRACTS[n], PRINTED[n]))
+    )
+
+    assert [item.title for item in found if isinstance(item, Record)] == list(TITLES)

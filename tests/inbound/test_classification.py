@@ -1,0 +1,719 @@
+"""The inbox: mail for us is kept until it is understood, and nothing counts without proof."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+import smtplib
+import socket
+import stat
+import threading
+import tracemalloc
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from pathlib import Path
+
+import pytest
+from sqlalchemy import Engine, select
+from sqlalchemy.orm import Session
+
+from digest import bounces, db, inbound, links, subscribers
+from digest.app_context import AppContext
+from digest.db.tables import BounceRow, Delivery, InboundMail, MailState, Subscriber, SubscriberState
+from digest.delivery import delivery_run, outbox
+from digest.delivery.transports.memory import MemoryTransport
+from digest.errors import BadField
+from digest.inbound import server, storage_quota
+from digest.letters import Templates
+from digest.monitoring import problems
+from digest.settings import Settings
+from digest.site_profile import Site
+from tests.support import sample_mails
+from tests.support.product_processes import wait_until
+from tests.support.real_servers import free_port
+
+ADA = "ada@uni.example"
+
+
+@pytest.fixture
+def site(site: Site) -> Site:
+    return replace(site, inbound_domain="bounce.example.org")
+
+
+@pytest.fixture
+def ada(session: Session, now: datetime) -> Subscriber:
+    """A subscriber."""
+    row = subscribers.add(session, ADA, state=SubscriberState.ACTIVE, consent="a test", now=now)
+    session.commit()
+    return row
+
+
+@pytest.fixture
+def letter(session: Session, site: Site, ada: Subscriber, now: datetime) -> int:
+    """A letter to Ada, on its way."""
+    number = outbox.queue_letter(
+        session, letter="settings", subscriber_id=ada.id, email=ADA, decision={}, dedupe_key="one", site=site, now=now
+    )  # fmt: skip
+    session.commit()
+    assert number
+    return number
+
+
+@pytest.fixture
+def arrive(session: Session, site: Site, now: datetime) -> Callable[..., str]:
+    """Let a mail arrive, and return what came of it."""
+
+    def arrived(content: bytes, *, to: str, sender: str = "", after: timedelta = timedelta()) -> str:
+        (number,) = inbound.store_mail(
+            session, sender=sender, recipients=[to], content=content, now=now + after
+        )
+        return inbound.process_mail(session, site=site, number=number, now=now + after)
+
+    return arrived
+
+
+def kept(session: Session) -> list[tuple[str, str]]:
+    return [(row.state, row.reason) for row in inbound.list_mails(session)]
+
+
+def failures(session: Session) -> list[tuple[str, int | None]]:
+    return [(row.kind, row.delivery_id) for row in session.scalars(select(BounceRow).order_by(BounceRow.id))]
+
+
+# ── what comes back ─────────────────────────────────────────────────────────────────────────────
+
+
+def test_a_letter_goes_out_with_an_address_of_its_own_to_come_back_to(
+    session: Session, site: Site, templates: Templates, letter: int, now: datetime
+) -> None:
+    memory = MemoryTransport()
+
+    delivery_run.deliver(session, site=site, templates=templates, transport=memory, clock=lambda: now)
+
+    (message,) = memory.messages
+    assert message.sender == links.bounce_address(site, letter)
+    assert ADA not in message.sender
+
+
+def test_without_an_inbound_door_it_comes_back_to_the_sender(site: Site) -> None:
+    assert links.envelope_sender(replace(site, inbound_domain=""), 1) == site.sender_address
+
+
+def state_of(session: Session, subscriber: Subscriber) -> SubscriberState:
+    """Return the stored state."""
+    session.refresh(subscriber)
+    return SubscriberState(subscriber.state)
+
+
+def test_what_came_back_counts_and_is_let_go(
+    session: Session, site: Site, arrive: Callable[..., str], letter: int
+) -> None:
+    outcome = arrive(sample_mails.dsn(), to=links.bounce_address(site, letter))
+
+    assert outcome == f"hard on delivery {letter}"
+    assert failures(session) == [("hard", letter)]
+    assert kept(session) == []
+
+
+def test_five_days_of_it_end_the_mail_but_not_the_subscription(
+    session: Session, site: Site, arrive: Callable[..., str], ada: Subscriber, now: datetime
+) -> None:
+    outcome = ""
+    for day in range(5):
+        number = outbox.queue_letter(
+            session, letter="settings", subscriber_id=ada.id, email=ADA, decision={}, dedupe_key=f"day {day}",
+            site=site, now=now,
+        )  # fmt: skip
+        assert number
+        outcome = arrive(sample_mails.dsn(), to=links.bounce_address(site, number), after=timedelta(days=day))
+
+    assert outcome.endswith("suppressed")
+    assert bounces.is_suppressed(session, site, ADA)
+    assert state_of(session, ada) == SubscriberState.ACTIVE
+
+
+def test_a_report_on_our_own_fault_drops_nobody(
+    session: Session, site: Site, arrive: Callable[..., str], letter: int
+) -> None:
+    report = sample_mails.dsn(status="5.7.26", said="550 5.7.26 unauthenticated mail")
+    for day in range(10):
+        arrive(report, to=links.bounce_address(site, letter), after=timedelta(days=day))
+
+    assert {kind for kind, _ in failures(session)} == {"policy"}
+    assert not bounces.is_suppressed(session, site, ADA)
+
+
+def test_a_report_to_an_invented_address_counts_for_nothing(
+    session: Session, site: Site, arrive: Callable[..., str], letter: int
+) -> None:
+    outcome = arrive(sample_mails.dsn(), to=f"bounce+{letter}.{'0' * 20}@bounce.example.org")
+
+    assert outcome.startswith("shunted")
+    assert failures(session) == []
+
+
+def test_a_report_that_came_another_way_counts_if_it_quotes_our_own_address(
+    session: Session, site: Site, arrive: Callable[..., str], letter: int
+) -> None:
+    quoted = f"Return-Path: <{links.bounce_address(site, letter)}>"
+
+    assert (
+        arrive(sample_mails.dsn(quoted=quoted), to="postmaster@bounce.example.org")
+        == f"hard on delivery {letter}"
+    )
+
+
+@pytest.mark.parametrize("quotes", ["the unsubscribe link", "the provider's Message-ID"])
+def test_forged_bounces_that_quote_a_forwarded_digest_count_for_nothing(
+    quotes: str, session: Session, site: Site, ada: Subscriber, letter: int, arrive: Callable[..., str]
+) -> None:
+    session.get_one(Delivery, letter).provider_id = "0102018f6a3b7c11-aa11bb22-000000"
+    session.commit()
+    quoted = {
+        "the unsubscribe link": f"List-Unsubscribe: <{links.unsubscribe_url(site, ada.id, ada.link_version)}>",
+        "the provider's Message-ID": "Message-ID: <0102018f6a3b7c11-aa11bb22-000000@eu-west-1.amazonses.com>",
+    }[quotes]
+
+    for day in range(9):
+        outcome = arrive(
+            sample_mails.dsn(quoted=quoted), to="postmaster@bounce.example.org", after=timedelta(days=day)
+        )
+        assert outcome.startswith("shunted: it reports on a letter that we cannot identify")
+
+    session.refresh(ada)
+    assert (failures(session), ada.state) == ([], SubscriberState.ACTIVE)
+    assert not bounces.is_suppressed(session, site, ADA)
+
+
+def test_a_report_that_is_sent_again_day_after_day_ends_nothing(
+    session: Session, site: Site, arrive: Callable[..., str], letter: int
+) -> None:
+    for day in range(9):
+        arrive(sample_mails.dsn(), to=links.bounce_address(site, letter), after=timedelta(days=day))
+
+    assert not bounces.is_suppressed(session, site, ADA)
+    assert len(failures(session)) == 9  # each is kept as evidence
+
+
+@pytest.mark.parametrize("name", ["abuse", "postmaster"])
+def test_what_a_machine_writes_to_a_person_is_shown_to_one(
+    session: Session, arrive: Callable[..., str], name: str
+) -> None:
+    warning = sample_mails.wire("""
+        From: Abuse desk <noreply@isp.example>
+        Subject: Your host 192.0.2.7 is listed
+        Auto-Submitted: auto-generated
+        Precedence: bulk
+
+        We have seen spam from it.
+        """)
+
+    arrive(warning, to=f"{name}@bounce.example.org", sender="noreply@isp.example")
+
+    assert kept(session) == [(MailState.SHUNTED, "an automatic mail to postmaster or abuse")]
+
+
+def test_an_answer_of_somebody_on_leave_changes_nothing(
+    session: Session, site: Site, arrive: Callable[..., str], letter: int
+) -> None:
+    assert arrive(sample_mails.ON_LEAVE, to=links.bounce_address(site, letter)) == "an automatic reply"
+    assert (failures(session), kept(session)) == ([], [])
+
+
+def test_a_letter_whose_reader_was_erased_bounces_in_peace(
+    session: Session, site: Site, arrive: Callable[..., str], letter: int, now: datetime
+) -> None:
+    subscribers.erase(session, site, ADA, now=now)
+    session.commit()
+
+    arrive(sample_mails.dsn(), to=links.bounce_address(site, letter))
+
+    assert (failures(session), kept(session)) == ([], [])
+
+
+def test_who_is_erased_is_erased_from_the_inbox_too(
+    session: Session, site: Site, arrive: Callable[..., str], ada: Subscriber, now: datetime
+) -> None:
+    arrive(sample_mails.A_LETTER, to="digest@example.org", sender="Ada@Uni.example")
+
+    subscribers.erase(session, site, ADA, now=now)
+
+    assert list(inbound.list_mails(session)) == []
+
+
+# ── complaints and leaving ──────────────────────────────────────────────────────────────────────
+
+
+def test_a_complaint_that_names_the_envelope_address_suppresses_without_a_letter(
+    session: Session, site: Site, arrive: Callable[..., str], ada: Subscriber, letter: int
+) -> None:
+    outcome = arrive(
+        sample_mails.complaint(quoted=f"Return-Path: <{links.bounce_address(site, letter)}>"),
+        to="abuse@bounce.example.org",
+        sender="f@m.example",
+    )
+
+    assert outcome == f"complaint on delivery {letter}, suppressed"
+    assert state_of(session, ada) == SubscriberState.UNSUBSCRIBED
+    assert bounces.is_suppressed(session, site, ADA)
+    assert [row.letter for row in session.scalars(select(Delivery))] == ["settings"]  # no goodbye
+
+
+@pytest.mark.parametrize("to", ["abuse", "postmaster"])
+def test_a_forged_complaint_that_quotes_a_forwarded_digest_at_most_unsubscribes_with_the_way_back(
+    session: Session, site: Site, templates: Templates, arrive: Callable[..., str], ada: Subscriber, to: str, now: datetime
+) -> None:  # fmt: skip
+    url = links.unsubscribe_url(site, ada.id, ada.link_version)
+    report = sample_mails.complaint(quoted=f"List-Unsubscribe: <{url}>")
+
+    for _ in range(3):
+        arrive(report, to=f"{to}@bounce.example.org", sender="forger@else.example")
+
+    assert state_of(session, ada) == SubscriberState.UNSUBSCRIBED
+    assert (failures(session), bounces.is_suppressed(session, site, ADA)) == ([], False)
+    memory = MemoryTransport()
+    delivery_run.deliver(session, site=site, templates=templates, transport=memory, clock=lambda: now)
+    (goodbye,) = memory.messages
+    assert goodbye.recipient == ADA
+    assert url.encode() in goodbye.content.replace(b"=\r\n", b"")
+    assert subscribers.undo(session, ada, now=now)
+    assert state_of(session, ada) == SubscriberState.ACTIVE
+
+
+def test_a_complaint_about_somebody_elses_letter_is_shown_to_a_person(
+    session: Session, arrive: Callable[..., str], ada: Subscriber
+) -> None:
+    forged = "List-Unsubscribe: <https://digest.example.org/u/abcdef.1-0.AAAAAAAAAAAAAAAAAAAAAAAA>"
+
+    assert arrive(sample_mails.complaint(quoted=forged), to="abuse@bounce.example.org").startswith("shunted")
+    assert state_of(session, ada) == SubscriberState.ACTIVE
+
+
+def test_any_mail_to_the_address_for_leaving_lets_its_subscriber_go(
+    session: Session, site: Site, arrive: Callable[..., str], ada: Subscriber
+) -> None:
+    address = links.unsubscribe_address(site, ada.id, ada.link_version)
+
+    arrive(sample_mails.wire("From: somebody@else.example\n\n"), to=address, sender="somebody@else.example")
+
+    assert state_of(session, ada) == SubscriberState.UNSUBSCRIBED
+    assert [row.letter for row in session.scalars(select(Delivery))] == ["goodbye"]
+
+
+def test_a_machine_that_unsubscribes_somebody_cannot_keep_it_from_them_and_a_bounce_unsubscribes_nobody(
+    session: Session, site: Site, arrive: Callable[..., str], ada: Subscriber
+) -> None:
+    address = links.unsubscribe_address(site, ada.id, ada.link_version)
+
+    arrive(sample_mails.dsn(), to=address, sender="")
+    assert state_of(session, ada) == SubscriberState.ACTIVE
+
+    arrive(sample_mails.ON_LEAVE, to=address, sender="robot@else.example")
+    assert state_of(session, ada) == SubscriberState.UNSUBSCRIBED
+    assert [(row.letter, row.email) for row in session.scalars(select(Delivery))] == [("goodbye", ADA)]
+
+
+# ── what is not understood ──────────────────────────────────────────────────────────────────────
+
+
+def test_what_is_not_understood_is_kept_with_the_reason_and_can_be_tried_again(
+    session: Session, site: Site, arrive: Callable[..., str], now: datetime
+) -> None:
+    arrive(sample_mails.A_LETTER, to="digest@example.org", sender=ADA)
+
+    ((state, reason),) = kept(session)
+    assert (state, bool(reason)) == (MailState.SHUNTED, True)
+    (row,) = inbound.list_mails(session)
+    assert row.content == sample_mails.A_LETTER
+    assert inbound.process_mail(session, site=site, number=row.id, now=now).startswith("shunted")
+
+
+def test_a_mail_that_breaks_us_is_kept(
+    session: Session, arrive: Callable[..., str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def stumble(content: bytes) -> None:
+        raise IndexError(content)
+
+    monkeypatch.setattr(bounces, "read_report", stumble)
+
+    assert (
+        arrive(sample_mails.dsn(), to="postmaster@bounce.example.org")
+        == "shunted: IndexError while processing it"
+    )
+
+
+def test_what_cannot_be_kept_stands_in_nobodys_way(
+    session: Session, site: Site, letter: int, now: datetime
+) -> None:
+    """PostgreSQL takes no NUL, not even in a question."""
+    notice = b'{"eventType": "Complaint", "complaint": {}, "mail": {"messageId": "a\\u0000b"}}'
+    inbound.store_mail(
+        session, sender="sns", recipients=["arn:aws:sns:eu-west-1:123456789012:t"], content=notice, now=now
+    )
+    bad = sample_mails.dsn(said="550 5.1.1 nobody\0 here")
+    inbound.store_mail(
+        session, sender="", recipients=[links.bounce_address(site, letter)], content=bad, now=now
+    )
+
+    assert inbound.process_stored_mails(session, site=site, now=now) == 2
+    assert [state for state, _ in kept(session)] == ["shunted"]
+    assert failures(session) == [("hard", letter)]
+
+
+def test_what_a_crash_left_is_looked_at_later(
+    session: Session, site: Site, letter: int, now: datetime
+) -> None:
+    inbound.store_mail(
+        session,
+        sender="",
+        recipients=[links.bounce_address(site, letter)],
+        content=sample_mails.dsn(),
+        now=now,
+    )
+    assert kept(session) == [(MailState.NEW, "")]
+
+    assert inbound.process_stored_mails(session, site=site, now=now) == 1
+    assert (failures(session), kept(session)) == ([("hard", letter)], [])
+    assert inbound.process_stored_mails(session, site=site, now=now) == 0
+
+
+def test_however_much_is_kept_one_mail_at_a_time_is_read(session: Session, now: datetime) -> None:
+    for _mail in range(20):
+        inbound.store_mail(
+            session, sender=ADA, recipients=["x@example.org"], content=b"x" * 1_000_000, now=now
+        )
+        session.expunge_all()
+
+    tracemalloc.start()
+    assert sum(len(row.content) for row in inbound.list_mails(session)) == 20_000_000
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+
+    assert peak < 10_000_000
+
+
+def test_what_nobody_looked_at_for_a_season_goes(
+    session: Session, arrive: Callable[..., str], now: datetime
+) -> None:
+    arrive(sample_mails.A_LETTER, to="digest@example.org", sender=ADA)
+
+    assert inbound.delete_old_mails(session, now=now + timedelta(days=89)) == 0
+    assert inbound.delete_old_mails(session, now=now + timedelta(days=91)) == 1
+
+
+# ── the door ────────────────────────────────────────────────────────────────────────────────────
+
+
+@dataclass(kw_only=True)
+class Door:
+    """The inbound door, open."""
+
+    site: Site
+    engine: Engine
+    smtp: int
+    lmtp: Path
+
+    def kept(self) -> list[InboundMail]:
+        with db.read_session(self.engine) as session:
+            return list(inbound.list_mails(session))
+
+    def failures(self) -> list[tuple[str, int | None]]:
+        with db.read_session(self.engine) as session:
+            return failures(session)
+
+
+@pytest.fixture
+def door(engine: Engine, site: Site, now: datetime, tmp_path: Path) -> Iterator[Door]:
+    port, path = free_port(), tmp_path / "lmtp.sock"
+    settings = Settings(
+        data_dir=tmp_path,
+        inbound=f"smtp://127.0.0.1:{port}, lmtp://{path}",
+        inbound_domain="bounce.example.org",
+    )
+    app_context = AppContext(settings=settings, engine=engine, site=site, clock=lambda: now)
+    with opened(app_context):
+        yield Door(site=site, engine=engine, smtp=port, lmtp=path)
+
+
+@contextmanager
+def opened(app_context: AppContext) -> Iterator[None]:
+    """Keep the door open in a thread of its own."""
+    loop, stop, is_open = asyncio.new_event_loop(), asyncio.Event(), threading.Event()
+
+    async def serve() -> None:
+        serving = asyncio.create_task(
+            server.serve_until(app_context, app_context.settings.inbound_urls, stop)
+        )
+        await asyncio.sleep(0.2)
+        is_open.set()
+        await serving
+
+    thread = threading.Thread(target=lambda: loop.run_until_complete(serve()))
+    thread.start()
+    assert is_open.wait(5)
+    try:
+        yield
+    finally:
+        loop.call_soon_threadsafe(stop.set)
+        thread.join(10)
+        loop.run_until_complete(loop.shutdown_default_executor())
+        loop.close()
+
+
+def test_a_report_comes_in_over_smtp(door: Door, letter: int) -> None:
+    with smtplib.SMTP("127.0.0.1", door.smtp, timeout=5) as client:
+        client.sendmail("", [links.bounce_address(door.site, letter)], sample_mails.dsn())
+
+    assert (door.failures(), door.kept()) == ([("hard", letter)], [])
+
+
+def test_over_lmtp_every_recipient_has_its_answer(door: Door, letter: int) -> None:
+    with smtplib.LMTP(str(door.lmtp), timeout=5) as client:
+        client.ehlo()
+        client.mail("")
+        codes = [
+            client.rcpt(address)[0]
+            for address in (links.bounce_address(door.site, letter), "postmaster@bounce.example.org")
+        ]
+        code, _ = client.data(sample_mails.dsn())
+        second, _ = client.getreply()
+
+    assert (codes, code, second) == ([250, 250], 250, 250)
+    assert door.failures() == [("hard", letter)]
+    assert [row.recipient for row in door.kept()] == ["postmaster@bounce.example.org"]
+
+
+@pytest.mark.parametrize(
+    "address",
+    [
+        "bounce+1.00000000000000000000@bounce.example.org",
+        "anybody@bounce.example.org",
+        "postmaster@else.example",
+    ],
+)
+def test_an_address_that_is_not_ours_is_refused_at_once(door: Door, address: str) -> None:
+    with smtplib.SMTP("127.0.0.1", door.smtp, timeout=5) as client:
+        client.ehlo()
+        client.mail("x@else.example")
+        assert client.rcpt(address)[0] == 550
+
+
+def test_a_report_with_lines_that_no_mail_should_have_is_taken_all_the_same(door: Door, letter: int) -> None:
+    report = sample_mails.dsn(said=f"550 5.1.1 nobody {'x' * 50_000}")
+
+    with smtplib.SMTP("127.0.0.1", door.smtp, timeout=5) as client:
+        client.sendmail("", [links.bounce_address(door.site, letter)], report)
+
+    assert (door.failures(), door.kept()) == ([("hard", letter)], [])
+
+
+@pytest.mark.parametrize(
+    "sender", [b"j\xfcrgen@else.example", b"nul\0@else.example", b"\xed\xa0\x80@else.example"]
+)
+def test_a_mail_is_kept_whatever_bytes_its_sender_is_made_of(door: Door, letter: int, sender: bytes) -> None:
+    to = links.bounce_address(door.site, letter).encode()
+    with socket.create_connection(("127.0.0.1", door.smtp), timeout=5) as line, line.makefile("rb") as said:
+        replies = [said.readline()]
+        for command in (
+            b"HELO x",
+            b"MAIL FROM:<%b>" % sender,
+            b"RCPT TO:<%b>" % to,
+            b"DATA",
+            sample_mails.dsn() + b"\r\n.",
+        ):
+            line.sendall(command + b"\r\n")
+            replies.append(said.readline())
+
+    assert replies[-1].startswith(b"250")
+    assert (door.failures(), door.kept()) == ([("hard", letter)], [])
+
+
+async def listened(app_context: AppContext, url: str) -> None:
+    await server.start_listening(server.MailReceiver(app_context), url)
+
+
+def test_a_door_that_cannot_be_opened_is_told_in_a_line_and_no_file_makes_way_for_it(
+    door: Door, tmp_path: Path
+) -> None:
+    plain = tmp_path / "notes"
+    plain.write_text("mine")
+    app_context = AppContext(settings=Settings(data_dir=tmp_path), engine=door.engine, site=door.site)
+
+    for url in (f"smtp://127.0.0.1:{door.smtp}", f"lmtp://{plain}", f"lmtp://{tmp_path}/no/where"):
+        with pytest.raises(BadField, match=f"DIGEST_INBOUND: cannot listen at {url}: "):
+            asyncio.run(listened(app_context, url))
+    assert plain.read_text() == "mine"
+
+
+def test_the_mail_server_may_come_to_a_socket_and_one_left_behind_is_in_nobodys_way(
+    door: Door, tmp_path: Path
+) -> None:
+    left = tmp_path / "left.sock"
+    with socket.socket(socket.AF_UNIX) as gone:
+        gone.bind(str(left))
+    app_context = AppContext(settings=Settings(data_dir=tmp_path), engine=door.engine, site=door.site)
+
+    async def open_and_close() -> None:
+        (await server.start_listening(server.MailReceiver(app_context), f"lmtp://{left}")).close()
+
+    asyncio.run(open_and_close())
+    assert stat.S_IMODE(door.lmtp.stat().st_mode) == 0o666
+
+
+def test_a_report_lets_nobody_go_who_is_written_to_by_their_address_for_leaving(
+    door: Door, ada: Subscriber
+) -> None:
+    with smtplib.SMTP("127.0.0.1", door.smtp, timeout=5) as client:
+        client.sendmail(
+            "", [links.unsubscribe_address(door.site, ada.id, ada.link_version)], sample_mails.A_LETTER
+        )
+
+    with db.read_session(door.engine) as session:
+        assert session.get_one(Subscriber, ada.id).state == SubscriberState.ACTIVE
+
+
+def test_a_mail_that_is_too_large_is_refused(door: Door) -> None:
+    with smtplib.SMTP("127.0.0.1", door.smtp, timeout=5) as client, pytest.raises(smtplib.SMTPException):
+        client.sendmail("", ["postmaster@bounce.example.org"], b"x" * (server.MAX_BYTES + 1))
+    assert door.kept() == []
+
+
+def test_a_database_that_is_away_makes_the_sender_try_again(
+    door: Door, letter: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def away(*_: object, **__: object) -> list[int]:
+        raise OSError("away")
+
+    monkeypatch.setattr(inbound, "store_mail", away)
+    with (
+        smtplib.SMTP("127.0.0.1", door.smtp, timeout=5) as client,
+        pytest.raises(smtplib.SMTPDataError) as refused,
+    ):
+        client.sendmail("", [links.bounce_address(door.site, letter)], sample_mails.dsn())
+
+    assert refused.value.smtp_code == 451
+
+
+def test_the_door_leaves_a_sign_of_life(door: Door) -> None:
+    from digest import heartbeats
+
+    def roles() -> set[str]:
+        with db.read_session(door.engine) as session:
+            return {process.role for process in heartbeats.list_processes(session)}
+
+    wait_until("a sign of life", lambda: roles() == {"inbound"}, seconds=10)
+
+
+# ── room ────────────────────────────────────────────────────────────────────────────────────────
+
+
+def refused_by(
+    door: Door, recipient: str, *, sender: str, content: bytes = b"Subject: hello\r\n\r\nhello"
+) -> int:
+    """Send a mail and return the code it is refused with, or 250."""
+    with smtplib.SMTP("127.0.0.1", door.smtp, timeout=5) as client:
+        try:
+            client.sendmail(sender, [recipient], content)
+        except smtplib.SMTPRecipientsRefused as error:
+            return next(iter(error.recipients.values()))[0]
+        except smtplib.SMTPResponseException as error:
+            return error.smtp_code
+    return 250
+
+
+def test_a_sender_is_asked_to_come_again_once_much_of_their_mail_lies_unread(
+    door: Door, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(storage_quota, "SENDER_LIMIT", storage_quota.StorageUse(mails=3, size=10_000))
+    to = "abuse@bounce.example.org"
+
+    assert [refused_by(door, to, sender="Eve@else.example") for _ in range(4)] == [250, 250, 250, 452]
+    assert refused_by(door, "postmaster@bounce.example.org", sender="eve@ELSE.example") == 452
+    assert refused_by(door, to, sender="bob@else.example") == 250
+    assert refused_by(door, to, sender="x@else.example", content=b"x" * 10_001) == 452
+    assert len(door.kept()) == 4
+
+
+def test_strangers_fill_their_share_of_the_inbox_and_keep_no_bounce_out(
+    door: Door, letter: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(storage_quota, "TOTAL_LIMIT", storage_quota.StorageUse(mails=5, size=10_000_000))
+    codes = [
+        refused_by(door, "postmaster@bounce.example.org", sender=f"{number}@else.example")
+        for number in range(7)
+    ]
+
+    assert codes == [250] * 5 + [452] * 2
+    assert (
+        refused_by(door, links.bounce_address(door.site, letter), sender="", content=sample_mails.dsn())
+        == 250
+    )
+    assert door.failures() == [("hard", letter)]
+
+
+def test_one_address_of_ours_takes_no_more_than_its_share(
+    door: Door, letter: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(storage_quota, "RECIPIENT_LIMIT", storage_quota.StorageUse(mails=2, size=10_000_000))
+    to = links.bounce_address(door.site, letter)
+
+    assert [refused_by(door, to, sender=f"{number}@x.example") for number in range(3)] == [250, 250, 452]
+    assert refused_by(door, to.replace("bounce", "BOUNCE"), sender="x@x.example") == 452
+
+
+def test_there_is_room_again_once_somebody_has_read(
+    door: Door, session: Session, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(storage_quota, "TOTAL_LIMIT", storage_quota.StorageUse(mails=1, size=10_000_000))
+    to = "abuse@bounce.example.org"
+    assert [refused_by(door, to, sender="x@else.example") for _ in range(2)] == [250, 452]
+
+    for row in inbound.list_mails(session):
+        session.delete(row)
+    session.commit()
+
+    assert refused_by(door, to, sender="x@else.example") == 250
+
+
+def test_the_operator_hears_of_a_full_inbox(
+    session: Session, now: datetime, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(storage_quota, "TOTAL_LIMIT", storage_quota.StorageUse(mails=1, size=10_000_000))
+    assert list(problems.full_inbox(session)) == []
+
+    inbound.store_mail(session, sender=ADA, recipients=["abuse@bounce.example.org"], content=b"x", now=now)
+
+    (problem,) = problems.full_inbox(session)
+    assert problem.message == "The inbox is full: further incoming mail is deferred"
+
+
+def test_over_lmtp_a_full_inbox_is_told_for_every_recipient(
+    door: Door, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(storage_quota, "TOTAL_LIMIT", storage_quota.StorageUse(mails=5, size=1_000))
+    with smtplib.LMTP(str(door.lmtp), timeout=5) as client:
+        client.ehlo()
+        client.mail("x@else.example")
+        for name in ("abuse", "postmaster"):
+            assert client.rcpt(f"{name}@bounce.example.org")[0] == 250
+        assert (client.data(b"x" * 800)[0], client.getreply()[0]) == (452, 452)
+    assert door.kept() == []
+
+
+def test_a_dot_a_long_line_and_what_follows_in_the_same_breath_arrive_as_they_were_sent(door: Door) -> None:
+    content = b"Subject: dots\r\n\r\n..\r\n.x\r\n" + b"y" * 200_000 + b".\r\n\r\n.\r\nlast\r\n"
+    stuffed = re.sub(rb"(?m)^\.", b"..", content)
+    sent = [
+        b"EHLO x\r\n",
+        b"MAIL FROM:<x@else.example>\r\n",
+        b"RCPT TO:<abuse@bounce.example.org>\r\n",
+        b"DATA\r\n",
+    ]
+    with socket.create_connection(("127.0.0.1", door.smtp), timeout=5) as line, line.makefile("rb") as said:
+        line.sendall(b"".join([*sent, stuffed, b".\r\nQUIT\r\n"]))
+        replies = said.read()
+
+    assert replies.splitlines()[-2:] == [b"250 2.0.0 stored", b"221 Bye"]
+    assert [row.content for row in door.kept()] == [content]

@@ -1,0 +1,231 @@
+"""The mail server under floods: whoever is silent, slow or one of a crowd stops nobody else."""
+
+from __future__ import annotations
+
+import re
+import smtplib
+import socket
+import sys
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, suppress
+from pathlib import Path
+
+import pytest
+
+from digest.inbound.connection_limits import (
+    LOG_EVERY,
+    Connections,
+    MailConnection,
+    MemoryBudget,
+    Stage,
+    network_of,
+)
+from tests.support.product_processes import Installation, installation
+from tests.support.real_servers import free_port
+
+Come = Callable[..., tuple[MailConnection, bool]]
+
+
+@pytest.fixture
+def places() -> Connections:
+    return Connections(most=4, most_by_network=2)
+
+
+@pytest.fixture
+def gone() -> list[str]:
+    return []
+
+
+@pytest.fixture
+def come(places: Connections, gone: list[str]) -> Come:
+    """Let a client come, and return whether it has a place."""
+
+    def came(
+        network: str, *, at: float, name: str = "", stage: Stage = Stage.SILENT
+    ) -> tuple[MailConnection, bool]:
+        client = MailConnection(
+            network=network,
+            close=lambda: gone.append(name or network),
+            last_mail_at=at,
+            mailed_at=at,
+            stage=stage,
+        )
+        return client, places.admit(client, at)
+
+    return came
+
+
+def test_a_silent_client_loses_its_place_to_the_next_of_its_network(come: Come, gone: list[str]) -> None:
+    assert [come("a", at=at, name=f"{at}")[1] for at in range(5)] == [True] * 5
+
+    assert gone == ["0", "1", "2"]
+
+
+def test_a_client_that_speaks_keeps_its_place_for_a_while(come: Come, gone: list[str]) -> None:
+    for stage in (Stage.IDLE, Stage.RECEIVING):
+        come("a", at=0, name=stage.value, stage=stage)
+
+    assert [come("a", at=at, name="late")[1] for at in (4, 5)] == [False, True]
+    assert gone == ["idle"]
+
+
+def test_a_mail_that_is_being_stored_is_never_cut_off(come: Come, gone: list[str]) -> None:
+    for _ in range(2):
+        come("a", at=0, stage=Stage.STORING)
+
+    assert not come("a", at=10_000)[1]
+    assert gone == []
+
+
+def test_who_says_much_and_sends_no_mail_loses_the_place_after_a_minute(come: Come, gone: list[str]) -> None:
+    for name in ("first", "second"):
+        client, _ = come("a", at=0, name=name)
+        client.enter(Stage.IDLE, 59)
+
+    assert not come("a", at=59.5)[1]
+    assert come("a", at=61)[1]
+
+
+def test_where_all_places_are_taken_the_largest_crowd_gives_one_up(come: Come, gone: list[str]) -> None:
+    for network in ("honest", "flood", "flood", "other"):
+        come(network, at=0)
+
+    assert come("new", at=1)[1]
+    assert gone == ["flood"]
+
+
+def test_a_flood_is_logged_once_a_minute(places: Connections, come: Come) -> None:
+    for _ in range(1_002):
+        come("192.0.2.1", at=0)
+
+    assert places.report(0) == ("1,000 connections were rejected, 1,000 of them from 192.0.2.1; 2 are open")
+    come("192.0.2.1", at=1)
+    assert places.report(LOG_EVERY - 1) is None
+    assert (places.report(LOG_EVERY) or "").startswith("1 connections")
+    assert places.report(10 * LOG_EVERY) is None
+
+
+@pytest.mark.parametrize(
+    ("address", "network"),
+    [
+        ("192.0.2.1", "192.0.2.1"),
+        ("::ffff:192.0.2.1", "192.0.2.1"),
+        ("2001:db8::1:2:3:4", "2001:db8::/64"),
+        ("fe80::1%eth0", "fe80::/64"),
+        ("", ""),
+    ],
+)
+def test_one_who_owns_a_network_counts_once(address: str, network: str) -> None:
+    assert network_of(address) == network
+
+
+def test_memory_is_taken_up_to_its_end_and_given_back() -> None:
+    memory = MemoryBudget(100)
+
+    assert [memory.take(count) for count in (60, 41, 40, 1)] == [True, False, True, False]
+    memory.release(60)
+    assert memory.take(60)
+
+
+# ── a process, flooded ──────────────────────────────────────────────────────────────────────────
+
+FILES = 256  #: that the process may open: fewer than its clients
+WITH_FEW_FILES = ("sh", "-c", f'ulimit -n {FILES}; exec "$0" "$@"', sys.executable, "-m", "digest")
+TO = "postmaster@back.example.org"
+
+
+@pytest.fixture
+def port() -> int:
+    return free_port()
+
+
+@pytest.fixture
+def server(port: int, tmp_path: Path) -> Iterator[Installation]:
+    """The mail server in a process of its own, as an operator starts it."""
+    settings = {"INBOUND": f"smtp://127.0.0.1:{port}", "INBOUND_DOMAIN": "back.example.org"}
+    with installation(tmp_path / "data", settings=settings, command=WITH_FEW_FILES) as running:
+        running.start("inbound")
+        running.wait_until("it listens", lambda: answers(port))
+        yield running
+
+
+def answers(port: int) -> bool:
+    with suppress(OSError), socket.create_connection(("127.0.0.1", port), 2):
+        return True
+    return False
+
+
+def send(port: int, *, source: str = "127.0.0.1") -> None:
+    """Send a mail as a mail server does: who is turned away with 421 comes again."""
+    with smtplib.SMTP("127.0.0.1", port, timeout=10, source_address=(source, 0)) as client:
+        client.sendmail("bob@else.example", [TO], b"Subject: hello\r\n\r\nhello\r\n")
+
+
+def seconds_to_send(port: int, *, source: str) -> float:
+    """Return how long it takes to get a mail through."""
+    began = time.monotonic()
+    while time.monotonic() - began < 60:
+        with suppress(OSError, smtplib.SMTPException):
+            send(port, source=source)
+            break
+        time.sleep(0.2)
+    return time.monotonic() - began
+
+
+@pytest.mark.slow
+def test_idle_connections_keep_no_honest_client_out(server: Installation, port: int) -> None:
+    """Nor do they fill the log, or use up the files that a process may open."""
+    with ExitStack() as flood:
+        for number in range(2 * FILES):
+            source = f"127.0.0.{2 + number % 16}"
+            with suppress(OSError):
+                flood.enter_context(
+                    socket.create_connection(("127.0.0.1", port), 5, source_address=(source, 0))
+                )
+
+        for source in ("127.0.0.1", "127.0.0.2"):  # one of the flood's addresses, too
+            assert seconds_to_send(port, source=source) < 60
+
+    lines = server.logs().splitlines()
+    assert len(server.logs()) < 20_000
+    assert not any("Traceback" in line or "Too many open files" in line for line in lines)
+    assert sum("were rejected" in line for line in lines) <= 1
+
+
+def deliver(port: int, number: int, wire: bytes) -> str:
+    """Send bytes as one mail and return the code that came last."""
+    source = (f"127.0.0.{2 + number % 15}", 0)
+    hello = f"EHLO x\r\nMAIL FROM:<{number}@else.example>\r\nRCPT TO:<{TO}>\r\n"
+    said = b""
+    with suppress(OSError), socket.create_connection(("127.0.0.1", port), 100, source_address=source) as line:
+        replies = line.makefile("rb")
+        said = replies.readline()
+        for part, count in ((hello.encode(), 7), (b"DATA\r\n", 1), (wire, 1)):
+            if said[:1] not in {b"2", b"3"}:
+                break
+            line.sendall(part)
+            said = [replies.readline() for _ in range(count)][-1]
+    return said[:3].decode()
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(600)  # 600 MB are sent
+def test_three_hundred_large_mails_at_once_stay_under_200_mb_of_memory_and_60_mb_of_disk(
+    server: Installation, port: int
+) -> None:
+    wire = b"Subject: large\r\n\r\n" + b"x" * 76 * 26_000 + b"\r\n.\r\n"
+    with ThreadPoolExecutor(300) as clients:
+        codes = Counter(clients.map(lambda number: deliver(port, number, wire), range(300)))
+
+    (process,) = server.started
+    peak = re.search(r"VmHWM:\s+(\d+) kB", Path(f"/proc/{process.pid}/status").read_text())
+    stored = sum(file.stat().st_size for file in server.data_dir.glob("digest.sqlite3"))
+    print(codes, peak, stored)
+    assert peak
+    assert int(peak[1]) < 200 * 1024
+    assert stored < 60 * 1024 * 1024
+    assert codes["250"] >= 10
+    assert not {code for code in codes if code.startswith("5")}  # a mail is stored, or may come again

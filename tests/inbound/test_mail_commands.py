@@ -1,0 +1,623 @@
+"""A line of mail is enough: what a reader writes is done, told to its owner alone, and never by a forger."""
+
+from __future__ import annotations
+
+import re
+import smtplib
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from datetime import date, datetime, timedelta
+from email import message_from_bytes, policy
+from email.message import EmailMessage
+from pathlib import Path
+
+import pytest
+from sqlalchemy import Engine, select
+from sqlalchemy.orm import Session
+
+from digest import bounces, db, inbound, links, subscribers
+from digest.app_context import AppContext
+from digest.db.tables import Delivery, MailState, Subscriber, SubscriberState
+from digest.delivery import delivery_run
+from digest.delivery.transports.memory import MemoryTransport
+from digest.inbound import mail_commands
+from digest.inbound.mail_commands import Verb
+from digest.letters import Templates, render_letter
+from digest.settings import Settings
+from digest.site_profile import Site
+from tests.inbound.test_classification import opened
+from tests.support.real_servers import free_port
+from tests.support.sample_mails import wire
+
+ADA = "ada@uni.example"
+US = "digest@example.org"
+TODAY = date(2026, 11, 20)
+
+
+def written(body: str = "", *, subject: str = "", sender: str = f"Ada <{ADA}>", **more: str) -> bytes:
+    """A mail as a person writes it."""
+    mail = EmailMessage()
+    mail["From"], mail["To"], mail["Subject"] = sender, US, subject
+    mail["Message-ID"] = "<question@uni.example>"
+    for name, value in more.items():
+        mail[name.replace("_", "-")] = value
+    mail.set_content(body)
+    return mail.as_bytes(policy=policy.SMTP)
+
+
+# ── what a mail asks ────────────────────────────────────────────────────────────────────────────
+
+
+def asked(content: bytes) -> list[tuple[Verb, str]]:
+    return [(command.verb, command.argument) for command in mail_commands.parse_commands(content)]
+
+
+def test_a_command_is_the_subject_or_the_first_lines_of_the_body() -> None:
+    assert asked(written(subject="Unsubscribe")) == [(Verb.UNSUBSCRIBE, "")]
+    assert asked(written("pause 2 weeks\nhelp\n")) == [(Verb.PAUSE, "2 weeks"), (Verb.HELP, "")]
+    assert asked(written("add flows: flow matching", subject="SUBSCRIBE Ada Ito")) == [
+        (Verb.SUBSCRIBE, "Ada Ito"),
+        (Verb.ADD, "flows: flow matching"),
+    ]
+
+
+@pytest.mark.parametrize(
+    "below",
+    [
+        "Ada Ito\nUniversity of Example",
+        "-- \nhelp",
+        "> help\n> leave",
+        "On Fri, 20 Nov 2026 at 08:00, Example Digest <digest@example.org> wrote:\nleave",
+        "-----Original Message-----\nleave",
+        "end\nleave",
+    ],
+)
+def test_what_is_signed_or_quoted_is_never_read(below: str) -> None:
+    answer = written(f"resume\n\n{below}", subject="Re: Pause makes perfect, and 4 more")
+
+    assert asked(answer) == [(Verb.RESUME, "")]
+
+
+def test_a_mail_that_was_made_to_be_slow_to_read_is_not_read_to_its_end() -> None:
+    endless = b"From: a@x\r\nContent-Type: text/plain; " + b"a=b; " * 200_000 + b"\r\n\r\nhelp"
+    began = time.process_time()
+
+    assert asked(endless) == []
+    assert asked(written("help\n" + "> quoted\n" * 100_000)) == [(Verb.HELP, "")]
+    assert time.process_time() - began < 20  # it was the better part of an hour
+
+
+def test_a_mail_that_is_html_and_nothing_else_is_read_too() -> None:
+    mail = EmailMessage()
+    mail["From"], mail["Subject"] = ADA, "Re: papers"
+    mail.set_content(
+        "<style>p{}</style><div>pause&nbsp;until 6 January</div><br>Ada<blockquote>help</blockquote>",
+        subtype="html",
+    )
+
+    assert asked(mail.as_bytes(policy=policy.SMTP)) == [(Verb.PAUSE, "until 6 January")]
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "Lovely digest today!",
+        "Help yourself to a discount",
+        "Topics of the month, and how to sell them",
+        "Stop " + "paying too much for what you could have " * 3,
+        "subscribe to our newsletter and be the first to hear of everything that we sell",
+        "add",
+        "",
+    ],
+)
+def test_a_letter_to_a_person_is_no_command(said: str) -> None:
+    assert asked(written(said, subject=said)) == []
+
+
+def test_a_mail_asks_for_ten_things_at_most() -> None:
+    assert len(asked(written("help\n" * 50))) == mail_commands.MAX_COMMANDS
+
+
+@pytest.mark.parametrize(
+    ("rest", "until"),
+    [
+        ("", date(2026, 11, 27)),
+        ("2 weeks", date(2026, 12, 4)),
+        ("for a month.", date(2026, 12, 20)),
+        ("10d", date(2026, 11, 30)),
+        ("until 2027-02-01", date(2027, 2, 1)),
+        ("until 6 January", date(2027, 1, 6)),
+        ("until 31 Feb", None),
+        ("until 2026-99-99", None),
+        ("for thought", None),
+    ],
+)
+def test_a_leave_is_said_in_the_words_people_use(rest: str, until: date | None) -> None:
+    assert mail_commands.parse_pause(rest, TODAY) == until
+
+
+@pytest.mark.parametrize(
+    ("line", "schedule"),
+    [
+        ("weekly fri", {"cadence": "weekly-fri"}),
+        ("weekly on Friday at 8:00", {"cadence": "weekly-friday", "at": "8:00"}),
+        ("weekdays at 07:30 Europe/Oslo", {"cadence": "weekdays", "at": "07:30", "timezone": "Europe/Oslo"}),
+        ("at 9:00", {"at": "9:00"}),
+        ("at noon", None),
+        ("at", None),
+    ],
+)
+def test_an_hour_is_said_in_the_words_people_use(line: str, schedule: dict[str, str] | None) -> None:
+    assert mail_commands.parse_schedule(line) == schedule
+
+
+# ── what is done ────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.fixture
+def site(site: Site) -> Site:
+    return replace(site, inbound_domain="example.org")
+
+
+@pytest.fixture
+def ada(session: Session, now: datetime) -> Subscriber:
+    """A reader."""
+    row = subscribers.add(
+        session, ADA, state=SubscriberState.ACTIVE, consent="a test", now=now, topics={"Flows": "flow matching"}
+    )  # fmt: skip
+    session.commit()
+    return row
+
+
+Arrive = Callable[..., str]
+
+
+@pytest.fixture
+def arrive(session: Session, site: Site, now: datetime) -> Arrive:
+    """Let a mail arrive, and return what came of it."""
+
+    def arrived(
+        content: bytes,
+        *,
+        sender: str = ADA,
+        to: str = US,
+        open_to: frozenset[str] | None = None,
+        at: datetime = now,
+    ) -> str:
+        (number,) = inbound.store_mail(session, sender=sender, recipients=[to], content=content, now=at)
+        return inbound.process_mail(session, site=site, number=number, may_sign_up=open_to, now=at)
+
+    return arrived
+
+
+Mailed = Callable[..., list[EmailMessage]]
+
+
+@pytest.fixture
+def mailed(session: Session, site: Site, templates: Templates, now: datetime) -> Mailed:
+    """Deliver what is due, and return it."""
+
+    def delivered(*, at: datetime = now) -> list[EmailMessage]:
+        memory = MemoryTransport()
+        subscribers.send_confirmations(session, site, at)
+        delivery_run.deliver(session, site=site, templates=templates, transport=memory, clock=lambda: at)
+        return [message_from_bytes(one.content, policy=policy.default) for one in memory.messages]
+
+    return delivered
+
+
+def text_of(mail: EmailMessage) -> str:
+    body = mail.get_body(("plain",))
+    assert body is not None
+    return str(body.get_content()).replace("\r\n", "\n")
+
+
+def waiting(session: Session) -> list[str]:
+    return list(session.scalars(select(Delivery.letter).order_by(Delivery.id)))
+
+
+def test_a_reader_leaves_at_once_and_is_offered_the_way_back(
+    arrive: Arrive, mailed: Mailed, session: Session, ada: Subscriber
+) -> None:
+    arrive(written("unsubscribe me, please", subject="Re: Flow matching, and 4 more"))
+
+    session.refresh(ada)
+    assert ada.state == SubscriberState.UNSUBSCRIBED
+    (goodbye,) = mailed()
+    assert (goodbye["To"], goodbye["Subject"]) == (ADA, "You are unsubscribed")
+
+
+def test_a_sentence_that_begins_like_a_command_changes_nothing_and_is_asked_about(
+    arrive: Arrive, mailed: Mailed, session: Session, site: Site, ada: Subscriber
+) -> None:
+    outcome = arrive(written("Stop by my office at noon\n", subject="The figures"))
+
+    assert outcome == f"asked subscriber {ada.id} what they meant: leave"
+    session.refresh(ada)
+    assert ada.state == SubscriberState.ACTIVE
+    (answer,) = mailed()
+    assert (answer["To"], answer["Subject"]) == (ADA, "Re: The figures")
+    assert "> Stop by my office at noon\nDo you want to unsubscribe? Nothing has changed yet" in text_of(
+        answer
+    )
+    assert f"Unsubscribe:\n\n{links.unsubscribe_url(site, ada.id, 0)}\n" in text_of(answer)
+    (row,) = inbound.list_mails(session)
+    assert (row.state, row.reason) == (MailState.SHUNTED, outcome)  # it may be for a person
+
+
+def test_the_same_unclear_words_are_asked_about_once_a_day(
+    arrive: Arrive, mailed: Mailed, now: datetime, ada: Subscriber
+) -> None:
+    """A program that answers every mail, and does not say that it is one, would be asked for ever."""
+    robot = written("Thank you for your mail.", subject="Stop! This mailbox is closed")
+
+    outcomes = [arrive(robot, at=now + timedelta(hours=hour)) for hour in range(3)]
+
+    assert outcomes[1:] == ["shunted: its writer was already asked about the same words today"] * 2
+    assert len(mailed(at=now + timedelta(hours=3))) == 1
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        written("Pause for thought: is table 2 right?\n"),
+        written("Pause\n\nthe experiment on Friday, please, the laser is being repaired.\n"),
+        written(subject="Pause until the paper is out?"),
+    ],
+)
+def test_ordinary_mail_pauses_nobody(
+    content: bytes, arrive: Arrive, session: Session, ada: Subscriber
+) -> None:
+    arrive(content)
+
+    session.refresh(ada)
+    assert ada.state == SubscriberState.ACTIVE
+    assert waiting(session) == ["reply"]
+
+
+def test_a_curriculum_vitae_resumes_nothing(arrive: Arrive, session: Session, ada: Subscriber) -> None:
+    arrive(written("pause 2 weeks"))
+
+    arrive(written("Please find my resume attached; I am looking for a position.", subject="Resume"))
+
+    session.refresh(ada)
+    assert ada.state == SubscriberState.PAUSED
+
+
+@pytest.mark.parametrize(
+    "thanks", ["pause 2 weeks, please", "Please pause 2 weeks", "pause for two weeks. Thanks!"]
+)
+def test_a_polite_pause_is_a_pause(thanks: str, arrive: Arrive, session: Session, ada: Subscriber) -> None:
+    arrive(written(thanks))
+
+    session.refresh(ada)
+    assert (ada.state, ada.paused_until) == (SubscriberState.PAUSED, date(2026, 12, 4))
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "Add me to the authors of the paper",
+        "Delete the old figures before Friday, please",
+        "Join us tonight",
+        "Subscribe Now!",
+        "subscribe to win a car today",
+        "List of participants",
+        "Show me the data",
+        "Help needed",
+    ],
+)
+def test_a_sentence_that_begins_like_another_command_gets_no_answer(
+    said: str, arrive: Arrive, session: Session, ada: Subscriber
+) -> None:
+    for sender in (ADA, "bob@else.example"):
+        arrive(written(said, subject=said, sender=sender))
+
+    assert waiting(session) == []
+
+
+def test_spam_makes_nobody_a_subscriber(arrive: Arrive, session: Session) -> None:
+    arrive(written(subject="subscribe", sender="bob@else.example", X_Spam_Flag="YES"))
+    forged = "mx.example.org; spf=fail; dmarc=fail header.from=else.example"
+    arrive(written(subject="subscribe", sender="bob@else.example", Authentication_Results=forged))
+
+    assert waiting(session) == []
+
+
+def test_a_leave_and_its_end_are_done_and_answered_in_the_same_conversation(
+    arrive: Arrive, mailed: Mailed, session: Session, ada: Subscriber
+) -> None:
+    arrive(written("pause until 6 January", subject="Re: papers"))
+
+    session.refresh(ada)
+    assert (ada.state, ada.paused_until) == (SubscriberState.PAUSED, date(2027, 1, 6))
+    (answer,) = mailed()
+    assert (answer["To"], answer["Subject"]) == (ADA, "Re: papers")
+    assert (answer["In-Reply-To"], answer["Auto-Submitted"]) == ("<question@uni.example>", "auto-replied")
+    assert "> pause until 6 January\nPaused until 6 January 2027." in text_of(answer)
+
+    arrive(written("resume"))
+    session.refresh(ada)
+    assert ada.state == SubscriberState.ACTIVE
+
+
+def test_what_lasts_waits_filled_in_on_a_page_that_only_the_owner_is_sent(
+    arrive: Arrive, mailed: Mailed, session: Session, site: Site, ada: Subscriber
+) -> None:
+    arrive(written('add robots: robot* & "cup"\ndrop FLOWS\nweekly fri at 8:00\n'))
+
+    assert [topic.name for topic in subscribers.topics_of(session, ada)] == ["Flows"]
+    (answer,) = mailed()
+    assert answer["To"] == ADA
+    link = f"{links.manage_url(site, ada.id, 0)}?name=robots&filter=robot%2A+%26+%22cup%22&drop=Flows&cadence=weekly-fri&at=8%3A00"
+    assert f"Check and save:\n{link}\n" in text_of(answer)
+    assert "Not you? Ignore this mail." in text_of(answer)
+
+
+def test_a_mistake_is_told_with_its_place(arrive: Arrive, mailed: Mailed, ada: Subscriber) -> None:
+    arrive(written("add flows: (flow OR\ndrop robots\nat noon\npause for thought\n"))
+
+    said = text_of(*mailed())
+
+    assert "In (flow OR: Column 7: Add a word after OR." in said
+    assert "You have no topic of that name. Yours are: Flows" in said
+    assert said.count("Not understood. Write: ") == 2
+
+
+def test_help_names_only_what_is_understood(arrive: Arrive, mailed: Mailed, ada: Subscriber) -> None:
+    arrive(written(subject="help"))
+
+    lines = [line for line in text_of(*mailed()).splitlines() if mail_commands.parse_command(line)]
+
+    assert len(lines) == 6
+    assert all(mail_commands.parse_schedule(line) for line in lines if line.startswith("weekly"))
+
+
+def test_who_reads_in_the_domain_that_letters_come_from_is_no_machine_of_ours(
+    arrive: Arrive, session: Session, now: datetime
+) -> None:
+    subscribers.add(session, "eve@example.org", state=SubscriberState.ACTIVE, consent="a test", now=now)
+
+    arrive(written(subject="help", sender="eve@example.org"), sender="eve@example.org")
+
+    assert waiting(session) == ["help"]
+
+
+@pytest.mark.parametrize("word", ["topics", "subscribe"])
+def test_the_way_to_the_settings_goes_to_their_owner(
+    word: str, arrive: Arrive, mailed: Mailed, site: Site, ada: Subscriber
+) -> None:
+    arrive(written(subject=word))
+
+    (letter,) = mailed()
+    assert letter["To"] == ADA
+    assert links.manage_url(site, ada.id, 0) in text_of(letter)
+
+
+# ── strangers ───────────────────────────────────────────────────────────────────────────────────
+
+
+def test_a_stranger_subscribes_by_mail_and_is_asked_once(
+    arrive: Arrive, mailed: Mailed, session: Session, site: Site, now: datetime
+) -> None:
+    for _ in range(3):
+        arrive(written("add robots: robot*", subject="subscribe Bob", sender="bob@else.example"))
+
+    (question,) = mailed()
+    assert (question["To"], question["Subject"]) == ("bob@else.example", "Confirm your subscription")
+    bob = subscribers.confirm(session, site, links.confirm_url(site, 1).rpartition("/")[2], now)
+    assert bob is not None
+    assert [topic.name for topic in subscribers.topics_of(session, bob)] == ["robots"]
+
+
+def test_a_flood_of_strangers_is_not_answered_with_a_flood(
+    arrive: Arrive, session: Session, site: Site, now: datetime
+) -> None:
+    for number in range(400):
+        arrive(written(subject="subscribe", sender=f"bob-{number}@else.example"))
+
+    sent = [
+        subscribers.send_confirmations(session, site, now + timedelta(minutes=minute)) for minute in range(60)
+    ]
+
+    assert sent[0] == 60
+    assert sum(sent) < 300
+
+
+def test_a_reader_whose_address_bounces_had_suppressed_comes_back_by_mail(
+    arrive: Arrive, mailed: Mailed, session: Session, site: Site, ada: Subscriber, now: datetime
+) -> None:
+    bounces.suppress(session, site, ADA, bounces.SuppressionReason.BOUNCE, "", now)
+
+    arrive(written(subject="subscribe"))
+
+    (question,) = mailed()
+    assert (question["To"], question["Subject"]) == (ADA, "Confirm your subscription")
+
+
+def test_a_site_that_is_closed_is_closed_to_mail_too(arrive: Arrive, session: Session) -> None:
+    asked = written(subject="subscribe", sender="bob@else.example")
+
+    assert arrive(asked, open_to=frozenset({"uni.example"})).startswith(
+        "shunted: the address cannot be subscribed"
+    )
+    assert subscribers.find(session, "bob@else.example") is None
+
+
+@pytest.mark.parametrize(
+    "said", ["help", "leave", "pause", "topics", "add robots", "subscribe and save 50 % on all"]
+)
+def test_a_stranger_gets_nothing_but_that_question(said: str, arrive: Arrive, session: Session) -> None:
+    assert arrive(written(subject=said, sender="bob@else.example")).startswith("shunted")
+    assert waiting(session) == []
+
+
+# ── machines ────────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize(
+    "header",
+    [
+        {"Auto_Submitted": "auto-replied"},
+        {"Precedence": "bulk"},
+        {"List_Id": "<papers.example.org>"},
+        {"List_Unsubscribe": "<mailto:out@news.example>"},
+        {"list_post": "NO"},
+        {"X_Auto_Response_Suppress": "All"},
+    ],
+)
+def test_a_machine_is_neither_obeyed_nor_answered(
+    header: dict[str, str], arrive: Arrive, session: Session, ada: Subscriber
+) -> None:
+    arrive(written(subject="leave", **header))
+
+    session.refresh(ada)
+    assert (ada.state, waiting(session)) == (SubscriberState.ACTIVE, [])
+
+
+@pytest.mark.parametrize(
+    ("sender", "envelope"),
+    [
+        (ADA, ""),
+        (f"Digest <{US}>", US),
+        ("MAILER-DAEMON@uni.example", "x@uni.example"),
+        ("no-reply@uni.example", "x@uni.example"),
+        ("papers-request@uni.example", "x@uni.example"),
+        (f"{ADA}, bob@else.example", ADA),
+        ("undisclosed", ADA),
+    ],
+)
+def test_nobody_is_answered_where_nobody_would_read_it(
+    sender: str, envelope: str, arrive: Arrive, session: Session, ada: Subscriber
+) -> None:
+    assert arrive(written("subscribe\nhelp", sender=sender), sender=envelope).startswith("shunted")
+    assert waiting(session) == []
+
+
+def test_an_answer_that_comes_back_is_not_answered(
+    arrive: Arrive, mailed: Mailed, session: Session, site: Site, ada: Subscriber
+) -> None:
+    arrive(written(subject="help"))
+    mailed()
+    (number,) = session.scalars(select(Delivery.id))
+
+    for _ in range(3):
+        arrive(written(subject="help"), to=links.bounce_address(site, number))
+
+    assert waiting(session) == ["help"]
+
+
+def test_twelve_mails_an_hour_are_answered_at_once_and_what_comes_after_waits_for_a_person(
+    arrive: Arrive, mailed: Mailed, now: datetime, ada: Subscriber
+) -> None:
+    words = ["help", "topics", "pause 2 weeks"] * 4
+
+    outcomes = [arrive(written(subject=word)) for word in words]
+
+    assert not any(outcome.startswith("shunted") for outcome in outcomes)
+    assert len(mailed()) == 12
+    assert arrive(written(subject="resume")) == "shunted: its writer was answered 12 times within the hour"
+    later = now + timedelta(minutes=61)
+    assert not arrive(written(subject="help"), at=later).startswith("shunted")
+    assert len(mailed(at=later)) == 1
+
+
+def test_an_hour_of_answers_ends_by_the_minute(
+    arrive: Arrive, mailed: Mailed, now: datetime, ada: Subscriber
+) -> None:
+    for number in range(14):
+        arrive(written(subject="help"), at=now + timedelta(minutes=5 * number))
+
+    assert len(mailed(at=now + timedelta(minutes=70))) == 14
+
+
+@pytest.mark.parametrize(
+    "bait",
+    [
+        "https://win.example/",
+        "win.example",
+        "call +47 555 01 234",
+        "write to x@win.example",
+        "\\\\win\\share",
+    ],
+)
+def test_no_advertisement_travels_in_an_answer(
+    bait: str, arrive: Arrive, mailed: Mailed, ada: Subscriber
+) -> None:
+    """Whoever forges a From line would have us mail it."""
+    asked = f"add {bait}\nadd (({bait}\nat {bait}\npause {bait}\ndrop {bait}"
+
+    arrive(written(asked, subject=f"Re: {bait}"))
+
+    (answer,) = mailed()
+    said = re.sub(r"https://digest\.example\.org/m/\S+", "", text_of(answer))  # it waits on their own page
+    assert bait not in said + str(answer["Subject"])
+    assert "The filter cannot be read, from column" in text_of(answer)
+
+
+@pytest.mark.parametrize(
+    "subject",
+    ["=?utf-8?q?help=0ABcc:_x@y.z?=", "help\u202e", "he\0lp", "add " + "(" * 1900, "pause 999 months"],
+)
+def test_nothing_that_is_written_breaks_the_door(
+    subject: str, arrive: Arrive, mailed: Mailed, ada: Subscriber
+) -> None:
+    raw = written("add <script>: {{ 7*7 }}\nlist\n").replace(
+        b"Subject: \r\n", f"Subject: {subject}\r\n".encode()
+    )
+
+    arrive(raw)
+
+    for mail in mailed():
+        assert "Bcc" not in mail
+        assert "49" not in text_of(mail)
+
+
+# ── through the door ────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.fixture
+def lmtp(engine: Engine, site: Site, now: datetime, tmp_path: Path) -> Iterator[Path]:
+    path = tmp_path / "lmtp.sock"
+    settings = Settings(
+        data_dir=tmp_path,
+        inbound=f"smtp://127.0.0.1:{free_port()}, lmtp://{path}",
+        inbound_domain="example.org",
+    )
+    with opened(AppContext(settings=settings, engine=engine, site=site, clock=lambda: now)):
+        yield path
+
+
+def test_a_word_over_lmtp_is_done_and_an_unknown_one_is_kept_for_a_person(
+    lmtp: Path, engine: Engine, ada: Subscriber, site: Site, now: datetime
+) -> None:
+    with smtplib.LMTP(str(lmtp), timeout=5) as client:
+        client.sendmail(ADA, [US], written("pause 2 weeks"))
+        client.sendmail("bob@else.example", [US], written(subject="subscribe", sender="bob@else.example"))
+        client.sendmail(ADA, [US], wire("From: ada@uni.example\nSubject: Lovely\n\nThank you!\n"))
+
+    with db.write_session(engine) as session:
+        assert subscribers.get(session, ADA).state == SubscriberState.PAUSED
+        assert waiting(session) == ["reply"]
+        assert subscribers.send_confirmations(session, site, now) == 1
+        assert [(row.state, row.reason) for row in inbound.list_mails(session)] == [
+            (MailState.SHUNTED, "it is neither a report nor a command")
+        ]
+
+
+@pytest.mark.parametrize("elsewhere", ["", "bounce.example.org"])
+def test_a_letter_asks_for_an_answer_only_where_answers_arrive(
+    elsewhere: str, site: Site, templates: Templates
+) -> None:
+    values = {"manage_url": "https://x/m", "unsubscribe_url": "https://x/u", "until": "6 January"}
+
+    here, there = (
+        render_letter(templates, "paused", {**values, "site": one})
+        for one in (site, replace(site, inbound_domain=elsewhere))
+    )
+
+    assert "Or reply with one word: help, pause, unsubscribe." in here.text
+    assert "You can reply with one word: help, pause, unsubscribe." in here.html
+    assert "one word" not in there.text + there.html
+    assert not inbound.is_accepted_recipient(replace(site, inbound_domain=elsewhere), US)

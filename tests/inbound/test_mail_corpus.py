@@ -1,0 +1,58 @@
+"""Only the bare command unsubscribes: a hundred invented mails, fifty of which must act and fifty of which must not."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from datetime import datetime
+
+import pytest
+from sqlalchemy import select
+from sqlalchemy.orm import Session
+
+from digest import inbound, subscribers
+from digest.db.tables import Delivery, Subscriber, SubscriberState
+from digest.site_profile import Site
+from tests.inbound.mail_corpus import MUST_ACT, MUST_NOT, US, WRITER, Case
+
+Became = Callable[[Case], tuple[str, list[str]]]
+
+
+@pytest.fixture
+def site(site: Site) -> Site:
+    return replace(site, inbound_domain="example.org")
+
+
+@pytest.fixture
+def became(session: Session, site: Site, now: datetime) -> Became:
+    """Let a mail of an active reader arrive; return the state they are in then, and the letters that answer it."""
+    row = subscribers.add(
+        session, WRITER, state=SubscriberState.ACTIVE, consent="a test", now=now, topics={"Flows": "flow matching"}
+    )  # fmt: skip
+    row.confirmed_at = now
+    session.commit()
+
+    def arrived(case: Case) -> tuple[str, list[str]]:
+        (number,) = inbound.store_mail(
+            session, sender=WRITER, recipients=[US], content=case.content(), now=now
+        )
+        inbound.process_mail(session, site=site, number=number, may_sign_up=None, now=now)
+        state = session.scalars(select(Subscriber.state)).one()
+        return state, list(session.scalars(select(Delivery.letter)))
+
+    return arrived
+
+
+def test_the_corpus_is_a_hundred_mails() -> None:
+    assert (len(MUST_ACT), len(MUST_NOT)) == (50, 50)
+    assert len({case.content() for case in [*MUST_ACT, *MUST_NOT]}) == 100
+
+
+@pytest.mark.parametrize("case", MUST_ACT, ids=lambda case: case.name)
+def test_a_bare_command_unsubscribes(case: Case, became: Became) -> None:
+    assert became(case) == (SubscriberState.UNSUBSCRIBED, ["goodbye"])
+
+
+@pytest.mark.parametrize("case", MUST_NOT, ids=lambda case: case.name)
+def test_ordinary_mail_unsubscribes_nobody(case: Case, became: Became) -> None:
+    assert became(case) == (SubscriberState.ACTIVE, ["reply"] if case.is_answered else [])

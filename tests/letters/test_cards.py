@@ -1,0 +1,250 @@
+"""A card stands whatever the paper lacks, and whatever its text tries."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from time import process_time
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from digest.letters import Templates, make_card, press
+from digest.letters.cards import Card, CardForm, safe_url, sentence_ends, to_sentence_end
+from digest.letters.figures_in_words import cut_at_word, fill, wrap, wrap_with_bar
+from digest.letters.marked_text import TextRun, plain_text
+from digest.papers import Organization, Paper
+from digest.site_profile import Site
+from tests.letters.invented_papers import ATTENTION, BARE, FLOW, ROBOTS, copy_for, pressed, trending
+
+PAGE = "https://digest.example.org/papers/11"
+
+
+def shown(paper: Paper, **told: Any) -> Card:
+    return make_card(paper, page=PAGE, **told)
+
+
+# ── what is missing vanishes ────────────────────────────────────────────────────────────────────
+
+
+def test_a_paper_of_which_all_is_known() -> None:
+    found = shown(FLOW, why=("flow in the title", "+42 votes"), words=[("title", 0, 4)])
+
+    assert found.meta == "cs.LG · 19 Nov 2026"
+    assert found.href == "https://arxiv.org/abs/2611.01234"
+    assert found.title == (TextRun("Flow", is_marked=True), TextRun(" matching in twelve lines"))
+    assert found.byline == "Ito, Okafor, Lind + 4"
+    assert found.why == "flow in the title · +42 votes"
+    assert [link.label for link in found.links] == ["PDF", "Code", "Cite"]
+    assert [link.label for link in found.text_links] == ["Read", "PDF", "Code", "Cite"]
+
+
+def test_a_paper_without_any_link_leads_to_its_page_on_our_site() -> None:
+    found = shown(ROBOTS)
+
+    assert found.href == PAGE
+    assert [(link.label, link.href) for link in found.links] == [("Cite", f"{PAGE}#cite")]
+    assert [(link.label, link.href) for link in found.text_links] == [
+        ("Find it", PAGE),
+        ("Cite", f"{PAGE}#cite"),
+    ]
+    assert found.byline == "7 authors"
+
+
+def test_a_paper_of_which_only_the_title_is_known() -> None:
+    found = shown(BARE)
+
+    assert (found.meta, found.byline, found.abstract) == ("", "", ())
+    assert plain_text(found.title) == BARE.title
+
+
+def test_an_organisation_stands_where_no_author_is_named() -> None:
+    assert shown(ATTENTION).byline == "Example Lab"
+    assert shown(replace(ATTENTION, organization=Organization(handle="lab", name=""))).byline == "lab"
+
+
+def test_three_hundred_authors_fit_on_a_line() -> None:
+    crowd = replace(FLOW, authors=tuple(f"Family{n}, Given" for n in range(300)), n_authors=300)
+
+    assert shown(crowd).byline == "Family0, Family1, Family2 + 297"
+
+
+def test_the_short_form_is_the_title_and_why() -> None:
+    found = shown(FLOW, why=("flow in the title",), form=CardForm.LINE)
+
+    assert (found.meta, found.byline, found.abstract, found.links) == ("", "", (), ())
+    assert (plain_text(found.title), found.why) == (FLOW.title, "flow in the title")
+
+
+def test_a_card_comes_back_from_a_decision_as_it_went() -> None:
+    found = shown(FLOW, why=("flow",), words=[("title", 0, 4), ("abstract", 0, 4)])
+
+    assert Card.from_json(found.to_json()) == found
+
+
+# ── the abstract ────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize(
+    ("text", "sentences"),
+    [
+        ("One. Two. Three.", 3),
+        ("As e.g. Lind et al. said, i.e. nothing. Two.", 2),
+        ("We reach 3.14 and 85.7%. Yes!", 2),
+        ('He said "stop." Then he went.', 2),
+        ("Is it? It is! Good.", 3),
+        ("A. B. Lind wrote it.", 1),
+        ("第一句。第二句。", 2),
+        ("No end", 0),
+    ],
+)
+def test_sentences_end_where_readers_think_they_do(text: str, sentences: int) -> None:
+    assert len(sentence_ends(text)) == sentences
+
+
+def test_an_abstract_is_shown_to_the_end_of_a_sentence() -> None:
+    long = replace(FLOW, abstract="A first sentence of a usual length stands here. " * 20)
+
+    text = plain_text(shown(long).abstract)
+
+    assert 300 <= len(text) <= 360
+    assert text.endswith("here.")
+
+
+def test_one_endless_sentence_is_cut_at_a_word() -> None:
+    text = plain_text(shown(replace(FLOW, abstract="word " * 200)).abstract)
+
+    assert len(text) <= 360
+    assert text.endswith("word…")
+
+
+def test_the_sentence_that_matched_is_shown_even_if_it_comes_late() -> None:
+    text = (
+        "We begin with something else. "
+        + "Nothing of note happens here at all, for a while. " * 12
+        + "A robot asks. The end."
+    )
+    start = text.index("robot")
+
+    runs = shown(replace(FLOW, abstract=text), words=[("abstract", start, start + 5)]).abstract
+
+    assert plain_text(runs) == "We begin with something else. … A robot asks."
+    assert TextRun("robot", is_marked=True) in runs
+
+
+@given(
+    st.lists(st.sampled_from(["word", "Sentence.", "e.g.", "中文。", "x" * 400, "?", "…"]), max_size=200).map(
+        " ".join
+    ),
+    st.lists(st.tuples(st.integers(0, 1500), st.integers(0, 40)), max_size=8),
+    st.sampled_from(list(CardForm)),
+)
+def test_no_abstract_grows_beyond_its_room_and_marks_are_in_it(
+    text: str, spans: list[tuple[int, int]], form: CardForm
+) -> None:
+    words = [("abstract", start, start + length) for start, length in spans if start + length <= len(text)]
+
+    runs = shown(replace(FLOW, abstract=text), words=words, form=form).abstract
+
+    assert len(plain_text(runs)) <= 363
+    assert all(run.text for run in runs)
+
+
+@given(st.text(max_size=400), st.integers(20, 360))
+def test_a_cut_text_is_never_longer_than_its_room(text: str, room: int) -> None:
+    assert len(cut_at_word(text, room)) <= room
+    assert len(to_sentence_end(text, room)) <= room
+
+
+# ── text stays text ─────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "javascript:alert(1)", "JaVaScRiPt:alert(1)", " javascript:alert(1)", "java\tscript:alert(1)", "data:text/html,x",
+        "vbscript:x", "file:///etc/passwd", "//example.org/x", "https://", "http://[", "mailto:x@example.org", "", None,
+    ],
+)  # fmt: skip
+def test_only_web_addresses_become_links(url: str | None) -> None:
+    assert safe_url(url) is None
+
+
+@pytest.mark.parametrize(
+    ("url", "link"),
+    [
+        ("https://example.org/a?b=1&c=2#d", "https://example.org/a?b=1&c=2#d"),
+        ('https://example.org/"onmouseover="x', "https://example.org/%22onmouseover=%22x"),
+        ("https://example.org/<script>", "https://example.org/%3Cscript%3E"),
+        ("https://example.org/a b", "https://example.org/a%20b"),
+        ("https://example.org/ä", "https://example.org/%C3%A4"),
+    ],
+)
+def test_a_link_has_only_the_characters_a_link_may_have(url: str, link: str) -> None:
+    assert safe_url(url) == link
+
+
+EVIL = {
+    "markup": "<script>alert(1)</script><img src=x onerror=alert(1)>",
+    "closing tags": "</a></h3></td></table></style><h1>Mine",
+    "a table": "<cup, on, table>",
+    "a template": "{{ 7*7 }}{% include '/etc/passwd' %}",
+    "our own marks": "q9slot.subject.q9z q9open.card.q9z",
+    "a million letters": "x" * 1_000_000,
+    "a million words": "word " * 200_000,
+    "zalgo": ("Z" + "\u0300\u0301\u0302\u0303" * 100) * 50,
+    "a reversed line": "\u202egnihtemos \u2066else",
+    "hidden": "in\u200bvis\u00adible\ufeff",
+    "controls": "a\0b\x07c\r\nd\x1b[31m",
+    "emoji": "🧑🏽‍🔬 🏳️‍🌈 🦜",
+    "chinese": "关于扩散模型的一个很长的标题" * 20,
+    "arabic": "نماذج الانتشار وتعلم الآلة " * 10,
+    "TeX": r"$\mathcal{O}(n^{2})$ \textbf{bold} \'e ~ Erd\H{o}s \input{/etc/passwd}",
+    "an encoded word": "=?utf-8?q?a=0ABcc:_x@example.com?=",
+    "a dot": ".",
+    "quotes": "\"double\" 'single' `back`",
+}
+
+
+@pytest.mark.parametrize("text", EVIL.values(), ids=EVIL)
+def test_one_bad_paper_never_costs_a_reader_the_digest(text: str, site: Site, templates: Templates) -> None:
+    evil = Paper(
+        id=1, title=text, abstract=text, authors=(text, text), organization=Organization(handle=text, name=text),
+        categories=(text,), urls=(text, f"https://example.org/{text[:100]}"), first_seen_at=FLOW.first_seen_at,
+    )  # fmt: skip
+    made = pressed(site, templates, [evil, FLOW], p1=text)
+    began = process_time()
+
+    letter = press.digest_letter(made, site, trending(1, 11), copy_for())
+
+    assert process_time() - began < 5
+    assert letter.html.count("<h3") == 2
+    assert letter.html.count("<h1") == 1
+    assert "<script" not in letter.html
+    assert "onerror" not in letter.html.replace("onerror=alert(1)&gt;", "")
+    assert "49" not in letter.subject
+    assert "Flow matching in twelve lines" in letter.text
+    assert len(letter.html.encode()) < 30_000
+    assert not set("\u202e\u2066\0\x07\x1b") & set(letter.html + letter.text + letter.subject)
+
+
+def test_chinese_is_cut_and_wrapped_where_there_are_no_spaces() -> None:
+    text = "关于扩散模型的一个很长的标题" * 20
+
+    assert len(cut_at_word(text, 60)) == 60
+    assert all(len(line) <= 72 for line in wrap(text).splitlines())
+
+
+@given(st.text(st.sampled_from("abcdé-  \t\n\u00a0"), max_size=120), st.integers(5, 30))
+def test_lines_are_broken_where_the_library_breaks_them(text: str, measure: int) -> None:
+    expected = fill(text, measure) if len(text) > measure else text
+
+    assert wrap(text, measure=measure) == expected
+
+
+def test_a_link_is_never_broken_over_lines() -> None:
+    url = "https://example.org/" + "a" * 100
+
+    assert url in wrap(f"See {url} for more.").split()
+    assert wrap_with_bar("short") == "| short"

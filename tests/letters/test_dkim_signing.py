@@ -1,0 +1,206 @@
+"""Our signatures verify elsewhere, and break where they should."""
+
+from __future__ import annotations
+
+import re
+import warnings
+from base64 import b64decode
+from collections.abc import Callable
+from dataclasses import replace
+from functools import cache
+from types import SimpleNamespace
+from typing import Any
+
+import dkim as oracle
+import pytest
+from cryptography.exceptions import InvalidSignature
+from cryptography.hazmat.primitives.asymmetric import ec, ed25519, rsa
+from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from digest.delivery import transports
+from digest.errors import BadField
+from digest.letters import RenderedLetter, build_message, list_headers
+from digest.letters.dkim_signing import Signer, canonical_body, sign_message
+from digest.site_profile import Site
+from tests.letters.invented_papers import NOW
+
+
+class Ed25519Key:
+    """The one primitive that dkimpy takes from PyNaCl, a library nobody else here needs."""
+
+    def __init__(self, encoded: bytes, encoder: object):
+        self.key = ed25519.Ed25519PublicKey.from_public_bytes(b64decode(encoded))
+
+    def verify(self, octets: bytes, seal: bytes) -> bytes:
+        self.key.verify(seal, octets)
+        return octets
+
+
+#: Everything but that primitive is dkimpy's own: which fields, in which form, over which body.
+oracle.nacl = SimpleNamespace(
+    signing=SimpleNamespace(VerifyKey=Ed25519Key),
+    encoding=SimpleNamespace(Base64Encoder=None),
+    exceptions=SimpleNamespace(BadSignatureError=InvalidSignature, ValueError=ValueError),
+)
+
+SITE = Site(url="https://digest.example.org", sender_address="digest@example.org", keys=(b"k",))
+
+PrivateKey = rsa.RSAPrivateKey | ed25519.Ed25519PrivateKey | ec.EllipticCurvePrivateKey
+
+
+@cache
+def pem(kind: str) -> bytes:
+    """Return a new private key."""
+    make: dict[str, Callable[[], PrivateKey]] = {
+        "rsa": lambda: rsa.generate_private_key(public_exponent=65537, key_size=2048),
+        "short": lambda: rsa.generate_private_key(public_exponent=65537, key_size=1024),  # noqa: S505
+        "ed25519": ed25519.Ed25519PrivateKey.generate,
+        "ec": lambda: ec.generate_private_key(ec.SECP256R1()),
+    }
+    return make[kind]().private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
+
+
+def signer(kind: str, **changes: Any) -> Signer:
+    return replace(Signer(domain="example.org", selector=f"{kind}-2026", pem=pem(kind)), **changes)
+
+
+def mailed(text: str = "Hello.\n", subject: str = "Flow matching – and more") -> bytes:
+    return build_message(
+        RenderedLetter(subject=subject, text=text, html="<p>Hello</p>\n"),
+        site=SITE,
+        recipient="alice@example.edu",
+        message_id="<1@example.org>",
+        dated_at=NOW,
+        headers=list_headers(SITE, "https://digest.example.org/u/abc"),
+    )
+
+
+def verifies(raw: bytes, *signers: Signer, which: int = 0) -> bool:
+    """Return what dkimpy says about one of the signatures."""
+    records = {f"{one.dns_name}.": one.dns_record.encode() for one in signers}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        try:
+            return bool(oracle.DKIM(raw).verify(which, dnsfunc=lambda name, **_: records.get(name.decode())))
+        except oracle.DKIMException:
+            return False
+
+
+@pytest.mark.parametrize("kind", ["rsa", "ed25519"])
+def test_dkimpy_verifies_what_we_sign(kind: str) -> None:
+    one = signer(kind)
+
+    assert verifies(sign_message(mailed(), [one], dated_at=NOW), one)
+
+
+def test_two_signatures_stand_on_one_message_and_both_hold() -> None:
+    both = [signer("rsa"), signer("ed25519")]
+    raw = sign_message(mailed(), both, dated_at=NOW)
+
+    assert [verifies(raw, *both, which=which) for which in (0, 1)] == [True, True]
+
+
+@settings(max_examples=50, deadline=None)
+@given(
+    text=st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\r\0"), max_size=300),
+    subject=st.text(st.characters(exclude_categories=["Cs"]), max_size=60),
+)
+def test_whatever_is_said_the_signature_holds(text: str, subject: str) -> None:
+    one = signer("ed25519")
+
+    raw = sign_message(mailed(text, subject), [one], dated_at=NOW)
+
+    assert verifies(raw, one)
+    assert not re.search(rb"^\.", raw, re.MULTILINE)  # nothing is left for SMTP to double, signed or not
+
+
+TAMPERED = {
+    "the body": (b"Hello", b"Hallo"),
+    "the subject": (b"Subject: ", b"Subject: Win! "),
+    "the way out": (b"/u/abc", b"/u/xyz"),
+    "the one-click header": (b"List-Unsubscribe-Post: List-Unsubscribe=One-Click\r\n", b""),
+    "a second sender": (b"To: ", b"From: mallory@example.net\r\nTo: "),
+    "a second subject": (b"To: ", b"Subject: Other\r\nTo: "),
+    "the date": (b"20 Nov", b"21 Nov"),
+    "the id": (b"<1@", b"<2@"),
+    "the list": (b"List-Id: Digest", b"List-Id: Other"),
+    "the type": (b"multipart/alternative;", b"multipart/mixed;"),
+}
+
+
+@pytest.mark.parametrize(("old", "new"), TAMPERED.values(), ids=TAMPERED)
+@pytest.mark.parametrize("kind", ["rsa", "ed25519"])
+def test_a_signature_breaks_if_somebody_changes(kind: str, old: bytes, new: bytes) -> None:
+    one = signer(kind)
+    raw = sign_message(mailed(), [one], dated_at=NOW)
+
+    changed = raw.replace(old, new)
+
+    assert changed != raw
+    assert not verifies(changed, one)
+
+
+def test_refolded_headers_and_spaces_do_no_harm() -> None:
+    one = signer("rsa")
+    raw = sign_message(mailed(text="a word\n"), [one], dated_at=NOW)
+
+    refolded = raw.replace(b"Precedence: bulk", b"Precedence:\r\n  bulk  ").replace(b"a word", b"a  word")
+
+    assert refolded != raw
+    assert verifies(refolded, one)
+
+
+def test_a_relay_that_rewrites_id_and_date_leaves_the_signature_whole() -> None:
+    one = signer("rsa", unsigned=transports.rewritten_headers("smtp://mail.example.com:587?profile=ses"))
+    raw = sign_message(mailed(), [one], dated_at=NOW)
+
+    rewritten = raw.replace(b"<1@example.org>", b"<0100@eu.amazonses.example>").replace(b"20 Nov", b"21 Nov")
+
+    assert verifies(rewritten, one)
+
+
+@pytest.mark.parametrize("kind", ["rsa", "ed25519"])
+def test_the_same_message_is_signed_the_same_way(kind: str) -> None:
+    assert sign_message(mailed(), [signer(kind)], dated_at=NOW) == sign_message(
+        mailed(), [signer(kind)], dated_at=NOW
+    )
+
+
+def test_without_a_key_a_message_goes_out_as_it_is() -> None:
+    assert sign_message(mailed(), [], dated_at=NOW) == mailed()
+
+
+@pytest.mark.parametrize(
+    ("key", "complaint"),
+    [(pem("short"), "1024 bits"), (pem("ec"), "RSA or an Ed25519"), (b"no key", "not a private key")],
+    ids=["short", "other", "none"],
+)
+def test_a_key_that_no_server_would_take_is_refused(key: bytes, complaint: str) -> None:
+    with pytest.raises(BadField, match=complaint):
+        _ = replace(signer("rsa"), pem=key).algorithm
+
+
+def test_a_key_never_shows() -> None:
+    assert "PRIVATE" not in repr(signer("rsa"))
+
+
+def test_no_line_of_a_signature_is_long() -> None:
+    top = sign_message(mailed(), [signer("rsa")], dated_at=NOW).partition(b"From:")[0]
+
+    assert max(map(len, top.split(b"\r\n"))) <= 78
+
+
+@pytest.mark.parametrize(
+    ("body", "canonical"),
+    [
+        (b"", b""),
+        (b"\r\n\r\n", b""),
+        (b"a", b"a\r\n"),
+        (b"a\r\n\r\nb\r\n", b"a\r\n\r\nb\r\n"),
+    ],
+    ids=["empty", "blank lines", "no line end", "nothing to do"],
+)
+def test_the_relaxed_body(body: bytes, canonical: bytes) -> None:
+    assert canonical_body(body) == canonical

@@ -1,0 +1,344 @@
+"""Every letter says what it must, as HTML and as text, whatever it is told."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import replace
+from html.parser import HTMLParser
+from pathlib import Path
+from typing import Any
+
+import pytest
+from jinja2 import UndefinedError
+from jinja2.exceptions import SecurityError
+
+from digest.letters import RenderedLetter, Templates, make_card, render_letter
+from digest.letters.css_inlining import inline
+from digest.letters.letter_templates import REQUIRED_CONTEXT
+from digest.site_profile import Site
+from tests.letters.invented_papers import FLOW, NOW
+
+TOLD: Mapping[str, Any] = {
+    "confirm_url": "https://digest.example.org/c/abc",
+    "manage_url": "https://digest.example.org/m/abc",
+    "unsubscribe_url": "https://digest.example.org/u/abc",
+    "undo_url": "https://digest.example.org/u/abc",
+    "checked": 412,
+    "outcomes": [{"command": "add flows: flow matching", "result": "Added. About 2 a day."}],
+    "commands": [{"spelled": "pause 2 weeks", "does": "No digests for two weeks."}],
+    "message": "No dump has come for three days",
+    "fix": "Look into the dumps folder, or run digest doctor.",
+}
+LETTERS = Path(__file__).parents[2] / "templates" / "letters"
+#: Everything that may be told besides.
+MORE: Mapping[str, Any] = {
+    "cards": [make_card(FLOW, page="https://digest.example.org/papers/11", why=("Trending",)).to_json()],
+    "next_due_at": "2026-11-23T07:00:00+00:00",
+    "dated_at": NOW,
+    "timezone": "Europe/Oslo",
+    "topics": [{"name": "Flows <b>", "filter": 'title:"flow matching"'}],
+    "until": "6 January",
+    "nearest": {
+        "title": "Diffusion & cups",
+        "href": "https://digest.example.org/papers/3",
+        "lacked": "'robot'",
+    },
+    "since": "Tuesday 08:00",
+    "facts": ["3 of 400 deliveries refused"],
+    "answered_subject": "subscribe",
+}
+
+
+class Outline(HTMLParser):
+    """What a screen reader walks along: headings, links and their texts, and tags left open."""
+
+    VOID = frozenset({"meta", "br", "img", "hr", "link"})
+
+    def __init__(self, html: str):
+        super().__init__()
+        self.headings: list[int] = []
+        self.links: list[tuple[str, str]] = []
+        self.open: list[str] = []
+        self.feed(html)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        if tag not in self.VOID:
+            self.open.append(tag)
+        if re.fullmatch("h[1-6]", tag):
+            self.headings.append(int(tag[1]))
+        if tag == "a":
+            self.links.append((dict(attrs).get("href") or "", ""))
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self.open.pop() == tag
+
+    def handle_data(self, data: str) -> None:
+        if "a" in self.open:
+            href, text = self.links[-1]
+            self.links[-1] = (href, text + data)
+
+
+def made(templates: Templates, site: Site, kind: str, **more: Any) -> RenderedLetter:
+    told = {name: TOLD[name] for name in REQUIRED_CONTEXT[kind]}
+    return render_letter(templates, kind, {"site": site, **told, **more})
+
+
+@pytest.mark.parametrize("kind", REQUIRED_CONTEXT)
+@pytest.mark.parametrize("more", [{}, MORE], ids=["told little", "told everything"])
+def test_every_letter_can_be_written(
+    kind: str, more: Mapping[str, Any], site: Site, templates: Templates
+) -> None:
+    if kind == "invite":
+        more = {**more, "topics": ["Flows"] if more else ()}
+
+    written = made(templates, site, kind, **more)
+
+    assert 10 <= len(written.subject) <= 78
+    assert written.html.startswith("<!DOCTYPE html>\n<html lang=")
+    assert "None" not in written.text + written.html
+    assert not re.search(r"\n{4}", written.text)
+    assert all(len(line) <= 78 or "https://" in line for line in written.text.splitlines())
+
+
+@pytest.mark.parametrize("kind", REQUIRED_CONTEXT)
+def test_the_html_of_a_letter_is_well_nested_and_its_headings_are_in_order(
+    kind: str, site: Site, templates: Templates
+) -> None:
+    outline = Outline(made(templates, site, kind).html)
+
+    assert outline.open == []
+    assert outline.headings[0] == 1
+    assert all(
+        after - before <= 1 for before, after in zip(outline.headings, outline.headings[1:], strict=False)
+    )
+
+
+@pytest.mark.parametrize("kind", REQUIRED_CONTEXT)
+def test_every_link_of_the_html_is_in_the_text_too(kind: str, site: Site, templates: Templates) -> None:
+    written = made(templates, site, kind)
+
+    assert all(href in written.text for href, _ in Outline(written.html).links)
+    assert all(text.strip() for _, text in Outline(written.html).links)
+
+
+@pytest.mark.parametrize("kind", REQUIRED_CONTEXT)
+def test_however_much_a_letter_is_told_its_text_fits_the_screen(
+    kind: str, site: Site, templates: Templates
+) -> None:
+    long = "a title of many words that goes on and on " * 7
+    topics = [long[:79]] if kind == "invite" else [{"name": long[:79], "filter": f"title:({long})"}]
+    much: dict[str, Any] = {
+        "topics": topics,
+        "invited_by": long[:79],
+        "nearest": {"title": long, "href": "https://digest.example.org/papers/3", "lacked": long[:60]},
+        "news": [{"title": long, "says": long, "href": "https://digest.example.org/papers/4"}],
+        "outcomes": [{"command": long, "result": long}],
+        "message": long,
+        "fix": long,
+        "facts": [long],
+    }
+
+    text = render_letter(templates, kind, {"site": site, **TOLD, **much}).text
+
+    assert [line for line in text.splitlines() if len(line) > 78 and "https://" not in line] == []
+
+
+@pytest.mark.parametrize("puts_back", [None, 1], ids=["a step on", "a step back"])
+def test_news_of_a_pack_reads_well_as_text_and_leads_to_the_topics(
+    puts_back: int | None, site: Site, templates: Templates
+) -> None:
+    pack = {"name": "lab/language-models", "version": 12, "former": 11, "puts_back": puts_back}
+
+    text = made(
+        templates, site, "changed", pack=pack, topics=({"name": "LLM", "filter": "llm", "days": 0},)
+    ).text
+
+    assert [line for line in text.splitlines() if len(line) > 78 and "https://" not in line] == []
+    assert f"See your topics: {TOLD['manage_url']}" in text
+
+
+@pytest.mark.parametrize("kind", REQUIRED_CONTEXT)
+def test_no_letter_loads_anything_from_anywhere(kind: str, site: Site, templates: Templates) -> None:
+    html = made(templates, site, kind).html
+
+    assert not re.search(r"<(img|script|iframe|form|link|object|video|audio)\b|url\(|@import", html)
+
+
+@pytest.mark.parametrize("kind", REQUIRED_CONTEXT)
+def test_every_letter_says_who_sent_it(kind: str, site: Site, templates: Templates) -> None:
+    written = made(templates, site, kind)
+
+    assert site.name in written.text
+    assert site.postal_address in written.text
+    assert site.postal_address in written.html
+
+
+def test_a_confirmation_repeats_nothing_that_a_stranger_typed(site: Site, templates: Templates) -> None:
+    quiet = made(templates, site, "confirm")
+    told = made(
+        templates, site, "confirm", email="click-here-to-win@example.com", name="Win money", about="Win"
+    )
+
+    assert told == quiet
+
+
+def test_a_confirmation_says_when_it_was_asked_for(site: Site, templates: Templates) -> None:
+    asked = made(templates, site, "confirm", dated_at=NOW)
+
+    for said in (asked.text, asked.html):
+        assert "Requested on 20 November 2026, 07:00 UTC." in said
+
+
+def test_an_invitation_says_who_put_the_address_on_the_list(site: Site, templates: Templates) -> None:
+    named = made(templates, site, "invite", invited_by="Anna at <Example> Lab")
+    nameless = made(templates, site, "invite")
+    long = made(templates, site, "invite", invited_by="The Department of " + "very " * 9 + "applied research")
+
+    assert named.subject == "Anna at <Example> Lab invites you to a daily paper digest"
+    assert "Anna at &lt;Example&gt; Lab put your address on the invitation list" in named.html
+    assert f"The people who run {site.name} put your address on their invitation list" in " ".join(
+        nameless.text.split()
+    )
+    assert max(len(nameless.subject), len(long.subject)) <= 60
+
+
+def test_links_and_hours_follow_from_the_decision(site: Site, templates: Templates) -> None:
+    context = {
+        "site": site,
+        "email": "alice@example.edu",
+        "subscriber_id": 7,
+        "link_version": 2,
+        "key": None,
+        "timezone": "Asia/Tokyo",
+        "dated_at": NOW,
+        "next_due_at": "2026-11-23T00:00:00+00:00",
+    }
+
+    written = render_letter(templates, "welcome", context)
+
+    assert written.subject == "You're in. First digest: Monday 09:00, Tokyo"
+    assert f"/m/{site.signing_key_id}.7-2." in written.text
+
+
+def test_a_welcome_with_invented_papers_says_so(site: Site, templates: Templates) -> None:
+    cards = [
+        make_card(replace(FLOW, is_sample=is_sample), page="https://digest.example.org/papers/11").to_json()
+        for is_sample in (True, False)
+    ]
+
+    with_sample, without = (made(templates, site, "welcome", cards=[one]) for one in cards)
+
+    assert "This is a sample" in with_sample.text
+    assert "This is a sample" in with_sample.html
+    assert "invented" not in without.text + without.html
+
+
+@pytest.mark.parametrize("kind", REQUIRED_CONTEXT)
+def test_a_letter_filled_in_afterwards_is_byte_for_byte_what_premailer_makes_of_it(
+    kind: str, site: Site, templates: Templates
+) -> None:
+    """The first letter of a kind is inlined whole, all others are filled in."""
+    told = [
+        {
+            **MORE,
+            "next_due_at": None,
+            "next_due": f"Monday 0{n}:00, Ürümqi & <b>{n}</b> 'x' \"y\"",
+            "email": f"o'neil+{n}&co@example.edu",
+            "until": f"{n} January <&>",
+            "manage_url": f"https://digest.example.org/m/abc?a={n}&b=1",
+        }
+        for n in (1, 2)
+    ]
+    filled = [made(templates, site, kind, **one) for one in told]
+
+    whole = [made(Templates(templates.directory), site, kind, **one) for one in told]
+
+    assert kind in templates.checked_letters
+    assert filled == whole
+
+
+def test_a_template_that_changes_a_value_is_inlined_whole(
+    site: Site, templates: Templates, tmp_path: Path
+) -> None:
+    body = tmp_path / "letters" / "goodbye" / "body.html"
+    body.parent.mkdir(parents=True)
+    body.write_text("<p>{{ undo_url|upper }} {{ undo_url|truncate(12, true) }}</p>")
+    own = Templates(templates.directory, tmp_path)
+
+    for url in ("https://digest.example.org/u/a", "https://digest.example.org/u/b"):
+        assert url.upper() in render_letter(own, "goodbye", {"site": site, "undo_url": url}).html
+
+
+def test_premailer_runs_once_for_many_copies_of_a_letter(site: Site, templates: Templates) -> None:
+    own = Templates(templates.directory)
+    urls = [f"https://digest.example.org/c/{n}" for n in range(20)]
+    before = inline.cache_info().misses
+
+    letters = [render_letter(own, "confirm", {"site": site, "confirm_url": url}) for url in urls]
+
+    assert all(url in one.html for url, one in zip(urls, letters, strict=True))
+    assert inline.cache_info().misses - before <= 2  # the stencil, and the proof
+
+
+def test_a_letter_that_is_not_told_what_it_must_say_is_not_written(site: Site, templates: Templates) -> None:
+    with pytest.raises(UndefinedError, match="confirm_url"):
+        render_letter(templates, "confirm", {"site": site})
+
+
+@pytest.mark.parametrize("kind", REQUIRED_CONTEXT)
+def test_what_letters_are_told_is_text_and_stays_text(kind: str, site: Site, templates: Templates) -> None:
+    evil = "<script>alert(1)</script>{{ 7*7 }}"
+    topics = [evil] if kind == "invite" else [{"name": evil, "filter": evil}]
+    html = made(
+        templates, site, kind, until=evil, since=evil, facts=[evil], topics=topics, about=evil,
+        nearest={"title": evil, "href": "https://example.org/", "lacked": evil},
+    ).html  # fmt: skip
+
+    assert "<script" not in html
+    assert "49" not in html
+
+
+# ── an operator's own templates ─────────────────────────────────────────────────────────────────
+
+
+def test_an_operator_overrides_one_file_of_a_letter_and_keeps_the_rest(
+    site: Site, templates: Templates, tmp_path: Path
+) -> None:
+    (tmp_path / "letters/confirm").mkdir(parents=True)
+    (tmp_path / "letters/confirm/subject.txt").write_text("Bitte bestätigen")
+
+    written = made(Templates(templates.directory, tmp_path), site, "confirm")
+
+    assert written.subject == "Bitte bestätigen"
+    assert written.html != made(templates, site, "confirm").html
+    assert written.text == made(templates, site, "confirm").text
+
+
+def test_overriding_a_template_changes_the_fingerprint(templates: Templates, tmp_path: Path) -> None:
+    before = Templates(templates.directory, tmp_path).fingerprint
+    (tmp_path / "x.txt").write_text("x")
+
+    assert Templates(templates.directory, tmp_path).fingerprint != before
+
+
+def test_an_operators_template_cannot_reach_the_machine(
+    site: Site, templates: Templates, tmp_path: Path
+) -> None:
+    (tmp_path / "letters/confirm").mkdir(parents=True)
+    (tmp_path / "letters/confirm/body.txt").write_text("{{ site.__class__.__mro__[1].__subclasses__() }}")
+
+    with pytest.raises(SecurityError):
+        made(Templates(templates.directory, tmp_path), site, "confirm")
+
+
+@pytest.mark.parametrize("kind", [*REQUIRED_CONTEXT, "digest", "_base"])
+def test_every_word_of_a_letter_goes_through_gettext(kind: str) -> None:
+    """What stands bare in a template could never be said in another language."""
+    files = [path for path in sorted((LETTERS / kind).iterdir()) if path.suffix != ".css"]
+    assert files
+    for path in files:
+        source = re.sub(r"<head>.*?</head>|<!--.*?-->", "", path.read_text(), flags=re.DOTALL)
+        bare = re.sub(r"\{%.*?%\}|\{\{.*?\}\}|\{#.*?#\}", "", source, flags=re.DOTALL)
+        said = re.sub(r"<[^<>]*>|&\w+;|#pause", "", bare)
+        assert not re.search(r"[A-Za-z]", said), (path.name, said.split())

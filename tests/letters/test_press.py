@@ -1,0 +1,468 @@
+"""The press makes what the slow way would have made, the same bytes every time."""
+
+from __future__ import annotations
+
+import re
+import zlib
+from dataclasses import replace
+from datetime import UTC, date, datetime
+from email import message_from_bytes, policy
+from email.message import EmailMessage
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from digest.editions.compose import Digest, Section
+from digest.errors import SetupMismatch
+from digest.letters import Templates, build_message, list_headers, press
+from digest.letters.cards import CardForm
+from digest.letters.press import page_of_letter
+from digest.letters.press.letter_assembler import letter_assembler
+from digest.papers import Organization, Paper
+from digest.site_profile import Site
+from tests.letters.invented_papers import (
+    ATTENTION,
+    BARE,
+    FLOW,
+    NOW,
+    PAPERS,
+    ROBOTS,
+    by_topic,
+    copy_for,
+    pressed,
+    trending,
+)
+
+# ── as premailer would have it ──────────────────────────────────────────────────────────────────
+
+NASTY = st.sampled_from(
+    [
+        "<script>alert(1)</script>", "</style><b>", "&lt;b&gt;", "a & b < c > d", "\"quotes\" and 'quotes'",
+        "{{ 7*7 }} {% raw %}", "=3D =?utf-8?q?x?=", ".", "..leading dots", "From here", "\u00a0", "\u2028", "\x85",
+        "emoji 🦜🧑🏽‍🔬", "中文标题。第二句。", "עברית \u202e reversed", "e\u0301\u0301\u0301\u0301\u0301\u0301", "<cup, on, table>",
+        "$\\alpha_{i}^2$ \\'e", "javascript:alert(1)", "trailing ", "\ttab", "\x00\x01", "ﬁ", "word", "Dr. A. B. et al. said so.",
+    ]
+)  # fmt: skip
+TEXTS = st.lists(NASTY | st.text(max_size=40), min_size=1, max_size=8).map(" ".join)
+NAMES = TEXTS.map(lambda text: text[:80]).filter(str.strip)
+URLS = st.sampled_from(
+    [
+        "https://github.com/example/flow", "javascript:alert(1)", "https://example.org/a?b=1&c=<d>\"'{e}",
+        "http://[broken", "https://exämple.org/päper#ä", "ftp://example.org/x", "https://example.org/x y.pdf", "",
+    ]
+)  # fmt: skip
+
+
+@st.composite
+def papers(draw: st.DrawFn, number: int) -> Paper:
+    return Paper(
+        id=number,
+        title=draw(TEXTS),
+        abstract=draw(TEXTS | st.just("")),
+        authors=tuple(draw(st.lists(NAMES, max_size=5))),
+        n_authors=draw(st.none() | st.integers(0, 300)),
+        organization=draw(st.none() | st.builds(Organization, handle=NAMES, name=NAMES)),
+        published=draw(st.none() | st.dates(date(1990, 1, 1), date(2026, 11, 20))),
+        categories=tuple(draw(st.lists(NAMES, max_size=2))),
+        urls=tuple(draw(st.lists(URLS, max_size=3))),
+        ids=draw(st.dictionaries(st.sampled_from(["arxiv", "doi"]), st.just("10.5555/a<b>&c"), max_size=2)),
+        first_seen_at=NOW,
+        is_sample=draw(st.booleans()),
+    )
+
+
+FILTERS = {1: "flow OR robot*", 2: "a", 3: "title:word OR abstract:script"}
+
+
+@st.composite
+def digests(draw: st.DrawFn) -> tuple[list[Paper], Digest]:
+    batch = [draw(papers(number)) for number in range(1, draw(st.integers(1, 6)) + 1)]
+    ids = draw(st.permutations([paper.id for paper in batch]))
+    cuts = draw(st.integers(1, len(ids)))
+    sections = tuple(
+        Section(
+            topic=draw(NAMES),
+            filter_id=draw(st.sampled_from([None, 1, 2, 3])),
+            papers=tuple(part),
+            more=draw(st.integers(0, 3)),
+        )
+        for part in (ids[:cuts], ids[cuts:])
+        if part
+    )
+    return batch, Digest(sections=sections, checked=draw(st.integers(0, 5000)))
+
+
+@settings(
+    max_examples=100,
+    deadline=None,
+    suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture],
+)
+@given(made=digests())
+def test_the_joined_letter_is_byte_for_byte_what_premailer_makes_of_the_whole_page(
+    made: tuple[list[Paper], Digest], site: Site, templates: Templates
+) -> None:
+    batch, digest = made
+    of_batch = pressed(site, templates, batch, p1="+42 votes <since> yesterday & more")
+    copy = copy_for(filters=FILTERS)
+
+    letter = press.digest_letter(of_batch, site, digest, copy)
+
+    assert letter == press.reference_rendering(templates, of_batch, site, digest, copy)
+
+
+@pytest.mark.parametrize(
+    ("topics", "ways"),
+    [
+        (("Flows", "Robots"), ["Flows 1", "Robots 1"]),
+        (("Language models and agents", "Reinforcement learning"), ["Language models… 1", "1 more topic"]),
+        (("Flows", "Robots", "Vision", "Speech", "Agents and what they do"), ["Flows 1", "Robots 1", "3 more topics"]),
+        (("A topic whose name is longer than any line of a phone", "Robots"), ["A topic whose name… 1", "1 more topic"]),
+    ],
+)  # fmt: skip
+def test_the_ways_to_the_topics_take_one_line_of_a_phone(
+    topics: tuple[str, ...], ways: list[str], site: Site, templates: Templates
+) -> None:
+    batch = [replace(FLOW, id=number) for number in range(1, len(topics) + 1)]
+    digest = by_topic(*((topic, 1, (number,)) for number, topic in enumerate(topics, start=1)))
+    made = pressed(site, templates, batch)
+    copy = copy_for(filters=FILTERS)
+
+    letter = press.digest_letter(made, site, digest, copy)
+
+    assert letter == press.reference_rendering(templates, made, site, digest, copy)
+    line = re.search(r'<p [^>]*><a [^>]*href="#t1".*?</p>', letter.html)
+    assert line
+    assert [way.strip() for way in re.sub(r"<[^>]+>", "", line[0]).split(" · ")] == ways
+    assert all(f'id="{name}"' in letter.html for name in re.findall(r'href="#(t\d)"', line[0]))
+
+
+def test_a_digest_of_invented_papers_says_so_and_no_other_does(site: Site, templates: Templates) -> None:
+    batch = [replace(FLOW, is_sample=True), ROBOTS]
+    of_batch = pressed(site, templates, batch)
+    said = "This is a sample: the papers are made up."
+
+    with_sample, without = (
+        press.digest_letter(of_batch, site, trending(paper.id), copy_for()) for paper in batch
+    )
+
+    assert said in with_sample.html
+    assert said in with_sample.text
+    assert "invented" not in without.html + without.text
+
+
+def test_a_letter_of_real_dumps_is_what_premailer_makes_of_it(
+    site: Site, templates: Templates, shared
+) -> None:
+    import json
+
+    rows = [
+        json.loads(line)
+        for path in sorted((shared / "seeds").glob("*.truth.jsonl"))
+        for line in path.read_text().splitlines()
+    ]
+    batch = [
+        Paper(
+            id=n, title=row["title"], abstract=row["abstract"], n_authors=row["n_authors"], first_seen_at=NOW
+        )
+        for n, row in enumerate(rows, start=1)
+    ]
+    made = pressed(site, templates, batch)
+    for start in range(1, len(batch) - 10, 20):
+        digest = by_topic(("Everything", 1, tuple(range(start, start + 10))))
+        copy = copy_for(filters={1: "model* OR data OR learn*"})
+
+        assert press.digest_letter(made, site, digest, copy) == press.reference_rendering(
+            templates, made, site, digest, copy
+        )
+
+
+# ── as `email` would have it ────────────────────────────────────────────────────────────────────
+
+
+def test_the_message_reads_as_one_that_the_standard_library_builds(site: Site, templates: Templates) -> None:
+    made = pressed(site, templates, p11="+42 votes since yesterday")
+    digest = by_topic(("Flows & more", 1, (11, 14)), ("Other things", None, (12, 13)))
+    copy = copy_for(filters={1: "flow OR paper"})
+    letter = press.digest_letter(made, site, digest, copy)
+    built = EmailMessage()
+    built.set_content(letter.text, cte="quoted-printable")
+    built.add_alternative(letter.html, subtype="html", cte="quoted-printable")
+
+    built = message_from_bytes(built.as_bytes(policy=policy.SMTP), policy=policy.default)
+    parsed = message_from_bytes(press.digest_message(made, site, digest, copy), policy=policy.default)
+
+    assert [part.get_content_type() for part in parsed.walk()] == [
+        part.get_content_type() for part in built.walk()
+    ]
+    assert [part.get_content() for part in parsed.iter_parts()] == [
+        part.get_content() for part in built.iter_parts()
+    ]
+    assert [part.defects for part in parsed.walk()] == [[], [], []]
+
+
+def test_the_joined_message_says_what_the_plain_one_says(site: Site, templates: Templates) -> None:
+    made = pressed(site, templates, [replace(FLOW, title="Müller's 100% sure title %(to)s"), ROBOTS])
+    digest, copy = trending(11, 12), copy_for(message_id="<7@example.org>")
+    joined = press.digest_message(made, site, digest, copy)
+    plain = build_message(
+        press.digest_letter(made, site, digest, copy),
+        site=site,
+        recipient=copy.recipient,
+        message_id="<7@example.org>",
+        dated_at=copy.dated_at,
+        headers=list_headers(
+            site, copy.unsubscribe_url, leave_address=copy.leave_address, campaign=copy.edition
+        ),
+    )
+
+    assert joined.partition(b"\r\n\r\n")[0] == plain.partition(b"\r\n\r\n")[0]
+    assert bodies(joined) == bodies(plain)
+
+
+def bodies(raw: bytes) -> list[str]:
+    """Return the text and the HTML of a message."""
+    parsed = message_from_bytes(raw, policy=policy.default)
+    return [part.get_content() for part in parsed.iter_parts()]
+
+
+# ── the same everywhere ─────────────────────────────────────────────────────────────────────────
+
+
+def test_another_machine_makes_the_same_bytes_from_the_stored_press(site: Site, templates: Templates) -> None:
+    made = pressed(site, templates)
+    digest, copy = trending(11, 12, 13, 14), copy_for()
+
+    elsewhere = press.from_bytes(press.to_bytes(made), name=made.name)
+
+    assert elsewhere == made
+    assert press.digest_message(elsewhere, site, digest, copy) == press.digest_message(
+        made, site, digest, copy
+    )
+
+
+def test_the_same_moment_in_another_zone_makes_the_same_bytes(site: Site, templates: Templates) -> None:
+    from zoneinfo import ZoneInfo
+
+    made = pressed(site, templates)
+    elsewhere = copy_for(dated_at=NOW.astimezone(ZoneInfo("Asia/Tokyo")))
+
+    assert press.digest_message(made, site, trending(11), elsewhere) == press.digest_message(
+        made, site, trending(11), copy_for()
+    )
+
+
+def test_a_press_is_named_by_its_content(site: Site, templates: Templates) -> None:
+    made = pressed(site, templates)
+
+    assert made.name == pressed(site, templates).name
+    assert made.name != replace(made, as_of=datetime(2026, 11, 21, tzinfo=UTC)).name
+    assert made.name != pressed(replace(site, postal_address="Elsewhere"), templates).name
+
+
+def test_a_paper_comes_back_from_the_stored_press_as_it_went(site: Site, templates: Templates) -> None:
+    back = press.from_bytes(press.to_bytes(pressed(site, templates)))
+
+    assert back.papers == PAPERS
+    assert dict(back.rank_of_paper) == {FLOW.id: 0, ROBOTS.id: 1, ATTENTION.id: 2, BARE.id: 3}
+
+
+@pytest.mark.parametrize(
+    ("content", "complaint"),
+    [
+        (b"no press", "damaged"),
+        (zlib.compress(b"[1, 2"), "damaged"),
+        (zlib.compress(b"[1, 2]"), "damaged"),
+        (zlib.compress(b'{"layout":0}'), "format 0"),
+        (zlib.compress(b'{"layout":1}'), "damaged"),
+    ],
+    ids=["not compressed", "not JSON", "not an object", "of another release", "half of it missing"],
+)
+def test_a_press_that_cannot_be_read_is_told_in_a_sentence(content: bytes, complaint: str) -> None:
+    with pytest.raises(SetupMismatch, match=complaint):
+        press.from_bytes(content)
+
+
+def test_a_press_under_the_name_of_another_is_refused(site: Site, templates: Templates) -> None:
+    with pytest.raises(SetupMismatch, match="is not the one named"):
+        press.from_bytes(press.to_bytes(pressed(site, templates)), name="0" * 64)
+
+
+def test_filters_that_find_the_same_in_a_paper_share_its_card_and_no_others_do(
+    site: Site, templates: Templates
+) -> None:
+    cards = letter_assembler(pressed(site, templates), site).sections.cards
+
+    alone, beside_another, elsewhere, nothing = (
+        cards.card(FLOW.id, canonical, CardForm.FULL)
+        for canonical in ("flow", "flow OR zebras", "abstract:flow", None)
+    )
+
+    assert alone is beside_another
+    assert len({alone, elsewhere, nothing}) == 3
+    assert alone.frame is elsewhere.frame  # what no filter changes is kept once
+
+
+# ── a budget of bytes ───────────────────────────────────────────────────────────────────────────
+
+
+def long_paper(number: int) -> Paper:
+    """Return a paper that fills its card: three sentences, every one as long as they come."""
+    sentence = (
+        f"We measure number {number} with great care and find that it is larger than anybody thought it was"
+    )
+    return replace(
+        FLOW,
+        id=number,
+        title=f"Paper {number}: {'long ' * 12}title",
+        abstract=". ".join([sentence] * 3) + ".",
+    )
+
+
+def wide(topics: int, each: int) -> tuple[list[Paper], Digest]:
+    """Return a digest of so many topics with so many papers each."""
+    batch = [long_paper(number) for number in range(1, topics * each + 1)]
+    ids = [tuple(range(1 + topic * each, 1 + (topic + 1) * each)) for topic in range(topics)]
+    return batch, by_topic(*((f"Topic number {place}", None, part) for place, part in enumerate(ids)))
+
+
+@pytest.mark.parametrize(("topics", "each"), [(1, 10), (4, 60)], ids=str)
+def test_a_paper_whose_title_is_all_there_is_room_for_can_be_read_from_the_text_too(
+    topics: int, each: int, site: Site, templates: Templates
+) -> None:
+    batch, digest = wide(topics, each)
+
+    letter = press.digest_letter(pressed(site, templates, batch), site, digest, copy_for())
+
+    assert set(re.findall(r'href="(https?://[^"]+)"', letter.html)) <= set(letter.text.split())
+
+
+@pytest.mark.parametrize(("topics", "each"), [(1, 10), (1, 60), (4, 60), (40, 3), (200, 1)], ids=str)
+def test_a_digest_however_long_stays_below_the_length_at_which_gmail_clips(
+    topics: int, each: int, site: Site, templates: Templates
+) -> None:
+    batch, digest = wide(topics, each)
+    made, copy = pressed(site, templates, batch), copy_for()
+
+    letter = press.digest_letter(made, site, digest, copy)
+
+    assert len(letter.html.encode()) <= 90_000
+    assert copy.unsubscribe_url in letter.html
+    assert letter == press.reference_rendering(templates, made, site, digest, copy)
+
+
+def test_every_topic_of_a_digest_that_is_too_long_gives_way_alike(site: Site, templates: Templates) -> None:
+    batch, digest = wide(4, 60)
+
+    shown = page_of_letter(pressed(site, templates, batch), site, digest, copy_for())
+
+    shown_of_each = [len(section.cards) for section in shown.sections]
+    assert max(shown_of_each) - min(shown_of_each) <= 1
+    assert [f"{60 - n} more papers matched" for n in shown_of_each] == [
+        section.more for section in shown.sections
+    ]
+
+
+@pytest.mark.parametrize(("topics", "each"), [(1, 10), (1, 60), (4, 60), (40, 3), (200, 1)], ids=str)
+def test_of_a_digest_that_was_fitted_every_paper_is_in_the_letter(
+    topics: int, each: int, site: Site, templates: Templates
+) -> None:
+    batch, digest = wide(topics, each)
+    made, copy = pressed(site, templates, batch), copy_for()
+
+    kept = press.fit_digest(made, site, digest, copy.filters)
+
+    shown = page_of_letter(made, site, kept, copy)
+    assert sum(len(section.cards) for section in shown.sections) == len(kept.papers) > 0
+    assert len(kept.papers) + sum(section.more for section in kept.sections) == topics * each
+    assert press.digest_letter(made, site, kept, copy) == press.digest_letter(made, site, digest, copy)
+
+
+def test_the_abstract_goes_before_the_paper_does(site: Site, templates: Templates) -> None:
+    batch, digest = wide(2, 28)
+
+    cards = [one.card for section in page_of_letter(pressed(site, templates, batch), site, digest, copy_for()).sections
+             for one in section.cards]  # fmt: skip
+
+    assert len(cards) == 56
+    assert (cards[0].abstract != (), cards[27].abstract) == (True, ())
+    assert all(card.title and card.why for card in cards)
+
+
+# ── an operator's own digest letter ─────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("<h1>{{ headline }}</h1>", "<h1>Guten Morgen! {{ headline }}</h1><p>{{ site.name }}</p>"),
+        ("{{ preheader }}", "{{ preheader }}"),
+        ('<p class="soft byline">{{ checked }}</p>', ""),
+    ],
+    ids=["more said", "as it was", "less said"],
+)
+def test_an_operators_digest_letter_is_cut_and_joined_like_ours(
+    old: str, new: str, site: Site, templates: Templates, tmp_path: Path
+) -> None:
+    theirs = overridden(templates, tmp_path, old, new)
+    made = pressed(site, theirs)
+
+    letter = press.digest_letter(made, site, trending(11, 12), copy_for())
+
+    assert letter == press.reference_rendering(theirs, made, site, trending(11, 12), copy_for())
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "complaint"),
+    [
+        ("{{ headline }}", "{{ headline|upper }}", "cannot be cut"),
+        ("{{ headline }}", "{{ headlines }}", "headlines"),
+        ("{{ headline }}", "{{ headline", r"body\.html, line \d+"),
+        ("{{ headline }}", "{% if sections|length > 1 %}Many{% endif %}{{ headline }}", "cannot be cut"),
+    ],
+    ids=["a value changed", "an unknown value", "a mistake", "a choice by content"],
+)
+def test_a_letter_that_cannot_be_cut_is_refused_when_the_press_is_made(
+    old: str, new: str, complaint: str, site: Site, templates: Templates, tmp_path: Path
+) -> None:
+    with pytest.raises(SetupMismatch, match=complaint):
+        pressed(site, overridden(templates, tmp_path, old, new))
+
+
+TITLE_LINE = '<h3 dir="auto"><a class="title" href="{{ paper.href }}">{{ marked(paper.title) }}</a></h3>'
+WHY_LINE = '<p class="why">{{ paper.why }}</p>'
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        (WHY_LINE, f"{WHY_LINE}{TITLE_LINE}"),
+        (WHY_LINE, f'{WHY_LINE}<p class="soft">100% {{{{ paper.why }}}}</p>'),
+        (WHY_LINE, '<p class="why">Why? As ever.</p>'),
+    ],
+    ids=["the title at the end", "the reason twice", "no reason"],
+)
+def test_an_operators_card_may_have_its_parts_in_any_order(
+    old: str, new: str, site: Site, templates: Templates, tmp_path: Path
+) -> None:
+    card = (templates.directory / "_card.html").read_text()
+    without_title = card.replace(TITLE_LINE, "") if TITLE_LINE in new else card
+    (tmp_path / "_card.html").write_text(without_title.replace(old, new))
+    theirs = Templates(templates.directory, tmp_path)
+    made = pressed(site, theirs)
+    digest = by_topic(("Flows", 1, (11, 12, 13)), ("Others", None, (14,)))
+    copy = copy_for(filters={1: "flow OR robot* OR attention"})
+
+    letter = press.digest_letter(made, site, digest, copy)
+
+    assert letter == press.reference_rendering(theirs, made, site, digest, copy)
+
+
+def overridden(templates: Templates, folder: Path, old: str, new: str) -> Templates:
+    """Return templates of which the digest's HTML says something else."""
+    path = folder / "letters/digest/body.html"
+    path.parent.mkdir(parents=True)
+    original = (templates.directory / "letters/digest/body.html").read_text()
+    path.write_text(original.replace(old, new))
+    return Templates(templates.directory, folder)

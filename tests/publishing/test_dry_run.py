@@ -1,0 +1,77 @@
+"""A dry run makes what a run would make, and two of them can be compared."""
+
+from __future__ import annotations
+
+import pytest
+from sqlalchemy import Engine
+
+from digest import db
+from digest.letters import Templates
+from digest.publishing import dry_run
+from digest.publishing.dry_run import DryRunResult, compare_runs
+from digest.site_profile import Site
+from tests.support.publishing_world import Newsroom, at
+
+ALICE, BOB = "alice@example.org", "bob@example.org"
+
+
+@pytest.fixture
+def newsroom(engine: Engine, site: Site, templates: Templates) -> Newsroom:
+    return Newsroom(engine=engine, site=site, templates=templates)
+
+
+def dry_run_results(newsroom: Newsroom, now: str) -> list[DryRunResult]:
+    with db.read_session(newsroom.engine) as session:
+        found = dry_run.dry_run(session, site=newsroom.site, templates=newsroom.templates, now=at(now))
+        return [result for result, _ in found]
+
+
+def test_a_dry_run_equals_the_real_run_and_changes_nothing(newsroom: Newsroom):
+    newsroom.dump("20T00:00", ["Graph one", "Graph two", "Robot three"])
+    newsroom.subscribe(ALICE, {"Graphs": "graph"})
+    newsroom.subscribe(BOB, {"Proofs": "proof"})
+
+    first, again = dry_run_results(newsroom, "20T08:00"), dry_run_results(newsroom, "20T08:00")
+
+    assert first == again
+    assert newsroom.deliveries() == [] == newsroom.shown()
+    assert [(one.email, one.letter, one.papers) for one in first] == [(ALICE, "digest", 2), (BOB, "", 0)]
+    newsroom.publish("20T08:00")
+    with db.read_session(newsroom.engine) as session:
+        ran = {one.email: one for one in dry_run.last_published(session, site=newsroom.site)}
+    assert (ran[ALICE].papers, ran[ALICE].subject) == (2, first[0].subject)
+    assert compare_runs(ran.values(), first).gains == compare_runs(ran.values(), first).loses == ()
+
+
+def test_a_decided_edition_is_left_out_of_a_dry_run(newsroom: Newsroom):
+    newsroom.dump("20T00:00", ["Graph one"])
+    newsroom.subscribe(ALICE, {"Graphs": "graph"})
+    newsroom.publish("20T08:00")
+    newsroom.change(ALICE, next_due_at=None)
+
+    assert dry_run_results(newsroom, "20T09:00") == []
+
+
+def result_of(email: str, papers: int, **more: object) -> DryRunResult:
+    defaults = {"edition": "daily-2026-11-20", "letter": "digest", "bytes": 1000 * papers, "subject": "One"}
+    return DryRunResult(email=email, papers=papers, **{**defaults, **more})  # type: ignore[arg-type]
+
+
+def test_a_comparison_lists_gains_losses_and_changes():
+    before = [result_of(ALICE, 2), result_of(BOB, 3), result_of("carol@example.org", 1)]
+    after = [result_of(ALICE, 4), result_of("dora@example.org", 1), result_of("carol@example.org", 1)]
+
+    found = compare_runs(before, after)
+
+    assert (found.gains, found.loses, found.same) == (("dora@example.org",), (BOB,), 1)
+    assert found.changed == ({"email": ALICE, "papers": [2, 4], "bytes": [2000, 4000]},)
+    assert (found.mails, found.papers) == ((3, 3), (6, 6))
+
+
+def test_a_comparison_ignores_empty_editions_and_unknown_sizes():
+    before = [result_of(ALICE, 2, bytes=None, subject=None), result_of(BOB, 0, letter="")]
+    after = [result_of(ALICE, 2), result_of(BOB, 1)]
+
+    found = compare_runs(before, after)
+
+    assert (found.gains, found.changed, found.same) == ((BOB,), (), 1)

@@ -1,0 +1,77 @@
+"""A topic that overflows several digests in a row gets one narrowing suggestion, with its figures."""
+
+from __future__ import annotations
+
+import pytest
+from sqlalchemy import Engine
+
+from digest.editions.compose import Digest, NarrowingSuggestion
+from digest.letters import Templates
+from digest.papers import Record
+from digest.site_profile import Site
+from tests.support.publishing_world import Newsroom
+
+ALICE = "alice@example.org"
+GRAPHS = {"Graphs": "graph"}
+
+
+@pytest.fixture
+def newsroom(engine: Engine, site: Site, templates: Templates) -> Newsroom:
+    newsroom = Newsroom(engine=engine, site=site, templates=templates)
+    newsroom.subscribe(ALICE, GRAPHS, now="16T00:00", max_papers=3)
+    return newsroom
+
+
+def a_day(newsroom: Newsroom, day: int, *, many: bool = True) -> NarrowingSuggestion | None:
+    """Publish two liked papers on protein graphs, and many others; return the digest's suggestion."""
+    liked = [record("folded", f"Protein graph {n} of {day}", 50) for n in range(2)]
+    others = [record("sparse", f"Sparse graph {n} of {day}", 1) for n in range(8 if many else 0)]
+    newsroom.dump(f"{day:02}T00:00", liked + others)
+    newsroom.publish(f"{day:02}T08:00")
+    return Digest.from_json(newsroom.deliveries(ALICE)[-1].decision).offer
+
+
+def record(word: str, title: str, votes: float) -> Record:
+    return Record(title=title, abstract=f"All about {title} {word}.", signals={"upvotes": votes})
+
+
+def test_after_three_full_digests_the_next_one_suggests_once(newsroom: Newsroom):
+    offered = [a_day(newsroom, day) for day in range(16, 24)]
+
+    assert [one is not None for one in offered] == [False, False, False, True] + [False] * 4
+    offer = offered[3]
+    assert offer is not None
+    assert (offer.topic, offer.clause, offer.before, offer.after) == ("Graphs", "folded", 10.0, 2.0)
+
+
+def test_a_digest_that_is_not_full_restarts_the_count(newsroom: Newsroom):
+    offered = [a_day(newsroom, day, many=day != 18) for day in range(16, 22)]
+
+    assert offered == [None] * 6
+
+
+def test_changing_topics_restarts_the_count(newsroom: Newsroom):
+    from digest import db, subscribers
+    from tests.support.publishing_world import at
+
+    for day in range(16, 19):
+        a_day(newsroom, day)
+    with db.write_session(newsroom.engine) as session:
+        alice = subscribers.get(session, ALICE)
+        subscribers.edit(session, alice, topics={"All": "graph*"}, now=at("18T09:00"))
+        session.commit()
+
+    assert a_day(newsroom, 19) is None
+
+
+def test_the_preview_has_the_same_suggestion_and_the_letter_shows_it(newsroom: Newsroom):
+    for day in range(16, 19):
+        a_day(newsroom, day)
+    newsroom.dump("19T00:00", [record("sparse", f"Sparse graph {n} of 19", 1) for n in range(8)])
+
+    preview = newsroom.preview(ALICE, "19T08:00")
+
+    assert preview.json["narrowing_suggestion"]["clause"] == "folded"
+    for body in (preview.letter.html, preview.letter.text.replace("\n", " ")):
+        assert "Narrow it to folded" in body
+        assert "/narrow" in body

@@ -1,0 +1,202 @@
+"""Invitations: whom an operator imported is asked once, gently, and hears nothing more without a yes."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Callable
+from datetime import datetime, timedelta
+from email import message_from_bytes, policy
+from email.message import EmailMessage
+
+import pytest
+from sqlalchemy import select
+from sqlalchemy.orm import Session
+
+from digest import bounces, links, subscribers
+from digest.bounces import SuppressionReason
+from digest.db.tables import Confirmation, Consent, Delivery, DeliveryState, SubscriberState
+from digest.delivery import delivery_run
+from digest.delivery.transports.memory import MemoryTransport
+from digest.letters import Templates
+from digest.site_profile import Site
+from digest.subscribers import ImportReport, SignUpOutcome
+
+DORA, EMIL = "dora@uni.edu", "emil@uni.edu"
+HOUR, DAY = timedelta(hours=1), timedelta(days=1)
+
+Import = Callable[..., ImportReport]
+Deliver = Callable[..., list[EmailMessage]]
+
+
+@pytest.fixture
+def load(session: Session, site: Site, now: datetime) -> Import:
+    """Import addresses as an operator does who has nobody's consent."""
+
+    def loaded(*emails: str, after: timedelta = timedelta(), by: str = "") -> ImportReport:
+        rows = subscribers.read_rows(io.StringIO("email\n" + "".join(f"{email}\n" for email in emails)))
+        done = subscribers.import_rows(session, site, rows, invited_by=by, now=now + after)
+        session.commit()
+        return done
+
+    return loaded
+
+
+@pytest.fixture
+def deliver(session: Session, site: Site, templates: Templates, now: datetime) -> Deliver:
+    """Deliver what is due so much later, and return it."""
+
+    def delivered(after: timedelta = HOUR) -> list[EmailMessage]:
+        memory = MemoryTransport()
+        delivery_run.deliver(
+            session, site=site, templates=templates, transport=memory, clock=lambda: now + after
+        )
+        return [message_from_bytes(one.content, policy=policy.default) for one in memory.messages]
+
+    return delivered
+
+
+def token_in(session: Session, site: Site) -> str:
+    number = session.scalars(select(Confirmation.id)).one()
+    return links.confirm_url(site, number).rpartition("/")[2]
+
+
+def endings(session: Session) -> list[tuple[str, str]]:
+    rows = session.execute(select(Delivery.letter, Delivery.state).order_by(Delivery.id))
+    return [(row.letter, row.state) for row in rows]
+
+
+def test_who_is_imported_without_consent_gets_one_letter_that_says_why(
+    load: Import, deliver: Deliver
+) -> None:
+    assert load(DORA, by="Anna at Example Lab").invited == 1
+
+    (letter,) = deliver()
+
+    body = letter.get_body(("plain",))
+    text = " ".join(body.get_content().split()) if body else ""
+    assert letter["To"] == DORA
+    assert "Anna at Example Lab put your address on the invitation list of" in text
+    assert "You get nothing more unless you say yes" in text
+
+
+def test_saying_yes_begins_the_digests_and_is_kept_as_consent(
+    session: Session, site: Site, now: datetime, load: Import
+) -> None:
+    load(DORA)
+
+    subscribers.confirm(session, site, token_in(session, site), now + 13 * DAY)
+
+    assert subscribers.get(session, DORA).state == SubscriberState.ACTIVE
+    assert session.scalars(select(Consent.how)).one() == "confirmed by link"
+
+
+def test_an_invitation_lapses(session: Session, site: Site, now: datetime, load: Import) -> None:
+    load(DORA)
+
+    assert subscribers.confirm(session, site, token_in(session, site), now + 15 * DAY) is None
+
+
+def test_nobody_is_invited_twice_whatever_is_imported_again(
+    session: Session, site: Site, now: datetime, load: Import, deliver: Deliver
+) -> None:
+    load(DORA)
+    assert len(deliver()) == 1
+
+    again = load(DORA, "Dora@Uni.edu", after=DAY)
+    subscribers.erase(session, site, DORA, now=now + DAY)
+    after_erasure = load(DORA, after=2 * DAY)
+
+    assert (again.invited, after_erasure.invited) == (0, 0)
+    assert deliver(3 * DAY) == []
+
+
+def test_an_invitation_is_never_reminded_of(
+    session: Session, site: Site, now: datetime, load: Import, deliver: Deliver
+) -> None:
+    load(DORA)
+    deliver()
+
+    assert subscribers.queue_reminders(session, site, now + 2 * DAY) == 0
+
+
+def test_a_large_list_goes_out_one_a_minute_and_the_next_list_behind_it(
+    session: Session, now: datetime, load: Import
+) -> None:
+    load(*(f"reader{number}@uni.edu" for number in range(5)))
+    load(EMIL, after=timedelta(minutes=2))
+
+    due = session.scalars(select(Delivery.due_at).order_by(Delivery.id)).all()
+
+    assert due == [now + minute * timedelta(minutes=1) for minute in range(6)]
+
+
+@pytest.mark.parametrize("when", ["before", "after"], ids=["before the import", "after it"])
+def test_a_suppressed_address_is_never_invited(
+    session: Session, site: Site, now: datetime, load: Import, deliver: Deliver, when: str
+) -> None:
+    if when == "after":
+        load(DORA)
+    bounces.suppress(session, site, DORA, SuppressionReason.COMPLAINT, "", now)
+    if when == "before":
+        load(DORA)
+
+    assert deliver() == []
+
+
+def test_who_has_left_is_never_invited(
+    session: Session, site: Site, now: datetime, load: Import, deliver: Deliver
+) -> None:
+    subscribers.add(session, DORA, state=SubscriberState.ACTIVE, consent="a test", now=now)
+    subscribers.remove(session, DORA, now=now)
+
+    assert load(DORA).invited == 0
+    assert deliver() == []
+
+
+def test_who_was_asked_already_is_not_invited_on_top(
+    session: Session, site: Site, now: datetime, load: Import
+) -> None:
+    subscribers.request_subscription(session, site, DORA, now=now)
+
+    assert load(DORA).invited == 0
+
+
+def test_who_asks_by_themselves_meanwhile_is_asked_for_that_and_not_invited(
+    session: Session, site: Site, now: datetime, load: Import, deliver: Deliver
+) -> None:
+    load(EMIL, DORA)
+
+    asked = subscribers.request_subscription(session, site, DORA, now=now)
+    session.commit()
+    deliver()
+
+    assert asked.outcome is SignUpOutcome.ASKED
+    assert endings(session) == [
+        ("invite", DeliveryState.SENT), ("invite", DeliveryState.SUPPRESSED), ("confirm", DeliveryState.SENT),
+    ]  # fmt: skip
+
+
+def test_never_again_is_one_press_and_brings_no_other_letter(
+    session: Session, site: Site, now: datetime, load: Import, deliver: Deliver
+) -> None:
+    load(DORA)
+    (letter,) = deliver()
+    dora = subscribers.get(session, DORA)
+
+    assert links.unsubscribe_url(site, dora.id, dora.link_version) in letter["List-Unsubscribe"]
+    assert subscribers.unsubscribe(session, site, dora, now=now + 2 * HOUR)
+    session.commit()
+
+    assert deliver(3 * HOUR) == []
+    assert load(DORA, after=DAY).invited == 0
+
+
+def test_an_invitation_still_waiting_goes_to_nobody_who_said_yes_or_no_meanwhile(
+    session: Session, site: Site, now: datetime, load: Import, deliver: Deliver
+) -> None:
+    load(DORA, EMIL)
+    subscribers.get(session, DORA).state = SubscriberState.ACTIVE
+    subscribers.remove(session, EMIL, now=now)
+    session.commit()
+
+    assert deliver() == []

@@ -1,0 +1,526 @@
+"""Subscribers: how they come, change and leave. Alice is confirmed, Bob pending, Charlie suppressed."""
+
+import json
+from concurrent.futures import ThreadPoolExecutor
+from datetime import UTC, date, datetime, time, timedelta
+from threading import Barrier
+
+import pytest
+from sqlalchemy import func, select, text
+
+from digest import bounces, db, links, subscribers
+from digest.bounces import SuppressionReason
+from digest.db.tables import (
+    Attempt,
+    Confirmation,
+    Consent,
+    Delivery,
+    DeliveryState,
+    FilterRow,
+    Lane,
+    Shown,
+    Subscriber,
+    SubscriberState,
+    Subscription,
+)
+from digest.editions import schedule
+from digest.editions.schedule import Cadence, Schedule
+from digest.errors import BadField, BadFilter, NotFound
+from digest.subscribers import SignUpOutcome
+
+OSLO = Schedule(timezone="Europe/Oslo")
+
+
+@pytest.fixture
+def alice(session, now):
+    return subscribers.add(
+        session, "Alice@Uni.edu", schedule=OSLO, topics={"Vision": "title:image*"},
+        state=SubscriberState.ACTIVE, consent="asked at the group meeting", now=now,
+    )  # fmt: skip
+
+
+@pytest.fixture
+def bob(session, site, now):
+    """Bob's confirmation: its id and the token of its link."""
+    asked = subscribers.request_subscription(
+        session, site, "bob@uni.edu", schedule=OSLO, topics={"Robots": "robot*"}, now=now
+    )
+    assert asked.confirmation_id
+    return asked.confirmation_id, links.confirm_url(site, asked.confirmation_id).rpartition("/")[2]
+
+
+@pytest.fixture
+def charlie(session, site, now):
+    bounces.suppress(session, site, "charlie@uni.edu", SuppressionReason.COMPLAINT, "", now)
+    return "charlie@uni.edu"
+
+
+def letters(session):
+    rows = select(Delivery.letter, Delivery.email).order_by(Delivery.id)
+    return [tuple(row) for row in session.execute(rows)]
+
+
+# ── adding ──────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_whoever_is_added_is_found_however_the_address_is_spelled(session, alice):
+    assert subscribers.get(session, "ALICE@uni.EDU") is alice
+    assert (alice.email, alice.email_key) == ("Alice@uni.edu", "alice@uni.edu")
+    assert subscribers.schedule_of(alice) == OSLO
+    assert alice.next_due_at is None  # look at the schedule now
+
+
+def test_nobody_is_made_active_without_a_word_on_how_they_agreed(session, now):
+    with pytest.raises(BadField, match="consent"):
+        subscribers.add(session, "dora@uni.edu", state=SubscriberState.ACTIVE, now=now)
+
+
+def test_the_proof_of_consent_is_kept(session, alice, now):
+    [proof] = session.scalars(select(Consent))
+
+    assert (proof.subscriber_id, proof.given_at, proof.how) == (alice.id, now, "asked at the group meeting")
+
+
+def test_a_topic_like_a_paper_is_refused_where_the_paper_is_not_known(session, alice, now):
+    with pytest.raises(BadFilter, match=r"There is no paper '2401.99999' in the catalog"):
+        subscribers.edit(session, alice, topics={"Like it": "like:2401.99999"}, now=now)
+
+
+def test_an_address_subscribes_once(session, alice, now):
+    with pytest.raises(BadField, match="is subscribed already"):
+        subscribers.add(session, "alice@UNI.edu", now=now)
+
+
+def test_a_suppressed_address_is_not_added(session, site, charlie, now):
+    with pytest.raises(BadField, match="is suppressed"):
+        subscribers.add(session, charlie, site=site, now=now)
+
+
+def test_an_unknown_address_gets_the_nearest_one_as_a_hint(session, alice):
+    with pytest.raises(NotFound, match=r"Did you mean alice@uni\.edu"):
+        subscribers.get(session, "alise@uni.edu")
+
+
+def test_two_spellings_of_a_filter_are_one_filter(session, alice, now):
+    dora = subscribers.add(session, "dora@uni.edu", topics={"Pictures": "ti:image*"}, now=now)
+
+    [hers], [hers_too] = subscribers.topics_of(session, alice), subscribers.topics_of(session, dora)
+    assert hers.filter_id == hers_too.filter_id
+    assert (hers.typed, hers_too.typed) == ("title:image*", "ti:image*")
+    assert session.scalar(select(func.count(FilterRow.id))) == 1
+
+
+def test_a_wrong_filter_adds_nobody(session, now):
+    with pytest.raises(BadFilter):
+        subscribers.add(session, "dora@uni.edu", topics={"Broken": "a AND (b"}, now=now)
+    session.rollback()
+
+    assert subscribers.find(session, "dora@uni.edu") is None
+
+
+# ── asking and confirming ───────────────────────────────────────────────────────────────────────
+
+
+def test_asking_makes_one_pending_row_and_one_letter(session, bob):
+    subscriber = subscribers.get(session, "bob@uni.edu")
+
+    assert subscriber.state == SubscriberState.PENDING
+    assert letters(session) == [("confirm", "bob@uni.edu")]
+
+
+def test_the_letter_is_kept_without_its_token(session, bob):
+    number, token = bob
+
+    [kept] = session.execute(text("SELECT decision FROM delivery")).scalars()
+    assert json.loads(kept) == {"confirmation_id": number}
+    assert token.rpartition(".")[2] not in kept
+
+
+@pytest.mark.parametrize(
+    ("hours", "letters_by_then"),
+    [(0, 1), (23, 1), (24, 2), (48, 3), (72, 3), (24 * 29, 3), (24 * 30, 4)],
+    ids=["at once", "a day less", "a day", "two days", "three days", "29 days", "30 days"],
+)
+def test_an_address_is_asked_at_most_once_a_day_and_three_times_a_month(
+    session, site, now, hours, letters_by_then
+):
+    for hour in range(0, hours + 1, 1 if hours < 100 else 24):
+        subscribers.request_subscription(session, site, "bob@uni.edu", now=now + timedelta(hours=hour))
+    subscribers.request_subscription(session, site, "BOB@uni.edu", now=now + timedelta(hours=hours))
+
+    assert len(letters(session)) == letters_by_then
+
+
+def test_confirming_begins_with_what_was_asked_for_and_promises_the_next_edition(session, site, bob, now):
+    at_ten = now.replace(hour=10)
+
+    subscriber = subscribers.confirm(session, site, bob[1], at_ten, network="192.0.2.0/24")
+
+    assert subscriber
+    assert subscriber.state == SubscriberState.ACTIVE
+    assert subscribers.schedule_of(subscriber) == OSLO
+    assert [topic.name for topic in subscribers.topics_of(session, subscriber)] == ["Robots"]
+    assert subscriber.next_due_at == datetime(2026, 11, 21, 7, tzinfo=UTC)
+    assert letters(session) == [("confirm", "bob@uni.edu"), ("welcome", "bob@uni.edu")]
+    [proof] = session.scalars(select(Consent))
+    assert (proof.how, proof.address) == ("confirmed by link", "192.0.2.0/24")
+
+
+def test_a_second_press_changes_nothing(session, site, bob, now):
+    first = subscribers.confirm(session, site, bob[1], now)
+    again = subscribers.confirm(session, site, bob[1], now + timedelta(days=9))
+
+    assert again is first
+    assert len(letters(session)) == 2
+
+
+def test_a_used_link_does_not_bring_back_who_has_left(session, site, bob, now):
+    subscriber = subscribers.confirm(session, site, bob[1], now)
+    assert subscriber
+    subscribers.unsubscribe(session, site, subscriber, now=now)
+
+    assert subscribers.confirm(session, site, bob[1], now) is subscriber
+    assert subscriber.state == SubscriberState.UNSUBSCRIBED
+
+
+def test_a_confirmation_lapses_in_48_hours(session, site, bob, now):
+    assert subscribers.confirm(session, site, bob[1], now + timedelta(hours=48)) is None
+    assert subscribers.confirm(session, site, bob[1], now + timedelta(hours=47)) is not None
+
+
+def test_who_does_not_answer_is_reminded_once_after_a_day(session, site, bob, now):
+    remind = [
+        subscribers.queue_reminders(session, site, now + timedelta(hours=hours))
+        for hours in (23, 24, 25, 47, 49)
+    ]
+
+    assert remind == [0, 1, 0, 0, 0]
+    assert letters(session) == [("confirm", "bob@uni.edu"), ("reminder", "bob@uni.edu")]
+    reminder = session.scalars(select(Delivery).where(Delivery.letter == "reminder")).one()
+    assert json.loads(reminder.decision) == {"confirmation_id": bob[0]}
+    assert reminder.expires_at == now + timedelta(hours=48)
+
+
+def test_who_asks_again_and_again_is_reminded_once_in_all(session, site, bob, now):
+    subscribers.queue_reminders(session, site, now + timedelta(hours=25))
+    subscribers.request_subscription(session, site, "bob@uni.edu", now=now + timedelta(hours=26))
+
+    assert subscribers.queue_reminders(session, site, now + timedelta(hours=51)) == 0
+
+
+def test_who_has_answered_is_not_reminded(session, site, bob, now):
+    subscribers.confirm(session, site, bob[1], now + timedelta(hours=1))
+
+    assert subscribers.queue_reminders(session, site, now + timedelta(hours=25)) == 0
+
+
+@pytest.mark.parametrize("token", ["", "x", "a.b.c", "..", "é.1.é", "0.1.0", "0.99999999999999999999.0"])
+def test_a_link_that_is_not_ours_confirms_nothing(session, site, bob, now, token):
+    assert subscribers.confirm(session, site, token, now) is None
+
+
+def test_an_unsubscribe_link_does_not_confirm(session, site, bob, now):
+    other = links.sign_token(site, "unsubscribe", str(bob[0]))
+
+    assert subscribers.confirm(session, site, other, now) is None
+
+
+def test_nothing_is_sent_to_a_suppressed_address(session, site, charlie, now):
+    assert (
+        subscribers.request_subscription(session, site, charlie, now=now).outcome is SignUpOutcome.SUPPRESSED
+    )
+    assert letters(session) == []
+    assert session.scalar(select(func.count(Subscriber.id))) == 0
+
+
+def test_a_suppression_that_came_after_the_letter_still_wins(session, site, bob, now):
+    bounces.suppress(session, site, "bob@uni.edu", SuppressionReason.COMPLAINT, "", now)
+
+    assert subscribers.confirm(session, site, bob[1], now) is None
+
+
+def test_asking_for_somebody_who_gets_digests_changes_nothing_of_theirs(session, site, alice, now):
+    for _ in range(3):
+        asked = subscribers.request_subscription(
+            session, site, "alice@uni.edu", topics={"Evil": "spam"}, now=now
+        )
+        assert asked.outcome is SignUpOutcome.KNOWN
+
+    assert alice.state == SubscriberState.ACTIVE
+    assert [topic.name for topic in subscribers.topics_of(session, alice)] == ["Vision"]
+    assert letters(session) == [("settings", "Alice@uni.edu")]
+
+
+def test_who_has_left_comes_back_only_by_confirming(session, site, alice, now):
+    subscribers.remove(session, "alice@uni.edu", now=now)
+
+    asked = subscribers.request_subscription(session, site, "alice@uni.edu", now=now)
+    assert (asked.outcome, alice.state) == (SignUpOutcome.ASKED, SubscriberState.UNSUBSCRIBED)
+    assert asked.confirmation_id
+    token = links.confirm_url(site, asked.confirmation_id).rpartition("/")[2]
+    confirmed = subscribers.confirm(session, site, token, now)
+    assert confirmed
+    assert confirmed.state == SubscriberState.ACTIVE
+    assert alice.considered_until is None
+
+
+@pytest.mark.parametrize(
+    ("domains", "refused"),
+    [
+        pytest.param(None, False, id="open"),
+        pytest.param(frozenset({"uni.edu"}), False, id="our domain"),
+        pytest.param(frozenset({"lab.org"}), True, id="another domain"),
+        pytest.param(frozenset(), True, id="closed"),
+    ],
+)
+def test_the_site_says_who_may_sign_up(session, site, now, domains, refused):
+    if not refused:
+        subscribers.request_subscription(session, site, "bob@uni.edu", may_sign_up=domains, now=now)
+        return
+    with pytest.raises(BadField, match="This site is"):
+        subscribers.request_subscription(session, site, "bob@uni.edu", may_sign_up=domains, now=now)
+
+
+# ── changing ────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_a_new_hour_counts_from_the_next_edition(session, alice, now):
+    alice.next_due_at = datetime(2026, 11, 21, 7, tzinfo=UTC)  # today's was had at 08:00
+
+    subscribers.edit(session, alice, now=now, schedule=subscribers.changed_schedule(alice, at="18:00"))
+
+    assert alice.next_due_at == datetime(2026, 11, 20, 17, tzinfo=UTC)  # today's name is taken: nothing comes
+    assert alice.at == time(18)
+
+
+def test_moving_the_hour_back_past_now_does_not_lose_todays_edition(session, alice):
+    early = datetime(2026, 11, 20, 6, tzinfo=UTC)
+    alice.next_due_at = datetime(2026, 11, 20, 7, tzinfo=UTC)
+
+    subscribers.edit(session, alice, now=early, schedule=subscribers.changed_schedule(alice, at="06:30"))
+
+    assert alice.next_due_at is None
+    assert schedule.open_edition(subscribers.schedule_of(alice), early) is not None
+
+
+def test_an_edit_says_whether_anything_changed(session, alice, now):
+    same = subscribers.changed_schedule(alice)
+
+    assert not subscribers.edit(session, alice, now=now, schedule=same, topics={"Vision": "title:image*"})
+    assert subscribers.edit(session, alice, now=now, name="Alice")
+    assert subscribers.edit(session, alice, now=now, topics={})
+    assert subscribers.topics_of(session, alice) == []
+
+
+@pytest.mark.parametrize(
+    ("change", "field", "hint"),
+    [
+        ({"cadence": "dayly"}, "cadence", "Did you mean daily"),
+        ({"cadence": "weekly-f"}, "cadence", "Did you mean weekly-fri"),
+        ({"at": "25:00"}, "at", "Write it as 08:00"),
+        ({"timezone": "Oslo"}, "timezone", "Did you mean Europe/Oslo"),
+        ({"timezone": "New York"}, "timezone", "Did you mean America/New_York"),
+    ],
+    ids=str,
+)
+def test_a_wrong_word_names_its_field_and_the_one_that_was_meant(session, alice, change, field, hint):
+    with pytest.raises(BadField, match=hint) as caught:
+        subscribers.changed_schedule(alice, **change)
+
+    assert caught.value.field == field
+
+
+@pytest.mark.parametrize(
+    "word", ["daily", "weekdays", "weekly", "weekly-tue", "weekly-fri", "weekly-sun", "monthly"]
+)
+def test_a_cadence_reads_back_as_it_is_spelled(word):
+    cadence, weekday = schedule.parse_cadence(word)
+
+    assert schedule.cadence_text(Schedule(cadence=cadence, weekday=weekday)) == word
+
+
+def test_monday_is_the_weekly_day_unless_another_is_named():
+    assert schedule.parse_cadence("weekly-mon") == schedule.parse_cadence("weekly") == (Cadence.WEEKLY, 0)
+
+
+def test_a_leave_ends_on_its_day_where_the_subscriber_lives(session, alice, now):
+    alice.timezone = "Pacific/Kiritimati"  # 14 hours ahead
+    assert subscribers.pause(session, alice, date(2026, 11, 25), now)
+
+    assert subscribers.resume_due(session, datetime(2026, 11, 24, 9, 59, tzinfo=UTC)) == 0
+    assert subscribers.due_to_resume(session, datetime(2026, 11, 24, 10, 0, tzinfo=UTC)) == [alice]
+    assert subscribers.resume_due(session, datetime(2026, 11, 24, 10, 0, tzinfo=UTC)) == 1
+    assert (alice.state, alice.next_due_at) == (SubscriberState.ACTIVE, None)
+
+
+def test_a_leave_without_an_end_waits_for_its_owner(session, alice, now):
+    subscribers.pause(session, alice, None, now)
+
+    assert subscribers.resume_due(session, now + timedelta(days=4000)) == 0
+    assert subscribers.resume(session, alice)
+    assert not subscribers.resume(session, alice)
+
+
+def test_a_leave_cannot_end_in_the_past(session, alice, now):
+    with pytest.raises(BadField, match="is not in the future"):
+        subscribers.pause(session, alice, now.date(), now)
+
+
+# ── leaving ─────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_leaving_works_at_once_and_once(session, site, alice, now):
+    assert subscribers.unsubscribe(session, site, alice, now=now)
+    assert not subscribers.unsubscribe(session, site, alice, now=now)
+
+    assert (alice.state, alice.unsubscribed_at) == (SubscriberState.UNSUBSCRIBED, now)
+    assert letters(session) == [("goodbye", "Alice@uni.edu")]
+
+
+def test_a_mistaken_press_can_be_taken_back_for_30_days(session, site, alice, now):
+    subscribers.unsubscribe(session, site, alice, now=now)
+
+    assert not subscribers.undo(session, alice, now=now + timedelta(days=30))
+    assert subscribers.undo(session, alice, now=now + timedelta(days=29))
+    assert (alice.state, alice.unsubscribed_at) == (SubscriberState.ACTIVE, None)
+
+
+def test_who_never_confirmed_cannot_come_in_by_undoing(session, site, bob, now):
+    subscriber = subscribers.get(session, "bob@uni.edu")
+    subscribers.unsubscribe(session, site, subscriber, now=now)
+
+    assert not subscribers.undo(session, subscriber, now=now)
+
+
+def test_an_erased_person_is_in_no_table(session, site, alice, now):
+    subscribers.unsubscribe(session, site, alice, now=now)
+    [delivery] = session.scalars(select(Delivery))
+    session.add(
+        Attempt(delivery_id=delivery.id, lease="x", began_at=now, reply="550 no such user Alice@uni.edu")
+    )
+    session.add(Shown(subscriber_id=alice.id, paper_id=1, delivery_id=delivery.id, shown_on=now.date()))
+    session.flush()
+
+    subscribers.erase(session, site, "alice@uni.edu", now=now)
+    session.expire_all()
+
+    everything = ""
+    for table in Subscriber.metadata.sorted_tables:
+        everything += str(session.execute(select(table)).all())
+    assert "alice" not in everything.lower()
+    assert (delivery.state, delivery.reason) == (DeliveryState.SUPPRESSED, "erased")
+    assert session.scalar(select(func.count()).select_from(Shown)) == 0
+    assert not bounces.is_suppressed(session, site, "alice@uni.edu")
+
+
+def test_what_was_sent_to_an_erased_person_still_counts(session, site, alice, now):
+    session.add(
+        Delivery(
+            subscriber_id=alice.id,
+            email=alice.email,
+            letter="digest",
+            lane=Lane.BULK,
+            edition="daily-2026-11-20",
+            dated_at=now,
+            due_at=now,
+            expires_at=now,
+            state=DeliveryState.SENT,
+        )
+    )
+    session.flush()
+
+    subscribers.erase(session, site, "alice@uni.edu", now=now)
+    session.expire_all()
+
+    [kept] = session.scalars(select(Delivery))
+    assert (kept.state, kept.email, kept.subscriber_id) == (DeliveryState.SENT, None, None)
+
+
+def test_who_asked_never_to_hear_from_us_again_does_not(session, site, alice, now):
+    subscribers.erase(session, site, "alice@uni.edu", now=now, suppress=True)
+
+    assert (
+        subscribers.request_subscription(session, site, "alice@uni.edu", now=now).outcome
+        is SignUpOutcome.SUPPRESSED
+    )
+
+
+def test_an_old_link_does_not_open_a_newcomers_door(session, site, alice, now):
+    old = alice.id
+    subscribers.erase(session, site, "alice@uni.edu", now=now)
+
+    assert subscribers.add(session, "dora@uni.edu", now=now).id != old
+
+
+def test_a_subscribers_rows_go_with_them(session, site, alice, bob, now):
+    subscribers.erase(session, site, "alice@uni.edu", now=now)
+    subscribers.erase(session, site, "bob@uni.edu", now=now)
+
+    for row in (Subscriber, Subscription, Consent, Confirmation):
+        assert session.scalar(select(func.count()).select_from(row)) == 0
+
+
+# ── many at once ────────────────────────────────────────────────────────────────────────────────
+
+
+def at_once(engine, act, times=8):
+    """Do the same thing in several threads at the same moment, each in a transaction of its own."""
+    gate = Barrier(times)
+
+    def one(_):
+        gate.wait()
+        with db.write_session(engine) as session:
+            done = act(session)
+            session.commit()
+            return done
+
+    with ThreadPoolExecutor(times) as pool:
+        return list(pool.map(one, range(times)))
+
+
+def test_an_address_asked_for_many_times_at_once_gets_one_letter(engine, site, now):
+    at_once(engine, lambda session: subscribers.request_subscription(session, site, "bob@uni.edu", now=now))
+
+    with db.read_session(engine) as session:
+        assert letters(session) == [("confirm", "bob@uni.edu")]
+
+
+def test_a_button_pressed_many_times_at_once_begins_once(engine, site, now):
+    [asked] = at_once(
+        engine, lambda session: subscribers.request_subscription(session, site, "bob@uni.edu", now=now), 1
+    )
+    token = links.confirm_url(site, asked.confirmation_id).rpartition("/")[2]
+
+    at_once(engine, lambda session: subscribers.confirm(session, site, token, now) is not None)
+
+    with db.read_session(engine) as session:
+        assert letters(session) == [("confirm", "bob@uni.edu"), ("welcome", "bob@uni.edu")]
+        assert session.scalar(select(func.count(Consent.id))) == 1
+
+
+def test_leaving_many_times_at_once_is_one_goodbye(engine, site, now):
+    def join(session):
+        return subscribers.add(
+            session, "dora@uni.edu", state=SubscriberState.ACTIVE, consent="asked", now=now
+        )
+
+    at_once(engine, join, 1)
+    left = at_once(
+        engine,
+        lambda session: subscribers.unsubscribe(
+            session, site, subscribers.get(session, "dora@uni.edu"), now=now
+        ),
+    )
+
+    assert sorted(left) == [False] * 7 + [True]
+    with db.read_session(engine) as session:
+        assert letters(session) == [("goodbye", "dora@uni.edu")]
+
+
+def test_two_that_hold_the_same_new_filters_store_them_once(engine):
+    texts = [f"ti:word{number}" for number in range(50)]
+
+    found = at_once(engine, lambda session: subscribers.filter_ids(session, texts))
+
+    assert all(one == found[0] for one in found)
+    assert len(set(found[0].values())) == 50

@@ -1,0 +1,412 @@
+"""Sign-ups: a flood neither makes us a mail cannon nor shuts anybody else out, and a suppressed owner comes back."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from datetime import datetime, timedelta
+
+import pytest
+from sqlalchemy import func, select, text, update
+from sqlalchemy.orm import Session
+
+from digest import bounces, links, subscribers
+from digest.bounces import Complaint, Failure, FailureKind, SuppressionReason
+from digest.db.tables import Confirmation, Delivery, SignUp, Subscriber, SubscriberState
+from digest.delivery import delivery_run
+from digest.delivery.transports.memory import MemoryTransport
+from digest.errors import UsageError
+from digest.letters import Templates
+from digest.monitoring import problems
+from digest.site_profile import Site
+from digest.subscribers import sign_up_pace as limits
+from digest.subscribers import sign_up_queue
+from digest.subscribers.sign_up_pace import Counts, Recent, WaitingSignUp
+
+ADA = "ada@uni.example"
+SECOND, MINUTE, HOUR, DAY = (
+    timedelta(seconds=1),
+    timedelta(minutes=1),
+    timedelta(hours=1),
+    timedelta(days=1),
+)
+
+SignUpFrom = Callable[..., None]
+
+
+@pytest.fixture
+def sign_up(session: Session, site: Site, now: datetime) -> SignUpFrom:
+    """Ask for digests to an address from a network, so much later."""
+
+    def asked(email: str, *, network: str | None = "192.0.2.0/24", after: timedelta = timedelta()) -> None:
+        hashed = subscribers.network_hash(site, network)
+        subscribers.request(session, email, network=hashed, now=now + after)
+
+    return asked
+
+
+Tick = Callable[..., int]
+
+
+@pytest.fixture
+def tick(session: Session, site: Site, now: datetime) -> Tick:
+    """Do what the scheduler does, so much later."""
+
+    def done(after: timedelta = timedelta()) -> int:
+        written = subscribers.send_confirmations(session, site, now + after)
+        session.commit()
+        return written
+
+    return done
+
+
+def letters(session: Session, *names: str) -> list[str | None]:
+    """Return who the letters of these kinds are for."""
+    query = select(Delivery.email).where(Delivery.letter.in_(names or ("confirm",))).order_by(Delivery.id)
+    return list(session.scalars(query))
+
+
+def moments(until: timedelta) -> Iterator[timedelta]:
+    """Yield the scheduler's turns: every five seconds for a quarter of an hour, then every ten minutes."""
+    moment = timedelta()
+    while moment < until:
+        yield moment
+        moment += 5 * SECOND if moment < HOUR / 4 else 10 * MINUTE
+
+
+# ── a flood ─────────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize("come", [30 * SECOND, HOUR], ids=str)
+def test_a_flood_causes_few_letters_and_honest_readers_get_theirs_within_five_minutes(
+    come: timedelta, session: Session, site: Site, now: datetime, sign_up: SignUpFrom, tick: Tick
+) -> None:
+    """6,000 forged sign-ups within a minute from 50 networks, and ten readers from others."""
+    honest = {f"reader-{number}@uni.example": f"198.51.{number}.0/24" for number in range(10)}
+    forged = [(n * MINUTE / 6000, f"victim-{n}@else.example", f"203.0.{n % 50}.0/24") for n in range(6000)]
+    got: dict[str, timedelta] = {}
+    turns = sorted({*moments(48 * HOUR), *(come + n * 5 * SECOND for n in range(80))})
+    has_come = False
+    for moment in turns:
+        while forged and forged[0][0] <= moment:
+            _, email, network = forged.pop(0)
+            with suppress(UsageError):
+                sign_up(email, network=network, after=moment)
+        if moment >= come and not has_come:
+            has_come = True
+            for email, network in honest.items():
+                sign_up(email, network=network, after=moment)
+        tick(moment)
+        subscribers.queue_reminders(session, site, now + moment)
+        for email, number in session.execute(
+            select(Subscriber.email, Confirmation.id)
+            .join(Confirmation, Confirmation.subscriber_id == Subscriber.id)
+            .where(Confirmation.used_at.is_(None), Subscriber.email.startswith("reader-"))
+        ).all():
+            got[email] = moment
+            token = links.confirm_url(site, number).rpartition("/")[2]
+            assert subscribers.confirm(session, site, token, now + moment + SECOND)
+
+    assert got.keys() == honest.keys()
+    assert max(got.values()) - come <= 5 * MINUTE
+    assert len([email for email in letters(session, "confirm", "reminder") if email not in honest]) <= 300
+    tick(48 * HOUR + MINUTE)
+    assert session.scalar(select(func.count(SignUp.id))) == 0  # what waited 48 hours was dropped unsent
+
+
+def test_a_flood_from_everywhere_slows_down(session: Session, sign_up: SignUpFrom, tick: Tick) -> None:
+    for number in range(1000):
+        sign_up(f"victim-{number}@else.example", network=f"10.{number // 250}.{number % 250}.0/24")
+
+    by_the_hour = []
+    for hour in range(3):
+        sent = [tick(hour * HOUR + number * 15 * SECOND) for number in range(240)]
+        by_the_hour.append(sum(sent))
+
+    assert by_the_hour == sorted(by_the_hour, reverse=True)
+    assert sum(by_the_hour) < 500
+
+
+def test_while_sign_ups_are_confirmed_sixty_a_minute_go_out(
+    session: Session, now: datetime, sign_up: SignUpFrom, tick: Tick
+) -> None:
+    for number in range(300):
+        sign_up(f"reader-{number}@uni.example", network=f"10.0.{number % 100}.0/24")
+
+    for second in range(0, 300, 3):
+        tick(second * SECOND)
+        session.execute(update(Confirmation).values(used_at=now + second * SECOND))
+
+    assert len(letters(session)) == 300
+
+
+def test_one_class_on_one_network_gets_on_as_it_confirms(
+    session: Session, now: datetime, sign_up: SignUpFrom, tick: Tick
+) -> None:
+    for number in range(30):
+        sign_up(f"student-{number}@uni.example")
+    assert tick() == limits.PER_NETWORK
+
+    session.execute(update(Confirmation).values(used_at=now))
+    tick(MINUTE)
+
+    assert len(letters(session)) == 30
+
+
+def test_at_the_lowest_pace_nobody_is_reminded_and_the_operator_is_written_to_once(
+    session: Session, site: Site, now: datetime, sign_up: SignUpFrom, tick: Tick
+) -> None:
+    for number in range(200):
+        sign_up(f"victim-{number}@else.example", network=f"10.0.{number}.0/24")
+    assert not subscribers.are_slow(session, now)
+    for turn in range(200):
+        tick(turn * 10 * SECOND)
+    late = now + 24 * HOUR + HOUR
+
+    assert subscribers.are_slow(session, late)
+    assert subscribers.queue_reminders(session, site, late) == 0
+    found = [one for one in problems.find_problems(session, now=late) if one.cause == "slow-sign-ups"]
+    assert len(found) == 1
+    for _ in range(2):
+        problems.queue_alarm_letters(session, found, site=site, operator="ops@uni.example", now=late)
+    assert letters(session, "alarm") == ["ops@uni.example"]
+
+
+def test_what_the_operator_asks_for_slows_nobody_down(session: Session, site: Site, now: datetime) -> None:
+    for number in range(200):
+        subscribers.request_subscription(session, site, f"reader-{number}@uni.example", now=now)
+
+    assert not subscribers.are_slow(session, now)
+
+
+# ── who is next ─────────────────────────────────────────────────────────────────────────────────
+
+
+def test_the_network_with_the_fewest_unanswered_confirmations_is_next() -> None:
+    waiting = [WaitingSignUp(id=n, email_key=f"{n}@a", network="flood") for n in range(20)]
+    waiting += [
+        WaitingSignUp(id=30, email_key="30@b", network="quiet"),
+        WaitingSignUp(id=31, email_key="31@c", network="new"),
+    ]
+    networks = {"flood": Counts(unanswered=2), "quiet": Counts(unanswered=1)}
+
+    chosen = limits.choose_next(waiting, networks, Recent(counts=Counts(unanswered=3)))
+
+    assert [one.id for one in chosen] == [31, 30, *range(8)]  # and the flood has ten
+
+
+def test_an_address_that_several_networks_ask_for_is_chosen_once() -> None:
+    waiting = [WaitingSignUp(id=n, email_key="ada", network=f"{n}") for n in range(5)]
+
+    assert [one.id for one in limits.choose_next(waiting, {}, Recent(counts=Counts()))] == [0]
+
+
+def test_the_pace_falls_with_what_stays_unanswered_and_never_ends() -> None:
+    paces = [limits.per_minute(Counts(unanswered=number)) for number in range(2000)]
+
+    assert paces[:51] == [60] * 51
+    assert paces == sorted(paces, reverse=True)
+    assert (paces[100], paces[200], paces[1000]) == (5, 2.5, 0.5)
+    assert limits.per_minute(Counts(unanswered=1000, answered=480)) == 60
+
+
+# ── a request ───────────────────────────────────────────────────────────────────────────────────
+
+
+def test_a_stranger_who_asked_first_does_not_decide_when_the_owner_is_asked(
+    session: Session, sign_up: SignUpFrom, tick: Tick
+) -> None:
+    for number in range(39):
+        sign_up(f"victim-{number}@else.example")
+    sign_up(ADA)  # behind 39 others of that network ...
+    sign_up(ADA, network="198.51.100.0/24")  # ... and first in that of its owner
+
+    tick()
+
+    assert ADA in letters(session)
+    assert session.scalar(select(func.count()).where(SignUp.email_key == ADA)) == 0
+
+
+def test_a_full_queue_takes_from_whoever_fills_it(
+    session: Session, sign_up: SignUpFrom, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sign_up_queue, "MAX_WAITING", 30)
+    for number in range(29):
+        sign_up(f"victim-{number}@else.example", network="203.0.113.0/24")
+    sign_up(ADA)
+    sign_up("bob@uni.example")
+
+    waiting = list(session.scalars(select(SignUp.email)))
+    assert len(waiting) == 30
+    assert {ADA, "bob@uni.example"} < set(waiting)
+
+
+def test_nothing_is_kept_of_a_network_but_a_hash_and_that_for_72_hours(
+    session: Session, sign_up: SignUpFrom, tick: Tick
+) -> None:
+    sign_up(ADA)
+    tick()
+
+    kept = session.scalars(select(Confirmation.network)).one()
+    assert len(kept) == 16
+    assert "192.0.2" not in str(session.execute(text("SELECT * FROM confirmation")).all())
+    tick(72 * HOUR)
+    assert session.scalars(select(Confirmation.network)).all() == [""]
+
+
+def test_who_is_erased_is_erased_from_the_queue_too(
+    session: Session, site: Site, now: datetime, sign_up: SignUpFrom
+) -> None:
+    subscribers.add(session, ADA, now=now)
+    sign_up(ADA)
+
+    subscribers.erase(session, site, ADA, now=now)
+
+    assert session.scalar(select(func.count(SignUp.id))) == 0
+
+
+# ── the way back of an address that is suppressed ───────────────────────────────────────────────
+
+
+@pytest.fixture
+def ada(session: Session, now: datetime) -> Subscriber:
+    row = subscribers.add(session, ADA, state=SubscriberState.ACTIVE, consent="a test", now=now - 90 * DAY)
+    session.commit()
+    return row
+
+
+@pytest.fixture
+def suppressed(
+    session: Session, site: Site, ada: Subscriber, now: datetime
+) -> Callable[[SuppressionReason], None]:
+    """Suppress Ada's address for that reason, as it happens."""
+
+    def by(reason: SuppressionReason) -> None:
+        match reason:
+            case SuppressionReason.BOUNCE:
+                for day in range(-4, 1):
+                    told = Failure(kind=FailureKind.HARD, status="5.1.1", diagnostic="no")
+                    bounces.record_failure(session, site, ADA, told, now=now + day * DAY)
+            case SuppressionReason.COMPLAINT:
+                bounces.record_failure(session, site, ADA, Complaint(), now=now)
+                subscribers.mark_unsubscribed(session, ada, now=now)
+            case SuppressionReason.OPERATOR:
+                bounces.suppress(session, site, ADA, reason, "", now)
+            case SuppressionReason.ERASED:
+                subscribers.erase(session, site, ADA, suppress=True, now=now)
+        assert bounces.is_suppressed(session, site, ADA)
+        session.commit()
+
+    return by
+
+
+@pytest.fixture
+def sent(
+    session: Session, site: Site, templates: Templates, now: datetime
+) -> Callable[[timedelta], list[str]]:
+    """Deliver what is due, and return to whom that went."""
+
+    def delivered(after: timedelta) -> list[str]:
+        memory = MemoryTransport()
+        clock = lambda: now + after  # noqa: E731
+        delivery_run.deliver(session, site=site, templates=templates, transport=memory, clock=clock)
+        return [message.recipient for message in memory.messages]
+
+    return delivered
+
+
+@pytest.mark.parametrize("reason", [SuppressionReason.BOUNCE, SuppressionReason.COMPLAINT])
+def test_the_owner_of_an_address_that_others_had_suppressed_comes_back_by_confirming(
+    reason: SuppressionReason,
+    session: Session,
+    site: Site,
+    now: datetime,
+    ada: Subscriber,
+    suppressed: Callable[[SuppressionReason], None],
+    sign_up: SignUpFrom,
+    tick: Tick,
+    sent: Callable[[timedelta], list[str]],
+) -> None:
+    suppressed(reason)
+
+    sign_up(ADA, after=DAY)
+    assert tick(DAY) == 1
+    assert sent(DAY) == [ADA]
+    number = session.scalars(select(Confirmation.id)).one()
+    token = links.confirm_url(site, number).rpartition("/")[2]
+    assert subscribers.confirm(session, site, token, now + DAY + HOUR)
+
+    assert not bounces.is_suppressed(session, site, ADA)
+    assert ada.state == SubscriberState.ACTIVE
+    assert sent(DAY + HOUR) == [ADA]  # the welcome letter
+    told = Failure(kind=FailureKind.HARD, status="5.1.1", diagnostic="no")
+    assert (
+        bounces.record_failure(session, site, ADA, told, now=now + 2 * DAY).score == 1
+    )  # what was before is forgotten
+
+
+@pytest.mark.parametrize("reason", [SuppressionReason.BOUNCE, SuppressionReason.COMPLAINT])
+def test_a_suppressed_address_is_sent_one_confirmation_in_30_days_and_no_reminder(
+    reason: SuppressionReason,
+    session: Session,
+    site: Site,
+    now: datetime,
+    suppressed: Callable[[SuppressionReason], None],
+    sign_up: SignUpFrom,
+    tick: Tick,
+    sent: Callable[[timedelta], list[str]],
+) -> None:
+    suppressed(reason)
+
+    got = []
+    for day in range(1, 32):
+        sign_up(ADA, after=day * DAY)
+        tick(day * DAY)
+        subscribers.queue_reminders(session, site, now + day * DAY)
+        got += [day for _ in sent(day * DAY)]
+
+    assert got == [1, 31]
+    assert bounces.is_suppressed(session, site, ADA)
+
+
+@pytest.mark.parametrize("reason", [SuppressionReason.OPERATOR, SuppressionReason.ERASED])
+def test_who_the_operator_or_an_erasure_suppressed_is_sent_nothing(
+    reason: SuppressionReason,
+    session: Session,
+    suppressed: Callable[[SuppressionReason], None],
+    sign_up: SignUpFrom,
+    tick: Tick,
+    sent: Callable[[timedelta], list[str]],
+) -> None:
+    suppressed(reason)
+
+    for day in (1, 40):
+        sign_up(ADA, after=day * DAY)
+        assert tick(day * DAY) == 0
+        assert sent(day * DAY) == []
+
+
+def test_a_suppression_that_is_newer_than_the_confirmation_stays(
+    session: Session, site: Site, now: datetime, suppressed: Callable[[SuppressionReason], None], sign_up: SignUpFrom, tick: Tick
+) -> None:  # fmt: skip
+    suppressed(SuppressionReason.COMPLAINT)
+    sign_up(ADA, after=DAY)
+    tick(DAY)
+    bounces.unsuppress(session, site, ADA)
+    bounces.record_failure(session, site, ADA, Complaint(), now=now + DAY + HOUR)
+
+    number = session.scalars(select(Confirmation.id)).one()
+    token = links.confirm_url(site, number).rpartition("/")[2]
+    assert subscribers.confirm(session, site, token, now + DAY + 2 * HOUR) is None
+    assert bounces.is_suppressed(session, site, ADA)
+
+
+def test_a_confirmation_that_was_written_before_a_suppression_is_not_sent_after_it(
+    session: Session, site: Site, now: datetime, sign_up: SignUpFrom, tick: Tick, sent: Callable[[timedelta], list[str]]
+) -> None:  # fmt: skip
+    sign_up(ADA)
+    assert tick(timedelta()) == 1
+    bounces.suppress(session, site, ADA, SuppressionReason.COMPLAINT, "", now)
+    session.commit()
+
+    assert sent(SECOND) == []

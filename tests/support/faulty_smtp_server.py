@@ -1,0 +1,387 @@
+"""A mail server that fails on demand, at each stage of a conversation and in each known way.
+
+It records every message it accepted, also where it sent no reply, so that a test can count copies.
+"""
+
+from __future__ import annotations
+
+import socket
+import ssl
+import struct
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from enum import StrEnum
+from typing import NoReturn
+
+
+class Fault(StrEnum):
+    """A way to fail, named by its stage and kind."""
+
+    BANNER_421 = "421 instead of a greeting"
+    BANNER_554 = "554 instead of a greeting"
+    BANNER_DROP = "hangs up instead of greeting"
+    BANNER_RESET = "resets instead of greeting"
+    BANNER_HANG = "falls silent instead of greeting"
+    HELLO_421 = "421 to EHLO"
+    HELLO_554 = "554 to EHLO, and to HELO"
+    HELLO_DROP = "hangs up at EHLO"
+    HELLO_HANG = "falls silent at EHLO"
+    TLS_454 = "454 to STARTTLS"
+    TLS_DROP = "hangs up in the handshake of TLS"
+    TLS_RESET = "resets in the handshake of TLS"
+    TLS_HANG = "falls silent in the handshake of TLS"
+    TLS_NONSENSE = "answers the handshake of TLS in clear"
+    MAIL_421 = "421 to MAIL"
+    MAIL_451 = "451 to MAIL"
+    MAIL_452 = "452 to MAIL"
+    MAIL_530 = "530 to MAIL: log in first"
+    MAIL_550 = "550 to MAIL"
+    MAIL_552 = "552 to MAIL"
+    MAIL_554 = "554 to MAIL"
+    MAIL_DROP = "hangs up at MAIL"
+    MAIL_RESET = "resets at MAIL"
+    MAIL_HANG = "falls silent at MAIL"
+    RCPT_421 = "421 to RCPT"
+    RCPT_450 = "450 to RCPT"
+    RCPT_451 = "451 to RCPT"
+    RCPT_452 = "452 to RCPT"
+    RCPT_550 = "550 to RCPT"
+    RCPT_550_BUT_354 = "550 to RCPT, and yet 354 to DATA"
+    RCPT_552 = "552 to RCPT"
+    RCPT_554 = "554 to RCPT"
+    RCPT_DROP = "hangs up at RCPT"
+    RCPT_RESET = "resets at RCPT"
+    RCPT_HANG = "falls silent at RCPT"
+    DATA_421 = "421 to DATA"
+    DATA_451 = "451 to DATA"
+    DATA_452 = "452 to DATA"
+    DATA_550 = "550 to DATA"
+    DATA_552 = "552 to DATA"
+    DATA_554 = "554 to DATA"
+    DATA_DROP = "hangs up at DATA"
+    DATA_RESET = "resets at DATA"
+    DATA_HANG = "falls silent at DATA"
+    MIDDLE_DROP = "hangs up in the middle of the body"
+    DOT_421 = "421 to the final dot"
+    DOT_451 = "451 to the final dot"
+    DOT_452 = "452 to the final dot"
+    DOT_550 = "550 to the final dot"
+    DOT_552 = "552 to the final dot"
+    DOT_554 = "554 to the final dot"
+    DOT_DROP = "accepts, and hangs up instead of saying so"
+    DOT_RESET = "accepts, and resets instead of saying so"
+    DOT_HANG = "accepts, and falls silent"
+    DOT_LOSE = "hangs up after the final dot without having accepted"
+    TRICKLE = "replies byte by byte"
+    BINARY = "accepts in words that are no text"
+    NONSENSE = "replies with what is no SMTP"
+    QUIT_421 = "421 to QUIT"
+
+    @property
+    def stage(self) -> str:
+        """Return the stage of the conversation at which it happens."""
+        return self.name.partition("_")[0]
+
+    @property
+    def reply(self) -> str:
+        """Return the server's reply, or nothing if it fails in another way."""
+        return REPLIES.get(self.name) or REPLIES.get(self.value[:3], "")
+
+
+#: By code, and for one fault where its words matter.
+REPLIES = {
+    "421": "421 4.3.2 closing down",
+    "450": "450 4.2.1 mailbox busy",
+    "451": "451 4.3.0 not now",
+    "452": "452 4.3.1 no room",
+    "454": "454 4.7.0 no TLS today",
+    "550": "550 5.1.1 no such user",
+    "552": "552 5.3.4 too big",
+    "554": "554 5.6.0 never",
+    "MAIL_530": "530 5.7.0 log in first",
+    "MAIL_550": "550 5.7.1 not from you",
+    "RCPT_421": "421 4.7.0 too many",
+    "RCPT_451": "451 4.7.1 greylisted",
+    "RCPT_452": "452 4.2.2 mailbox full",
+    "RCPT_552": "552 5.2.2 mailbox full",
+}
+
+#: These accept a message and leave its sender in doubt.
+SILENT_ACCEPTANCES = {Fault.DOT_DROP, Fault.DOT_RESET, Fault.DOT_HANG}
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Taken:
+    """A message that the server accepted."""
+
+    recipient: str
+    content: bytes
+    is_told: bool  #: whether the sender got the reply
+    at: datetime
+
+
+Plan = Callable[[str], Fault | None]  #: the fault of the next attempt to this recipient
+
+
+@dataclass(kw_only=True)
+class FaultyServer:
+    """An SMTP or LMTP server in threads; its plans decide how each attempt ends."""
+
+    plan: Plan = lambda _recipient: None
+    mail_plan: Callable[[], Fault | None] = lambda: None  #: at MAIL, where the recipient is not known yet
+    offers: tuple[str, ...] = ("PIPELINING", "8BITMIME")
+    greeting_plan: Callable[[], Fault | None] = lambda: None  #: the fault at the start of the next connection
+    tls: ssl.SSLContext | None = None  #: for STARTTLS, or from the first byte with `is_tls_at_once`
+    is_tls_at_once: bool = False
+    login: tuple[str, str] | None = None
+    hang_seconds: float = 30
+    thanks: str = "250 2.0.0 taken"  #: to a body it takes
+    taken: list[Taken] = field(default_factory=list)
+    commands: list[str] = field(default_factory=list)
+    writes: list[bytes] = field(default_factory=list)
+    connections: int = 0
+    lock: threading.Lock = field(default_factory=threading.Lock)
+    port: int = 0
+
+    def copies(self, recipient: str) -> list[bytes]:
+        """Return every copy accepted for a recipient."""
+        with self.lock:
+            return [taken.content for taken in self.taken if taken.recipient == recipient]
+
+    def serve(self, listener: socket.socket) -> None:
+        """Take connections until the listener is closed."""
+        while True:
+            try:
+                connection, _ = listener.accept()
+            except OSError:
+                return
+            self.connections += 1
+            threading.Thread(target=self.converse, args=(connection,), daemon=True).start()
+
+    def converse(self, connection: socket.socket) -> None:
+        """Hold one conversation until either side ends it."""
+        conversation = Conversation(self, connection)
+        try:
+            if self.is_tls_at_once and self.tls:
+                conversation.connection = self.tls.wrap_socket(connection, server_side=True)
+            conversation.run()
+        except (OSError, End):
+            pass
+        finally:
+            conversation.connection.close()
+
+
+class End(Exception):
+    """The end of the conversation."""
+
+
+class Conversation:
+    """The conversation of one connection."""
+
+    def __init__(self, server: FaultyServer, connection: socket.socket):
+        self.server = server
+        self.connection = connection
+        self.received = b""
+        self.is_trickling = False
+        self.has_sender = False
+        self.recipient = ""
+        self.fault: Fault | None = None
+        self.greeting_fault = server.greeting_plan()
+
+    def run(self) -> None:
+        if self.meets(self.greeting_fault, "BANNER"):
+            raise End
+        self.say("220 faulty at your service")
+        while True:
+            line = self.line()
+            self.server.commands.append(line)
+            self.obey(line)
+
+    def meets(self, fault: Fault | None, stage: str) -> bool:
+        """Fail if the plan has a fault for this stage, and return whether a reply was sent."""
+        if fault is None or fault.stage != stage:
+            return False
+        match fault.name.rpartition("_")[2]:
+            case "DROP":
+                raise End
+            case "RESET":
+                self.reset()
+            case "HANG":
+                time.sleep(self.server.hang_seconds)
+                raise End
+            case "421":
+                self.end(fault.reply)
+        self.say(fault.reply)
+        return True
+
+    def obey(self, line: str) -> None:  # noqa: PLR0912, PLR0915  (a branch for each command of SMTP)
+        verb = line.split(" ", maxsplit=1)[0].split(":", maxsplit=1)[0].upper()
+        match verb:
+            case "EHLO" | "LHLO" | "HELO" if self.meets(self.greeting_fault, "HELLO"):
+                pass
+            case "EHLO" | "LHLO":
+                self.say("\r\n".join(f"250-{offer}" for offer in ("faulty", *self.server.offers[:-1])))
+                self.say(f"250 {self.server.offers[-1] if self.server.offers else 'HELP'}")
+            case "HELO" | "NOOP":
+                self.say("250 ok")
+            case "RSET":
+                self.has_sender, self.recipient = False, ""
+                self.say("250 ok")
+            case "STARTTLS" if self.server.tls:
+                self.secure(self.server.tls)
+            case "AUTH":
+                self.authenticate(line)
+            case "MAIL":
+                self.say("503 nested MAIL") if self.has_sender else self.mail()
+            case "RCPT":
+                self.envelope(line)
+            case "DATA":
+                self.data()
+            case "QUIT":
+                self.end("421 never" if self.fault is Fault.QUIT_421 else "221 bye")
+            case _:
+                self.say("500 what?")
+
+    def secure(self, tls: ssl.SSLContext) -> None:
+        if self.greeting_fault is Fault.TLS_454:
+            self.say(self.greeting_fault.reply)
+            return
+        self.say("220 go ahead")
+        if self.greeting_fault is Fault.TLS_NONSENSE:
+            self.connection.recv(100)
+            self.end("500 what is this?")
+        self.meets(self.greeting_fault, "TLS")
+        self.connection = tls.wrap_socket(self.connection, server_side=True)
+
+    def mail(self) -> None:
+        self.recipient, self.fault = "", None
+        if not self.meets(self.server.mail_plan(), "MAIL"):
+            self.has_sender = True
+            self.say("250 ok")
+
+    def envelope(self, line: str) -> None:
+        """Answer RCPT, which selects the fault of this message."""
+        if not self.has_sender:
+            self.say("503 MAIL first")
+            return
+        self.recipient = line.partition("<")[2].partition(">")[0]
+        self.fault = self.server.plan(self.recipient)
+        if not self.meets(self.fault, "RCPT"):
+            self.say("250 ok")
+
+    def data(self) -> None:
+        is_refused = self.fault and self.fault.stage == "RCPT" and self.fault is not Fault.RCPT_550_BUT_354
+        if is_refused or not self.recipient:
+            self.say("503 no recipients")
+            return
+        if self.meets(self.fault, "DATA"):
+            return
+        self.say("354 go on")
+        if self.fault is Fault.MIDDLE_DROP:
+            self.connection.recv(100)
+            raise End
+        content, self.has_sender = self.body(), False
+        if self.fault is Fault.RCPT_550_BUT_354:
+            self.say("554 5.5.1 nobody wants it")
+        elif self.fault is Fault.DOT_LOSE:
+            raise End
+        elif self.fault and self.fault.stage == "DOT" and self.fault.reply:
+            self.meets(self.fault, "DOT")
+        else:
+            self.accept(content, self.fault)
+
+    def accept(self, content: bytes, fault: Fault | None) -> None:
+        with self.server.lock:
+            is_told = fault not in SILENT_ACCEPTANCES
+            taken = Taken(recipient=self.recipient, content=content, is_told=is_told, at=datetime.now(UTC))
+            self.server.taken.append(taken)
+        if not is_told:
+            self.meets(fault, "DOT")
+        match fault:
+            case Fault.NONSENSE:
+                self.say("zut alors")
+            case Fault.BINARY:
+                self.say("250 2.0.0 taken \0\r\x1b[31m as \N{ZERO WIDTH SPACE}1")
+            case Fault.TRICKLE:
+                self.is_trickling = True
+                self.say("250 2.0.0 taken")
+                self.is_trickling = False
+            case _:
+                self.say(self.server.thanks)
+        self.recipient = ""
+
+    def authenticate(self, line: str) -> None:
+        import base64
+
+        def decoded(text: str) -> str:
+            return base64.b64decode(text).decode()
+
+        mechanism, _, first = line.partition(" ")[2].partition(" ")
+        if mechanism == "PLAIN":
+            given = tuple(decoded(first).split("\0")[1:])
+        else:
+            self.say("334 VXNlcm5hbWU6")
+            user = decoded(self.line())
+            self.say("334 UGFzc3dvcmQ6")
+            given = (user, decoded(self.line()))
+        self.say("235 welcome" if given == self.server.login else "535 5.7.8 wrong password")
+
+    # ── bytes ───────────────────────────────────────────────────────────────────────────────────
+
+    def line(self) -> str:
+        while b"\r\n" not in self.received:
+            self.more()
+        line, _, self.received = self.received.partition(b"\r\n")
+        return line.decode()
+
+    def body(self) -> bytes:
+        """Return the message with dot-stuffing removed; only CRLF.CRLF ends it."""
+        while b"\r\n.\r\n" not in b"\r\n" + self.received:
+            self.more()
+        raw, _, self.received = (b"\r\n" + self.received).partition(b"\r\n.\r\n")
+        return raw.replace(b"\r\n..", b"\r\n.").removeprefix(b"\r\n") + (b"\r\n" if raw else b"")
+
+    def more(self) -> None:
+        received = self.connection.recv(1 << 20)
+        if not received:
+            raise End
+        self.server.writes.append(received)
+        self.received += received
+
+    def say(self, text: str) -> None:
+        if self.is_trickling:
+            for char in f"{text}\r\n".encode():
+                self.connection.sendall(bytes([char]))
+                time.sleep(0.005)
+        else:
+            self.connection.sendall(f"{text}\r\n".encode())
+
+    def end(self, text: str) -> NoReturn:
+        self.say(text)
+        raise End
+
+    def reset(self) -> NoReturn:
+        self.connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        raise End
+
+
+@contextmanager
+def faulty_server(server: FaultyServer | None = None, *, path: str | None = None) -> Iterator[FaultyServer]:
+    """Run a faulty server on the loopback, or on a Unix socket, until the block ends."""
+    server = server or FaultyServer()
+    listener = socket.socket(socket.AF_UNIX if path else socket.AF_INET, socket.SOCK_STREAM)
+    listener.bind(path or ("127.0.0.1", 0))
+    listener.listen(64)
+    server.port = 0 if path else listener.getsockname()[1]
+    thread = threading.Thread(target=server.serve, args=(listener,), daemon=True)
+    thread.start()
+    try:
+        yield server
+    finally:
+        listener.shutdown(socket.SHUT_RDWR)
+        listener.close()
+        thread.join(timeout=5)

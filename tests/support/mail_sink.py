@@ -1,0 +1,79 @@
+"""A real SMTP server that keeps every mail it accepts."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from email import message_from_bytes, policy
+from email.message import EmailMessage
+from typing import Any
+
+from aiosmtpd.controller import Controller
+
+from tests.support.real_servers import free_port
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Mail:
+    """A mail that arrived: the envelope, and the bytes as received."""
+
+    sender: str
+    recipients: tuple[str, ...]
+    content: bytes
+
+    def parsed(self) -> EmailMessage:
+        """Return the message as parsed by the standard library."""
+        return message_from_bytes(self.content, policy=policy.default)
+
+
+@dataclass
+class Mailroom:
+    """An SMTP handler that keeps every mail in the order of arrival."""
+
+    url: str = ""
+    mails: list[Mail] = field(default_factory=list)
+    lock: threading.Lock = field(default_factory=threading.Lock)
+
+    async def handle_DATA(self, server: Any, session: Any, envelope: Any) -> str:  # noqa: N802
+        mail = Mail(
+            sender=envelope.mail_from,
+            recipients=tuple(envelope.rcpt_tos),
+            content=envelope.original_content,
+        )
+        with self.lock:
+            self.mails.append(mail)
+        return "250 taken"
+
+    def to(self, address: str) -> list[Mail]:
+        """Return the mails that arrived for one address."""
+        with self.lock:
+            return [mail for mail in self.mails if address in mail.recipients]
+
+    def recipients(self) -> list[str]:
+        """Return the recipients, once for each mail, sorted."""
+        with self.lock:
+            return sorted(address for mail in self.mails for address in mail.recipients)
+
+    def wait_for(self, count: int, *, seconds: float = 60) -> None:
+        """Wait until `count` mails have arrived, or raise AssertionError naming those that have."""
+        deadline = time.monotonic() + seconds
+        while len(self.mails) < count:
+            if time.monotonic() > deadline:
+                raise AssertionError(f"{len(self.mails)} of {count} mails arrived: {self.recipients()}")
+            time.sleep(0.1)
+
+
+@contextmanager
+def open_mailroom() -> Iterator[Mailroom]:
+    """Run an SMTP server on the loopback until the block ends."""
+    mailroom, port = Mailroom(), free_port()
+    controller = Controller(mailroom, hostname="127.0.0.1", port=port, ident="the tests' mail server")
+    controller.start()
+    mailroom.url = f"smtp://127.0.0.1:{port}"
+    try:
+        yield mailroom
+    finally:
+        controller.stop()

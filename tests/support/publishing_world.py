@@ -1,0 +1,160 @@
+"""A small world for publishing tests: dumps arrive, people subscribe, editions are published.
+
+Everything calls the functions that the entry points call; nothing is faked.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from datetime import UTC, date, datetime, time, timedelta
+
+from sqlalchemy import Engine, select
+
+from digest import db, publishing, subscribers
+from digest.db.tables import Delivery, DumpRow, DumpState, PaperRow, Shown, Subscriber, SubscriberState
+from digest.editions.compose import Digest
+from digest.editions.schedule import Cadence, Schedule
+from digest.letters import Templates
+from digest.papers import Record, catalog
+from digest.publishing import PublishReport
+from digest.site_profile import Site
+
+
+def at(text: str) -> datetime:
+    """Return a moment in UTC: "20T08:00" is the 20th of November 2026, "11-27T08:00" and "2027-01-02T08:00" too."""
+    day, _, clock = text.partition("T")
+    year, month, number = (
+        "2026-11-" + day if "-" not in day else "2026-" + day if len(day) == 5 else day
+    ).split("-")
+    return datetime.combine(
+        date(int(year), int(month), int(number)), time.fromisoformat(clock or "00:00"), UTC
+    )
+
+
+@dataclass(kw_only=True)
+class Newsroom:
+    """A database with its site, and shortcuts for the events of a test."""
+
+    engine: Engine
+    site: Site
+    templates: Templates
+    dumps: int = 0
+
+    def dump(
+        self,
+        day: str,
+        records: Iterable[Record | str],
+        *,
+        order: str = "none",
+        is_history: bool = False,
+    ) -> list[int]:
+        """Load a dump observed at that moment, and return the papers' ids; a title alone makes a record."""
+        self.dumps += 1
+        seen = at(day)
+        with db.write_session(self.engine) as session:
+            dump = DumpRow(
+                sha256=hashlib.sha256(str(self.dumps).encode()).hexdigest(), path=f"dump-{self.dumps}", order=order,
+                state=DumpState.LOADED, is_history=is_history, observed_at=seen, read_at=seen, date=seen.date(),
+            )  # fmt: skip
+            session.add(dump)
+            made = [
+                Record(title=one, abstract=f"All about {one}.", position=place)
+                if isinstance(one, str)
+                else one
+                for place, one in enumerate(records, start=1)
+            ]
+            catalog.add(session, made, dump=dump)
+            session.commit()
+        return [self.paper(record.title) for record in made]
+
+    def paper(self, title: str) -> int:
+        """Return the id of the paper of that title."""
+        with db.read_session(self.engine) as session:
+            return catalog.find(session, title).id
+
+    def titles(self, ids: Iterable[int]) -> list[str]:
+        """Return the titles of these papers, in order."""
+        with db.read_session(self.engine) as session:
+            known = {row.id: row.title for row in session.execute(select(PaperRow.id, PaperRow.title))}
+        return [known[number] for number in ids]
+
+    def subscribe(
+        self,
+        email: str,
+        topics: Mapping[str, str] | None = None,
+        *,
+        now: str = "20T00:00",
+        cadence: Cadence = Cadence.DAILY,
+        hour: str = "08:00",
+        timezone: str = "UTC",
+        weekday: int = 0,
+        not_after: str | None = None,
+        state: SubscriberState = SubscriberState.ACTIVE,
+        **columns: object,
+    ) -> int:
+        """Add a subscriber as the operator does, and return their id."""
+        schedule = Schedule(
+            cadence=cadence, at=time.fromisoformat(hour), timezone=timezone, weekday=weekday,
+            not_after=time.fromisoformat(not_after) if not_after else None,
+        )  # fmt: skip
+        with db.write_session(self.engine) as session:
+            subscriber = subscribers.add(
+                session, email, topics=topics or {}, schedule=schedule, state=state, consent="asked in person",
+                now=at(now),
+            )  # fmt: skip
+            for name, value in columns.items():
+                setattr(subscriber, name, value)
+            session.commit()
+            return subscriber.id
+
+    def change(self, email: str, **columns: object) -> None:
+        """Write columns of a subscriber."""
+        with db.write_session(self.engine) as session:
+            subscriber = subscribers.get(session, email)
+            for name, value in columns.items():
+                setattr(subscriber, name, value)
+            session.commit()
+
+    def publish(self, now: str) -> PublishReport:
+        """Publish every due digest."""
+        with db.write_session(self.engine) as session:
+            return publishing.publish(session, site=self.site, templates=self.templates, now=at(now))
+
+    def preview(self, email: str, now: str) -> publishing.Preview:
+        """Preview one subscriber's digest."""
+        with db.read_session(self.engine) as session:
+            return publishing.preview(
+                session, site=self.site, templates=self.templates, email=email, now=at(now)
+            )
+
+    def deliveries(self, email: str | None = None) -> list[Delivery]:
+        """Return the digests' deliveries in the order of decision, of one address if given."""
+        with db.read_session(self.engine) as session:
+            query = select(Delivery).where(Delivery.edition.is_not(None)).order_by(Delivery.id)
+            if email is not None:
+                query = query.where(Delivery.email == email)
+            return list(session.scalars(query))
+
+    def digest(self, email: str, edition: str | None = None) -> dict[str, list[str]]:
+        """Return what a subscriber was shown in an edition, by default the latest, as {topic: titles}."""
+        own = [one for one in self.deliveries(email) if edition in {None, one.edition}]
+        decided = Digest.from_json(own[-1].decision)
+        return {section.topic: self.titles(section.papers) for section in decided.sections}
+
+    def subscriber(self, email: str) -> Subscriber:
+        """Return the row of a subscriber."""
+        with db.read_session(self.engine) as session:
+            return subscribers.get(session, email)
+
+    def shown(self) -> list[tuple[int, int, int]]:
+        """Return every `shown` row, as (subscriber, paper, delivery)."""
+        with db.read_session(self.engine) as session:
+            found = session.execute(select(Shown.subscriber_id, Shown.paper_id, Shown.delivery_id))
+            return sorted((row[0], row[1], row[2]) for row in found)
+
+
+def later(moment: str, **delta: float) -> str:
+    """Return the moment plus `delta`, in the form that `at` reads."""
+    return (at(moment) + timedelta(**delta)).strftime("%Y-%m-%dT%H:%M")

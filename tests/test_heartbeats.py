@@ -1,0 +1,136 @@
+"""Heartbeats: a process that dies is missed until another replaces it, one that stops when asked is not."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from datetime import datetime, timedelta
+
+from sqlalchemy import Engine
+from sqlalchemy.orm import Session
+
+from digest import db, heartbeats
+from digest.heartbeats import HeartbeatThread, ProcessRecord
+from digest.monitoring import problems
+from tests.support.product_processes import wait_until
+
+DEAD = heartbeats.SILENT_AFTER + timedelta(seconds=1)
+
+
+def worker(now: datetime, pid: int, *, started: float, seen: float = 0.0) -> ProcessRecord:
+    """A worker that started and was last seen so many minutes ago."""
+    return ProcessRecord(
+        role="worker",
+        host="lab1",
+        pid=pid,
+        started_at=now - timedelta(minutes=started),
+        at=now - timedelta(minutes=seen),
+    )
+
+
+def pids(found: list[ProcessRecord]) -> list[int]:
+    return [process.pid for process in found]
+
+
+def test_one_of_two_that_falls_silent_is_missed_within_two_minutes(now: datetime) -> None:
+    both = [worker(now, 1, started=60), worker(now, 2, started=60)]
+
+    assert heartbeats.missing_processes(both, now) == []
+    later = [worker(now, 1, started=60), worker(now, 2, started=60, seen=2)]
+    assert pids(heartbeats.missing_processes(later, now)) == [2]
+    assert timedelta(minutes=2) > heartbeats.SILENT_AFTER
+
+
+def test_whoever_starts_after_a_death_replaces_one_and_only_one(now: datetime) -> None:
+    dead = [worker(now, 1, started=90, seen=30), worker(now, 2, started=90, seen=20)]
+
+    assert pids(heartbeats.missing_processes([*dead, worker(now, 3, started=10)], now)) == [1]
+    assert pids(heartbeats.missing_processes([*dead, worker(now, 3, started=25)], now)) == [2]
+    both = [*dead, worker(now, 3, started=25), worker(now, 4, started=10)]
+    assert heartbeats.missing_processes(both, now) == []
+
+
+def test_a_process_that_is_started_again_and_again_leaves_one_gap_at_most(now: datetime) -> None:
+    dying = [worker(now, pid, started=60 - 5 * pid, seen=58 - 5 * pid) for pid in range(10)]
+
+    assert pids(heartbeats.missing_processes(dying, now)) == [9]
+    assert heartbeats.missing_processes([*dying, worker(now, 10, started=1)], now) == []
+
+
+def test_a_process_that_nobody_replaces_is_forgotten_after_a_day(now: datetime) -> None:
+    found = [worker(now, 1, started=5_000), worker(now, 2, started=5_000, seen=1_439)]
+    assert pids(heartbeats.missing_processes(found, now)) == [2]
+    found = [worker(now, 1, started=5_000), worker(now, 2, started=5_000, seen=1_441)]
+    assert heartbeats.missing_processes(found, now) == []
+
+
+def test_a_heart_beats_while_it_runs_and_leaves_nothing_behind(engine: Engine, now: datetime) -> None:
+    heart = HeartbeatThread(role="worker", engine=engine, clock=lambda: now)
+    heart.start()
+
+    def alive() -> list[int]:
+        with db.read_session(engine) as session:
+            return pids(heartbeats.list_processes(session))
+
+    wait_until("a heartbeat", lambda: alive() == [os.getpid()], seconds=20)
+    heart.stop()
+    assert alive() == []
+
+
+def test_a_process_that_starts_again_under_its_old_number_counts_from_then(
+    session: Session, now: datetime
+) -> None:
+    def started_at(moment: datetime) -> datetime:
+        heartbeats.record_heartbeat(session, "worker", moment, started_at=moment)
+        (process,) = heartbeats.list_processes(session)
+        return process.started_at
+
+    assert started_at(now) == now
+    assert started_at(now + timedelta(hours=1)) == now + timedelta(hours=1)
+
+
+def put(session: Session, role: str, at: datetime, *, started_at: datetime, host: str = "lab2") -> None:
+    """Record a process of another machine."""
+    row = {"role": role, "host": host, "pid": 7, "at": at, "started_at": started_at}
+    heartbeats.write_heartbeat(session, row, changed=row)
+    session.commit()
+
+
+def causes(session: Session) -> Callable[[datetime], list[str]]:
+    return lambda now: [trouble.cause for trouble in problems.find_blocking_problems(session, now)]
+
+
+def test_a_worker_that_died_is_named_with_its_machine(session: Session, now: datetime) -> None:
+    for role in ("scheduler", "worker"):
+        heartbeats.record_heartbeat(session, role, now, started_at=now - timedelta(minutes=10))
+    put(session, "worker", now - DEAD, started_at=now - timedelta(hours=1))
+
+    (trouble,) = problems.find_blocking_problems(session, now)
+    assert trouble.message == "1 of 2 workers stopped without being asked to"
+    assert trouble.facts[0].startswith("process 7 on lab2, last seen ")
+
+
+def test_a_scheduler_that_died_is_not_held_against_the_workers(session: Session, now: datetime) -> None:
+    heartbeats.record_heartbeat(session, "worker", now)
+    put(session, "scheduler", now - DEAD, started_at=now - timedelta(hours=1))
+
+    assert causes(session)(now) == ["silent-scheduler"]
+
+
+def test_a_machine_that_only_receives_mail_or_serves_pages_misses_nobody(
+    session: Session, now: datetime
+) -> None:
+    for role in ("inbound", "web"):
+        heartbeats.record_heartbeat(session, role, now)
+
+    assert causes(session)(now) == []
+
+
+def test_a_queue_from_which_no_task_is_taken_is_noticed(session: Session, now: datetime) -> None:
+    before = now - problems.STALLED_AFTER - timedelta(minutes=1)
+    for role in ("scheduler", "worker"):
+        heartbeats.record_heartbeat(session, role, now, started_at=before)
+    assert causes(session)(now) == ["queue"]
+
+    heartbeats.record_queue_heartbeat(session, now - timedelta(minutes=1))
+    assert causes(session)(now) == []

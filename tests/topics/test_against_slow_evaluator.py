@@ -1,0 +1,154 @@
+"""The index gives the answer of a slow and obvious evaluator, whatever is asked."""
+
+from __future__ import annotations
+
+import contextlib
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from digest import errors, papers, topics
+from digest.topics import tokenizer
+from digest.topics.filter_tree import TextClause, conjunction, disjunction, negation
+from digest.topics.paper_index import FIELDS, fields_of, texts_of
+from digest.topics.phrase_spellings import near_window
+from tests.topics import slow_evaluator, strategies
+
+
+def read(written):
+    """A random filter may have too many levels; such a one is no example."""
+    with contextlib.suppress(errors.BadFilter):
+        return topics.parse(written)
+    return topics.parse("model")
+
+
+def resolved(filter_):
+    """What packs stand for may be too much for one filter, too."""
+    with contextlib.suppress(errors.BadFilter):
+        return topics.resolve_filter(filter_, strategies.SHELF)
+    return None
+
+
+def numbers(bits):
+    return [number for number in range(bits.bit_length()) if bits >> number & 1]
+
+
+@settings(max_examples=400)
+@given(strategies.batches, st.lists(strategies.filters_with_packs, min_size=1, max_size=4), st.booleans())
+def test_the_index_agrees_with_the_slow_evaluator(batch, written, prepared):
+    asked = {key: read(text) for key, text in enumerate(written)}
+    filters = {key: found for key, filter_ in asked.items() if (found := resolved(filter_))}
+    index = topics.PaperIndex(batch)
+    if prepared:
+        index.prepare()
+
+    found = index.evaluate(filters)
+
+    slow = {
+        key: [n for n, paper in enumerate(batch) if slow_evaluator.holds(asked[key].tree, paper)]
+        for key in filters
+    }
+    assert {key: numbers(bits) for key, bits in found.items()} == slow
+
+
+@settings(max_examples=100)
+@given(strategies.batches, strategies.filters, strategies.filters)
+def test_de_morgan_holds(batch, one, other):
+    index = topics.PaperIndex(batch)
+    a, b = read(one).tree, read(other).tree
+
+    assert index.matches_of_node(negation(disjunction([a, b]))) == index.matches_of_node(
+        conjunction([negation(a), negation(b)])
+    )
+    assert index.matches_of_node(negation(conjunction([a, b]))) == index.matches_of_node(
+        disjunction([negation(a), negation(b)])
+    )
+
+
+@settings(max_examples=100)
+@given(strategies.batches, st.lists(strategies.filters, min_size=1, max_size=4))
+def test_a_plan_compiled_once_gives_the_same_on_every_batch(batch, written):
+    filters = {key: read(text) for key, text in enumerate(written)}
+    plan = topics.QueryPlan(filters)
+
+    assert topics.PaperIndex(batch).evaluate(plan) == topics.PaperIndex(batch).evaluate(filters)
+    assert topics.PaperIndex(batch[:1]).evaluate(plan) == topics.PaperIndex(batch[:1]).evaluate(filters)
+
+
+@settings(max_examples=100)
+@given(strategies.papers, strategies.filters)
+def test_explanations_match_when_the_filter_does_and_point_at_the_words(paper, written):
+    filter_ = read(written)
+
+    explained = topics.explain(filter_, paper)
+
+    assert explained.matched == slow_evaluator.holds(filter_.tree, paper)
+    assert bool(explained.failed) != explained.matched
+    assert bool(explained.why) <= explained.matched
+    for word in explained.words:
+        shown = papers.display(
+            f"{paper.organization.name} {paper.organization.handle}"
+            if word.field == "organization"
+            else getattr(paper, word.field)
+        )
+        assert shown[word.start : word.end] == word.text != ""
+
+
+@settings(max_examples=200)
+@given(strategies.batches, st.lists(strategies.filters, min_size=1, max_size=4))
+def test_a_paper_is_explained_among_others_as_it_is_alone(batch, written):
+    filters, index = list(map(read, written)), topics.PaperIndex(batch)
+    index.evaluate(dict(enumerate(filters)))
+
+    for filter_ in filters:
+        alone = [topics.explain(filter_, paper) for paper in batch]
+        for pages in (topics.Explainer(batch), topics.Explainer(batch, index)):
+            assert [pages.explain(filter_, number) for number in range(len(batch))] == alone
+
+
+def stretches(index, document, leaf):
+    """Return where a clause holds in a document of a batch: its first and last word."""
+    postings, forms = index.postings, index.forms(leaf)
+    if leaf.near is not None:
+        window = near_window(postings.all_places(document, forms), len(forms) + leaf.near)
+        return {window} - {None}
+    ways = [(leaf.gaps, forms), *index.spellings(leaf, forms)]
+    start, end = postings.spans.get(document, (0, 0))
+    return {
+        (at - start, at - start + len(words) - 1)
+        for gaps, words in ways
+        if all(words)
+        for at in postings.search(words, gaps)(start, end)
+    }
+
+
+@settings(max_examples=200)
+@given(st.lists(strategies.papers, min_size=1, max_size=4), strategies.clauses)
+def test_a_paper_explained_alone_is_explained_as_the_batch_would(batch, written):
+    leaf = read(written).tree
+    index = topics.PaperIndex(batch)
+
+    for number, paper in enumerate(batch):
+        explained = topics.explain(topics.parse(written), paper)
+
+        assert explained.matched == bool(index.matches(read(written)) >> number & 1)
+        if isinstance(leaf, TextClause):
+            marked = [(word.field, word.start, word.end) for word in explained.words]
+            assert marked == outermost(index, number, paper, leaf)
+
+
+def outermost(index, number, paper, leaf):
+    """Return what the batch says is to be marked in a paper, without what begins inside another."""
+    found = []
+    for place in fields_of(leaf):
+        shown = tokenizer.read(texts_of(paper)[place])
+        if not shown.folded:
+            continue
+        for first, last in stretches(index, place * index.size + number, leaf):
+            found.append((FIELDS[place], shown.starts[first], shown.ends[last]))
+    found.sort(key=lambda word: (FIELDS.index(word[0]), word[1], -word[2]))
+    kept: list[tuple[str, int, int]] = []
+    for word in found:
+        if not kept or kept[-1][0] != word[0] or word[1] >= kept[-1][2]:
+            kept.append(word)
+    return kept

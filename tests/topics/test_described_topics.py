@@ -1,0 +1,101 @@
+"""Topics described in one's own words."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from digest import topics
+from digest.papers import title_key
+from tests.topics import strategies
+from tests.topics.invented_papers import KITCHEN, paper
+from tests.topics.test_relevance import judged, labelled, means, seeds  # noqa: F401
+
+POLICIES = 'about:"generalising robot policies to new scenes"'
+
+
+def matches(written, *batch):
+    return topics.PaperIndex(batch).matches(topics.parse(written))
+
+
+@pytest.mark.parametrize(
+    ("title", "abstract", "found"),
+    [
+        ("Robot policies that generalize", "Scenes never seen before.", True),
+        ("Generalization of a robotic policy", "In unseen scenes.", True),
+        ("Robots", "We build a hand from clay, and a second one from wood.", False),
+        ("Soups", "A policy for soups.", False),
+        ("Deep networks", "We train new models on data.", False),
+    ],
+)
+def test_a_paper_belongs_if_it_has_enough_of_a_description(title, abstract, found):
+    assert matches(POLICIES, paper(title, abstract)) == found
+
+
+def test_what_has_more_of_it_goes_first():
+    batch = [
+        paper("Scenes for robots", "Policies for scenes."),
+        paper("Soups"),
+        paper("Robot policies in new scenes", "Generalising robot policies to new scenes is hard."),
+    ]
+    index = topics.PaperIndex(batch)
+    scores = index.relevance(topics.parse(POLICIES), index.matches(topics.parse(POLICIES)))
+
+    assert sorted(scores, key=scores.__getitem__) == [0, 2]
+    assert scores[2] == 1.0
+
+
+@settings(max_examples=60)
+@given(strategies.batches, st.lists(strategies.words, min_size=1, max_size=6).map(" ".join))
+def test_the_answer_for_a_paper_does_not_depend_on_its_company(batch, description):
+    try:
+        filter_ = topics.parse(f'about:"{description}"')
+    except topics.BadFilter:
+        return
+    together = topics.PaperIndex(batch).matches(filter_)
+
+    assert [together >> n & 1 for n in range(len(batch))] == [matches(filter_.text, one) for one in batch]
+    assert [topics.explain(filter_, one).matched for one in batch] == [
+        bool(together >> n & 1) for n in range(len(batch))
+    ]
+
+
+def test_the_words_that_told_are_named():
+    told = topics.explain(topics.parse('about:"robots for the kitchen"'), KITCHEN)
+
+    assert told.why == ("about kitchen, robots, robotic",)
+    assert [word.text for word in told.words] == ["Kitchen", "Robots", "Robotic"]
+    untold = topics.explain(topics.parse('about:"quantum gravity"'), KITCHEN)
+    assert untold.failed == ("too little about quantum gravity",)
+
+
+@pytest.mark.parametrize("written", ['about:"of the"', 'about:""', "about:using"])
+def test_a_description_must_say_something(written):
+    with pytest.raises(topics.BadFilter):
+        topics.parse(written)
+
+
+def test_it_combines_with_everything_else():
+    written = 'about:"kitchen robots" ANDNOT cat:cs.CL'
+
+    assert topics.parse(written).canonical == written
+    assert matches(written, KITCHEN)
+    assert not matches('about:"kitchen robots" ANDNOT cat:cs.RO', KITCHEN)
+
+
+def test_labelled_topics_are_found_by_their_descriptions(seeds, labelled):  # noqa: F811
+    index = topics.PaperIndex(seeds)
+    figures = []
+    for name, topic in labelled.items():
+        description = f"{name}. {topic['description']}".replace('"', "")
+        filter_ = topics.parse(f'about:"{description}"')
+        scores = index.relevance(filter_, index.matches(filter_))
+        order = sorted(scores, key=lambda number: (-scores[number], number))
+        figures.append(judged([title_key(seeds[number].title) for number in order], topic))
+
+    precision, _, recall = means(figures)
+
+    # Measured on the 26 topics labelled today: .811, .874.
+    assert precision >= 0.81
+    assert recall >= 0.87

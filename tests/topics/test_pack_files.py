@@ -1,0 +1,243 @@
+"""Packs: named filters in a plain file, and what `use:` stands for."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from digest import errors, topics
+from digest.topics import pack_files
+from digest.topics.pack_files import Pack
+from tests.topics import strategies
+
+LAB = """\
+# What our reading group looks for.
+
+pack: lab
+description: Papers for the reading group
+  on Tuesdays.
+
+nlp = ("language model*" OR ICL)
+      # surveys are read elsewhere
+      ANDNOT ti:survey
+
+robots = robot* AND (grasping OR use:lab/nlp)
+"""
+
+
+def published(name, version=1, /, dependency_versions=None, **filters):
+    return Pack(name=name, version=version, filters=filters, dependency_versions=dependency_versions or {})
+
+
+def shelf(*published):
+    found: dict[str, dict[int, Pack]] = {}
+    for pack in published:
+        found.setdefault(pack.name, {})[pack.version] = pack
+    return found
+
+
+def stands_for(written, *on_it):
+    return topics.resolve_filter(topics.parse(written), shelf(*on_it)).canonical
+
+
+def refused(written, *on_it):
+    with pytest.raises(errors.BadFilter) as caught:
+        stands_for(written, *on_it)
+    return caught.value
+
+
+# ── the file ────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_a_file_holds_a_name_a_description_and_a_filter_in_each_paragraph():
+    pack = pack_files.read(LAB)
+
+    assert (pack.name, pack.description) == ("lab", "Papers for the reading group on Tuesdays.")
+    assert dict(pack.filters) == {
+        "nlp": '("language model*" OR ICL) ANDNOT ti:survey',
+        "robots": "robot* AND (grasping OR use:lab/nlp)",
+    }
+
+
+def test_line_breaks_of_any_system_and_a_mark_at_the_beginning_make_no_difference():
+    windows = "\ufeff" + LAB.replace("\n", "\r\n")
+
+    assert pack_files.read(windows).filters == pack_files.read(LAB).filters
+
+
+@pytest.mark.parametrize(
+    ("text", "line", "column", "said", "suggestion"),
+    [
+        ("", 1, 1, "This file is empty", "pack: lab"),
+        ("# only a remark\n", 1, 1, "This file is empty", "pack: lab"),
+        ("nlp = LLM", 1, 1, "begins with its name", "pack: lab"),
+        ("description: for us\n\nnlp = LLM", 1, 1, "begins with its name", "pack: lab"),
+        ("pack: Our Lab\n\nnlp = LLM", 1, 7, "small letters", "our-lab"),
+        ("pack: lab\nnlp = LLM", 2, 1, "may contain only", "pack: lab"),
+        ("pack: lab", 1, 1, "Add a filter below", "nlp = LLM OR ICL"),
+        ("pack: lab\n\nupvotes:>=20", 3, 1, "begins with its name", "nlp = upvotes:>=20"),
+        ("pack: lab\n\nN L P = LLM", 3, 1, "small letters", "n-l-p"),
+        ("pack: lab\n\nnlp = a\n\nnlp = b", 5, 1, "Two filters are called nlp", None),
+        ("pack: lab\n\nnlp = a OR\n# here\n  (b c\n  OR\n", 6, 3, "after OR", None),
+        ("pack: lab\n\nnlp =\n\tcat:cs.NLP", 4, 6, "no category", "cat:cs.CL"),
+        ("pack: lab\n\nnlp = NOT survey", 3, 7, "only excludes papers", "cat:cs.LG ANDNOT survey"),
+        ("pack: lab\n\nnlp = like:3", 3, 12, "needs the catalog", None),
+        ("pack: lab\n\nnlp = use:lab/", 3, 11, "is written PACK/FILTER", "use:lab/nlp"),
+    ],
+)  # fmt: skip
+def test_a_mistake_in_a_file_is_pointed_at_with_its_line(text, line, column, said, suggestion):
+    with pytest.raises(errors.BadPack) as caught:
+        pack_files.read(text)
+
+    told = caught.value
+    assert said in str(told)
+    assert (told.line, told.column) == (line, column)
+    assert str(told).startswith(f"Line {line}, column {column}: ")
+    if suggestion is not None:
+        assert told.suggestion == suggestion
+
+
+@settings(max_examples=300)
+@given(
+    st.lists(
+        st.sampled_from(["pack: lab", "description: x", "nlp = ", "a", "(", '"', "=", ":", "#", "\n", "\n\n", "\r", "\u2028", "use:a/b", "\ufeff"])
+    ).map("".join)
+    | st.text(max_size=200)
+)  # fmt: skip
+def test_any_text_is_a_pack_or_one_clear_error(text):
+    try:
+        pack = pack_files.read(text)
+    except errors.BadPack as mistake:
+        told = (mistake.line >= 1, mistake.column >= 1, mistake.with_carets().count("\n"))
+    else:
+        told = (True, True, 2)
+        assert all(topics.parse(canonical).canonical == canonical for canonical in pack.filters.values())
+
+    assert told == (True, True, 2)
+
+
+# ── what use: stands for ────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize(
+    ("written", "printed"),
+    [
+        ("use:lab/nlp", "use:lab/nlp"), ("USE:Lab/NLP@3 x", "use:lab/nlp@3 AND x"), ('use:"lab"', "use:lab"),
+        ("x -use:lab", "x ANDNOT use:lab"), ("use:lab/nlp@03", "use:lab/nlp@3"), ("ti:(a OR use:lab/b.c)", "ti:a OR use:lab/b.c"),
+    ],
+)  # fmt: skip
+def test_use_is_kept_as_it_is_written(written, printed):
+    assert topics.parse(written).canonical == printed
+    assert topics.parse(printed) == topics.parse(written)
+
+
+def test_what_a_pack_stands_for_takes_its_place():
+    lab = replace(pack_files.read(LAB), version=1)
+
+    assert stands_for("use:lab/nlp AND upvotes:>=5", lab) == (
+        '("language model*" OR ICL) AND upvotes:>=5 ANDNOT ti:survey'
+    )
+    assert stands_for("ti:x ANDNOT use:lab/robots", lab) == (
+        'ti:x ANDNOT (robot* AND (grasping OR (("language model*" OR ICL) ANDNOT ti:survey)))'
+    )
+
+
+def test_a_pack_without_a_filter_named_is_any_of_its_filters():
+    assert stands_for("use:lab ANDNOT z", published("lab", a="x", b="y")) == "(x OR y) ANDNOT z"
+
+
+def test_a_use_without_a_version_follows_and_one_with_a_version_stays():
+    old, new = published("lab", 1, nlp="LLM"), published("lab", 2, nlp="LLM OR ICL")
+
+    assert stands_for("use:lab/nlp", old, new) == "LLM OR ICL"
+    assert stands_for("use:lab/nlp@1", old, new) == "LLM"
+
+
+def test_a_pinned_version_keeps_to_the_packs_it_stood_on():
+    base = [published("base", 1, x="old"), published("base", 2, x="new")]
+    lab = published("lab", 1, dependency_versions={"base": 1}, nlp="use:base/x OR LLM")
+
+    assert stands_for("use:lab/nlp@1", *base, lab) == "old OR LLM"
+    assert stands_for("use:lab/nlp", *base, lab) == "new OR LLM"
+
+
+def test_a_new_pack_knows_what_it_stands_on_however_far_down():
+    ground = published("ground", 4, y="z")
+    base = [published("base", 1, x="old"), published("base", 2, x="new AND use:ground/y")]
+    lab = published("lab", 1, nlp="use:base/x OR use:lab/b", b="use:base/x@1")
+
+    assert topics.pack_dependencies(lab, shelf(ground, *base)) == {"base": 2, "ground": 4}
+
+
+def test_meanings_name_the_version():
+    lab = published("lab", 7, nlp="LLM OR ICL")
+
+    assert topics.resolved_uses(topics.parse("use:lab/nlp x"), shelf(lab)) == {"use:lab/nlp@7": "LLM OR ICL"}
+
+
+@pytest.mark.parametrize(
+    ("written", "column", "length", "said", "suggestion"),
+    [
+        ("x OR use:lub/nlp", 10, 7, "no pack lub", "use:lab/nlp"),
+        ("use:nlp", 5, 3, "no pack nlp", "use:lab/nlp"),
+        ("use:lab/nlq", 5, 7, "has no filter nlq; it has nlp, other", "use:lab/nlp"),
+        ("use:lab/nlp@3", 5, 9, "no version 3; its newest is 2", "use:lab/nlp@2"),
+        ("use:round/a", 5, 7, "round/a uses round/b uses round/a", None),
+        ("use:wide/all", 5, 8, "wide/all has 65 clauses; a filter has at most 64", None),
+        ("use:wide/half (use:wide/half OR use:lab/nlp)", 37, 7, "this has 66 clauses", None),
+        ("use:chain/a0", 5, 8, "8 deep", None),
+    ],
+)  # fmt: skip
+def test_what_cannot_be_resolved_is_pointed_at(written, column, length, said, suggestion):
+    half = " OR ".join(f"a{n}" for n in range(32))
+    wide = published("wide", half=half, all="use:wide/half OR use:wide/half OR LLM")
+    chain = published("chain", **{f"a{n}": f"use:chain/a{n + 1}" for n in range(20)}, a20="x")
+    lab = [published("lab", version, nlp="LLM OR ICL", other="x") for version in (1, 2)]
+    circle = published("round", a="use:round/b OR x", b="use:round/a")
+
+    mistake = refused(written, wide, chain, circle, *lab)
+
+    assert said in mistake.message
+    assert (mistake.column, mistake.length) == (column, length)
+    assert mistake.suggestion == suggestion
+
+
+def test_packs_that_double_and_double_are_refused_at_once():
+    doubling = published("p", a0="x", **{f"a{n}": f"use:p/a{n - 1} OR use:p/a{n - 1}" for n in range(1, 8)})
+
+    assert "clauses" in refused("use:p/a7", doubling).message
+
+
+@settings(max_examples=300)
+@given(
+    strategies.filters,
+    strategies.filters,
+    st.sampled_from(["{} ANDNOT {}", "{} OR {}", "({}) AND {}", "x AND -({} {})"]),
+)
+def test_a_resolved_filter_is_what_would_have_been_written_out(one, other, shape):
+    try:
+        whole = topics.parse(shape.format(f"({one})", f"({other})"))
+        parts = {"a": topics.parse(one).canonical, "b": topics.parse(other).canonical}
+    except errors.BadFilter:
+        return
+    try:
+        filter_ = topics.resolve_filter(
+            topics.parse(shape.format("use:p/a", "use:p/b")), shelf(published("p", **parts))
+        )
+    except errors.BadFilter:
+        return
+
+    assert filter_ == whole
+    assert topics.parse(filter_.canonical) == filter_
+
+
+def test_the_pack_on_the_page_is_read():
+    page = (Path(__file__).parents[2] / "docs" / "filters.md").read_text()
+    (block,) = re.findall(r"```pack\n(.*?)```", page, re.DOTALL)
+
+    assert list(pack_files.read(block).filters) == ["nlp", "robots"]

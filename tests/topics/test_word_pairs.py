@@ -1,0 +1,62 @@
+"""Words in a row are looked up by their rarest pair: what is found is what a look at every place finds."""
+
+from __future__ import annotations
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from digest import topics
+from tests.topics.invented_papers import paper
+
+WORDS = ("red", "blue", "cup", "SAM", "sam")
+#: Beside random texts one for each word, so that the batch knows them all.
+texts = st.lists(st.lists(st.sampled_from(WORDS), max_size=30), max_size=4).map(
+    lambda rows: rows + [[word] for word in WORDS]
+)
+phrases = st.lists(st.sampled_from(WORDS), min_size=2, max_size=5)
+
+
+def stands_at(phrase, row, at):
+    """A word as typed is found as it is, any other whatever its capitals."""
+    return len(row) - at >= len(phrase) and all(
+        word in (have, have.lower()) for word, have in zip(phrase, row[at:], strict=False)
+    )
+
+
+def prepared(rows):
+    index = topics.PaperIndex([paper("", " ".join(row)) for row in rows])
+    index.prepare()
+    return index
+
+
+@settings(max_examples=400)
+@given(texts, phrases)
+def test_the_documents_with_words_in_a_row_are_found(rows, phrase):
+    index = prepared(rows)
+    number_of = index.postings.words
+    expected = [
+        len(rows) + number
+        for number, row in enumerate(rows)
+        if any(stands_at(phrase, row, at) for at in range(len(row)))
+    ]
+
+    found = index.postings.phrase([number_of[word] for word in phrase])
+
+    assert [number for number in range(2 * len(rows)) if found >> number & 1] == expected
+
+
+@settings(max_examples=400)
+@given(texts, phrases)
+def test_every_place_of_words_in_a_row_is_found_once(rows, phrase):
+    index = prepared(rows)
+    number_of = index.postings.words
+    expected = {
+        index.postings.spans[len(rows) + number][0] + at
+        for number, row in enumerate(rows)
+        for at in range(len(row))
+        if stands_at(phrase, row, at)
+    }
+
+    away, places = index.postings._pair_table.in_a_row([number_of[word] for word in phrase])
+
+    assert sorted(at - away for at in places) == sorted(expected)

@@ -1,0 +1,185 @@
+"""Whoever opens many connections, or sends slowly, keeps nobody else out of the pages."""
+
+from __future__ import annotations
+
+import resource
+import signal
+import socket
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+import httpx2
+import pytest
+
+from digest.web.connection_limits import HEAD_SECONDS, ConnectionLimits, counted_address
+from tests.support.connection_flood import KINDS, flood
+from tests.support.product_processes import Installation, installation, wait_until
+from tests.support.real_servers import free_port
+
+
+@dataclass(eq=False)
+class Held:
+    """A connection as the limits see it."""
+
+    address: str | None = None
+    is_waiting: bool = True
+
+    def abort(self) -> None:
+        """Be closed."""
+
+
+# ── which connection makes room ─────────────────────────────────────────────────────────────────
+
+
+def test_the_connection_that_has_waited_longest_makes_room_for_a_new_one() -> None:
+    limits = ConnectionLimits(most=3)
+    first, second, third, new = (Held() for _ in range(4))
+    assert [limits.add(one) for one in (first, second, third)] == [None] * 3
+
+    limits.mark_active(first)
+
+    assert limits.add(new) is second
+    assert list(limits.open) == [third, first, new]
+
+
+def test_a_connection_at_work_is_never_closed_for_another() -> None:
+    limits = ConnectionLimits(most=2)
+    working, waiting, late, last = Held(is_waiting=False), Held(), Held(is_waiting=False), Held()
+    limits.add(working)
+    limits.add(waiting)
+
+    assert limits.add(late) is waiting
+    assert limits.add(last) is last
+    assert list(limits.open) == [working, late]
+
+
+def test_one_address_makes_room_among_its_own_and_is_never_refused() -> None:
+    limits = ConnectionLimits(most=100, most_of_one=2)
+    other, first, second, third = Held("192.0.2.9"), Held("192.0.2.1"), Held("192.0.2.1"), Held("192.0.2.1")
+    for one in (other, first, second):
+        limits.add(one)
+
+    assert limits.add(third) is first
+    assert limits.by_address == {"192.0.2.9": 1, "192.0.2.1": 2}
+    second.is_waiting = third.is_waiting = False
+    assert limits.add(Held("192.0.2.1")) is None
+
+
+def test_many_new_connections_at_once_each_close_another_one() -> None:
+    limits = ConnectionLimits(most=10)
+
+    closed = [limits.add(Held()) for _ in range(100)]
+
+    assert closed[:10] == [None] * 10
+    assert len(set(closed[10:])) == 90
+    assert len(limits.open) == 10
+
+
+@pytest.mark.parametrize(
+    ("address", "counted"),
+    [
+        ("192.0.2.1", "192.0.2.1"),
+        ("::ffff:192.0.2.1", "192.0.2.1"),
+        ("2001:db8:1:2:3::4", "2001:db8:1:2::/64"),
+        ("127.0.0.1", None),
+        ("::1", None),
+        ("a socket", None),
+    ],
+)
+def test_connections_are_counted_by_the_address_of_one_customer(address: str, counted: str | None) -> None:
+    assert counted_address((address, 1), proxies=0) == counted
+
+
+def test_connections_of_our_own_proxies_are_not_counted_by_address() -> None:
+    limits = ConnectionLimits(most=100, most_of_one=2)
+    address = counted_address(("192.0.2.1", 1), proxies=1)
+
+    assert address is None
+    assert [limits.add(Held(address)) for _ in range(50)] == [None] * 50
+
+
+# ── a real server ───────────────────────────────────────────────────────────────────────────────
+
+FILES = 256  #: that the server may open; 1,024 is usual
+
+
+@contextmanager
+def small_server(folder: Path) -> Iterator[tuple[Installation, int]]:
+    """`digest web`, which may open few files."""
+    port = free_port()
+    command = ("/bin/sh", "-c", f'ulimit -n {FILES} && exec "$@"', "sh", sys.executable, "-m", "digest")
+    with installation(folder / "data", settings={"PORT": str(port)}, command=command) as ours:
+        ours.start("web")
+        wait_until("the site to answer", lambda: seconds_of_an_answer(port) is not None)
+        yield ours, port
+
+
+def seconds_of_an_answer(port: int) -> float | None:
+    """Ask for a page on a connection of its own, and return how long it took; None where none came."""
+    began = time.monotonic()
+    with suppress(httpx2.HTTPError):
+        if httpx2.get(f"http://127.0.0.1:{port}/privacy", timeout=8).status_code == 200:
+            return time.monotonic() - began
+    return None
+
+
+@pytest.fixture
+def _many_files() -> Iterator[None]:
+    """Let this process open as many sockets as a flood needs."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (min(4096, hard), hard))
+    yield
+    resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("_many_files")
+@pytest.mark.parametrize("kinds", [("half a head",), tuple(KINDS)], ids=["half a head", "all kinds"])
+def test_a_flood_of_connections_keeps_nobody_out_and_writes_a_line_a_minute(
+    tmp_path: Path, kinds: tuple[str, ...]
+) -> None:
+    with small_server(tmp_path) as (ours, port):
+        with flood(port, many=3 * FILES, kinds=kinds) as floods:
+            wait_until("the flood", lambda: sum(one.opened for one in floods) > FILES)
+            answers = []
+            for _ in range(20):
+                answers.append(seconds_of_an_answer(port))
+                time.sleep(0.3)
+
+        in_time = sorted(took for took in answers if took is not None)
+        assert len(in_time) == len(answers)
+        assert in_time[10] < 5
+        log = ours.logs()
+        assert log.count("Too many connections") in {1, 2}  # a minute may end meanwhile
+        assert "Traceback" not in log
+        assert len(log) < 2000
+
+
+@pytest.mark.slow
+def test_half_a_form_does_not_keep_the_server_from_stopping(tmp_path: Path) -> None:
+    with small_server(tmp_path) as (ours, port), socket.create_connection(("127.0.0.1", port)) as half:
+        half.sendall(KINDS["half a form"])
+        time.sleep(0.5)
+        began = time.monotonic()
+        ours.stop(how=signal.SIGTERM)
+
+        assert time.monotonic() - began < 8
+        assert "Traceback" not in ours.logs()
+
+
+@pytest.mark.slow
+def test_who_sends_a_byte_now_and_then_is_sent_away(tmp_path: Path) -> None:
+    with small_server(tmp_path) as (_, port), socket.create_connection(("127.0.0.1", port)) as slow:
+        slow.sendall(b"GET / HTTP/1.1\r\nHost: example.org\r\nX-Slow: ")
+        began = time.monotonic()
+        with suppress(ConnectionError):
+            while time.monotonic() - began < 6 * HEAD_SECONDS:
+                slow.sendall(b"x")
+                time.sleep(0.5)
+
+        assert time.monotonic() - began < 4 * HEAD_SECONDS
+        assert seconds_of_an_answer(port) is not None

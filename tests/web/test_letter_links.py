@@ -1,0 +1,540 @@
+"""What the links in letters open. Looking changes nothing; pressing does, once."""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import replace
+from datetime import timedelta
+from urllib.parse import urlencode
+
+import pytest
+from sqlalchemy import select
+
+from digest import links, subscribers
+from digest.db.tables import Delivery, Shown, SubscriberState
+from digest.inbound import mail_commands
+from tests.web.conftest import opened, path_of, settings_for
+
+
+@pytest.fixture
+def confirm_path(served):
+    served.ask("bob@uni.edu", filter="robot*")
+    return path_of(links.confirm_url(served.site, 1))
+
+
+@pytest.mark.parametrize("method", ["GET", "HEAD", "OPTIONS"])
+def test_looking_at_any_page_changes_nothing(
+    served, papers, confirm_path, unsubscribe_path, manage_path, method
+):
+    before = served.everything()
+
+    for path in (
+        "/",
+        confirm_path,
+        unsubscribe_path,
+        manage_path,
+        f"/papers/{papers[0]}",
+        "/privacy",
+        "/outbox/",
+    ):
+        assert served.client.request(method, path).status_code in {200, 405}
+
+    assert served.everything() == before
+
+
+# ── confirming ──────────────────────────────────────────────────────────────────────────────────
+
+
+def test_one_press_begins_and_a_second_shows_the_same(served, confirm_path):
+    assert "Confirm your subscription" in served.client.get(confirm_path).text
+
+    first, second = served.client.post(confirm_path), served.client.post(confirm_path)
+
+    assert "Your first digest comes:" in first.text
+    assert "Saturday 08:00, UTC" in first.text
+    assert first.text == second.text == served.client.get(confirm_path).text
+    assert served.subscriber("bob@uni.edu").state == SubscriberState.ACTIVE
+    assert served.letters() == [("confirm", "bob@uni.edu"), ("welcome", "bob@uni.edu")]
+
+
+def test_the_welcome_letter_brings_todays_three_which_never_come_again(served, papers, confirm_path):
+    served.client.post(confirm_path)
+
+    with served.writing() as session:
+        letter = session.scalars(select(Delivery).where(Delivery.letter == "welcome")).one()
+        shown = session.scalars(select(Shown.paper_id).where(Shown.delivery_id == letter.id)).all()
+    titles = [card["title"][0]["text"] for card in json.loads(letter.decision)["cards"]]
+    assert titles[0] == "Slow Diffusion"
+    assert len(titles) == 3
+    assert sorted(shown) == sorted(papers[:3])
+
+
+@pytest.fixture
+def far_site(sqlite_url, tmp_path, clock):
+    """The site behind one proxy of ours."""
+    yield from opened(settings_for(sqlite_url, tmp_path, proxies=1), clock)
+
+
+def test_a_scanner_that_presses_the_button_as_the_letter_comes_confirms_nothing(far_site):
+    home, scanner = {"x-forwarded-for": "192.0.2.7"}, {"x-forwarded-for": "203.0.113.9"}
+    form = {"made": far_site.stamp(), "email": "bob@uni.edu"}
+    far_site.client.post("/", data=form, headers=home)
+    far_site.send_confirmations()
+    path = path_of(links.confirm_url(far_site.site, 1))
+
+    def pressed(headers):
+        return far_site.client.post(path, headers=headers).text
+
+    assert "press the button again in a minute" in pressed(scanner)  # while the letter is handed over
+    far_site.mailed()
+    far_site.clock.now += timedelta(seconds=59)
+    assert "<button" in pressed(scanner)
+    assert far_site.subscriber("bob@uni.edu").state == SubscriberState.PENDING
+
+    assert "Your first digest comes:" in pressed(home)
+    assert far_site.subscriber("bob@uni.edu").state == SubscriberState.ACTIVE
+    assert "Your first digest comes:" in pressed(scanner)  # a used link shows the same to everybody
+
+
+def test_whoever_presses_a_minute_after_the_letter_confirms_from_anywhere(far_site):
+    form = {"made": far_site.stamp(), "email": "bob@uni.edu"}
+    far_site.client.post("/", data=form, headers={"x-forwarded-for": "192.0.2.7"})
+    far_site.send_confirmations()
+    far_site.mailed()
+    far_site.clock.now += timedelta(seconds=60)
+
+    path = path_of(links.confirm_url(far_site.site, 1))
+    assert (
+        "Your first digest comes:"
+        in far_site.client.post(path, headers={"x-forwarded-for": "203.0.113.9"}).text
+    )
+
+
+def test_an_expired_link_says_so(served, confirm_path):
+    served.clock.now += timedelta(hours=48)
+
+    for answer in (served.client.get(confirm_path), served.client.post(confirm_path)):
+        assert answer.status_code == 410
+        assert "This link no longer works" in answer.text
+
+
+# ── links of a key that was retired ─────────────────────────────────────────────────────────────
+
+
+@pytest.fixture
+def old_site(served):
+    """The site as it was when it signed with a key that is gone."""
+    return replace(served.site, keys=(b"the key that leaked",))
+
+
+def new_link(served, path, email):
+    """Follow an old link, and fill in its form after five seconds."""
+    page = served.client.get(path).text
+    (made,) = re.findall(r'name="made" value="([^"]+)"', page)
+    served.clock.now += timedelta(seconds=5)
+    answer = served.client.post("/link", data={"made": made, "website": "", "email": email})
+    served.send_confirmations()
+    return answer
+
+
+def test_a_link_of_a_retired_key_says_that_it_works_no_more_and_mails_a_new_one(
+    served, old_site, manage_path
+):
+    alice = served.subscriber("alice@uni.edu").id
+    for path in (
+        path_of(links.manage_url(old_site, alice, 0)),
+        path_of(links.unsubscribe_url(old_site, alice, 0)),
+        path_of(links.topic_links_url(old_site, alice, 0)),
+        path_of(links.archive_url(old_site, alice, 0)),
+        path_of(links.feed_url(old_site, alice, 0)),
+        path_of(links.view_url(old_site, alice, 0, "daily-2026-11-20")),
+        path_of(links.confirm_url(old_site, 1)),
+    ):
+        answer = served.client.get(path)
+        assert (answer.status_code, "This link no longer works" in answer.text) == (410, True)
+    assert served.client.post(path_of(links.unsubscribe_url(old_site, alice, 0))).status_code == 410
+    assert served.subscriber("alice@uni.edu").state == SubscriberState.ACTIVE
+
+    answer = new_link(served, path_of(links.manage_url(old_site, alice, 0)), "Alice@uni.edu")
+
+    assert "We sent a confirmation link to Alice@uni.edu" in answer.text
+    assert served.letters() == [("settings_link", "alice@uni.edu")]
+    assert manage_path in served.mailed()[0][1]
+
+
+def test_asking_for_a_new_link_tells_nobody_who_is_known(served, old_site, manage_path):
+    path = path_of(links.manage_url(old_site, 1, 0))
+
+    known, unknown = (new_link(served, path, email) for email in ("alice@uni.edu", "other@uni.edu"))
+
+    assert known.text.replace("alice", "other") == unknown.text
+    assert served.letters() == [("settings_link", "alice@uni.edu"), ("confirm", "other@uni.edu")]
+
+
+def test_a_wrong_address_or_a_hasty_press_is_shown_on_the_page(served, old_site, manage_path):
+    path = path_of(links.manage_url(old_site, 1, 0))
+
+    wrong = new_link(served, path, "not an address")
+    hasty = served.client.post(
+        "/link",
+        data={"made": links.sign_token(old_site, "form", "1"), "website": "", "email": "alice@uni.edu"},
+    )
+
+    assert (wrong.status_code, 'id="email-error"' in wrong.text) == (410, True)
+    assert "Please press the button again." in hasty.text
+    assert served.letters() == []
+
+
+def test_a_damaged_link_of_a_key_we_have_is_not_called_over(served, manage_path):
+    assert served.client.get(manage_path[:-1]).status_code == 404
+
+
+# ── leaving ─────────────────────────────────────────────────────────────────────────────────────
+
+
+ONE_CLICK = {"List-Unsubscribe": "One-Click"}
+
+
+@pytest.mark.parametrize(
+    "form",
+    [{"data": ONE_CLICK}, {"files": {"List-Unsubscribe": (None, "One-Click")}}],
+    ids=["urlencoded", "form-data"],
+)
+def test_one_click_stops_at_once_without_redirect_or_cookie(served, unsubscribe_path, form):
+    answer = served.client.post(unsubscribe_path, headers={"origin": "https://mail.example"}, **form)
+    again = served.client.post(unsubscribe_path, headers={"sec-fetch-site": "cross-site"}, **form)
+
+    assert (answer.status_code, again.status_code) == (200, 200)
+    assert "set-cookie" not in answer.headers
+    assert answer.text == "Unsubscribed.\n"
+    assert served.subscriber("alice@uni.edu").state == SubscriberState.UNSUBSCRIBED
+    assert served.letters() == [("goodbye", "alice@uni.edu")]
+
+
+def pressed(served, path: str, **fields: str) -> str:
+    """Press a button as a browser does, and return the page it is sent to."""
+    answer = served.client.post(path, data=fields)
+    assert (answer.status_code, answer.headers["location"].partition("?")[0]) == (303, path)
+    return str(served.client.get(answer.headers["location"]).text)
+
+
+def buttons(page: str) -> list[str]:
+    """The words on the buttons of a page."""
+    return re.findall(r"<button[^>]*>([^<]+)</button>", page)
+
+
+def test_undo_of_an_unsubscribe_shows_that_it_worked_and_no_button_that_unsubscribes(
+    served, unsubscribe_path
+):
+    asked = served.client.get(unsubscribe_path).text
+    assert "a•••@uni.edu" in asked
+    assert buttons(asked) == ["Unsubscribe"]
+
+    left = pressed(served, unsubscribe_path)
+    assert "You are unsubscribed." in left
+    assert buttons(left) == ["Undo and subscribe again"]
+    assert left == served.client.get(unsubscribe_path).text
+
+    back = pressed(served, unsubscribe_path, do="undo")
+    assert "You are subscribed again." in back
+    assert "Next digest: Saturday 08:00, UTC." in back
+    assert buttons(back) == []
+    assert served.subscriber("alice@uni.edu").state == SubscriberState.ACTIVE
+
+
+def test_a_kept_address_of_undo_never_says_subscribed_to_who_has_left_since(served, unsubscribe_path):
+    pressed(served, unsubscribe_path)
+    pressed(served, unsubscribe_path, do="undo")
+    pressed(served, unsubscribe_path)
+
+    assert buttons(served.client.get(f"{unsubscribe_path}?done=back").text) == ["Undo and subscribe again"]
+
+
+def test_after_30_days_there_is_no_undo_but_a_way_in(served, unsubscribe_path):
+    served.client.post(unsubscribe_path)
+    served.clock.now += timedelta(days=30)
+
+    left = served.client.get(unsubscribe_path).text
+    assert buttons(left) == []
+    assert "Subscribe again" in left
+    served.client.post(unsubscribe_path, data={"do": "undo"})
+    assert served.subscriber("alice@uni.edu").state == SubscriberState.UNSUBSCRIBED
+
+
+@pytest.mark.parametrize("door_letter", ["u", "m"])
+def test_a_link_that_is_not_ours_opens_nothing_and_all_such_answers_are_alike(served, alice, door_letter):
+    other = {"u": "manage", "m": "unsubscribe"}[door_letter]
+    tokens = [
+        "x", "a.1-0.b", "%00", "é", "9" * 500,
+        links.sign_token(served.site, other, f"{alice.id}-0"),
+        links.sign_token(served.site, {"u": "unsubscribe", "m": "manage"}[door_letter], f"{alice.id}-1"),
+        links.sign_token(served.site, {"u": "unsubscribe", "m": "manage"}[door_letter], "999-0"),
+    ]  # fmt: skip
+
+    answers = {served.client.get(f"/{door_letter}/{token}").text for token in tokens}
+    statuses = {served.client.post(f"/{door_letter}/{token}", data=ONE_CLICK).status_code for token in tokens}
+
+    assert len(answers) == 1
+    assert statuses == {404}
+    assert served.subscriber("alice@uni.edu").state == SubscriberState.ACTIVE
+
+
+# ── settings ────────────────────────────────────────────────────────────────────────────────────
+
+
+def form(**changed):
+    return {"do": "save", "cadence": "daily", "at": "08:00", "timezone": "UTC", "max_papers": "10"} | changed
+
+
+def test_settings_are_saved_and_shown(served, manage_path, alice):
+    saved = served.client.post(
+        manage_path,
+        data=form(cadence="weekly-fri", at="18:30", timezone="Europe/Oslo", max_papers="5")
+        | {"name": ["Vision", "", ""], "filter": ["title:image*", "robot* AND arm", ""]},
+    )
+
+    assert (saved.status_code, saved.headers["location"]) == (303, f"{manage_path}?done=saved")
+    page = served.client.get(saved.headers["location"]).text
+    assert "Saved." in page
+    assert 'value="robot* AND arm"' in page
+    reader = served.subscriber("alice@uni.edu")
+    assert (reader.cadence, reader.weekday, f"{reader.at:%H:%M}", reader.timezone, reader.max_papers) == (
+        "weekly", 4, "18:30", "Europe/Oslo", 5,
+    )  # fmt: skip
+    with served.writing() as session:
+        assert [topic.name for topic in subscribers.topics_of(session, reader)] == [
+            "Vision",
+            "robot* AND arm",
+        ]
+
+
+def test_each_topic_says_what_it_would_have_brought(served, papers, manage_path):
+    served.client.post(manage_path, data=form() | {"name": ["Quiet"], "filter": ["title:quiet"]})
+
+    assert "About 10 papers a day (based on 1 day so far)" in served.client.get(manage_path).text
+
+
+def test_a_topic_like_a_paper_can_be_saved_and_looked_at_again(served, papers, manage_path):
+    wanted = {"name": ["Like"], "filter": [f"like:{papers[5]} ANDNOT loud"]}
+
+    saved = served.client.post(manage_path, data=form() | wanted)
+
+    page = served.client.get(saved.headers["location"]).text
+    assert f'value="like:{papers[5]} ANDNOT loud"' in page
+    assert "About 10 papers a day (based on 1 day so far)" in page
+
+
+def test_what_was_asked_for_by_mail_is_filled_in_and_not_saved(served, manage_path):
+    before = served.everything()
+    asked = (
+        "?name=Robots&filter=robot%2A&name=vision&filter=ti%3Avideo&drop=Gone&cadence=weekly-fri&at=09%3A30"
+    )
+
+    page = served.client.get(manage_path + asked).text
+
+    assert "We filled in what you asked for. Press Save to confirm." in page
+    assert 'value="robot*"' in page
+    assert 'value="ti:video"' in page
+    assert 'value="title:image*"' not in page  # the topic of that name looks for something else now
+    assert '<option value="weekly-fri" selected>' in page
+    assert 'value="09:30"' in page
+    assert 'value="Vision"' not in served.client.get(f"{manage_path}?drop=vision").text
+    assert served.everything() == before
+
+
+@pytest.mark.parametrize(
+    ("asked", "field"),
+    [
+        ("at=8%3A30", 'name="at" type="time" value="08:30"'),
+        ("cadence=weekly-friday", '<option value="weekly-fri" selected>'),
+        ("cadence=weekly-mon", '<option value="weekly" selected>'),
+        ("timezone=Europe%2FOslo", 'value="Europe/Oslo" autocomplete'),
+        ("max_papers=07", 'max="100" value="7"'),
+    ],
+)
+def test_what_was_asked_for_by_mail_fills_the_form_in_the_spelling_of_its_fields(
+    served, manage_path, asked, field
+):
+    page = served.client.get(f"{manage_path}?{asked}").text
+
+    assert field in page
+    assert "Press Save to confirm." in page
+
+
+def test_an_hour_asked_for_by_mail_arrives(served, manage_path):
+    asked = mail_commands.parse_schedule("weekly fri at 8:30")
+    assert asked
+
+    page = served.client.get(f"{manage_path}?{urlencode(asked)}").text
+    typed = {name: re.findall(rf'name="{name}"[^>]* value="([^"]*)"', page)[0] for name in ("at", "timezone")}
+    cadence = re.findall(r'<option value="([^"]*)" selected', page)[0]
+    saved = pressed(
+        served, manage_path, **form(cadence=cadence, **typed), name="Vision", filter="title:image*"
+    )
+
+    assert "Saved." in saved
+    reader = served.subscriber("alice@uni.edu")
+    assert (reader.cadence, reader.weekday, f"{reader.at:%H:%M}") == ("weekly", 4, "08:30")
+
+
+def test_what_cannot_be_read_in_an_address_leaves_the_fields_as_they_are(served, manage_path):
+    plain = served.client.get(manage_path).text
+
+    page = served.client.get(f"{manage_path}?at=99%3A99&cadence=hourly&timezone=Mars&max_papers=1000").text
+
+    assert page == plain
+
+
+def test_who_asks_for_what_they_have_is_told_so(served, manage_path):
+    page = served.client.get(f"{manage_path}?at=8%3A00&cadence=daily").text
+
+    assert "Your settings are already as you asked." in page
+
+
+def test_a_saved_form_that_changed_nothing_says_so(served, manage_path):
+    same = pressed(served, manage_path, **form(), name="Vision", filter="title:image*")
+
+    assert "Nothing changed." in same
+    assert "Saved." not in same
+
+
+def test_nothing_that_stands_in_an_address_becomes_markup_or_is_called_saved(served, manage_path):
+    asked = "?name=%3Cscript%3E&filter=%3Cscript%3E%00&cadence=%22%3E%3Cb%3E&done=saved&max_papers=x"
+
+    page = served.client.get(manage_path + asked).text
+
+    assert "<script>" not in page
+    assert '"><b>' not in page
+    assert "Saved." not in page
+
+
+def test_mistakes_stand_beside_their_fields_what_was_typed_stays_and_nothing_is_saved(
+    served, manage_path, alice
+):
+    before = served.everything()
+
+    answer = served.client.post(
+        manage_path,
+        data=form(timezone="Oslo") | {"name": ["Vision", "Vision"], "filter": ["title:(image", "robot*"]},
+    )
+
+    assert answer.status_code == 422
+    assert "Did you mean Europe/Oslo?" in answer.text
+    assert "^" in answer.text
+    assert "Another topic has this name." in answer.text
+    assert 'value="title:(image"' in answer.text
+    assert 'value="Oslo"' in answer.text
+    assert served.everything() == before
+
+
+@pytest.mark.parametrize(
+    ("field", "typed"),
+    [
+        ("cadence", "hourly"),
+        ("at", "8 o'clock"),
+        ("at", ""),
+        ("timezone", ""),
+        ("max_papers", ""),
+        ("max_papers", "many"),
+        ("max_papers", "0"),
+        ("max_papers", "²"),
+    ],
+)
+def test_a_wrong_value_is_told(served, manage_path, field, typed):
+    answer = served.client.post(manage_path, data=form(**{field: typed}))
+
+    assert answer.status_code == 422
+    assert f'id="{field.removesuffix("_papers")}-error"' in answer.text
+
+
+def test_a_pause_has_an_end_and_can_be_ended(served, manage_path):
+    served.client.post(manage_path, data={"do": "pause", "days": "14"})
+    assert "Paused until 4 December 2026" in served.client.get(manage_path).text
+
+    served.client.post(manage_path, data={"do": "resume"})
+    assert served.subscriber("alice@uni.edu").state == SubscriberState.ACTIVE
+
+
+def test_the_settings_of_an_unsubscribed_reader_show_one_button_that_brings_them_back(served, manage_path):
+    left = pressed(served, manage_path, do="leave")
+    assert "You are unsubscribed." in left
+    assert buttons(left) == ["Undo and subscribe again"]
+    assert "<input" not in left
+
+    back = pressed(served, manage_path, do="undo")
+    assert "You are subscribed again." in back
+    assert "Save" in buttons(back)
+    assert served.subscriber("alice@uni.edu").state == SubscriberState.ACTIVE
+
+
+def test_a_form_saved_after_unsubscribing_in_another_window_changes_nothing(served, manage_path):
+    pressed(served, manage_path, do="leave")
+    before = served.everything()
+
+    assert "You are unsubscribed." in pressed(served, manage_path, **form(at="11:00"))
+    assert served.everything() == before
+
+
+@pytest.mark.parametrize("word", ["resumed", "back"])
+def test_a_kept_address_says_nothing_of_a_state_that_is_over(served, manage_path, word):
+    served.client.post(manage_path, data={"do": "pause", "days": "14"})
+
+    page = served.client.get(f"{manage_path}?done={word}").text
+
+    assert "Paused until 4 December 2026" in page
+    assert "Welcome back" not in page
+    assert "subscribed again" not in page
+
+
+def test_the_page_behind_a_digest_shows_the_state_the_reader_is_in(served, alice, unsubscribe_path):
+    path = path_of(links.topic_links_url(served.site, alice.id, alice.link_version))
+
+    assert buttons(served.client.get(path).text) == ["Mail me the link", "Pause for a week"]
+    paused = pressed(served, path, do="pause")
+    assert "Paused until 27 November 2026." in paused
+    assert buttons(paused) == ["Mail me the link", "Resume now"]
+    assert "Paused until 27 November 2026." in served.client.get(unsubscribe_path).text
+    assert "Welcome back." in pressed(served, path, do="resume")
+    pressed(served, unsubscribe_path)
+    left = served.client.get(f"{path}?done=resumed").text
+    assert "You are unsubscribed." in left
+    assert buttons(left) == []
+
+
+# ── what is told of it by mail ──────────────────────────────────────────────────────────────────
+
+
+def test_who_pauses_or_is_paused_is_told_with_the_way_back(served, alice, manage_path):
+    served.client.post(path_of(links.topic_links_url(served.site, alice.id, 0)), data={"do": "pause"})
+    served.client.post(manage_path, data={"do": "resume"})
+    served.client.post(manage_path, data={"do": "pause", "days": "0"})
+
+    written = served.mailed()
+
+    assert [subject for subject, _ in written] == ["Paused until 27 November 2026", "Your digests are paused"]
+    assert all(f"Resume now:\n{served.site.url}{manage_path}" in text for _, text in written)
+
+
+def test_who_changes_topics_is_told_of_the_last_change_once_it_rests(served, alice, manage_path):
+    for wanted in ("title:image*", "title:image* OR video", "title:image* OR video"):
+        served.client.post(manage_path, data=form() | {"name": ["Vision"], "filter": [wanted]})
+        served.clock.now += timedelta(minutes=1)
+    assert served.mailed() == []
+    served.clock.now += timedelta(minutes=5)
+
+    ((subject, text),) = served.mailed()
+
+    assert subject == "Your topics have changed"
+    assert "* Vision\n  title:image* OR video\n" in text
+
+
+def test_another_hour_for_the_same_topics_is_no_news(served, alice, manage_path):
+    served.client.post(manage_path, data=form() | {"name": ["Vision"], "filter": ["image*"]})
+    served.clock.now += timedelta(minutes=10)
+    served.mailed()
+
+    served.client.post(manage_path, data=form(at="09:30") | {"name": ["Vision"], "filter": ["image*"]})
+    served.clock.now += timedelta(minutes=10)
+
+    assert served.mailed() == []

@@ -1,0 +1,90 @@
+"""The site as it is really served: a process, a socket, mails in a folder, links pressed."""
+
+from __future__ import annotations
+
+import re
+import signal
+from collections.abc import Iterator
+from pathlib import Path
+from time import sleep
+
+import httpx2
+import pytest
+
+from tests.support.mail_bodies import body_of
+from tests.support.product_processes import Installation, installation, wait_until
+from tests.support.real_servers import free_port
+
+pytestmark = pytest.mark.slow
+
+
+@pytest.fixture
+def context(tmp_path: Path) -> Iterator[tuple[Installation, httpx2.Client]]:
+    """`digest web` on a port of its own, and a browser."""
+    port = free_port()
+    address = f"http://127.0.0.1:{port}"
+    with installation(tmp_path / "data", settings={"PORT": str(port), "BASE_URL": address}) as ours:
+        ours.start("web")
+        with httpx2.Client(base_url=address) as client:
+            wait_until("the site to answer", lambda: is_well(client))
+            yield ours, client
+        ours.stop(how=signal.SIGTERM)
+
+
+def is_well(client: httpx2.Client) -> bool:
+    try:
+        return client.get("/healthz").text == "ok\n"
+    except httpx2.TransportError:
+        return False
+
+
+def text_of(mail: Path) -> str:
+    return body_of(mail.read_bytes(), "plain")
+
+
+def link(content: str, prefix: str) -> str:
+    found = re.search(rf"http://127\.0\.0\.1:\d+/{prefix}/[\w.-]+", content)
+    assert found, content
+    return found[0]
+
+
+def test_somebody_subscribes_gets_papers_and_leaves_with_nothing_but_a_browser_and_a_mailbox(context):
+    ours, client = context
+    ours.run("intake", str(Path("digest/dumps/sample/invented-papers.txt").resolve()))
+
+    (stamp,) = re.findall(r'name="made" value="([^"]+)"', client.get("/").text)
+    sleep(2.1)  # as long as a person needs at least
+    assert (
+        "We sent a confirmation link to ada@uni.edu"
+        in client.post("/", data={"made": stamp, "email": "ada@uni.edu", "filter": "diffusion"}).text
+    )
+    ours.run("run")  # sends the confirmation that waits
+    [asked] = (ours.data_dir / "outbox").rglob("*.eml*")
+    confirm = link(text_of(asked), "c")
+    assert "Confirm your subscription" in client.get(confirm).text
+    assert "You are subscribed" in client.post(confirm).text
+
+    ours.run("deliver")
+    welcome = next(mail for mail in (ours.data_dir / "outbox").rglob("*.eml*") if mail != asked)
+    settings, leave = link(text_of(welcome), "m"), link(text_of(welcome), "u")
+    assert 'value="diffusion"' in client.get(settings).text
+    assert client.post(leave, data={"List-Unsubscribe": "One-Click"}).text == "Unsubscribed.\n"
+    [ada] = ours.lines("subscribers", "list")
+    assert (ada["email"], ada["state"]) == ("ada@uni.edu", "unsubscribed")
+
+    for secret in (confirm, settings, leave):
+        assert secret.rpartition("/")[2] not in ours.logs()
+
+
+def test_the_site_does_not_fall_over(context):
+    _, client = context
+
+    assert client.head("/").status_code == 200
+    assert client.get("/" + "x" * 5000).status_code == 404
+    assert client.post("/", content=b"a" * 200_000, headers={"content-type": "text/plain"}).status_code in {
+        413,
+        422,
+    }
+    assert client.request("BREW", "/").status_code == 405
+    assert "server" not in client.get("/").headers
+    assert is_well(client)

@@ -1,0 +1,291 @@
+"""The muscle and the clock, as real processes on a real broker: what they forget, the ledger remembers."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime, timedelta
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+import redis
+from sqlalchemy.orm import Session
+
+from digest import db, key_fingerprints, publishing, subscribers
+from digest.db.tables import SubscriberState
+from digest.editions.schedule import Schedule
+from digest.errors import SetupMismatch
+from digest.site_profile import Site
+from tests.conftest import ROOT
+from tests.support.mail_sink import Mailroom, open_mailroom
+from tests.support.product_processes import Installation, installation, wait_until
+
+
+@pytest.fixture
+def mailroom() -> Iterator[Mailroom]:
+    with open_mailroom() as room:
+        yield room
+
+
+@pytest.fixture
+def service(tmp_path: Path, postgres_url: str, redis_url: str, mailroom: Mailroom) -> Iterator[Installation]:
+    """Worker and scheduler on PostgreSQL, Redis and SMTP."""
+    settings = {"DATABASE_URL": postgres_url, "BROKER_URL": redis_url, "MAIL_URL": mailroom.url}
+    with installation(tmp_path / "data", settings=settings) as ours:
+        yield ours
+
+
+def subscribe(url: str, *emails: str, now: datetime) -> None:
+    """Let these have a digest at once, whatever the hour."""
+    engine = db.make_engine(url)
+    with db.write_session(engine) as session:
+        for email in emails:
+            subscribers.add(
+                session, email, schedule=Schedule(at=datetime.min.time()), state=SubscriberState.ACTIVE,
+                consent="a test", now=now,
+            )  # fmt: skip
+        session.commit()
+    engine.dispose()
+
+
+def drop(service: Installation) -> None:
+    """Drop the sample into the folder as a real dump."""
+    sample = next((ROOT / "digest" / "dumps" / "sample").glob("*.txt"))
+    service.dumps.mkdir(exist_ok=True)
+    (service.dumps / "dump.txt.part").write_bytes(sample.read_bytes())
+    (service.dumps / "dump.txt.part").rename(service.dumps / "dump.txt")
+
+
+@contextmanager
+def no_digest_written(url: str) -> Iterator[None]:
+    """Let whoever would write to the outbox wait for the end of this block."""
+    engine = db.make_engine(url)
+    with engine.begin() as connection:
+        connection.exec_driver_sql("LOCK TABLE delivery IN EXCLUSIVE MODE")
+        yield
+    engine.dispose()
+
+
+@pytest.mark.slow
+def test_what_redis_forgets_and_workers_take_to_their_graves_is_delivered_all_the_same(
+    service: Installation, mailroom: Mailroom, postgres_url: str, redis_url: str
+) -> None:
+    readers = [f"reader{number}@example.org" for number in range(40)]
+    subscribe(postgres_url, *readers, now=datetime.now(UTC))
+    drop(service)
+    service.start("scheduler")
+    broker = redis.Redis.from_url(redis_url)
+    wait_until("work to be announced", lambda: broker.keys("digest:*"))
+    broker.flushall()
+    with no_digest_written(postgres_url):  # or one would be claimed, and stay so for a quarter of an hour
+        worker = service.start("worker")
+        wait_until("the dump to be loaded", lambda: not (service.dumps / "dump.txt").exists())
+        broker.flushall()
+        os.killpg(worker.pid, signal.SIGKILL)
+        worker.wait()
+    service.started.remove(worker)
+    broker.flushall()
+    broker.close()
+
+    service.start("worker")
+
+    mailroom.wait_for(40, seconds=60)
+    assert mailroom.recipients() == sorted(readers)
+    assert service.stop(how=signal.SIGTERM) == [0, 0]
+    assert service.processes() == []
+    assert mailroom.recipients() == sorted(readers)
+
+
+def run_in(service: Installation, code: str) -> subprocess.CompletedProcess[str]:
+    """Run a few lines as a process of this installation."""
+    return subprocess.run(
+        [sys.executable, "-c", code], env=service.environment, cwd=ROOT, capture_output=True, text=True, timeout=60,
+        check=True,
+    )  # fmt: skip
+
+
+def test_a_tick_says_what_there_is_to_do_only_while_nobody_has_been_told(service: Installation) -> None:
+    code = """
+from workers import scheduler, tasks
+from workers.app import BULK, PROMPT
+for _ in range(5):
+    scheduler.tidy()
+    scheduler.probe_queue()
+scheduler.enqueue(tasks.deliver, "bulk", queue=BULK, times=3)
+print(scheduler.count_queued(BULK), scheduler.count_queued(PROMPT))
+"""
+    assert run_in(service, code).stdout == "1 1\n"
+
+
+def test_a_source_that_is_due_is_asked_by_a_worker_once(service: Installation) -> None:
+    code = """
+from datetime import UTC, datetime
+from digest.dumps import sources
+from workers import scheduler, tasks
+from workers.app import BULK
+from workers.worker_context import app_context
+scheduler.poll()
+print(scheduler.count_queued(BULK))
+with app_context().write_session() as session:
+    sources.add(session, "https://127.0.0.1/papers.json", now=datetime.now(UTC))
+    session.commit()
+scheduler.poll()
+scheduler.poll()
+print(scheduler.count_queued(BULK))
+for _ in range(2):
+    tasks.poll_source("https://127.0.0.1/papers.json")
+with app_context().read_session() as session:
+    (row,) = sources.list_sources(session)
+    print(row.failures, row.result, sources.due(session, datetime.now(UTC)))
+"""
+    assert run_in(service, code).stdout.splitlines() == [
+        "0",
+        "1",
+        "1 127.0.0.1 leads to 127.0.0.1, an address that is not on the open internet. []",
+    ]
+
+
+def test_digests_wait_for_papers_that_are_on_their_way(tmp_path: Path) -> None:
+    from workers.scheduler import ARRIVAL_SECONDS, is_arriving
+
+    (tmp_path / "done").mkdir()
+    assert not is_arriving(tmp_path, datetime.now(UTC))
+    assert not is_arriving(tmp_path / "nowhere", datetime.now(UTC))
+
+    (tmp_path / "dump.txt").write_text("half a du")
+
+    assert is_arriving(tmp_path, datetime.now(UTC))
+    assert not is_arriving(tmp_path, datetime.now(UTC) + timedelta(seconds=ARRIVAL_SECONDS))
+
+
+def test_a_message_carries_no_content(service: Installation, redis_url: str) -> None:
+    run_in(
+        service,
+        'from workers import tasks; tasks.publish_chunk.delay("press", 17, "2026-11-20T08:00:00+00:00")',
+    )
+
+    with redis.Redis.from_url(redis_url) as broker:
+        (message,) = broker.lrange("digest:bulk", 0, -1)
+    assert len(message) < 1500
+    assert broker.llen("digest:prompt") == 0
+
+
+def test_a_broker_that_is_away_makes_the_clock_wait_not_stop(tmp_path: Path) -> None:
+    settings = {"BROKER_URL": "redis://127.0.0.1:1/0"}
+    code = """
+import logging; logging.basicConfig(format="%(message)s")
+from digest import db
+from workers import scheduler
+from workers.worker_context import app_context
+db.ensure_schema(app_context().engine)
+for tick in scheduler.TICKS:
+    scheduler.safe_tick(tick)()
+"""
+    with installation(tmp_path / "data", settings=settings) as service:
+        said = run_in(service, code).stderr
+
+    assert "tidy failed: " in said
+    assert "Traceback" not in said
+
+
+def test_chunks_begin_where_the_one_before_ends(session: Session, now: datetime) -> None:
+    from workers.tasks import chunk_starts
+
+    for number in range(2 * publishing.CHUNK_SUBSCRIBERS + 3):
+        subscribers.add(
+            session, f"reader{number}@example.org", state=SubscriberState.ACTIVE, consent="a test", now=now
+        )
+    session.commit()
+
+    starts = chunk_starts(session, now)
+
+    assert [later - earlier for earlier, later in pairwise(starts)] == [publishing.CHUNK_SUBSCRIBERS] * 2
+
+
+# ── machines that do not belong together ────────────────────────────────────────────────────────
+
+
+def other(site: Site, **details: object) -> Site:
+    from dataclasses import replace
+
+    return replace(site, **details)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("details", "templates", "what"),
+    [
+        ({"keys": (b"quite another",)}, "a", "DIGEST_SECRET_KEY lacks the key"),
+        ({"pepper": b"another"}, "a", "DIGEST_PEPPER is not the one"),
+        ({}, "b", "The templates on this machine are not those of the others"),
+    ],
+)
+def test_a_machine_that_does_not_fit_refuses_to_work(
+    session: Session, site: Site, now: datetime, details: dict[str, object], templates: str, what: str
+) -> None:
+    key_fingerprints.check_fingerprints(session, site, "a", now=now)
+    key_fingerprints.check_fingerprints(session, site, "a", now=now)
+
+    with pytest.raises(SetupMismatch, match=what):
+        key_fingerprints.check_fingerprints(session, other(site, **details), templates, now=now)
+
+
+def test_a_key_is_rotated_by_putting_a_new_one_before_it(session: Session, site: Site, now: datetime) -> None:
+    key_fingerprints.check_fingerprints(session, site, "a", now=now)
+    rotated = other(site, keys=(b"brand new", *site.keys))
+
+    key_fingerprints.check_fingerprints(session, rotated, "a", now=now + timedelta(days=1))
+
+    with pytest.raises(SetupMismatch, match="Add it after the new key"):
+        key_fingerprints.check_fingerprints(session, site, "a", now=now)
+
+
+def test_an_upgrade_brings_its_templates(session: Session, site: Site, now: datetime) -> None:
+    key_fingerprints.check_fingerprints(session, site, "a", now=now)
+
+    key_fingerprints.adopt_templates(session, "b", now=now)
+
+    key_fingerprints.check_fingerprints(session, site, "b", now=now)
+
+
+def test_the_collector_of_a_worker_passes_over_what_it_was_opened_with(service: Installation) -> None:
+    opened = run_in(
+        service,
+        "import gc; from workers import tasks; from workers.worker_context import open_before_first_task; open_before_first_task();"
+        "print(gc.get_freeze_count(), len(gc.get_objects()))",
+    )
+
+    passed_over, walked_through = map(int, opened.stdout.split())
+    assert passed_over > 100 * walked_through
+
+
+def test_a_worker_on_a_strange_machine_says_so_in_one_line(service: Installation) -> None:
+    run_in(service, "from workers.worker_context import app_context; app_context().check_setup()")
+    service.settings = {**service.settings, "PEPPER": "another"}
+
+    told = service.run("worker", check=False)
+
+    assert told.returncode == 1
+    assert told.stderr.startswith("digest: DIGEST_PEPPER is not the one")
+    assert "Traceback" not in told.stderr
+
+
+def test_a_mistake_in_a_digest_of_ones_own_is_told_at_once_and_stops_no_other_letter(
+    service: Installation, mailroom: Mailroom
+) -> None:
+    own = service.data_dir / "templates" / "letters" / "digest" / "body.html"
+    own.parent.mkdir(parents=True)
+    own.write_text("<p>{% if %}</p>")
+
+    for role in ("worker", "scheduler"):
+        service.start(role)
+    service.wait_until("the mistake in the log", lambda: "Digests cannot be rendered" in service.logs())
+    service.run("subscribers", "add", "bob@example.org")
+    mailroom.wait_for(1)
+
+    assert "letters/digest/body.html, line 1" in service.logs()
+    assert mailroom.recipients() == ["bob@example.org"]

@@ -1,0 +1,68 @@
+"""Read the dumps folder of the scheduler's machine in a separate process.
+
+A folder belongs to one machine, so this cannot be a task: any worker could take it and read its own folder.
+A large dump takes minutes and a hostile one may crash its reader, so the scheduler does not read it either.
+"""
+
+from __future__ import annotations
+
+import logging
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+from digest import parent_death
+from digest.app_context import AppContext
+from digest.dumps import intake
+
+log = logging.getLogger(__name__)
+
+SETTLED_SECONDS = 2.0  #: a file may be complete when it was not written to for this long
+RETRY_SECONDS = 60.0  #: seconds until files that were left unread are tried again
+
+
+class FolderReader:
+    """Start a reader process when there are files in the folder, one at a time."""
+
+    def __init__(self) -> None:
+        self.process: subprocess.Popen[bytes] | None = None
+        self.unread: dict[Path, tuple[int, int]] = {}
+        self.tried_at = 0.0
+
+    def read_new_files(self, folder: Path) -> None:
+        """Read the folder if it has new files; return when that is done."""
+        folder.mkdir(parents=True, exist_ok=True)
+        found = {path: state for path, state in intake.candidates(folder).items() if is_settled(state)}
+        if not found or (found == self.unread and time.monotonic() - self.tried_at < RETRY_SECONDS):
+            return
+        self.process = subprocess.Popen(
+            [sys.executable, "-m", "workers", "folder"],
+            stdin=subprocess.DEVNULL,
+            preexec_fn=parent_death.end_with_parent,  # noqa: PLW1509  (one system call)
+        )
+        self.process.wait()
+        self.unread, self.tried_at = intake.candidates(folder), time.monotonic()
+
+    def stop(self) -> None:
+        """End the reader; the next one resumes the dump it was loading."""
+        if self.process is not None and self.process.poll() is None:
+            self.process.terminate()
+
+
+def is_settled(state: tuple[int, int]) -> bool:
+    """Return whether a file was not written to in the last seconds; a time in the future is ignored."""
+    return not 0 <= time.time() - state[1] / 1e9 < SETTLED_SECONDS
+
+
+def load_dumps(context: AppContext) -> None:
+    """Load all dumps in the folder; the scheduler then finds the digests that are due."""
+    with context.write_session() as session:
+        loads = intake.load_folder(
+            session,
+            context.settings.dumps,
+            now=context.clock(),
+            incomplete_ok=context.settings.sends_short_dumps,
+        )
+    for loaded in loads:
+        log.info("dump %s: %s, %d papers, %d new", loaded.path.name, loaded.state, loaded.papers, loaded.new)

@@ -1,0 +1,29 @@
+"""Open the app context of this process, once and only after the fork."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from functools import cache
+from typing import Any
+
+from celery.signals import worker_process_init
+from sqlalchemy.exc import DBAPIError
+
+from digest import gc_control
+from digest.app_context import AppContext, open_context
+from digest.errors import DigestError
+from digest.settings import load_settings
+
+
+@cache
+def app_context() -> AppContext:
+    """Return the app context of this process."""
+    return open_context(load_settings())
+
+
+@worker_process_init.connect
+def open_before_first_task(**_details: Any) -> None:
+    """Open the context before the first task; if the database does not answer, that task reports it."""
+    with suppress(DigestError, DBAPIError):
+        app_context()
+    gc_control.freeze_startup_objects()
