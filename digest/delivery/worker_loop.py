@@ -16,7 +16,15 @@ from sqlalchemy.orm import Session
 from digest import db, failpoints
 from digest.db import pipelined_query
 from digest.db.tables import DeliveryState, Lane
-from digest.delivery import decision_inputs, fast_path, limits, outbox, retries, settlement, window_checks
+from digest.delivery import (
+    database_retries,
+    decision_inputs,
+    fast_path,
+    limits,
+    outbox,
+    settlement,
+    window_checks,
+)
 from digest.delivery.limits import SendLimits, Wait
 from digest.delivery.message_rendering import RenderContext, RenderedDelivery, render_delivery
 from digest.delivery.outbox import ClaimedDelivery
@@ -440,7 +448,7 @@ class DeliveryRun:
         """Retry what a lost database must not undo, for up to three quarters of the lease."""
         deadline = self.leased_at + 0.75 * outbox.LEASE.total_seconds()  # before the task's time limit
         try:
-            retries.retry_until(
+            database_retries.retry_until(
                 self.session, action, description=description, deadline=deadline, is_stopping=self.is_stopping
             )
         except DBAPIError:

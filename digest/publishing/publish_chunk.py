@@ -21,13 +21,12 @@ from digest import db, failpoints, gc_control
 from digest.db.tables import DeliveryState, Subscriber
 from digest.delivery import outbox
 from digest.editions import shown
-from digest.editions.compose import Digest
-from digest.editions.schedule import Edition
 from digest.letters.press import Press
 from digest.publishing import narrowing_suggestions, nothing_today, paper_updates
 from digest.publishing.decide_digest import considered_until_of, decide_digest, may_wait, schedule_status_of
 from digest.publishing.due_readers import gather_inputs, lock_due_readers, match_index_of
 from digest.publishing.match_index import MatchIndex
+from digest.publishing.missed_editions import record_missed_editions
 from digest.publishing.reader_values import Decision, GatheredInputs, Reader, ScheduleStatus
 from digest.site_profile import Site
 
@@ -139,7 +138,7 @@ def decide_and_write(session: Session, chunk: SubscriberChunk) -> PublishReport:
     with db.pipelined(session):
         for start in range(0, len(readers), SUBSCRIBERS_PER_WRITE):
             new |= write_digests(session, chunk, readers[start : start + SUBSCRIBERS_PER_WRITE], delivery_ids)
-    expired = record_missed_editions(session, chunk)
+    expired = record_missed_editions(session, chunk.gathered.readers, chunk.slots, now=chunk.now)
     write_nothing_today_and_followups(session, chunk, new)
     queued = sum(bool(one.digest.sections) for one in new.values())
     return PublishReport(
@@ -215,31 +214,6 @@ def write_shown(session: Session, new: Mapping[int, Decision]) -> None:
             by_day[one.edition.day].append((one.reader.id, number, one.digest.papers))
     for day, some in by_day.items():
         shown.record_new(session, some, shown_on=day)
-
-
-def record_missed_editions(session: Session, chunk: SubscriberChunk) -> int:
-    """Record the editions whose day ended before a run published them, and return how many."""
-    by_edition: dict[str, list[dict[str, Any]]] = defaultdict(list)
-    for reader in chunk.gathered.readers:
-        for edition in chunk.slots[reader.id].missed_editions:
-            by_edition[edition.name].append(missed_row(reader, edition, chunk.now))
-    return sum(len(outbox.queue_digests(session, rows)) for rows in by_edition.values())
-
-
-def missed_row(reader: Reader, edition: Edition, now: datetime) -> dict[str, Any]:
-    """Return the row of a missed edition, which covers no papers: they are still new for the next one."""
-    return {
-        "subscriber_id": reader.id,
-        "email": reader.email,
-        "edition": edition.name,
-        "decision": Digest(sections=(), checked=0).to_json(),
-        "dated_at": now,
-        "state": DeliveryState.EXPIRED,
-        "reason": "nothing was published before it closed; its papers go into the next edition",
-        "due_at": edition.due_at,
-        "expires_at": edition.closes_at,
-        "settled_at": now,
-    }
 
 
 def write_nothing_today_and_followups(

@@ -5,8 +5,7 @@ The web form, the mail command and the CLI call the same functions here. Nothing
 
 from digest.addresses import fold_address
 from digest.subscribers.change_letters import queue_changed_letter, queue_paused_letter
-from digest.subscribers.csv_import import CsvRows, ImportProblem, ImportReport, import_rows, read_rows
-from digest.subscribers.double_opt_in import (
+from digest.subscribers.confirmations import (
     SignUpOutcome,
     SignUpResult,
     confirm,
@@ -16,6 +15,7 @@ from digest.subscribers.double_opt_in import (
     request_subscription,
     send_link,
 )
+from digest.subscribers.csv_import import CsvRows, ImportProblem, ImportReport, import_rows, read_rows
 from digest.subscribers.pack_updates import (
     FilterChange,
     PackChange,
@@ -35,7 +35,7 @@ from digest.subscribers.preferences import (
     resume_due,
 )
 from digest.subscribers.sign_up_counts import are_slow
-from digest.subscribers.sign_up_pace import BY_MAIL
+from digest.subscribers.sign_up_limits import BY_MAIL
 from digest.subscribers.sign_up_queue import (
     are_waiting,
     forget_sign_ups,

@@ -12,8 +12,8 @@ from sqlalchemy.orm import Session
 
 from digest.db.tables import Confirmation, SignUp
 from digest.subscribers import invitations
-from digest.subscribers import sign_up_pace as limits
-from digest.subscribers.sign_up_pace import Counts, Recent
+from digest.subscribers import sign_up_limits as limits
+from digest.subscribers.sign_up_limits import Counts, Recent
 
 BY_A_STRANGER = and_(
     Confirmation.requested_settings != invitations.INVITED_MARK, Confirmation.network != limits.BY_OPERATOR

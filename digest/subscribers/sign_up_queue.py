@@ -19,10 +19,10 @@ from digest.db.tables import Confirmation, Observation, SignUp
 from digest.errors import UsageError
 from digest.links import keyed_hash
 from digest.site_profile import Site
-from digest.subscribers import double_opt_in
-from digest.subscribers import sign_up_pace as limits
+from digest.subscribers import confirmations
+from digest.subscribers import sign_up_limits as limits
 from digest.subscribers.sign_up_counts import counts_by_network, recent
-from digest.subscribers.sign_up_pace import WaitingSignUp
+from digest.subscribers.sign_up_limits import WaitingSignUp
 
 log = logging.getLogger(__name__)
 
@@ -55,12 +55,12 @@ def request(
     invalid or its domain may not sign up, and UsageError if the network has too many sign-ups waiting.
     """
     address = addresses.parse_address(email)
-    double_opt_in.check_policy(address.email, may_sign_up)
+    confirmations.check_policy(address.email, may_sign_up)
     row = {
         "email": address.email,
         "email_key": address.folded,
         "network": network,
-        "requested_settings": double_opt_in.requested_settings_json(session, topics or {}, None),
+        "requested_settings": confirmations.requested_settings_json(session, topics or {}, None),
         "asked_at": now,
     }
     limit_waiting(session, network)
@@ -122,10 +122,10 @@ def answer_request(session: Session, site: Site, one: WaitingSignUp, now: dateti
         return False
     session.execute(delete(SignUp).where(SignUp.email_key == one.email_key))
     address = addresses.Address(email=row.email, folded=one.email_key)
-    result = double_opt_in.queue_sign_up_letter(
+    result = confirmations.queue_sign_up_letter(
         session, site, address, row.requested_settings, network=one.network, may_lift=True, now=now
     )
-    return result.outcome in {double_opt_in.SignUpOutcome.ASKED, double_opt_in.SignUpOutcome.KNOWN}
+    return result.outcome in {confirmations.SignUpOutcome.ASKED, confirmations.SignUpOutcome.KNOWN}
 
 
 def forget_sign_ups(session: Session, now: datetime) -> None:

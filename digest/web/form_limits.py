@@ -1,4 +1,4 @@
-"""Find the network that a request comes from, by which sign-ups are limited (digest.subscribers.sign_up_pace)."""
+"""Find the network that a request comes from, by which sign-ups are limited (digest.subscribers.sign_up_limits)."""
 
 from __future__ import annotations
 

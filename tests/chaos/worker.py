@@ -15,9 +15,9 @@ from sqlalchemy.exc import DBAPIError
 
 from digest import db, failpoints, parent_death
 from digest.db.tables import DeliveryState
-from digest.delivery import delivery_run, outbox, retries, settlement, worker_loop
+from digest.delivery import database_retries, delivery_run, outbox, settlement, worker_loop
 from digest.delivery.limits import domain_pauses
-from digest.delivery.outbox import claims, postponement
+from digest.delivery.outbox import backoff, claims
 from digest.delivery.transports.smtp import MailServer, SmtpTransport, Timeouts
 from digest.errors import DigestError
 from digest.letters import Templates
@@ -123,16 +123,16 @@ def hurry() -> None:
     """Shorten the product's waits for a test; their order stays the same."""
     outbox.LEASE = claims.LEASE = LEASE
     claims.RENEW_AFTER = LEASE / 10
-    postponement.FIRST_BACKOFF, postponement.MAX_BACKOFF = timedelta(seconds=0.2), timedelta(seconds=1)
+    backoff.FIRST_BACKOFF, backoff.MAX_BACKOFF = timedelta(seconds=0.2), timedelta(seconds=1)
     settlement.SILENT_SERVER_PAUSE, worker_loop.WINDOWS_PER_CLAIM = timedelta(seconds=0.2), 3
-    retries.MAX_PAUSE = 0.2
+    database_retries.MAX_PAUSE = 0.2
     domain_pauses.RETRY_HEAD_START = timedelta(seconds=0.1)
     domain_pauses.FIRST_PAUSE, domain_pauses.MAX_PAUSE = timedelta(seconds=0.2), timedelta(seconds=1)
 
 
 def count_saved(saved: Any) -> None:
     """Count the letters whose outcome was recorded only by a retry."""
-    retry_until = retries.retry_until
+    retry_until = database_retries.retry_until
 
     def counting(session: Any, action: Callable[[], None], *, description: str, **details: Any) -> None:
         tries = 0
@@ -147,7 +147,7 @@ def count_saved(saved: Any) -> None:
             with saved.get_lock():
                 saved.value += int(description.split()[3])
 
-    retries.retry_until = counting
+    database_retries.retry_until = counting
 
 
 def work(orders: Orders, saved: Any) -> None:

@@ -22,7 +22,7 @@ from sqlalchemy.exc import OperationalError
 
 from digest import db, subscribers
 from digest.db.tables import Attempt, BounceRow, Delivery, Lane, SubscriberState
-from digest.delivery import delivery_run, limits, outbox, retries
+from digest.delivery import database_retries, delivery_run, limits, outbox
 from digest.delivery.delivery_run import DeliveryReport
 from digest.delivery.limits import SendLimits
 from digest.delivery.transports import Message, Outcome, Transport, Verdict
@@ -95,7 +95,7 @@ def fates(engine: Engine) -> list[tuple[str, int, int, int]]:
 @pytest.fixture(autouse=True)
 def soon(monkeypatch: pytest.MonkeyPatch) -> None:
     """End a test whose database does not come back."""
-    monkeypatch.setattr(retries, "MAX_RETRY_TIME", timedelta(seconds=20))
+    monkeypatch.setattr(database_retries, "MAX_RETRY_TIME", timedelta(seconds=20))
 
 
 ALL_SENT = [("sent", 1, 0, 1)] * 3
@@ -401,7 +401,7 @@ def test_worker_gives_up_before_its_lease_ends_and_the_window_is_in_doubt(
     impatient(engine)
     write(engine, site, now)
     if because == "time is up":
-        monkeypatch.setattr(retries, "MAX_RETRY_TIME", timedelta(seconds=0.5))
+        monkeypatch.setattr(database_retries, "MAX_RETRY_TIME", timedelta(seconds=0.5))
     if because == "lease ends":
         for module in (outbox, outbox.claims):
             monkeypatch.setattr(module, "LEASE", timedelta(seconds=2))

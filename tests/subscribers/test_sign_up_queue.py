@@ -19,9 +19,9 @@ from digest.errors import UsageError
 from digest.letters import Templates
 from digest.monitoring import problems
 from digest.site_profile import Site
-from digest.subscribers import sign_up_pace as limits
+from digest.subscribers import sign_up_limits as limits
 from digest.subscribers import sign_up_queue
-from digest.subscribers.sign_up_pace import Counts, Recent, WaitingSignUp
+from digest.subscribers.sign_up_limits import Counts, Recent, WaitingSignUp
 
 ADA = "ada@uni.example"
 SECOND, MINUTE, HOUR, DAY = (

@@ -13,6 +13,7 @@ Nothing here commits: the caller does. An intent must be committed before the fi
 """
 
 from digest.delivery.outbox.attempts import AttemptRecord, are_recorded, list_attempts, record_attempts
+from digest.delivery.outbox.backoff import make_due, next_attempt_at, postpone, requeue, withdraw_letter
 from digest.delivery.outbox.claims import DUE_QUERY, LEASE, ClaimedDelivery, claim, renewed_lease
 from digest.delivery.outbox.delete_old import prune_attempts, prune_deliveries
 from digest.delivery.outbox.enqueue import (
@@ -35,7 +36,6 @@ from digest.delivery.outbox.letter_eligibility import (
     refusal_reason,
 )
 from digest.delivery.outbox.open_deliveries import IS_OPEN, is_due
-from digest.delivery.outbox.postponement import make_due, next_attempt_at, postpone, requeue, withdraw_letter
 from digest.delivery.outbox.queue_counts import count_by_state, count_due
 
 __all__ = [

@@ -29,7 +29,7 @@ from digest.letters import figures_in_words
 from digest.letters.cards import Card
 from digest.links import verify_token
 from digest.site_profile import Site
-from digest.subscribers import invitations, sign_up_pace, subscriber_rows
+from digest.subscribers import invitations, sign_up_limits, subscriber_rows
 from digest.subscribers.sign_up_counts import counts
 from digest.topics.filter_registry import FilterRegistry
 
@@ -93,7 +93,7 @@ def queue_sign_up_letter(
     address: addresses.Address,
     requested_settings: str,
     *,
-    network: str = sign_up_pace.BY_OPERATOR,
+    network: str = sign_up_limits.BY_OPERATOR,
     may_lift: bool = False,
     now: datetime,
 ) -> SignUpResult:
@@ -266,7 +266,7 @@ def queue_reminders(session: Session, site: Site, now: datetime) -> int:
     An address gets one reminder ever, however often it is signed up. Invited and suppressed addresses get none.
     No reminders are sent while sign-ups are slowed down because too many confirmations stay unused.
     """
-    if sign_up_pace.is_slower(counts(session, now)):
+    if sign_up_limits.is_slower(counts(session, now)):
         return 0
     unanswered = (
         select(Confirmation.id, Confirmation.expires_at, Subscriber.id, Subscriber.email)

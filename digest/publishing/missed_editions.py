@@ -1,0 +1,43 @@
+"""Record the editions whose day ended before a run published them."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from datetime import datetime
+from typing import Any
+
+from sqlalchemy.orm import Session
+
+from digest.db.tables import DeliveryState
+from digest.delivery import outbox
+from digest.editions.compose import Digest
+from digest.editions.schedule import Edition
+from digest.publishing.reader_values import Reader, ScheduleStatus
+
+
+def record_missed_editions(
+    session: Session, readers: Iterable[Reader], slots: Mapping[int, ScheduleStatus], *, now: datetime
+) -> int:
+    """Record the missed editions of these readers as expired, and return how many there were."""
+    by_edition: dict[str, list[dict[str, Any]]] = defaultdict(list)
+    for reader in readers:
+        for edition in slots[reader.id].missed_editions:
+            by_edition[edition.name].append(missed_row(reader, edition, now))
+    return sum(len(outbox.queue_digests(session, rows)) for rows in by_edition.values())
+
+
+def missed_row(reader: Reader, edition: Edition, now: datetime) -> dict[str, Any]:
+    """Return the row of a missed edition, which covers no papers: they are still new for the next one."""
+    return {
+        "subscriber_id": reader.id,
+        "email": reader.email,
+        "edition": edition.name,
+        "decision": Digest(sections=(), checked=0).to_json(),
+        "dated_at": now,
+        "state": DeliveryState.EXPIRED,
+        "reason": "nothing was published before it closed; its papers go into the next edition",
+        "due_at": edition.due_at,
+        "expires_at": edition.closes_at,
+        "settled_at": now,
+    }
