@@ -76,7 +76,7 @@ def stop(
 
     scope = limits.ALL if everything else limits.BULK
     with command_context.open_context() as context, command_context.open_write_session(context) as session:
-        is_new = limits.emergency_stop(session, reason, covers=scope, now=current_time(now))
+        is_new = limits.emergency_stop(session, reason, scope=scope, now=current_time(now))
         session.commit()
     if as_json:
         terminal.print_json({"stopped": is_new, "scope": scope})

@@ -140,8 +140,7 @@ def active_stops_report(session: Session) -> list[dict[str, Any]]:
     from digest.delivery import limits
 
     return [
-        {"scope": row.covers, "since": row.since, "reason": row.reason}
-        for row in limits.active_stops(session)
+        {"scope": row.scope, "since": row.since, "reason": row.reason} for row in limits.active_stops(session)
     ]
 
 

@@ -172,7 +172,7 @@ def stopped_mail(session: Session) -> Iterator[Problem]:
     for stop in limits.active_stops(session):
         yield Problem(
             cause=f"stop-{stop.id}",
-            message="All mail is stopped" if stop.covers == limits.ALL else "Digests are stopped",
+            message="All mail is stopped" if stop.scope == limits.ALL else "Digests are stopped",
             fix="See what went wrong: digest bounces list, digest deliveries. Then resume: digest deliveries resume.",
             since=stop.since,
             facts=(stop.reason,),
@@ -491,9 +491,9 @@ def count_figures(session: Session, *, now: datetime) -> ServiceFigures:
 
 
 def count_stops(session: Session) -> dict[str, int]:
-    """Return how many emergency stops are in force, by what they cover."""
-    active = [stop.covers for stop in limits.active_stops(session)]
-    return {covers: active.count(covers) for covers in (limits.ALL, limits.BULK)}
+    """Return how many emergency stops are in force, by scope."""
+    active = [stop.scope for stop in limits.active_stops(session)]
+    return {scope: active.count(scope) for scope in (limits.ALL, limits.BULK)}
 
 
 def count_by(

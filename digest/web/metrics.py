@@ -74,9 +74,7 @@ def exposition(figures: ServiceFigures, now: datetime) -> Iterator[str]:
     yield from gauge_lines(
         "digest_suppressions", "Suppressed addresses, by reason.", "reason", figures.suppressions
     )
-    yield from gauge_lines(
-        "digest_stops", "Emergency stops in force, by what they cover.", "covers", figures.stops
-    )
+    yield from gauge_lines("digest_stops", "Emergency stops in force, by scope.", "scope", figures.stops)
     yield from gauge_lines("digest_mail_in", "Stored incoming mail, by state.", "state", figures.mail_in)
     yield from gauge_lines("digest_papers", "Papers in the catalog.", "", {"": figures.papers})
     yield from heartbeat_ages(figures.processes, now)

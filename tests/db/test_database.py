@@ -100,7 +100,7 @@ def test_many_rows_keep_their_texts_and_gaps_as_they_are(engine: Engine, now: da
     texts = ['{"a":[1,2]},NULL\\', "", "two\nlines and a 'quote'", "größer ≥ 0"]
     elsewhere = now.astimezone(OSLO)
     with db.write_session(engine) as session:
-        session.add_all([EmergencyStop(id=n, covers=f"c{n}", since=now, reason="") for n in range(4)])
+        session.add_all([EmergencyStop(id=n, scope=f"c{n}", since=now, reason="") for n in range(4)])
         session.flush()
         rows = [
             {"id": n, "reason": said, "lifted_at": elsewhere if n % 2 else None}

@@ -237,7 +237,7 @@ def test_stop_holds_up_letters_rendered_ahead(
     def once(window: int) -> None:
         if window == 0:
             with db.write_session(postgres_engine) as session:
-                limits.emergency_stop(session, "a test", covers=limits.ALL, now=now)
+                limits.emergency_stop(session, "a test", scope=limits.ALL, now=now)
                 session.commit()
 
     transport = Watched(happens=once)

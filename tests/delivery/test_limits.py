@@ -568,7 +568,7 @@ def test_many_deferrals_stop_digests_once(attempted_letters, session: Session, n
 
     assert surge
     assert surge.message == "24 of 44 letters were deferred by the mail server (the limit is 50 %)"
-    assert [(stop.covers, stop.reason) for stop in limits.active_stops(session)] == [("bulk", surge.message)]
+    assert [(stop.scope, stop.reason) for stop in limits.active_stops(session)] == [("bulk", surge.message)]
     assert limits.check_thresholds(session, BRAKES, now=now) is None
     assert not limits.threshold_readings(session, BRAKES, now=now + 2 * HOUR)
 
@@ -616,11 +616,11 @@ def test_first_tries_deferred_by_greylisting_stop_nothing(
 
 
 @pytest.mark.parametrize(
-    ("kind", "least", "covers"),
+    ("kind", "least", "scope"),
     [(FailureKind.HARD, 10, "bulk"), (FailureKind.COMPLAINT, 3, "bulk"), (FailureKind.POLICY, 20, "all")],
 )
 def test_many_bounces_stop_mail(
-    attempted_letters, session: Session, site: Site, now: datetime, kind: FailureKind, least: int, covers: str
+    attempted_letters, session: Session, site: Site, now: datetime, kind: FailureKind, least: int, scope: str
 ) -> None:
     numbers = attempted_letters("accepted", 99)
     record_failures(session, site, numbers[: least - 1], kind, now)
@@ -628,7 +628,7 @@ def test_many_bounces_stop_mail(
 
     record_failures(session, site, numbers[least - 1 : least], kind, now)
     assert limits.check_thresholds(session, BRAKES, now=now + 20 * HOUR)
-    assert [stop.covers for stop in limits.active_stops(session)] == [covers]
+    assert [stop.scope for stop in limits.active_stops(session)] == [scope]
 
 
 @pytest.mark.parametrize(("count", "warns", "stops"), [(0, False, False), (1, True, False), (3, True, True)])
@@ -697,14 +697,14 @@ def test_never_disables_thresholds(attempted_letters, session: Session, now: dat
 
 
 def test_stop_holds_digests_and_lets_urgent_letters_pass(session: Session, now: datetime) -> None:
-    limits.emergency_stop(session, "too much", covers=limits.BULK, now=now)
+    limits.emergency_stop(session, "too much", scope=limits.BULK, now=now)
 
     found = limits.reserve(session, SendLimits(), dict(enumerate(readers(2))), now=now, is_urgent=False)
     assert found.standstill == found.waits[0] == found.waits[1]
     assert found.waits[0].reason == "stopped: too much"
     assert not held(session, SendLimits(), readers(2), now, is_urgent=True)
 
-    limits.emergency_stop(session, "our own fault", covers=limits.ALL, now=now)
+    limits.emergency_stop(session, "our own fault", scope=limits.ALL, now=now)
     assert len(held(session, SendLimits(), readers(2), now, is_urgent=True)) == 2
 
 

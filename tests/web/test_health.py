@@ -119,7 +119,7 @@ def test_prometheus_can_read_the_figures(served: ServedSite, neighbour: TestClie
         r'^digest_heartbeat_age_seconds\{role="worker",host=".+",pid="\d+"\} 35$', answer.text, re.MULTILINE
     )
     assert re.search(r'^digest_disk_free_bytes\{folder=".+"\} [\d.e+]+$', answer.text, re.MULTILINE)
-    assert 'digest_stops{covers="bulk"} 0\n' in answer.text
+    assert 'digest_stops{scope="bulk"} 0\n' in answer.text
     assert "uni.example" not in answer.text
     for line in answer.text.splitlines():
         assert re.fullmatch(r'# (HELP|TYPE) \w+ .+|\w+(\{\w+="[^"]*"(,\w+="[^"]*")*\})? -?[\d.e+]+', line), (

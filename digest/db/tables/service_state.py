@@ -36,15 +36,15 @@ class EmergencyStop(Base):
     __tablename__ = "emergency_stop"
 
     id: Mapped[int] = mapped_column(BigKey, primary_key=True)
-    covers: Mapped[str] = mapped_column(String(6))  #: bulk: digests; all: also what people wait for
+    scope: Mapped[str] = mapped_column(String(6))  #: bulk: digests; all: also urgent letters
     since: Mapped[datetime] = mapped_column(UtcDateTime)
-    reason: Mapped[str]  #: why
+    reason: Mapped[str]  #: shown to the operator
     lifted_at: Mapped[datetime | None] = mapped_column(UtcDateTime)
 
     __table_args__ = (
         Index(
             "ix_stop_standing",
-            "covers",
+            "scope",
             unique=True,
             postgresql_where=text("lifted_at IS NULL"),
             sqlite_where=text("lifted_at IS NULL"),

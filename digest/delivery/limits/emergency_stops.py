@@ -211,16 +211,14 @@ def check_thresholds(
     Policy refusals stop all mail: each further letter would make the sender's reputation worse.
     """
     for reading in threshold_readings(session, limits, now=now):
-        if emergency_stop(
-            session, reading.message, covers=ALL if reading.what == "policy" else BULK, now=now
-        ):
+        if emergency_stop(session, reading.message, scope=ALL if reading.what == "policy" else BULK, now=now):
             return reading
     return None
 
 
-def emergency_stop(session: Session, reason: str, *, covers: str, now: datetime) -> bool:
+def emergency_stop(session: Session, reason: str, *, scope: str, now: datetime) -> bool:
     """Stop mail; return whether it was not stopped before."""
-    row = {"covers": covers, "since": now, "reason": reason[:400]}
+    row = {"scope": scope, "since": now, "reason": reason[:400]}
     adding = db.upsert(session, EmergencyStop).values(row).on_conflict_do_nothing()
     return session.execute(adding.returning(EmergencyStop.id)).first() is not None
 

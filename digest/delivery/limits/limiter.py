@@ -29,7 +29,7 @@ def waits_query(among: str) -> TextualSelect:
     """Return the one query for pauses and stops: it runs for every window."""
     query = text(
         f"SELECT name, at, '' AS reason FROM pace WHERE name {among} AND at > :now AND at <= :latest"  # noqa: S608
-        " UNION ALL SELECT covers, since, reason FROM emergency_stop WHERE lifted_at IS NULL"
+        " UNION ALL SELECT scope, since, reason FROM emergency_stop WHERE lifted_at IS NULL"
     )
     moments = [bindparam(name, type_=db.UtcDateTime) for name in ("now", "latest")]
     return query.bindparams(*moments).columns(
