@@ -19,7 +19,7 @@ from digest.papers import Paper
 from digest.site_profile import Site
 from tests.bench import competent_rival, naive_rival, process_usage, sampling_profile, sink
 from tests.bench.compare_letters import Letters, compare
-from tests.bench.letters import pressed
+from tests.bench.letters import cold_start, pressed
 from tests.bench.world import NOW, World
 
 
@@ -100,3 +100,7 @@ def test_processor_time_includes_ended_child_processes() -> None:
         process.communicate(b"\n")
     assert used >= 0.25
     assert process_usage.seconds(process.pid) == 0
+
+
+def test_a_cold_process_renders_the_first_letter_of_a_stored_press(morning: naive_rival.Morning) -> None:
+    assert cold_start(morning.press) > 0  # it raises CalledProcessError if the process renders none
