@@ -92,7 +92,7 @@ def topic_links_url(site: Site, subscriber_id: int, link_version: int, *, key: s
 
     It is in every digest, and people forward digests, so it changes nothing that lasts.
     """
-    return f"{site.url}/t/{sign_token(site, 'ask', f'{subscriber_id}-{link_version}', key=key)}"
+    return f"{site.url}/t/{sign_token(site, 'topic-links', f'{subscriber_id}-{link_version}', key=key)}"
 
 
 def archive_url(site: Site, subscriber_id: int, link_version: int) -> str:
@@ -150,7 +150,7 @@ def unsubscribe_address(site: Site, subscriber_id: int, link_version: int, *, ke
     """Return the address to which any mail unsubscribes one subscriber; empty while we receive no mail."""
     if not site.inbound_domain:
         return ""
-    return signed_address(site, "leave", f"{subscriber_id}-{link_version}", key=key)
+    return signed_address(site, "unsubscribe", f"{subscriber_id}-{link_version}", key=key)
 
 
 def signed_address(site: Site, purpose: str, subject: str, *, key: str | None = None) -> str:

@@ -37,7 +37,7 @@ def name_of(page: Path) -> str:
 # ── everything is named ─────────────────────────────────────────────────────────────────────────
 
 
-def test_every_setting_and_no_other_stands_in_the_table_of_the_readme() -> None:
+def test_the_readme_table_lists_exactly_the_settings() -> None:
     told = re.findall(rf"^\| `{PREFIX}(\w+)` \|", README, flags=re.MULTILINE)
 
     assert sorted(told) == sorted(name.upper() for name in Settings.model_fields)
@@ -68,7 +68,7 @@ COMMANDS = dict(commands())
 
 
 @pytest.mark.parametrize("words", COMMANDS, ids=" ".join)
-def test_every_command_is_named_in_the_docs_and_explains_itself(words: tuple[str, ...]) -> None:
+def test_every_command_is_named_in_the_docs_and_has_help(words: tuple[str, ...]) -> None:
     assert f"`{' '.join(words)}" in CLI
     assert COMMANDS[words].help
 
@@ -85,7 +85,7 @@ def spelled() -> Iterator[Any]:
 
 
 @pytest.mark.parametrize("line", list(spelled()))
-def test_every_call_in_the_docs_is_one_that_exists(line: str) -> None:
+def test_every_command_line_in_the_docs_is_valid(line: str) -> None:
     words = shlex.split(line)
     called = max((known for known in COMMANDS if tuple(words[: len(known)]) == known), key=len, default=None)
 
@@ -120,7 +120,7 @@ def test_every_format_is_in_both_tables() -> None:
     assert sorted(re.findall(r"`([a-z-]+)`", ours)) == names
 
 
-def test_every_room_stands_on_the_map() -> None:
+def test_every_package_is_in_the_architecture_diagram() -> None:
     rules = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["importlinter"]["contracts"]
     layers = next(rule["layers"] for rule in rules if rule.get("exhaustive"))
     rooms = {room.strip() for layer in layers for room in layer.split("|")}
@@ -130,21 +130,21 @@ def test_every_room_stands_on_the_map() -> None:
     assert len(ARCHITECTURE.splitlines()) <= 150
 
 
-def test_the_changelog_has_something_to_say() -> None:
+def test_the_changelog_has_entries() -> None:
     changes = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
 
     assert "## [Unreleased]" in changes or f"## [{__version__}]" in changes
 
 
 @pytest.mark.parametrize("page", PAGES, ids=name_of)
-def test_every_link_inside_the_docs_leads_somewhere(page: Path) -> None:
+def test_every_link_inside_the_docs_has_a_target(page: Path) -> None:
     links = re.findall(r"\]\(([^)#]+)[^)]*\)", page.read_text(encoding="utf-8"))
 
     inside = [link for link in links if "://" not in link]
     assert [link for link in inside if not (page.parent / link).exists()] == []
 
 
-def test_the_settings_of_the_deployment_are_read_by_a_shell_and_by_us(tmp_path: Path) -> None:
+def test_the_deployment_settings_parse_in_a_shell_and_in_digest(tmp_path: Path) -> None:
     told = (ROOT / "docs" / "deploy.md").read_text(encoding="utf-8")
     (settings,) = re.findall(r"environment <<'END'\n(.*?)^END$", told, flags=re.MULTILINE | re.DOTALL)
     (tmp_path / "environment").write_text(settings)
@@ -186,7 +186,7 @@ def shell(tmp_path: Path) -> Path:
 
 
 @pytest.mark.parametrize("page", EXAMPLES, ids=name_of)
-def test_every_example_runs_and_prints_what_it_says(page: Path, shell: Path) -> None:
+def test_every_example_prints_the_output_shown(page: Path, shell: Path) -> None:
     settings = {name: value for name, value in os.environ.items() if not name.startswith(PREFIX)}
     checker = doctest.OutputChecker()
 

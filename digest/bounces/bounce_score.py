@@ -74,7 +74,7 @@ def record_failure(
         domain=addresses.fold_address(email).rpartition("@")[2][:255],
         kind=FailureKind.COMPLAINT if isinstance(report, Complaint) else report.kind,
         status="" if isinstance(report, Complaint) else report.status[:12],
-        said=report.diagnostic,
+        diagnostic=report.diagnostic,
         reported_by="report" if isinstance(report, Complaint) else report.reported_by,
         at=now,
     )
@@ -315,7 +315,7 @@ def failure_report(row: BounceRow) -> dict[str, Any]:
         "at",
         "kind",
         "status",
-        "said",
+        "diagnostic",
         "reported_by",
         "domain",
         "delivery_id",

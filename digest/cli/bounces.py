@@ -98,7 +98,7 @@ def kind_of(row: BounceRow) -> str:
 
 def diagnostic_text(row: BounceRow) -> str:
     """Return the server's reply without its leading codes: the status has its own column."""
-    reply = re.sub(r"^[245]\d\d[ -]?", "", row.said)
+    reply = re.sub(r"^[245]\d\d[ -]?", "", row.diagnostic)
     return reply.removeprefix(row.status).strip() if row.status else reply
 
 

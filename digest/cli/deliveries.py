@@ -200,7 +200,7 @@ def attempt_event(attempt: dict[str, Any]) -> tuple[datetime, str]:
 def bounce_event(bounce: dict[str, Any]) -> tuple[datetime, str]:
     """Return when a bounce arrived, and why."""
     return bounce["at"], " ".join(
-        part for part in ("bounced:", bounce["kind"], bounce["status"], bounce["said"]) if part
+        part for part in ("bounced:", bounce["kind"], bounce["status"], bounce["diagnostic"]) if part
     )
 
 

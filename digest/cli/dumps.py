@@ -238,7 +238,7 @@ def as_report(dump: DumpRow) -> dict[str, Any]:
     """Return a dump's fields for JSON."""
     names = (
         "id", "path", "source", "format", "date", "order", "state", "reason", "papers", "new", "updated",
-        "unchanged", "rejected", "missing", "usual", "is_history", "is_sample", "observed_at", "seen_at", "read_at",
+        "unchanged", "rejected", "missing_papers", "usual_papers", "is_history", "is_sample", "observed_at", "seen_at", "read_at",
     )  # fmt: skip
     return {name: getattr(dump, name) for name in names}
 

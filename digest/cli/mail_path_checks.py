@@ -253,10 +253,10 @@ def make_test_letter(app_context: AppContext, email: str, now: datetime) -> byte
     from digest.letters import dkim_signing
 
     site = app_context.site
-    said = {"message": "A test: this letter arrived", "fix": "Nothing is wrong.", "since": "", "facts": []}
+    alarm = {"message": "A test: this letter arrived", "fix": "Nothing is wrong.", "since": "", "facts": []}
     context = {
         "site": site, "email": email, "subscriber_id": None, "link_version": 0, "timezone": "UTC", "key": None,
-        "dated_at": now, **said,
+        "dated_at": now, **alarm,
     }  # fmt: skip
     content = letters.build_message(
         letters.render_letter(app_context.templates, "alarm", context),

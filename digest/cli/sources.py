@@ -64,7 +64,7 @@ def add(
             help="Days of the past to load as history. Default: 14 for hf-daily, 7 for arxiv, 3 for biorxiv.",
         ),
     ] = None,
-    every: Annotated[
+    hours: Annotated[
         float | None,
         typer.Option("--every", metavar="HOURS", help="Hours between two polls.", show_default=False),
     ] = None,
@@ -87,7 +87,7 @@ def add(
     days = min(preset.back_fill if backfill is None else backfill, preset.most_back_fill)
     with command_context.open_context() as context, command_context.open_write_session(context) as session:
         row = sources.add(
-            session, source, now=moment, order=order, every=timedelta(hours=every) if every else None
+            session, source, now=moment, order=order, interval=timedelta(hours=hours) if hours else None
         )
         session.commit()
         with terminal.show_progress(f"The past of {row.name}", total=days) as done:
@@ -101,7 +101,7 @@ def add(
         terminal.print_json(report)
     else:
         terminal.print_line(
-            f"Added {row.name}: polled every {format_interval(row.every)} while the scheduler runs."
+            f"Added {row.name}: polled every {format_interval(row.interval_seconds)} while the scheduler runs."
         )
         if days:
             terminal.print_line(
@@ -184,5 +184,5 @@ def as_report(row: SourceRow) -> dict[str, Any]:
     names = ("name", "kind", "order", "is_on", "since", "polled_at", "next_poll_at", "failures", "result")
     return {name: getattr(row, name) for name in names} | {
         "url": source_presets.without_secrets(row.url),
-        "interval_seconds": row.every,
+        "interval_seconds": row.interval_seconds,
     }

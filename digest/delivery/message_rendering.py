@@ -101,7 +101,7 @@ def letter_headers(
     reader = (delivery.subscriber_id or 0, recipient.link_version)
     url = links.unsubscribe_url(context.site, *reader, key=key)
     address = links.unsubscribe_address(context.site, *reader, key=key)
-    return letters.list_headers(context.site, url, leave_address=address, campaign=delivery.letter)
+    return letters.list_headers(context.site, url, unsubscribe_address=address, campaign=delivery.letter)
 
 
 def render_digest(

@@ -43,7 +43,7 @@ class FollowUp(NamedTuple):
     paper: int
     kind: str  #: withdrawn, published or rewritten
     title: str
-    says: str  #: where it was published, its title before, or why it was withdrawn
+    detail: str  #: where it was published, its title before, or why it was withdrawn
 
 
 class NarrowingSuggestion(NamedTuple):

@@ -54,7 +54,7 @@ def is_accepted_recipient(site: Site, recipient: str) -> bool:
     local, _, domain = recipient.lower().rpartition("@")
     if domain != site.inbound_domain.lower():
         return False
-    if any(links.verify_address(site, purpose, recipient) for purpose in ("bounce", "leave")):
+    if any(links.verify_address(site, purpose, recipient) for purpose in ("bounce", "unsubscribe")):
         return True
     return local in ROLE_ADDRESSES or recipient.lower() == site.sender_address.lower()
 
@@ -116,7 +116,7 @@ def classify_and_apply(  # noqa: PLR0911  (one return for each class of mail)
     session: Session, site: Site, row: InboundMail, may_sign_up: MaySignUp, now: datetime
 ) -> str:
     """Act on a mail and return what was done, or raise UnclassifiedMail."""
-    unsubscribed = links.verify_address(site, "leave", row.recipient)
+    unsubscribed = links.verify_address(site, "unsubscribe", row.recipient)
     if unsubscribed is not None:
         return apply_unsubscribe(session, site, unsubscribed, row, now)
     if is_topic_arn(row.recipient):

@@ -34,7 +34,7 @@ SENDER_LIMIT = StorageUse(mails=50, size=5 * MB)  #: at addresses that anybody m
 RECIPIENT_LIMIT = StorageUse(mails=10, size=5 * MB)  #: for an address we signed, of one letter or reader
 
 RECIPIENT = func.lower(InboundMail.recipient)
-IS_SIGNED = or_(RECIPIENT.startswith("bounce+"), RECIPIENT.startswith("leave+"))
+IS_SIGNED = or_(RECIPIENT.startswith("bounce+"), RECIPIENT.startswith("unsubscribe+"))
 NOTICES = RECIPIENT.startswith("arn:")  #: not limited: their signatures were checked
 
 
@@ -74,7 +74,7 @@ def check_storage_of_kind(
 
 def is_signed_address(recipient: str) -> bool:
     """Return whether an accepted address is one that we signed."""
-    return recipient.lower().startswith(("bounce+", "leave+"))
+    return recipient.lower().startswith(("bounce+", "unsubscribe+"))
 
 
 def stored_use(session: Session, *conditions: ColumnElement[bool]) -> StorageUse:

@@ -59,13 +59,13 @@ def is_no_character(char: str) -> bool:
 
 
 def list_headers(
-    site: Site, unsubscribe_url: str, *, leave_address: str = "", campaign: str = "digest"
+    site: Site, unsubscribe_url: str, *, unsubscribe_address: str = "", campaign: str = "digest"
 ) -> tuple[Header, ...]:
     """Return the list headers, including how to unsubscribe: in one click, or by mail.
 
-    An empty `leave_address` means that no incoming mail is accepted; then only the link is given.
+    An empty `unsubscribe_address` means that no incoming mail is accepted; then only the link is given.
     """
-    mailto = f",\r\n <mailto:{leave_address}?subject=unsubscribe>" if leave_address else ""
+    mailto = f",\r\n <mailto:{unsubscribe_address}?subject=unsubscribe>" if unsubscribe_address else ""
     one_click = (("List-Unsubscribe-Post", "List-Unsubscribe=One-Click"),) if site.is_https else ()
     return (
         ("List-Id", f"{display_name(site.name)} <digest.{site.domain}>"),

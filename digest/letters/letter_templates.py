@@ -46,7 +46,7 @@ class Personalization(Struct, frozen=True, kw_only=True):
     timezone: str = "UTC"
     unsubscribe_url: str
     manage_url: str
-    leave_address: str = ""  #: empty if no incoming mail is accepted
+    unsubscribe_address: str = ""  #: empty if no incoming mail is accepted
     browser_url: str = ""
     filters: Mapping[int, str] = {}  #: canonical filters by the filter ids in the digest
 

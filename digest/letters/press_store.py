@@ -65,9 +65,9 @@ def store_press(session: Session, made: Press, *, key: str, now: datetime) -> No
 def press_note(session: Session, site: Site, now: datetime) -> str:
     """Return the sentences for today's letters about incomplete and missing lists."""
     short = session.execute(
-        select(DumpRow.missing, DumpRow.usual, DumpRow.papers)
+        select(DumpRow.missing_papers, DumpRow.usual_papers, DumpRow.papers)
         .where(
-            DumpRow.missing.is_not(None) | DumpRow.usual.is_not(None),
+            DumpRow.missing_papers.is_not(None) | DumpRow.usual_papers.is_not(None),
             DumpRow.state == DumpState.LOADED,
             DumpRow.is_history.is_(False),
             DumpRow.read_at > now - timedelta(days=1),
@@ -75,10 +75,12 @@ def press_note(session: Session, site: Site, now: datetime) -> str:
         )
         .order_by(DumpRow.id)
     ).all()
-    missing = [row.missing for row in short if row.missing is not None]
+    missing = [row.missing_papers for row in short if row.missing_papers is not None]
     sentences = [figures_in_words.short_list_note(sum(missing))] if missing else []
     sentences += [
-        figures_in_words.far_below_usual_note(row.papers, row.usual) for row in short if row.missing is None
+        figures_in_words.far_below_usual_note(row.papers, row.usual_papers)
+        for row in short
+        if row.missing_papers is None
     ][-1:]
     if site.announces_late_lists and (absent := todays_late_lists(session, now)):
         sentences.append(figures_in_words.missing_lists_note([one.source for one in absent]))

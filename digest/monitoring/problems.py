@@ -275,7 +275,7 @@ def stuck_deliveries(session: Session, now: datetime) -> Iterator[Problem]:
 def policy_refusals(session: Session, now: datetime) -> Iterator[Problem]:
     """Yield a problem if mail is refused because of how we send it; no reader is unsubscribed for it."""
     refusals = session.execute(
-        select(BounceRow.domain, BounceRow.status, func.count(), func.max(BounceRow.said))
+        select(BounceRow.domain, BounceRow.status, func.count(), func.max(BounceRow.diagnostic))
         .where(
             BounceRow.kind == FailureKind.POLICY, BounceRow.at > now - DAY, BounceRow.forgiven_at.is_(None)
         )
@@ -289,8 +289,8 @@ def policy_refusals(session: Session, now: datetime) -> Iterator[Problem]:
             message="Mail is refused because of how we send it",
             fix="No reader is unsubscribed for this. Check SPF, DKIM, DMARC and reverse DNS: digest doctor.",
             facts=tuple(
-                f"{domain}: {said if status in said else f'{status} {said}'} ({count})"
-                for domain, status, count, said in refusals
+                f"{domain}: {reply if status in reply else f'{status} {reply}'} ({count})"
+                for domain, status, count, reply in refusals
             ),
         )
 

@@ -101,7 +101,7 @@ def followup_items(pending: PendingFollowups | None, site: Site) -> list[dict[st
         {
             "title": one.title,
             "href": links.paper_url(site, one.paper),
-            "says": figures_in_words.followup_text(one.kind, one.says),
+            "text": figures_in_words.followup_text(one.kind, one.detail),
         }
         for one in (pending.news if pending is not None else ())
     ]

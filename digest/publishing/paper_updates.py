@@ -85,7 +85,7 @@ CHANGES_QUERY = (
         CHANGE_COLUMNS.kind,
         CHANGE_COLUMNS.seen_at,
         PaperRow.title,
-        CHANGE_COLUMNS.says,
+        CHANGE_COLUMNS.detail,
     )
     .join(PaperRow, PaperRow.id == CHANGE_COLUMNS.paper_id)
     .where(CHANGE_COLUMNS.seen_at > bindparam("since"), CHANGE_COLUMNS.seen_at <= bindparam("until"))
@@ -99,9 +99,9 @@ def load_changes(session: Session, since: datetime, until: datetime) -> Mapping[
         (
             KINDS_BY_GRAVITY.index(kind),
             seen_at,
-            FollowUp(paper, str(kind), papers.display(title), papers.display(says)),
+            FollowUp(paper, str(kind), papers.display(title), papers.display(detail)),
         )
-        for paper, kind, seen_at, title, says in rows
+        for paper, kind, seen_at, title, detail in rows
     )
     by_paper: dict[int, list[PaperChange]] = defaultdict(list)
     for place, (_, seen_at, news) in enumerate(found):

@@ -123,7 +123,7 @@ def nothing_today_message(site: Site, letter: RenderedLetter, copy: Personalizat
         message_id=copy.message_id,
         dated_at=copy.dated_at,
         headers=letters.list_headers(
-            site, copy.unsubscribe_url, leave_address=copy.leave_address, campaign=copy.edition
+            site, copy.unsubscribe_url, unsubscribe_address=copy.unsubscribe_address, campaign=copy.edition
         ),
     )
 
@@ -224,7 +224,7 @@ def decision_json(made: Press, decision: Decision, filters: Mapping[int, str]) -
             for section in decision.digest.sections
         ],
         "updates": [
-            {"id": one.paper, "title": one.title, "kind": one.kind, "detail": one.says}
+            {"id": one.paper, "title": one.title, "kind": one.kind, "detail": one.detail}
             for one in decision.digest.news
         ],
         "narrowing_suggestion": decision.digest.offer._asdict() if decision.digest.offer else None,

@@ -34,7 +34,7 @@ def show_buttons(request: Request) -> Response:
     """Show the two buttons. Changes nothing."""
     context = request_context.context_of(request)
     with db.read_session(context.engine) as session:
-        subscriber = subscriber_of_link(session, request, "ask")
+        subscriber = subscriber_of_link(session, request, "topic-links")
         until = subscriber.paused_until
         return page_rendering.render_page(
             request,
@@ -53,7 +53,7 @@ def handle_button(request: Request, form: FormData) -> Response:
     context, now = request_context.context_of(request), request_context.context_of(request).clock()
     done = ""
     with db.write_session(context.engine) as session:
-        subscriber = subscriber_of_link(session, request, "ask")
+        subscriber = subscriber_of_link(session, request, "topic-links")
         match field_text(form, "do"):
             case "mail" if subscriber.state in {SubscriberState.ACTIVE, SubscriberState.PAUSED}:
                 subscribers.send_link(session, context.site, subscriber, now)

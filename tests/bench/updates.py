@@ -70,6 +70,8 @@ def changes(session: Session, papers: list[int], now: datetime) -> set[int]:
     """Let some of the papers be published since, and return them."""
     changed = random.Random(7).sample(papers, CHANGED)
     seen_at = now + timedelta(hours=20)
-    rows = [{"paper_id": n, "kind": "published", "seen_at": seen_at, "says": "J. Examples"} for n in changed]
+    rows = [
+        {"paper_id": n, "kind": "published", "seen_at": seen_at, "detail": "J. Examples"} for n in changed
+    ]
     session.execute(insert(ChangeRow), rows)
     return set(changed)

@@ -212,7 +212,7 @@ def test_invented_bounce_address_names_nothing(site: Site) -> None:
     made = links.bounce_address(site, 123)
 
     assert links.verify_address(site, "bounce", made.replace("123", "124")) is None
-    assert links.verify_address(site, "leave", made.replace("bounce+", "leave+")) is None
+    assert links.verify_address(site, "unsubscribe", made.replace("bounce+", "unsubscribe+")) is None
     assert links.verify_address(replace(site, keys=(b"another",)), "bounce", made) is None
     for invented in ("bounce+123@example.org", "bounce+.@x", "bounce+1.é@x", "@", "", "bounce+1.2.3@x"):
         assert links.verify_address(site, "bounce", invented) is None

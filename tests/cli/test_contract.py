@@ -69,9 +69,7 @@ def test_a_mistake_gives_one_line_on_stderr_and_an_exit_code(
     assert "Traceback" not in ran.err
 
 
-def test_mail_kept_in_memory_is_for_tests_and_refused(
-    digest: Digest, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_memory_transport_is_refused(digest: Digest, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("DIGEST_MAIL_URL", "memory:")
 
     ran = digest("status")
@@ -80,7 +78,7 @@ def test_mail_kept_in_memory_is_for_tests_and_refused(
     assert "DIGEST_MAIL_URL: memory:" in ran.err
 
 
-def test_a_setting_that_does_not_fit_is_named(digest: Digest, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_invalid_setting_is_named(digest: Digest, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("DIGEST_PORT", "eighty")
 
     ran = digest("status")
@@ -190,7 +188,7 @@ def test_version_option_prints_the_version(digest: Digest) -> None:
     assert digest("--version").out == f"digest {__version__}\n"
 
 
-def test_help_answers_at_once() -> None:
+def test_help_is_fast() -> None:
     command = [sys.executable, "-m", "digest", "--help"]
 
     helped = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)

@@ -37,7 +37,7 @@ def test_a_key_of_the_data_directory_is_replaced_when_it_is_retired(
     assert digest("subscribers", "edit", ada, "--name", "Ada").code == 0
 
 
-def test_no_machine_works_with_a_retired_key_and_another_key_is_welcome(
+def test_a_retired_key_is_refused_on_every_machine_and_a_new_one_accepted(
     digest: Digest, ada: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     leaked = (tmp_path / "data" / "secret_key").read_text()
@@ -70,7 +70,7 @@ def test_a_key_that_was_replaced_before_it_was_retired_is_retired_by_its_name(
     assert digest("subscribers", "edit", ada, "--name", "Ada").code == 0
 
 
-def test_an_unknown_key_is_an_error_that_names_those_there_are(digest: Digest, ada: str) -> None:
+def test_an_unknown_key_is_an_error_that_lists_the_known_ones(digest: Digest, ada: str) -> None:
     ran = digest("keys", "retire", "nosuch")
 
     assert ran.code == 1

@@ -90,7 +90,7 @@ def test_a_dry_run_keeps_nothing(digest: Digest, dump: Path) -> None:
 
 
 @pytest.mark.usefixtures("catalog")
-def test_papers_has_every_field_scripts_rely_on(digest: Digest) -> None:
+def test_papers_json_has_every_documented_field(digest: Digest) -> None:
     papers = digest("papers", "--dump", "1", "--order", "position", "--json").lines
 
     assert [paper["title"] for paper in papers] == TITLES
@@ -262,6 +262,6 @@ def test_a_filter_is_proposed_for_papers_and_tried(digest: Digest) -> None:
 
 
 @pytest.mark.usefixtures("catalog")
-def test_what_is_like_a_paper_is_looked_up_in_the_catalog(digest: Digest) -> None:
+def test_a_like_clause_is_resolved_from_the_catalog(digest: Digest) -> None:
     assert digest("topics", "check", "like:1").out.startswith("about:")
     assert "There is no paper" in digest("topics", "test", "like:2401.99999").err

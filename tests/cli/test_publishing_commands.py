@@ -30,7 +30,7 @@ def outbox(tmp_path: Path) -> list[Path]:
 
 
 @pytest.mark.usefixtures("catalog")
-def test_what_is_due_is_published_once_and_delivered_once(digest: Digest, ada: str, tmp_path: Path) -> None:
+def test_due_digests_are_published_once_and_delivered_once(digest: Digest, ada: str, tmp_path: Path) -> None:
     published = [digest("publish", "--now", FRIDAY, "--json").document for _ in range(2)]
     delivered = [digest("deliver", "--now", FRIDAY, "--json").document for _ in range(2)]
 
@@ -91,9 +91,7 @@ def test_a_preview_is_what_will_be_sent_and_changes_nothing(digest: Digest, ada:
 
 
 @pytest.mark.usefixtures("ada")
-def test_one_round_reads_the_folder_publishes_and_delivers(
-    digest: Digest, dump: Path, tmp_path: Path
-) -> None:
+def test_run_reads_the_folder_publishes_and_delivers(digest: Digest, dump: Path, tmp_path: Path) -> None:
     folder = tmp_path / "data" / "dumps"
     folder.mkdir(parents=True)
     shutil.move(dump, folder / "today.txt")
@@ -145,7 +143,7 @@ def test_a_mail_server_that_does_not_answer_defers_and_loses_nothing(
 
 
 @pytest.mark.usefixtures("catalog", "ada")
-def test_mail_does_not_leave_while_its_links_work_only_here(
+def test_mail_is_refused_while_its_links_point_to_this_machine(
     digest: Digest, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     digest("publish", "--now", FRIDAY)
@@ -241,7 +239,7 @@ def test_an_invalid_dkim_key_is_reported(digest: Digest, monkeypatch: pytest.Mon
 
 
 @pytest.mark.usefixtures("catalog")
-def test_an_operators_own_letter_comes_before_ours(digest: Digest, ada: str, tmp_path: Path) -> None:
+def test_an_operators_template_overrides_the_shipped_one(digest: Digest, ada: str, tmp_path: Path) -> None:
     own = tmp_path / "data" / "templates" / "letters" / "_base" / "footer_links.txt"
     own.parent.mkdir(parents=True)
     own.write_text("Our own words: {{ unsubscribe_url }}\n")

@@ -67,7 +67,7 @@ def test_status_shows_no_secret(digest: Digest, monkeypatch: pytest.MonkeyPatch)
         assert "redis://user:***@127.0.0.1:6379/0" in ran.out
 
 
-def test_status_is_wrong_while_the_broker_or_the_mail_server_does_not_answer(
+def test_status_reports_a_broker_or_mail_server_that_does_not_respond(
     digest: Digest, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert digest("status").code == 0
@@ -133,7 +133,7 @@ def full_disk(tmp_path: Path) -> Iterator[Path]:
         subprocess.run(["umount", "--lazy", str(folder)], check=True)
 
 
-def test_a_full_disk_is_named_by_every_command_and_by_the_doctor(
+def test_a_full_disk_is_reported_by_every_command_and_by_doctor(
     digest: Digest, full_disk: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("DIGEST_DATA_DIR", str(full_disk))
@@ -158,7 +158,7 @@ def test_a_new_service_is_healthy(digest: Digest) -> None:
     assert not [thing for thing, finding in findings.items() if finding["status"] == "error"]
 
 
-def test_the_doctor_sees_whether_a_folder_for_mail_can_be_written(
+def test_doctor_checks_that_the_mail_folder_is_writable(
     digest: Digest, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     (tmp_path / "file").touch()
@@ -186,7 +186,7 @@ def test_status_names_each_of_several_servers_and_no_password(
     assert "hidden" not in found
 
 
-def test_the_doctor_names_what_does_not_answer_and_what_to_do(
+def test_doctor_names_servers_that_do_not_respond_and_the_fix(
     digest: Digest, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("DIGEST_DATABASE_URL", "postgresql://digest:hidden@127.0.0.1:1/digest")
@@ -202,7 +202,7 @@ def test_the_doctor_names_what_does_not_answer_and_what_to_do(
     assert "hidden" not in ran.out
 
 
-def test_the_doctor_notices_keys_that_others_can_read(digest: Digest, tmp_path: Path) -> None:
+def test_doctor_reports_keys_that_others_can_read(digest: Digest, tmp_path: Path) -> None:
     digest("status")
     (tmp_path / "data" / "secret_key").chmod(0o644)
 
@@ -214,9 +214,7 @@ def test_the_doctor_notices_keys_that_others_can_read(digest: Digest, tmp_path: 
 
 
 @pytest.mark.parametrize("name", ["digest.sqlite3", "digest.sqlite3-wal"])
-def test_the_doctor_notices_a_database_that_others_can_read(
-    digest: Digest, tmp_path: Path, name: str
-) -> None:
+def test_doctor_reports_a_database_that_others_can_read(digest: Digest, tmp_path: Path, name: str) -> None:
     digest("status")
     path = tmp_path / "data" / name
     path.touch()
@@ -227,7 +225,7 @@ def test_the_doctor_notices_a_database_that_others_can_read(
     assert [line["fix"] for line in wrong] == [f"chmod 600 {path}"]
 
 
-def test_the_files_of_a_folder_made_beforehand_are_ours_alone_and_the_doctor_warns_of_the_folder(
+def test_files_in_an_existing_folder_are_private_and_doctor_warns_of_the_folder(
     digest: Digest, tmp_path: Path
 ) -> None:
     folder = tmp_path / "data"
@@ -246,13 +244,13 @@ def test_the_files_of_a_folder_made_beforehand_are_ours_alone_and_the_doctor_war
     assert hints == [f"chmod 700 {folder}"]
 
 
-def test_a_folder_that_we_make_is_ours_alone(digest: Digest, tmp_path: Path) -> None:
+def test_a_folder_that_digest_creates_is_private(digest: Digest, tmp_path: Path) -> None:
     digest("status")
 
     assert (tmp_path / "data").stat().st_mode & 0o777 == 0o700
 
 
-def test_the_doctor_hears_a_real_broker(
+def test_doctor_connects_to_a_real_broker(
     digest: Digest, redis_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("DIGEST_BROKER_URL", redis_url)
@@ -263,7 +261,7 @@ def test_the_doctor_hears_a_real_broker(
 
 
 @pytest.mark.parametrize("password", ["plain", 'two words "and a quote', "%C3%A9%25"])
-def test_the_doctor_gives_a_broker_its_password_whatever_is_in_it(password: str) -> None:
+def test_doctor_passes_any_password_to_the_broker(password: str) -> None:
     with (
         mortal_broker(valkey_program()) as server,
         redis.Redis(port=port_of(server)) as admin,
@@ -279,7 +277,7 @@ def port_of(server: Server) -> int:
     return urlsplit(server.url).port or 0
 
 
-def test_a_setting_up_with_options_asks_nothing(digest: Digest, tmp_path: Path) -> None:
+def test_init_with_options_asks_nothing(digest: Digest, tmp_path: Path) -> None:
     first = digest("init", "--site-name", 'Papers & "More"', "--sender", "Papers <papers@localhost>")
     digest("init", "--signup", "uni.example")
 
@@ -294,7 +292,7 @@ def test_a_setting_up_with_options_asks_nothing(digest: Digest, tmp_path: Path) 
     assert digest("status", "--json").document["settings"]["site_name"] == 'Papers & "More"'
 
 
-def test_a_setting_that_does_not_fit_is_not_written(digest: Digest, tmp_path: Path) -> None:
+def test_init_does_not_write_an_invalid_setting(digest: Digest, tmp_path: Path) -> None:
     ran = digest("init", "--base-url", "digest.example.org")
 
     assert (ran.code, "DIGEST_BASE_URL" in ran.err) == (2, True)
@@ -309,7 +307,7 @@ def test_a_test_mail_arrives(digest: Digest, tmp_path: Path) -> None:
     assert b"To: me@localhost" in mail.read_bytes()
 
 
-def test_a_test_mail_that_cannot_be_sent_says_so(digest: Digest) -> None:
+def test_a_test_mail_that_cannot_be_sent_is_reported(digest: Digest) -> None:
     with closing(socket.socket()) as taken:
         taken.bind(("127.0.0.1", 0))
         port = taken.getsockname()[1]
@@ -355,7 +353,7 @@ def test_the_schema_is_made_once(digest: Digest) -> None:
 
 
 @pytest.mark.usefixtures("catalog")
-def test_the_same_commands_stand_on_postgresql(
+def test_the_commands_work_on_postgresql(
     digest: Digest, dump: Path, empty_postgres_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("DIGEST_DATABASE_URL", empty_postgres_url)
@@ -380,7 +378,7 @@ def test_a_machine_with_other_keys_may_not_write(
     assert digest("subscribers", "show", ada, "--json").document["name"] == ""
 
 
-def test_a_new_key_in_front_of_the_old_one_is_welcome(
+def test_a_new_key_in_front_of_the_old_one_is_accepted(
     digest: Digest, ada: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     old = (tmp_path / "data" / "secret_key").read_text()
@@ -390,7 +388,7 @@ def test_a_new_key_in_front_of_the_old_one_is_welcome(
 
 
 @pytest.mark.usefixtures("catalog", "ada")
-def test_everything_moves_to_postgresql_and_goes_on_there(
+def test_db_copy_moves_everything_to_postgresql(
     digest: Digest, empty_postgres_url: str, monkeypatch: pytest.MonkeyPatch, dump: Path
 ) -> None:
     digest("run", "--now", FRIDAY)
@@ -415,7 +413,7 @@ def test_everything_moves_to_postgresql_and_goes_on_there(
     assert digest("intake", dump, "--json").document["dumps"][0]["new"] == 1
 
 
-def test_a_merged_paper_stays_merged_on_the_way(digest: Digest, catalog: None, tmp_path: Path) -> None:
+def test_db_copy_keeps_merged_papers_merged(digest: Digest, catalog: None, tmp_path: Path) -> None:
     from digest import db
 
     engine = db.make_engine(f"sqlite:///{tmp_path / 'data' / 'digest.sqlite3'}")
@@ -440,7 +438,7 @@ def test_a_merged_paper_stays_merged_on_the_way(digest: Digest, catalog: None, t
 # ── the mail path ───────────────────────────────────────────────────────────────────────────────
 
 
-def test_the_doctor_goes_through_tls_and_password_and_says_so(
+def test_doctor_checks_tls_and_login_of_the_mail_server(
     digest: Digest, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with open_mailroom() as mailroom:
@@ -460,7 +458,7 @@ def test_the_doctor_goes_through_tls_and_password_and_says_so(
 
 
 @pytest.mark.parametrize("scheme", ["smtps", "smtp"])
-def test_the_doctor_and_the_pages_check_a_certificate_however_tls_begins(
+def test_doctor_and_delivery_verify_the_certificate_with_tls_and_starttls(
     digest: Digest, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, scheme: str
 ) -> None:
     pair = make(tmp_path, "localhost")
@@ -481,9 +479,7 @@ def test_the_doctor_and_the_pages_check_a_certificate_however_tls_begins(
     assert scheme == "smtp" or "certificate" in problem
 
 
-def test_the_doctor_sends_a_test_letter_to_an_address(
-    digest: Digest, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_doctor_sends_a_test_letter_to_an_address(digest: Digest, monkeypatch: pytest.MonkeyPatch) -> None:
     with open_mailroom() as mailroom:
         monkeypatch.setenv("DIGEST_MAIL_URL", mailroom.url)
         ran = digest("doctor", "--send-test", "ada@uni.example", "--json")
@@ -511,7 +507,7 @@ def lines_of_test(ran: Ran) -> list[tuple[str, str]]:
     return [(line["status"], line["message"]) for line in ran.lines if line["subject"] == "test"]
 
 
-def test_the_doctor_looks_at_the_signature_and_the_one_click_pair_of_the_letter_it_sent(
+def test_doctor_verifies_the_signature_and_one_click_headers_of_its_letter(
     digest: Digest, monkeypatch: pytest.MonkeyPatch, signer: Signer
 ) -> None:
     with open_mailroom() as mailroom:
@@ -527,7 +523,7 @@ def test_the_doctor_looks_at_the_signature_and_the_one_click_pair_of_the_letter_
     assert mail.parsed()["List-Unsubscribe-Post"] == "List-Unsubscribe=One-Click"
 
 
-def test_the_doctor_waits_for_the_letter_where_it_arrives_and_looks_at_it_there(
+def test_doctor_waits_for_its_letter_in_a_maildir_and_checks_it(
     digest: Digest, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, signer: Signer
 ) -> None:
     box = tmp_path / "box"
@@ -553,7 +549,7 @@ def test_the_doctor_waits_for_the_letter_where_it_arrives_and_looks_at_it_there(
     ],
     ids=["a relay", "a footer", "a subject", "the pair", "another domain", "SPF fails", "the receiver is content"],
 )  # fmt: skip
-def test_the_doctor_sees_what_the_way_has_done_to_a_letter(
+def test_doctor_reports_changes_made_to_its_letter_in_transit(
     digest: Digest, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, signer: Signer,
     on_the_way: Callable[[bytes], bytes], status: str, message: str,
 ) -> None:  # fmt: skip
@@ -583,7 +579,7 @@ def test_a_wrong_path_of_a_received_letter_is_reported(digest: Digest, tmp_path:
 
 
 @pytest.mark.parametrize("forms", ["relaxed/relaxed", "relaxed/simple", "simple/simple", "simple"])
-def test_a_signature_that_another_hand_has_made_is_verified_as_its_maker_would(forms: str) -> None:
+def test_signatures_of_another_implementation_are_verified(forms: str) -> None:
     """dkimpy signs in every form there is; ours is one of them."""
     import dkim as dkimpy
 
@@ -609,7 +605,7 @@ def test_a_signature_that_another_hand_has_made_is_verified_as_its_maker_would(f
     assert found(top + letter.replace(b"hello", b"hallo")) == [False]
 
 
-def test_the_doctor_sees_a_signature_that_is_for_another_domain_or_leaves_the_pair_out() -> None:
+def test_doctor_reports_a_signature_of_another_domain_or_without_one_click_headers() -> None:
     site = Site(url="https://digest.example.org", sender_address="digest@digest.example.org")
     covered = "from:subject:list-unsubscribe:list-unsubscribe-post"
 
@@ -662,7 +658,7 @@ def settings_here(tmp_path: Path, **details: Any) -> Settings:
         ),
     ],
 )
-def test_the_doctor_finds_proxies_that_the_settings_do_not_count(
+def test_doctor_reports_unconfigured_proxies(
     digest: Digest,
     front: Front,
     monkeypatch: pytest.MonkeyPatch,
@@ -681,7 +677,7 @@ def test_the_doctor_finds_proxies_that_the_settings_do_not_count(
     assert (found["status"], found["message"].startswith(message)) == (status, True), found
 
 
-def test_nobody_but_the_doctor_looks_into_the_mirror(front: Front, tmp_path: Path) -> None:
+def test_the_proxy_mirror_answers_only_doctor(front: Front, tmp_path: Path) -> None:
     url = front.open(settings_here(tmp_path), proxies=0)
     site = settings_here(tmp_path).site()
     hour_ago = int(datetime.now(UTC).timestamp()) - 3600
@@ -694,7 +690,7 @@ def test_nobody_but_the_doctor_looks_into_the_mirror(front: Front, tmp_path: Pat
         assert httpx2.get(f"{url}/mirror/{token}").status_code == 404
 
 
-def test_the_doctor_sees_that_our_address_is_somebody_elses(
+def test_doctor_reports_a_base_url_of_another_service(
     digest: Digest, front: Front, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     strangers = front.open(Settings(data_dir=tmp_path / "strangers"), proxies=0)
@@ -705,7 +701,7 @@ def test_the_doctor_sees_that_our_address_is_somebody_elses(
     assert (found["status"], "Another service answers" in found["message"]) == ("error", True)
 
 
-def test_the_doctor_says_what_it_could_not_look_up(digest: Digest, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_doctor_reports_failed_dns_queries(digest: Digest, monkeypatch: pytest.MonkeyPatch) -> None:
     def nobody(name: str) -> list[str]:
         raise mail_path_checks.DnsUnavailable("no name server")
 
@@ -723,7 +719,7 @@ def test_the_doctor_says_what_it_could_not_look_up(digest: Digest, monkeypatch: 
     assert found[3].startswith("Could not look up the reverse name")
 
 
-def test_the_doctor_compares_the_dns_with_what_we_do(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_doctor_compares_dns_records_with_the_settings(monkeypatch: pytest.MonkeyPatch) -> None:
     site = Site(url="https://digest.example.org", sender_address="digest@digest.example.org")
     signer = Signer(domain="digest.example.org", selector="mail", pem=dkim_keys.new_key("ed25519"))
     zone = {
@@ -748,7 +744,7 @@ def mail_of(ran: Ran) -> dict[str, str]:
 # ── bounces and incoming mail ───────────────────────────────────────────────────────────────────
 
 
-def test_a_letter_is_found_by_what_the_provider_calls_it(
+def test_a_letter_is_found_by_the_providers_message_id(
     digest: Digest, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     digest("subscribers", "add", "ada@uni.example", "--topic", "Robots=robot*")
@@ -790,7 +786,7 @@ def test_trace_shows_the_attempts_and_a_bounce_can_be_forgiven(
     assert digest("bounces", "list", "--kind", "nonsense").code == 2
 
 
-def test_a_mail_that_cannot_be_read_is_listed_and_shown_all_the_same(digest: Digest, tmp_path: Path) -> None:
+def test_an_unparsable_mail_is_listed_and_shown(digest: Digest, tmp_path: Path) -> None:
     digest("status")
     odd = (
         b"Content-Type: message/rfc822\r\n\r\n" * 3000,
@@ -816,7 +812,7 @@ def test_a_mail_that_cannot_be_read_is_listed_and_shown_all_the_same(digest: Dig
         assert (shown.code, "\x1b" in shown.out) == (0, False)
 
 
-def test_a_long_ledger_says_how_much_more_there_is(digest: Digest) -> None:
+def test_a_long_list_of_deliveries_says_how_many_more_there_are(digest: Digest) -> None:
     digest("subscribers", "add", "ada@uni.example", "--topic", "Robots=robot*")
     assert "more" not in digest("deliveries").err
 
@@ -850,7 +846,7 @@ def test_status_reports_a_problem_and_doctor_its_fix(digest: Digest, tmp_path: P
     assert digest("doctor", *now).code == 1  # as red as /readyz
 
 
-def test_the_doctor_asks_for_somebody_to_write_to_once_mail_goes_out(
+def test_doctor_asks_for_an_operator_address_once_mail_goes_out(
     digest: Digest, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     def asks() -> bool:
@@ -863,7 +859,7 @@ def test_the_doctor_asks_for_somebody_to_write_to_once_mail_goes_out(
     assert not asks()
 
 
-def test_the_doctor_finds_it_wrong_that_mail_is_stopped(digest: Digest) -> None:
+def test_doctor_reports_stopped_mail(digest: Digest) -> None:
     digest("deliveries", "stop", "--reason", "a fire")
     stopped = digest("doctor", "--json")
     digest("deliveries", "resume")
@@ -874,9 +870,7 @@ def test_the_doctor_finds_it_wrong_that_mail_is_stopped(digest: Digest) -> None:
     assert digest("doctor").code == 0
 
 
-def test_mail_that_was_not_understood_is_listed_shown_retried_and_deleted(
-    digest: Digest, tmp_path: Path
-) -> None:
+def test_unclassified_mail_can_be_listed_shown_retried_and_deleted(digest: Digest, tmp_path: Path) -> None:
     digest("status")
     with (
         connected(f"sqlite:///{tmp_path / 'data' / 'digest.sqlite3'}") as engine,

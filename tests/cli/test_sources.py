@@ -36,7 +36,7 @@ def test_a_source_is_added_listed_and_removed(digest: Digest) -> None:
     assert digest("sources", "list", "--json").lines == []
 
 
-def test_what_is_no_source_says_what_there_is(digest: Digest) -> None:
+def test_an_unknown_source_is_an_error_that_lists_the_presets(digest: Digest) -> None:
     presets = "use hf-daily, arxiv:cs.CL+cs.LG"
     reasons = {"arxiv": presets, "http://papers.example.org/": "is not an https URL", "twitter": presets}
     for name, reason in reasons.items():
@@ -82,7 +82,7 @@ def test_no_list_or_log_shows_a_key_in_the_address_of_a_source(
     assert ran[-1].code == 0
 
 
-def test_this_machine_is_never_asked(digest: Digest) -> None:
+def test_a_source_on_this_machine_is_refused(digest: Digest) -> None:
     digest("sources", "add", "https://127.0.0.1/papers.json", "--now", FRIDAY)
 
     polled = digest("sources", "poll", "--json", "--now", FRIDAY)
@@ -93,7 +93,7 @@ def test_this_machine_is_never_asked(digest: Digest) -> None:
     assert one["next_poll_at"] == "2026-11-20T08:35:00+00:00"
 
 
-def test_a_run_leaves_a_source_alone_that_is_not_due(digest: Digest) -> None:
+def test_run_does_not_poll_a_source_that_is_not_due(digest: Digest) -> None:
     digest("sources", "add", "hf-daily", "--backfill", "0", "--now", FRIDAY)
 
     ran = digest("run", "--json", "--now", "2026-11-19T08:00:00Z")
@@ -101,7 +101,7 @@ def test_a_run_leaves_a_source_alone_that_is_not_due(digest: Digest) -> None:
     assert (ran.code, ran.document["dumps"], ran.err) == (0, [], "")
 
 
-def test_a_held_dump_is_loaded_when_the_operator_says_so(digest: Digest, tmp_path: Path) -> None:
+def test_a_held_dump_is_loaded_at_the_operators_request(digest: Digest, tmp_path: Path) -> None:
     (tmp_path / "cut.json").write_text(CUT)
     held = digest("intake", tmp_path / "cut.json", "--json", "--now", FRIDAY)
     number = str(held.document["dumps"][0]["id"])
@@ -112,11 +112,11 @@ def test_a_held_dump_is_loaded_when_the_operator_says_so(digest: Digest, tmp_pat
     assert (held.code, still.code, loaded.code) == (1, 1, 0)
     assert "It is incomplete" in still.err
     assert (loaded.document["state"], loaded.document["papers"]) == ("loaded", 1)
-    assert digest("dumps", "show", number, "--json").document["missing"] == 0
+    assert digest("dumps", "show", number, "--json").document["missing_papers"] == 0
     assert digest("dumps", "retry", "99").code == 1
 
 
-def test_short_dumps_are_loaded_where_the_setting_says_so(digest: Digest, tmp_path: Path) -> None:
+def test_short_dumps_are_loaded_if_the_setting_allows_it(digest: Digest, tmp_path: Path) -> None:
     (tmp_path / "digest.toml").write_text('short_dumps = "send"\n')
     (tmp_path / "cut.json").write_text(CUT)
 
@@ -141,7 +141,7 @@ def test_a_long_address_is_known_by_a_shorter_name(digest: Digest) -> None:
     assert digest("sources", "list", "--json").lines == []
 
 
-def test_a_name_that_is_too_long_says_what_to_do(digest: Digest) -> None:
+def test_a_source_name_that_is_too_long_is_refused_with_a_fix(digest: Digest) -> None:
     endless = digest("sources", "add", f"https://papers.example.org/{'x' * 2000}")
     archives = digest("sources", "add", "arxiv:" + "+".join(["cs.CL"] * 20))
 
@@ -150,7 +150,7 @@ def test_a_name_that_is_too_long_says_what_to_do(digest: Digest) -> None:
     assert "add two sources" in archives.err
 
 
-def test_a_dump_released_late_is_news_unless_it_is_history(digest: Digest, tmp_path: Path) -> None:
+def test_a_dump_loaded_late_is_new_unless_it_is_history(digest: Digest, tmp_path: Path) -> None:
     numbers = []
     for name in ("kites", "owls"):
         (tmp_path / f"{name}.json").write_text(CUT.replace("Kites", name.title()))
@@ -168,7 +168,7 @@ def test_a_dump_released_late_is_news_unless_it_is_history(digest: Digest, tmp_p
     assert digest("dumps", "show", numbers[1], "--json").document["is_history"] is True
 
 
-def test_a_late_list_is_shown_wherever_the_operator_looks(digest: Digest, tmp_path: Path) -> None:
+def test_a_late_list_is_reported_by_every_status_command(digest: Digest, tmp_path: Path) -> None:
     for week in ("10-30", "11-06", "11-13"):
         (tmp_path / f"{week}.json").write_text(CUT.replace("Kites", week) + '"}]')
         assert digest("intake", tmp_path / f"{week}.json", "--now", f"2026-{week}T06:00:00Z").code == 0

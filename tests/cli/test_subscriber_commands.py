@@ -190,7 +190,7 @@ def test_an_import_of_nothing_but_bad_rows_fails(digest: Digest, tmp_path: Path)
         pytest.param("email\na@uni.edu\n".encode("utf-16")[:-1], "UTF-16", id="cut UTF-16"),
     ],
 )
-def test_a_file_that_is_no_list_of_people_is_refused_in_a_line(
+def test_a_file_that_is_no_subscriber_list_is_refused_in_one_line(
     digest: Digest, tmp_path: Path, content: bytes, message: str
 ) -> None:
     (tmp_path / "people.csv").write_bytes(content)
@@ -203,7 +203,7 @@ def test_a_file_that_is_no_list_of_people_is_refused_in_a_line(
 
 
 @pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16", "utf-16-le", "utf-16-be"])
-def test_a_list_is_read_in_the_encodings_of_spreadsheets(
+def test_an_import_accepts_the_encodings_of_spreadsheets(
     digest: Digest, tmp_path: Path, encoding: str
 ) -> None:
     (tmp_path / "people.csv").write_text("email\tname\r\nzoe@example.org\tZo\xeb\r\n", encoding=encoding)
@@ -212,7 +212,7 @@ def test_a_list_is_read_in_the_encodings_of_spreadsheets(
     assert digest("subscribers", "show", "zoe@example.org", "--json").document["name"] == "Zo\xeb"
 
 
-def test_a_listmonk_import_reports_what_became_of_it(digest: Digest, tmp_path: Path) -> None:
+def test_a_listmonk_import_reports_its_result(digest: Digest, tmp_path: Path) -> None:
     (tmp_path / "people.csv").write_text(
         "uuid,email,name,attributes,status,created_at,updated_at\n"
         'b5a6ad9e,ena@example.org,Ena,"{""city"": ""Oslo""}",enabled,2024-01-02,2024-01-02\n'
@@ -237,7 +237,7 @@ def test_an_export_is_readable_by_its_owner_alone(digest: Digest, tmp_path: Path
     assert (tmp_path / "people.csv").stat().st_mode & 0o777 == 0o600
 
 
-def test_an_export_comes_back_as_the_same_people_and_runs_in_no_spreadsheet(
+def test_an_export_is_imported_unchanged_and_has_no_spreadsheet_formulas(
     digest: Digest, tmp_path: Path
 ) -> None:
     digest(
@@ -255,7 +255,7 @@ def test_an_export_comes_back_as_the_same_people_and_runs_in_no_spreadsheet(
     assert (shown["name"], shown["topics"]) == ("=HYPERLINK(1)", {"A, B": "image*"})
 
 
-def test_a_long_list_is_whole_and_each_has_their_own_topics(digest: Digest, tmp_path: Path) -> None:
+def test_a_long_export_is_complete_with_the_topics_of_each_subscriber(digest: Digest, tmp_path: Path) -> None:
     numbers = range(1_200)
     rows = "".join(f'r{number:04}@example.org,"{{""T{number}"": ""word{number}""}}"\n' for number in numbers)
     (tmp_path / "people.csv").write_text(f"email,topics\n{rows}")

@@ -71,7 +71,7 @@ def rows(up_installation: Installation, query: str) -> list[tuple[object, ...]]:
         connection.close()
 
 
-def test_one_command_gives_a_digest_to_look_at_and_ctrl_c_leaves_nothing_running(
+def test_up_makes_a_sample_digest_and_ctrl_c_ends_every_process(
     up_installation: Installation,
 ) -> None:
     began = time.monotonic()
@@ -151,7 +151,7 @@ def test_a_dump_dropped_into_the_folder_is_loaded_in_seconds_and_the_log_says_so
     assert up_installation.stop() == [0]
 
 
-def test_the_sample_never_reaches_a_real_set_up(up_installation: Installation) -> None:
+def test_the_sample_is_removed_by_the_first_real_setting(up_installation: Installation) -> None:
     started(up_installation)
     assert up_installation.stop() == [0]
     assert rows(up_installation, "SELECT count(*) FROM paper WHERE is_sample") > [(0,)]
@@ -179,7 +179,7 @@ def test_a_second_service_on_the_same_folder_is_refused(up_installation: Install
     assert up_installation.stop() == [0]
 
 
-def test_a_port_that_is_taken_is_named(up_installation: Installation) -> None:
+def test_a_port_in_use_is_reported(up_installation: Installation) -> None:
     with socket.create_server(("127.0.0.1", int(up_installation.settings["PORT"]))):
         refused = up_installation.run("up", check=False)
 
@@ -192,7 +192,7 @@ def test_a_port_that_is_taken_is_named(up_installation: Installation) -> None:
 # ── the embedded broker ─────────────────────────────────────────────────────────────────────────
 
 
-def test_the_broker_listens_on_a_socket_that_only_we_may_open(tmp_path: Path) -> None:
+def test_the_embedded_broker_listens_on_a_private_socket(tmp_path: Path) -> None:
     running = embedded_broker.start(Settings(data_dir=tmp_path))
     try:
         assert running.url == f"redis+socket://{tmp_path}/broker/broker.sock"
@@ -203,7 +203,7 @@ def test_the_broker_listens_on_a_socket_that_only_we_may_open(tmp_path: Path) ->
         running.process.wait()
 
 
-def test_a_data_directory_deep_down_still_gets_a_broker(tmp_path: Path) -> None:
+def test_a_data_directory_with_a_long_path_gets_a_broker(tmp_path: Path) -> None:
     running = embedded_broker.start(Settings(data_dir=tmp_path / ("deep" * 20) / ("down" * 20)))
     try:
         assert len(os.fsencode(running.socket)) < 100
@@ -213,7 +213,7 @@ def test_a_data_directory_deep_down_still_gets_a_broker(tmp_path: Path) -> None:
         running.process.wait()
 
 
-def test_without_any_broker_program_the_setting_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_missing_broker_program_is_reported_with_the_setting(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", "/nonexistent")
     monkeypatch.setattr(embedded_broker, "package_files", lambda *_: [])
 
@@ -221,7 +221,7 @@ def test_without_any_broker_program_the_setting_is_named(monkeypatch: pytest.Mon
         embedded_broker.command()
 
 
-def test_a_tied_child_ends_with_its_parent(tmp_path: Path) -> None:
+def test_a_child_process_ends_with_its_parent(tmp_path: Path) -> None:
     pid_file = tmp_path / "pid"
     parent = os.fork()
     if parent == 0:

@@ -364,7 +364,7 @@ def test_a_listing_shorter_than_announced_is_reported() -> None:
         line=len(LISTING.splitlines()),
         reason="its subject announces 57 new papers and cross-lists, and 2 are here",
         is_truncation=True,
-        missing=55,
+        missing_papers=55,
     )
 
 

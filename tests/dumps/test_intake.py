@@ -502,7 +502,7 @@ def test_a_released_dump_is_loaded_as_far_as_it_goes(session: Session, folder: P
     loaded = intake.retry(session, held.id, now=NOW, incomplete_ok=True)
 
     assert (held.state, still.state, loaded.state) == (DumpState.HELD, DumpState.HELD, DumpState.LOADED)
-    assert (loaded.papers, session.get(DumpRow, held.id).missing) == (1, 0)  # type: ignore[union-attr]
+    assert (loaded.papers, session.get(DumpRow, held.id).missing_papers) == (1, 0)  # type: ignore[union-attr]
     assert [path.name for path in (folder / "done").iterdir()] == ["half.json"]
     assert list((folder / "rejected").iterdir()) == []
     assert intake.retry(session, held.id, now=NOW).is_known
@@ -526,7 +526,7 @@ def test_the_folder_loads_short_dumps_if_allowed_and_records_it(session: Session
     (loaded,) = intake.load_folder(session, folder, now=NOW, settle_seconds=0, incomplete_ok=True)
 
     assert (loaded.state, loaded.papers, loaded.rejected) == (DumpState.LOADED, 1, 1)
-    assert session.scalars(select(DumpRow.missing)).all() == [0]
+    assert session.scalars(select(DumpRow.missing_papers)).all() == [0]
 
 
 def test_history_counts_as_seen_on_its_day_with_figures_of_now(session: Session, folder: Path) -> None:

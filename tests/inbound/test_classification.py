@@ -85,7 +85,7 @@ def failures(session: Session) -> list[tuple[str, int | None]]:
 # ── what comes back ─────────────────────────────────────────────────────────────────────────────
 
 
-def test_a_letter_goes_out_with_an_address_of_its_own_to_come_back_to(
+def test_every_letter_has_its_own_envelope_sender(
     session: Session, site: Site, templates: Templates, letter: int, now: datetime
 ) -> None:
     memory = MemoryTransport()
@@ -97,7 +97,7 @@ def test_a_letter_goes_out_with_an_address_of_its_own_to_come_back_to(
     assert ADA not in message.sender
 
 
-def test_without_an_inbound_door_it_comes_back_to_the_sender(site: Site) -> None:
+def test_without_an_inbound_domain_bounces_go_to_the_sender(site: Site) -> None:
     assert links.envelope_sender(replace(site, inbound_domain=""), 1) == site.sender_address
 
 
@@ -107,7 +107,7 @@ def state_of(session: Session, subscriber: Subscriber) -> SubscriberState:
     return SubscriberState(subscriber.state)
 
 
-def test_what_came_back_counts_and_is_let_go(
+def test_a_bounce_is_counted_and_its_mail_deleted(
     session: Session, site: Site, arrive: Callable[..., str], letter: int
 ) -> None:
     outcome = arrive(sample_mails.dsn(), to=links.bounce_address(site, letter))
@@ -117,7 +117,7 @@ def test_what_came_back_counts_and_is_let_go(
     assert kept(session) == []
 
 
-def test_five_days_of_it_end_the_mail_but_not_the_subscription(
+def test_five_days_of_bounces_suppress_the_address_but_keep_the_subscription(
     session: Session, site: Site, arrive: Callable[..., str], ada: Subscriber, now: datetime
 ) -> None:
     outcome = ""
@@ -134,7 +134,7 @@ def test_five_days_of_it_end_the_mail_but_not_the_subscription(
     assert state_of(session, ada) == SubscriberState.ACTIVE
 
 
-def test_a_report_on_our_own_fault_drops_nobody(
+def test_a_bounce_caused_by_our_configuration_suppresses_nobody(
     session: Session, site: Site, arrive: Callable[..., str], letter: int
 ) -> None:
     report = sample_mails.dsn(status="5.7.26", said="550 5.7.26 unauthenticated mail")
@@ -145,7 +145,7 @@ def test_a_report_on_our_own_fault_drops_nobody(
     assert not bounces.is_suppressed(session, site, ADA)
 
 
-def test_a_report_to_an_invented_address_counts_for_nothing(
+def test_a_report_to_an_unsigned_address_is_not_counted(
     session: Session, site: Site, arrive: Callable[..., str], letter: int
 ) -> None:
     outcome = arrive(sample_mails.dsn(), to=f"bounce+{letter}.{'0' * 20}@bounce.example.org")
@@ -154,7 +154,7 @@ def test_a_report_to_an_invented_address_counts_for_nothing(
     assert failures(session) == []
 
 
-def test_a_report_that_came_another_way_counts_if_it_quotes_our_own_address(
+def test_a_report_to_another_address_counts_if_it_quotes_the_signed_one(
     session: Session, site: Site, arrive: Callable[..., str], letter: int
 ) -> None:
     quoted = f"Return-Path: <{links.bounce_address(site, letter)}>"
@@ -166,7 +166,7 @@ def test_a_report_that_came_another_way_counts_if_it_quotes_our_own_address(
 
 
 @pytest.mark.parametrize("quotes", ["the unsubscribe link", "the provider's Message-ID"])
-def test_forged_bounces_that_quote_a_forwarded_digest_count_for_nothing(
+def test_forged_bounces_that_quote_a_forwarded_digest_are_not_counted(
     quotes: str, session: Session, site: Site, ada: Subscriber, letter: int, arrive: Callable[..., str]
 ) -> None:
     session.get_one(Delivery, letter).provider_id = "0102018f6a3b7c11-aa11bb22-000000"
@@ -187,7 +187,7 @@ def test_forged_bounces_that_quote_a_forwarded_digest_count_for_nothing(
     assert not bounces.is_suppressed(session, site, ADA)
 
 
-def test_a_report_that_is_sent_again_day_after_day_ends_nothing(
+def test_a_report_repeated_for_days_suppresses_nobody(
     session: Session, site: Site, arrive: Callable[..., str], letter: int
 ) -> None:
     for day in range(9):
@@ -198,7 +198,7 @@ def test_a_report_that_is_sent_again_day_after_day_ends_nothing(
 
 
 @pytest.mark.parametrize("name", ["abuse", "postmaster"])
-def test_what_a_machine_writes_to_a_person_is_shown_to_one(
+def test_an_automatic_mail_to_postmaster_is_kept_for_a_person(
     session: Session, arrive: Callable[..., str], name: str
 ) -> None:
     warning = sample_mails.wire("""
@@ -215,14 +215,14 @@ def test_what_a_machine_writes_to_a_person_is_shown_to_one(
     assert kept(session) == [(MailState.SHUNTED, "an automatic mail to postmaster or abuse")]
 
 
-def test_an_answer_of_somebody_on_leave_changes_nothing(
+def test_an_out_of_office_reply_changes_nothing(
     session: Session, site: Site, arrive: Callable[..., str], letter: int
 ) -> None:
     assert arrive(sample_mails.ON_LEAVE, to=links.bounce_address(site, letter)) == "an automatic reply"
     assert (failures(session), kept(session)) == ([], [])
 
 
-def test_a_letter_whose_reader_was_erased_bounces_in_peace(
+def test_a_bounce_of_an_erased_reader_is_accepted(
     session: Session, site: Site, arrive: Callable[..., str], letter: int, now: datetime
 ) -> None:
     subscribers.erase(session, site, ADA, now=now)
@@ -233,7 +233,7 @@ def test_a_letter_whose_reader_was_erased_bounces_in_peace(
     assert (failures(session), kept(session)) == ([], [])
 
 
-def test_who_is_erased_is_erased_from_the_inbox_too(
+def test_an_erasure_also_deletes_stored_mail(
     session: Session, site: Site, arrive: Callable[..., str], ada: Subscriber, now: datetime
 ) -> None:
     arrive(sample_mails.A_LETTER, to="digest@example.org", sender="Ada@Uni.example")
@@ -246,7 +246,7 @@ def test_who_is_erased_is_erased_from_the_inbox_too(
 # ── complaints and leaving ──────────────────────────────────────────────────────────────────────
 
 
-def test_a_complaint_that_names_the_envelope_address_suppresses_without_a_letter(
+def test_a_complaint_with_the_envelope_address_suppresses_without_a_letter(
     session: Session, site: Site, arrive: Callable[..., str], ada: Subscriber, letter: int
 ) -> None:
     outcome = arrive(
@@ -262,7 +262,7 @@ def test_a_complaint_that_names_the_envelope_address_suppresses_without_a_letter
 
 
 @pytest.mark.parametrize("to", ["abuse", "postmaster"])
-def test_a_forged_complaint_that_quotes_a_forwarded_digest_at_most_unsubscribes_with_the_way_back(
+def test_a_forged_complaint_that_quotes_a_forwarded_digest_only_unsubscribes_and_can_be_undone(
     session: Session, site: Site, templates: Templates, arrive: Callable[..., str], ada: Subscriber, to: str, now: datetime
 ) -> None:  # fmt: skip
     url = links.unsubscribe_url(site, ada.id, ada.link_version)
@@ -282,7 +282,7 @@ def test_a_forged_complaint_that_quotes_a_forwarded_digest_at_most_unsubscribes_
     assert state_of(session, ada) == SubscriberState.ACTIVE
 
 
-def test_a_complaint_about_somebody_elses_letter_is_shown_to_a_person(
+def test_a_complaint_about_another_senders_letter_is_kept_for_a_person(
     session: Session, arrive: Callable[..., str], ada: Subscriber
 ) -> None:
     forged = "List-Unsubscribe: <https://digest.example.org/u/abcdef.1-0.AAAAAAAAAAAAAAAAAAAAAAAA>"
@@ -291,7 +291,7 @@ def test_a_complaint_about_somebody_elses_letter_is_shown_to_a_person(
     assert state_of(session, ada) == SubscriberState.ACTIVE
 
 
-def test_any_mail_to_the_address_for_leaving_lets_its_subscriber_go(
+def test_any_mail_to_an_unsubscribe_address_unsubscribes(
     session: Session, site: Site, arrive: Callable[..., str], ada: Subscriber
 ) -> None:
     address = links.unsubscribe_address(site, ada.id, ada.link_version)
@@ -302,7 +302,7 @@ def test_any_mail_to_the_address_for_leaving_lets_its_subscriber_go(
     assert [row.letter for row in session.scalars(select(Delivery))] == ["goodbye"]
 
 
-def test_a_machine_that_unsubscribes_somebody_cannot_keep_it_from_them_and_a_bounce_unsubscribes_nobody(
+def test_an_automatic_unsubscribe_is_announced_and_a_bounce_unsubscribes_nobody(
     session: Session, site: Site, arrive: Callable[..., str], ada: Subscriber
 ) -> None:
     address = links.unsubscribe_address(site, ada.id, ada.link_version)
@@ -318,7 +318,7 @@ def test_a_machine_that_unsubscribes_somebody_cannot_keep_it_from_them_and_a_bou
 # ── what is not understood ──────────────────────────────────────────────────────────────────────
 
 
-def test_what_is_not_understood_is_kept_with_the_reason_and_can_be_tried_again(
+def test_an_unclassified_mail_is_kept_with_the_reason_and_can_be_retried(
     session: Session, site: Site, arrive: Callable[..., str], now: datetime
 ) -> None:
     arrive(sample_mails.A_LETTER, to="digest@example.org", sender=ADA)
@@ -330,7 +330,7 @@ def test_what_is_not_understood_is_kept_with_the_reason_and_can_be_tried_again(
     assert inbound.process_mail(session, site=site, number=row.id, now=now).startswith("shunted")
 
 
-def test_a_mail_that_breaks_us_is_kept(
+def test_a_mail_that_raises_an_exception_is_kept(
     session: Session, arrive: Callable[..., str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def stumble(content: bytes) -> None:
@@ -344,7 +344,7 @@ def test_a_mail_that_breaks_us_is_kept(
     )
 
 
-def test_what_cannot_be_kept_stands_in_nobodys_way(
+def test_a_mail_that_cannot_be_stored_does_not_block_others(
     session: Session, site: Site, letter: int, now: datetime
 ) -> None:
     """PostgreSQL takes no NUL, not even in a question."""
@@ -362,7 +362,7 @@ def test_what_cannot_be_kept_stands_in_nobodys_way(
     assert failures(session) == [("hard", letter)]
 
 
-def test_what_a_crash_left_is_looked_at_later(
+def test_mail_left_by_a_crash_is_processed_later(
     session: Session, site: Site, letter: int, now: datetime
 ) -> None:
     inbound.store_mail(
@@ -379,7 +379,7 @@ def test_what_a_crash_left_is_looked_at_later(
     assert inbound.process_stored_mails(session, site=site, now=now) == 0
 
 
-def test_however_much_is_kept_one_mail_at_a_time_is_read(session: Session, now: datetime) -> None:
+def test_stored_mails_are_loaded_one_at_a_time(session: Session, now: datetime) -> None:
     for _mail in range(20):
         inbound.store_mail(
             session, sender=ADA, recipients=["x@example.org"], content=b"x" * 1_000_000, now=now
@@ -394,7 +394,7 @@ def test_however_much_is_kept_one_mail_at_a_time_is_read(session: Session, now: 
     assert peak < 10_000_000
 
 
-def test_what_nobody_looked_at_for_a_season_goes(
+def test_unread_mail_is_deleted_after_90_days(
     session: Session, arrive: Callable[..., str], now: datetime
 ) -> None:
     arrive(sample_mails.A_LETTER, to="digest@example.org", sender=ADA)
@@ -462,14 +462,14 @@ def opened(app_context: AppContext) -> Iterator[None]:
         loop.close()
 
 
-def test_a_report_comes_in_over_smtp(door: Door, letter: int) -> None:
+def test_a_report_is_received_over_smtp(door: Door, letter: int) -> None:
     with smtplib.SMTP("127.0.0.1", door.smtp, timeout=5) as client:
         client.sendmail("", [links.bounce_address(door.site, letter)], sample_mails.dsn())
 
     assert (door.failures(), door.kept()) == ([("hard", letter)], [])
 
 
-def test_over_lmtp_every_recipient_has_its_answer(door: Door, letter: int) -> None:
+def test_lmtp_replies_once_for_every_recipient(door: Door, letter: int) -> None:
     with smtplib.LMTP(str(door.lmtp), timeout=5) as client:
         client.ehlo()
         client.mail("")
@@ -493,14 +493,14 @@ def test_over_lmtp_every_recipient_has_its_answer(door: Door, letter: int) -> No
         "postmaster@else.example",
     ],
 )
-def test_an_address_that_is_not_ours_is_refused_at_once(door: Door, address: str) -> None:
+def test_a_foreign_address_is_refused_at_rcpt(door: Door, address: str) -> None:
     with smtplib.SMTP("127.0.0.1", door.smtp, timeout=5) as client:
         client.ehlo()
         client.mail("x@else.example")
         assert client.rcpt(address)[0] == 550
 
 
-def test_a_report_with_lines_that_no_mail_should_have_is_taken_all_the_same(door: Door, letter: int) -> None:
+def test_a_report_with_overlong_lines_is_accepted(door: Door, letter: int) -> None:
     report = sample_mails.dsn(said=f"550 5.1.1 nobody {'x' * 50_000}")
 
     with smtplib.SMTP("127.0.0.1", door.smtp, timeout=5) as client:
@@ -512,7 +512,7 @@ def test_a_report_with_lines_that_no_mail_should_have_is_taken_all_the_same(door
 @pytest.mark.parametrize(
     "sender", [b"j\xfcrgen@else.example", b"nul\0@else.example", b"\xed\xa0\x80@else.example"]
 )
-def test_a_mail_is_kept_whatever_bytes_its_sender_is_made_of(door: Door, letter: int, sender: bytes) -> None:
+def test_a_mail_is_kept_whatever_bytes_its_sender_has(door: Door, letter: int, sender: bytes) -> None:
     to = links.bounce_address(door.site, letter).encode()
     with socket.create_connection(("127.0.0.1", door.smtp), timeout=5) as line, line.makefile("rb") as said:
         replies = [said.readline()]
@@ -534,9 +534,7 @@ async def listened(app_context: AppContext, url: str) -> None:
     await server.start_listening(server.MailReceiver(app_context), url)
 
 
-def test_a_door_that_cannot_be_opened_is_told_in_a_line_and_no_file_makes_way_for_it(
-    door: Door, tmp_path: Path
-) -> None:
+def test_an_unusable_listen_address_is_reported_and_no_file_is_replaced(door: Door, tmp_path: Path) -> None:
     plain = tmp_path / "notes"
     plain.write_text("mine")
     app_context = AppContext(settings=Settings(data_dir=tmp_path), engine=door.engine, site=door.site)
@@ -547,9 +545,7 @@ def test_a_door_that_cannot_be_opened_is_told_in_a_line_and_no_file_makes_way_fo
     assert plain.read_text() == "mine"
 
 
-def test_the_mail_server_may_come_to_a_socket_and_one_left_behind_is_in_nobodys_way(
-    door: Door, tmp_path: Path
-) -> None:
+def test_a_stale_unix_socket_is_replaced(door: Door, tmp_path: Path) -> None:
     left = tmp_path / "left.sock"
     with socket.socket(socket.AF_UNIX) as gone:
         gone.bind(str(left))
@@ -562,9 +558,7 @@ def test_the_mail_server_may_come_to_a_socket_and_one_left_behind_is_in_nobodys_
     assert stat.S_IMODE(door.lmtp.stat().st_mode) == 0o666
 
 
-def test_a_report_lets_nobody_go_who_is_written_to_by_their_address_for_leaving(
-    door: Door, ada: Subscriber
-) -> None:
+def test_a_report_to_an_unsubscribe_address_unsubscribes_nobody(door: Door, ada: Subscriber) -> None:
     with smtplib.SMTP("127.0.0.1", door.smtp, timeout=5) as client:
         client.sendmail(
             "", [links.unsubscribe_address(door.site, ada.id, ada.link_version)], sample_mails.A_LETTER
@@ -580,7 +574,7 @@ def test_a_mail_that_is_too_large_is_refused(door: Door) -> None:
     assert door.kept() == []
 
 
-def test_a_database_that_is_away_makes_the_sender_try_again(
+def test_a_database_outage_gives_the_sender_a_temporary_error(
     door: Door, letter: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def away(*_: object, **__: object) -> list[int]:
@@ -596,7 +590,7 @@ def test_a_database_that_is_away_makes_the_sender_try_again(
     assert refused.value.smtp_code == 451
 
 
-def test_the_door_leaves_a_sign_of_life(door: Door) -> None:
+def test_the_inbound_server_writes_a_heartbeat(door: Door) -> None:
     from digest import heartbeats
 
     def roles() -> set[str]:
@@ -623,9 +617,7 @@ def refused_by(
     return 250
 
 
-def test_a_sender_is_asked_to_come_again_once_much_of_their_mail_lies_unread(
-    door: Door, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_sender_over_their_storage_limit_is_deferred(door: Door, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(storage_quota, "SENDER_LIMIT", storage_quota.StorageUse(mails=3, size=10_000))
     to = "abuse@bounce.example.org"
 
@@ -636,7 +628,7 @@ def test_a_sender_is_asked_to_come_again_once_much_of_their_mail_lies_unread(
     assert len(door.kept()) == 4
 
 
-def test_strangers_fill_their_share_of_the_inbox_and_keep_no_bounce_out(
+def test_unsigned_mail_cannot_use_the_storage_reserved_for_bounces(
     door: Door, letter: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(storage_quota, "TOTAL_LIMIT", storage_quota.StorageUse(mails=5, size=10_000_000))
@@ -653,7 +645,7 @@ def test_strangers_fill_their_share_of_the_inbox_and_keep_no_bounce_out(
     assert door.failures() == [("hard", letter)]
 
 
-def test_one_address_of_ours_takes_no_more_than_its_share(
+def test_one_signed_address_has_a_storage_limit(
     door: Door, letter: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(storage_quota, "RECIPIENT_LIMIT", storage_quota.StorageUse(mails=2, size=10_000_000))
@@ -663,9 +655,7 @@ def test_one_address_of_ours_takes_no_more_than_its_share(
     assert refused_by(door, to.replace("bounce", "BOUNCE"), sender="x@x.example") == 452
 
 
-def test_there_is_room_again_once_somebody_has_read(
-    door: Door, session: Session, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_deleting_mail_frees_storage(door: Door, session: Session, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(storage_quota, "TOTAL_LIMIT", storage_quota.StorageUse(mails=1, size=10_000_000))
     to = "abuse@bounce.example.org"
     assert [refused_by(door, to, sender="x@else.example") for _ in range(2)] == [250, 452]
@@ -677,7 +667,7 @@ def test_there_is_room_again_once_somebody_has_read(
     assert refused_by(door, to, sender="x@else.example") == 250
 
 
-def test_the_operator_hears_of_a_full_inbox(
+def test_a_full_inbox_is_reported_to_the_operator(
     session: Session, now: datetime, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(storage_quota, "TOTAL_LIMIT", storage_quota.StorageUse(mails=1, size=10_000_000))
@@ -689,9 +679,7 @@ def test_the_operator_hears_of_a_full_inbox(
     assert problem.message == "The inbox is full: further incoming mail is deferred"
 
 
-def test_over_lmtp_a_full_inbox_is_told_for_every_recipient(
-    door: Door, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_lmtp_reports_a_full_inbox_for_every_recipient(door: Door, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(storage_quota, "TOTAL_LIMIT", storage_quota.StorageUse(mails=5, size=1_000))
     with smtplib.LMTP(str(door.lmtp), timeout=5) as client:
         client.ehlo()
@@ -702,7 +690,7 @@ def test_over_lmtp_a_full_inbox_is_told_for_every_recipient(
     assert door.kept() == []
 
 
-def test_a_dot_a_long_line_and_what_follows_in_the_same_breath_arrive_as_they_were_sent(door: Door) -> None:
+def test_dots_long_lines_and_pipelined_commands_are_received_unchanged(door: Door) -> None:
     content = b"Subject: dots\r\n\r\n..\r\n.x\r\n" + b"y" * 200_000 + b".\r\n\r\n.\r\nlast\r\n"
     stuffed = re.sub(rb"(?m)^\.", b"..", content)
     sent = [

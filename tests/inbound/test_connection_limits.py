@@ -58,13 +58,13 @@ def come(places: Connections, gone: list[str]) -> Come:
     return came
 
 
-def test_a_silent_client_loses_its_place_to_the_next_of_its_network(come: Come, gone: list[str]) -> None:
+def test_a_silent_client_is_closed_for_a_new_one_of_its_network(come: Come, gone: list[str]) -> None:
     assert [come("a", at=at, name=f"{at}")[1] for at in range(5)] == [True] * 5
 
     assert gone == ["0", "1", "2"]
 
 
-def test_a_client_that_speaks_keeps_its_place_for_a_while(come: Come, gone: list[str]) -> None:
+def test_an_active_client_keeps_its_connection_for_a_while(come: Come, gone: list[str]) -> None:
     for stage in (Stage.IDLE, Stage.RECEIVING):
         come("a", at=0, name=stage.value, stage=stage)
 
@@ -72,7 +72,7 @@ def test_a_client_that_speaks_keeps_its_place_for_a_while(come: Come, gone: list
     assert gone == ["idle"]
 
 
-def test_a_mail_that_is_being_stored_is_never_cut_off(come: Come, gone: list[str]) -> None:
+def test_a_connection_whose_mail_is_being_stored_is_never_closed(come: Come, gone: list[str]) -> None:
     for _ in range(2):
         come("a", at=0, stage=Stage.STORING)
 
@@ -80,7 +80,7 @@ def test_a_mail_that_is_being_stored_is_never_cut_off(come: Come, gone: list[str
     assert gone == []
 
 
-def test_who_says_much_and_sends_no_mail_loses_the_place_after_a_minute(come: Come, gone: list[str]) -> None:
+def test_a_client_without_mail_may_be_closed_after_a_minute(come: Come, gone: list[str]) -> None:
     for name in ("first", "second"):
         client, _ = come("a", at=0, name=name)
         client.enter(Stage.IDLE, 59)
@@ -89,7 +89,7 @@ def test_who_says_much_and_sends_no_mail_loses_the_place_after_a_minute(come: Co
     assert come("a", at=61)[1]
 
 
-def test_where_all_places_are_taken_the_largest_crowd_gives_one_up(come: Come, gone: list[str]) -> None:
+def test_at_the_limit_the_network_with_most_connections_loses_one(come: Come, gone: list[str]) -> None:
     for network in ("honest", "flood", "flood", "other"):
         come(network, at=0)
 
@@ -118,11 +118,11 @@ def test_a_flood_is_logged_once_a_minute(places: Connections, come: Come) -> Non
         ("", ""),
     ],
 )
-def test_one_who_owns_a_network_counts_once(address: str, network: str) -> None:
+def test_addresses_of_one_network_count_together(address: str, network: str) -> None:
     assert network_of(address) == network
 
 
-def test_memory_is_taken_up_to_its_end_and_given_back() -> None:
+def test_memory_is_reserved_up_to_the_limit_and_released() -> None:
     memory = MemoryBudget(100)
 
     assert [memory.take(count) for count in (60, 41, 40, 1)] == [True, False, True, False]
@@ -176,7 +176,7 @@ def seconds_to_send(port: int, *, source: str) -> float:
 
 
 @pytest.mark.slow
-def test_idle_connections_keep_no_honest_client_out(server: Installation, port: int) -> None:
+def test_idle_connections_do_not_block_other_clients(server: Installation, port: int) -> None:
     """Nor do they fill the log, or use up the files that a process may open."""
     with ExitStack() as flood:
         for number in range(2 * FILES):

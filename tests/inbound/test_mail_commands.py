@@ -73,13 +73,13 @@ def test_a_command_is_the_subject_or_the_first_lines_of_the_body() -> None:
         "end\nleave",
     ],
 )
-def test_what_is_signed_or_quoted_is_never_read(below: str) -> None:
+def test_signatures_and_quotations_are_ignored(below: str) -> None:
     answer = written(f"resume\n\n{below}", subject="Re: Pause makes perfect, and 4 more")
 
     assert asked(answer) == [(Verb.RESUME, "")]
 
 
-def test_a_mail_that_was_made_to_be_slow_to_read_is_not_read_to_its_end() -> None:
+def test_a_mail_made_to_be_slow_to_parse_is_read_only_in_part() -> None:
     endless = b"From: a@x\r\nContent-Type: text/plain; " + b"a=b; " * 200_000 + b"\r\n\r\nhelp"
     began = time.process_time()
 
@@ -88,7 +88,7 @@ def test_a_mail_that_was_made_to_be_slow_to_read_is_not_read_to_its_end() -> Non
     assert time.process_time() - began < 20  # it was the better part of an hour
 
 
-def test_a_mail_that_is_html_and_nothing_else_is_read_too() -> None:
+def test_a_mail_with_only_html_is_read() -> None:
     mail = EmailMessage()
     mail["From"], mail["Subject"] = ADA, "Re: papers"
     mail.set_content(
@@ -111,11 +111,11 @@ def test_a_mail_that_is_html_and_nothing_else_is_read_too() -> None:
         "",
     ],
 )
-def test_a_letter_to_a_person_is_no_command(said: str) -> None:
+def test_prose_is_not_a_command(said: str) -> None:
     assert asked(written(said, subject=said)) == []
 
 
-def test_a_mail_asks_for_ten_things_at_most() -> None:
+def test_a_mail_has_at_most_ten_commands() -> None:
     assert len(asked(written("help\n" * 50))) == mail_commands.MAX_COMMANDS
 
 
@@ -133,7 +133,7 @@ def test_a_mail_asks_for_ten_things_at_most() -> None:
         ("for thought", None),
     ],
 )
-def test_a_leave_is_said_in_the_words_people_use(rest: str, until: date | None) -> None:
+def test_pauses_are_understood_in_everyday_words(rest: str, until: date | None) -> None:
     assert mail_commands.parse_pause(rest, TODAY) == until
 
 
@@ -148,7 +148,7 @@ def test_a_leave_is_said_in_the_words_people_use(rest: str, until: date | None) 
         ("at", None),
     ],
 )
-def test_an_hour_is_said_in_the_words_people_use(line: str, schedule: dict[str, str] | None) -> None:
+def test_times_are_understood_in_everyday_words(line: str, schedule: dict[str, str] | None) -> None:
     assert mail_commands.parse_schedule(line) == schedule
 
 
@@ -217,7 +217,7 @@ def waiting(session: Session) -> list[str]:
     return list(session.scalars(select(Delivery.letter).order_by(Delivery.id)))
 
 
-def test_a_reader_leaves_at_once_and_is_offered_the_way_back(
+def test_unsubscribing_by_mail_works_at_once_and_can_be_undone(
     arrive: Arrive, mailed: Mailed, session: Session, ada: Subscriber
 ) -> None:
     arrive(written("unsubscribe me, please", subject="Re: Flow matching, and 4 more"))
@@ -228,7 +228,7 @@ def test_a_reader_leaves_at_once_and_is_offered_the_way_back(
     assert (goodbye["To"], goodbye["Subject"]) == (ADA, "You are unsubscribed")
 
 
-def test_a_sentence_that_begins_like_a_command_changes_nothing_and_is_asked_about(
+def test_a_sentence_that_begins_like_a_command_changes_nothing_and_is_questioned(
     arrive: Arrive, mailed: Mailed, session: Session, site: Site, ada: Subscriber
 ) -> None:
     outcome = arrive(written("Stop by my office at noon\n", subject="The figures"))
@@ -246,7 +246,7 @@ def test_a_sentence_that_begins_like_a_command_changes_nothing_and_is_asked_abou
     assert (row.state, row.reason) == (MailState.SHUNTED, outcome)  # it may be for a person
 
 
-def test_the_same_unclear_words_are_asked_about_once_a_day(
+def test_the_same_unclear_words_are_questioned_once_a_day(
     arrive: Arrive, mailed: Mailed, now: datetime, ada: Subscriber
 ) -> None:
     """A program that answers every mail, and does not say that it is one, would be asked for ever."""
@@ -325,7 +325,7 @@ def test_spam_makes_nobody_a_subscriber(arrive: Arrive, session: Session) -> Non
     assert waiting(session) == []
 
 
-def test_a_leave_and_its_end_are_done_and_answered_in_the_same_conversation(
+def test_pause_and_resume_are_applied_and_answered_in_the_same_thread(
     arrive: Arrive, mailed: Mailed, session: Session, ada: Subscriber
 ) -> None:
     arrive(written("pause until 6 January", subject="Re: papers"))
@@ -342,7 +342,7 @@ def test_a_leave_and_its_end_are_done_and_answered_in_the_same_conversation(
     assert ada.state == SubscriberState.ACTIVE
 
 
-def test_what_lasts_waits_filled_in_on_a_page_that_only_the_owner_is_sent(
+def test_lasting_changes_wait_on_a_page_mailed_to_the_owner_only(
     arrive: Arrive, mailed: Mailed, session: Session, site: Site, ada: Subscriber
 ) -> None:
     arrive(written('add robots: robot* & "cup"\ndrop FLOWS\nweekly fri at 8:00\n'))
@@ -355,7 +355,9 @@ def test_what_lasts_waits_filled_in_on_a_page_that_only_the_owner_is_sent(
     assert "Not you? Ignore this mail." in text_of(answer)
 
 
-def test_a_mistake_is_told_with_its_place(arrive: Arrive, mailed: Mailed, ada: Subscriber) -> None:
+def test_a_mistake_in_a_filter_is_reported_with_its_position(
+    arrive: Arrive, mailed: Mailed, ada: Subscriber
+) -> None:
     arrive(written("add flows: (flow OR\ndrop robots\nat noon\npause for thought\n"))
 
     said = text_of(*mailed())
@@ -365,7 +367,7 @@ def test_a_mistake_is_told_with_its_place(arrive: Arrive, mailed: Mailed, ada: S
     assert said.count("Not understood. Write: ") == 2
 
 
-def test_help_names_only_what_is_understood(arrive: Arrive, mailed: Mailed, ada: Subscriber) -> None:
+def test_help_names_only_commands_that_work(arrive: Arrive, mailed: Mailed, ada: Subscriber) -> None:
     arrive(written(subject="help"))
 
     lines = [line for line in text_of(*mailed()).splitlines() if mail_commands.parse_command(line)]
@@ -374,9 +376,7 @@ def test_help_names_only_what_is_understood(arrive: Arrive, mailed: Mailed, ada:
     assert all(mail_commands.parse_schedule(line) for line in lines if line.startswith("weekly"))
 
 
-def test_who_reads_in_the_domain_that_letters_come_from_is_no_machine_of_ours(
-    arrive: Arrive, session: Session, now: datetime
-) -> None:
+def test_a_reader_in_the_senders_domain_is_answered(arrive: Arrive, session: Session, now: datetime) -> None:
     subscribers.add(session, "eve@example.org", state=SubscriberState.ACTIVE, consent="a test", now=now)
 
     arrive(written(subject="help", sender="eve@example.org"), sender="eve@example.org")
@@ -385,7 +385,7 @@ def test_who_reads_in_the_domain_that_letters_come_from_is_no_machine_of_ours(
 
 
 @pytest.mark.parametrize("word", ["topics", "subscribe"])
-def test_the_way_to_the_settings_goes_to_their_owner(
+def test_the_settings_link_is_mailed_to_its_owner(
     word: str, arrive: Arrive, mailed: Mailed, site: Site, ada: Subscriber
 ) -> None:
     arrive(written(subject=word))
@@ -398,7 +398,7 @@ def test_the_way_to_the_settings_goes_to_their_owner(
 # ── strangers ───────────────────────────────────────────────────────────────────────────────────
 
 
-def test_a_stranger_subscribes_by_mail_and_is_asked_once(
+def test_a_stranger_who_subscribes_by_mail_gets_one_confirmation(
     arrive: Arrive, mailed: Mailed, session: Session, site: Site, now: datetime
 ) -> None:
     for _ in range(3):
@@ -411,7 +411,7 @@ def test_a_stranger_subscribes_by_mail_and_is_asked_once(
     assert [topic.name for topic in subscribers.topics_of(session, bob)] == ["robots"]
 
 
-def test_a_flood_of_strangers_is_not_answered_with_a_flood(
+def test_a_flood_of_sign_ups_by_mail_causes_few_letters(
     arrive: Arrive, session: Session, site: Site, now: datetime
 ) -> None:
     for number in range(400):
@@ -425,7 +425,7 @@ def test_a_flood_of_strangers_is_not_answered_with_a_flood(
     assert sum(sent) < 300
 
 
-def test_a_reader_whose_address_bounces_had_suppressed_comes_back_by_mail(
+def test_a_reader_suppressed_for_bounces_can_subscribe_again_by_mail(
     arrive: Arrive, mailed: Mailed, session: Session, site: Site, ada: Subscriber, now: datetime
 ) -> None:
     bounces.suppress(session, site, ADA, bounces.SuppressionReason.BOUNCE, "", now)
@@ -436,7 +436,7 @@ def test_a_reader_whose_address_bounces_had_suppressed_comes_back_by_mail(
     assert (question["To"], question["Subject"]) == (ADA, "Confirm your subscription")
 
 
-def test_a_site_that_is_closed_is_closed_to_mail_too(arrive: Arrive, session: Session) -> None:
+def test_a_closed_site_accepts_no_sign_ups_by_mail(arrive: Arrive, session: Session) -> None:
     asked = written(subject="subscribe", sender="bob@else.example")
 
     assert arrive(asked, open_to=frozenset({"uni.example"})).startswith(
@@ -448,7 +448,7 @@ def test_a_site_that_is_closed_is_closed_to_mail_too(arrive: Arrive, session: Se
 @pytest.mark.parametrize(
     "said", ["help", "leave", "pause", "topics", "add robots", "subscribe and save 50 % on all"]
 )
-def test_a_stranger_gets_nothing_but_that_question(said: str, arrive: Arrive, session: Session) -> None:
+def test_a_stranger_gets_nothing_but_a_confirmation(said: str, arrive: Arrive, session: Session) -> None:
     assert arrive(written(subject=said, sender="bob@else.example")).startswith("shunted")
     assert waiting(session) == []
 
@@ -467,7 +467,7 @@ def test_a_stranger_gets_nothing_but_that_question(said: str, arrive: Arrive, se
         {"X_Auto_Response_Suppress": "All"},
     ],
 )
-def test_a_machine_is_neither_obeyed_nor_answered(
+def test_commands_in_automatic_mail_are_ignored(
     header: dict[str, str], arrive: Arrive, session: Session, ada: Subscriber
 ) -> None:
     arrive(written(subject="leave", **header))
@@ -488,14 +488,14 @@ def test_a_machine_is_neither_obeyed_nor_answered(
         ("undisclosed", ADA),
     ],
 )
-def test_nobody_is_answered_where_nobody_would_read_it(
+def test_no_reply_goes_to_unattended_addresses(
     sender: str, envelope: str, arrive: Arrive, session: Session, ada: Subscriber
 ) -> None:
     assert arrive(written("subscribe\nhelp", sender=sender), sender=envelope).startswith("shunted")
     assert waiting(session) == []
 
 
-def test_an_answer_that_comes_back_is_not_answered(
+def test_a_bounced_reply_gets_no_reply(
     arrive: Arrive, mailed: Mailed, session: Session, site: Site, ada: Subscriber
 ) -> None:
     arrive(written(subject="help"))
@@ -508,7 +508,7 @@ def test_an_answer_that_comes_back_is_not_answered(
     assert waiting(session) == ["help"]
 
 
-def test_twelve_mails_an_hour_are_answered_at_once_and_what_comes_after_waits_for_a_person(
+def test_twelve_mails_an_hour_are_answered_and_later_ones_kept_for_a_person(
     arrive: Arrive, mailed: Mailed, now: datetime, ada: Subscriber
 ) -> None:
     words = ["help", "topics", "pause 2 weeks"] * 4
@@ -523,7 +523,7 @@ def test_twelve_mails_an_hour_are_answered_at_once_and_what_comes_after_waits_fo
     assert len(mailed(at=later)) == 1
 
 
-def test_an_hour_of_answers_ends_by_the_minute(
+def test_the_reply_limit_is_a_sliding_hour(
     arrive: Arrive, mailed: Mailed, now: datetime, ada: Subscriber
 ) -> None:
     for number in range(14):
@@ -542,7 +542,7 @@ def test_an_hour_of_answers_ends_by_the_minute(
         "\\\\win\\share",
     ],
 )
-def test_no_advertisement_travels_in_an_answer(
+def test_a_reply_does_not_repeat_advertisements(
     bait: str, arrive: Arrive, mailed: Mailed, ada: Subscriber
 ) -> None:
     """Whoever forges a From line would have us mail it."""
@@ -560,7 +560,7 @@ def test_no_advertisement_travels_in_an_answer(
     "subject",
     ["=?utf-8?q?help=0ABcc:_x@y.z?=", "help\u202e", "he\0lp", "add " + "(" * 1900, "pause 999 months"],
 )
-def test_nothing_that_is_written_breaks_the_door(
+def test_hostile_mail_is_processed_safely(
     subject: str, arrive: Arrive, mailed: Mailed, ada: Subscriber
 ) -> None:
     raw = written("add <script>: {{ 7*7 }}\nlist\n").replace(
@@ -589,7 +589,7 @@ def lmtp(engine: Engine, site: Site, now: datetime, tmp_path: Path) -> Iterator[
         yield path
 
 
-def test_a_word_over_lmtp_is_done_and_an_unknown_one_is_kept_for_a_person(
+def test_a_command_over_lmtp_is_applied_and_an_unknown_one_kept_for_a_person(
     lmtp: Path, engine: Engine, ada: Subscriber, site: Site, now: datetime
 ) -> None:
     with smtplib.LMTP(str(lmtp), timeout=5) as client:
@@ -607,7 +607,7 @@ def test_a_word_over_lmtp_is_done_and_an_unknown_one_is_kept_for_a_person(
 
 
 @pytest.mark.parametrize("elsewhere", ["", "bounce.example.org"])
-def test_a_letter_asks_for_an_answer_only_where_answers_arrive(
+def test_a_letter_invites_replies_only_if_mail_is_received(
     elsewhere: str, site: Site, templates: Templates
 ) -> None:
     values = {"manage_url": "https://x/m", "unsubscribe_url": "https://x/u", "until": "6 January"}

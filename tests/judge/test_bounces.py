@@ -101,7 +101,7 @@ def agrees(told: MailReport | None, one: Labelled) -> bool:
     return isinstance(told, Failure) and {each.lower() for each in told.recipients} == one.recipients
 
 
-def test_the_judge_notices_who_reads_only_reports_made_for_machines(corpus: list[Labelled]) -> None:
+def test_a_reader_of_standard_reports_only_is_caught(corpus: list[Labelled]) -> None:
     def only_reports(content: bytes) -> MailReport | None:
         told = bounces.read_report(content)
         return told if not (isinstance(told, Failure) and told.reported_by == "words") else None
@@ -109,7 +109,7 @@ def test_the_judge_notices_who_reads_only_reports_made_for_machines(corpus: list
     assert len(wrongly_read(corpus, only_reports)) > 50
 
 
-def test_the_judge_notices_who_takes_a_warning_for_a_failure(corpus: list[Labelled]) -> None:
+def test_a_reader_that_counts_warnings_as_failures_is_caught(corpus: list[Labelled]) -> None:
     def alarmed(content: bytes) -> MailReport | None:
         told = bounces.read_report(content)
         return Failure(kind=FailureKind.SOFT) if isinstance(told, NoActionNeeded) else told
@@ -117,7 +117,7 @@ def test_the_judge_notices_who_takes_a_warning_for_a_failure(corpus: list[Labell
     assert len(wrongly_read(corpus, alarmed)) > 5
 
 
-def test_thirty_years_of_bounces_are_read_as_their_keepers_read_them(corpus: list[Labelled]) -> None:
+def test_bounce_corpora_are_read_as_labelled(corpus: list[Labelled]) -> None:
     kinds = Counter(getattr(bounces.read_report(one.content), "kind", "nothing") for one in corpus)
     print(f"{len(corpus)} labelled bounces: {dict(kinds)}")
 
@@ -125,7 +125,7 @@ def test_thirty_years_of_bounces_are_read_as_their_keepers_read_them(corpus: lis
     assert wrongly_read(corpus, bounces.read_report) == []
 
 
-def test_a_full_mailbox_is_never_taken_for_a_dead_one(corpus: list[Labelled]) -> None:
+def test_a_full_mailbox_never_counts_as_an_unknown_one(corpus: list[Labelled]) -> None:
     told = {one.name: bounces.read_report(one.content) for one in corpus if b"quota" in one.content.lower()}
 
     assert len(told) >= 5
@@ -224,7 +224,7 @@ def mailway(sqlite_engine: Engine, site: Site, templates: Templates, tmp_path: P
         faraway.stop()
 
 
-def test_what_a_real_postfix_sends_back_is_understood(mailway: Mailway) -> None:
+def test_bounces_of_a_real_postfix_are_classified(mailway: Mailway) -> None:
     mailway.write("nobody", "full", "policy", "plain", "somebody")
 
     found = mailway.came_back(4)
@@ -235,10 +235,10 @@ def test_what_a_real_postfix_sends_back_is_understood(mailway: Mailway) -> None:
         ("hard", "5.0.0"),
     ]
     assert {row.reported_by for row in found.values()} == {"dsn"}
-    assert "faraway.example" not in "".join(row.said for row in found.values())
+    assert "faraway.example" not in "".join(row.diagnostic for row in found.values())
 
 
-def test_postfix_refuses_for_us_what_is_no_address_of_ours(mailway: Mailway) -> None:
+def test_postfix_refuses_mail_to_addresses_that_we_did_not_sign(mailway: Mailway) -> None:
     with smtplib.SMTP("127.0.0.1", mailway.port, timeout=10) as client:
         client.sendmail("", ["bounce+1.00000000000000000000@bounce.example.org"], b"Subject: forged\r\n\r\n")
     time.sleep(2)

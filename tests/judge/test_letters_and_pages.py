@@ -49,7 +49,7 @@ def complaints(checker: list[str], html: bytes) -> list[str]:
     ]
 
 
-def test_the_html_checker_sees_a_missing_alternative(html_checker: list[str]) -> None:
+def test_the_html_checker_detects_a_missing_alternative_text(html_checker: list[str]) -> None:
     planted = b'<!doctype html><html lang="en"><title>x</title><p><img src="x.png"></p></html>'
 
     assert any("alt" in complaint for complaint in complaints(html_checker, planted))
@@ -112,7 +112,7 @@ def score(spamassassin: str, message: bytes, home: Path) -> tuple[float, str]:
     return float(found[1]), report[found.start() :]
 
 
-def test_the_spam_filter_sees_a_boast_without_a_date(spamassassin: str, tmp_path: Path) -> None:
+def test_the_spam_filter_detects_an_advertisement_without_a_date(spamassassin: str, tmp_path: Path) -> None:
     planted = (
         b"From: a@example.org\r\nTo: b@example.org\r\nSubject: 100% GUARANTEED\r\n\r\n100% GUARANTEED\r\n"
     )
@@ -152,7 +152,7 @@ def test_the_spam_filter_finds_nothing_in_a_letter_of_any_kind(
 # ── spam: rspamd ────────────────────────────────────────────────────────────────────────────────
 
 
-def test_rspamd_sees_a_forged_sender_and_a_link_that_lies(rspamd: Rspamd) -> None:
+def test_rspamd_detects_a_forged_sender_and_a_misleading_link(rspamd: Rspamd) -> None:
     planted = (
         b'From: "a@bank.example" <b@example.org>\r\nTo: b@example.org\r\nSubject: pay now\r\n'
         b"MIME-Version: 1.0\r\nContent-Type: text/html\r\n\r\n"
@@ -162,7 +162,7 @@ def test_rspamd_sees_a_forged_sender_and_a_link_that_lies(rspamd: Rspamd) -> Non
     assert sum(rspamd.symbols(planted).values()) > 2
 
 
-def test_rspamd_counts_links_and_sees_one_that_stands_twice_in_one_part_only(rspamd: Rspamd) -> None:
+def test_rspamd_counts_links_and_detects_one_that_is_in_one_part_only(rspamd: Rspamd) -> None:
     honest = letter_pictures.digest_of(1, dated_at=datetime.now(UTC))
     planted = honest.replace(b"</h1>", b'</h1><a href=3D"https://doi.org/10.5555/forgetting">again</a>')
     assert planted != honest
@@ -184,7 +184,7 @@ def test_rspamd_finds_nothing_in_a_letter_of_any_kind(rspamd: Rspamd, kind: str)
     assert sum(symbols.values()) <= 0, symbols
 
 
-def test_rspamd_finds_nothing_in_what_the_house_mailed(rspamd: Rspamd, exhibits: Exhibits) -> None:
+def test_rspamd_finds_nothing_in_mails_of_the_running_service(rspamd: Rspamd, exhibits: Exhibits) -> None:
     assert exhibits.letters
     for message in exhibits.letters.values():
         symbols = rspamd.symbols(message)
@@ -213,7 +213,7 @@ TAMPERED = {
 
 
 @pytest.mark.parametrize(("old", "new"), TAMPERED.values(), ids=TAMPERED)
-def test_mailauth_sees_what_was_tampered_with(node: str, exhibits: Exhibits, old: bytes, new: bytes) -> None:
+def test_mailauth_detects_tampering(node: str, exhibits: Exhibits, old: bytes, new: bytes) -> None:
     digest = exhibits.letters["alice@example.org"]
     changed = digest.replace(old, new, 1)
 
@@ -263,19 +263,19 @@ def unsupported(node: str, html: bytes) -> dict[str, list[str]]:
     return unsupported
 
 
-def test_caniemail_sees_what_mail_programs_do_not_show(node: str) -> None:
+def test_caniemail_detects_what_mail_programs_do_not_support(node: str) -> None:
     planted = b'<!doctype html><body><div style="position: fixed; display: grid">x</div><form></form></body>'
 
     assert {"position", "display:grid"} & unsupported(node, planted).keys()
 
 
-def test_nothing_in_a_letter_is_lost_on_the_readers_mail_programs(node: str, exhibits: Exhibits) -> None:
+def test_the_digest_uses_only_features_that_mail_programs_support(node: str, exhibits: Exhibits) -> None:
     for message in exhibits.letters.values():
         found = unsupported(node, html_of(message))
         assert {name: clients for name, clients in found.items() if name not in ACCEPTED} == {}
 
 
-def test_nothing_in_a_letter_of_any_kind_is_lost_either(node: str) -> None:
+def test_letters_of_every_kind_use_only_features_that_mail_programs_support(node: str) -> None:
     for kind, page in letter_pictures.letters().items():
         found = unsupported(node, page)
         assert {name: clients for name, clients in found.items() if name not in ACCEPTED} == {}, kind
@@ -284,7 +284,9 @@ def test_nothing_in_a_letter_of_any_kind_is_lost_either(node: str) -> None:
 # ── everybody: axe-core ─────────────────────────────────────────────────────────────────────────
 
 
-def test_axe_sees_a_picture_without_words_and_a_page_without_a_language(chromium: str, axe: Path) -> None:
+def test_axe_detects_a_picture_without_alt_text_and_a_page_without_a_language(
+    chromium: str, axe: Path
+) -> None:
     planted = b"<!doctype html><title>x</title><main><h1>x</h1><img src=x.png></main>"
 
     found = violations(chromium, axe, page=planted)
@@ -312,7 +314,7 @@ def test_axe_finds_nothing_in_a_letter_of_any_kind(
 # ── looks: Chromium ─────────────────────────────────────────────────────────────────────────────
 
 
-def test_the_browser_sees_what_sticks_out_and_what_is_too_faint(chromium: str) -> None:
+def test_the_browser_detects_overflow_and_low_contrast(chromium: str) -> None:
     planted = (
         b'<!doctype html><title>x</title><div style="width:700px">wide</div><p style="color:#bbb">faint</p>'
     )
@@ -326,7 +328,7 @@ def test_the_browser_sees_what_sticks_out_and_what_is_too_faint(chromium: str) -
     assert all(sight.faint == ("faint",) for sight in sights)
 
 
-def test_the_digest_fits_every_screen_and_can_be_read_day_and_night(
+def test_the_digest_fits_every_screen_and_is_legible_in_light_and_dark_mode(
     chromium: str, exhibits: Exhibits
 ) -> None:
     sights = look(chromium, page=exhibits.digest_html.read_bytes())
@@ -335,7 +337,7 @@ def test_the_digest_fits_every_screen_and_can_be_read_day_and_night(
 
 
 @pytest.mark.parametrize("name", PAGES)
-def test_a_page_fits_every_screen_and_can_be_read_day_and_night(
+def test_a_page_fits_every_screen_and_is_legible_in_light_and_dark_mode(
     chromium: str, exhibits: Exhibits, name: str
 ) -> None:
     sights = look(chromium, path=exhibits.pages[name], upstream=exhibits.site)
@@ -350,12 +352,12 @@ def assert_fits_and_reads(sights: list[Sight]) -> None:
     assert [(sight.width, sight.is_dark, sight.faint) for sight in sights if sight.faint] == []
 
 
-def test_papers_that_mean_no_good_leave_the_layout_standing(chromium: str) -> None:
+def test_hostile_papers_do_not_break_the_layout(chromium: str) -> None:
     assert_fits_and_reads(look(chromium, page=letter_pictures.hostile()))
 
 
 @pytest.mark.parametrize("kind", REQUIRED_CONTEXT)
-def test_every_letter_fits_every_screen_and_can_be_read_day_and_night(
+def test_every_letter_fits_every_screen_and_is_legible_in_light_and_dark_mode(
     chromium: str, kind: str, is_full: bool
 ) -> None:
     if not is_full:
@@ -363,7 +365,7 @@ def test_every_letter_fits_every_screen_and_can_be_read_day_and_night(
     assert_fits_and_reads(look(chromium, page=letter_pictures.letters()[kind]))
 
 
-def test_images_switched_off_take_nothing_from_a_letter(chromium: str, tmp_path: Path) -> None:
+def test_a_letter_without_images_loses_nothing(chromium: str, tmp_path: Path) -> None:
     planted = b"<!doctype html><title>x</title><img alt=\"\" src=\"data:image/svg+xml,%3Csvg xmlns='http://www.w3.org/2000/svg' width='99' height='99'%3E%3Crect width='99' height='99'/%3E%3C/svg%3E\">"
     digest = letter_pictures.html_of(letter_pictures.digest_eml())
 
@@ -381,7 +383,7 @@ def test_images_switched_off_take_nothing_from_a_letter(chromium: str, tmp_path:
     assert shown == switched_off
 
 
-def test_on_a_phone_the_first_title_stands_in_the_upper_third(chromium: str, exhibits: Exhibits) -> None:
+def test_the_first_title_is_in_the_upper_third_of_a_phone_screen(chromium: str, exhibits: Exhibits) -> None:
     pushed_down = b"<!doctype html><title>x</title><div style=height:500px></div><h3>late</h3>"
 
     late = {sight.first_title for sight in look(chromium, page=pushed_down)}
@@ -394,7 +396,7 @@ def test_on_a_phone_the_first_title_stands_in_the_upper_third(chromium: str, exh
     assert min(late) > HIGHEST_TITLE >= max(ours) > 0
 
 
-def test_the_letters_are_photographed_for_people_to_look_at(chromium: str, is_full: bool) -> None:
+def test_screenshots_of_the_letters_are_taken_for_people(chromium: str, is_full: bool) -> None:
     if not is_full:
         pytest.skip("for people, not for machines: JUDGE=full make judge")
     OURS.mkdir(exist_ok=True)
@@ -403,7 +405,7 @@ def test_the_letters_are_photographed_for_people_to_look_at(chromium: str, is_fu
         assert picture.stat().st_size > 10_000
 
 
-def test_the_picture_of_the_readme_can_be_taken_anew(chromium: str, tmp_path: Path, is_full: bool) -> None:
+def test_the_picture_of_the_readme_can_be_taken_again(chromium: str, tmp_path: Path, is_full: bool) -> None:
     if not is_full:
         pytest.skip("for people, not for machines: JUDGE=full make judge")
 
@@ -438,7 +440,7 @@ def brightness(colours: Mapping[str, int]) -> float:
     return bright / sum(colours.values())
 
 
-def test_a_real_thunderbird_shows_the_digest_by_day_and_by_night(
+def test_thunderbird_shows_the_digest_in_light_and_dark_mode(
     thunderbird: Thunderbird, exhibits: Exhibits, tmp_path: Path, is_full: bool
 ) -> None:
     """By night it throws away every @media rule and lifts our colours itself: nothing may stay too bright."""

@@ -149,7 +149,7 @@ def inside(mail: bytes) -> bytes:
     return mail[mail.index(b"DKIM-Signature:") :]
 
 
-def test_signatures_and_the_one_click_header_survive_the_way(mailway: Mailway) -> None:
+def test_signatures_and_the_one_click_header_survive_delivery(mailway: Mailway) -> None:
     publish(mailway, PLAIN)
     mailway.deliver()
     mailway.arrived(1)
@@ -168,5 +168,5 @@ def test_signatures_and_the_one_click_header_survive_the_way(mailway: Mailway) -
     assert re.fullmatch(r"<bounce\+1\.[0-9a-f]{20}@bounce\.example\.org>", message["Return-Path"])
 
 
-def test_the_docs_tell_the_rule_that_was_judged() -> None:
+def test_the_docs_contain_the_sieve_rule_that_was_tested() -> None:
     assert COLLAPSE in Path(ROOT, "docs", "delivery.md").read_text()

@@ -28,7 +28,7 @@ def shown(paper: Paper, **told: Any) -> Card:
 # ── what is missing vanishes ────────────────────────────────────────────────────────────────────
 
 
-def test_a_paper_of_which_all_is_known() -> None:
+def test_a_card_of_a_complete_paper_shows_every_field() -> None:
     found = shown(FLOW, why=("flow in the title", "+42 votes"), words=[("title", 0, 4)])
 
     assert found.meta == "cs.LG · 19 Nov 2026"
@@ -52,14 +52,14 @@ def test_a_paper_without_any_link_leads_to_its_page_on_our_site() -> None:
     assert found.byline == "7 authors"
 
 
-def test_a_paper_of_which_only_the_title_is_known() -> None:
+def test_a_card_of_a_paper_with_only_a_title_shows_the_title() -> None:
     found = shown(BARE)
 
     assert (found.meta, found.byline, found.abstract) == ("", "", ())
     assert plain_text(found.title) == BARE.title
 
 
-def test_an_organisation_stands_where_no_author_is_named() -> None:
+def test_the_organisation_is_shown_if_there_are_no_authors() -> None:
     assert shown(ATTENTION).byline == "Example Lab"
     assert shown(replace(ATTENTION, organization=Organization(handle="lab", name=""))).byline == "lab"
 
@@ -70,14 +70,14 @@ def test_three_hundred_authors_fit_on_a_line() -> None:
     assert shown(crowd).byline == "Family0, Family1, Family2 + 297"
 
 
-def test_the_short_form_is_the_title_and_why() -> None:
+def test_the_short_card_has_the_title_and_the_reason() -> None:
     found = shown(FLOW, why=("flow in the title",), form=CardForm.LINE)
 
     assert (found.meta, found.byline, found.abstract, found.links) == ("", "", (), ())
     assert (plain_text(found.title), found.why) == (FLOW.title, "flow in the title")
 
 
-def test_a_card_comes_back_from_a_decision_as_it_went() -> None:
+def test_a_card_is_unchanged_by_a_round_trip_through_a_decision() -> None:
     found = shown(FLOW, why=("flow",), words=[("title", 0, 4), ("abstract", 0, 4)])
 
     assert Card.from_json(found.to_json()) == found
@@ -99,11 +99,11 @@ def test_a_card_comes_back_from_a_decision_as_it_went() -> None:
         ("No end", 0),
     ],
 )
-def test_sentences_end_where_readers_think_they_do(text: str, sentences: int) -> None:
+def test_sentence_ends_are_recognised(text: str, sentences: int) -> None:
     assert len(sentence_ends(text)) == sentences
 
 
-def test_an_abstract_is_shown_to_the_end_of_a_sentence() -> None:
+def test_an_abstract_is_cut_at_the_end_of_a_sentence() -> None:
     long = replace(FLOW, abstract="A first sentence of a usual length stands here. " * 20)
 
     text = plain_text(shown(long).abstract)
@@ -140,7 +140,7 @@ def test_the_sentence_that_matched_is_shown_even_if_it_comes_late() -> None:
     st.lists(st.tuples(st.integers(0, 1500), st.integers(0, 40)), max_size=8),
     st.sampled_from(list(CardForm)),
 )
-def test_no_abstract_grows_beyond_its_room_and_marks_are_in_it(
+def test_no_abstract_exceeds_its_limit_and_marks_stay_inside(
     text: str, spans: list[tuple[int, int]], form: CardForm
 ) -> None:
     words = [("abstract", start, start + length) for start, length in spans if start + length <= len(text)]
@@ -152,7 +152,7 @@ def test_no_abstract_grows_beyond_its_room_and_marks_are_in_it(
 
 
 @given(st.text(max_size=400), st.integers(20, 360))
-def test_a_cut_text_is_never_longer_than_its_room(text: str, room: int) -> None:
+def test_a_cut_text_never_exceeds_its_limit(text: str, room: int) -> None:
     assert len(cut_at_word(text, room)) <= room
     assert len(to_sentence_end(text, room)) <= room
 
@@ -208,7 +208,9 @@ EVIL = {
 
 
 @pytest.mark.parametrize("text", EVIL.values(), ids=EVIL)
-def test_one_bad_paper_never_costs_a_reader_the_digest(text: str, site: Site, templates: Templates) -> None:
+def test_a_paper_that_cannot_be_rendered_does_not_stop_the_digest(
+    text: str, site: Site, templates: Templates
+) -> None:
     evil = Paper(
         id=1, title=text, abstract=text, authors=(text, text), organization=Organization(handle=text, name=text),
         categories=(text,), urls=(text, f"https://example.org/{text[:100]}"), first_seen_at=FLOW.first_seen_at,
@@ -237,7 +239,7 @@ def test_chinese_is_cut_and_wrapped_where_there_are_no_spaces() -> None:
 
 
 @given(st.text(st.sampled_from("abcdé-  \t\n\u00a0"), max_size=120), st.integers(5, 30))
-def test_lines_are_broken_where_the_library_breaks_them(text: str, measure: int) -> None:
+def test_lines_are_wrapped_as_textwrap_wraps_them(text: str, measure: int) -> None:
     expected = fill(text, measure) if len(text) > measure else text
 
     assert wrap(text, measure=measure) == expected

@@ -21,7 +21,7 @@ def page(head: str, body: str) -> str:
     return f'<!DOCTYPE html>\n<html lang="en"><head><title>x</title>{head}</head><body>{body}</body></html>'
 
 
-def test_importance_stays_where_screens_are_told_apart() -> None:
+def test_important_is_kept_inside_media_queries() -> None:
     sheet = "<style>p { color: #000 } @media (prefers-color-scheme: dark) { p { color: #FFF !important } }</style>"
 
     made = inline(page(sheet, "<p>x</p>"))
@@ -31,7 +31,7 @@ def test_importance_stays_where_screens_are_told_apart() -> None:
 
 
 @pytest.mark.parametrize("name", ["width", "height", "text-align", "vertical-align", "background-color"])
-def test_no_attribute_is_made_of_a_style(name: str) -> None:
+def test_styles_are_not_converted_to_attributes(name: str) -> None:
     value = {"width": "50px", "height": "9px", "text-align": "center", "vertical-align": "top"}.get(
         name, "#ABC"
     )
@@ -70,7 +70,7 @@ def test_a_page_keeps_its_doctype() -> None:
 
 
 @pytest.mark.parametrize("path", MAILED, ids=lambda path: f"{path.parent.name}/{path.name}")
-def test_letters_hold_nothing_that_premailer_would_break(path: Path) -> None:
+def test_letters_contain_nothing_that_premailer_breaks(path: Path) -> None:
     """A `style=` outranks the sheet, a lower-case doctype goes, `<![if` becomes a comment, data in a sheet is code."""
     source = path.read_text()
     outside = re.sub(r"<!--\[if.*?<!\[endif\]-->", "", source, flags=re.DOTALL)
@@ -82,7 +82,7 @@ def test_letters_hold_nothing_that_premailer_would_break(path: Path) -> None:
 
 
 @pytest.mark.parametrize("path", SHEETS, ids=lambda path: path.name)
-def test_sheets_hold_nothing_that_premailer_drops(path: Path) -> None:
+def test_style_sheets_contain_nothing_that_premailer_drops(path: Path) -> None:
     sheet = re.sub(r"/\*.*?\*/", "", path.read_text(), flags=re.DOTALL)
 
     assert not re.search(r"@(supports|font-face|import)|\b(rgb|hsl)a?\([^)]*/|url\(", sheet)
@@ -108,7 +108,7 @@ def test_links_within_the_letter_and_addresses_stay_as_they_are() -> None:
     assert ways in inline(page("<style>b { color: #000 }</style>", ways))
 
 
-def test_threads_make_the_same_bytes() -> None:
+def test_inlining_in_threads_gives_the_same_bytes() -> None:
     sheet = "<style>p { color: #123; margin: 0 } .a { color: #456 } b.c { font-weight: bold }</style>"
     pages = [page(sheet, f'<p class="a">{number}</p><p><b class="c">x</b></p>' * 3) for number in range(24)]
     inline.cache_clear()
@@ -119,7 +119,7 @@ def test_threads_make_the_same_bytes() -> None:
         assert list(threads.map(inline, pages)) == alone
 
 
-def test_a_strange_sheet_is_passed_over_in_silence(capfd: pytest.CaptureFixture[str]) -> None:
+def test_an_invalid_style_sheet_prints_no_warning(capfd: pytest.CaptureFixture[str]) -> None:
     inline(
         page("<style>p { -odd-thing: what; colour: 7 } p:bogus(3) { color: #000 } @@ }}</style>", "<p>x</p>")
     )

@@ -95,7 +95,7 @@ def test_dkimpy_verifies_what_we_sign(kind: str) -> None:
     assert verifies(sign_message(mailed(), [one], dated_at=NOW), one)
 
 
-def test_two_signatures_stand_on_one_message_and_both_hold() -> None:
+def test_two_signatures_on_one_message_both_verify() -> None:
     both = [signer("rsa"), signer("ed25519")]
     raw = sign_message(mailed(), both, dated_at=NOW)
 
@@ -107,7 +107,7 @@ def test_two_signatures_stand_on_one_message_and_both_hold() -> None:
     text=st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\r\0"), max_size=300),
     subject=st.text(st.characters(exclude_categories=["Cs"]), max_size=60),
 )
-def test_whatever_is_said_the_signature_holds(text: str, subject: str) -> None:
+def test_the_signature_of_any_text_verifies(text: str, subject: str) -> None:
     one = signer("ed25519")
 
     raw = sign_message(mailed(text, subject), [one], dated_at=NOW)
@@ -132,7 +132,7 @@ TAMPERED = {
 
 @pytest.mark.parametrize(("old", "new"), TAMPERED.values(), ids=TAMPERED)
 @pytest.mark.parametrize("kind", ["rsa", "ed25519"])
-def test_a_signature_breaks_if_somebody_changes(kind: str, old: bytes, new: bytes) -> None:
+def test_a_signature_fails_after_a_change_to(kind: str, old: bytes, new: bytes) -> None:
     one = signer(kind)
     raw = sign_message(mailed(), [one], dated_at=NOW)
 
@@ -142,7 +142,7 @@ def test_a_signature_breaks_if_somebody_changes(kind: str, old: bytes, new: byte
     assert not verifies(changed, one)
 
 
-def test_refolded_headers_and_spaces_do_no_harm() -> None:
+def test_a_signature_survives_refolded_headers_and_spaces() -> None:
     one = signer("rsa")
     raw = sign_message(mailed(text="a word\n"), [one], dated_at=NOW)
 
@@ -177,16 +177,16 @@ def test_without_a_key_a_message_goes_out_as_it_is() -> None:
     [(pem("short"), "1024 bits"), (pem("ec"), "RSA or an Ed25519"), (b"no key", "not a private key")],
     ids=["short", "other", "none"],
 )
-def test_a_key_that_no_server_would_take_is_refused(key: bytes, complaint: str) -> None:
+def test_a_key_that_servers_reject_is_refused(key: bytes, complaint: str) -> None:
     with pytest.raises(BadField, match=complaint):
         _ = replace(signer("rsa"), pem=key).algorithm
 
 
-def test_a_key_never_shows() -> None:
+def test_a_private_key_is_never_printed() -> None:
     assert "PRIVATE" not in repr(signer("rsa"))
 
 
-def test_no_line_of_a_signature_is_long() -> None:
+def test_signature_lines_are_short() -> None:
     top = sign_message(mailed(), [signer("rsa")], dated_at=NOW).partition(b"From:")[0]
 
     assert max(map(len, top.split(b"\r\n"))) <= 78

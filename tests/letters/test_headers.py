@@ -62,7 +62,7 @@ def subject_of(text: str, site: Site) -> str:
 
 
 @pytest.mark.parametrize("text", VECTORS.values(), ids=VECTORS)
-def test_a_title_stays_inside_the_subject(text: str, site: Site) -> None:
+def test_a_title_cannot_add_headers_through_the_subject(text: str, site: Site) -> None:
     read = subject_of(text, site)
 
     assert read == header_text(text)
@@ -81,7 +81,7 @@ def test_whatever_the_title_the_subject_decodes_to_the_harmless_text(text: str) 
     assert subject_of(text, site) == header_text(text)
 
 
-def test_what_is_harmless_stays_as_it_is() -> None:
+def test_harmless_text_stays_unchanged() -> None:
     for text in ("Flow matching in 12 lines", "Über Flüsse – 中文 🦜", "x = y? Yes, if z =1"):
         assert header_text(text) == text
 
@@ -90,7 +90,7 @@ def test_emoji_made_of_several_characters_stay_together() -> None:
     assert header_text("🧑🏽‍🔬 🏳️‍🌈") == "🧑🏽‍🔬 🏳️‍🌈"
 
 
-def test_a_tower_of_marks_is_cut_down_and_real_accents_stay() -> None:
+def test_stacked_accents_are_limited_and_ordinary_ones_stay() -> None:
     assert len(header_text(VECTORS["zalgo"])) <= len("Zalgo") + 4
     assert header_text("Việt Nam, Erdős, Łukasz") == "Việt Nam, Erdős, Łukasz"
 
@@ -134,7 +134,7 @@ def test_the_date_is_the_moment_and_not_the_zone_it_was_given_in(site: Site) -> 
     assert b"\r\nDate: Fri, 20 Nov 2026 07:00:00 +0000\r\n" in both[0]
 
 
-def test_one_click_is_offered_only_where_it_can_be_honoured(site: Site) -> None:
+def test_one_click_unsubscribe_needs_an_https_address(site: Site) -> None:
     url = f"{site.url}/u/abc"
     plain = Site(url="http://127.0.0.1:8000", keys=site.keys)
 
@@ -142,7 +142,7 @@ def test_one_click_is_offered_only_where_it_can_be_honoured(site: Site) -> None:
     assert "List-Unsubscribe-Post" not in dict(list_headers(plain, url))
 
 
-def test_an_answer_is_no_list_and_no_bulk() -> None:
+def test_a_reply_has_no_list_or_bulk_headers() -> None:
     assert dict(reply_headers()) == {"Auto-Submitted": "auto-replied"}
 
 
@@ -157,7 +157,7 @@ def test_an_answer_is_no_list_and_no_bulk() -> None:
     ],
     ids=["an id", "none", "a line break", "a blank", "no end"],
 )
-def test_an_answer_names_the_mail_it_answers_if_that_has_a_proper_id(answers: str, named: bool) -> None:
+def test_a_reply_refers_to_the_mail_it_answers_if_its_id_is_valid(answers: str, named: bool) -> None:
     about = dict(reply_headers(answered_id=answers))
 
     assert (about.get("In-Reply-To"), about.get("References")) == (
@@ -178,7 +178,7 @@ def test_a_long_unsubscribe_link_is_neither_folded_nor_encoded(site: Site) -> No
     assert f"\r\nMessage-ID: <{'b' * 100}@example.org>\r\n".encode() in raw
 
 
-def test_characters_taken_as_they_are_have_nothing_to_hide() -> None:
+def test_characters_passed_unchanged_are_visible_and_normalized() -> None:
     taken = [sign for sign in map(chr, range(0x11_0000)) if HARMLESS_TEXT.match(sign)]
 
     assert "…" in taken

@@ -86,7 +86,7 @@ def made(templates: Templates, site: Site, kind: str, **more: Any) -> RenderedLe
 
 @pytest.mark.parametrize("kind", REQUIRED_CONTEXT)
 @pytest.mark.parametrize("more", [{}, MORE], ids=["told little", "told everything"])
-def test_every_letter_can_be_written(
+def test_every_letter_can_be_rendered(
     kind: str, more: Mapping[str, Any], site: Site, templates: Templates
 ) -> None:
     if kind == "invite":
@@ -115,7 +115,7 @@ def test_the_html_of_a_letter_is_well_nested_and_its_headings_are_in_order(
 
 
 @pytest.mark.parametrize("kind", REQUIRED_CONTEXT)
-def test_every_link_of_the_html_is_in_the_text_too(kind: str, site: Site, templates: Templates) -> None:
+def test_every_link_of_the_html_is_in_the_text(kind: str, site: Site, templates: Templates) -> None:
     written = made(templates, site, kind)
 
     assert all(href in written.text for href, _ in Outline(written.html).links)
@@ -123,7 +123,7 @@ def test_every_link_of_the_html_is_in_the_text_too(kind: str, site: Site, templa
 
 
 @pytest.mark.parametrize("kind", REQUIRED_CONTEXT)
-def test_however_much_a_letter_is_told_its_text_fits_the_screen(
+def test_text_lines_of_a_letter_with_long_values_fit_the_screen(
     kind: str, site: Site, templates: Templates
 ) -> None:
     long = "a title of many words that goes on and on " * 7
@@ -132,7 +132,7 @@ def test_however_much_a_letter_is_told_its_text_fits_the_screen(
         "topics": topics,
         "invited_by": long[:79],
         "nearest": {"title": long, "href": "https://digest.example.org/papers/3", "lacked": long[:60]},
-        "news": [{"title": long, "says": long, "href": "https://digest.example.org/papers/4"}],
+        "news": [{"title": long, "text": long, "href": "https://digest.example.org/papers/4"}],
         "outcomes": [{"command": long, "result": long}],
         "message": long,
         "fix": long,
@@ -159,7 +159,7 @@ def test_news_of_a_pack_reads_well_as_text_and_leads_to_the_topics(
 
 
 @pytest.mark.parametrize("kind", REQUIRED_CONTEXT)
-def test_no_letter_loads_anything_from_anywhere(kind: str, site: Site, templates: Templates) -> None:
+def test_no_letter_loads_external_resources(kind: str, site: Site, templates: Templates) -> None:
     html = made(templates, site, kind).html
 
     assert not re.search(r"<(img|script|iframe|form|link|object|video|audio)\b|url\(|@import", html)
@@ -183,14 +183,14 @@ def test_a_confirmation_repeats_nothing_that_a_stranger_typed(site: Site, templa
     assert told == quiet
 
 
-def test_a_confirmation_says_when_it_was_asked_for(site: Site, templates: Templates) -> None:
+def test_a_confirmation_states_when_it_was_requested(site: Site, templates: Templates) -> None:
     asked = made(templates, site, "confirm", dated_at=NOW)
 
     for said in (asked.text, asked.html):
         assert "Requested on 20 November 2026, 07:00 UTC." in said
 
 
-def test_an_invitation_says_who_put_the_address_on_the_list(site: Site, templates: Templates) -> None:
+def test_an_invitation_states_who_added_the_address(site: Site, templates: Templates) -> None:
     named = made(templates, site, "invite", invited_by="Anna at <Example> Lab")
     nameless = made(templates, site, "invite")
     long = made(templates, site, "invite", invited_by="The Department of " + "very " * 9 + "applied research")
@@ -235,7 +235,7 @@ def test_a_welcome_with_invented_papers_says_so(site: Site, templates: Templates
 
 
 @pytest.mark.parametrize("kind", REQUIRED_CONTEXT)
-def test_a_letter_filled_in_afterwards_is_byte_for_byte_what_premailer_makes_of_it(
+def test_a_letter_filled_after_inlining_equals_premailers_output(
     kind: str, site: Site, templates: Templates
 ) -> None:
     """The first letter of a kind is inlined whole, all others are filled in."""
@@ -281,13 +281,13 @@ def test_premailer_runs_once_for_many_copies_of_a_letter(site: Site, templates: 
     assert inline.cache_info().misses - before <= 2  # the stencil, and the proof
 
 
-def test_a_letter_that_is_not_told_what_it_must_say_is_not_written(site: Site, templates: Templates) -> None:
+def test_a_letter_with_a_missing_value_is_not_rendered(site: Site, templates: Templates) -> None:
     with pytest.raises(UndefinedError, match="confirm_url"):
         render_letter(templates, "confirm", {"site": site})
 
 
 @pytest.mark.parametrize("kind", REQUIRED_CONTEXT)
-def test_what_letters_are_told_is_text_and_stays_text(kind: str, site: Site, templates: Templates) -> None:
+def test_values_in_letters_are_escaped(kind: str, site: Site, templates: Templates) -> None:
     evil = "<script>alert(1)</script>{{ 7*7 }}"
     topics = [evil] if kind == "invite" else [{"name": evil, "filter": evil}]
     html = made(
@@ -322,9 +322,7 @@ def test_overriding_a_template_changes_the_fingerprint(templates: Templates, tmp
     assert Templates(templates.directory, tmp_path).fingerprint != before
 
 
-def test_an_operators_template_cannot_reach_the_machine(
-    site: Site, templates: Templates, tmp_path: Path
-) -> None:
+def test_an_operators_template_runs_in_a_sandbox(site: Site, templates: Templates, tmp_path: Path) -> None:
     (tmp_path / "letters/confirm").mkdir(parents=True)
     (tmp_path / "letters/confirm/body.txt").write_text("{{ site.__class__.__mro__[1].__subclasses__() }}")
 

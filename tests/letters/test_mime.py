@@ -44,7 +44,7 @@ PIECES = st.text(
 
 
 @given(st.lists(PIECES, max_size=12))
-def test_joined_pieces_read_as_the_joined_texts(pieces: list[str]) -> None:
+def test_joined_quoted_printable_pieces_decode_to_the_joined_texts(pieces: list[str]) -> None:
     encoded = b"".join(map(encode_quoted_printable, pieces))
 
     assert decode_quoted_printable(encoded) == "".join(pieces)
@@ -52,7 +52,7 @@ def test_joined_pieces_read_as_the_joined_texts(pieces: list[str]) -> None:
 
 
 @given(st.lists(PIECES, max_size=12))
-def test_joined_pieces_are_legal_lines(pieces: list[str]) -> None:
+def test_joined_pieces_have_legal_line_lengths(pieces: list[str]) -> None:
     encoded = b"".join(map(encode_quoted_printable, pieces))
 
     assert encoded.isascii()
@@ -62,7 +62,7 @@ def test_joined_pieces_are_legal_lines(pieces: list[str]) -> None:
 
 
 @given(st.lists(PIECES, max_size=12))
-def test_joined_pieces_are_what_a_relaxed_signature_is_made_over(pieces: list[str]) -> None:
+def test_joined_pieces_are_in_the_relaxed_body_form(pieces: list[str]) -> None:
     encoded = b"".join(map(encode_quoted_printable, pieces))
 
     assert oracle.CanonicalizationPolicy.from_c_value(b"relaxed/relaxed").canonicalize_body(
@@ -76,7 +76,7 @@ def test_no_text_can_end_its_part(pieces: list[str], identity: str) -> None:
 
 
 @given(PIECES, PIECES)
-def test_a_message_says_what_the_letter_says(text: str, html: str) -> None:
+def test_a_message_decodes_to_the_text_of_its_letter(text: str, html: str) -> None:
     letter = RenderedLetter(subject="s", text=text, html=html)
     raw = build_message(
         letter, site=Site(keys=(b"k",)), recipient="alice@example.edu", message_id="<1@x>", dated_at=NOW

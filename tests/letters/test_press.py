@@ -100,7 +100,7 @@ def digests(draw: st.DrawFn) -> tuple[list[Paper], Digest]:
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture],
 )
 @given(made=digests())
-def test_the_joined_letter_is_byte_for_byte_what_premailer_makes_of_the_whole_page(
+def test_the_joined_letter_equals_premailers_output_for_the_whole_page(
     made: tuple[list[Paper], Digest], site: Site, templates: Templates
 ) -> None:
     batch, digest = made
@@ -121,7 +121,7 @@ def test_the_joined_letter_is_byte_for_byte_what_premailer_makes_of_the_whole_pa
         (("A topic whose name is longer than any line of a phone", "Robots"), ["A topic whose name… 1", "1 more topic"]),
     ],
 )  # fmt: skip
-def test_the_ways_to_the_topics_take_one_line_of_a_phone(
+def test_the_links_to_the_topics_fit_one_line_on_a_phone(
     topics: tuple[str, ...], ways: list[str], site: Site, templates: Templates
 ) -> None:
     batch = [replace(FLOW, id=number) for number in range(1, len(topics) + 1)]
@@ -152,9 +152,7 @@ def test_a_digest_of_invented_papers_says_so_and_no_other_does(site: Site, templ
     assert "invented" not in without.html + without.text
 
 
-def test_a_letter_of_real_dumps_is_what_premailer_makes_of_it(
-    site: Site, templates: Templates, shared
-) -> None:
+def test_a_letter_of_real_dumps_equals_premailers_output(site: Site, templates: Templates, shared) -> None:
     import json
 
     rows = [
@@ -202,7 +200,7 @@ def test_the_message_reads_as_one_that_the_standard_library_builds(site: Site, t
     assert [part.defects for part in parsed.walk()] == [[], [], []]
 
 
-def test_the_joined_message_says_what_the_plain_one_says(site: Site, templates: Templates) -> None:
+def test_the_joined_message_decodes_to_the_plainly_built_one(site: Site, templates: Templates) -> None:
     made = pressed(site, templates, [replace(FLOW, title="Müller's 100% sure title %(to)s"), ROBOTS])
     digest, copy = trending(11, 12), copy_for(message_id="<7@example.org>")
     joined = press.digest_message(made, site, digest, copy)
@@ -213,7 +211,7 @@ def test_the_joined_message_says_what_the_plain_one_says(site: Site, templates: 
         message_id="<7@example.org>",
         dated_at=copy.dated_at,
         headers=list_headers(
-            site, copy.unsubscribe_url, leave_address=copy.leave_address, campaign=copy.edition
+            site, copy.unsubscribe_url, unsubscribe_address=copy.unsubscribe_address, campaign=copy.edition
         ),
     )
 
@@ -261,7 +259,9 @@ def test_a_press_is_named_by_its_content(site: Site, templates: Templates) -> No
     assert made.name != pressed(replace(site, postal_address="Elsewhere"), templates).name
 
 
-def test_a_paper_comes_back_from_the_stored_press_as_it_went(site: Site, templates: Templates) -> None:
+def test_a_paper_is_unchanged_by_a_round_trip_through_the_stored_press(
+    site: Site, templates: Templates
+) -> None:
     back = press.from_bytes(press.to_bytes(pressed(site, templates)))
 
     assert back.papers == PAPERS
@@ -279,19 +279,17 @@ def test_a_paper_comes_back_from_the_stored_press_as_it_went(site: Site, templat
     ],
     ids=["not compressed", "not JSON", "not an object", "of another release", "half of it missing"],
 )
-def test_a_press_that_cannot_be_read_is_told_in_a_sentence(content: bytes, complaint: str) -> None:
+def test_an_unreadable_press_is_reported_in_one_sentence(content: bytes, complaint: str) -> None:
     with pytest.raises(SetupMismatch, match=complaint):
         press.from_bytes(content)
 
 
-def test_a_press_under_the_name_of_another_is_refused(site: Site, templates: Templates) -> None:
+def test_a_press_stored_under_another_name_is_refused(site: Site, templates: Templates) -> None:
     with pytest.raises(SetupMismatch, match="is not the one named"):
         press.from_bytes(press.to_bytes(pressed(site, templates)), name="0" * 64)
 
 
-def test_filters_that_find_the_same_in_a_paper_share_its_card_and_no_others_do(
-    site: Site, templates: Templates
-) -> None:
+def test_filters_share_a_card_only_if_they_match_the_same_words(site: Site, templates: Templates) -> None:
     cards = letter_assembler(pressed(site, templates), site).sections.cards
 
     alone, beside_another, elsewhere, nothing = (
@@ -328,7 +326,7 @@ def wide(topics: int, each: int) -> tuple[list[Paper], Digest]:
 
 
 @pytest.mark.parametrize(("topics", "each"), [(1, 10), (4, 60)], ids=str)
-def test_a_paper_whose_title_is_all_there_is_room_for_can_be_read_from_the_text_too(
+def test_every_link_of_a_shortened_digest_is_in_its_text(
     topics: int, each: int, site: Site, templates: Templates
 ) -> None:
     batch, digest = wide(topics, each)
@@ -339,7 +337,7 @@ def test_a_paper_whose_title_is_all_there_is_room_for_can_be_read_from_the_text_
 
 
 @pytest.mark.parametrize(("topics", "each"), [(1, 10), (1, 60), (4, 60), (40, 3), (200, 1)], ids=str)
-def test_a_digest_however_long_stays_below_the_length_at_which_gmail_clips(
+def test_any_digest_stays_below_the_size_at_which_gmail_clips(
     topics: int, each: int, site: Site, templates: Templates
 ) -> None:
     batch, digest = wide(topics, each)
@@ -352,7 +350,9 @@ def test_a_digest_however_long_stays_below_the_length_at_which_gmail_clips(
     assert letter == press.reference_rendering(templates, made, site, digest, copy)
 
 
-def test_every_topic_of_a_digest_that_is_too_long_gives_way_alike(site: Site, templates: Templates) -> None:
+def test_every_topic_of_a_digest_that_is_too_long_is_shortened_alike(
+    site: Site, templates: Templates
+) -> None:
     batch, digest = wide(4, 60)
 
     shown = page_of_letter(pressed(site, templates, batch), site, digest, copy_for())
@@ -365,7 +365,7 @@ def test_every_topic_of_a_digest_that_is_too_long_gives_way_alike(site: Site, te
 
 
 @pytest.mark.parametrize(("topics", "each"), [(1, 10), (1, 60), (4, 60), (40, 3), (200, 1)], ids=str)
-def test_of_a_digest_that_was_fitted_every_paper_is_in_the_letter(
+def test_a_fitted_digest_keeps_only_the_papers_in_its_letter(
     topics: int, each: int, site: Site, templates: Templates
 ) -> None:
     batch, digest = wide(topics, each)
@@ -379,7 +379,7 @@ def test_of_a_digest_that_was_fitted_every_paper_is_in_the_letter(
     assert press.digest_letter(made, site, kept, copy) == press.digest_letter(made, site, digest, copy)
 
 
-def test_the_abstract_goes_before_the_paper_does(site: Site, templates: Templates) -> None:
+def test_abstracts_are_dropped_before_papers(site: Site, templates: Templates) -> None:
     batch, digest = wide(2, 28)
 
     cards = [one.card for section in page_of_letter(pressed(site, templates, batch), site, digest, copy_for()).sections
@@ -402,7 +402,7 @@ def test_the_abstract_goes_before_the_paper_does(site: Site, templates: Template
     ],
     ids=["more said", "as it was", "less said"],
 )
-def test_an_operators_digest_letter_is_cut_and_joined_like_ours(
+def test_an_overridden_digest_template_is_split_and_joined_like_the_original(
     old: str, new: str, site: Site, templates: Templates, tmp_path: Path
 ) -> None:
     theirs = overridden(templates, tmp_path, old, new)
@@ -423,7 +423,7 @@ def test_an_operators_digest_letter_is_cut_and_joined_like_ours(
     ],
     ids=["a value changed", "an unknown value", "a mistake", "a choice by content"],
 )
-def test_a_letter_that_cannot_be_cut_is_refused_when_the_press_is_made(
+def test_a_template_that_cannot_be_split_is_refused_when_the_press_is_made(
     old: str, new: str, complaint: str, site: Site, templates: Templates, tmp_path: Path
 ) -> None:
     with pytest.raises(SetupMismatch, match=complaint):
@@ -443,7 +443,7 @@ WHY_LINE = '<p class="why">{{ paper.why }}</p>'
     ],
     ids=["the title at the end", "the reason twice", "no reason"],
 )
-def test_an_operators_card_may_have_its_parts_in_any_order(
+def test_an_overridden_card_may_have_its_parts_in_any_order(
     old: str, new: str, site: Site, templates: Templates, tmp_path: Path
 ) -> None:
     card = (templates.directory / "_card.html").read_text()

@@ -9,7 +9,7 @@ from digest.site_profile import Site
 from tests.letters.invented_papers import NOW
 
 
-def test_of_many_presses_those_read_lately_stay_in_memory(
+def test_the_most_recently_read_presses_stay_in_memory(
     session: Session, site: Site, templates: Templates
 ) -> None:
     names = []

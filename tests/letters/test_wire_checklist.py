@@ -91,18 +91,18 @@ def test_2_and_3_one_sender_one_recipient(parsed: EmailMessage, mail: Mail) -> N
     assert (parsed["Cc"], parsed["Bcc"], mail.recipients) == (None, None, ("alice@example.edu",))
 
 
-def test_4_the_subject_is_the_title_made_harmless(parsed: EmailMessage) -> None:
+def test_4_the_subject_is_the_sanitised_title(parsed: EmailMessage) -> None:
     assert len(parsed["Subject"]) <= 60
     assert parsed["Subject"].startswith(". leading dot")
     assert parsed["Subject"].endswith("and 3 more")
 
 
-def test_5_and_6_date_and_message_id_are_the_copys_own(parsed: EmailMessage) -> None:
+def test_5_and_6_date_and_message_id_are_those_of_the_copy(parsed: EmailMessage) -> None:
     assert datetime.strptime(parsed["Date"], "%a, %d %b %Y %H:%M:%S %z") == NOW
     assert re.fullmatch(r"<[0-9a-f]{40}@example\.org>", parsed["Message-ID"])
 
 
-def test_7_to_13_the_list_headers(parsed: EmailMessage) -> None:
+def test_7_to_13_list_headers_are_complete(parsed: EmailMessage) -> None:
     wanted = {
         "List-Id": r"Example Digest <digest\.example\.org>",
         "List-Unsubscribe": r"<https://digest\.example\.org/u/[\w.-]+>",
@@ -118,25 +118,25 @@ def test_7_to_13_the_list_headers(parsed: EmailMessage) -> None:
     assert "alice" not in parsed["Feedback-ID"] + parsed["List-Unsubscribe"] + parsed["Message-ID"]
 
 
-def test_8_and_25_with_an_inbound_door_any_mail_lets_its_reader_go_and_without_one_none_is_asked_for(
+def test_8_and_25_the_unsubscribe_address_is_given_only_if_mail_is_received(
     home: Site, templates_here: Templates, mail: Mail
 ) -> None:
     site = replace(home, inbound_domain="bounce.example.org")
     address = links.unsubscribe_address(site, 7, 0)
     written = {
-        copy.leave_address: posted(
+        copy.unsubscribe_address: posted(
             site, press.digest_message(pressed(site, templates_here), site, trending(11), copy)
         )
-        for copy in (copy_for(leave_address=address), copy_for(leave_address=""))
+        for copy in (copy_for(unsubscribe_address=address), copy_for(unsubscribe_address=""))
     }
     with_door, without = (
         message_from_bytes(written[key].content, policy=policy.default)["List-Unsubscribe"]
         for key in (address, "")
     )
 
-    assert links.verify_address(site, "leave", address) == "7-0"
+    assert links.verify_address(site, "unsubscribe", address) == "7-0"
     assert re.fullmatch(
-        r"<https://digest\.example\.org/u/[\w.-]+>, <mailto:leave\+7-0\.[0-9a-f]{20}@bounce\.example\.org\?subject=unsubscribe>",
+        r"<https://digest\.example\.org/u/[\w.-]+>, <mailto:unsubscribe\+7-0\.[0-9a-f]{20}@bounce\.example\.org\?subject=unsubscribe>",
         with_door,
     )
     assert "mailto:" not in without
@@ -144,7 +144,7 @@ def test_8_and_25_with_an_inbound_door_any_mail_lets_its_reader_go_and_without_o
     assert links.unsubscribe_address(home, 7, 0) == ""
 
 
-def test_14_text_comes_first_and_html_last_both_in_quoted_printable(parsed: EmailMessage) -> None:
+def test_14_text_comes_before_html_both_in_quoted_printable(parsed: EmailMessage) -> None:
     assert parsed["MIME-Version"] == "1.0"
     assert [
         (one.get_content_type(), one.get_content_charset(), one["Content-Transfer-Encoding"])
@@ -175,7 +175,7 @@ def test_no_address_is_linked_twice_in_a_digest(parsed: EmailMessage) -> None:
     assert sorted(set(hrefs)) == sorted(hrefs)
 
 
-def test_16_the_html_is_a_page_of_its_own(parsed: EmailMessage) -> None:
+def test_16_the_html_is_a_complete_page(parsed: EmailMessage) -> None:
     html = part(parsed, "html")
 
     assert html.startswith("<!DOCTYPE html>")
@@ -187,7 +187,7 @@ def test_16_the_html_is_a_page_of_its_own(parsed: EmailMessage) -> None:
     assert all(href.startswith(("https://", "#")) for href in re.findall(r'href="([^"]*)"', html))
 
 
-def test_17_the_preheader_comes_first_hidden_and_says_something_else(parsed: EmailMessage) -> None:
+def test_17_the_hidden_preheader_comes_first_and_differs_from_the_subject(parsed: EmailMessage) -> None:
     html = part(parsed, "html")
     first = re.search(r"<body[^>]*>\s*<div class=\"preheader\" style=\"display:none[^>]*>([^<]*)", html)
 
@@ -198,7 +198,7 @@ def test_17_the_preheader_comes_first_hidden_and_says_something_else(parsed: Ema
     assert len(first[1]) > len(said) + 40
 
 
-def test_18_dark_mode_and_phones_outrank_the_inlined_styles(parsed: EmailMessage) -> None:
+def test_18_dark_mode_and_phone_styles_override_inlined_styles(parsed: EmailMessage) -> None:
     html = part(parsed, "html")
     style = html.partition("<style>")[2].partition("</style>")[0]
 
@@ -209,7 +209,7 @@ def test_18_dark_mode_and_phones_outrank_the_inlined_styles(parsed: EmailMessage
     assert all("!important" in one for one in declarations if not one.startswith(("max-width", "prefers")))
 
 
-def test_19_and_21_the_envelope_names_nobody_and_the_signature_holds_on_what_arrived(
+def test_19_and_21_the_envelope_reveals_no_address_and_the_signature_verifies_on_arrival(
     home: Site, templates_here: Templates
 ) -> None:
     site = replace(home, inbound_domain="bounce.example.org")
@@ -234,11 +234,11 @@ def test_19_and_21_the_envelope_names_nobody_and_the_signature_holds_on_what_arr
     )
 
 
-def test_20_what_others_write_is_not_written_by_us(parsed: EmailMessage) -> None:
+def test_20_headers_that_relays_add_are_absent(parsed: EmailMessage) -> None:
     assert not {"Return-Path", "Sender", "Received", "X-Mailer", "Bcc", "Reply-To"} & set(parsed.keys())
 
 
-def test_22_a_confirmation_is_an_answer_and_offers_no_list(home: Site, templates_here: Templates) -> None:
+def test_22_a_confirmation_has_no_list_headers(home: Site, templates_here: Templates) -> None:
     written = render_letter(
         templates_here, "confirm", {"site": home, "confirmation_id": 5, "email": "alice@example.edu"}
     )
@@ -257,7 +257,7 @@ def test_22_a_confirmation_is_an_answer_and_offers_no_list(home: Site, templates
     assert not {"List-Unsubscribe", "List-Unsubscribe-Post", "Precedence"} & set(parsed.keys())
 
 
-def test_an_address_is_where_the_links_say_nobody_can_read_it(parsed: EmailMessage) -> None:
+def test_no_link_contains_the_readers_address(parsed: EmailMessage) -> None:
     """A forwarded copy shows whom it was sent to in words, but no link carries the address."""
     html = part(parsed, "html")
 
@@ -265,7 +265,7 @@ def test_an_address_is_where_the_links_say_nobody_can_read_it(parsed: EmailMessa
     assert parseaddr(parsed["To"])[1] == "alice@example.edu"
 
 
-def test_no_reply_is_asked_for_while_nobody_reads_the_mailbox(parsed: EmailMessage) -> None:
+def test_a_digest_invites_no_reply_if_no_mail_is_received(parsed: EmailMessage) -> None:
     whole = part(parsed, "html") + part(parsed, "plain") + "".join(parsed.values())
 
     assert "mailto:" not in whole

@@ -26,8 +26,8 @@ def version(**fields: Any) -> Record:
 
 
 def changes(session: Session) -> list[tuple[str, str]]:
-    found = session.execute(select(ChangeRow.kind, ChangeRow.says).order_by(ChangeRow.kind))
-    return [(kind, says) for kind, says in found]
+    found = session.execute(select(ChangeRow.kind, ChangeRow.detail).order_by(ChangeRow.kind))
+    return [(kind, detail) for kind, detail in found]
 
 
 @pytest.mark.parametrize(

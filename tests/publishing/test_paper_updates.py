@@ -23,7 +23,7 @@ GRAPHS = {"Graphs": "graph"}
 ONE = Record(title="Graph one", abstract="About it.", ids={"arxiv": "2611.00001"})
 PUBLISHED = Record(title="Graph one", ids={"arxiv": "2611.00001"}, journal="J. Graphs 12 (2026)")
 WITHDRAWN = Record(title="Graph one", ids={"arxiv": "2611.00001"}, announcement=Announcement.WITHDRAWN)
-NEWS = FollowUp(paper=1, kind="published", title="Graph one", says="J. Graphs 12 (2026)")
+NEWS = FollowUp(paper=1, kind="published", title="Graph one", detail="J. Graphs 12 (2026)")
 
 
 @pytest.fixture
@@ -146,7 +146,7 @@ def test_after_a_week_without_papers_a_letter_brings_the_update_once(newsroom: N
     (letter,) = nothing_today_letters(newsroom)
     updates = json.loads(letter.decision)["news"]
     assert letter.dated_at == at("28T08:00")
-    assert [(one["title"], one["says"]) for one in updates] == [("Graph one", "Withdrawn by its authors.")]
+    assert [(one["title"], one["text"]) for one in updates] == [("Graph one", "Withdrawn by its authors.")]
 
 
 def test_updates_also_reach_a_reader_with_a_minimum_of_papers(newsroom: Newsroom):

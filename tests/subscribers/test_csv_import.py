@@ -74,7 +74,7 @@ def test_a_second_import_changes_nothing(session, site, now):
     assert session.scalar(select(func.count(Consent.id))) == 1203
 
 
-def test_bad_rows_are_told_with_their_line_and_do_not_stop_good_ones(session, site, now):
+def test_bad_rows_are_reported_with_their_line_and_do_not_stop_good_ones(session, site, now):
     bounces.suppress(session, site, "charlie@uni.edu", SuppressionReason.COMPLAINT, "", now)
     content = (
         HEADER
@@ -102,14 +102,14 @@ def test_bad_rows_are_told_with_their_line_and_do_not_stop_good_ones(session, si
     assert "Did you mean Europe/Oslo?" in reasons[3]
 
 
-def test_an_address_twice_in_a_file_is_one_subscriber_and_the_last_row_stands(session, site, now):
+def test_an_address_twice_in_a_file_is_one_subscriber_and_the_last_row_wins(session, site, now):
     rows = "dora@uni.edu,Dora,,,,,,\nDORA@uni.edu,Dora Ito,,,,,,\n"
 
     assert counts(load(session, site, now, HEADER + rows)) == (1, 1, 0, 0)
     assert subscribers.get(session, "dora@uni.edu").name == "Dora Ito"
 
 
-def test_what_a_file_does_not_say_stays(session, site, now):
+def test_settings_that_a_file_does_not_give_stay(session, site, now):
     load(
         session, site, now, HEADER + 'dora@uni.edu,Dora,weekly,07:00,Europe/Oslo,active,"{""T"": ""x1""}",\n'
     )
@@ -135,7 +135,7 @@ def test_what_a_file_does_not_say_stays(session, site, now):
         ("unsubscribed", "pending", "unsubscribed"),
     ],
 )
-def test_a_file_never_brings_back_who_has_left_or_wakes_who_sleeps(session, site, now, stands, row, then):
+def test_an_import_reactivates_no_unsubscribed_or_paused_reader(session, site, now, stands, row, then):
     subscribers.add(session, "dora@uni.edu", state=SubscriberState(stands), consent="yes", now=now)
 
     load(session, site, now, HEADER + f"dora@uni.edu,,,,,{row},,\n")
@@ -144,7 +144,7 @@ def test_a_file_never_brings_back_who_has_left_or_wakes_who_sleeps(session, site
     assert subscribers.get(session, "dora@uni.edu").state == then
 
 
-def test_who_has_left_is_told_as_a_problem(session, site, now):
+def test_an_unsubscribed_address_in_a_file_is_reported_as_a_problem(session, site, now):
     load(session, site, now, HEADER + "dora@uni.edu,,,,,unsubscribed,,\n")
 
     imported = load(session, site, now, HEADER + "dora@uni.edu,,,,,active,,\n")
@@ -154,7 +154,7 @@ def test_who_has_left_is_told_as_a_problem(session, site, now):
     ]
 
 
-def test_a_cell_no_reader_can_take_is_a_bad_row(session, site, now):
+def test_a_cell_with_an_invalid_value_is_a_bad_row(session, site, now):
     content = HEADER + f"dora@uni.edu,{'x' * (csv.field_size_limit() + 1)},,,,,,\nemil@uni.edu,,,,,,,\n"
 
     imported = load(session, site, now, content)
@@ -185,9 +185,7 @@ def test_a_row_without_a_state_is_pending_even_with_consent(session, site, now):
         pytest.param('email,"name\na@uni.edu,A\n', "a quote opens", id="quote in the header"),
     ],
 )
-def test_a_column_that_is_unknown_or_stands_twice_is_an_error_that_names_it(
-    session, site, now, content, says
-):
+def test_an_unknown_or_repeated_column_is_an_error_that_names_it(session, site, now, content, says):
     with pytest.raises(BadField, match=r"^line 1: ") as refused:
         load(session, site, now, content)
 
@@ -209,7 +207,7 @@ def test_an_unclosed_quote_is_an_error_that_names_its_line(session, site, now, r
         load(session, site, now, 'email,name\neve@uni.edu,Eve\nann@uni.edu,"Ann\n' + rest)
 
 
-def test_a_quote_that_ends_too_early_spoils_its_row_alone(session, site, now):
+def test_a_quote_that_ends_too_early_rejects_only_its_row(session, site, now):
     imported = load(session, site, now, 'email,name\nann@uni.edu,"Ann" Lee\nbob@uni.edu,Bob\n')
 
     assert (imported.added, [problem.line for problem in imported.problems]) == (1, [2])
@@ -240,7 +238,7 @@ def states(session):
     return dict(session.execute(select(Subscriber.email, Subscriber.state)).all())
 
 
-def test_an_export_of_listmonk_activates_nobody_and_suppresses_who_is_blocklisted(session, site, now):
+def test_a_listmonk_export_activates_nobody_and_suppresses_blocklisted_addresses(session, site, now):
     people = {"ena": "enabled", "dis": "disabled", "bo": "blocklisted", "una": "unsubscribed"}
     content = LISTMONK + "".join(of_listmonk(f"{name}@uni.edu", status) for name, status in people.items())
 
@@ -259,7 +257,7 @@ def test_an_export_of_listmonk_activates_nobody_and_suppresses_who_is_blockliste
     assert rows.ignored_columns == ("uuid", "attributes", "created_at", "updated_at")
 
 
-def test_a_state_beside_listmonks_status_counts_for_who_is_enabled(session, site, now):
+def test_a_state_column_beside_listmonks_status_counts_for_enabled_rows(session, site, now):
     people = {"ena": "enabled", "dis": "disabled", "bo": "blocklisted"}
     content = "email,status,state\n" + "".join(
         f"{name}@uni.edu,{status},active\n" for name, status in people.items()
@@ -271,7 +269,7 @@ def test_a_state_beside_listmonks_status_counts_for_who_is_enabled(session, site
     assert bounces.is_suppressed(session, site, "bo@uni.edu")
 
 
-def test_who_left_or_is_suppressed_here_is_not_brought_back_by_listmonk(session, site, now):
+def test_a_listmonk_export_reactivates_no_unsubscribed_or_suppressed_address(session, site, now):
     subscribers.add(session, "lea@uni.edu", state=SubscriberState.UNSUBSCRIBED, now=now)
     bounces.suppress(session, site, "bo@uni.edu", SuppressionReason.COMPLAINT, "", now)
     content = LISTMONK + of_listmonk("lea@uni.edu", "enabled") + of_listmonk("bo@uni.edu", "enabled")
@@ -282,7 +280,7 @@ def test_who_left_or_is_suppressed_here_is_not_brought_back_by_listmonk(session,
     assert (done.invited, [problem.line for problem in done.problems]) == (0, [3])
 
 
-def test_a_reader_here_whom_listmonk_blocklists_is_suppressed(session, site, now):
+def test_a_reader_that_listmonk_blocklists_is_suppressed(session, site, now):
     subscribers.add(session, "ann@uni.edu", state=SubscriberState.ACTIVE, consent="yes", now=now)
 
     assert load(session, site, now, LISTMONK + of_listmonk("Ann@uni.edu", "blocklisted")).suppressed == 1
@@ -299,13 +297,13 @@ def test_a_byte_order_mark_is_no_part_of_the_first_column(session, site, now):
     assert counts(load(session, site, now, "\ufeffemail\ndora@uni.edu\n")) == (1, 0, 0, 0)
 
 
-def test_a_formula_that_was_defused_on_export_is_read_back(session, site, now):
+def test_a_formula_escaped_on_export_is_restored_on_import(session, site, now):
     load(session, site, now, "email,name\ndora@uni.edu,'=cmd\n")
 
     assert subscribers.get(session, "dora@uni.edu").name == "=cmd"
 
 
-def test_rows_from_anywhere_are_counted_with_the_header_as_line_one(session, site, now):
+def test_rows_without_a_file_are_numbered_with_the_header_as_line_one(session, site, now):
     rows = [{"email": "dora@uni.edu"}, {"email": "nobody"}]
 
     imported = subscribers.import_rows(session, site, rows, consent="yes", now=now)
@@ -340,7 +338,7 @@ ROWS = st.lists(
 
 @settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(rows=ROWS, consent=cells("they asked us by mail"))
-def test_a_list_comes_to_the_same_as_its_rows_one_by_one(session, site, now, rows, consent):
+def test_importing_a_list_equals_importing_its_rows_one_by_one(session, site, now, rows, consent):
     def imported(*files):
         with session.begin_nested() as tried:
             bounces.suppress(session, site, "charlie@uni.edu", SuppressionReason.COMPLAINT, "", now)
@@ -423,9 +421,7 @@ LISTS = {
 
 
 @pytest.mark.parametrize("kind", LISTS)
-def test_a_list_four_times_as_long_takes_no_more_than_four_times_the_statements(
-    session, site, now, statements, kind
-):
+def test_the_number_of_statements_grows_no_faster_than_the_list(session, site, now, statements, kind):
     took = []
     for count in (1_000, 4_000):
         statements.clear()
@@ -455,7 +451,7 @@ def meanwhile(engine, beginning, change):
     event.remove(engine, "before_cursor_execute", interfere)
 
 
-def test_who_subscribes_while_a_list_is_imported_is_brought_to_what_it_says(postgres_engine, site, now):
+def test_a_subscriber_added_during_an_import_is_updated_by_it(postgres_engine, site, now):
     def come(other):
         subscribers.add(other, "dora@uni.edu", name="D.", topics={"Owls": "owl"}, now=now)
 
@@ -471,7 +467,7 @@ def test_who_subscribes_while_a_list_is_imported_is_brought_to_what_it_says(post
         assert [topic.name for topic in subscribers.topics_of(session, dora)] == ["Owls"]
 
 
-def test_who_leaves_while_a_list_renames_them_has_left(postgres_engine, site, now):
+def test_a_reader_who_unsubscribes_during_an_import_stays_unsubscribed(postgres_engine, site, now):
     gone = {"state": SubscriberState.UNSUBSCRIBED, "unsubscribed_at": now}
     with db.write_session(postgres_engine) as session:
         subscribers.add(session, "dora@uni.edu", state=SubscriberState.ACTIVE, consent="yes", now=now)
@@ -487,7 +483,7 @@ def test_who_leaves_while_a_list_renames_them_has_left(postgres_engine, site, no
         assert (dora.name, dora.state, dora.unsubscribed_at) == ("Dora", SubscriberState.UNSUBSCRIBED, now)
 
 
-def test_with_new_topics_full_digests_are_counted_anew(session, site, now):
+def test_new_topics_restart_the_count_of_full_digests(session, site, now):
     load(session, site, now, HEADER + 'dora@uni.edu,,,,,active,"{""T"": ""x1""}",\n')
     session.execute(update(Subscriber).values(full_streaks="3"))
 
@@ -498,7 +494,7 @@ def test_with_new_topics_full_digests_are_counted_anew(session, site, now):
     assert (kept, session.scalar(select(Subscriber.full_streaks))) == ("3", None)
 
 
-def test_a_filter_with_characters_that_nobody_sees_is_kept_without_them(session, site, now):
+def test_invisible_characters_in_a_filter_are_removed(session, site, now):
     topics = json.dumps({"T": "owl\0 OR\x1fkite\ud800\nOR\train"})
 
     imported = subscribers.import_rows(

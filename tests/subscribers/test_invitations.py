@@ -65,7 +65,7 @@ def endings(session: Session) -> list[tuple[str, str]]:
     return [(row.letter, row.state) for row in rows]
 
 
-def test_who_is_imported_without_consent_gets_one_letter_that_says_why(
+def test_an_address_imported_without_consent_gets_one_invitation_with_the_reason(
     load: Import, deliver: Deliver
 ) -> None:
     assert load(DORA, by="Anna at Example Lab").invited == 1
@@ -79,7 +79,7 @@ def test_who_is_imported_without_consent_gets_one_letter_that_says_why(
     assert "You get nothing more unless you say yes" in text
 
 
-def test_saying_yes_begins_the_digests_and_is_kept_as_consent(
+def test_accepting_an_invitation_starts_digests_and_is_stored_as_consent(
     session: Session, site: Site, now: datetime, load: Import
 ) -> None:
     load(DORA)
@@ -90,13 +90,13 @@ def test_saying_yes_begins_the_digests_and_is_kept_as_consent(
     assert session.scalars(select(Consent.how)).one() == "confirmed by link"
 
 
-def test_an_invitation_lapses(session: Session, site: Site, now: datetime, load: Import) -> None:
+def test_an_invitation_expires(session: Session, site: Site, now: datetime, load: Import) -> None:
     load(DORA)
 
     assert subscribers.confirm(session, site, token_in(session, site), now + 15 * DAY) is None
 
 
-def test_nobody_is_invited_twice_whatever_is_imported_again(
+def test_nobody_is_invited_twice(
     session: Session, site: Site, now: datetime, load: Import, deliver: Deliver
 ) -> None:
     load(DORA)
@@ -110,7 +110,7 @@ def test_nobody_is_invited_twice_whatever_is_imported_again(
     assert deliver(3 * DAY) == []
 
 
-def test_an_invitation_is_never_reminded_of(
+def test_no_reminder_follows_an_invitation(
     session: Session, site: Site, now: datetime, load: Import, deliver: Deliver
 ) -> None:
     load(DORA)
@@ -119,7 +119,7 @@ def test_an_invitation_is_never_reminded_of(
     assert subscribers.queue_reminders(session, site, now + 2 * DAY) == 0
 
 
-def test_a_large_list_goes_out_one_a_minute_and_the_next_list_behind_it(
+def test_invitations_go_out_one_a_minute_and_the_next_list_follows(
     session: Session, now: datetime, load: Import
 ) -> None:
     load(*(f"reader{number}@uni.edu" for number in range(5)))
@@ -143,7 +143,7 @@ def test_a_suppressed_address_is_never_invited(
     assert deliver() == []
 
 
-def test_who_has_left_is_never_invited(
+def test_an_unsubscribed_address_is_never_invited(
     session: Session, site: Site, now: datetime, load: Import, deliver: Deliver
 ) -> None:
     subscribers.add(session, DORA, state=SubscriberState.ACTIVE, consent="a test", now=now)
@@ -153,7 +153,7 @@ def test_who_has_left_is_never_invited(
     assert deliver() == []
 
 
-def test_who_was_asked_already_is_not_invited_on_top(
+def test_an_address_with_a_confirmation_is_not_invited(
     session: Session, site: Site, now: datetime, load: Import
 ) -> None:
     subscribers.request_subscription(session, site, DORA, now=now)
@@ -161,7 +161,7 @@ def test_who_was_asked_already_is_not_invited_on_top(
     assert load(DORA).invited == 0
 
 
-def test_who_asks_by_themselves_meanwhile_is_asked_for_that_and_not_invited(
+def test_a_sign_up_replaces_a_waiting_invitation(
     session: Session, site: Site, now: datetime, load: Import, deliver: Deliver
 ) -> None:
     load(EMIL, DORA)
@@ -176,7 +176,7 @@ def test_who_asks_by_themselves_meanwhile_is_asked_for_that_and_not_invited(
     ]  # fmt: skip
 
 
-def test_never_again_is_one_press_and_brings_no_other_letter(
+def test_declining_forever_takes_one_click_and_sends_no_letter(
     session: Session, site: Site, now: datetime, load: Import, deliver: Deliver
 ) -> None:
     load(DORA)
@@ -191,7 +191,7 @@ def test_never_again_is_one_press_and_brings_no_other_letter(
     assert load(DORA, after=DAY).invited == 0
 
 
-def test_an_invitation_still_waiting_goes_to_nobody_who_said_yes_or_no_meanwhile(
+def test_a_waiting_invitation_is_dropped_once_its_owner_confirmed_or_declined(
     session: Session, site: Site, now: datetime, load: Import, deliver: Deliver
 ) -> None:
     load(DORA, EMIL)

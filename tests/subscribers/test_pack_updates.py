@@ -90,7 +90,7 @@ def lab(engine: Engine, site: Site, templates: Templates) -> Lab:
 # ── versions ────────────────────────────────────────────────────────────────────────────────────
 
 
-def test_a_new_version_is_followed_and_a_pinned_one_stays(lab: Lab):
+def test_followers_get_a_new_version_and_pinned_topics_stay(lab: Lab):
     lab.put(nlp="ti:graph*")
     lab.subscribe(ALICE, {"NLP": "use:lab/nlp ANDNOT ti:survey"})
     lab.subscribe(BOB, {"NLP": "use:lab/nlp@1"})
@@ -103,7 +103,7 @@ def test_a_new_version_is_followed_and_a_pinned_one_stays(lab: Lab):
     assert lab.digest(BOB) == {"NLP": ["Graph one"]}
 
 
-def test_who_follows_is_told_once_and_nobody_else(lab: Lab):
+def test_followers_of_a_pack_get_one_notice_and_others_none(lab: Lab):
     lab.put(nlp="LLM", robots="robot*")
     lab.subscribe(ALICE, {"NLP": "use:lab/nlp", "Also": "use:lab/nlp OR ICL", "Robots": "use:lab/robots"})
     lab.subscribe(BOB, {"NLP": "use:lab/nlp@1"})
@@ -118,7 +118,7 @@ def test_who_follows_is_told_once_and_nobody_else(lab: Lab):
     assert [topic["name"] for topic in decision["topics"]] == ["NLP", "Also"]
 
 
-def test_a_notice_waits_in_the_bulk_lane_and_is_not_for_who_has_left(lab: Lab):
+def test_a_notice_is_in_the_bulk_lane_and_skips_unsubscribed_readers(lab: Lab):
     lab.put(nlp="LLM")
     lab.subscribe(ALICE, {"NLP": "use:lab/nlp"})
     lab.subscribe(BOB, {"NLP": "use:lab/nlp"})
@@ -135,7 +135,7 @@ def test_a_notice_waits_in_the_bulk_lane_and_is_not_for_who_has_left(lab: Lab):
     assert b"The pack lab has a new version" in message.content
 
 
-def test_undo_puts_the_version_before_back_as_a_new_one(lab: Lab):
+def test_undo_publishes_the_previous_version_again_as_a_new_one(lab: Lab):
     lab.put(nlp="LLM")
     lab.subscribe(ALICE, {"NLP": "use:lab/nlp"})
     lab.put(nlp="LLM OR ICL")
@@ -147,7 +147,7 @@ def test_undo_puts_the_version_before_back_as_a_new_one(lab: Lab):
     assert [decision["pack"]["version"] for _, decision in lab.notices()] == [2, 3]
 
 
-def test_there_is_nothing_to_undo_in_a_first_version_and_nothing_new_in_the_same_file(lab: Lab):
+def test_a_first_version_cannot_be_undone_and_an_unchanged_file_is_not_published(lab: Lab):
     lab.put(nlp="LLM")
 
     with pytest.raises(UsageError, match="only one version"):
@@ -186,7 +186,7 @@ def test_packs_of_packs_are_followed_through(lab: Lab):
     ] == [("base", ["NLP"])]
 
 
-def test_a_pack_that_would_go_round_in_a_circle_is_not_published(lab: Lab):
+def test_a_pack_with_circular_references_is_not_published(lab: Lab):
     lab.put("base", x="LLM")
     lab.put("lab", nlp="use:base/x")
 
@@ -196,7 +196,7 @@ def test_a_pack_that_would_go_round_in_a_circle_is_not_published(lab: Lab):
         lab.put("lab", nlp="use:bose/x")
 
 
-def test_who_cannot_follow_stays_with_the_version_before(lab: Lab):
+def test_a_topic_that_a_new_version_would_break_keeps_the_previous_one(lab: Lab):
     lab.put(nlp="LLM", old="ti:graph*")
     lab.subscribe(ALICE, {"Old": "use:lab/old"})
 
@@ -215,7 +215,7 @@ def test_who_cannot_follow_stays_with_the_version_before(lab: Lab):
 # ── one evaluation, one decision ────────────────────────────────────────────────────────────────
 
 
-def test_what_filters_stand_for_is_stored_and_evaluated_once(lab: Lab):
+def test_resolved_filters_are_stored_and_evaluated_once(lab: Lab):
     lab.put(nlp="ti:graph*")
     lab.subscribe(ALICE, {"A": "use:lab/nlp"})
     lab.subscribe(BOB, {"B": "ti:graph*"})
@@ -232,7 +232,7 @@ def test_what_filters_stand_for_is_stored_and_evaluated_once(lab: Lab):
     assert decided == meant
 
 
-def test_a_digest_decided_with_one_version_says_the_same_after_the_next(lab: Lab):
+def test_a_digest_decided_with_one_version_is_unchanged_by_the_next(lab: Lab):
     lab.put(nlp="ti:graph*")
     lab.subscribe(ALICE, {"NLP": "use:lab/nlp"})
     lab.dump("20T02:00", ["Graph one"])
@@ -248,7 +248,7 @@ def test_a_digest_decided_with_one_version_says_the_same_after_the_next(lab: Lab
     assert b"graph*" in sent.content
 
 
-def test_what_a_cap_left_out_is_explained_by_the_version_of_that_day(lab: Lab):
+def test_a_paper_over_the_limit_is_explained_by_the_pack_version_of_that_day(lab: Lab):
     lab.put(nlp="ti:graph*")
     lab.subscribe(ALICE, {"NLP": "use:lab/nlp"}, max_papers=1)
     lab.dump("20T02:00", ["Graph one", "Graph two"])
@@ -262,7 +262,7 @@ def test_what_a_cap_left_out_is_explained_by_the_version_of_that_day(lab: Lab):
     assert answer.verdict.startswith("It matched, but daily-2026-11-20 was full")
 
 
-def test_why_says_what_a_pack_stands_for(lab: Lab):
+def test_why_shows_what_a_pack_resolves_to(lab: Lab):
     lab.put(nlp="ti:graph*")
     lab.subscribe(ALICE, {"NLP": "use:lab/nlp ANDNOT ti:survey"})
     lab.dump("20T02:00", ["Robot one", "Graph one"])
@@ -275,7 +275,7 @@ def test_why_says_what_a_pack_stands_for(lab: Lab):
 
 
 @pytest.mark.parametrize("wrong", ["use:lub/nlp", "use:lab/nlq", "use:lab/nlp@9"])
-def test_a_topic_with_a_pack_that_is_not_there_is_refused(lab: Lab, wrong: str):
+def test_a_topic_with_an_unknown_pack_is_refused(lab: Lab, wrong: str):
     lab.put(nlp="LLM")
     lab.subscribe(ALICE, {"NLP": "LLM"})
 
@@ -285,7 +285,7 @@ def test_a_topic_with_a_pack_that_is_not_there_is_refused(lab: Lab, wrong: str):
     assert lab.topics(ALICE) == {"NLP": "LLM"}
 
 
-def test_a_yes_does_not_fail_on_a_filter_that_is_gone_meanwhile(lab: Lab):
+def test_a_confirmation_succeeds_although_its_pack_filter_was_removed(lab: Lab):
     lab.put(nlp="LLM", old="ICL")
     with db.write_session(lab.engine) as session:
         wishes = {"NLP": "use:lab/nlp", "Old": "use:lab/old"}
@@ -302,7 +302,7 @@ def test_a_yes_does_not_fail_on_a_filter_that_is_gone_meanwhile(lab: Lab):
     assert lab.topics(ALICE) == {"NLP": "LLM"}
 
 
-def test_a_topic_names_the_filter_that_its_digests_are_decided_on(lab: Lab):
+def test_a_topic_refers_to_the_filter_its_digests_use(lab: Lab):
     lab.put(nlp="ti:graph*")
     lab.subscribe(ALICE, {"NLP": "use:lab/nlp", "Own": "ti:robot*"})
     lab.dump("20T02:00", ["Graph one", "Robot one"])
@@ -340,7 +340,7 @@ def test_a_row_may_list_packs(lab: Lab):
     assert lab.topics(ALICE) == {"Own": "image*", "lab/nlp": "LLM", "lab/robots": "robot*"}
 
 
-def test_packs_in_a_row_replace_packs_and_leave_what_is_the_readers_own(lab: Lab):
+def test_imported_packs_replace_packs_and_keep_the_readers_own_topics(lab: Lab):
     lab.put(nlp="LLM", robots="robot*")
     load(lab, f'{ALICE},active,"{{""Own"": ""image*""}}",lab/nlp\n')
 
@@ -351,7 +351,7 @@ def test_packs_in_a_row_replace_packs_and_leave_what_is_the_readers_own(lab: Lab
     assert list(lab.topics(ALICE)) == ["Mine", "lab/robots"]
 
 
-def test_a_row_with_a_pack_that_is_not_there_is_told(lab: Lab):
+def test_a_row_with_an_unknown_pack_is_reported(lab: Lab):
     lab.put(nlp="LLM")
 
     counts, reasons = load(
@@ -366,7 +366,7 @@ def test_a_row_with_a_pack_that_is_not_there_is_told(lab: Lab):
     assert reasons[1] == "topics: two topics are called 'lab/nlp'."
 
 
-def test_a_row_may_ask_for_what_is_like_a_paper(lab: Lab):
+def test_a_row_may_have_a_like_clause(lab: Lab):
     (paper,) = lab.dump(
         "20T02:00", [Record(title="Grasp planning for soft grippers", abstract="Soft grippers.")]
     )
@@ -380,7 +380,7 @@ def test_a_row_may_ask_for_what_is_like_a_paper(lab: Lab):
 # ── two at once ─────────────────────────────────────────────────────────────────────────────────
 
 
-def test_nobody_is_left_behind_who_subscribes_while_a_version_is_published(
+def test_a_topic_added_while_a_version_is_published_follows_it(
     postgres_engine: Engine, site: Site, templates: Templates
 ):
     lab = Lab(engine=postgres_engine, site=site, templates=templates)

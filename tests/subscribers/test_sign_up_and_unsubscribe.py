@@ -63,14 +63,14 @@ def letters(session):
 # ── adding ──────────────────────────────────────────────────────────────────────────────────────
 
 
-def test_whoever_is_added_is_found_however_the_address_is_spelled(session, alice):
+def test_a_subscriber_is_found_under_any_spelling_of_the_address(session, alice):
     assert subscribers.get(session, "ALICE@uni.EDU") is alice
     assert (alice.email, alice.email_key) == ("Alice@uni.edu", "alice@uni.edu")
     assert subscribers.schedule_of(alice) == OSLO
     assert alice.next_due_at is None  # look at the schedule now
 
 
-def test_nobody_is_made_active_without_a_word_on_how_they_agreed(session, now):
+def test_nobody_becomes_active_without_a_statement_of_consent(session, now):
     with pytest.raises(BadField, match="consent"):
         subscribers.add(session, "dora@uni.edu", state=SubscriberState.ACTIVE, now=now)
 
@@ -81,7 +81,7 @@ def test_the_proof_of_consent_is_kept(session, alice, now):
     assert (proof.subscriber_id, proof.given_at, proof.how) == (alice.id, now, "asked at the group meeting")
 
 
-def test_a_topic_like_a_paper_is_refused_where_the_paper_is_not_known(session, alice, now):
+def test_a_like_clause_with_an_unknown_paper_is_refused(session, alice, now):
     with pytest.raises(BadFilter, match=r"There is no paper '2401.99999' in the catalog"):
         subscribers.edit(session, alice, topics={"Like it": "like:2401.99999"}, now=now)
 
@@ -96,7 +96,7 @@ def test_a_suppressed_address_is_not_added(session, site, charlie, now):
         subscribers.add(session, charlie, site=site, now=now)
 
 
-def test_an_unknown_address_gets_the_nearest_one_as_a_hint(session, alice):
+def test_an_unknown_address_is_answered_with_the_most_similar_one(session, alice):
     with pytest.raises(NotFound, match=r"Did you mean alice@uni\.edu"):
         subscribers.get(session, "alise@uni.edu")
 
@@ -110,7 +110,7 @@ def test_two_spellings_of_a_filter_are_one_filter(session, alice, now):
     assert session.scalar(select(func.count(FilterRow.id))) == 1
 
 
-def test_a_wrong_filter_adds_nobody(session, now):
+def test_an_invalid_filter_adds_nobody(session, now):
     with pytest.raises(BadFilter):
         subscribers.add(session, "dora@uni.edu", topics={"Broken": "a AND (b"}, now=now)
     session.rollback()
@@ -121,7 +121,7 @@ def test_a_wrong_filter_adds_nobody(session, now):
 # ── asking and confirming ───────────────────────────────────────────────────────────────────────
 
 
-def test_asking_makes_one_pending_row_and_one_letter(session, bob):
+def test_a_sign_up_creates_one_pending_row_and_one_letter(session, bob):
     subscriber = subscribers.get(session, "bob@uni.edu")
 
     assert subscriber.state == SubscriberState.PENDING
@@ -141,7 +141,7 @@ def test_the_letter_is_kept_without_its_token(session, bob):
     [(0, 1), (23, 1), (24, 2), (48, 3), (72, 3), (24 * 29, 3), (24 * 30, 4)],
     ids=["at once", "a day less", "a day", "two days", "three days", "29 days", "30 days"],
 )
-def test_an_address_is_asked_at_most_once_a_day_and_three_times_a_month(
+def test_an_address_gets_at_most_one_confirmation_a_day_and_three_a_month(
     session, site, now, hours, letters_by_then
 ):
     for hour in range(0, hours + 1, 1 if hours < 100 else 24):
@@ -151,7 +151,7 @@ def test_an_address_is_asked_at_most_once_a_day_and_three_times_a_month(
     assert len(letters(session)) == letters_by_then
 
 
-def test_confirming_begins_with_what_was_asked_for_and_promises_the_next_edition(session, site, bob, now):
+def test_confirming_applies_the_requested_settings_and_announces_the_next_edition(session, site, bob, now):
     at_ten = now.replace(hour=10)
 
     subscriber = subscribers.confirm(session, site, bob[1], at_ten, network="192.0.2.0/24")
@@ -166,7 +166,7 @@ def test_confirming_begins_with_what_was_asked_for_and_promises_the_next_edition
     assert (proof.how, proof.address) == ("confirmed by link", "192.0.2.0/24")
 
 
-def test_a_second_press_changes_nothing(session, site, bob, now):
+def test_confirming_twice_changes_nothing(session, site, bob, now):
     first = subscribers.confirm(session, site, bob[1], now)
     again = subscribers.confirm(session, site, bob[1], now + timedelta(days=9))
 
@@ -174,7 +174,7 @@ def test_a_second_press_changes_nothing(session, site, bob, now):
     assert len(letters(session)) == 2
 
 
-def test_a_used_link_does_not_bring_back_who_has_left(session, site, bob, now):
+def test_a_used_link_does_not_reactivate_an_unsubscribed_reader(session, site, bob, now):
     subscriber = subscribers.confirm(session, site, bob[1], now)
     assert subscriber
     subscribers.unsubscribe(session, site, subscriber, now=now)
@@ -183,12 +183,12 @@ def test_a_used_link_does_not_bring_back_who_has_left(session, site, bob, now):
     assert subscriber.state == SubscriberState.UNSUBSCRIBED
 
 
-def test_a_confirmation_lapses_in_48_hours(session, site, bob, now):
+def test_a_confirmation_expires_in_48_hours(session, site, bob, now):
     assert subscribers.confirm(session, site, bob[1], now + timedelta(hours=48)) is None
     assert subscribers.confirm(session, site, bob[1], now + timedelta(hours=47)) is not None
 
 
-def test_who_does_not_answer_is_reminded_once_after_a_day(session, site, bob, now):
+def test_an_unanswered_confirmation_is_followed_by_one_reminder_after_a_day(session, site, bob, now):
     remind = [
         subscribers.queue_reminders(session, site, now + timedelta(hours=hours))
         for hours in (23, 24, 25, 47, 49)
@@ -201,21 +201,21 @@ def test_who_does_not_answer_is_reminded_once_after_a_day(session, site, bob, no
     assert reminder.expires_at == now + timedelta(hours=48)
 
 
-def test_who_asks_again_and_again_is_reminded_once_in_all(session, site, bob, now):
+def test_repeated_sign_ups_cause_one_reminder_in_all(session, site, bob, now):
     subscribers.queue_reminders(session, site, now + timedelta(hours=25))
     subscribers.request_subscription(session, site, "bob@uni.edu", now=now + timedelta(hours=26))
 
     assert subscribers.queue_reminders(session, site, now + timedelta(hours=51)) == 0
 
 
-def test_who_has_answered_is_not_reminded(session, site, bob, now):
+def test_a_confirmed_reader_gets_no_reminder(session, site, bob, now):
     subscribers.confirm(session, site, bob[1], now + timedelta(hours=1))
 
     assert subscribers.queue_reminders(session, site, now + timedelta(hours=25)) == 0
 
 
 @pytest.mark.parametrize("token", ["", "x", "a.b.c", "..", "é.1.é", "0.1.0", "0.99999999999999999999.0"])
-def test_a_link_that_is_not_ours_confirms_nothing(session, site, bob, now, token):
+def test_a_forged_link_confirms_nothing(session, site, bob, now, token):
     assert subscribers.confirm(session, site, token, now) is None
 
 
@@ -233,13 +233,13 @@ def test_nothing_is_sent_to_a_suppressed_address(session, site, charlie, now):
     assert session.scalar(select(func.count(Subscriber.id))) == 0
 
 
-def test_a_suppression_that_came_after_the_letter_still_wins(session, site, bob, now):
+def test_a_suppression_after_the_confirmation_letter_wins(session, site, bob, now):
     bounces.suppress(session, site, "bob@uni.edu", SuppressionReason.COMPLAINT, "", now)
 
     assert subscribers.confirm(session, site, bob[1], now) is None
 
 
-def test_asking_for_somebody_who_gets_digests_changes_nothing_of_theirs(session, site, alice, now):
+def test_a_sign_up_for_an_active_address_changes_nothing(session, site, alice, now):
     for _ in range(3):
         asked = subscribers.request_subscription(
             session, site, "alice@uni.edu", topics={"Evil": "spam"}, now=now
@@ -251,7 +251,7 @@ def test_asking_for_somebody_who_gets_digests_changes_nothing_of_theirs(session,
     assert letters(session) == [("settings", "Alice@uni.edu")]
 
 
-def test_who_has_left_comes_back_only_by_confirming(session, site, alice, now):
+def test_an_unsubscribed_reader_returns_only_by_confirming(session, site, alice, now):
     subscribers.remove(session, "alice@uni.edu", now=now)
 
     asked = subscribers.request_subscription(session, site, "alice@uni.edu", now=now)
@@ -273,7 +273,7 @@ def test_who_has_left_comes_back_only_by_confirming(session, site, alice, now):
         pytest.param(frozenset(), True, id="closed"),
     ],
 )
-def test_the_site_says_who_may_sign_up(session, site, now, domains, refused):
+def test_sign_up_may_be_open_closed_or_limited_to_domains(session, site, now, domains, refused):
     if not refused:
         subscribers.request_subscription(session, site, "bob@uni.edu", may_sign_up=domains, now=now)
         return
@@ -323,7 +323,7 @@ def test_an_edit_says_whether_anything_changed(session, alice, now):
     ],
     ids=str,
 )
-def test_a_wrong_word_names_its_field_and_the_one_that_was_meant(session, alice, change, field, hint):
+def test_an_invalid_value_is_reported_with_its_field_and_a_suggestion(session, alice, change, field, hint):
     with pytest.raises(BadField, match=hint) as caught:
         subscribers.changed_schedule(alice, **change)
 
@@ -333,7 +333,7 @@ def test_a_wrong_word_names_its_field_and_the_one_that_was_meant(session, alice,
 @pytest.mark.parametrize(
     "word", ["daily", "weekdays", "weekly", "weekly-tue", "weekly-fri", "weekly-sun", "monthly"]
 )
-def test_a_cadence_reads_back_as_it_is_spelled(word):
+def test_a_cadence_is_unchanged_by_a_round_trip(word):
     cadence, weekday = schedule.parse_cadence(word)
 
     assert schedule.cadence_text(Schedule(cadence=cadence, weekday=weekday)) == word
@@ -343,7 +343,7 @@ def test_monday_is_the_weekly_day_unless_another_is_named():
     assert schedule.parse_cadence("weekly-mon") == schedule.parse_cadence("weekly") == (Cadence.WEEKLY, 0)
 
 
-def test_a_leave_ends_on_its_day_where_the_subscriber_lives(session, alice, now):
+def test_a_pause_ends_on_its_day_in_the_subscribers_time_zone(session, alice, now):
     alice.timezone = "Pacific/Kiritimati"  # 14 hours ahead
     assert subscribers.pause(session, alice, date(2026, 11, 25), now)
 
@@ -353,7 +353,7 @@ def test_a_leave_ends_on_its_day_where_the_subscriber_lives(session, alice, now)
     assert (alice.state, alice.next_due_at) == (SubscriberState.ACTIVE, None)
 
 
-def test_a_leave_without_an_end_waits_for_its_owner(session, alice, now):
+def test_a_pause_without_an_end_lasts_until_resumed(session, alice, now):
     subscribers.pause(session, alice, None, now)
 
     assert subscribers.resume_due(session, now + timedelta(days=4000)) == 0
@@ -361,7 +361,7 @@ def test_a_leave_without_an_end_waits_for_its_owner(session, alice, now):
     assert not subscribers.resume(session, alice)
 
 
-def test_a_leave_cannot_end_in_the_past(session, alice, now):
+def test_a_pause_cannot_end_in_the_past(session, alice, now):
     with pytest.raises(BadField, match="is not in the future"):
         subscribers.pause(session, alice, now.date(), now)
 
@@ -369,7 +369,7 @@ def test_a_leave_cannot_end_in_the_past(session, alice, now):
 # ── leaving ─────────────────────────────────────────────────────────────────────────────────────
 
 
-def test_leaving_works_at_once_and_once(session, site, alice, now):
+def test_unsubscribing_works_at_once_and_sends_one_goodbye(session, site, alice, now):
     assert subscribers.unsubscribe(session, site, alice, now=now)
     assert not subscribers.unsubscribe(session, site, alice, now=now)
 
@@ -377,7 +377,7 @@ def test_leaving_works_at_once_and_once(session, site, alice, now):
     assert letters(session) == [("goodbye", "Alice@uni.edu")]
 
 
-def test_a_mistaken_press_can_be_taken_back_for_30_days(session, site, alice, now):
+def test_an_unsubscribe_can_be_undone_for_30_days(session, site, alice, now):
     subscribers.unsubscribe(session, site, alice, now=now)
 
     assert not subscribers.undo(session, alice, now=now + timedelta(days=30))
@@ -385,14 +385,14 @@ def test_a_mistaken_press_can_be_taken_back_for_30_days(session, site, alice, no
     assert (alice.state, alice.unsubscribed_at) == (SubscriberState.ACTIVE, None)
 
 
-def test_who_never_confirmed_cannot_come_in_by_undoing(session, site, bob, now):
+def test_undo_does_not_activate_an_unconfirmed_address(session, site, bob, now):
     subscriber = subscribers.get(session, "bob@uni.edu")
     subscribers.unsubscribe(session, site, subscriber, now=now)
 
     assert not subscribers.undo(session, subscriber, now=now)
 
 
-def test_an_erased_person_is_in_no_table(session, site, alice, now):
+def test_an_erased_subscriber_is_in_no_table(session, site, alice, now):
     subscribers.unsubscribe(session, site, alice, now=now)
     [delivery] = session.scalars(select(Delivery))
     session.add(
@@ -413,7 +413,7 @@ def test_an_erased_person_is_in_no_table(session, site, alice, now):
     assert not bounces.is_suppressed(session, site, "alice@uni.edu")
 
 
-def test_what_was_sent_to_an_erased_person_still_counts(session, site, alice, now):
+def test_deliveries_of_an_erased_subscriber_are_still_counted(session, site, alice, now):
     session.add(
         Delivery(
             subscriber_id=alice.id,
@@ -436,7 +436,7 @@ def test_what_was_sent_to_an_erased_person_still_counts(session, site, alice, no
     assert (kept.state, kept.email, kept.subscriber_id) == (DeliveryState.SENT, None, None)
 
 
-def test_who_asked_never_to_hear_from_us_again_does_not(session, site, alice, now):
+def test_an_erasure_with_suppression_blocks_later_sign_ups(session, site, alice, now):
     subscribers.erase(session, site, "alice@uni.edu", now=now, suppress=True)
 
     assert (
@@ -445,14 +445,14 @@ def test_who_asked_never_to_hear_from_us_again_does_not(session, site, alice, no
     )
 
 
-def test_an_old_link_does_not_open_a_newcomers_door(session, site, alice, now):
+def test_an_old_link_does_not_open_a_new_subscribers_settings(session, site, alice, now):
     old = alice.id
     subscribers.erase(session, site, "alice@uni.edu", now=now)
 
     assert subscribers.add(session, "dora@uni.edu", now=now).id != old
 
 
-def test_a_subscribers_rows_go_with_them(session, site, alice, bob, now):
+def test_deleting_a_subscriber_deletes_their_rows(session, site, alice, bob, now):
     subscribers.erase(session, site, "alice@uni.edu", now=now)
     subscribers.erase(session, site, "bob@uni.edu", now=now)
 
@@ -478,14 +478,14 @@ def at_once(engine, act, times=8):
         return list(pool.map(one, range(times)))
 
 
-def test_an_address_asked_for_many_times_at_once_gets_one_letter(engine, site, now):
+def test_concurrent_sign_ups_of_an_address_send_one_letter(engine, site, now):
     at_once(engine, lambda session: subscribers.request_subscription(session, site, "bob@uni.edu", now=now))
 
     with db.read_session(engine) as session:
         assert letters(session) == [("confirm", "bob@uni.edu")]
 
 
-def test_a_button_pressed_many_times_at_once_begins_once(engine, site, now):
+def test_concurrent_confirmations_start_one_subscription(engine, site, now):
     [asked] = at_once(
         engine, lambda session: subscribers.request_subscription(session, site, "bob@uni.edu", now=now), 1
     )
@@ -498,7 +498,7 @@ def test_a_button_pressed_many_times_at_once_begins_once(engine, site, now):
         assert session.scalar(select(func.count(Consent.id))) == 1
 
 
-def test_leaving_many_times_at_once_is_one_goodbye(engine, site, now):
+def test_concurrent_unsubscribes_send_one_goodbye(engine, site, now):
     def join(session):
         return subscribers.add(
             session, "dora@uni.edu", state=SubscriberState.ACTIVE, consent="asked", now=now
@@ -517,7 +517,7 @@ def test_leaving_many_times_at_once_is_one_goodbye(engine, site, now):
         assert letters(session) == [("goodbye", "dora@uni.edu")]
 
 
-def test_two_that_hold_the_same_new_filters_store_them_once(engine):
+def test_concurrent_subscribers_with_the_same_new_filters_store_them_once(engine):
     texts = [f"ti:word{number}" for number in range(50)]
 
     found = at_once(engine, lambda session: subscribers.filter_ids(session, texts))

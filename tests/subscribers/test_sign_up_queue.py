@@ -78,7 +78,7 @@ def moments(until: timedelta) -> Iterator[timedelta]:
 
 
 @pytest.mark.parametrize("come", [30 * SECOND, HOUR], ids=str)
-def test_a_flood_causes_few_letters_and_honest_readers_get_theirs_within_five_minutes(
+def test_a_flood_causes_few_letters_and_others_get_theirs_within_five_minutes(
     come: timedelta, session: Session, site: Site, now: datetime, sign_up: SignUpFrom, tick: Tick
 ) -> None:
     """6,000 forged sign-ups within a minute from 50 networks, and ten readers from others."""
@@ -114,7 +114,7 @@ def test_a_flood_causes_few_letters_and_honest_readers_get_theirs_within_five_mi
     assert session.scalar(select(func.count(SignUp.id))) == 0  # what waited 48 hours was dropped unsent
 
 
-def test_a_flood_from_everywhere_slows_down(session: Session, sign_up: SignUpFrom, tick: Tick) -> None:
+def test_a_distributed_flood_lowers_the_pace(session: Session, sign_up: SignUpFrom, tick: Tick) -> None:
     for number in range(1000):
         sign_up(f"victim-{number}@else.example", network=f"10.{number // 250}.{number % 250}.0/24")
 
@@ -127,7 +127,7 @@ def test_a_flood_from_everywhere_slows_down(session: Session, sign_up: SignUpFro
     assert sum(by_the_hour) < 500
 
 
-def test_while_sign_ups_are_confirmed_sixty_a_minute_go_out(
+def test_sixty_confirmations_a_minute_go_out_while_sign_ups_are_confirmed(
     session: Session, now: datetime, sign_up: SignUpFrom, tick: Tick
 ) -> None:
     for number in range(300):
@@ -140,7 +140,7 @@ def test_while_sign_ups_are_confirmed_sixty_a_minute_go_out(
     assert len(letters(session)) == 300
 
 
-def test_one_class_on_one_network_gets_on_as_it_confirms(
+def test_many_honest_sign_ups_of_one_network_proceed_as_they_confirm(
     session: Session, now: datetime, sign_up: SignUpFrom, tick: Tick
 ) -> None:
     for number in range(30):
@@ -153,7 +153,7 @@ def test_one_class_on_one_network_gets_on_as_it_confirms(
     assert len(letters(session)) == 30
 
 
-def test_at_the_lowest_pace_nobody_is_reminded_and_the_operator_is_written_to_once(
+def test_at_the_lowest_pace_reminders_stop_and_the_operator_gets_one_letter(
     session: Session, site: Site, now: datetime, sign_up: SignUpFrom, tick: Tick
 ) -> None:
     for number in range(200):
@@ -172,7 +172,9 @@ def test_at_the_lowest_pace_nobody_is_reminded_and_the_operator_is_written_to_on
     assert letters(session, "alarm") == ["ops@uni.example"]
 
 
-def test_what_the_operator_asks_for_slows_nobody_down(session: Session, site: Site, now: datetime) -> None:
+def test_confirmations_requested_by_the_operator_do_not_lower_the_pace(
+    session: Session, site: Site, now: datetime
+) -> None:
     for number in range(200):
         subscribers.request_subscription(session, site, f"reader-{number}@uni.example", now=now)
 
@@ -195,13 +197,13 @@ def test_the_network_with_the_fewest_unanswered_confirmations_is_next() -> None:
     assert [one.id for one in chosen] == [31, 30, *range(8)]  # and the flood has ten
 
 
-def test_an_address_that_several_networks_ask_for_is_chosen_once() -> None:
+def test_an_address_requested_by_several_networks_is_chosen_once() -> None:
     waiting = [WaitingSignUp(id=n, email_key="ada", network=f"{n}") for n in range(5)]
 
     assert [one.id for one in limits.choose_next(waiting, {}, Recent(counts=Counts()))] == [0]
 
 
-def test_the_pace_falls_with_what_stays_unanswered_and_never_ends() -> None:
+def test_the_pace_falls_with_unanswered_confirmations_and_never_reaches_zero() -> None:
     paces = [limits.per_minute(Counts(unanswered=number)) for number in range(2000)]
 
     assert paces[:51] == [60] * 51
@@ -213,7 +215,7 @@ def test_the_pace_falls_with_what_stays_unanswered_and_never_ends() -> None:
 # ── a request ───────────────────────────────────────────────────────────────────────────────────
 
 
-def test_a_stranger_who_asked_first_does_not_decide_when_the_owner_is_asked(
+def test_a_strangers_earlier_sign_up_does_not_delay_the_owners(
     session: Session, sign_up: SignUpFrom, tick: Tick
 ) -> None:
     for number in range(39):
@@ -227,7 +229,7 @@ def test_a_stranger_who_asked_first_does_not_decide_when_the_owner_is_asked(
     assert session.scalar(select(func.count()).where(SignUp.email_key == ADA)) == 0
 
 
-def test_a_full_queue_takes_from_whoever_fills_it(
+def test_a_full_queue_drops_sign_ups_of_the_largest_network(
     session: Session, sign_up: SignUpFrom, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(sign_up_queue, "MAX_WAITING", 30)
@@ -241,7 +243,7 @@ def test_a_full_queue_takes_from_whoever_fills_it(
     assert {ADA, "bob@uni.example"} < set(waiting)
 
 
-def test_nothing_is_kept_of_a_network_but_a_hash_and_that_for_72_hours(
+def test_a_network_is_stored_as_a_hash_for_72_hours(
     session: Session, sign_up: SignUpFrom, tick: Tick
 ) -> None:
     sign_up(ADA)
@@ -254,7 +256,7 @@ def test_nothing_is_kept_of_a_network_but_a_hash_and_that_for_72_hours(
     assert session.scalars(select(Confirmation.network)).all() == [""]
 
 
-def test_who_is_erased_is_erased_from_the_queue_too(
+def test_an_erasure_also_deletes_queued_sign_ups(
     session: Session, site: Site, now: datetime, sign_up: SignUpFrom
 ) -> None:
     subscribers.add(session, ADA, now=now)
@@ -316,7 +318,7 @@ def sent(
 
 
 @pytest.mark.parametrize("reason", [SuppressionReason.BOUNCE, SuppressionReason.COMPLAINT])
-def test_the_owner_of_an_address_that_others_had_suppressed_comes_back_by_confirming(
+def test_confirming_lifts_a_suppression_caused_by_others(
     reason: SuppressionReason,
     session: Session,
     site: Site,
@@ -346,7 +348,7 @@ def test_the_owner_of_an_address_that_others_had_suppressed_comes_back_by_confir
 
 
 @pytest.mark.parametrize("reason", [SuppressionReason.BOUNCE, SuppressionReason.COMPLAINT])
-def test_a_suppressed_address_is_sent_one_confirmation_in_30_days_and_no_reminder(
+def test_a_suppressed_address_gets_one_confirmation_in_30_days_and_no_reminder(
     reason: SuppressionReason,
     session: Session,
     site: Site,
@@ -370,7 +372,7 @@ def test_a_suppressed_address_is_sent_one_confirmation_in_30_days_and_no_reminde
 
 
 @pytest.mark.parametrize("reason", [SuppressionReason.OPERATOR, SuppressionReason.ERASED])
-def test_who_the_operator_or_an_erasure_suppressed_is_sent_nothing(
+def test_addresses_suppressed_by_the_operator_or_an_erasure_get_nothing(
     reason: SuppressionReason,
     session: Session,
     suppressed: Callable[[SuppressionReason], None],
@@ -386,7 +388,7 @@ def test_who_the_operator_or_an_erasure_suppressed_is_sent_nothing(
         assert sent(day * DAY) == []
 
 
-def test_a_suppression_that_is_newer_than_the_confirmation_stays(
+def test_a_suppression_newer_than_the_confirmation_stays(
     session: Session, site: Site, now: datetime, suppressed: Callable[[SuppressionReason], None], sign_up: SignUpFrom, tick: Tick
 ) -> None:  # fmt: skip
     suppressed(SuppressionReason.COMPLAINT)
@@ -401,7 +403,7 @@ def test_a_suppression_that_is_newer_than_the_confirmation_stays(
     assert bounces.is_suppressed(session, site, ADA)
 
 
-def test_a_confirmation_that_was_written_before_a_suppression_is_not_sent_after_it(
+def test_a_confirmation_queued_before_a_suppression_is_not_sent(
     session: Session, site: Site, now: datetime, sign_up: SignUpFrom, tick: Tick, sent: Callable[[timedelta], list[str]]
 ) -> None:  # fmt: skip
     sign_up(ADA)

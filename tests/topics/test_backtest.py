@@ -26,7 +26,7 @@ def test_papers_a_day_count_the_days_without_any():
     assert found.per_day == PerDay(median=0.5, p90=2.0, max=2, days=4)
 
 
-def test_each_clause_says_what_it_adds_or_removes():
+def test_each_clause_has_the_number_of_papers_it_adds_or_removes():
     found = tried(
         "(robot OR cup) ANDNOT survey",
         ["robots", "cups", "survey of robots", "graphs"],
@@ -41,7 +41,7 @@ def test_each_clause_says_what_it_adds_or_removes():
     }
 
 
-def test_what_a_clause_does_is_told_in_words():
+def test_the_effect_of_a_clause_is_described_in_words():
     found = tried("(robot OR cup OR tea) ANDNOT survey", ["robots", "cups", "survey of robots"], ["robots"])
 
     assert found.clause_effects == (
@@ -53,7 +53,7 @@ def test_what_a_clause_does_is_told_in_words():
     )
 
 
-def test_the_last_ten_it_would_have_sent_are_named_latest_day_first():
+def test_the_last_ten_matches_are_listed_latest_day_first():
     found = tried("robot", ["robots", "cups", "robot arms"], ["tea", "robot legs"])
 
     assert found.last == (4, 0, 2)
@@ -81,19 +81,19 @@ def test_a_filter_that_matches_nearly_everything_is_named():
     )
 
 
-def test_few_days_are_named():
+def test_a_backtest_of_few_days_warns_of_it():
     assert tried("robot", ["robots", *["cups"] * 9]).warnings == (
         "Based on 1 day so far; the figures will become more reliable",
     )
     assert tried("robot", *[["robots", *["cups"] * 9]] * 7).warnings == ()
 
 
-def test_nothing_is_said_of_no_papers():
+def test_an_empty_catalog_gives_no_warnings():
     assert tried("robot OR cup").warnings == ()
     assert tried("robot OR cup").per_day == PerDay(median=0.0, p90=0.0, max=0, days=0)
 
 
-def test_sixty_days_of_five_hundred_papers_answer_at_once():
+def test_a_backtest_of_sixty_days_with_five_hundred_papers_is_fast():
     chance = Random(7)
     words = [f"word{chance.choice('abcdefgh')}{n}" for n in range(400)]
     batch = [

@@ -33,7 +33,7 @@ def test_a_paper_belongs_if_it_has_enough_of_a_description(title, abstract, foun
     assert matches(POLICIES, paper(title, abstract)) == found
 
 
-def test_what_has_more_of_it_goes_first():
+def test_a_paper_with_more_words_of_a_description_ranks_higher():
     batch = [
         paper("Scenes for robots", "Policies for scenes."),
         paper("Soups"),
@@ -48,7 +48,7 @@ def test_what_has_more_of_it_goes_first():
 
 @settings(max_examples=60)
 @given(strategies.batches, st.lists(strategies.words, min_size=1, max_size=6).map(" ".join))
-def test_the_answer_for_a_paper_does_not_depend_on_its_company(batch, description):
+def test_a_description_matches_a_paper_alone_and_in_a_batch_alike(batch, description):
     try:
         filter_ = topics.parse(f'about:"{description}"')
     except topics.BadFilter:
@@ -61,7 +61,7 @@ def test_the_answer_for_a_paper_does_not_depend_on_its_company(batch, descriptio
     ]
 
 
-def test_the_words_that_told_are_named():
+def test_the_words_of_a_description_that_matched_are_named():
     told = topics.explain(topics.parse('about:"robots for the kitchen"'), KITCHEN)
 
     assert told.why == ("about kitchen, robots, robotic",)
@@ -71,7 +71,7 @@ def test_the_words_that_told_are_named():
 
 
 @pytest.mark.parametrize("written", ['about:"of the"', 'about:""', "about:using"])
-def test_a_description_must_say_something(written):
+def test_a_description_of_stop_words_only_is_refused(written):
     with pytest.raises(topics.BadFilter):
         topics.parse(written)
 

@@ -13,7 +13,7 @@ def explained(written, of=KITCHEN):
     return topics.explain(topics.parse(written), of)
 
 
-def test_the_strongest_reason_is_told_first():
+def test_the_strongest_reason_comes_first():
     found = explained('cups OR "score-based" OR robot* OR cat:cs.RO OR au:ito OR graphs')
 
     assert found.matched
@@ -27,7 +27,7 @@ def test_the_strongest_reason_is_told_first():
     assert found.failed == ()
 
 
-def test_words_are_pointed_at_in_what_is_shown():
+def test_words_are_marked_in_the_text_that_is_shown():
     raw = paper(r"On $\alpha$-divergence", "We``use'' the $\\alpha$ divergence.  Alpha–divergence!")
 
     words = explained("alpha-divergence", raw).words
@@ -41,7 +41,7 @@ def test_words_are_pointed_at_in_what_is_shown():
     assert all(shown[word.field][word.start : word.end] == word.text for word in words)
 
 
-def test_however_many_papers_there_are_each_is_explained_by_its_own_words():
+def test_each_paper_of_a_batch_is_explained_by_its_own_words():
     papers = [paper(f"Cup number {number}", f"It holds {number} drops.") for number in range(600)]
 
     pages = topics.Explainer(papers)
@@ -57,7 +57,7 @@ def test_words_inside_others_are_not_marked_twice():
     assert [word.text for word in found.words] == ["Robots", "Robotic arms"]
 
 
-def test_the_stretch_of_near_words_is_marked_whole():
+def test_the_whole_stretch_of_a_near_match_is_marked():
     words = explained('"policy grasps"~4').words
 
     assert [word.text for word in words] == ["policy on 3.5 million grasps"]
@@ -91,7 +91,7 @@ def test_every_clause_has_its_reason(written, why):
         ("robot AND cat:cs.CL AND upvotes:>100", ("no cat:cs.CL", "no upvotes:>=101")),
     ],
 )
-def test_what_kept_a_paper_out_is_named(written, failed):
+def test_the_clause_that_excluded_a_paper_is_named(written, failed):
     found = explained(written)
 
     assert not found.matched

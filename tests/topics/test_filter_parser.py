@@ -86,7 +86,7 @@ def test_every_spelling_has_one_canonical_form(written, printed):
 
 @settings(max_examples=500)
 @given(strategies.filters)
-def test_what_is_printed_is_read_again(written):
+def test_the_printed_form_of_a_filter_parses_to_the_same_filter(written):
     try:
         filter_ = topics.parse(written)
     except errors.BadFilter:
@@ -185,7 +185,7 @@ def is_answered_at_once(written):
 
 
 @pytest.mark.parametrize("unit", UNITS)
-def test_ten_thousand_characters_are_answered_at_once(unit):
+def test_ten_thousand_characters_are_parsed_or_refused_quickly(unit):
     for frame in FRAMES:
         for length in (1000, 10_000):
             room = length - len(frame) + 2
@@ -196,11 +196,11 @@ def test_ten_thousand_characters_are_answered_at_once(unit):
 @given(
     st.text(max_size=1000) | st.text(min_size=990, max_size=10_000) | st.lists(st.sampled_from(UNITS), min_size=300).map("".join)
 )  # fmt: skip
-def test_any_text_is_answered_at_once(written):
+def test_any_text_is_parsed_or_refused_quickly(written):
     assert is_answered_at_once(written)
 
 
-def test_a_sign_that_stands_for_many_letters_is_counted_as_those():
+def test_a_character_that_folds_to_several_letters_counts_as_several():
     assert "17,820 characters" in refused("\ufdfa" * 990).message
     assert canonical("\u3392") == "mhz"  # one sign, for which MHz may be written
 
@@ -238,7 +238,7 @@ def test_a_mix_of_and_and_or_is_read_with_a_note():
     assert topics.parse("a (b OR c)").warnings == ()
 
 
-def test_small_operators_are_words_with_a_note():
+def test_lower_case_operators_are_words_with_a_note():
     filter_ = topics.parse("cats and dogs")
 
     assert [leaf.canonical for leaf in leaves(filter_.tree)] == ["cats", "and", "dogs"]
@@ -303,13 +303,13 @@ def test_a_mistake_is_pointed_at(written, column, length, said, suggestion):
         topics.parse(suggestion)
 
 
-def test_limits_are_reached_before_they_are_passed():
+def test_a_filter_at_a_limit_is_accepted_and_one_above_it_refused():
     assert len(list(leaves(topics.parse(" ".join("a" * 64)).tree))) == 64
     assert canonical("(" * 8 + "a" + ")" * 8) == "a"
     assert len(canonical("a" * 1000)) == 1000
 
 
-def test_levels_are_counted_as_they_are_printed():
+def test_nesting_is_counted_in_the_printed_form():
     written = "a"
     for level in range(8):
         written = f"(b{' ' if level % 2 else ' OR '}{written})"
@@ -330,23 +330,23 @@ def blocks(kind):
 
 
 @pytest.mark.parametrize("line", [line for block in blocks("filter") for line in block.splitlines()])
-def test_filters_on_the_page_are_read(line):
+def test_filters_in_the_docs_parse(line):
     assert topics.parse(line).canonical
 
 
 @pytest.mark.parametrize("shown", blocks("mistake"))
-def test_mistakes_on_the_page_are_answered_so(shown):
+def test_mistakes_in_the_docs_give_the_message_shown_there(shown):
     assert refused(shown.splitlines()[0]).with_carets() == shown.rstrip("\n")
 
 
-def test_every_field_and_signal_is_on_the_page():
+def test_every_field_and_signal_is_in_the_docs():
     named = set(re.findall(r"([A-Za-z0-9_]+):", PAGE))
 
     assert {*clauses.FIELDS, *clauses.SIGNALS} <= named
 
 
 @pytest.mark.parametrize("value", re.findall(r"`((?:cat|id|doi|au|ti|all|is|date):[^`]*[^`:])`", PAGE))
-def test_examples_in_the_tables_are_read(value):
+def test_examples_in_the_tables_of_the_docs_parse(value):
     assert topics.parse(value).canonical
 
 
@@ -365,7 +365,7 @@ def test_a_word_that_is_nearly_an_operator_is_pointed_at(written, meant):
 @pytest.mark.parametrize(
     "written", ["NOR gates", "XOR", "ORB slam", "ANN", "ANT", "LAND", '"ANDN"', "tiab:ANDN", "ANDN."]
 )
-def test_an_acronym_that_looks_like_an_operator_is_looked_for(written):
+def test_an_acronym_that_looks_like_an_operator_is_a_word(written):
     parsed = topics.parse(written)
 
     assert topics.parse(parsed.canonical) == parsed
@@ -377,7 +377,7 @@ def test_a_bare_category_gets_a_note():
 
 
 @given(st.from_regex(r"[a-z0-9]{1,6}( [a-z0-9]{1,6}){0,4}\*?", fullmatch=True))
-def test_words_with_nothing_to_fold_are_read_at_once_as_they_would_be_at_length(written):
+def test_the_fast_path_for_ascii_words_gives_the_same_result(written):
     at_once = text_words._plain_words(written)
 
     assert at_once is None or at_once == text_words._phrase(written)

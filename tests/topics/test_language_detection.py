@@ -31,14 +31,14 @@ WRITTEN = {
 
 
 @pytest.mark.parametrize("language", NAMES.values())
-def test_a_language_is_told_from_a_sentence(language):
+def test_a_language_is_detected_from_a_sentence(language):
     assert language_of(WRITTEN[language]) == language
 
 
 @pytest.mark.parametrize(
     "text", ["", "α-β mixing in L² spaces", "Slow Diffusion", "Naïve Bayes à la carte", "Über-Nets"]
 )
-def test_what_cannot_be_told_is_taken_for_english(text):
+def test_text_of_an_unknown_language_counts_as_english(text):
     assert language_of(text) == "en"
 
 

@@ -54,7 +54,7 @@ def test_words_are_found_without_case_accents_tex_and_plurals(written, text, fou
     "written", ["self-attention", "selfattention", '"self attention"', "self-attentions"]
 )
 @pytest.mark.parametrize("text", ["self-attention", "self attention", "selfattention", "Self–Attention"])
-def test_hyphen_blank_and_nothing_are_the_same(written, text):
+def test_hyphenated_spaced_and_joined_words_match_each_other(written, text):
     assert matches(written, paper(f"With {text} alone"))
 
 
@@ -87,7 +87,7 @@ def test_hyphen_blank_and_nothing_are_the_same(written, text):
         ('"batch size"', "batches of any size", False),
     ],
 )
-def test_compounds_stay_whole(written, text, found):
+def test_a_compound_matches_only_its_own_spellings(written, text, found):
     assert matches(written, paper("", text)) == found
 
 
@@ -146,7 +146,7 @@ def test_near_words_stand_in_any_order_with_few_between(written, found):
         ("stars:>=0", False), ("-stars:>=0 robot", True), ("upvotes:<1k", True),
     ],
 )  # fmt: skip
-def test_fields_look_where_they_say(written, found):
+def test_a_field_searches_only_its_own_text(written, found):
     if found is None:
         with pytest.raises(topics.BadFilter):
             topics.parse(written)
@@ -206,7 +206,7 @@ def test_an_empty_batch_matches_nothing():
     assert matches('"robot arms" "robot arms"~3 robot*', paper()) == 0
 
 
-def test_a_batch_takes_no_notice_of_filters_it_was_asked_before():
+def test_earlier_filters_do_not_change_the_result_of_later_ones():
     index = topics.PaperIndex([KITCHEN])
 
     assert index.matches(topics.parse("robot ANDNOT cup")) == 0

@@ -136,7 +136,7 @@ def test_use_is_kept_as_it_is_written(written, printed):
     assert topics.parse(printed) == topics.parse(written)
 
 
-def test_what_a_pack_stands_for_takes_its_place():
+def test_a_pack_reference_is_replaced_by_its_filter():
     lab = replace(pack_files.read(LAB), version=1)
 
     assert stands_for("use:lab/nlp AND upvotes:>=5", lab) == (
@@ -151,14 +151,14 @@ def test_a_pack_without_a_filter_named_is_any_of_its_filters():
     assert stands_for("use:lab ANDNOT z", published("lab", a="x", b="y")) == "(x OR y) ANDNOT z"
 
 
-def test_a_use_without_a_version_follows_and_one_with_a_version_stays():
+def test_a_reference_without_a_version_follows_and_a_pinned_one_stays():
     old, new = published("lab", 1, nlp="LLM"), published("lab", 2, nlp="LLM OR ICL")
 
     assert stands_for("use:lab/nlp", old, new) == "LLM OR ICL"
     assert stands_for("use:lab/nlp@1", old, new) == "LLM"
 
 
-def test_a_pinned_version_keeps_to_the_packs_it_stood_on():
+def test_a_pinned_version_keeps_the_versions_of_its_dependencies():
     base = [published("base", 1, x="old"), published("base", 2, x="new")]
     lab = published("lab", 1, dependency_versions={"base": 1}, nlp="use:base/x OR LLM")
 
@@ -166,7 +166,7 @@ def test_a_pinned_version_keeps_to_the_packs_it_stood_on():
     assert stands_for("use:lab/nlp", *base, lab) == "new OR LLM"
 
 
-def test_a_new_pack_knows_what_it_stands_on_however_far_down():
+def test_a_new_pack_lists_its_indirect_dependencies():
     ground = published("ground", 4, y="z")
     base = [published("base", 1, x="old"), published("base", 2, x="new AND use:ground/y")]
     lab = published("lab", 1, nlp="use:base/x OR use:lab/b", b="use:base/x@1")
@@ -174,7 +174,7 @@ def test_a_new_pack_knows_what_it_stands_on_however_far_down():
     assert topics.pack_dependencies(lab, shelf(ground, *base)) == {"base": 2, "ground": 4}
 
 
-def test_meanings_name_the_version():
+def test_a_resolved_reference_names_the_version():
     lab = published("lab", 7, nlp="LLM OR ICL")
 
     assert topics.resolved_uses(topics.parse("use:lab/nlp x"), shelf(lab)) == {"use:lab/nlp@7": "LLM OR ICL"}
@@ -207,7 +207,7 @@ def test_what_cannot_be_resolved_is_pointed_at(written, column, length, said, su
     assert mistake.suggestion == suggestion
 
 
-def test_packs_that_double_and_double_are_refused_at_once():
+def test_packs_that_grow_exponentially_are_refused_quickly():
     doubling = published("p", a0="x", **{f"a{n}": f"use:p/a{n - 1} OR use:p/a{n - 1}" for n in range(1, 8)})
 
     assert "clauses" in refused("use:p/a7", doubling).message
@@ -219,7 +219,7 @@ def test_packs_that_double_and_double_are_refused_at_once():
     strategies.filters,
     st.sampled_from(["{} ANDNOT {}", "{} OR {}", "({}) AND {}", "x AND -({} {})"]),
 )
-def test_a_resolved_filter_is_what_would_have_been_written_out(one, other, shape):
+def test_a_resolved_filter_equals_the_filter_written_out(one, other, shape):
     try:
         whole = topics.parse(shape.format(f"({one})", f"({other})"))
         parts = {"a": topics.parse(one).canonical, "b": topics.parse(other).canonical}
@@ -236,7 +236,7 @@ def test_a_resolved_filter_is_what_would_have_been_written_out(one, other, shape
     assert topics.parse(filter_.canonical) == filter_
 
 
-def test_the_pack_on_the_page_is_read():
+def test_the_pack_in_the_docs_parses():
     page = (Path(__file__).parents[2] / "docs" / "filters.md").read_text()
     (block,) = re.findall(r"```pack\n(.*?)```", page, re.DOTALL)
 

@@ -38,15 +38,15 @@ def test_more_mentions_and_more_clauses_go_first():
     assert ranked("robot OR grasp*", thrice, paper("Cups", "robots grasp")) == [1, 0]
 
 
-def test_the_thing_named_first_goes_before_its_relatives():
+def test_a_paper_matching_the_first_clause_of_an_or_ranks_higher():
     assert ranked("grasp* OR robot", paper("Robots"), paper("Grasping")) == [1, 0]
 
 
-def test_what_must_not_be_says_nothing_of_a_paper():
+def test_excluded_words_do_not_change_relevance():
     assert ranked("robot ANDNOT (cup AND tea)", paper("Robots"), paper("Robots", "cup cup cup")) == [0, 1]
 
 
-def test_the_best_paper_has_1_and_a_filter_without_words_judges_none():
+def test_the_best_paper_scores_1_and_a_filter_without_words_gives_equal_scores():
     index = topics.PaperIndex([KITCHEN, paper("cups", categories=("cs.RO",))])
 
     assert index.relevance(topics.parse("robot*"), 0b01) == {0: 1.0}
@@ -58,7 +58,7 @@ words = st.lists(st.sampled_from(["robot", "robots", "cup", "tea"]), max_size=8)
 
 
 @given(st.lists(st.tuples(words, words), min_size=1, max_size=5), st.sampled_from(["", "ti:", "abs:"]))
-def test_a_clause_says_as_much_of_a_paper_as_its_words_stand_in_title_and_abstract(texts, field):
+def test_relevance_follows_from_word_counts_in_title_and_abstract(texts, field):
     index = topics.PaperIndex([paper(title, abstract) for title, abstract in texts])
     usual = sum(len(abstract.split()) for _, abstract in texts) / len(texts) or 1.0
     expected = {}
@@ -112,7 +112,7 @@ def means(figures):
     return [sum(column) / len(figures) for column in zip(*figures, strict=True)]
 
 
-def test_labelled_topics_are_found_and_ranked_as_promised(seeds, labelled):
+def test_ranking_of_labelled_topics_reaches_the_documented_quality(seeds, labelled):
     index = topics.PaperIndex(seeds)
     figures = []
     for topic in labelled.values():

@@ -32,14 +32,14 @@ def by_id(reference):
     raise errors.NotFound(f"There is no paper {reference!r} in the catalog.")
 
 
-def test_like_is_kept_in_the_words_of_the_paper():
+def test_a_like_clause_is_replaced_by_words_of_the_paper():
     written = topics.expand_like("like:1 ANDNOT ti:survey", by_id)
 
     assert written.startswith('about:"grasp planning soft grippers')
     assert written.endswith("ANDNOT ti:survey")
 
 
-def test_what_is_like_a_paper_finds_it_and_its_relatives():
+def test_a_like_clause_finds_the_paper_and_similar_ones():
     found = ALL.matches(topics.parse(topics.expand_like("like:1", by_id)))
 
     assert found & 0b111 == 0b111
@@ -50,14 +50,14 @@ def test_like_inside_quotes_is_text():
     assert topics.expand_like('"like: this" OR like:"2"', by_id).startswith('"like: this" OR about:"')
 
 
-def test_an_unknown_paper_is_pointed_at():
+def test_an_unknown_paper_in_a_like_clause_is_pointed_at():
     with pytest.raises(errors.BadFilter, match="There is no paper '99'") as told:
         topics.expand_like("robot OR like:99", by_id)
 
     assert (told.value.column, told.value.length) == (10, 7)
 
 
-def test_like_without_papers_at_hand_is_refused_with_the_reason():
+def test_a_like_clause_without_a_catalog_is_refused_with_the_reason():
     with pytest.raises(errors.BadFilter, match="needs the catalog"):
         topics.parse("like:2401.01234")
 
@@ -73,7 +73,7 @@ def test_the_same_papers_in_any_order_give_the_same_filter():
     assert topics.suggest(GRASPS, ALL) == topics.suggest(GRASPS[::-1], ALL)
 
 
-def test_a_filter_is_proposed_for_papers_that_share_nothing_or_say_nothing():
+def test_a_filter_is_proposed_even_for_unrelated_or_empty_papers():
     odd = [paper("Of It", "", id=8), paper("量子", "", id=9), *OTHERS[:2]]
     proposed = topics.suggest(odd, topics.PaperIndex([*odd, *GRASPS]))
 

@@ -31,7 +31,7 @@ def prepared(rows):
 
 @settings(max_examples=400)
 @given(texts, phrases)
-def test_the_documents_with_words_in_a_row_are_found(rows, phrase):
+def test_the_documents_with_a_phrase_are_found(rows, phrase):
     index = prepared(rows)
     number_of = index.postings.words
     expected = [
@@ -47,7 +47,7 @@ def test_the_documents_with_words_in_a_row_are_found(rows, phrase):
 
 @settings(max_examples=400)
 @given(texts, phrases)
-def test_every_place_of_words_in_a_row_is_found_once(rows, phrase):
+def test_every_position_of_a_phrase_is_found_once(rows, phrase):
     index = prepared(rows)
     number_of = index.postings.words
     expected = {

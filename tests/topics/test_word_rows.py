@@ -19,7 +19,7 @@ def spelled(made):
 
 
 @given(texts)
-def test_texts_read_by_pieces_have_the_words_and_the_glue_of_texts_read_whole(written):
+def test_texts_tokenized_in_pieces_equal_texts_tokenized_whole(written):
     by_pieces = word_rows.rows_of_texts(enumerate(written))
     whole = word_rows.rows_of_words(enumerate(map(tokenizer.read, written)))
 
@@ -30,7 +30,7 @@ def test_texts_read_by_pieces_have_the_words_and_the_glue_of_texts_read_whole(wr
     assert by_pieces.words.keys() == whole.words.keys()
 
 
-def test_words_with_two_capitals_are_there_as_typed_and_folded():
+def test_words_with_two_capitals_are_indexed_as_typed_and_folded():
     made = word_rows.rows_of_texts([(0, "SAM sees (LLM-based) models")])
 
     assert spelled(made) == [

@@ -40,14 +40,14 @@ def test_a_digest_can_be_read_in_the_browser(served, view):
     assert {served.client.get(f"/v/{other}").status_code for other in ("x", "x.bib", "x.ris")} == {404}
 
 
-def test_the_page_of_a_digest_names_no_address_and_opens_no_settings(served, view):
+def test_the_page_of_a_digest_has_no_address_and_no_settings_link(served, view):
     page = served.client.get(view).text
 
     assert "dora@uni.edu" not in page
     assert "/m/" not in page
 
 
-def test_a_digest_can_be_taken_into_a_reference_manager(served, view):
+def test_a_digest_can_be_exported_for_a_reference_manager(served, view):
     bib, ris = served.client.get(f"{view}.bib"), served.client.get(f"{view}.ris")
 
     page = served.client.get(view).text
@@ -56,7 +56,7 @@ def test_a_digest_can_be_taken_into_a_reference_manager(served, view):
     assert ris.headers["content-type"].startswith("application/x-research-info-systems")
 
 
-def test_the_archive_lists_what_was_sent_and_leads_to_it(served, dora, view):
+def test_the_archive_links_to_every_digest_sent(served, dora, view):
     settings = served.client.get(path_of(links.manage_url(served.site, dora.id, dora.link_version))).text
     (archive,) = re.findall(rf'href="{BASE}(/a/[^"]+)"', settings)
 
@@ -68,7 +68,7 @@ def test_the_archive_lists_what_was_sent_and_leads_to_it(served, dora, view):
     assert served.client.get("/a/x").status_code == 404
 
 
-def test_links_of_before_a_revocation_open_nothing(served, dora, view):
+def test_revoked_links_are_refused(served, dora, view):
     with served.writing() as session:
         session.get(type(dora), dora.id).link_version += 1
         session.commit()
@@ -95,13 +95,13 @@ def forwarded(served, alice, papers, now):
     return f"{body_of(content, 'plain')}\n{body_of(content, 'html')}"
 
 
-def test_a_forwarded_digest_has_only_links_that_do_nothing_lasting(served, alice, forwarded):
+def test_links_of_a_forwarded_digest_cannot_change_settings(served, alice, forwarded):
     places = set(re.findall(rf"{BASE}/(\w)/", forwarded))
 
     assert places == {"u", "t", "v"}  # leave (with undo), ask for the link by mail, read
 
 
-def test_a_stranger_with_a_forwarded_digest_can_have_the_way_mailed_to_its_owner_only(
+def test_a_stranger_with_a_forwarded_digest_can_only_have_the_settings_link_mailed_to_its_owner(
     served, alice, forwarded
 ):
     (ask,) = set(re.findall(rf"{BASE}(/t/[\w.-]+)", forwarded))
@@ -119,7 +119,7 @@ def test_a_stranger_with_a_forwarded_digest_can_have_the_way_mailed_to_its_owner
     assert {served.client.get(f"/{place}/{token}").status_code for place in "muav"} == {404}
 
 
-def test_a_strangers_pause_ends_with_one_press(served, alice, forwarded):
+def test_a_pause_from_a_forwarded_digest_can_be_ended_with_one_click(served, alice, forwarded):
     (ask,) = set(re.findall(rf"{BASE}(/t/[\w.-]+)", forwarded))
 
     served.client.post(ask, data={"do": "pause"})
@@ -129,7 +129,7 @@ def test_a_strangers_pause_ends_with_one_press(served, alice, forwarded):
     assert served.subscriber("alice@uni.edu").state == SubscriberState.ACTIVE
 
 
-def test_looking_at_all_of_it_changes_nothing(served, alice, forwarded):
+def test_get_requests_change_nothing(served, alice, forwarded):
     before = served.everything()
 
     for path in set(re.findall(rf"{BASE}(/[utv]/[\w.-]+)", forwarded)):
@@ -141,7 +141,7 @@ def test_looking_at_all_of_it_changes_nothing(served, alice, forwarded):
 # ── what had no room ────────────────────────────────────────────────────────────────────────────
 
 
-def test_what_a_digest_had_no_room_for_is_listed_behind_its_link(served, papers, now):
+def test_papers_left_out_of_a_digest_are_listed_behind_its_link(served, papers, now):
     with served.writing() as session:
         emil = subscribers.add(
             session, "emil@uni.edu", state=SubscriberState.ACTIVE, consent="asked", now=now,
@@ -191,7 +191,7 @@ def filters(served) -> list[str]:
         return [topic.typed for topic in subscribers.topics_of(session, dora)]
 
 
-def test_what_was_offered_is_done_by_a_press_and_undone_by_another(served, offer):
+def test_a_suggested_filter_is_applied_and_undone_with_one_click_each(served, offer):
     before = filters(served)
 
     page = served.client.get(offer)
@@ -208,7 +208,7 @@ def test_what_was_offered_is_done_by_a_press_and_undone_by_another(served, offer
     assert filters(served) == before
 
 
-def test_a_topic_that_was_changed_since_is_left_alone(served, offer, dora):
+def test_a_suggestion_for_a_topic_changed_since_is_not_applied(served, offer, dora):
     with served.writing() as session:
         changed = {"Diffusion": "title:flow"}
         subscribers.edit(
@@ -221,5 +221,5 @@ def test_a_topic_that_was_changed_since_is_left_alone(served, offer, dora):
     assert filters(served) == ["title:flow"]
 
 
-def test_a_digest_that_offered_nothing_has_no_such_page(served, view):
+def test_a_digest_without_a_suggestion_has_no_suggestion_page(served, view):
     assert served.client.get(f"{view}/narrow").status_code == 404

@@ -35,7 +35,7 @@ class Held:
 # ── which connection makes room ─────────────────────────────────────────────────────────────────
 
 
-def test_the_connection_that_has_waited_longest_makes_room_for_a_new_one() -> None:
+def test_the_longest_idle_connection_is_closed_for_a_new_one() -> None:
     limits = ConnectionLimits(most=3)
     first, second, third, new = (Held() for _ in range(4))
     assert [limits.add(one) for one in (first, second, third)] == [None] * 3
@@ -46,7 +46,7 @@ def test_the_connection_that_has_waited_longest_makes_room_for_a_new_one() -> No
     assert list(limits.open) == [third, first, new]
 
 
-def test_a_connection_at_work_is_never_closed_for_another() -> None:
+def test_a_connection_with_a_request_is_never_closed_for_another() -> None:
     limits = ConnectionLimits(most=2)
     working, waiting, late, last = Held(is_waiting=False), Held(), Held(is_waiting=False), Held()
     limits.add(working)
@@ -57,7 +57,7 @@ def test_a_connection_at_work_is_never_closed_for_another() -> None:
     assert list(limits.open) == [working, late]
 
 
-def test_one_address_makes_room_among_its_own_and_is_never_refused() -> None:
+def test_an_address_at_its_limit_loses_its_own_oldest_connection() -> None:
     limits = ConnectionLimits(most=100, most_of_one=2)
     other, first, second, third = Held("192.0.2.9"), Held("192.0.2.1"), Held("192.0.2.1"), Held("192.0.2.1")
     for one in (other, first, second):
@@ -139,7 +139,7 @@ def _many_files() -> Iterator[None]:
 @pytest.mark.slow
 @pytest.mark.usefixtures("_many_files")
 @pytest.mark.parametrize("kinds", [("half a head",), tuple(KINDS)], ids=["half a head", "all kinds"])
-def test_a_flood_of_connections_keeps_nobody_out_and_writes_a_line_a_minute(
+def test_a_flood_of_connections_blocks_nobody_and_is_logged_once_a_minute(
     tmp_path: Path, kinds: tuple[str, ...]
 ) -> None:
     with small_server(tmp_path) as (ours, port):
@@ -160,7 +160,7 @@ def test_a_flood_of_connections_keeps_nobody_out_and_writes_a_line_a_minute(
 
 
 @pytest.mark.slow
-def test_half_a_form_does_not_keep_the_server_from_stopping(tmp_path: Path) -> None:
+def test_an_incomplete_request_does_not_delay_shutdown(tmp_path: Path) -> None:
     with small_server(tmp_path) as (ours, port), socket.create_connection(("127.0.0.1", port)) as half:
         half.sendall(KINDS["half a form"])
         time.sleep(0.5)
@@ -172,7 +172,7 @@ def test_half_a_form_does_not_keep_the_server_from_stopping(tmp_path: Path) -> N
 
 
 @pytest.mark.slow
-def test_who_sends_a_byte_now_and_then_is_sent_away(tmp_path: Path) -> None:
+def test_a_client_that_sends_single_bytes_is_disconnected(tmp_path: Path) -> None:
     with small_server(tmp_path) as (_, port), socket.create_connection(("127.0.0.1", port)) as slow:
         slow.sendall(b"GET / HTTP/1.1\r\nHost: example.org\r\nX-Slow: ")
         began = time.monotonic()

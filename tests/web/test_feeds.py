@@ -37,7 +37,7 @@ def test_trending_papers_are_a_valid_feed(served, papers):
     assert len({entry.findtext(f"{ATOM}id") for entry in entries}) == 10
 
 
-def test_the_same_papers_as_json(served, papers):
+def test_trending_papers_are_a_valid_json_feed(served, papers):
     feed = served.client.get("/feed.json").json()
 
     assert feed["version"] == "https://jsonfeed.org/version/1.1"
@@ -45,12 +45,12 @@ def test_the_same_papers_as_json(served, papers):
     assert feed["items"][0]["authors"] == [{"name": "Ada Ito"}, {"name": "Ben Okafor"}]
 
 
-def test_an_empty_house_has_an_empty_feed(served):
+def test_an_empty_catalog_has_an_empty_feed(served):
     assert parsed(served.client.get("/feed.atom")).findall(f"{ATOM}entry") == []
     assert served.client.get("/feed.rss").status_code == 404
 
 
-def test_what_a_group_has_published_is_a_feed_for_everybody(served, papers):
+def test_a_published_pack_filter_is_a_public_feed(served, papers):
     pack = "pack: lab\n\nslow = slow OR tides\n\nnothing = unheardof\n"
     with served.writing() as session:
         subscribers.publish(
@@ -67,11 +67,11 @@ def test_what_a_group_has_published_is_a_feed_for_everybody(served, papers):
 
 
 @pytest.mark.parametrize("path", ["lab/slow.json", "slow OR tides.json", "x/slow OR x.atom", "lab/slow.rss"])
-def test_a_filter_that_nobody_published_is_no_feed(served, papers, path):
+def test_an_unpublished_filter_has_no_feed(served, papers, path):
     assert served.client.get(f"/feed/{path}").status_code == 404
 
 
-def test_a_subscribers_feed_holds_what_they_were_sent_under_its_topics(served, digest_sent):
+def test_a_subscribers_feed_has_the_papers_they_were_sent_by_topic(served, digest_sent):
     dora = served.subscriber("dora@uni.edu")
     address = path_of(links.feed_url(served.site, dora.id, dora.link_version))
 
@@ -84,7 +84,7 @@ def test_a_subscribers_feed_holds_what_they_were_sent_under_its_topics(served, d
     assert served.client.get(address.replace(".atom", ".json")).json()["items"][0]["tags"] == ["Diffusion"]
 
 
-def test_a_feeds_link_opens_nothing_else(served, digest_sent):
+def test_a_feed_token_is_invalid_for_other_pages(served, digest_sent):
     dora = served.subscriber("dora@uni.edu")
     token = (
         path_of(links.feed_url(served.site, dora.id, dora.link_version))
@@ -97,7 +97,7 @@ def test_a_feeds_link_opens_nothing_else(served, digest_sent):
     assert served.client.get(f"/f/{other}.atom").status_code == 404
 
 
-def test_a_paper_can_be_taken_along_as_ris(served, papers):
+def test_a_paper_can_be_exported_as_ris(served, papers):
     answer = served.client.get(f"/papers/{papers[0]}.ris")
 
     lines = answer.text.split("\r\n")
@@ -105,7 +105,7 @@ def test_a_paper_can_be_taken_along_as_ris(served, papers):
     assert lines[-2:] == ["ER  - ", ""]
 
 
-def test_today_is_shown_as_the_mail_it_would_be(served, papers):
+def test_todays_digest_is_shown_as_a_sample_mail(served, papers):
     answer = served.client.get("/email")
 
     assert "10 papers for you" in answer.text
@@ -113,11 +113,11 @@ def test_today_is_shown_as_the_mail_it_would_be(served, papers):
     assert served.client.get("/email").text == answer.text
 
 
-def test_a_house_without_papers_has_no_mail_to_show(served):
+def test_an_empty_catalog_has_no_sample_mail(served):
     assert served.client.get("/email").status_code == 404
 
 
-def test_a_filter_can_be_tried_before_anybody_asks(served, papers):
+def test_a_filter_can_be_tried_without_signing_up(served, papers):
     before = served.everything()
 
     answer = served.ask("", filter="title:quiet", interest="Robots", do="try")
@@ -139,5 +139,5 @@ def test_chosen_interests_become_topics_when_confirmed(served, papers):
     assert names == ["Vision", "Robots", "title:quiet"]
 
 
-def test_ones_own_filter_may_be_spelled_like_an_offered_topic(served, papers):
+def test_a_custom_filter_may_equal_a_suggested_topic(served, papers):
     assert served.ask("bob@uni.edu", interest="Robots", filter="robots").status_code == 200

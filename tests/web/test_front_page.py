@@ -16,7 +16,7 @@ from digest.web import form_limits
 from tests.web.conftest import opened, settings_for
 
 
-def test_the_field_is_on_top_and_ten_cards_below(served, papers):
+def test_the_front_page_has_the_address_field_and_ten_papers(served, papers):
     page = served.client.get("/").text
 
     assert page.index('id="email"') < page.index("Today, 20 November") < page.index("Slow Diffusion")
@@ -37,11 +37,11 @@ def test_invented_papers_are_marked_as_a_sample_and_others_are_not(served, paper
     assert "This paper is an invented sample" in served.client.get(f"/papers/{papers[0]}").text
 
 
-def test_an_empty_house_says_what_to_do(served):
+def test_an_empty_catalog_page_says_what_to_do(served):
     assert "No papers yet" in served.client.get("/").text
 
 
-def test_a_papers_text_stays_text(served, papers):
+def test_markup_in_a_paper_is_escaped(served, papers):
     page = served.client.get("/").text
 
     assert "<script>" not in page
@@ -49,7 +49,7 @@ def test_a_papers_text_stays_text(served, papers):
     assert "javascript:" not in page
 
 
-def test_the_page_is_made_once_until_the_catalog_changes(served, papers, now):
+def test_the_front_page_is_cached_until_the_catalog_changes(served, papers, now):
     served.client.get("/")
     made = served.context.caches.entries["front"]
     served.client.get("/")
@@ -62,7 +62,7 @@ def test_the_page_is_made_once_until_the_catalog_changes(served, papers, now):
     assert served.context.caches.entries["front"] is not made
 
 
-def test_asking_writes_one_pending_row_and_one_letter(served):
+def test_the_sign_up_form_creates_one_pending_row_and_one_letter(served):
     answer = served.ask("Bob@uni.edu", filter="robot*")
 
     assert answer.status_code == 200
@@ -71,7 +71,7 @@ def test_asking_writes_one_pending_row_and_one_letter(served):
     assert served.letters() == [("confirm", "Bob@uni.edu")]
 
 
-def test_the_answer_is_the_same_whoever_is_known_here(served, alice, now):
+def test_the_response_does_not_reveal_who_is_subscribed(served, alice, now):
     served.ask("bob@uni.edu")
     with db.write_session(served.context.engine) as session:
         bounces.suppress(session, served.site, "carol@uni.edu", SuppressionReason.COMPLAINT, "", now)
@@ -97,7 +97,7 @@ def test_the_answer_is_the_same_whoever_is_known_here(served, alice, now):
 
 
 @pytest.mark.parametrize("email", ["", "ada", "ada@uni", "ada@uni.edu\r\nBcc: eve@uni.edu"])
-def test_a_wrong_address_is_told_beside_the_field_and_kept(served, email):
+def test_an_invalid_address_is_reported_beside_the_field_and_kept(served, email):
     answer = served.ask(email)
 
     assert answer.status_code == 422
@@ -106,7 +106,7 @@ def test_a_wrong_address_is_told_beside_the_field_and_kept(served, email):
     assert served.letters() == []
 
 
-def test_a_slip_of_the_finger_is_asked_about(served):
+def test_a_likely_typing_error_is_questioned(served):
     asked = served.ask("ada@gmial.com")
     assert "Use gmail.com" in asked.text
     assert served.letters() == []
@@ -116,7 +116,7 @@ def test_a_slip_of_the_finger_is_asked_about(served):
     assert served.letters() == [("confirm", "ada@gmail.com"), ("confirm", "ada@gmial.com")]
 
 
-def test_a_wrong_filter_has_a_caret_under_the_mistake_and_both_fields_kept(served):
+def test_an_invalid_filter_is_shown_with_a_caret_and_both_fields_kept(served):
     answer = served.ask("ada@uni.edu", filter="robot* AND (arm")
 
     assert answer.status_code == 422
@@ -126,7 +126,7 @@ def test_a_wrong_filter_has_a_caret_under_the_mistake_and_both_fields_kept(serve
 
 
 @pytest.mark.parametrize("written", ["title:quiet", "like:{}", "use:lab/quiet", "use:lab ANDNOT loud"])
-def test_any_filter_can_be_tried_before_it_is_asked_for(served, papers, now, written):
+def test_any_filter_can_be_tried_before_signing_up(served, papers, now, written):
     with served.writing() as session:
         pack = pack_files.read("pack: lab\n\nquiet = title:quiet\n")
         subscribers.publish(session, served.site, pack, effect=lambda *_: {}, now=now)
@@ -141,13 +141,13 @@ def test_any_filter_can_be_tried_before_it_is_asked_for(served, papers, now, wri
 @pytest.mark.parametrize(
     ("written", "said"), [("like:99999", "There is no paper"), ("use:lub/x", "There is no pack lub.")]
 )
-def test_what_cannot_be_tried_is_pointed_at(served, papers, written, said):
+def test_an_error_in_a_tried_filter_is_pointed_at(served, papers, written, said):
     answer = served.ask("", filter=written, do="try")
 
     assert (answer.status_code, said in answer.text, "^" in answer.text) == (422, True, True)
 
 
-def test_a_robot_that_fills_every_field_is_thanked_and_ignored(served):
+def test_a_robot_that_fills_the_hidden_field_is_ignored_silently(served):
     answer = served.ask("bob@uni.edu", website="https://spam.example")
 
     assert "We sent a confirmation link to bob@uni.edu" in answer.text
@@ -155,7 +155,7 @@ def test_a_robot_that_fills_every_field_is_thanked_and_ignored(served):
 
 
 @pytest.mark.parametrize("waits", [timedelta(0), timedelta(seconds=1), timedelta(days=3)], ids=str)
-def test_a_form_sent_too_quickly_or_days_later_is_to_be_sent_again(served, waits):
+def test_a_form_sent_too_quickly_or_days_later_must_be_sent_again(served, waits):
     stamp = served.stamp()
     served.clock.now += waits - timedelta(seconds=5)
 
@@ -167,12 +167,12 @@ def test_a_form_sent_too_quickly_or_days_later_is_to_be_sent_again(served, waits
 
 
 @pytest.mark.parametrize("stamp", ["", "x", "a.1.b", "9" * 300])
-def test_a_form_without_our_stamp_is_not_taken(served, stamp):
+def test_a_form_without_a_valid_timestamp_is_refused(served, stamp):
     assert served.client.post("/", data={"made": stamp, "email": "bob@uni.edu"}).status_code == 422
     assert served.letters() == []
 
 
-def test_a_form_of_another_site_is_refused(served):
+def test_a_cross_site_form_is_refused(served):
     data = {"made": served.stamp(), "email": "bob@uni.edu"}
 
     for headers in ({"sec-fetch-site": "cross-site"}, {"origin": "https://evil.example"}):
@@ -181,7 +181,7 @@ def test_a_form_of_another_site_is_refused(served):
         assert served.client.post("/", data=data, headers=headers).status_code == 200
 
 
-def test_a_site_may_be_closed_or_for_some_domains_only(sqlite_url, tmp_path, clock):
+def test_sign_up_pages_respect_a_closed_or_restricted_site(sqlite_url, tmp_path, clock):
     for served in opened(settings_for(sqlite_url, tmp_path, signup="uni.edu"), clock):
         assert "This site is for addresses at uni.edu" in served.ask("ada@lab.org").text
         assert served.ask("ada@uni.edu").status_code == 200
@@ -190,7 +190,7 @@ def test_a_site_may_be_closed_or_for_some_domains_only(sqlite_url, tmp_path, clo
         assert served.client.post("/", data={"email": "bob@uni.edu"}).status_code == 422
 
 
-def test_behind_our_proxy_one_network_that_fills_the_queue_keeps_nobody_else_out(sqlite_url, tmp_path, clock):
+def test_behind_a_proxy_a_network_that_fills_the_queue_blocks_no_other(sqlite_url, tmp_path, clock):
     for served in opened(settings_for(sqlite_url, tmp_path, proxies=1), clock):
         data = {"made": served.stamp()}
         answers = []
@@ -219,7 +219,7 @@ def test_the_page_offers_to_sign_up_by_mail_while_few_sign_ups_are_confirmed(sql
             assert "up to two days" in answer
 
 
-def test_doctor_hears_of_a_proxy_that_the_settings_do_not_know(served):
+def test_an_unconfigured_proxy_is_reported_to_doctor(served):
     def is_seen():
         with served.writing() as session:
             return subscribers.proxy_header_seen(session, served.clock.now)
@@ -251,6 +251,6 @@ def test_doctor_hears_of_a_proxy_that_the_settings_do_not_know(served):
         (None, "", 0, None),
     ],
 )
-def test_a_network_is_told_by_what_our_own_proxies_saw(client, forwarded, proxies, network):
+def test_the_client_network_is_taken_from_trusted_proxies_only(client, forwarded, proxies, network):
     headers = {"x-forwarded-for": forwarded} if forwarded else {}
     assert form_limits.network_of(client, headers, proxies=proxies) == network

@@ -41,7 +41,7 @@ def ready(served: ServedSite) -> tuple[int, str]:
 # ── readyz ──────────────────────────────────────────────────────────────────────────────────────
 
 
-def test_it_is_red_while_a_role_is_silent(served: ServedSite) -> None:
+def test_health_fails_while_a_role_has_no_heartbeat(served: ServedSite) -> None:
     beat(served, "scheduler")
     beat(served, "worker")
     assert ready(served) == (200, "ok\n")
@@ -53,7 +53,7 @@ def test_it_is_red_while_a_role_is_silent(served: ServedSite) -> None:
     assert ready(served) == (200, "ok\n")
 
 
-def test_it_is_red_while_a_server_does_not_answer(served: ServedSite, redis_url: str) -> None:
+def test_health_fails_while_a_server_does_not_respond(served: ServedSite, redis_url: str) -> None:
     nobody = f"127.0.0.1:{free_port()}"
     for setting, url, wrong in (
         ("mail_url", f"smtp://{nobody}", "The mail server does not answer"),
@@ -65,7 +65,7 @@ def test_it_is_red_while_a_server_does_not_answer(served: ServedSite, redis_url:
     assert ready(served) == (200, "ok\n")
 
 
-def test_it_says_in_plain_text_that_the_database_is_down(served: ServedSite, tmp_path: Path) -> None:
+def test_health_reports_a_database_outage_in_plain_text(served: ServedSite, tmp_path: Path) -> None:
     away = db.make_engine(f"postgresql://nobody:hidden@127.0.0.1:{free_port()}/digest")
     served.app.state.context = replace(served.context, engine=away)
 
@@ -75,7 +75,7 @@ def test_it_says_in_plain_text_that_the_database_is_down(served: ServedSite, tmp
     assert answer.headers["content-type"].startswith("text/plain")
 
 
-def test_it_warns_of_a_disk_that_is_nearly_full_and_turns_red_before_it_is(tmp_path: Path) -> None:
+def test_health_warns_of_a_nearly_full_disk_and_fails_before_it_is_full(tmp_path: Path) -> None:
     def told(free: int, size: int) -> list[tuple[str, bool]]:
         disk = Disk(folder=tmp_path, free=free, size=size)
         return [(one.message.partition(":")[0], one.is_warning) for one in readiness.disk_problems([disk])]
@@ -106,7 +106,7 @@ def neighbour(served: ServedSite) -> TestClient:
     return TestClient(served.client.app, base_url="http://127.0.0.1:8000", client=("127.0.0.1", 50_000))
 
 
-def test_prometheus_can_read_the_figures(served: ServedSite, neighbour: TestClient) -> None:
+def test_the_metrics_are_valid_for_prometheus(served: ServedSite, neighbour: TestClient) -> None:
     beat(served, "worker", seconds=30)
     served.ask("ada@uni.example")
 
@@ -127,7 +127,7 @@ def test_prometheus_can_read_the_figures(served: ServedSite, neighbour: TestClie
         )
 
 
-def test_figures_are_for_neighbours_only(served: ServedSite, neighbour: TestClient) -> None:
+def test_metrics_are_for_private_addresses_only(served: ServedSite, neighbour: TestClient) -> None:
     def asking_from(address: str) -> int:
         client = TestClient(served.client.app, base_url="http://127.0.0.1:8000", client=(address, 50_000))
         return client.get("/metrics").status_code
@@ -144,9 +144,7 @@ def test_figures_are_for_neighbours_only(served: ServedSite, neighbour: TestClie
 # ── the letter to the operator ──────────────────────────────────────────────────────────────────
 
 
-def test_when_the_worker_has_stopped_the_web_door_sends_the_letter_itself(
-    served: ServedSite, tmp_path: Path
-) -> None:
+def test_the_web_server_sends_the_alarm_if_the_worker_has_stopped(served: ServedSite, tmp_path: Path) -> None:
     context = with_settings(
         served.context,
         operator_email="op@example.org",
@@ -165,7 +163,7 @@ def test_when_the_worker_has_stopped_the_web_door_sends_the_letter_itself(
     assert mail.read_bytes().startswith(b"DKIM-Signature: ")
 
 
-def test_a_trouble_is_logged_when_it_begins(served: ServedSite, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_problem_is_logged_when_it_begins(served: ServedSite, caplog: pytest.LogCaptureFixture) -> None:
     beat(served, "scheduler")
 
     known = watchdog.log_new_problems(watchdog.check_once(served.context), set())

@@ -24,7 +24,7 @@ def confirm_path(served):
 
 
 @pytest.mark.parametrize("method", ["GET", "HEAD", "OPTIONS"])
-def test_looking_at_any_page_changes_nothing(
+def test_viewing_any_page_changes_nothing(
     served, papers, confirm_path, unsubscribe_path, manage_path, method
 ):
     before = served.everything()
@@ -46,7 +46,7 @@ def test_looking_at_any_page_changes_nothing(
 # ── confirming ──────────────────────────────────────────────────────────────────────────────────
 
 
-def test_one_press_begins_and_a_second_shows_the_same(served, confirm_path):
+def test_the_first_confirm_click_activates_and_a_second_shows_the_same_page(served, confirm_path):
     assert "Confirm your subscription" in served.client.get(confirm_path).text
 
     first, second = served.client.post(confirm_path), served.client.post(confirm_path)
@@ -58,7 +58,7 @@ def test_one_press_begins_and_a_second_shows_the_same(served, confirm_path):
     assert served.letters() == [("confirm", "bob@uni.edu"), ("welcome", "bob@uni.edu")]
 
 
-def test_the_welcome_letter_brings_todays_three_which_never_come_again(served, papers, confirm_path):
+def test_the_welcome_letter_has_three_papers_that_are_not_sent_again(served, papers, confirm_path):
     served.client.post(confirm_path)
 
     with served.writing() as session:
@@ -76,7 +76,7 @@ def far_site(sqlite_url, tmp_path, clock):
     yield from opened(settings_for(sqlite_url, tmp_path, proxies=1), clock)
 
 
-def test_a_scanner_that_presses_the_button_as_the_letter_comes_confirms_nothing(far_site):
+def test_a_click_seconds_after_the_letter_from_elsewhere_does_not_confirm(far_site):
     home, scanner = {"x-forwarded-for": "192.0.2.7"}, {"x-forwarded-for": "203.0.113.9"}
     form = {"made": far_site.stamp(), "email": "bob@uni.edu"}
     far_site.client.post("/", data=form, headers=home)
@@ -97,7 +97,7 @@ def test_a_scanner_that_presses_the_button_as_the_letter_comes_confirms_nothing(
     assert "Your first digest comes:" in pressed(scanner)  # a used link shows the same to everybody
 
 
-def test_whoever_presses_a_minute_after_the_letter_confirms_from_anywhere(far_site):
+def test_a_click_a_minute_after_the_letter_confirms_from_anywhere(far_site):
     form = {"made": far_site.stamp(), "email": "bob@uni.edu"}
     far_site.client.post("/", data=form, headers={"x-forwarded-for": "192.0.2.7"})
     far_site.send_confirmations()
@@ -138,9 +138,7 @@ def new_link(served, path, email):
     return answer
 
 
-def test_a_link_of_a_retired_key_says_that_it_works_no_more_and_mails_a_new_one(
-    served, old_site, manage_path
-):
+def test_a_link_of_a_retired_key_says_so_and_offers_a_new_one_by_mail(served, old_site, manage_path):
     alice = served.subscriber("alice@uni.edu").id
     for path in (
         path_of(links.manage_url(old_site, alice, 0)),
@@ -163,7 +161,7 @@ def test_a_link_of_a_retired_key_says_that_it_works_no_more_and_mails_a_new_one(
     assert manage_path in served.mailed()[0][1]
 
 
-def test_asking_for_a_new_link_tells_nobody_who_is_known(served, old_site, manage_path):
+def test_requesting_a_new_link_does_not_reveal_who_is_subscribed(served, old_site, manage_path):
     path = path_of(links.manage_url(old_site, 1, 0))
 
     known, unknown = (new_link(served, path, email) for email in ("alice@uni.edu", "other@uni.edu"))
@@ -172,7 +170,7 @@ def test_asking_for_a_new_link_tells_nobody_who_is_known(served, old_site, manag
     assert served.letters() == [("settings_link", "alice@uni.edu"), ("confirm", "other@uni.edu")]
 
 
-def test_a_wrong_address_or_a_hasty_press_is_shown_on_the_page(served, old_site, manage_path):
+def test_an_invalid_address_or_a_hasty_click_is_reported_on_the_page(served, old_site, manage_path):
     path = path_of(links.manage_url(old_site, 1, 0))
 
     wrong = new_link(served, path, "not an address")
@@ -186,7 +184,7 @@ def test_a_wrong_address_or_a_hasty_press_is_shown_on_the_page(served, old_site,
     assert served.letters() == []
 
 
-def test_a_damaged_link_of_a_key_we_have_is_not_called_over(served, manage_path):
+def test_a_damaged_link_of_a_current_key_gives_404(served, manage_path):
     assert served.client.get(manage_path[:-1]).status_code == 404
 
 
@@ -201,7 +199,7 @@ ONE_CLICK = {"List-Unsubscribe": "One-Click"}
     [{"data": ONE_CLICK}, {"files": {"List-Unsubscribe": (None, "One-Click")}}],
     ids=["urlencoded", "form-data"],
 )
-def test_one_click_stops_at_once_without_redirect_or_cookie(served, unsubscribe_path, form):
+def test_one_click_unsubscribe_needs_no_redirect_or_cookie(served, unsubscribe_path, form):
     answer = served.client.post(unsubscribe_path, headers={"origin": "https://mail.example"}, **form)
     again = served.client.post(unsubscribe_path, headers={"sec-fetch-site": "cross-site"}, **form)
 
@@ -224,9 +222,7 @@ def buttons(page: str) -> list[str]:
     return re.findall(r"<button[^>]*>([^<]+)</button>", page)
 
 
-def test_undo_of_an_unsubscribe_shows_that_it_worked_and_no_button_that_unsubscribes(
-    served, unsubscribe_path
-):
+def test_undo_of_an_unsubscribe_shows_success_and_no_unsubscribe_button(served, unsubscribe_path):
     asked = served.client.get(unsubscribe_path).text
     assert "a•••@uni.edu" in asked
     assert buttons(asked) == ["Unsubscribe"]
@@ -243,7 +239,7 @@ def test_undo_of_an_unsubscribe_shows_that_it_worked_and_no_button_that_unsubscr
     assert served.subscriber("alice@uni.edu").state == SubscriberState.ACTIVE
 
 
-def test_a_kept_address_of_undo_never_says_subscribed_to_who_has_left_since(served, unsubscribe_path):
+def test_a_bookmarked_undo_page_shows_the_current_state(served, unsubscribe_path):
     pressed(served, unsubscribe_path)
     pressed(served, unsubscribe_path, do="undo")
     pressed(served, unsubscribe_path)
@@ -251,7 +247,7 @@ def test_a_kept_address_of_undo_never_says_subscribed_to_who_has_left_since(serv
     assert buttons(served.client.get(f"{unsubscribe_path}?done=back").text) == ["Undo and subscribe again"]
 
 
-def test_after_30_days_there_is_no_undo_but_a_way_in(served, unsubscribe_path):
+def test_after_30_days_undo_is_replaced_by_a_sign_up_link(served, unsubscribe_path):
     served.client.post(unsubscribe_path)
     served.clock.now += timedelta(days=30)
 
@@ -263,7 +259,7 @@ def test_after_30_days_there_is_no_undo_but_a_way_in(served, unsubscribe_path):
 
 
 @pytest.mark.parametrize("door_letter", ["u", "m"])
-def test_a_link_that_is_not_ours_opens_nothing_and_all_such_answers_are_alike(served, alice, door_letter):
+def test_every_forged_link_gets_the_same_response(served, alice, door_letter):
     other = {"u": "manage", "m": "unsubscribe"}[door_letter]
     tokens = [
         "x", "a.1-0.b", "%00", "é", "9" * 500,
@@ -309,13 +305,13 @@ def test_settings_are_saved_and_shown(served, manage_path, alice):
         ]
 
 
-def test_each_topic_says_what_it_would_have_brought(served, papers, manage_path):
+def test_each_topic_shows_how_many_papers_it_would_have_matched(served, papers, manage_path):
     served.client.post(manage_path, data=form() | {"name": ["Quiet"], "filter": ["title:quiet"]})
 
     assert "About 10 papers a day (based on 1 day so far)" in served.client.get(manage_path).text
 
 
-def test_a_topic_like_a_paper_can_be_saved_and_looked_at_again(served, papers, manage_path):
+def test_a_topic_with_a_like_clause_can_be_saved_and_shown(served, papers, manage_path):
     wanted = {"name": ["Like"], "filter": [f"like:{papers[5]} ANDNOT loud"]}
 
     saved = served.client.post(manage_path, data=form() | wanted)
@@ -325,7 +321,7 @@ def test_a_topic_like_a_paper_can_be_saved_and_looked_at_again(served, papers, m
     assert "About 10 papers a day (based on 1 day so far)" in page
 
 
-def test_what_was_asked_for_by_mail_is_filled_in_and_not_saved(served, manage_path):
+def test_changes_requested_by_mail_are_filled_in_and_not_saved(served, manage_path):
     before = served.everything()
     asked = (
         "?name=Robots&filter=robot%2A&name=vision&filter=ti%3Avideo&drop=Gone&cadence=weekly-fri&at=09%3A30"
@@ -353,16 +349,14 @@ def test_what_was_asked_for_by_mail_is_filled_in_and_not_saved(served, manage_pa
         ("max_papers=07", 'max="100" value="7"'),
     ],
 )
-def test_what_was_asked_for_by_mail_fills_the_form_in_the_spelling_of_its_fields(
-    served, manage_path, asked, field
-):
+def test_changes_requested_by_mail_are_filled_in_as_the_form_spells_them(served, manage_path, asked, field):
     page = served.client.get(f"{manage_path}?{asked}").text
 
     assert field in page
     assert "Press Save to confirm." in page
 
 
-def test_an_hour_asked_for_by_mail_arrives(served, manage_path):
+def test_an_hour_requested_by_mail_is_filled_in(served, manage_path):
     asked = mail_commands.parse_schedule("weekly fri at 8:30")
     assert asked
 
@@ -378,7 +372,7 @@ def test_an_hour_asked_for_by_mail_arrives(served, manage_path):
     assert (reader.cadence, reader.weekday, f"{reader.at:%H:%M}") == ("weekly", 4, "08:30")
 
 
-def test_what_cannot_be_read_in_an_address_leaves_the_fields_as_they_are(served, manage_path):
+def test_invalid_query_parameters_leave_the_fields_unchanged(served, manage_path):
     plain = served.client.get(manage_path).text
 
     page = served.client.get(f"{manage_path}?at=99%3A99&cadence=hourly&timezone=Mars&max_papers=1000").text
@@ -386,20 +380,20 @@ def test_what_cannot_be_read_in_an_address_leaves_the_fields_as_they_are(served,
     assert page == plain
 
 
-def test_who_asks_for_what_they_have_is_told_so(served, manage_path):
+def test_requesting_the_current_settings_says_that_nothing_would_change(served, manage_path):
     page = served.client.get(f"{manage_path}?at=8%3A00&cadence=daily").text
 
     assert "Your settings are already as you asked." in page
 
 
-def test_a_saved_form_that_changed_nothing_says_so(served, manage_path):
+def test_saving_an_unchanged_form_says_so(served, manage_path):
     same = pressed(served, manage_path, **form(), name="Vision", filter="title:image*")
 
     assert "Nothing changed." in same
     assert "Saved." not in same
 
 
-def test_nothing_that_stands_in_an_address_becomes_markup_or_is_called_saved(served, manage_path):
+def test_query_parameters_are_escaped_and_never_shown_as_saved(served, manage_path):
     asked = "?name=%3Cscript%3E&filter=%3Cscript%3E%00&cadence=%22%3E%3Cb%3E&done=saved&max_papers=x"
 
     page = served.client.get(manage_path + asked).text
@@ -409,9 +403,7 @@ def test_nothing_that_stands_in_an_address_becomes_markup_or_is_called_saved(ser
     assert "Saved." not in page
 
 
-def test_mistakes_stand_beside_their_fields_what_was_typed_stays_and_nothing_is_saved(
-    served, manage_path, alice
-):
+def test_errors_are_shown_beside_their_fields_and_nothing_is_saved(served, manage_path, alice):
     before = served.everything()
 
     answer = served.client.post(
@@ -441,14 +433,14 @@ def test_mistakes_stand_beside_their_fields_what_was_typed_stays_and_nothing_is_
         ("max_papers", "²"),
     ],
 )
-def test_a_wrong_value_is_told(served, manage_path, field, typed):
+def test_an_invalid_value_is_reported(served, manage_path, field, typed):
     answer = served.client.post(manage_path, data=form(**{field: typed}))
 
     assert answer.status_code == 422
     assert f'id="{field.removesuffix("_papers")}-error"' in answer.text
 
 
-def test_a_pause_has_an_end_and_can_be_ended(served, manage_path):
+def test_a_pause_has_an_end_and_can_be_resumed_early(served, manage_path):
     served.client.post(manage_path, data={"do": "pause", "days": "14"})
     assert "Paused until 4 December 2026" in served.client.get(manage_path).text
 
@@ -456,7 +448,7 @@ def test_a_pause_has_an_end_and_can_be_ended(served, manage_path):
     assert served.subscriber("alice@uni.edu").state == SubscriberState.ACTIVE
 
 
-def test_the_settings_of_an_unsubscribed_reader_show_one_button_that_brings_them_back(served, manage_path):
+def test_the_settings_of_an_unsubscribed_reader_show_one_button_to_resubscribe(served, manage_path):
     left = pressed(served, manage_path, do="leave")
     assert "You are unsubscribed." in left
     assert buttons(left) == ["Undo and subscribe again"]
@@ -468,7 +460,7 @@ def test_the_settings_of_an_unsubscribed_reader_show_one_button_that_brings_them
     assert served.subscriber("alice@uni.edu").state == SubscriberState.ACTIVE
 
 
-def test_a_form_saved_after_unsubscribing_in_another_window_changes_nothing(served, manage_path):
+def test_a_form_saved_after_an_unsubscribe_in_another_window_changes_nothing(served, manage_path):
     pressed(served, manage_path, do="leave")
     before = served.everything()
 
@@ -477,7 +469,7 @@ def test_a_form_saved_after_unsubscribing_in_another_window_changes_nothing(serv
 
 
 @pytest.mark.parametrize("word", ["resumed", "back"])
-def test_a_kept_address_says_nothing_of_a_state_that_is_over(served, manage_path, word):
+def test_a_bookmarked_page_does_not_show_an_outdated_state(served, manage_path, word):
     served.client.post(manage_path, data={"do": "pause", "days": "14"})
 
     page = served.client.get(f"{manage_path}?done={word}").text
@@ -487,7 +479,7 @@ def test_a_kept_address_says_nothing_of_a_state_that_is_over(served, manage_path
     assert "subscribed again" not in page
 
 
-def test_the_page_behind_a_digest_shows_the_state_the_reader_is_in(served, alice, unsubscribe_path):
+def test_the_page_linked_from_a_digest_shows_the_readers_current_state(served, alice, unsubscribe_path):
     path = path_of(links.topic_links_url(served.site, alice.id, alice.link_version))
 
     assert buttons(served.client.get(path).text) == ["Mail me the link", "Pause for a week"]
@@ -505,7 +497,7 @@ def test_the_page_behind_a_digest_shows_the_state_the_reader_is_in(served, alice
 # ── what is told of it by mail ──────────────────────────────────────────────────────────────────
 
 
-def test_who_pauses_or_is_paused_is_told_with_the_way_back(served, alice, manage_path):
+def test_a_pause_is_confirmed_by_a_letter_with_a_resume_link(served, alice, manage_path):
     served.client.post(path_of(links.topic_links_url(served.site, alice.id, 0)), data={"do": "pause"})
     served.client.post(manage_path, data={"do": "resume"})
     served.client.post(manage_path, data={"do": "pause", "days": "0"})
@@ -516,7 +508,7 @@ def test_who_pauses_or_is_paused_is_told_with_the_way_back(served, alice, manage
     assert all(f"Resume now:\n{served.site.url}{manage_path}" in text for _, text in written)
 
 
-def test_who_changes_topics_is_told_of_the_last_change_once_it_rests(served, alice, manage_path):
+def test_topic_changes_are_confirmed_by_one_letter_with_the_last_state(served, alice, manage_path):
     for wanted in ("title:image*", "title:image* OR video", "title:image* OR video"):
         served.client.post(manage_path, data=form() | {"name": ["Vision"], "filter": [wanted]})
         served.clock.now += timedelta(minutes=1)
@@ -529,7 +521,7 @@ def test_who_changes_topics_is_told_of_the_last_change_once_it_rests(served, ali
     assert "* Vision\n  title:image* OR video\n" in text
 
 
-def test_another_hour_for_the_same_topics_is_no_news(served, alice, manage_path):
+def test_changing_only_the_hour_sends_no_letter(served, alice, manage_path):
     served.client.post(manage_path, data=form() | {"name": ["Vision"], "filter": ["image*"]})
     served.clock.now += timedelta(minutes=10)
     served.mailed()

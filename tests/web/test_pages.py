@@ -47,7 +47,7 @@ def test_bibtex_survives_any_title(served, papers):
 
 
 @pytest.mark.parametrize("number", ["0", "999", str(2**70)])
-def test_a_paper_that_is_not_there_is_not_there(served, papers, number):
+def test_an_unknown_paper_gives_404(served, papers, number):
     assert served.client.get(f"/papers/{number}").status_code == 404
 
 
@@ -79,7 +79,7 @@ def test_the_outbox_lists_the_mails_of_the_local_maildir(served, mail):
     assert page.count("<li>") == 1
 
 
-def test_a_mail_is_shown_in_a_frame_that_can_do_nothing(served, mail):
+def test_a_mail_is_shown_in_a_sandboxed_frame(served, mail):
     page = served.client.get(f"/outbox/{mail}")
     framed = served.client.get(f"/outbox/{mail}/html")
 
@@ -98,7 +98,7 @@ def test_a_mail_can_be_read_as_text_and_as_it_is(served, mail):
 
 
 @pytest.mark.parametrize("key", ["link", "..", "%2e%2e%2f%2e%2e%2fetc%2fpasswd", "none"])
-def test_only_mails_are_shown(served, mail, key):
+def test_the_outbox_viewer_serves_only_mails(served, mail, key):
     assert served.client.get(f"/outbox/{key}/source").status_code == 404
 
 
@@ -112,7 +112,7 @@ def test_only_mails_are_shown(served, mail, key):
     ],
     ids=["mail goes out", "a public site", "another name for this machine", "no name"],
 )
-def test_the_outbox_is_for_this_machine_only(sqlite_url, tmp_path, clock, mail, changed, host):
+def test_the_outbox_viewer_serves_only_this_machine(sqlite_url, tmp_path, clock, mail, changed, host):
     settings = settings_for(sqlite_url, tmp_path).model_copy(update={"base_url": "http://127.0.0.1:8000"})
     settings = type(settings)(**{**settings.model_dump(exclude_unset=True), **changed})
     for served in opened(settings, clock):
@@ -136,7 +136,7 @@ PATHS = [
 
 
 @pytest.mark.parametrize("path", PATHS)
-def test_every_answer_is_locked_down(served, path):
+def test_every_response_has_security_headers(served, path):
     headers = served.client.get(path).headers
 
     assert headers["content-security-policy"].startswith("default-src 'none'")
@@ -146,14 +146,14 @@ def test_every_answer_is_locked_down(served, path):
 
 
 @pytest.mark.parametrize("path", ["/c/x", "/u/x", "/m/x", "/outbox/"])
-def test_what_a_letters_link_opens_is_not_stored_or_indexed(served, path):
+def test_pages_behind_signed_links_are_not_cached_or_indexed(served, path):
     headers = served.client.get(path).headers
 
     assert headers["cache-control"] == "no-store"
     assert "noindex" in headers["x-robots-tag"]
 
 
-def test_a_fault_of_ours_is_told_in_our_own_voice_and_locked_down_too(served, papers):
+def test_a_server_error_shows_our_page_with_security_headers(served, papers):
     served.context.engine.dispose()
     with served.context.engine.begin() as connection:
         connection.exec_driver_sql("DROP TABLE signal")
@@ -167,7 +167,7 @@ def test_a_fault_of_ours_is_told_in_our_own_voice_and_locked_down_too(served, pa
 
 
 @pytest.mark.parametrize("chunked", [False, True])
-def test_a_body_that_no_form_could_have_is_not_taken(served, chunked):
+def test_an_oversized_request_body_is_refused(served, chunked):
     body = b"email=" + b"a" * middleware.MAX_BYTES
     sent = (body[start : start + 9999] for start in range(0, len(body), 9999)) if chunked else body
 
@@ -178,11 +178,11 @@ def test_a_body_that_no_form_could_have_is_not_taken(served, chunked):
     assert answer.status_code == 413
 
 
-def test_no_file_is_taken(served):
+def test_file_uploads_are_refused(served):
     assert served.client.post("/", files={"email": ("x.txt", b"x")}).status_code == 400
 
 
-def test_the_log_tells_no_link(served, unsubscribe_path, caplog):
+def test_the_log_has_no_signed_links(served, unsubscribe_path, caplog):
     caplog.set_level("DEBUG", logger="digest.web")
 
     served.client.get(unsubscribe_path)
@@ -191,7 +191,7 @@ def test_the_log_tells_no_link(served, unsubscribe_path, caplog):
     assert unsubscribe_path.removeprefix("/u/") not in caplog.text
 
 
-def test_requests_that_go_well_are_not_logged_by_default(served, papers, caplog):
+def test_successful_requests_are_not_logged_by_default(served, papers, caplog):
     caplog.set_level("INFO")
 
     for path in ("/", "/privacy", "/nowhere", "/static/site.css", "/healthz"):
@@ -226,7 +226,7 @@ class Page(HTMLParser):
             self.labels.append(said["for"] or "")
 
 
-def test_pages_load_nothing_from_elsewhere_run_nothing_and_label_every_field(
+def test_pages_load_nothing_external_run_no_scripts_and_label_every_field(
     served, papers, alice, manage_path, mail
 ):
     for path in ("/", manage_path, f"/papers/{papers[1]}", "/outbox/", f"/outbox/{mail}", "/privacy"):
@@ -238,7 +238,7 @@ def test_pages_load_nothing_from_elsewhere_run_nothing_and_label_every_field(
         assert page.fields == page.labels, path
 
 
-def test_the_style_sheet_has_the_contrast_that_its_colours_promise():
+def test_the_colours_of_the_style_sheet_have_enough_contrast():
     css = (Path(__file__).parents[2] / "templates" / "web" / "static" / "site.css").read_text()
     light, dark = re.findall(r":root \{(.*?)\n *\}", css, re.DOTALL)[:2]
 
@@ -266,7 +266,7 @@ def luminance(colour: str) -> float:
 # ── is it well ──────────────────────────────────────────────────────────────────────────────────
 
 
-def test_it_says_that_it_is_alive_and_whether_it_can_work(served):
+def test_live_and_ready_endpoints_report_their_state(served):
     assert served.client.get("/healthz").text == "ok\n"
     assert served.client.get("/readyz").text == "ok\n"
 
@@ -282,9 +282,7 @@ HOSTS = ("evil.example", "evil.example/x?", "evil.example//other.example", "user
 
 
 @pytest.mark.parametrize("host", HOSTS)
-def test_no_redirect_leads_to_the_host_that_a_request_names(
-    served, papers, digest_sent, unsubscribe_path, manage_path, host
-):
+def test_no_redirect_uses_the_host_header(served, papers, digest_sent, unsubscribe_path, manage_path, host):
     reader, link_version = digest_sent.subscriber_id, 0
     ask = path_of(links.topic_links_url(served.site, reader, link_version))
     shown = [path_of(route.path) for route in ROUTES if isinstance(route, Route) and "{" not in route.path]

@@ -165,7 +165,7 @@ def test_amazon_is_asked_for_its_certificate_once(
     assert amazon.asked == [CERTIFICATE]
 
 
-def test_a_notice_that_comes_again_counts_once(
+def test_a_repeated_notice_counts_once(
     served: ServedSite, amazon: Amazon, post, digest_sent: Delivery
 ) -> None:
     message = amazon.message(bounce(digest_sent))
@@ -175,7 +175,7 @@ def test_a_notice_that_comes_again_counts_once(
     assert len(counted(served)) == 1
 
 
-def test_what_was_signed_long_ago_is_turned_away_and_what_was_remembered_long_enough_is_forgotten(
+def test_an_old_notice_is_refused_and_old_notice_ids_are_deleted(
     served: ServedSite, amazon: Amazon, post, digest_sent: Delivery
 ) -> None:
     message = amazon.message(bounce(digest_sent))
@@ -216,7 +216,7 @@ def without(name: str) -> Callable[[dict[str, str]], dict[str, str]]:
         lambda _said: b"[" * 50_000,
     ],
 )
-def test_what_amazon_has_not_signed_for_our_topic_is_turned_away(
+def test_a_notice_not_signed_by_amazon_for_our_topic_is_refused(
     served: ServedSite, amazon: Amazon, post, digest_sent: Delivery, spoil: Callable[[Any], Any]
 ) -> None:
     before = served.everything()
@@ -241,7 +241,7 @@ def test_what_amazon_has_not_signed_for_our_topic_is_turned_away(
         "//[",
     ],
 )
-def test_a_certificate_from_elsewhere_is_not_even_fetched(amazon: Amazon, post, url: str) -> None:
+def test_a_certificate_from_another_host_is_not_fetched(amazon: Amazon, post, url: str) -> None:
     assert post(amazon.message({}, SigningCertURL=url)) == 403
 
     assert amazon.asked == []
@@ -251,7 +251,7 @@ def test_a_certificate_from_elsewhere_is_not_even_fetched(amazon: Amazon, post, 
     "changed",
     [{"name": "evil.example"}, {"name": "sns.amazonaws.com.evil.example"}, {"days": -1}, {"size": 1024}],
 )
-def test_a_certificate_that_is_not_of_sns_or_not_valid_now_proves_nothing(
+def test_a_certificate_that_is_expired_or_not_of_sns_is_refused(
     amazon: Amazon, post, now: datetime, changed: dict[str, Any]
 ) -> None:
     amazon.pem = certificate(now, **changed)
@@ -259,7 +259,7 @@ def test_a_certificate_that_is_not_of_sns_or_not_valid_now_proves_nothing(
     assert post(amazon.message({}, size=changed.get("size", 2048))) == 403
 
 
-def test_where_amazon_does_not_answer_it_shall_try_again(amazon: Amazon, post) -> None:
+def test_a_notice_is_retried_if_its_certificate_cannot_be_fetched(amazon: Amazon, post) -> None:
     amazon.is_away = True
     assert post(amazon.message({})) == 503
 
@@ -267,7 +267,7 @@ def test_where_amazon_does_not_answer_it_shall_try_again(amazon: Amazon, post) -
     assert post(amazon.message({})) == 200
 
 
-def test_nobody_makes_us_ask_amazon_without_end(amazon: Amazon, post) -> None:
+def test_forged_notices_cause_few_requests_to_amazon(amazon: Amazon, post) -> None:
     amazon.is_away = True
 
     for number in range(30):
@@ -276,12 +276,14 @@ def test_nobody_makes_us_ask_amazon_without_end(amazon: Amazon, post) -> None:
     assert len(amazon.asked) == provider_webhook.MAX_FETCHES
 
 
-def test_without_a_topic_there_is_no_such_door(sqlite_url: str, tmp_path: Path, clock: Clock) -> None:
+def test_without_a_configured_topic_the_webhook_gives_404(
+    sqlite_url: str, tmp_path: Path, clock: Clock
+) -> None:
     for served in opened(settings_for(sqlite_url, tmp_path), clock):
         assert served.client.post("/sns", content=b"{}").status_code == 404
 
 
-def test_only_the_name_of_a_topic_is_taken_for_one() -> None:
+def test_only_a_valid_topic_arn_is_accepted() -> None:
     for wrong in ("bounces", "arn:aws:sns:eu-west-1:12:bounces", "arn:aws:sns:evil.example/:123456789012:x"):
         with pytest.raises(BadField, match="DIGEST_SNS_TOPICS"):
             load_settings({"sns_topics": wrong})
@@ -334,7 +336,9 @@ def test_no_redirect_leads_us_away_from_amazon(served: ServedSite) -> None:
         )
 
 
-def test_who_hands_out_the_certificate_must_prove_to_be_amazon(served: ServedSite, tmp_path: Path) -> None:
+def test_the_host_of_the_certificate_must_have_amazons_tls_certificate(
+    served: ServedSite, tmp_path: Path
+) -> None:
     """The certificate of a signature comes without its chain: the connection it comes over vouches for it."""
     ours = make(tmp_path, "localhost")
     trusted, everyone = ssl.create_default_context(cafile=str(ours[0])), ssl.create_default_context()
@@ -357,7 +361,7 @@ def test_who_hands_out_the_certificate_must_prove_to_be_amazon(served: ServedSit
 # ── what it means ───────────────────────────────────────────────────────────────────────────────
 
 
-def test_a_letter_is_found_by_what_amazon_calls_it_by_our_own_name_or_by_its_address(
+def test_a_letter_is_found_by_amazons_id_by_our_message_id_or_by_address(
     served: ServedSite, amazon: Amazon, post, digest_sent: Delivery
 ) -> None:
     with served.writing() as session:
@@ -375,7 +379,7 @@ def test_a_letter_is_found_by_what_amazon_calls_it_by_our_own_name_or_by_its_add
     assert [number for _, _, number in counted(served)] == [digest_sent.id] * 3
 
 
-def test_a_complaint_ends_the_mail_at_once(
+def test_a_complaint_suppresses_the_address_at_once(
     served: ServedSite, amazon: Amazon, post, digest_sent: Delivery
 ) -> None:
     told = {"complainedRecipients": [{"emailAddress": "dora@uni.edu"}], "complaintFeedbackType": "abuse"}
@@ -388,7 +392,7 @@ def test_a_complaint_ends_the_mail_at_once(
         assert [line.reason for line in bounces.list_suppressions(session)] == [SuppressionReason.COMPLAINT]
 
 
-def test_a_notice_that_is_not_understood_is_kept_for_a_person(
+def test_an_unclassified_notice_is_kept_for_a_person(
     served: ServedSite, amazon: Amazon, post, digest_sent
 ) -> None:
     unknown = bounce(
@@ -428,7 +432,7 @@ def read(kind: str, sort: str, status: str = "", said: str = "") -> Any:
         (("Undetermined", "Undetermined"), FailureKind.SOFT),
     ],
 )
-def test_what_amazons_types_say_of_an_address(told: tuple[str, ...], kind: FailureKind) -> None:
+def test_amazons_bounce_types_map_to_failure_kinds(told: tuple[str, ...], kind: FailureKind) -> None:
     meaning = read(*told)
 
     assert isinstance(meaning, Failure)
@@ -436,19 +440,19 @@ def test_what_amazons_types_say_of_an_address(told: tuple[str, ...], kind: Failu
     assert "@" not in meaning.diagnostic
 
 
-def test_who_is_on_leave_has_not_bounced_at_amazon_either() -> None:
+def test_an_out_of_office_reply_from_amazon_is_not_a_bounce() -> None:
     assert read("Transient", "General") == NoActionNeeded(reason="an automatic reply")
 
 
 @pytest.mark.parametrize("kind", ["Delivery", "Send", "DeliveryDelay", "AmazonSnsSubscriptionSucceeded"])
-def test_what_went_well_asks_for_nothing(kind: str) -> None:
+def test_a_delivery_notice_needs_no_action(kind: str) -> None:
     found = bounces.read_notice(json.dumps({"notificationType": kind}).encode())
 
     assert found
     assert isinstance(found.report, NoActionNeeded)
 
 
-def test_a_complaint_and_its_opposite() -> None:
+def test_a_not_spam_complaint_is_not_counted() -> None:
     def told(kind: str) -> Any:
         said = {"notificationType": "Complaint", "complaint": {"complaintFeedbackType": kind}}
         found = bounces.read_notice(json.dumps(said).encode())
@@ -469,13 +473,13 @@ def test_a_complaint_and_its_opposite() -> None:
         b'{"notificationType": "Bounce", "mail": {"destination": [[]], "source": {}}}',
     ],
 )  # fmt: skip
-def test_whatever_a_notice_looks_like_reading_it_does_not_fail(content: bytes) -> None:
+def test_any_notice_is_parsed_without_an_exception(content: bytes) -> None:
     found = bounces.read_notice(content)
 
     assert found is None or isinstance(found.report, (Failure, Complaint))
 
 
-def test_a_mail_that_looks_like_a_notice_is_none(served: ServedSite) -> None:
+def test_a_mail_that_imitates_a_notice_is_not_one(served: ServedSite) -> None:
     from digest import inbound
 
     assert not inbound.is_accepted_recipient(served.site, TOPIC)

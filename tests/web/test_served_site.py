@@ -48,7 +48,7 @@ def link(content: str, prefix: str) -> str:
     return found[0]
 
 
-def test_somebody_subscribes_gets_papers_and_leaves_with_nothing_but_a_browser_and_a_mailbox(context):
+def test_a_reader_subscribes_gets_papers_and_unsubscribes_with_a_browser_and_a_mailbox(context):
     ours, client = context
     ours.run("intake", str(Path("digest/dumps/sample/invented-papers.txt").resolve()))
 
@@ -76,7 +76,7 @@ def test_somebody_subscribes_gets_papers_and_leaves_with_nothing_but_a_browser_a
         assert secret.rpartition("/")[2] not in ours.logs()
 
 
-def test_the_site_does_not_fall_over(context):
+def test_malformed_requests_do_not_break_the_site(context):
     _, client = context
 
     assert client.head("/").status_code == 200

@@ -99,9 +99,7 @@ def roles(machine: Installation) -> set[str]:
     return {beat["role"] for beat in json.loads(reported.stdout)["heartbeats"]}
 
 
-def test_a_complete_file_that_lies_for_five_minutes_is_a_trouble_until_it_is_read(
-    session: Session, folder: Path
-) -> None:
+def test_a_complete_file_unread_for_five_minutes_is_a_problem(session: Session, folder: Path) -> None:
     now = datetime.now(UTC)
     (folder / "monday.txt").write_text(DUMP)
     (folder / "tuesday.txt.part").write_text(DUMP)

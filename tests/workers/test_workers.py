@@ -72,7 +72,7 @@ def no_digest_written(url: str) -> Iterator[None]:
 
 
 @pytest.mark.slow
-def test_what_redis_forgets_and_workers_take_to_their_graves_is_delivered_all_the_same(
+def test_digests_are_delivered_although_redis_forgets_and_workers_die(
     service: Installation, mailroom: Mailroom, postgres_url: str, redis_url: str
 ) -> None:
     readers = [f"reader{number}@example.org" for number in range(40)]
@@ -109,7 +109,7 @@ def run_in(service: Installation, code: str) -> subprocess.CompletedProcess[str]
     )  # fmt: skip
 
 
-def test_a_tick_says_what_there_is_to_do_only_while_nobody_has_been_told(service: Installation) -> None:
+def test_a_tick_enqueues_work_only_once(service: Installation) -> None:
     code = """
 from workers import scheduler, tasks
 from workers.app import BULK, PROMPT
@@ -122,7 +122,7 @@ print(scheduler.count_queued(BULK), scheduler.count_queued(PROMPT))
     assert run_in(service, code).stdout == "1 1\n"
 
 
-def test_a_source_that_is_due_is_asked_by_a_worker_once(service: Installation) -> None:
+def test_a_due_source_is_polled_by_one_worker(service: Installation) -> None:
     code = """
 from datetime import UTC, datetime
 from digest.dumps import sources
@@ -150,7 +150,7 @@ with app_context().read_session() as session:
     ]
 
 
-def test_digests_wait_for_papers_that_are_on_their_way(tmp_path: Path) -> None:
+def test_publishing_waits_for_a_dump_that_is_still_being_written(tmp_path: Path) -> None:
     from workers.scheduler import ARRIVAL_SECONDS, is_arriving
 
     (tmp_path / "done").mkdir()
@@ -163,7 +163,7 @@ def test_digests_wait_for_papers_that_are_on_their_way(tmp_path: Path) -> None:
     assert not is_arriving(tmp_path, datetime.now(UTC) + timedelta(seconds=ARRIVAL_SECONDS))
 
 
-def test_a_message_carries_no_content(service: Installation, redis_url: str) -> None:
+def test_a_task_carries_no_content(service: Installation, redis_url: str) -> None:
     run_in(
         service,
         'from workers import tasks; tasks.publish_chunk.delay("press", 17, "2026-11-20T08:00:00+00:00")',
@@ -175,7 +175,7 @@ def test_a_message_carries_no_content(service: Installation, redis_url: str) -> 
     assert broker.llen("digest:prompt") == 0
 
 
-def test_a_broker_that_is_away_makes_the_clock_wait_not_stop(tmp_path: Path) -> None:
+def test_the_scheduler_survives_a_broker_outage(tmp_path: Path) -> None:
     settings = {"BROKER_URL": "redis://127.0.0.1:1/0"}
     code = """
 import logging; logging.basicConfig(format="%(message)s")
@@ -193,7 +193,7 @@ for tick in scheduler.TICKS:
     assert "Traceback" not in said
 
 
-def test_chunks_begin_where_the_one_before_ends(session: Session, now: datetime) -> None:
+def test_each_chunk_begins_where_the_previous_one_ends(session: Session, now: datetime) -> None:
     from workers.tasks import chunk_starts
 
     for number in range(2 * publishing.CHUNK_SUBSCRIBERS + 3):
@@ -224,7 +224,7 @@ def other(site: Site, **details: object) -> Site:
         ({}, "b", "The templates on this machine are not those of the others"),
     ],
 )
-def test_a_machine_that_does_not_fit_refuses_to_work(
+def test_a_machine_with_other_keys_schema_or_templates_refuses_to_work(
     session: Session, site: Site, now: datetime, details: dict[str, object], templates: str, what: str
 ) -> None:
     key_fingerprints.check_fingerprints(session, site, "a", now=now)
@@ -234,7 +234,7 @@ def test_a_machine_that_does_not_fit_refuses_to_work(
         key_fingerprints.check_fingerprints(session, other(site, **details), templates, now=now)
 
 
-def test_a_key_is_rotated_by_putting_a_new_one_before_it(session: Session, site: Site, now: datetime) -> None:
+def test_a_key_is_rotated_by_putting_a_new_one_in_front(session: Session, site: Site, now: datetime) -> None:
     key_fingerprints.check_fingerprints(session, site, "a", now=now)
     rotated = other(site, keys=(b"brand new", *site.keys))
 
@@ -244,7 +244,7 @@ def test_a_key_is_rotated_by_putting_a_new_one_before_it(session: Session, site:
         key_fingerprints.check_fingerprints(session, site, "a", now=now)
 
 
-def test_an_upgrade_brings_its_templates(session: Session, site: Site, now: datetime) -> None:
+def test_an_upgrade_may_change_the_templates(session: Session, site: Site, now: datetime) -> None:
     key_fingerprints.check_fingerprints(session, site, "a", now=now)
 
     key_fingerprints.adopt_templates(session, "b", now=now)
@@ -252,7 +252,7 @@ def test_an_upgrade_brings_its_templates(session: Session, site: Site, now: date
     key_fingerprints.check_fingerprints(session, site, "b", now=now)
 
 
-def test_the_collector_of_a_worker_passes_over_what_it_was_opened_with(service: Installation) -> None:
+def test_objects_of_the_app_context_are_frozen_for_the_garbage_collector(service: Installation) -> None:
     opened = run_in(
         service,
         "import gc; from workers import tasks; from workers.worker_context import open_before_first_task; open_before_first_task();"
@@ -263,7 +263,7 @@ def test_the_collector_of_a_worker_passes_over_what_it_was_opened_with(service: 
     assert passed_over > 100 * walked_through
 
 
-def test_a_worker_on_a_strange_machine_says_so_in_one_line(service: Installation) -> None:
+def test_a_worker_on_a_mismatched_machine_prints_one_line(service: Installation) -> None:
     run_in(service, "from workers.worker_context import app_context; app_context().check_setup()")
     service.settings = {**service.settings, "PEPPER": "another"}
 
@@ -274,7 +274,7 @@ def test_a_worker_on_a_strange_machine_says_so_in_one_line(service: Installation
     assert "Traceback" not in told.stderr
 
 
-def test_a_mistake_in_a_digest_of_ones_own_is_told_at_once_and_stops_no_other_letter(
+def test_an_error_in_an_overridden_digest_template_is_reported_and_stops_no_other_letter(
     service: Installation, mailroom: Mailroom
 ) -> None:
     own = service.data_dir / "templates" / "letters" / "digest" / "body.html"

@@ -41,8 +41,8 @@ class DumpRow(Base):
     updated: Mapped[int] = mapped_column(default=0)
     unchanged: Mapped[int] = mapped_column(default=0)
     rejected: Mapped[int] = mapped_column(default=0)
-    missing: Mapped[int | None]  #: papers missing by its own count; 0: cut off at an unknown place
-    usual: Mapped[int | None]  #: the usual number on its weekday, if it has far fewer
+    missing_papers: Mapped[int | None]  #: by its own count; 0: cut off at an unknown place
+    usual_papers: Mapped[int | None]  #: how many are usual on its weekday, if it has far fewer
     observed_at: Mapped[datetime] = mapped_column(UtcDateTime)  #: when its signals were observed
     #: when its papers count as first seen, if not at `observed_at`
     seen_at: Mapped[datetime | None] = mapped_column(UtcDateTime)
@@ -59,7 +59,7 @@ class SourceRow(Base):
     kind: Mapped[str] = mapped_column(String(20))  #: the preset, or url
     url: Mapped[str]  #: the beginning of every request's URL
     order: Mapped[str] = mapped_column(String(10), default="none")  #: ranked, relevance or none
-    every: Mapped[int]  #: seconds between two polls
+    interval_seconds: Mapped[int]  #: between two polls
     is_on: Mapped[bool] = mapped_column(default=True)
     since: Mapped[date]  #: the day it was turned on; papers of earlier days are not news
     next_poll_at: Mapped[datetime] = mapped_column(UtcDateTime)

@@ -56,7 +56,7 @@ class BounceRow(Base):
     status: Mapped[str] = mapped_column(
         String(12), default=""
     )  #: enhanced status code such as `5.1.1`; empty if unknown
-    said: Mapped[str] = mapped_column(default="")  #: the server's words, addresses taken out
+    diagnostic: Mapped[str] = mapped_column(default="")  #: the server's reply, addresses removed
     reported_by: Mapped[str] = mapped_column(String(10))  #: smtp, dsn, words or report
     at: Mapped[datetime] = mapped_column(UtcDateTime)
     forgiven_at: Mapped[datetime | None] = mapped_column(UtcDateTime)  #: since then it no longer counts

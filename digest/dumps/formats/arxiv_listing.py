@@ -97,7 +97,7 @@ def check_complete(source: DumpInput, announced: int | None, *, must_end: bool) 
         yield found
     if announced is not None and fresh < announced:
         reason = f"its subject announces {announced} new papers and cross-lists, and {fresh} are here"
-        yield RecordProblem(line=line, reason=reason, is_truncation=True, missing=announced - fresh)
+        yield RecordProblem(line=line, reason=reason, is_truncation=True, missing_papers=announced - fresh)
     elif must_end and not ended:
         yield RecordProblem(line=line, reason="the rule that ends a listing is missing", is_truncation=True)
 

@@ -28,7 +28,7 @@ class RecordProblem:
     reason: str
     excerpt: str = ""
     is_truncation: bool = False  #: the dump breaks off: what follows is lost
-    missing: int = 0  #: papers lost, if the dump gives the number
+    missing_papers: int = 0  #: if the dump says how many it should hold
     is_remark: bool = False  #: a note on the whole dump; no record is bad
 
 

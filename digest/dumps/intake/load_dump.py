@@ -149,7 +149,9 @@ def fill_row(
     if day and not options.as_history and timedelta() < now.date() - day <= options.still_news:
         row.seen_at = now
     row.observed_at = options.figures_at or row.observed_at
-    row.missing = next((problem.missing for problem in survey.problems if problem.is_truncation), None)
+    row.missing_papers = next(
+        (problem.missing_papers for problem in survey.problems if problem.is_truncation), None
+    )
     row.read_at = now
     row.state = DumpState.LOADING if survey.state is DumpState.LOADED else survey.state
     row.reason = survey.reason or None
@@ -212,7 +214,7 @@ def date_contradiction(header: Header, options: LoadOptions) -> Iterator[RecordP
 
 def short_list_remark(row: DumpRow) -> Iterator[RecordProblem]:
     """Yield a remark if a list was loaded although it is far shorter than usual."""
-    if row.usual is not None and row.state == DumpState.LOADED:
+    if row.usual_papers is not None and row.state == DumpState.LOADED:
         yield RecordProblem(line=0, reason=f"it {short_list_text(row, row.papers)}")
 
 

@@ -121,7 +121,7 @@ def hold_if_short(
     session: Session, row: DumpRow, survey: Survey, options: LoadOptions, now: datetime
 ) -> Survey:
     """Hold a day's list that is far shorter than usual for its weekday, unless `incomplete_ok`."""
-    row.usual = None
+    row.usual_papers = None
     if (
         survey.state is not DumpState.LOADED
         or row.format not in DAILY_FORMATS
@@ -135,7 +135,7 @@ def hold_if_short(
     usual = expected_arrivals.usual_papers(papers_of_similar_lists(session, row), row.date)
     if not expected_arrivals.is_far_below(survey.papers, usual):
         return survey
-    row.usual = usual
+    row.usual_papers = usual
     if options.incomplete_ok:
         return survey
     row.state = DumpState.HELD
@@ -163,4 +163,4 @@ def papers_of_similar_lists(session: Session, row: DumpRow) -> dict[date, int]:
 
 def short_list_text(row: DumpRow, papers: int) -> str:
     """Say how many papers a dump holds and how many are usual."""
-    return f"holds {papers} papers, where {row.usual} are usual on a {row.date:%A}"
+    return f"holds {papers} papers, where {row.usual_papers} are usual on a {row.date:%A}"

@@ -132,7 +132,7 @@ def poll_source(context: PollContext, row: SourceRow) -> PollResult:
         log.warning("source %s: %s", row.name, polled.result)
     else:
         row.failures = 0
-        row.next_poll_at = context.now + timedelta(seconds=row.every)
+        row.next_poll_at = context.now + timedelta(seconds=row.interval_seconds)
     context.session.commit()
     return replace(polled, next_poll_at=row.next_poll_at)
 

@@ -23,7 +23,7 @@ def add(
     now: datetime,
     url: str | None = None,
     order: str | None = None,
-    every: timedelta | None = None,
+    interval: timedelta | None = None,
 ) -> SourceRow:
     """Add a source, or turn it on again with these options; it is due at once.
 
@@ -32,16 +32,17 @@ def add(
     """
     preset = source_presets.preset_for(name)
     name = source_presets.short_name(name)
-    if every is not None and not source_presets.MIN_INTERVAL <= every <= source_presets.MAX_INTERVAL:
+    if interval is not None and not source_presets.MIN_INTERVAL <= interval <= source_presets.MAX_INTERVAL:
         raise BadField("every", "the interval must be between 15 minutes and 7 days.")
     row = session.scalar(select(SourceRow).where(SourceRow.name == name))
     if row is None:
-        row = SourceRow(name=name, since=now.date(), every=0, url="", failures=0, validators={})
+        row = SourceRow(name=name, since=now.date(), interval_seconds=0, url="", failures=0, validators={})
         session.add(row)
     row.kind, row.is_on, row.next_poll_at, row.failures = preset.kind, True, now, 0
     row.url = url or row.url or preset.url
     row.order = order or row.order or preset.order
-    row.every = int((every or preset.every).total_seconds()) if every or not row.every else row.every
+    if interval or not row.interval_seconds:
+        row.interval_seconds = int((interval or preset.interval).total_seconds())
     session.flush()
     return row
 

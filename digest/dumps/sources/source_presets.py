@@ -52,7 +52,7 @@ class SourcePreset:
     kind: str
     url: str  #: the beginning of every request
     order: str = "none"
-    every: timedelta
+    interval: timedelta
     back_fill: int = 0  #: days of history fetched by default when it is added
     most_back_fill: int = 0
     types: tuple[str, ...] = ()  #: accepted content types; empty: any except NOT_PAPERS
@@ -64,7 +64,7 @@ PRESETS = {
     "hf-daily": SourcePreset(
         kind="hf-daily",
         url="https://huggingface.co/api/daily_papers",
-        every=3 * HOUR,
+        interval=3 * HOUR,
         back_fill=14,
         most_back_fill=90,
         types=JSON,
@@ -72,7 +72,7 @@ PRESETS = {
     "arxiv": SourcePreset(
         kind="arxiv",
         url="https://rss.arxiv.org/atom",
-        every=HOUR,
+        interval=HOUR,
         back_fill=7,
         most_back_fill=30,
         types=XML,
@@ -81,7 +81,7 @@ PRESETS = {
     "biorxiv": SourcePreset(
         kind="biorxiv",
         url="https://api.biorxiv.org/details/biorxiv",
-        every=6 * HOUR,
+        interval=6 * HOUR,
         back_fill=3,
         most_back_fill=30,
         types=JSON,
@@ -89,7 +89,7 @@ PRESETS = {
     "medrxiv": SourcePreset(
         kind="medrxiv",
         url="https://api.biorxiv.org/details/medrxiv",
-        every=6 * HOUR,
+        interval=6 * HOUR,
         back_fill=3,
         most_back_fill=30,
         types=JSON,
@@ -115,7 +115,7 @@ def preset_for(name: str) -> SourcePreset:
             raise BadField(
                 "source", f"the URL has {len(name):,} characters; at most {LONGEST_URL:,} are allowed."
             )
-        return SourcePreset(kind=URL_KIND, url=name, every=6 * HOUR)
+        return SourcePreset(kind=URL_KIND, url=name, interval=6 * HOUR)
     if kind == "arxiv" and ARCHIVE.fullmatch(rest):
         if len(name) > LONGEST_NAME:
             raise BadField(

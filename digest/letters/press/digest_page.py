@@ -69,7 +69,7 @@ class FollowUpItem:
 
     href: str
     title: str
-    says: str
+    text: str
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -159,7 +159,7 @@ def followup_items(news: Sequence[FollowUp], site: Site) -> tuple[FollowUpItem, 
         FollowUpItem(
             paper_url(site, one.paper),
             figures_in_words.cut_at_word(one_line(one.title), MAX_TITLE_LENGTH),
-            figures_in_words.followup_text(one.kind, one_line(one.says)),
+            figures_in_words.followup_text(one.kind, one_line(one.detail)),
         )
         for one in news
     )

@@ -72,12 +72,12 @@ def digest_message(press: Press, site: Site, digest: Digest, copy: Personalizati
     assembler = letter_assembler(press, site)
     pieces = assembler.assemble(digest, copy)
     message_id = copy.message_id or links.message_id(site, f"delivery-{copy.delivery_id}")
-    top = assembler.letterhead(copy.edition, copy.dated_at, bool(copy.leave_address)) % {
+    top = assembler.letterhead(copy.edition, copy.dated_at, bool(copy.unsubscribe_address)) % {
         b"to": one_line(copy.recipient).encode(),
         b"subject": pieces.header,
         b"id": message_id.encode(),
         b"unsubscribe": copy.unsubscribe_url.encode(),
-        b"leave": copy.leave_address.encode(),
+        b"mailto": copy.unsubscribe_address.encode(),
     }
     text, html = (
         assembler.text.joined(pieces.values, pieces.text, 1),
@@ -243,7 +243,7 @@ class LetterAssembler:
         has_address: bool,  # noqa: FBT001 - part of the cache key
     ) -> bytes:
         """Encode the headers of an edition's messages, with places for what differs between them."""
-        marks = {name: placeholder_mark(name) for name in ("to", "subject", "id", "unsubscribe", "leave")}
+        marks = {name: placeholder_mark(name) for name in ("to", "subject", "id", "unsubscribe", "mailto")}
         block = header_block(
             site=self.site,
             recipient=marks["to"],
@@ -253,7 +253,7 @@ class LetterAssembler:
             headers=list_headers(
                 self.site,
                 marks["unsubscribe"],
-                leave_address=marks["leave"] if has_address else "",
+                unsubscribe_address=marks["mailto"] if has_address else "",
                 campaign=edition,
             ),
         ).replace(b"%", b"%%")
@@ -313,13 +313,13 @@ class LetterAssembler:
         values = {
             "href": escape_html(item.href),
             "title": escape_html(item.title),
-            "says": escape_html(item.says),
+            "text": escape_html(item.text),
         }
         return self.html_parts["item"].fill(values)
 
     def text_followup(self, item: FollowUpItem) -> str:
         """Return one update in plain text."""
-        values = {"href": item.href, "title": wrap(item.title), "says": wrap(item.says)}
+        values = {"href": item.href, "title": wrap(item.title), "text": wrap(item.text)}
         return self.text_parts["item"].fill(values)
 
     def encode_suggestion(self, digest: Digest, copy: Personalization) -> EncodedPair:

@@ -58,7 +58,7 @@ def sample_page() -> dict[str, Any]:
     item = {
         "href": placeholder_mark("href"),
         "title": placeholder_mark("title"),
-        "says": placeholder_mark("says"),
+        "text": placeholder_mark("text"),
     }
     words = {word: placeholder_mark(word) for word in PAGE_VALUES}
     repeated = {"anchors": [anchor] * 2, "sections": [section] * 2, "news": [item] * 2}

@@ -213,15 +213,15 @@ class CatalogBatch:
         """Add what another row has and this paper lacks."""
         better = enrich_row(paper.row, row)
         if better != paper.row:
-            for kind, says in detect_changes(paper.row, better, row):
-                self.note_change(paper, kind, says)
+            for kind, detail in detect_changes(paper.row, better, row):
+                self.note_change(paper, kind, detail)
             paper.row = better
             paper.is_changed = paper.has_new_fields = True
 
-    def note_change(self, paper: BatchPaper, kind: ChangeKind, says: str) -> None:
+    def note_change(self, paper: BatchPaper, kind: ChangeKind, detail: str) -> None:
         """Note a change of a paper that was stored before, unless the dump was loaded as history."""
         if paper.id > 0 and not self.dump.is_history:
-            self.changes.setdefault((paper.id, kind), says)
+            self.changes.setdefault((paper.id, kind), detail)
 
     def note_publication(self, paper: BatchPaper, doi: str) -> None:
         """Note that a paper was published, if this DOI is the first sign of it."""
@@ -323,9 +323,9 @@ class CatalogBatch:
                 "paper_id": self.survivor(paper),
                 "kind": kind,
                 "seen_at": self.dump.seen_at or self.dump.observed_at,
-                "says": says,
+                "detail": detail,
             }
-            for (paper, kind), says in self.changes.items()
+            for (paper, kind), detail in self.changes.items()
         ]
         if rows:
             self.connection.execute(db.upsert(self.session, ChangeRow).on_conflict_do_nothing(), rows)

@@ -517,12 +517,12 @@ def test_one_source_that_fails_does_not_keep_others_waiting(world: World) -> Non
 
 
 def test_adding_a_source_again_updates_it(world: World) -> None:
-    world.add("hf-daily", every=timedelta(hours=1))
+    world.add("hf-daily", interval=timedelta(hours=1))
     world.row("hf-daily").since = date(2026, 1, 1)
     world.add("hf-daily", order="ranked")
 
     (row,) = sources.list_sources(world.session)
-    assert (row.every, row.order, row.since) == (3600, "ranked", date(2026, 1, 1))
+    assert (row.interval_seconds, row.order, row.since) == (3600, "ranked", date(2026, 1, 1))
 
 
 def test_a_source_that_is_removed_is_polled_no_more_and_its_papers_stay(world: World) -> None:
@@ -537,10 +537,10 @@ def test_a_source_that_is_removed_is_polled_no_more_and_its_papers_stay(world: W
         world.poll("arxiv:cs.CL")
 
 
-@pytest.mark.parametrize("every", [timedelta(minutes=1), timedelta(days=8)])
-def test_an_interval_outside_the_limits_is_refused(world: World, every: timedelta) -> None:
+@pytest.mark.parametrize("interval", [timedelta(minutes=1), timedelta(days=8)])
+def test_an_interval_outside_the_limits_is_refused(world: World, interval: timedelta) -> None:
     with pytest.raises(BadField):
-        world.add("hf-daily", every=every)
+        world.add("hf-daily", interval=interval)
 
 
 def test_fetched_files_are_kept_for_a_month(world: World) -> None:
