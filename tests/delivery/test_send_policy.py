@@ -380,8 +380,14 @@ def test_no_limit_is_exceeded_or_wasted_with_many_workers_and_unreliable_servers
     put(100)
     with ThreadPoolExecutor(6) as pool:
         list(pool.map(work, range(6)))
+    assert len(sound.messages) <= 50
 
-    assert 40 <= len(sound.messages) <= 50
+    with db.write_session(engine) as own:  # the servers have become reliable
+        delivery_run.deliver(
+            own, site=site, templates=templates, transport=sound, limits=rules,
+            clock=fixed_clock(now + 30 * MINUTE),
+        )  # fmt: skip
+    assert len(sound.messages) == 50
 
 
 def test_day_on_which_no_server_answered_does_not_count_in_the_warm_up(
