@@ -74,7 +74,7 @@ def test_every_command_is_named_in_the_docs_and_has_help(words: tuple[str, ...])
 
 
 def spelled() -> Iterator[Any]:
-    """Every call of `digest` in the docs: in backquotes, in examples, in unit files."""
+    """Yield every `digest` command line in the docs: in backquotes, examples and unit files."""
     for page in PAGES:
         text = page.read_text(encoding="utf-8")
         for call in re.findall(

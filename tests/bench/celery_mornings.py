@@ -1,4 +1,4 @@
-"""A morning of mail by real Celery workers, our own or a rival's, and what it took.
+"""Time a morning of mail with real Celery workers, our own or a rival's.
 
 All ways find the same world (each a fresh copy of the same PostgreSQL database, every commit on disk),
 the same broker, the same number of worker processes and the same kind of sink. The clock runs from the
@@ -43,7 +43,7 @@ OURS = (sys.executable, "-m", "workers")
 
 @dataclass(frozen=True, kw_only=True)
 class Place:
-    """The servers that all ways share, and their processes by name."""
+    """The servers that all implementations share, and their processes by name."""
 
     database: str
     broker: str
@@ -52,7 +52,7 @@ class Place:
 
 @dataclass(kw_only=True)
 class Figures:
-    """What a morning took."""
+    """The cost of one morning."""
 
     way: str
     readers: int
@@ -72,7 +72,7 @@ class Figures:
 
     @property
     def cost(self) -> float:
-        """Return the processor seconds of a digest: workers, database and broker, but not the sink."""
+        """Return the processor seconds for one digest, in workers, database and broker, without the sink."""
         return sum(used for name, used in self.cpu.items() if name != "sink") / self.mails
 
     def tell(self) -> None:
@@ -124,7 +124,7 @@ def built(place: Place, world: World) -> Iterator[str]:
 def at_work(
     way: str, place: Place, url: str, port: int, folder: Path, *, command: tuple[str, ...] = OURS
 ) -> Iterator[Installation]:
-    """Run the workers of a way, as an operator does, and wait until they are ready."""
+    """Run the workers of an implementation as an operator does, and wait until they are ready."""
     settings = {
         "DATABASE_URL": url,
         "BROKER_URL": place.broker,
@@ -159,7 +159,7 @@ def is_ready(folder: Path) -> bool:
 def best(
     place: Place, template: str, folder: Path, ways: Sequence[str], samples: Mapping[str, int]
 ) -> dict[str, Figures]:
-    """Have some mornings of each way in turn and tell of all, and return the best: a busy machine only ever slows."""
+    """Run some mornings of each implementation in turn, print all, and return the best: other load only slows."""
     every = defaultdict[str, list[Figures]](list)
     for turn in range(ROUNDS):
         for way in reversed(ways):
@@ -179,7 +179,7 @@ def had(
     kept: Path | None = None,
     command: tuple[str, ...] = OURS,
 ) -> Figures:
-    """Have the morning of a copy of that world, and return what it took.
+    """Run the morning on a copy of that world, and return its cost.
 
     A rival may write to a `sample` of the readers; ours writes to all. With a folder for letters that are
     `kept`, the sink is the one that keeps them.
@@ -216,7 +216,7 @@ def watch(
     opened: sink.Running,
     figures: Figures,
 ) -> None:
-    """Wait for the end, and look at the memory of the workers meanwhile."""
+    """Wait for the end, sampling the memory of the workers meanwhile."""
     looked = took = 0.0
     while not is_over(took):
         time.sleep(min(max(took / 100, 0.02), GLANCE))  # looking costs, and a hundredth is near enough
@@ -236,7 +236,7 @@ IsOver = Callable[[float], bool]  #: told how many seconds have passed
 def ours(
     place: Place, engine: Engine, house: Installation, figures: Figures, readers: list[int]
 ) -> tuple[Start, IsOver]:
-    """Return how everybody's digest is published and delivered, and how one sees that it is done."""
+    """Return the functions that start publishing and delivery of every digest and that detect the end."""
     celery = Celery("digest", broker=place.broker)
     celery.conf.broker_transport_options = {"global_keyprefix": "digest:"}
     celery.send_task("workers.tasks.heartbeat", queue="prompt")
@@ -255,7 +255,7 @@ def ours(
 def rival(
     place: Place, engine: Engine, house: Installation, figures: Figures, readers: list[int]
 ) -> tuple[Start, IsOver]:
-    """Return how a rival's tasks are sent, and how one sees that they are done."""
+    """Return the functions that enqueue a rival's tasks and that detect the end."""
     celery = Celery("rivals", broker=place.broker)
     tasks = "tests.bench.rival_tasks"
 

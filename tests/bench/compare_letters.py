@@ -1,4 +1,4 @@
-"""Are two ways' letters the same letters? Asked before any of them is timed."""
+"""Check that two implementations write equal letters, before any of them is timed."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Letters = dict[str, bytes]  #: by recipient
 
 
 def compare(ours: Letters, theirs: Letters) -> None:
-    """Raise AssertionError unless both ways told the same readers the same, and it looks the same."""
+    """Raise AssertionError unless both implementations sent the same readers equal letters."""
     assert ours.keys() == theirs.keys(), ours.keys() ^ theirs.keys()
     assert len(ours) > FEWEST
     for name, letter in ours.items():
@@ -25,7 +25,7 @@ def compare(ours: Letters, theirs: Letters) -> None:
 
 
 def contents(message: bytes) -> Iterator[Any]:
-    """Yield the headers that matter, the text, and every element that is seen."""
+    """Yield the relevant headers, the text, and every visible element."""
     parsed = message_from_bytes(message, policy=policy.default)
     yield from [str(parsed[name]).strip() for name in HEADERS]
     plain, page = (parsed.get_body((kind,)) for kind in ("plain", "html"))
@@ -54,5 +54,5 @@ def declarations(style: str) -> set[str]:
 
 
 def said(element: Any) -> str:
-    """Return what is written in an element and right behind it."""
+    """Return the text in an element and right behind it."""
     return " ".join(f"{element.text or ''} {element.tail or ''}".split())

@@ -1,4 +1,4 @@
-"""The competent way to mail digests: what a good programmer writes who measures, with well-kept libraries.
+"""A competent way to mail digests: what a good programmer writes with maintained libraries and measurements.
 
 Chunks of readers to a task (`rivals.py`), a query for each chunk, SQLite's FTS5 in memory for the
 matching and every filter asked once, Jinja, css-inline for the style sheet, `EmailMessage`, one SMTP
@@ -38,7 +38,7 @@ Topics = list[tuple[str, int, str]]  #: of one reader: names, ids and canonical 
 
 @dataclass(kw_only=True)
 class Desk:
-    """What a worker keeps: the papers in FTS5, what each filter chose, the inliner, the connection."""
+    """The state of a worker: the papers in FTS5, the matches of each filter, the inliner, the connection."""
 
     morning: Morning
     papers: sqlite3.Connection
@@ -48,7 +48,7 @@ class Desk:
 
 
 def desk(morning: Morning) -> Desk:
-    """Lay out what a worker keeps for the day."""
+    """Prepare the state that a worker keeps for the day."""
     papers = sqlite3.connect(":memory:")
     papers.execute("CREATE VIRTUAL TABLE paper USING fts5(title, abstract)")
     papers.executemany(
@@ -64,7 +64,7 @@ def desk(morning: Morning) -> Desk:
 
 
 def send_chunk(session: Session, desk: Desk, ids: Sequence[int]) -> None:
-    """Compose, send and write down the digests of these readers."""
+    """Compose, send and record the digests of these readers."""
     readers = session.execute(select(*Subscriber.__table__.c).where(Subscriber.id.in_(ids))).all()
     held = topics_of(session, ids)
     for start in range(0, len(readers), COMMIT):
@@ -102,7 +102,7 @@ def composed(desk: Desk, reader: Any, held: Topics) -> tuple[Digest, Personaliza
 
 
 def chosen(desk: Desk, number: int, canonical: str) -> RankedMatches:
-    """Return what a filter chooses: asked once, then kept."""
+    """Return the matches of a filter, evaluated once and then cached."""
     if number not in desk.choices:
         asked = topics.parse(canonical)
         query = fts5_query(asked.tree)
@@ -115,7 +115,7 @@ def chosen(desk: Desk, number: int, canonical: str) -> RankedMatches:
 
 
 def written(desk: Desk, digest: Digest, copy: Personalization) -> EmailMessage:
-    """Return the message; base64 is the encoding that `email` is quickest at."""
+    """Return the message, in base64, which `email` encodes fastest."""
     text, html, message = rendered(desk.morning, digest, copy)
     message.set_content(text, cte="base64")
     message.add_alternative(desk.inliner.inline(html), subtype="html", cte="base64")
@@ -123,7 +123,7 @@ def written(desk: Desk, digest: Digest, copy: Personalization) -> EmailMessage:
 
 
 def remember(session: Session, morning: Morning, sent: Iterable[tuple[Any, Digest]]) -> None:
-    """Write down fifty letters at once, and commit."""
+    """Record fifty letters at once, and commit."""
     told = {reader.id: digest for reader, digest in sent}
     rows = [row_of(morning, reader, digest) for reader, digest in sent]
     new = session.execute(insert(Delivery).returning(Delivery.id, Delivery.subscriber_id), rows)

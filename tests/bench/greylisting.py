@@ -1,4 +1,4 @@
-"""How a morning fares with servers that greylist: 1,500 readers, six hours, none may expire unsent.
+"""Simulate a morning with servers that greylist: 1,500 readers, six hours, none may expire unsent.
 
 Delivery runs for real, with the default limits; the clock and the mail server are simulated. A greylisting
 domain defers each pair of sender and recipient for five minutes. Every letter has a sender of its own, so each
@@ -40,7 +40,7 @@ FACTS = {"commands": [], "manage_url": "", "message": "It", "fix": "Fix it.", "s
 
 @dataclass(kw_only=True)
 class Clock:
-    """A clock that moves when we say so."""
+    """A clock that a test sets."""
 
     now: datetime = BEGIN
 
@@ -58,7 +58,7 @@ class GreylistingServer:
     tried: Counter[str] = field(default_factory=Counter)  #: by recipient
 
     def send(self, window: Sequence[Message]) -> Iterator[Outcome]:
-        """Take or defer each letter."""
+        """Accept or defer each letter."""
         for message in window:
             self.clock.now += LETTER
             self.tried[message.recipient] += 1
@@ -76,12 +76,12 @@ class GreylistingServer:
         )  # fmt: skip
 
     def close(self) -> None:
-        """Close nothing."""
+        """Do nothing: there is no connection to close."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Figures:
-    """What became of a morning."""
+    """The outcome of a morning."""
 
     states: Counter[str]
     never_tried: int
@@ -98,7 +98,7 @@ class Figures:
 def morning(
     session: Session, site: Site, *, readers: int, domains: int, share: int, window: int = 50
 ) -> Figures:
-    """Play six hours in which `share` percent of the domains greylist."""
+    """Simulate six hours in which `share` percent of the domains greylist."""
     names = [f"d{number}.example" for number in range(domains)]
     grey = frozenset(Random(7).sample(names, -(-domains * share // 100)))
     clock = Clock()
@@ -135,7 +135,7 @@ def next_due(session: Session) -> datetime | None:
 
 
 def figures(session: Session, server: GreylistingServer, readers: int) -> Figures:
-    """Count what became of every letter."""
+    """Count the outcome of every letter."""
     session.expire_all()
     rows = session.scalars(select(Delivery).where(Delivery.state == "sent").order_by(Delivery.id)).all()
     hours = {f"letter-{number}": hour_of(number, readers) for number in range(readers)}
@@ -150,7 +150,7 @@ def figures(session: Session, server: GreylistingServer, readers: int) -> Figure
 
 
 def main(full: bool) -> int:
-    """Play a morning for each share of greylisting domains, in domains of several sizes."""
+    """Simulate a morning for each share of greylisting domains, in domains of several sizes."""
     print(f"   {READERS:,} readers; domains that greylist for five minutes; six hours")
     fails = 0
     for shape, domains in SHAPES.items():

@@ -1,4 +1,4 @@
-"""Three years of a small service, a day after the other: how large the database is, and that it stops growing.
+"""Simulate three years of a small service day by day, and check that its database stops growing.
 
 Papers arrive, are published and delivered by the functions that the entry points call, and each night is tidied.
 The catalog is what the readers' library holds, and grows with what is read; everything else must stay as it
@@ -39,7 +39,7 @@ TABLES = {"deliveries": Delivery, "attempts": Attempt, "showings": Shown, "press
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Size:
-    """How large a database is."""
+    """The size of a database."""
 
     mail: int  #: bytes in use by everything but the catalog
     library: int
@@ -47,7 +47,7 @@ class Size:
 
 
 def sqlite_size(engine: Engine) -> dict[str, int]:
-    """Return the bytes of each table with its indexes; pages that are free count as the mail's."""
+    """Return the bytes of each table with its indexes; free pages count as mail."""
     with engine.connect() as connection:
         connection.exec_driver_sql("PRAGMA wal_checkpoint(TRUNCATE)")
         pages = connection.exec_driver_sql(
@@ -60,14 +60,14 @@ def sqlite_size(engine: Engine) -> dict[str, int]:
 
 
 def postgres_size(engine: Engine) -> dict[str, int]:
-    """Return the bytes of each table with its indexes and what lies beside it."""
+    """Return the bytes of each table with its indexes and TOAST."""
     sizes = "SELECT relname, pg_total_relation_size(oid) FROM pg_class WHERE relkind = 'r' AND relnamespace = 'public'::regnamespace"
     with engine.connect() as connection:
         return {row[0]: row[1] for row in connection.execute(text(sizes))}
 
 
 def measured(engine: Engine, sizes: Callable[[Engine], dict[str, int]]) -> Size:
-    """Return how large it is now."""
+    """Return the current size."""
     found = sizes(engine)
     with db.read_session(engine) as session:
         rows = {
@@ -81,7 +81,7 @@ def measured(engine: Engine, sizes: Callable[[Engine], dict[str, int]]) -> Size:
 def live(
     newsroom: Newsroom, *, days: int, readers: int, kept: Retention, sizes: Callable[[Engine], dict[str, int]]
 ) -> dict[int, Size]:
-    """Let the days go by; return the size of every tenth."""
+    """Simulate the days; return the size on every tenth."""
     for number in range(readers):
         newsroom.subscribe(f"reader{number}@example.org", {"Graphs": "graph*"}, now="2026-01-01T00:00")
     found = {}
@@ -110,7 +110,7 @@ def is_flat(found: dict[int, Size]) -> bool:
 
 
 def main(full: bool) -> int:
-    """Print the size by day on both databases; 0 if it stays as it is."""
+    """Print the size by day on both databases; return 0 if it stops growing."""
     days, readers = 3 * 365, 40 if full else 10
     site = Site(keys=(b"bench",), pepper=b"bench")
     templates = Templates(settings.templates_dir())

@@ -1,4 +1,4 @@
-"""Bringing in a list of subscribers, on SQLite and on PostgreSQL, beside adding one after the other.
+"""Compare importing a list of subscribers with adding them one by one, on SQLite and on PostgreSQL.
 
 The plain way is an object and a commit for each reader. Both ways first bring in the same few hundred, and
 what stands then is compared; only then is the long list timed. It is made while it is read, as a file is.
@@ -49,7 +49,7 @@ def main(full: bool) -> int:
 
 
 def holds(name: str, plain_url: str, our_url: str, world: World, *, full: bool) -> bool:
-    """Bring the list in both ways, print how fast, and return whether the gates hold."""
+    """Import the list in both ways, print the rates, and return whether the gates hold."""
     with connected(plain_url) as plain, connected(our_url) as ours:
         db.upgrade(plain)
         db.upgrade(ours)
@@ -74,7 +74,7 @@ def holds(name: str, plain_url: str, our_url: str, world: World, *, full: bool) 
 
 
 class Halves:
-    """Rows that note when half of them had gone by, and how large this process was then."""
+    """Rows that record the time and this process's memory at half of them."""
 
     def __init__(self, rows: Iterable[dict[str, Any]], half: int) -> None:
         self.rows = rows
@@ -88,17 +88,17 @@ class Halves:
         self.ended = time.perf_counter()
 
     def growth(self, began: float) -> tuple[float, float]:
-        """Return how many times the memory and the time of the first half the second took."""
+        """Return the memory and time of the second half relative to the first."""
         return memory() / self.memory, (self.ended - self.at) / (self.at - began)
 
 
 def memory() -> int:
-    """Return the peak of this process."""
+    """Return the peak memory of this process."""
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
 
 
 def one_by_one(engine: Engine, rows: list[dict[str, Any]]) -> float:
-    """Add readers in the plain way and return how many a second."""
+    """Add readers one by one and return the rate a second."""
     began = time.perf_counter()
     with db.write_session(engine) as session:
         for row in rows:
@@ -117,7 +117,7 @@ def one_by_one(engine: Engine, rows: list[dict[str, Any]]) -> float:
 
 
 def imported(engine: Engine, rows: Iterable[dict[str, Any]]) -> None:
-    """Bring readers in as a list."""
+    """Import readers as a list."""
     with db.write_session(engine) as session:
         done = subscribers.import_rows(session, SITE, rows, consent=CONSENT, now=NOW)
         assert not done.problems, done.problems[:3]
@@ -125,7 +125,7 @@ def imported(engine: Engine, rows: Iterable[dict[str, Any]]) -> None:
 
 
 def standing(engine: Engine) -> list[Row[Any]]:
-    """Return everybody, their topics and their consent."""
+    """Return all subscribers with topics and consent."""
     person = [column for column in Subscriber.__table__.c if column.name != "id"]
     held = (
         select(*person, Subscription.position, Subscription.name, Subscription.typed, FilterRow.canonical)

@@ -87,7 +87,7 @@ def main(full: bool) -> int:
 
 
 def write(path: Path, count: int) -> None:
-    """Write records as long as real ones: 1.5 KB each, some authors, versions and a DOI now and then."""
+    """Write records as long as real ones: 1.5 KB each, with authors, versions and sometimes a DOI."""
     chance = random.Random(7)
     with path.open("w") as file:
         for number in range(count):
@@ -119,7 +119,7 @@ def made(number: int, chance: random.Random) -> dict[str, object]:
 
 
 def compare(path: Path) -> None:
-    """Check what comes out against what went in, before its speed is of any interest."""
+    """Check that the records read equal those written, before anything is timed."""
     with path.open("rb") as stream, path.open() as lines:
         reading = formats.read(stream, name=path.name, observed_on=NOW.date())
         assert reading.format == "kaggle"
@@ -146,7 +146,7 @@ def reading_is_fast(path: Path, count: int) -> bool:
 
 
 def storing_is_fast(name: str, url: str, path: Path, count: int) -> bool:
-    """Return whether 5,000 records a second are loaded, and 10 times as many when they are known."""
+    """Return whether 5,000 new or 50,000 known records a second are loaded."""
     engine = db.make_engine(url)
     db.upgrade(engine)
     rates, costs = [], []
@@ -176,7 +176,7 @@ def stays_small() -> bool:
 
 
 def promise(what: str, rate: float, least: float) -> bool:
-    """Print a rate beside what was promised."""
+    """Print a rate beside its required minimum."""
     print(f"   {what}: {rate:,.0f} records/s (at least {least:,.0f})")
     return rate >= least
 

@@ -1,4 +1,4 @@
-"""Letters made beside the usual ways to make them, in one run, on one core.
+"""Compare letter rendering with the usual ways to render, in one run, on one core.
 
     make bench ARGS=letters
 
@@ -64,7 +64,7 @@ PAPERS, READERS, CARDS = 500, 2000, 10
 
 
 def invented(chance: random.Random) -> list[Paper]:
-    """Return papers of the usual length, in words that nobody has used."""
+    """Return papers of the usual length, in invented words."""
     words = ["".join(chance.choices("abdegiklmnoprstuvz", k=chance.randint(3, 11))) for _ in range(4000)]
     weights = [1 / (rank + 20) for rank in range(len(words))]
 
@@ -88,7 +88,7 @@ def invented(chance: random.Random) -> list[Paper]:
 
 
 def pressed(papers: Sequence[Paper], templates: Templates) -> Press:
-    """Return the press of these papers, every second with a figure that speaks for it."""
+    """Return the press of these papers, every second one with a trending reason."""
     ranked = [
         Ranked(paper=paper, score=-float(place), reasons=("+42 votes since yesterday",)[: place % 2])
         for place, paper in enumerate(papers)
@@ -147,7 +147,7 @@ def readers(
 
 
 class Usual:
-    """Jinja, an inliner and `email`, for every message anew."""
+    """Jinja, an inliner and `email`, run again for every message."""
 
     def __init__(self, templates: Templates, inline: Callable[[str], str]):
         self.html = templates.html.get_template("letters/digest/body.html")
@@ -167,13 +167,13 @@ class Usual:
 
 
 def as_it_comes(html: str) -> str:
-    """Inline as the usual program does, with no option but that nothing is fetched."""
+    """Inline with premailer's defaults, except that nothing is fetched."""
     inlined: str = Premailer(html, allow_network=False, cssutils_logging_level=50).transform()
     return inlined
 
 
 def context_of(made: Press, digest: Digest, copy: Personalization) -> dict[str, Any]:
-    """Return the finished page as a template wants it."""
+    """Return the page's values as the template expects them."""
     shown = page_of_letter(made, SITE, digest, copy)
     return {field.name: getattr(shown, field.name) for field in fields(shown)} | {
         "site": SITE,
@@ -182,7 +182,7 @@ def context_of(made: Press, digest: Digest, copy: Personalization) -> dict[str, 
 
 
 def said(raw: bytes) -> tuple[str, list[str]]:
-    """Return what a mail program reads: the subject and both bodies."""
+    """Return the subject and both bodies as a mail program decodes them."""
     parsed = message_from_bytes(raw, policy=policy.default)
     return parsed["Subject"], [part.get_content().replace("\r\n", "\n") for part in parsed.iter_parts()]
 
@@ -191,7 +191,7 @@ def said(raw: bytes) -> tuple[str, list[str]]:
 
 
 def seconds(job: Callable[[], object], times: int = 5) -> float:
-    """Return the fewest processor seconds that a job takes: what else the machine does only adds to them."""
+    """Return the fewest processor seconds that a job takes: other load only adds to them."""
     taken = []
     for _ in range(times):
         start = process_time()
@@ -201,12 +201,12 @@ def seconds(job: Callable[[], object], times: int = 5) -> float:
 
 
 def all_letters(made: Press, mailed: Sequence[tuple[Digest, Personalization]]) -> int:
-    """Make every message, let go of it, and return how many bytes there were."""
+    """Build every message, discard it, and return the total bytes."""
     return sum(len(press.digest_message(made, SITE, digest, copy)) for digest, copy in mailed)
 
 
 def cold_cards(made: Press, filters: dict[int, str]) -> tuple[int, float]:
-    """Return how many cards of a paper and a filter were made, and the seconds that all of them took.
+    """Return how many cards for a paper and a filter were rendered, and the seconds they took.
 
     Nothing is known of any paper, but filters have been read: a new press finds its readers unchanged.
     """
@@ -240,7 +240,7 @@ def cold_start(made: Press) -> float:
 
 
 def prepare(papers: Sequence[Paper], templates: Templates) -> None:
-    """Make a press and set every card of it, as if nothing had been made before."""
+    """Build a press and render all its cards with empty caches."""
     made = pressed(papers, templates)
     cards = letter_assembler(made, SITE).sections.cards
     for paper in papers:
@@ -256,7 +256,7 @@ def sign_often(raw: bytes, signers: list[Signer]) -> None:
 
 
 def signing(raw: bytes) -> dict[str, float]:
-    """Return the seconds that a signature over one message takes, by the kind of key."""
+    """Return the seconds for signing one message, by the kind of key."""
     keys: dict[str, rsa.RSAPrivateKey | ed25519.Ed25519PrivateKey] = {
         "Ed25519": ed25519.Ed25519PrivateKey.generate(),
         "RSA-2048": rsa.generate_private_key(public_exponent=65537, key_size=2048),
@@ -271,7 +271,7 @@ def signing(raw: bytes) -> dict[str, float]:
 
 
 def main(full: bool) -> int:  # noqa: PLR0915  (one figure after another)
-    """Print the figures; 0 if every gate holds."""
+    """Print the figures; return 0 if every gate holds."""
     chance = random.Random(20261120)
     templates = Templates(templates_dir())
     papers = invented(chance)

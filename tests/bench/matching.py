@@ -1,4 +1,4 @@
-"""The matcher beside its rivals: SQLite FTS5, tantivy, and a good loop over papers.
+"""Compare the matcher with SQLite FTS5, tantivy and a well-written loop over papers.
 
     make bench ARGS="matching --full"
 
@@ -136,7 +136,7 @@ def filters(
 
 
 def is_shared(written: str, index: topics.PaperIndex) -> bool:
-    """Return whether a clause means the same to all: no compound of this batch is found by it."""
+    """Return whether all engines read a clause alike: it matches no compound of this batch."""
     leaf = topics.parse(written).tree
     if not isinstance(leaf, filter_tree.TextClause):
         return True
@@ -203,7 +203,7 @@ def codes(paper: Paper) -> str:
 
 
 class Tantivy:
-    """The Rust search library; query objects are built each day, since kept ones take gigabytes."""
+    """The Rust search library; query objects are built each day, because stored ones take gigabytes."""
 
     name = "tantivy, queries built"
 
@@ -269,7 +269,7 @@ class Tantivy:
 
 
 class Loop:
-    """A good loop: for each filter and paper, sets of words for words, padded text for phrases."""
+    """A well-written loop over filters and papers: word sets for words, padded text for phrases."""
 
     name = "loop over papers"
 
@@ -328,7 +328,7 @@ class Loop:
 
 
 def timed(work: Callable[[], object]) -> tuple[float, object]:
-    """Return the processor time of `work`, the collector of garbage aside, and what it made."""
+    """Return the processor time of `work` without garbage collection, and its result."""
     gc.collect()
     gc.disable()
     start = process_time()
@@ -341,7 +341,7 @@ def timed(work: Callable[[], object]) -> tuple[float, object]:
 def compare(
     papers: list[Paper], asked: dict[int, topics.Filter], *, loop: int, repeat: int
 ) -> dict[str, float]:
-    """Return filters per second of each engine, after their answers were found to be the same."""
+    """Return filters per second of each engine, after checking that all give the same matches."""
     ours = topics.PaperIndex(papers).evaluate(asked)
     fts5, rust, naive = Fts5(papers), Tantivy(papers), Loop(papers)
     texts = {key: fts5_query(filter_.tree) for key, filter_ in asked.items()}
@@ -369,7 +369,7 @@ def fresh(papers: list[Paper], repeat: int) -> Iterator[topics.PaperIndex]:
 
 
 def ready(papers: list[Paper]) -> topics.PaperIndex:
-    """Return an index with everything made that very many filters ask for."""
+    """Return an index with every structure built that a large number of filters needs."""
     index = topics.PaperIndex(papers)
     index.prepare()
     return index
@@ -408,7 +408,7 @@ def main(full: bool) -> int:
 
 
 def top_lists(chance: random.Random, found: dict[int, int], people: int) -> float:
-    """Make the ten best new papers of everybody's three filters; return the seconds of processor time.
+    """Find the ten best new papers of every reader's three filters; return the seconds of processor time.
 
     Filters are as popular as words are (the n-th is held by 1/n as many). What is measured is the
     floor under publishing: the union of three sets and its ten lowest bits, for everybody anew.
@@ -426,7 +426,7 @@ def top_lists(chance: random.Random, found: dict[int, int], people: int) -> floa
 
 
 def fill(best: array[int], found: dict[int, int], held: array[int]) -> None:
-    """Put the ten lowest numbers of everybody's three sets into `best`."""
+    """Put the ten lowest numbers of every reader's three sets into `best`."""
     threes = iter(held)
     for first, second, third in zip(threes, threes, threes, strict=True):
         bits = found[first] | found[second] | found[third]

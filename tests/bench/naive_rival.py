@@ -1,4 +1,4 @@
-"""The usual way to mail digests: one reader after the other, everything anew for each.
+"""The usual way to mail digests: one reader after the other, rendering everything again for each.
 
 For every reader a task of its own (`rivals.py`): their topics and the papers they have not seen asked for
 through the ORM, every filter as regular expressions against every paper, Jinja and premailer over the whole page, an `EmailMessage`, an SMTP
@@ -47,7 +47,7 @@ from digest.topics import filter_tree
 
 @dataclass(frozen=True, kw_only=True)
 class Morning:
-    """What the rivals are given, made before their clock starts: they are not timed on ranking."""
+    """The prepared input of the rivals; ranking is not part of their time."""
 
     site: Site
     press: Press
@@ -73,7 +73,7 @@ class Morning:
 
 
 def unguarded(guarded: Environment) -> Environment:
-    """Return the same environment without its sandbox: a rival has no operator to fear, and no time to lose."""
+    """Return the same environment without its sandbox: a rival has no untrusted templates."""
     made = Environment(
         loader=guarded.loader,
         autoescape=guarded.autoescape,  # noqa: S701  (as the product says)
@@ -89,7 +89,7 @@ def unguarded(guarded: Environment) -> Environment:
 
 
 def send_to(session: Session, morning: Morning, subscriber_id: int) -> None:
-    """Compose one reader's digest, send it over a connection of its own, and write it down."""
+    """Compose one reader's digest, send it over its own connection, and record it."""
     subscriber = session.get_one(Subscriber, subscriber_id)
     digest, filters = composed(session, morning, subscriber)
     if digest.sections:
@@ -113,7 +113,7 @@ def composed(session: Session, morning: Morning, subscriber: Subscriber) -> tupl
 
 
 def unseen(session: Session, morning: Morning, subscriber: Subscriber) -> Sequence[PaperRow]:
-    """Return the papers of the day that this reader was not shown: a task carries an id, and asks for them."""
+    """Return the day's papers that this reader was not shown; a task carries an id and queries them."""
     had = select(Shown.paper_id).where(Shown.subscriber_id == subscriber.id)
     of_the_day = PaperRow.first_seen_at.between(morning.now - timedelta(days=1), morning.now)
     return session.scalars(select(PaperRow).where(of_the_day, PaperRow.id.not_in(had))).all()
@@ -127,7 +127,7 @@ def decided(morning: Morning, wishes: list[RequestedTopic]) -> Digest:
 
 
 def chosen(morning: Morning, papers: Sequence[Any], canonical: str) -> RankedMatches:
-    """Return what a filter chooses of these papers, each looked at in turn."""
+    """Return the papers that a filter matches, testing one after the other."""
     asked, number = topics.parse(canonical), morning.press.rank_of_paper
     is_wanted = predicate(asked.tree)
     matches = sum(1 << number[paper.id] for paper in papers if is_wanted(paper))
@@ -163,7 +163,7 @@ def found_by(leaf: filter_tree.TextClause) -> Callable[[Any], bool]:
 
 
 def copy_for(morning: Morning, subscriber: Any, filters: dict[int, str]) -> Personalization:
-    """Return the copy of a subscriber: their mapped row, or the same columns in a plain one."""
+    """Return the personalization of a subscriber, from a mapped row or a plain one."""
     return personalization.personalize(
         morning.site,
         delivery_id=0,
@@ -179,7 +179,7 @@ def copy_for(morning: Morning, subscriber: Any, filters: dict[int, str]) -> Pers
 
 
 def written(morning: Morning, digest: Digest, copy: Personalization) -> EmailMessage:
-    """Return the message: the whole page rendered, inlined and put together for this one reader."""
+    """Return the message, with the whole page rendered and inlined for this one reader."""
     text, html, message = rendered(morning, digest, copy)
     message.set_content(text)
     message.add_alternative(by_premailer(html), subtype="html")
@@ -187,7 +187,7 @@ def written(morning: Morning, digest: Digest, copy: Personalization) -> EmailMes
 
 
 def rendered(morning: Morning, digest: Digest, copy: Personalization) -> tuple[str, str, EmailMessage]:
-    """Return both bodies as Jinja makes them, and a message that has its headers."""
+    """Return both bodies as Jinja renders them, and a message with its headers."""
     told = page_of_letter(morning.press, morning.site, digest, copy)
     values = {field.name: getattr(told, field.name) for field in fields(told)}
     values |= {"site": morning.site, "filler": FILLER}
@@ -203,7 +203,7 @@ def rendered(morning: Morning, digest: Digest, copy: Personalization) -> tuple[s
 
 
 def by_premailer(html: str) -> str:
-    """Inline as our own stencils are inlined, with premailer's caches as they come."""
+    """Inline as for our own template pieces, with premailer's default caches."""
     inlined: str = Premailer(
         html,
         allow_network=False,
@@ -217,7 +217,7 @@ def by_premailer(html: str) -> str:
 
 
 def remember(session: Session, morning: Morning, subscriber: Subscriber, digest: Digest) -> None:
-    """Write down what was sent and what was shown, and commit."""
+    """Record what was sent and shown, and commit."""
     delivery = Delivery(**row_of(morning, subscriber, digest))
     session.add(delivery)
     session.flush()
@@ -226,7 +226,7 @@ def remember(session: Session, morning: Morning, subscriber: Subscriber, digest:
 
 
 def row_of(morning: Morning, subscriber: Any, digest: Digest) -> dict[str, Any]:
-    """Return what is kept of a delivery."""
+    """Return the row of a delivery."""
     return {
         "subscriber_id": subscriber.id,
         "email": subscriber.email,
@@ -245,7 +245,7 @@ def row_of(morning: Morning, subscriber: Any, digest: Digest) -> dict[str, Any]:
 def showings_of(
     morning: Morning, subscriber_id: int, delivery_id: int, digest: Digest
 ) -> list[dict[str, Any]]:
-    """Return what is kept of the papers in a digest."""
+    """Return the `shown` rows of a digest."""
     day = morning.now.date()
     return [
         {"subscriber_id": subscriber_id, "paper_id": paper, "delivery_id": delivery_id, "shown_on": day}

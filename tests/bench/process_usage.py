@@ -1,4 +1,4 @@
-"""What processes take of the machine: processor seconds and memory, as Linux counts them."""
+"""Measure the processor seconds and memory of processes, as Linux counts them."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ TICKS = os.sysconf("SC_CLK_TCK")
 
 
 class Counted(NamedTuple):
-    """One process: who started it, and the seconds that it and those it has buried have worked."""
+    """One process: its parent, and the processor seconds of it and its ended children."""
 
     parent: int
     seconds: float
 
 
 def seconds(root: int) -> float:
-    """Return the processor seconds of a process and of all it ever started."""
+    """Return the processor seconds of a process and of all its descendants."""
     counted = processes()
     return sum(counted[number].seconds for number in family(root, counted))
 
@@ -30,12 +30,12 @@ def peak(root: int) -> float:
 
 
 def parent(number: int) -> int:
-    """Return who started a process."""
+    """Return the parent of a process."""
     return processes()[number].parent
 
 
 def family(root: int, counted: dict[int, Counted]) -> Iterator[int]:
-    """Yield a process and all that descend from it, as far as they live."""
+    """Yield a process and its living descendants."""
     children: dict[int, list[int]] = defaultdict(list)
     for number, each in counted.items():
         children[each.parent].append(number)
@@ -59,7 +59,7 @@ def processes() -> dict[int, Counted]:
 
 
 def high_water(number: int) -> float:
-    """Return the most memory a process has held, in MB."""
+    """Return the peak memory of a process, in MB."""
     try:
         status = Path(f"/proc/{number}/status").read_text()
     except OSError:

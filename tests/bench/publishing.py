@@ -63,7 +63,7 @@ def connected(url: str) -> Iterator[Engine]:
 
 
 def measured(name: str, world: World, engine: Engine, *, and_composing: bool = False) -> bool:
-    """Measure one database; print the figures and return whether they hold."""
+    """Measure one database; print the figures and return whether they reach their limits."""
     world.build(engine)
     templates = Templates(settings.templates_dir())
     with db.write_session(engine) as session:
@@ -139,7 +139,7 @@ def listed(digest: Digest) -> list[tuple[str, list[int]]]:
 def plainly(
     press: Press, choices: Mapping[int, compose.RankedMatches], topics: Sequence[tuple[str, int]], budget: int
 ) -> list[tuple[str, list[int]]]:
-    """The rules of composing, said in the slowest and plainest way."""
+    """Compose by the rules, in the slowest and simplest way."""
     found = {name: (choices[number], choices[number].order) for name, number in topics}
     worth = {name: {n: chosen.worth(n) for n in matched} for name, (chosen, matched) in found.items()}
     fit = {name: {n: chosen.relevance(n) for n in matched} for name, (chosen, matched) in found.items()}

@@ -1,4 +1,4 @@
-"""How much of a rate is used, and how much more than it any minute sees: measured at the wire.
+"""Measure at the mail server how much of a configured rate is used and whether any minute exceeds it.
 
 Real workers and a real scheduler on PostgreSQL and Redis send letters for two minutes to a server that notes
 when it took each. At least 95 % of the rate must be used; 60 seconds, wherever they begin, may see the rate and
@@ -38,7 +38,7 @@ FACTS = {"commands": [], "manage_url": "", "message": "It", "fix": "Fix it.", "s
 
 @dataclass(frozen=True, kw_only=True)
 class Case:
-    """A rate, where it is written, and how many workers share it."""
+    """A rate, the setting that limits it, and how many workers share it."""
 
     rate: str
     workers: int = 1
@@ -51,11 +51,11 @@ class Case:
 
     @property
     def most(self) -> float:
-        """Return what 60 seconds may see."""
+        """Return how many letters 60 seconds may have."""
         return self.per_second * (SPAN + (1 if self.profile == "ses" else 3))
 
     def settings(self, port: int) -> dict[str, str]:
-        """Return the settings that say it."""
+        """Return the settings for this rate."""
         url = f"smtp://127.0.0.1:{port}"
         if self.profile:
             return {"MAIL_URL": f"{url}?profile={self.profile}&rate={self.rate}"}
@@ -113,7 +113,7 @@ def used(moments: Sequence[float], per_second: float, seconds: float) -> float:
 
 
 def worst(moments: Sequence[float], span: float) -> int:
-    """Return the most letters that any span of so many seconds saw."""
+    """Return the most letters in any span of so many seconds."""
     most = begin = 0
     for end, moment in enumerate(moments):
         while moments[begin] <= moment - span:

@@ -38,14 +38,14 @@ app.conf.update(
 
 @app.task
 def naive_letter(subscriber_id: int) -> None:
-    """Write to one reader."""
+    """Send one reader's digest."""
     with db.write_session(house().engine) as session:
         naive_rival.send_to(session, morning(), subscriber_id)
 
 
 @app.task
 def middle_chunk(ids: Sequence[int]) -> None:
-    """Write to some hundred readers."""
+    """Send the digests of some hundred readers."""
     with db.write_session(house().engine) as session:
         competent_rival.send_chunk(session, desk(), ids)
 
@@ -88,14 +88,14 @@ def desk() -> competent_rival.Desk:
 
 
 def naively(session: db.Session) -> None:
-    """Write the first letters, and send none."""
+    """Render the first letters without sending them."""
     for subscriber in session.scalars(select(Subscriber).order_by(Subscriber.id).limit(FIRST)):
         digest, filters = naive_rival.composed(session, morning(), subscriber)
         naive_rival.written(morning(), digest, naive_rival.copy_for(morning(), subscriber, filters))
 
 
 def competently(session: db.Session) -> None:
-    """Ask every filter, write the first letters, and send none."""
+    """Evaluate every filter and render the first letters without sending them."""
     for number, canonical in session.execute(select(FilterRow.id, FilterRow.canonical)):
         competent_rival.chosen(desk(), number, canonical)
     readers = session.execute(select(*Subscriber.__table__.c).order_by(Subscriber.id).limit(FIRST)).all()
@@ -109,7 +109,7 @@ READY: dict[str, Callable[[db.Session], None]] = {"naive": naively, "middle": co
 
 @worker_process_init.connect
 def make_ready(**_details: Any) -> None:
-    """Make ready, and leave a file that says so."""
+    """Warm up, and write a file when ready."""
     with db.write_session(house().engine) as session:
         READY[os.environ["RIVAL"]](session)
     (Path(load_settings().data_dir) / f"ready-{os.getpid()}").touch()

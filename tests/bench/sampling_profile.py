@@ -71,14 +71,14 @@ class Watch:
         self.looked = self.worked = self.kept_at = 0.0
 
     def begin(self, task: Any = None, **_details: Any) -> None:
-        """Look from now on."""
+        """Start sampling."""
         self.task = task.name.rpartition(".")[2]
         self.looked, self.worked = time.perf_counter(), time.process_time()
         signal.signal(signal.SIGALRM, self.look)
         signal.setitimer(signal.ITIMER_REAL, BETWEEN, BETWEEN)
 
     def look(self, _signal: int, frame: FrameType | None) -> None:
-        """Count the time since the last look for where the worker is."""
+        """Count the time since the last sample for the current step."""
         now, worked = time.perf_counter(), time.process_time()
         key = "|".join((self.task, *place_of(frame)))
         self.clock[key] += now - self.looked
@@ -88,13 +88,13 @@ class Watch:
             self.keep()
 
     def end(self, **_details: Any) -> None:
-        """Look no more, and keep what was seen."""
+        """Stop sampling and store the result."""
         signal.setitimer(signal.ITIMER_REAL, 0)
         self.look(signal.SIGALRM, None)
         self.keep()
 
     def keep(self) -> None:
-        """Write down what was seen until now."""
+        """Write the samples taken so far to a file."""
         self.kept_at = self.looked
         seen = {"clock": self.clock, "processor": self.processor}
         (Path(os.environ["DIGEST_DATA_DIR"]) / f"seen-{os.getpid()}.json").write_text(json.dumps(seen))
@@ -114,7 +114,7 @@ def place_of(frame: FrameType | None) -> tuple[str, str]:
 
 
 def main() -> int:
-    """Be a worker that is looked at."""
+    """Run a worker under the profiler."""
     from workers.__main__ import main as work
 
     watch = Watch()
@@ -127,7 +127,7 @@ def main() -> int:
 
 
 def tell(folder: Path, mails: int, spans: Mapping[str, float]) -> None:
-    """Print what the workers of a data directory did for one digest, in microseconds.
+    """Print the microseconds that the workers of a data directory spent on one digest, by step.
 
     `spans` are the seconds that all workers together had for publishing and for delivering.
     """
@@ -144,7 +144,7 @@ def tell(folder: Path, mails: int, spans: Mapping[str, float]) -> None:
 
 
 def seen(folder: Path, what: str) -> Mapping[str, float]:
-    """Return what all workers counted."""
+    """Return the samples of all workers."""
     total: defaultdict[str, float] = defaultdict(float)
     for path in folder.glob("seen-*.json"):
         for key, took in json.loads(path.read_text())[what].items():

@@ -63,7 +63,7 @@ class Rate:
 
 
 def told(database: str, rates: dict[int, Rate]) -> float:
-    """Print the rates, and return how much faster two are."""
+    """Print the rates, and return the speed-up of two processes."""
     ratio = rates[2].readers / rates[1].readers
     one, two = (
         f"{each.readers:,.0f} readers/s ({each.cost:,.0f} µs of work each)" for each in rates.values()
@@ -73,7 +73,7 @@ def told(database: str, rates: dict[int, Rate]) -> float:
 
 
 def built(world: World, url: str) -> str:
-    """Build the world, make its press, and return the name of that."""
+    """Build the world and its press, and return the name of the press."""
     with connected(url) as engine:
         world.build(engine)
         with db.write_session(engine) as session:
@@ -94,7 +94,7 @@ def a_file(folder: Path) -> Iterator[str]:
 
 
 def rate(world: World, press: str, count: int, copy: Callable[[], AbstractContextManager[str]]) -> Rate:
-    """Return how fast so many processes publish the world."""
+    """Return the rate at which so many processes publish the world."""
     found = []
     for _round in range(ROUNDS):
         with copy() as url, ExitStack() as stack:
@@ -135,7 +135,7 @@ def say_go(process: subprocess.Popen[str]) -> None:
 
 
 def work(url: str, name: str, number: int, count: int) -> None:
-    """Get ready, wait for the word, publish every `count`th chunk, and say how many readers that were."""
+    """Warm up, wait for the start signal, publish every `count`th chunk, and print the number of readers."""
     with connected(url) as engine, db.write_session(engine) as session:
         press = press_store.load_press(session, name)
         ids = session.scalars(select(Subscriber.id).order_by(Subscriber.id)).all()

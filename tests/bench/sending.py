@@ -1,4 +1,4 @@
-"""Sending: our pipelined SMTP beside the standard library's and Postfix's, and what the ledger costs.
+"""Compare our pipelined SMTP with the standard library's and Postfix's, and measure the cost of recording deliveries.
 
 40 KB messages over the loopback to a sink in C, which is not the bottleneck. Before anything is timed,
 both ways write to a server that keeps what it gets, and that is compared byte by byte. Without a C
@@ -104,7 +104,7 @@ def messages(count: int) -> list[Message]:
 
 
 def compare(window: Sequence[Message]) -> None:
-    """Raise AssertionError unless an independent server gets the same bytes from both."""
+    """Raise AssertionError unless an independent server receives the same bytes from both."""
     for way in (ours, theirs):
         with open_mailroom() as room:
             way(int(room.url.rpartition(":")[2]), window)
@@ -130,7 +130,7 @@ def theirs(port: int, window: Sequence[Message]) -> None:
 
 
 def ratios(port: int, window: Sequence[Message]) -> tuple[float, float]:
-    """Time every way in turn, print the rates, and return how much faster ours is than the other two."""
+    """Time each client in turn, print the rates, and return how much faster ours is than the other two."""
     seconds = {"pipelined": 9e9, "smtplib, persistent": 9e9, "smtp-source": 9e9}
     for _round in range(ROUNDS):
         for name, way in (("pipelined", ours), ("smtplib, persistent", theirs), ("smtp-source", postfix)):
@@ -144,14 +144,14 @@ def ratios(port: int, window: Sequence[Message]) -> tuple[float, float]:
 
 
 def postfix(port: int, window: Sequence[Message]) -> None:
-    """Let Postfix's own generator send as many, of the same size, over one connection."""
+    """Send as many messages of the same size with Postfix's smtp-source, over one connection."""
     size, count = str(len(window[0].content)), str(len(window))
     command = [SMTP_SOURCE, "-4", "-d", "-s", "1", "-m", count, "-l", size, f"127.0.0.1:{port}"]
     subprocess.run(command, check=True)
 
 
 def delayed(port: int, window: Sequence[Message]) -> float:
-    """Return how much faster ours is where every reply takes its time: more patience, fewer rounds."""
+    """Return how much faster ours is with a server that delays each reply: pipelining needs fewer round trips."""
     seconds = {"pipelined": timed(ours, port, window), "smtplib, persistent": timed(theirs, port, window)}
     told(seconds, len(window))
     return seconds["smtplib, persistent"] / seconds["pipelined"]
@@ -272,7 +272,7 @@ def opened(port: int) -> SmtpTransport:
 
 
 def analyse(engine: Engine) -> None:
-    """Give the planner its figures, as autovacuum does in a house that stands."""
+    """Run ANALYZE, as autovacuum does in a running service."""
     with engine.begin() as connection:
         connection.exec_driver_sql("ANALYZE")
 

@@ -1,4 +1,4 @@
-"""SMTP servers that take everything: one in C for whoever is timed, one in Python that keeps letters.
+"""SMTP servers that accept everything: one in C for timing, one in Python that stores letters.
 
 `fastsink.c` is compiled where there is a C compiler, and is no bottleneck. `python -m tests.bench.sink
 FOLDER` prints its port and is as fast as Python can be: it writes a message to FOLDER/RECIPIENT where
@@ -94,14 +94,14 @@ async def serve() -> None:
 
 @dataclass(frozen=True, kw_only=True)
 class Running:
-    """A sink in a process of its own."""
+    """A sink in its own process."""
 
     port: int
     pid: int
     language: str
 
     def taken(self) -> int:
-        """Return how many messages it has taken."""
+        """Return how many messages it has accepted."""
         return figures(self.port)[0]
 
     def octets(self) -> int:
@@ -111,7 +111,7 @@ class Running:
 
 @contextmanager
 def fastest(folder: Path, delay: int = 0) -> Iterator[Running]:
-    """Run the fastest sink there is: every reply of the one in C takes `delay` ms. It keeps nothing."""
+    """Run the fastest sink there is; the one in C delays each reply by `delay` ms and stores nothing."""
     if is_fast():
         with running([str(compiled(folder)), str(delay)], "C") as sink:
             yield sink
@@ -121,13 +121,13 @@ def fastest(folder: Path, delay: int = 0) -> Iterator[Running]:
 
 
 def is_fast() -> bool:
-    """Return whether there is what it takes to have a sink that is no bottleneck."""
+    """Return whether the fast sink can be built here."""
     return shutil.which("cc") is not None
 
 
 @contextmanager
 def keeping(folder: Path) -> Iterator[Running]:
-    """Run the sink that keeps the letters to whoever is called `kept`."""
+    """Run the sink that stores the letters to recipients named `kept`."""
     with running([sys.executable, "-m", "tests.bench.sink", str(folder)], "Python") as sink:
         yield sink
 
@@ -151,7 +151,7 @@ def compiled(folder: Path) -> Path:
 
 
 def figures(port: int) -> list[int]:
-    """Return how many messages the sink has taken, and their bytes."""
+    """Return how many messages the sink has accepted, and their bytes."""
     with socket.create_connection(("127.0.0.1", port)) as connection, connection.makefile("rb") as answers:
         answers.readline()
         connection.sendall(b"STAT\r\n")

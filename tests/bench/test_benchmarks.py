@@ -1,4 +1,4 @@
-"""The benchmarks' own tools: what they compare, count and look for."""
+"""Test the tools of the benchmarks: comparison, counting and profiling."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from tests.bench.world import NOW, World
 
 
 def letters(**details: str) -> Letters:
-    """Sixty letters that are the same but for whom they go to."""
+    """Sixty letters that differ only in their recipients."""
     return {str(number): letter(number, **details) for number in range(60)}
 
 

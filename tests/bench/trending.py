@@ -1,4 +1,4 @@
-"""Trending beside other formulas, on papers whose next day is known.
+"""Compare the trending score with other formulas, on papers whose next day is known.
 
     make bench ARGS="trending --full"
 
@@ -30,7 +30,7 @@ LEVEL = 0.005  #: closer than this is level
 
 @dataclass(frozen=True, kw_only=True)
 class Life:
-    """One paper's true story, day by day from its first."""
+    """One paper's true attention, day by day from its first."""
 
     number: int
     born: int
@@ -41,7 +41,7 @@ class Life:
 
 @dataclass(frozen=True, kw_only=True)
 class Situation:
-    """What of the truth can be observed."""
+    """The part of the truth that can be observed."""
 
     name: str
     is_daily: bool = True  #: snapshots of every day, or today's only
@@ -203,7 +203,7 @@ def orders(evidence: Mapping[int, Evidence], now: datetime) -> dict[str, list[in
 
 
 def latest(one: Evidence, name: str) -> float:
-    """Return the last figure; a missing one is nothing, as these formulas have it."""
+    """Return the last figure; a missing one counts as 0 in these formulas."""
     return one.observations[name][-1][1] if name in one.observations else 0.0
 
 

@@ -1,4 +1,4 @@
-"""A morning after hundreds of papers changed: what it costs to find out who was sent which of them.
+"""Measure what it costs to find the readers of changed papers on a morning after hundreds changed.
 
 The readers have a month behind them, ten papers a day out of five hundred. So each of them was sent some
 of those that changed, and a plain count in Python says who is to be told of what.

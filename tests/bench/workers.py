@@ -1,4 +1,4 @@
-"""A morning of the whole house beside the naive way and the competent way, all by real Celery workers.
+"""Time a morning of the whole service beside a naive and a competent implementation, all with real Celery workers.
 
 Ours writes to everybody: publish, render, deliver, settle. The rivals write to a sample in the same world. Each
 has its mornings in turn with the others, and the best of them counts.
@@ -45,7 +45,7 @@ def main(full: bool) -> int:
 
 
 def compare_all(place: Place, world: World, folder: Path, ways: tuple[str, ...]) -> None:
-    """Raise AssertionError unless all ways write the same letters to the same hundred readers."""
+    """Raise AssertionError unless all implementations write the same letters to the same hundred readers."""
     letters = {}
     with celery_mornings.built(place, replace(world, readers=100, kept=100)) as template:
         for way in ways:
@@ -78,7 +78,7 @@ def holds(figures: dict[str, Figures], *, full: bool) -> bool:
 
 
 def alone(readers: int, filters: int, papers: int) -> None:
-    """Have a morning of ours alone, looked into while it runs, and print where the time went."""
+    """Run one morning of our own workers under the profiler, and print where the time went."""
     now = datetime.now(UTC)
     world = World(papers=papers, readers=readers, topics=TOPICS, filters=filters, kept=0, now=now, at="00:00")
     with celery_mornings.place() as place, tempfile.TemporaryDirectory() as name:

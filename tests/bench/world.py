@@ -1,4 +1,4 @@
-"""A world to measure in: invented papers, and readers with topics, the same every time."""
+"""Build the world for benchmarks: invented papers and readers with topics, the same every time."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def clause(chance: random.Random, words: Sequence[str], phrases: Sequence[str]) 
 
 @dataclass(frozen=True, kw_only=True)
 class World:
-    """How large it is. Everything in it follows from these figures."""
+    """The size of the world; everything in it follows from these figures."""
 
     papers: int = 500
     readers: int = 10_000
@@ -71,7 +71,7 @@ class World:
 
     @cached_property
     def texts(self) -> list[tuple[str, str]]:
-        """Return titles and abstracts: the sentences of the sample, put together anew."""
+        """Return titles and abstracts, made by recombining the sentences of the sample."""
         chance = random.Random(1)
         titles, sentences = self.sentences
         made: dict[str, str] = {}
@@ -90,7 +90,7 @@ class World:
 
     @cached_property
     def dump(self) -> bytes:
-        """Return the papers as a dump of the blocks layout, with comments for some."""
+        """Return the papers as a dump with title and abstract lines, with comments for some."""
         chance = random.Random(2)
         lines = ["new", "Get trending papers in your email inbox!", "Subscribe", "Daily Papers"]
         lines += ["byAK and the research community", f"{self.now:%b} {self.now.day}"]
@@ -115,7 +115,7 @@ class World:
 
     @cached_property
     def vocabulary(self) -> tuple[list[str], list[str]]:
-        """Return the words that tell some papers from others, and all pairs of words that stand together."""
+        """Return the words that distinguish papers, and all pairs of adjacent words."""
         seen = Counter[str]()
         phrases: set[str] = set()
         for _, abstract in self.texts:
@@ -127,7 +127,7 @@ class World:
         return sorted(words), sorted(phrases)
 
     def reader_rows(self) -> Iterator[dict[str, Any]]:
-        """Yield the readers as rows of an import; few filters are held by many, many by few."""
+        """Yield the readers as rows of an import; few filters are popular, most are rare."""
         chance = random.Random(4)
         weights = list(accumulate(1 / rank for rank in range(1, len(self.interests) + 1)))
         for number in range(self.readers):
@@ -144,7 +144,7 @@ class World:
     # ── as rows ─────────────────────────────────────────────────────────────────────────────────
 
     def build(self, engine: Engine) -> None:
-        """Fill an empty database, through the same doors as everybody."""
+        """Fill an empty database through the ordinary use cases."""
         db.upgrade(engine)
         with tempfile.TemporaryDirectory() as folder, db.write_session(engine) as session:
             path = Path(folder) / "dump.txt"

@@ -1,4 +1,4 @@
-"""A hundred invented mails to the address that digests come from: fifty that unsubscribe, and fifty that must not."""
+"""A hundred invented mails to the sender of digests: fifty unsubscribe, and fifty must not."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The inbox: mail for us is kept until it is understood, and nothing counts without proof."""
+"""Incoming mail is stored until it is classified, and counts only with a valid signature."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def ada(session: Session, now: datetime) -> Subscriber:
 
 @pytest.fixture
 def letter(session: Session, site: Site, ada: Subscriber, now: datetime) -> int:
-    """A letter to Ada, on its way."""
+    """A letter to Ada that was sent."""
     number = outbox.queue_letter(
         session, letter="settings", subscriber_id=ada.id, email=ADA, decision={}, dedupe_key="one", site=site, now=now
     )  # fmt: skip
@@ -63,7 +63,7 @@ def letter(session: Session, site: Site, ada: Subscriber, now: datetime) -> int:
 
 @pytest.fixture
 def arrive(session: Session, site: Site, now: datetime) -> Callable[..., str]:
-    """Let a mail arrive, and return what came of it."""
+    """Return a function that stores and processes a mail and returns the outcome."""
 
     def arrived(content: bytes, *, to: str, sender: str = "", after: timedelta = timedelta()) -> str:
         (number,) = inbound.store_mail(
@@ -347,7 +347,7 @@ def test_a_mail_that_raises_an_exception_is_kept(
 def test_a_mail_that_cannot_be_stored_does_not_block_others(
     session: Session, site: Site, letter: int, now: datetime
 ) -> None:
-    """PostgreSQL takes no NUL, not even in a question."""
+    """PostgreSQL accepts no NUL, not even in a query."""
     notice = b'{"eventType": "Complaint", "complaint": {}, "mail": {"messageId": "a\\u0000b"}}'
     inbound.store_mail(
         session, sender="sns", recipients=["arn:aws:sns:eu-west-1:123456789012:t"], content=notice, now=now
@@ -408,7 +408,7 @@ def test_unread_mail_is_deleted_after_90_days(
 
 @dataclass(kw_only=True)
 class Door:
-    """The inbound door, open."""
+    """A running inbound server."""
 
     site: Site
     engine: Engine
@@ -439,7 +439,7 @@ def door(engine: Engine, site: Site, now: datetime, tmp_path: Path) -> Iterator[
 
 @contextmanager
 def opened(app_context: AppContext) -> Iterator[None]:
-    """Keep the door open in a thread of its own."""
+    """Run the server in its own thread."""
     loop, stop, is_open = asyncio.new_event_loop(), asyncio.Event(), threading.Event()
 
     async def serve() -> None:

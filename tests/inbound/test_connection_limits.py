@@ -1,4 +1,4 @@
-"""The mail server under floods: whoever is silent, slow or one of a crowd stops nobody else."""
+"""Under floods, silent, slow and numerous clients do not block other ones."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def gone() -> list[str]:
 
 @pytest.fixture
 def come(places: Connections, gone: list[str]) -> Come:
-    """Let a client come, and return whether it has a place."""
+    """Return a function that opens a connection and returns whether it was accepted."""
 
     def came(
         network: str, *, at: float, name: str = "", stage: Stage = Stage.SILENT
@@ -144,7 +144,7 @@ def port() -> int:
 
 @pytest.fixture
 def server(port: int, tmp_path: Path) -> Iterator[Installation]:
-    """The mail server in a process of its own, as an operator starts it."""
+    """The mail server in its own process, started as an operator does."""
     settings = {"INBOUND": f"smtp://127.0.0.1:{port}", "INBOUND_DOMAIN": "back.example.org"}
     with installation(tmp_path / "data", settings=settings, command=WITH_FEW_FILES) as running:
         running.start("inbound")
@@ -159,13 +159,13 @@ def answers(port: int) -> bool:
 
 
 def send(port: int, *, source: str = "127.0.0.1") -> None:
-    """Send a mail as a mail server does: who is turned away with 421 comes again."""
+    """Send a mail as a mail server does, retrying after a 421."""
     with smtplib.SMTP("127.0.0.1", port, timeout=10, source_address=(source, 0)) as client:
         client.sendmail("bob@else.example", [TO], b"Subject: hello\r\n\r\nhello\r\n")
 
 
 def seconds_to_send(port: int, *, source: str) -> float:
-    """Return how long it takes to get a mail through."""
+    """Return the seconds until a mail is accepted."""
     began = time.monotonic()
     while time.monotonic() - began < 60:
         with suppress(OSError, smtplib.SMTPException):
@@ -177,7 +177,7 @@ def seconds_to_send(port: int, *, source: str) -> float:
 
 @pytest.mark.slow
 def test_idle_connections_do_not_block_other_clients(server: Installation, port: int) -> None:
-    """Nor do they fill the log, or use up the files that a process may open."""
+    """They do not fill the log or use up the process's open files either."""
     with ExitStack() as flood:
         for number in range(2 * FILES):
             source = f"127.0.0.{2 + number % 16}"
@@ -196,7 +196,7 @@ def test_idle_connections_do_not_block_other_clients(server: Installation, port:
 
 
 def deliver(port: int, number: int, wire: bytes) -> str:
-    """Send bytes as one mail and return the code that came last."""
+    """Send bytes as one mail and return the last reply code."""
     source = (f"127.0.0.{2 + number % 15}", 0)
     hello = f"EHLO x\r\nMAIL FROM:<{number}@else.example>\r\nRCPT TO:<{TO}>\r\n"
     said = b""

@@ -1,4 +1,4 @@
-"""A line of mail is enough: what a reader writes is done, told to its owner alone, and never by a forger."""
+"""Commands by mail are applied, confirmed to the address owner only, and never on a forged mail's word."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ TODAY = date(2026, 11, 20)
 
 
 def written(body: str = "", *, subject: str = "", sender: str = f"Ada <{ADA}>", **more: str) -> bytes:
-    """A mail as a person writes it."""
+    """Return a mail as a person writes it."""
     mail = EmailMessage()
     mail["From"], mail["To"], mail["Subject"] = sender, US, subject
     mail["Message-ID"] = "<question@uni.example>"
@@ -175,7 +175,7 @@ Arrive = Callable[..., str]
 
 @pytest.fixture
 def arrive(session: Session, site: Site, now: datetime) -> Arrive:
-    """Let a mail arrive, and return what came of it."""
+    """Return a function that stores and processes a mail and returns the outcome."""
 
     def arrived(
         content: bytes,
@@ -196,7 +196,7 @@ Mailed = Callable[..., list[EmailMessage]]
 
 @pytest.fixture
 def mailed(session: Session, site: Site, templates: Templates, now: datetime) -> Mailed:
-    """Deliver what is due, and return it."""
+    """Return a function that delivers what is due and returns the messages."""
 
     def delivered(*, at: datetime = now) -> list[EmailMessage]:
         memory = MemoryTransport()
@@ -249,7 +249,7 @@ def test_a_sentence_that_begins_like_a_command_changes_nothing_and_is_questioned
 def test_the_same_unclear_words_are_questioned_once_a_day(
     arrive: Arrive, mailed: Mailed, now: datetime, ada: Subscriber
 ) -> None:
-    """A program that answers every mail, and does not say that it is one, would be asked for ever."""
+    """Without the limit, an unmarked auto-responder would cause an endless loop."""
     robot = written("Thank you for your mail.", subject="Stop! This mailbox is closed")
 
     outcomes = [arrive(robot, at=now + timedelta(hours=hour)) for hour in range(3)]
@@ -545,7 +545,7 @@ def test_the_reply_limit_is_a_sliding_hour(
 def test_a_reply_does_not_repeat_advertisements(
     bait: str, arrive: Arrive, mailed: Mailed, ada: Subscriber
 ) -> None:
-    """Whoever forges a From line would have us mail it."""
+    """A forged From line could otherwise make us send it."""
     asked = f"add {bait}\nadd (({bait}\nat {bait}\npause {bait}\ndrop {bait}"
 
     arrive(written(asked, subject=f"Re: {bait}"))

@@ -1,4 +1,4 @@
-"""Only the bare command unsubscribes: a hundred invented mails, fifty of which must act and fifty of which must not."""
+"""Only the bare command unsubscribes: of a hundred invented mails, fifty must and fifty must not."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def site(site: Site) -> Site:
 
 @pytest.fixture
 def became(session: Session, site: Site, now: datetime) -> Became:
-    """Let a mail of an active reader arrive; return the state they are in then, and the letters that answer it."""
+    """Process a mail of an active reader; return the reader's new state and the letters sent in reply."""
     row = subscribers.add(
         session, WRITER, state=SubscriberState.ACTIVE, consent="a test", now=now, topics={"Flows": "flow matching"}
     )  # fmt: skip

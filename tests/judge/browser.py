@@ -1,4 +1,4 @@
-"""What a browser makes of a page: whether it fits narrow screens, and whether it can be read, day and night."""
+"""Check in a browser whether a page fits narrow screens and is legible in light and dark mode."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ DARK = ("--force-dark-mode", "--blink-settings=preferredColorScheme=0")
 
 @dataclass(frozen=True, kw_only=True)
 class Sight:
-    """A page as it looks at one width, by day or by night."""
+    """A page rendered at one width, in light or dark mode."""
 
     width: int
     is_dark: bool
@@ -92,7 +92,7 @@ def gallery(pages: dict[str, bytes], upstream: str = "") -> Iterator[str]:
 
 
 def look(chromium: str, *, page: bytes = b"", path: str = "/page", upstream: str = "") -> list[Sight]:
-    """Return how a page looks at every width, by day and by night: `page` itself, or what stands at `path`."""
+    """Return how a page renders at every width in light and dark mode: `page` itself, or the one at `path`."""
     frames = "".join(f'<iframe src="{path}" width="{width}" height="900"></iframe>' for width in WIDTHS)
     host = f"<!doctype html><title>host</title>{frames}<script>{SCRIPT.read_text()}</script>"
     pages = {"/host": host.encode()} | ({path: page} if page else {})
@@ -105,7 +105,7 @@ def look(chromium: str, *, page: bytes = b"", path: str = "/page", upstream: str
 
 
 def violations(chromium: str, axe: Path, *, page: bytes, upstream: str = "") -> list[str]:
-    """Return what axe-core objects to in a page, each with the first place where it is so."""
+    """Return the violations that axe-core finds in a page, each with its first element."""
     script = """<script src="/axe.js"></script><script>axe.run().then((said) => {
         document.documentElement.dataset.seen = JSON.stringify(
             said.violations.map((one) => `${one.id}: ${one.nodes[0].html}`));
@@ -116,7 +116,7 @@ def violations(chromium: str, axe: Path, *, page: bytes, upstream: str = "") -> 
 
 
 def seen_by(chromium: str, url: str, *options: str) -> list[Any]:
-    """Let the browser open the page and return what our script wrote into it."""
+    """Open the page in the browser and return what our script wrote into it."""
     with tempfile.TemporaryDirectory(prefix="digest-browser-", ignore_cleanup_errors=True) as profile:
         command = [chromium, *QUIET, *options, f"--user-data-dir={profile}", "--window-size=1400,1000"]
         done = subprocess.run(
@@ -138,7 +138,7 @@ def photograph(
     has_images: bool = True,
     at_most: int | None = None,
 ) -> None:
-    """Take a picture of pages side by side, each as wide as a screen of that width, in their whole height.
+    """Take a screenshot of pages side by side, each at its screen width and in full height.
 
     With `at_most` it ends after so many pixels.
 
@@ -159,5 +159,5 @@ def photograph(
 
 
 def lighten(convert: str, picture: Path) -> None:
-    """Keep a picture in few colours, which is all that ours have: a third of its bytes."""
+    """Reduce a picture to a small palette, which saves two thirds of its bytes."""
     subprocess.run([convert, picture, "-strip", "-colors", "64", f"png8:{picture}"], check=True)

@@ -1,4 +1,4 @@
-"""The judges, and real letters and pages for them to judge."""
+"""Provide the judges, and real letters and pages to judge."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.fixture(scope="session")
 def is_full() -> bool:
-    """Whether every judge looks at everything."""
+    """Whether every judge checks everything."""
     return os.environ.get("JUDGE") == "full"
 
 
@@ -55,7 +55,7 @@ def chromium() -> str:
 
 @pytest.fixture(scope="session")
 def thunderbird(is_full: bool) -> Thunderbird | None:
-    """A mail program on a screen of its own; large, so only where every judge looks."""
+    """A mail program on a virtual screen; it is large, so it runs only in the full suite."""
     if not is_full:
         return None
     return Thunderbird(
@@ -103,7 +103,7 @@ def axe() -> Path:
 
 @dataclass(frozen=True, kw_only=True)
 class Exhibits:
-    """What the product makes of the sample dump."""
+    """The letters and pages that the product makes from the sample dump."""
 
     digest_html: Path
     digest_eml: Path
@@ -121,7 +121,7 @@ class Exhibits:
 
 @pytest.fixture(scope="session")
 def house(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Installation]:
-    """An installation with the sample papers and a few readers, its web door open."""
+    """An installation with the sample papers, a few readers and a running web server."""
     port = free_port()
     settings = {"PORT": str(port), "BASE_URL": f"http://127.0.0.1:{port}"}
     with installation(tmp_path_factory.mktemp("judge") / "home", settings=settings) as ours:
@@ -163,7 +163,7 @@ def exhibits(house: Installation, tmp_path_factory: pytest.TempPathFactory) -> E
 
 
 def offer_to_narrow(house: Installation, email: str) -> None:
-    """Put into the reader's digest the offer that it would have had after three full ones."""
+    """Add to the reader's digest the suggestion that it would have after three full ones."""
     engine = db.make_engine(Settings(data_dir=house.data_dir).database)
     with db.write_session(engine) as session:
         delivery = session.scalars(select(Delivery).where(Delivery.email == email)).one()
@@ -188,7 +188,7 @@ PAGES = (
 
 
 def pages(site: Site, letters: Mapping[str, bytes]) -> dict[str, str]:
-    """Return where the pages are: public ones, and those that Alice's and Bob's letters lead to."""
+    """Return the paths of the public pages and of those that Alice's and Bob's letters link to."""
     alice = {
         "leave": links.unsubscribe_url(site, 1, 0),
         "ask": links.topic_links_url(site, 1, 0),

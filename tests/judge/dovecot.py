@@ -1,4 +1,4 @@
-"""A Dovecot of our own: mailboxes that take mail over LMTP, and run their owner's Sieve rule on it."""
+"""Run a private Dovecot whose mailboxes accept mail over LMTP and apply Sieve rules."""
 
 from __future__ import annotations
 
@@ -57,17 +57,17 @@ class Mailboxes:
     folder: Path
 
     def mails(self, name: str) -> list[bytes]:
-        """Return what lies in somebody's inbox."""
+        """Return the mails in a user's inbox."""
         return [path.read_bytes() for path in (self.folder / "home" / name / "mail" / "new").glob("*")]
 
     def log(self) -> str:
-        """Return what Dovecot has said."""
+        """Return Dovecot's log."""
         return (self.folder / "log").read_text(errors="replace")
 
 
 @contextmanager
 def running(dovecot: str, *, port: int, rules: Mapping[str, str]) -> Iterator[Mailboxes]:
-    """Run Dovecot, with these people's Sieve rules."""
+    """Run Dovecot with these users' Sieve rules."""
     folder = Path(tempfile.mkdtemp(prefix="digest-judge-dovecot-"))
     folder.chmod(0o755)
     owner = pwd.getpwnam("nobody")

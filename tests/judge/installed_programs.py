@@ -1,4 +1,4 @@
-"""The judges' programs: found on this machine, or installed where we may, or their absence is told."""
+"""Find the judges' programs on this machine, install them if allowed, or skip with a message."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ VERSIONS = {"axe-core": "4.14.1", "caniemail": "1.0.5", "mailauth": "4.13.3", "v
 
 
 def program(name: str, *, package: str) -> str:
-    """Return the path of a program from Debian's packages; skip, saying so, where it cannot be had."""
+    """Return the path of a program from Debian's packages; skip if it is not available."""
     if shutil.which(name) is None:
         install(package)
     found = shutil.which(name)
@@ -41,7 +41,7 @@ def install(package: str) -> None:
 
 
 def npm_package(name: str) -> Path:
-    """Return the folder of an npm package, installed below `.judge`; skip where it cannot be had."""
+    """Return the folder of an npm package, installed below `.judge`; skip if it is not available."""
     folder, wanted = OURS / "node_modules" / name, VERSIONS[name]
     if version_in(folder) != wanted:
         npm = program("npm", package="npm")

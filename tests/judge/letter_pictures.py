@@ -1,4 +1,4 @@
-"""Pictures of every letter, for people to look at. `python -m tests.judge.letter_pictures` makes those of the docs."""
+"""Take screenshots of every letter: `python -m tests.judge.letter_screenshots` takes those in the docs."""
 
 from __future__ import annotations
 
@@ -124,7 +124,7 @@ def digest_eml(papers: Sequence[Paper] = PAPERS, digest: Digest | None = None, *
 
 
 def with_much_on_top() -> bytes:
-    """Return a digest that says all it can before the first paper: it is a sample, of topics with long names."""
+    """Return a digest with the longest possible header: a sample with long topic names."""
     sample = [replace(paper, is_sample=True) for paper in PAPERS]
     topics = ("Language models and agents", "Reinforcement learning", "Robots", "Trending")
     sections = ((topic, None, (paper.id,)) for topic, paper in zip(topics, sample, strict=True))
@@ -132,7 +132,7 @@ def with_much_on_top() -> bytes:
 
 
 def digest_of(papers: int, *, dated_at: datetime) -> bytes:
-    """Return a digest of so many papers, among them some without links, as it is mailed at that moment."""
+    """Return the mail of a digest of so many papers, some of them without links."""
     kinds = (ATTENTION, FLOW, ROBOTS, BARE)
     batch = [
         replace(kinds[number % 4], id=number + 1, title=f"{kinds[number % 4].title}, part {number + 1}")
@@ -143,7 +143,7 @@ def digest_of(papers: int, *, dated_at: datetime) -> bytes:
 
 
 def mails(*, dated_at: datetime) -> dict[str, bytes]:
-    """Return every letter besides the digest as it is mailed at that moment, by its kind."""
+    """Return the mail of every letter besides the digest, by kind."""
     made = {}
     for kind, said in written().items():
         is_listed = kind in {"nothing_today", "invite", "changed"}
@@ -165,12 +165,12 @@ def html_of(raw: bytes) -> bytes:
 
 
 def letters() -> dict[str, bytes]:
-    """Return every letter besides the digest, as HTML, by its kind."""
+    """Return the HTML of every letter besides the digest, by kind."""
     return {kind: said.html.encode() for kind, said in written().items()}
 
 
 def written() -> dict[str, RenderedLetter]:
-    """Return every letter besides the digest, by its kind."""
+    """Return every letter besides the digest, by kind."""
     made = {}
     for kind in REQUIRED_CONTEXT:
         topics = [topic["name"] for topic in TOPICS] if kind == "invite" else TOPICS
@@ -179,7 +179,7 @@ def written() -> dict[str, RenderedLetter]:
 
 
 def hostile() -> bytes:
-    """Return a digest of papers that mean no good."""
+    """Return a digest of hostile papers."""
     ids = tuple(paper.id for paper in HOSTILE)
     return html_of(
         digest_eml(HOSTILE, by_topic(("<b>Topic</b> \u202eevil", 2, ids[:5]), ("Trending", None, ids[5:])))
@@ -187,7 +187,7 @@ def hostile() -> bytes:
 
 
 def of_letters(chromium: str, folder: Path) -> Iterator[Path]:
-    """Yield pictures of all letters: by day and by night, on screens of every width, and without images."""
+    """Yield screenshots of all letters: in light and dark mode, at every width, and without images."""
     digest, others = html_of(digest_eml()), list(letters().values())
     half = len(others) // 2
     walls = {f"digest-{width}": ([digest], width) for width in WIDTHS}
@@ -204,7 +204,7 @@ def of_letters(chromium: str, folder: Path) -> Iterator[Path]:
 
 
 def main() -> None:
-    """Make the pictures of the docs anew, in few colours, which is all that they have."""
+    """Take the screenshots in the docs again, with a small palette."""
     missing = [
         name for name in ("chromium", "thunderbird", "Xvfb", "import", "convert") if which(name) is None
     ]

@@ -1,4 +1,4 @@
-"""A Postfix of our own: its own directories, loopback ports, and nothing left of it afterwards."""
+"""Run a private Postfix with its own directories and loopback ports, and remove it afterwards."""
 
 from __future__ import annotations
 
@@ -106,7 +106,7 @@ def running(
 
 
 def control(folder: Path, word: str) -> str:
-    """Start or stop our Postfix, and return what it says."""
+    """Start or stop our Postfix, and return its output."""
     said = folder / f"{word}.txt"
     with said.open("wb") as output:  # a file: its daemons would keep a pipe open for ever
         subprocess.run(
@@ -117,7 +117,7 @@ def control(folder: Path, word: str) -> str:
 
 
 def wait_for(port: int, told: str, folder: Path) -> None:
-    """Wait until it listens, or raise AssertionError with what it said."""
+    """Wait until it listens, or raise AssertionError with its output."""
     deadline = time.monotonic() + 10
     while time.monotonic() < deadline:
         with suppress(OSError), socket.create_connection(("127.0.0.1", port), timeout=1):

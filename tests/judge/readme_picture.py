@@ -1,4 +1,4 @@
-"""The picture in the README: a digest of the papers that come with the house. `make picture` takes it anew."""
+"""Take the picture in the README, a digest of the sample papers: `make picture`."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ FEW = ("--max-papers", "4")  #: so that one sees how a section ends, and the nex
 
 
 def digest_of_the_sample(folder: Path) -> bytes:
-    """Return the digest that a reader of two topics gets of the sample on a Friday, as HTML."""
+    """Return the HTML of the digest that a reader of two topics gets from the sample on a Friday."""
     chosen = [part for topic in TOPICS for part in ("--topic", topic)]
     with installation(folder / "home") as ours:
         ours.run("intake", str(SAMPLE), "--date", "2026-11-20", "--now", "2026-11-20T06:00:00Z")
@@ -38,7 +38,7 @@ def take(chromium: str, picture: Path) -> None:
 
 
 def main() -> None:
-    """Take the picture of the README anew."""
+    """Take the picture of the README again."""
     chromium = which("chromium")
     if chromium is None:
         raise SystemExit("The picture takes Chromium, which this machine lacks: apt-get install chromium")

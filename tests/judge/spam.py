@@ -1,4 +1,4 @@
-"""What rspamd makes of a message: started for the judges with folders and ports of its own, and no network."""
+"""Run rspamd for the judges, with its own folders and ports and without a network."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class Rspamd:
         self.command = [client, "-h", f"127.0.0.1:{port}", *ENVELOPE, "--json", "symbols"]
 
     def symbols(self, message: bytes) -> dict[str, float]:
-        """Return what it found in a message, and how many points each is."""
+        """Return the symbols found in a message, with their points."""
         done = subprocess.run(self.command, input=message, capture_output=True, timeout=60, check=False)
         said = done.stdout.decode(errors="replace")
         start = said.find("{")

@@ -1,4 +1,4 @@
-"""Judges of how we read what comes back: thirty years of labelled bounces, and a real Postfix.
+"""Judge how we classify bounces, with thirty years of labelled ones and a real Postfix.
 
 The labelled ones travel in the source distribution of flufl.bounce; they are fetched for the judgement
 and thrown away after it. Before a judge is believed it is shown a defect that it must notice.
@@ -42,7 +42,7 @@ from tests.support.real_servers import free_port
 
 @dataclass(frozen=True, kw_only=True)
 class Labelled:
-    """A mail that came back once, and what its keepers say of it."""
+    """A bounce with its label."""
 
     name: str
     content: bytes
@@ -90,12 +90,12 @@ Read = Callable[[bytes], MailReport | None]
 
 
 def wrongly_read(corpus: list[Labelled], read: Read) -> list[str]:
-    """Return the mails of which `read` says something else than their keepers do."""
+    """Return the mails that `read` classifies other than their labels."""
     return [one.name for one in corpus if not agrees(read(one.content), one)]
 
 
 def agrees(told: MailReport | None, one: Labelled) -> bool:
-    """Return whether that is what the label says."""
+    """Return whether a report agrees with the label."""
     if one.is_passing:  # they go on trying: nothing is held against anybody
         return isinstance(told, NoActionNeeded)
     return isinstance(told, Failure) and {each.lower() for each in told.recipients} == one.recipients
@@ -146,7 +146,7 @@ REFUSALS = {
 
 
 class Faraway:
-    """A mail server at the other end of the world, which refuses some."""
+    """A remote mail server that refuses some recipients."""
 
     async def handle_RCPT(  # noqa: N802
         self, server: Any, session: Any, envelope: Any, address: str, options: list[str]
@@ -159,7 +159,7 @@ class Faraway:
 
 @dataclass(kw_only=True)
 class Mailway:
-    """From us through Postfix to the other end, and back."""
+    """A mail path from us through Postfix to a remote server, and back."""
 
     engine: Engine
     site: Site
@@ -168,7 +168,7 @@ class Mailway:
     log: Path
 
     def write(self, *names: str) -> None:
-        """Send a letter to each of these at the other end."""
+        """Send a letter to each of these remote recipients."""
         now = datetime.now(UTC)
         with db.write_session(self.engine) as session:
             for name in names:
@@ -190,7 +190,7 @@ class Mailway:
         assert report.sent == len(names), self.log.read_text()
 
     def came_back(self, count: int) -> dict[int | None, BounceRow]:
-        """Return what came back by delivery, once so many have."""
+        """Return the bounces by delivery, once so many have arrived."""
         deadline = time.monotonic() + 30
         while time.monotonic() < deadline:
             with db.read_session(self.engine) as session:

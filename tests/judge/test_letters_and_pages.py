@@ -1,4 +1,4 @@
-"""Independent judges look at letters and pages. Each is first shown a defect that it must catch."""
+"""Check letters and pages with independent judges. Each first gets a defect that it must detect."""
 
 from __future__ import annotations
 
@@ -254,7 +254,7 @@ ACCEPTED = {
 
 
 def unsupported(node: str, html: bytes) -> dict[str, list[str]]:
-    """Return what some of the readers' mail programs lack, and which."""
+    """Return the features that some mail programs lack, with their names."""
     script = str(Path(__file__).with_name("clients.mjs"))
     done = subprocess.run(
         [node, script, str(npm_package("caniemail"))], input=html, capture_output=True, timeout=60, check=True
@@ -419,7 +419,7 @@ def test_the_picture_of_the_readme_can_be_taken_again(chromium: str, tmp_path: P
 
 
 def size_of(picture: Path) -> tuple[int, int]:
-    """Return how wide and how high a PNG is, by its header."""
+    """Return the width and height in a PNG's header."""
     width, height = struct.unpack(">II", picture.read_bytes()[16:24])
     return width, height
 
@@ -431,7 +431,7 @@ BRIGHT = 0.8  #: of all that a colour can shine
 
 
 def brightness(colours: Mapping[str, int]) -> float:
-    """Return what share of a picture is nearly white."""
+    """Return the share of a picture that is nearly white."""
     bright = sum(
         count
         for colour, count in colours.items()
@@ -443,7 +443,7 @@ def brightness(colours: Mapping[str, int]) -> float:
 def test_thunderbird_shows_the_digest_in_light_and_dark_mode(
     thunderbird: Thunderbird, exhibits: Exhibits, tmp_path: Path, is_full: bool
 ) -> None:
-    """By night it throws away every @media rule and lifts our colours itself: nothing may stay too bright."""
+    """In dark mode it drops every @media rule and adapts our colours itself: nothing may stay too bright."""
     if not is_full:
         pytest.skip("takes a minute and a mail program: JUDGE=full make judge")
     OURS.mkdir(exist_ok=True)

@@ -1,4 +1,4 @@
-"""Judges of what stands in a mailbox at the end: real letters through a real Postfix into a real Dovecot."""
+"""Judge what arrives in a mailbox: real letters through a real Postfix into a real Dovecot."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ COLLAPSE = 'require "duplicate";\n\nif duplicate {\n  discard;\n}\n'
 
 @dataclass(frozen=True, kw_only=True)
 class Mailway:
-    """From us through Postfix into Dovecot."""
+    """A mail path from us through Postfix into Dovecot."""
 
     database: str
     site: Site
@@ -52,7 +52,7 @@ class Mailway:
     boxes: dovecot.Mailboxes
 
     def deliver(self, *, later: timedelta = timedelta(), dies: bool = False) -> None:
-        """Deliver what is due; a worker that `dies` does so between the server's yes and its noting it."""
+        """Deliver what is due; with `dies`, the worker ends between the server's reply and recording it."""
         if dies:
             failpoints.armed_failpoints["settling"] = 0
         engine = db.make_engine(self.database)
@@ -68,7 +68,7 @@ class Mailway:
         engine.dispose()
 
     def arrived(self, count: int) -> None:
-        """Wait until Dovecot has taken so many mails from Postfix."""
+        """Wait until Dovecot has accepted so many mails from Postfix."""
         deadline = time.monotonic() + 30
         while self.log.read_text().count("status=sent") < count:
             assert time.monotonic() < deadline, self.log.read_text() + self.boxes.log()
@@ -100,7 +100,7 @@ def mailway(sqlite_url: str, site: Site, templates: Templates) -> Iterator[Mailw
 
 
 def publish(mailway: Mailway, *names: str) -> None:
-    """Publish a digest of the sample for these people."""
+    """Publish a digest of the sample for these readers."""
     now = datetime.now(UTC)
     ahead = 12 - now.hour  # noon there: no edition ends while we look
     schedule = Schedule(at=datetime.min.time(), timezone=f"Etc/GMT{-ahead:+d}" if ahead else "UTC")
@@ -119,7 +119,7 @@ def publish(mailway: Mailway, *names: str) -> None:
 
 
 def die(mailway: Mailway) -> None:
-    """Let a worker die once its server has said yes."""
+    """Kill a worker once its server has accepted a mail."""
     worker = multiprocessing.get_context("fork").Process(target=mailway.deliver, kwargs={"dies": True})
     worker.start()
     worker.join(60)
@@ -145,7 +145,7 @@ def test_a_copy_after_a_crash_is_one_mail_in_a_mailbox_with_a_sieve_rule(mailway
 
 
 def inside(mail: bytes) -> bytes:
-    """Return a mail as we wrote it, without what each server on its way put on top."""
+    """Return a mail without the headers that servers added."""
     return mail[mail.index(b"DKIM-Signature:") :]
 
 

@@ -1,4 +1,4 @@
-"""A real Thunderbird window on a screen that nobody sees: what it shows of a letter, as a picture."""
+"""Take screenshots of letters in a real Thunderbird on a virtual screen."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ PREFERENCES: Mapping[str, str | int | bool] = {
 
 @dataclass(frozen=True, kw_only=True)
 class Thunderbird:
-    """The programs that it takes."""
+    """The paths of the required programs."""
 
     thunderbird: str
     screen: str  #: Xvfb
@@ -60,7 +60,7 @@ class Thunderbird:
         return picture
 
     def wait(self, picture: Path, surroundings: Mapping[str, str]) -> None:
-        """Take pictures until two in a row, seconds apart, show the same window."""
+        """Take screenshots until two in a row, seconds apart, are equal."""
         seen: list[Counter[str]] = [Counter()]
 
         def is_still() -> bool:
@@ -91,7 +91,7 @@ class Thunderbird:
 
     @contextmanager
     def lit(self, folder: Path) -> Iterator[str]:
-        """Run a screen, and say which it is."""
+        """Run a virtual screen and yield its name."""
         reader, writer = os.pipe()
         command = [self.screen, "-displayfd", str(writer), "-screen", "0", f"{SCREEN}x24", "-nolisten", "tcp"]
         with (folder / "screen.log").open("wb") as log:

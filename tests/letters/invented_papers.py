@@ -1,4 +1,4 @@
-"""Invented papers and copies of a digest, for every test that looks at letters."""
+"""Invented papers and digests for tests of letters."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def pressed(site: Site, templates: Templates, papers: Sequence[Paper] = PAPERS, 
 
 
 def copy_for(recipient: str = "alice@example.edu", **changes: Any) -> Personalization:
-    """Return the copy of one reader."""
+    """Return the personalization of one reader."""
     usual: Mapping[str, Any] = {
         "delivery_id": 7,
         "recipient": recipient,
@@ -76,7 +76,7 @@ def copy_for(recipient: str = "alice@example.edu", **changes: Any) -> Personaliz
 
 
 def trending(*papers: int, checked: int = 412, more: int = 0) -> Digest:
-    """Return a digest of one section that no filter chose."""
+    """Return a digest with only the trending section."""
     section = Section(topic="Trending", filter_id=None, papers=papers, more=more)
     return Digest(sections=(section,), checked=checked)
 

@@ -1,4 +1,4 @@
-"""A card stands whatever the paper lacks, and whatever its text tries."""
+"""Cards render for papers with missing fields or hostile text."""
 
 from __future__ import annotations
 

@@ -71,7 +71,7 @@ def test_a_page_keeps_its_doctype() -> None:
 
 @pytest.mark.parametrize("path", MAILED, ids=lambda path: f"{path.parent.name}/{path.name}")
 def test_letters_contain_nothing_that_premailer_breaks(path: Path) -> None:
-    """A `style=` outranks the sheet, a lower-case doctype goes, `<![if` becomes a comment, data in a sheet is code."""
+    """Cases in which premailer changes the meaning of a page."""
     source = path.read_text()
     outside = re.sub(r"<!--\[if.*?<!\[endif\]-->", "", source, flags=re.DOTALL)
 

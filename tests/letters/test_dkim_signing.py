@@ -1,4 +1,4 @@
-"""Our signatures verify elsewhere, and break where they should."""
+"""Our signatures verify with other implementations, and fail after tampering."""
 
 from __future__ import annotations
 

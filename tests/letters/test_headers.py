@@ -1,4 +1,4 @@
-"""No text from outside becomes a header, turns a line around, or towers over it."""
+"""Untrusted text adds no header, reverses no line and stacks no marks."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ VECTORS = {
 
 
 def subject_of(text: str, site: Site) -> str:
-    """Return the subject that a mail program reads out of a message with that title."""
+    """Return the subject that a mail program decodes from a message with that title."""
     letter = RenderedLetter(subject=text, text="text\n", html="<p>html</p>\n")
     raw = build_message(
         letter, site=site, recipient="alice@example.edu", message_id="<1@example.org>", dated_at=NOW

@@ -1,4 +1,4 @@
-"""Every letter says what it must, as HTML and as text, whatever it is told."""
+"""Every letter is complete in HTML and in text, whatever values it is given."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ MORE: Mapping[str, Any] = {
 
 
 class Outline(HTMLParser):
-    """What a screen reader walks along: headings, links and their texts, and tags left open."""
+    """Collect what a screen reader uses: headings, links with their texts, and unclosed tags."""
 
     VOID = frozenset({"meta", "br", "img", "hr", "link"})
 
@@ -238,7 +238,7 @@ def test_a_welcome_with_invented_papers_says_so(site: Site, templates: Templates
 def test_a_letter_filled_after_inlining_equals_premailers_output(
     kind: str, site: Site, templates: Templates
 ) -> None:
-    """The first letter of a kind is inlined whole, all others are filled in."""
+    """The first letter of a kind is inlined whole; later ones are filled in."""
     told = [
         {
             **MORE,
@@ -332,7 +332,7 @@ def test_an_operators_template_runs_in_a_sandbox(site: Site, templates: Template
 
 @pytest.mark.parametrize("kind", [*REQUIRED_CONTEXT, "digest", "_base"])
 def test_every_word_of_a_letter_goes_through_gettext(kind: str) -> None:
-    """What stands bare in a template could never be said in another language."""
+    """Text outside gettext in a template could not be translated."""
     files = [path for path in sorted((LETTERS / kind).iterdir()) if path.suffix != ".css"]
     assert files
     for path in files:

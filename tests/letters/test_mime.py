@@ -1,4 +1,4 @@
-"""Encoded pieces may be joined in any order, and read as what they were."""
+"""Encoded pieces may be joined in any order and decode to the original texts."""
 
 from __future__ import annotations
 

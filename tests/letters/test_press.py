@@ -1,4 +1,4 @@
-"""The press makes what the slow way would have made, the same bytes every time."""
+"""The press makes the same letters as the reference rendering, with the same bytes every time."""
 
 from __future__ import annotations
 
@@ -306,7 +306,7 @@ def test_filters_share_a_card_only_if_they_match_the_same_words(site: Site, temp
 
 
 def long_paper(number: int) -> Paper:
-    """Return a paper that fills its card: three sentences, every one as long as they come."""
+    """Return a paper that fills its card, with three sentences of the maximum length."""
     sentence = (
         f"We measure number {number} with great care and find that it is larger than anybody thought it was"
     )
@@ -460,7 +460,7 @@ def test_an_overridden_card_may_have_its_parts_in_any_order(
 
 
 def overridden(templates: Templates, folder: Path, old: str, new: str) -> Templates:
-    """Return templates of which the digest's HTML says something else."""
+    """Return templates with a changed digest body."""
     path = folder / "letters/digest/body.html"
     path.parent.mkdir(parents=True)
     original = (templates.directory / "letters/digest/body.html").read_text()

@@ -1,4 +1,4 @@
-"""Presses in memory: read once, whoever asks; the database has them all."""
+"""Presses are cached in memory and read once from the database."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What reaches a real mail server: every row of the checklist that can be read off the bytes."""
+"""Every row of the wire checklist that the bytes received by a real mail server can show."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ NASTY_TITLE = ". leading dot\r\n.\r\nBcc: x@example.com =?utf-8?q?a=0ABcc:_x?= <
 
 
 def posted(site: Site, content: bytes, recipient: str = "alice@example.edu") -> Mail:
-    """Return what a real server took after our own transport has posted it."""
+    """Return the mail that a real server received from our transport."""
     sent = Message(delivery_id=1, sender=site.sender_address, recipient=recipient, content=content)
     with open_mailroom() as room:
         door = transports.open_transport(room.url, site=site)
@@ -54,7 +54,7 @@ def home() -> Site:
 
 @pytest.fixture(scope="module")
 def mail(home: Site, templates_here: Templates) -> Mail:
-    """A digest as a server received it, its first title as nasty as they come."""
+    """A digest as a server received it, with a hostile first title."""
     from tests.letters.invented_papers import PAPERS
 
     batch = [
@@ -258,7 +258,7 @@ def test_22_a_confirmation_has_no_list_headers(home: Site, templates_here: Templ
 
 
 def test_no_link_contains_the_readers_address(parsed: EmailMessage) -> None:
-    """A forwarded copy shows whom it was sent to in words, but no link carries the address."""
+    """A forwarded copy shows its recipient in the text, but no link contains the address."""
     html = part(parsed, "html")
 
     assert all("alice" not in href for href in re.findall(r'href="([^"]*)"', html))

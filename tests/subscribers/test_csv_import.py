@@ -1,4 +1,4 @@
-"""Subscribers from CSV files: good rows go on, bad ones are told, and a second import changes nothing."""
+"""CSV imports add good rows, report bad ones, and change nothing when repeated."""
 
 import csv
 import io
@@ -358,7 +358,7 @@ def test_importing_a_list_equals_importing_its_rows_one_by_one(session, site, no
 
 
 def people(session):
-    """Everybody with all that an import writes about them."""
+    """Return all subscribers with every column that an import writes."""
     topics = (
         select(Subscriber.email, Subscription.name, FilterRow.canonical)
         .select_from(Subscription).join(Subscriber).join(FilterRow).order_by(Subscriber.email_key, Subscription.position)
@@ -386,7 +386,7 @@ def people(session):
 
 @pytest.fixture
 def statements(engine):
-    """Every statement that is sent."""
+    """Every SQL statement that is sent."""
     sent = []
 
     def note(connection, cursor, statement, parameters, context, executemany):
@@ -436,7 +436,7 @@ def test_the_number_of_statements_grows_no_faster_than_the_list(session, site, n
 
 @contextmanager
 def meanwhile(engine, beginning, change):
-    """Somebody else does something right before the first statement that begins so."""
+    """Run a concurrent change right before the first statement with this beginning."""
     waiting = [change]
     url = engine.url.render_as_string(hide_password=False)
 

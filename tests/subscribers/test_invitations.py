@@ -1,4 +1,4 @@
-"""Invitations: whom an operator imported is asked once, gently, and hears nothing more without a yes."""
+"""An imported address gets one invitation, and nothing more until its owner accepts."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ Deliver = Callable[..., list[EmailMessage]]
 
 @pytest.fixture
 def load(session: Session, site: Site, now: datetime) -> Import:
-    """Import addresses as an operator does who has nobody's consent."""
+    """Import addresses without consent."""
 
     def loaded(*emails: str, after: timedelta = timedelta(), by: str = "") -> ImportReport:
         rows = subscribers.read_rows(io.StringIO("email\n" + "".join(f"{email}\n" for email in emails)))
@@ -43,7 +43,7 @@ def load(session: Session, site: Site, now: datetime) -> Import:
 
 @pytest.fixture
 def deliver(session: Session, site: Site, templates: Templates, now: datetime) -> Deliver:
-    """Deliver what is due so much later, and return it."""
+    """Deliver what is due after that time, and return it."""
 
     def delivered(after: timedelta = HOUR) -> list[EmailMessage]:
         memory = MemoryTransport()

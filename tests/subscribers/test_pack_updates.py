@@ -1,4 +1,4 @@
-"""Packs are published: who follows one is led to the new version, who pinned one stays, letters keep their word."""
+"""A new pack version reaches followers, leaves pinned topics alone, and changes no queued letter."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ ALICE, BOB, DORA = "alice@example.org", "bob@example.org", "dora@example.org"
 
 @dataclass(kw_only=True)
 class Lab(Newsroom):
-    """A newsroom whose group shares filters."""
+    """A publishing world whose group shares filters."""
 
     def put(self, name="lab", *, now="20T01:00", **filters: str) -> subscribers.PackChange:
         """Publish a pack."""
@@ -67,7 +67,7 @@ class Lab(Newsroom):
             return {topic.name: topic.resolved for topic in theirs}
 
     def deliver(self, now: str) -> list[Message]:
-        """Deliver what is due, and return the messages."""
+        """Deliver what is due and return the messages."""
         transport = MemoryTransport()
         with db.write_session(self.engine) as session:
             delivery_run.deliver(

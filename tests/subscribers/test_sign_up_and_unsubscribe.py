@@ -1,4 +1,4 @@
-"""Subscribers: how they come, change and leave. Alice is confirmed, Bob pending, Charlie suppressed."""
+"""Signing up, changing settings and unsubscribing. Alice is confirmed, Bob pending, Charlie suppressed."""
 
 import json
 from concurrent.futures import ThreadPoolExecutor
@@ -41,7 +41,7 @@ def alice(session, now):
 
 @pytest.fixture
 def bob(session, site, now):
-    """Bob's confirmation: its id and the token of its link."""
+    """Bob's confirmation: its id and its link token."""
     asked = subscribers.request_subscription(
         session, site, "bob@uni.edu", schedule=OSLO, topics={"Robots": "robot*"}, now=now
     )
@@ -464,7 +464,7 @@ def test_deleting_a_subscriber_deletes_their_rows(session, site, alice, bob, now
 
 
 def at_once(engine, act, times=8):
-    """Do the same thing in several threads at the same moment, each in a transaction of its own."""
+    """Run a function in several threads at the same moment, each with its own transaction."""
     gate = Barrier(times)
 
     def one(_):

@@ -1,4 +1,4 @@
-"""Sign-ups: a flood neither makes us a mail cannon nor shuts anybody else out, and a suppressed owner comes back."""
+"""A flood of sign-ups causes little mail and blocks nobody, and a suppressed owner can return."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ SignUpFrom = Callable[..., None]
 
 @pytest.fixture
 def sign_up(session: Session, site: Site, now: datetime) -> SignUpFrom:
-    """Ask for digests to an address from a network, so much later."""
+    """Return a function that signs an address up from a network after some time."""
 
     def asked(email: str, *, network: str | None = "192.0.2.0/24", after: timedelta = timedelta()) -> None:
         hashed = subscribers.network_hash(site, network)
@@ -50,7 +50,7 @@ Tick = Callable[..., int]
 
 @pytest.fixture
 def tick(session: Session, site: Site, now: datetime) -> Tick:
-    """Do what the scheduler does, so much later."""
+    """Return a function that runs the scheduler's tick after some time."""
 
     def done(after: timedelta = timedelta()) -> int:
         written = subscribers.send_confirmations(session, site, now + after)
@@ -61,13 +61,13 @@ def tick(session: Session, site: Site, now: datetime) -> Tick:
 
 
 def letters(session: Session, *names: str) -> list[str | None]:
-    """Return who the letters of these kinds are for."""
+    """Return the recipients of letters of these kinds."""
     query = select(Delivery.email).where(Delivery.letter.in_(names or ("confirm",))).order_by(Delivery.id)
     return list(session.scalars(query))
 
 
 def moments(until: timedelta) -> Iterator[timedelta]:
-    """Yield the scheduler's turns: every five seconds for a quarter of an hour, then every ten minutes."""
+    """Yield the moments of the scheduler's ticks: every five seconds for 15 minutes, then every ten minutes."""
     moment = timedelta()
     while moment < until:
         yield moment
@@ -306,7 +306,7 @@ def suppressed(
 def sent(
     session: Session, site: Site, templates: Templates, now: datetime
 ) -> Callable[[timedelta], list[str]]:
-    """Deliver what is due, and return to whom that went."""
+    """Deliver what is due and return the recipients."""
 
     def delivered(after: timedelta) -> list[str]:
         memory = MemoryTransport()

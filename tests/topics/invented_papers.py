@@ -1,4 +1,4 @@
-"""Papers to match filters against, invented."""
+"""Invented papers for matching."""
 
 from __future__ import annotations
 

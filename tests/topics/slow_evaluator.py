@@ -1,4 +1,4 @@
-"""A second reading of the filter language: slow, obvious, and written without the index.
+"""A second implementation of the filter language: slow, simple, and without an index.
 
 It knows the tree and nothing else of `digest.topics`: it splits and folds texts by itself, writes out
 every spelling of a phrase, and looks at every place of every text.
@@ -257,7 +257,7 @@ def category_holds(leaf, paper):
 
 
 def language_holds(leaf, paper):
-    """Tell Greek by its letters and German by its small words, enough for the papers of the tests."""
+    """Recognise Greek by its letters and German by its stop words, enough for the tests' papers."""
     written = f"{paper.title} {paper.abstract}".lower()
     letters = [char for char in written if char.isalpha()]
     said = "".join(char if char.isalpha() else " " for char in written).split()
@@ -269,7 +269,7 @@ def language_holds(leaf, paper):
 
 
 def use_holds(leaf, paper):
-    """Look the filter up in its pack, and read what is found there the same way."""
+    """Look the filter up in its pack and evaluate it the same way."""
     versions = SHELF[leaf.pack]
     pack = versions[leaf.version or max(versions)]
     meant = [pack.filters[leaf.name]] if leaf.name else pack.filters.values()

@@ -1,4 +1,4 @@
-"""Random papers and random filters that have something to do with one another."""
+"""Random papers and random filters that share words."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ batches = st.lists(papers, max_size=6)
 
 @st.composite
 def terms(draw):
-    """One clause as somebody might type it."""
+    """One clause as a user might type it."""
     row = draw(st.lists(words, min_size=1, max_size=4))
     shape = draw(st.sampled_from(["word", "compound", "phrase", "phrase", "near", "star", "starred phrase"]))
     if shape == "word":

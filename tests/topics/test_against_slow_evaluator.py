@@ -1,4 +1,4 @@
-"""The index gives the answer of a slow and obvious evaluator, whatever is asked."""
+"""The index gives the same matches as a slow and simple evaluator, for any filter."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from tests.topics import slow_evaluator, strategies
 
 
 def read(written):
-    """A random filter may have too many levels; such a one is no example."""
+    """Skip random filters with too many levels."""
     with contextlib.suppress(errors.BadFilter):
         return topics.parse(written)
     return topics.parse("model")
 
 
 def resolved(filter_):
-    """What packs stand for may be too much for one filter, too."""
+    """Skip random filters that resolve to too large ones."""
     with contextlib.suppress(errors.BadFilter):
         return topics.resolve_filter(filter_, strategies.SHELF)
     return None
@@ -138,7 +138,7 @@ def test_a_paper_explained_alone_is_explained_as_the_batch_would(batch, written)
 
 
 def outermost(index, number, paper, leaf):
-    """Return what the batch says is to be marked in a paper, without what begins inside another."""
+    """Return the stretches that the batch marks in a paper, without those that begin inside another."""
     found = []
     for place in fields_of(leaf):
         shown = tokenizer.read(texts_of(paper)[place])

@@ -1,4 +1,4 @@
-"""What a filter would have brought, and what each of its clauses has to do with it."""
+"""Back-tests report what a filter would have matched, and the effect of each clause."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ DAYS = [date(2026, 11, 1) + timedelta(days=n) for n in range(10)]
 
 
 def tried(written, *batches):
-    """Try a filter on days with these titles each."""
+    """Back-test a filter on days with these titles each."""
     batch = [(paper(title), day) for titles, day in zip(batches, DAYS, strict=False) for title in titles]
     index = topics.PaperIndex([one for one, _ in batch])
     return topics.backtest(topics.parse(written), index, [day for _, day in batch])

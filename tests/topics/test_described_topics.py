@@ -1,4 +1,4 @@
-"""Topics described in one's own words."""
+"""Topics described in free words."""
 
 from __future__ import annotations
 

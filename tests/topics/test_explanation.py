@@ -1,4 +1,4 @@
-"""Why a paper matches, with the places of the words; why another does not."""
+"""Explanations say why a paper matches, with positions, or why it does not."""
 
 from __future__ import annotations
 

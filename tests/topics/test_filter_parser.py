@@ -1,4 +1,4 @@
-"""Filters: what is read, how it is printed, and what is refused."""
+"""Filters are parsed, printed in canonical form, or refused with a position."""
 
 from __future__ import annotations
 
@@ -163,7 +163,7 @@ FRAMES = (
 
 
 def cost_of(written):
-    """Return the processor time that a filter takes to be read or refused, without what was kept of others."""
+    """Return the processor time to parse or refuse a filter with empty caches."""
     for kept in (topics.parse, clauses.clause, clauses.read_quoted_clause, author_names.parts_of):
         kept.cache_clear()
     start = process_time()
@@ -173,14 +173,14 @@ def cost_of(written):
 
 
 def ten_milliseconds():
-    """Return what so much work takes here that it takes 10 ms on the machine on which that was promised."""
+    """Return the time on this machine of work that takes 10 ms on the reference machine."""
     start = process_time()
     sum(number * number for number in range(160_000))
     return process_time() - start
 
 
 def is_answered_at_once(written):
-    """The best of some tries on both sides: others may be using this machine."""
+    """Compare the best of some tries on both sides, because other load only slows."""
     return any(cost_of(written) < ten_milliseconds() for _ in range(5))
 
 

@@ -1,4 +1,4 @@
-"""What matches what: the promises of docs/filters.md, one by one."""
+"""Check the matching rules of docs/filters.md one by one."""
 
 from __future__ import annotations
 

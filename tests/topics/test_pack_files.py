@@ -1,4 +1,4 @@
-"""Packs: named filters in a plain file, and what `use:` stands for."""
+"""Packs are named filters in a plain file; `use:` resolves to one."""
 
 from __future__ import annotations
 

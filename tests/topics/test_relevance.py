@@ -1,4 +1,4 @@
-"""The order inside a topic: what says most of the topic first."""
+"""Within a topic, the most relevant paper comes first."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Topics made of papers: `like:PAPER`, and a filter proposed for several."""
+"""`like:PAPER` finds similar papers, and a filter can be proposed for several."""
 
 from __future__ import annotations
 

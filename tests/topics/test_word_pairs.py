@@ -1,4 +1,4 @@
-"""Words in a row are looked up by their rarest pair: what is found is what a look at every place finds."""
+"""Phrases are looked up by their rarest word pair and found exactly where a full scan finds them."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ phrases = st.lists(st.sampled_from(WORDS), min_size=2, max_size=5)
 
 
 def stands_at(phrase, row, at):
-    """A word as typed is found as it is, any other whatever its capitals."""
+    """A word typed with capitals matches as typed; any other matches in any case."""
     return len(row) - at >= len(phrase) and all(
         word in (have, have.lower()) for word, have in zip(phrase, row[at:], strict=False)
     )

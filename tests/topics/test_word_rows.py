@@ -1,4 +1,4 @@
-"""A text of a batch is read piece by piece, a single one as a whole: both find the same words."""
+"""Texts tokenized in pieces and as a whole give the same words."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ texts = st.lists(st.one_of(strategies.prose(14), signs, st.text(max_size=20)), m
 
 
 def spelled(made):
-    """Return every word as it is spelled, for numbers differ with the order in which words are met."""
+    """Return the spelling of every word, because word numbers depend on the order of texts."""
     words = list(made.words)
     return [[words[ord(sign)] for sign in row] for row in (made.folded, made.typed)]
 

@@ -52,14 +52,14 @@ class ServedSite:
         return Session(self.context.engine.execution_options(writing=True), expire_on_commit=False)
 
     def stamp(self) -> str:
-        """Open the first page, look at it for five seconds, and return the form's stamp."""
+        """Open the front page, wait five seconds, and return the form's timestamp token."""
         found = re.search(r'name="made" value="([^"]+)"', self.client.get("/").text)
         assert found
         self.clock.now += timedelta(seconds=5)
         return found[1]
 
     def ask(self, email: str, **fields: str):
-        """Send the form as a person does, and let the scheduler take its turn."""
+        """Send the form as a person does, and run the scheduler's tick."""
         data = {"made": self.stamp(), "website": "", "email": email, **fields}
         answer = self.client.post("/", data=data)
         self.send_confirmations()
@@ -96,7 +96,7 @@ class ServedSite:
             return subscribers.get(session, email)
 
     def everything(self) -> str:
-        """All rows of all tables: what must not change when somebody only looks."""
+        """Return all rows of all tables, which GET requests must not change."""
         with self.writing() as session:
             tables = Subscriber.metadata.sorted_tables
             return "\n".join(str(session.execute(select(table)).all()) for table in tables)
@@ -137,7 +137,7 @@ def opened(settings: Settings, clock: Clock) -> Iterator[ServedSite]:
 
 @pytest.fixture
 def papers(served: ServedSite, now: datetime) -> list[int]:
-    """Twelve invented papers of this morning; the first has links, the second a nasty title."""
+    """Twelve invented papers of this morning; the first has links, the second a hostile title."""
     records = [
         Record(
             title="Slow Diffusion", abstract="Diffusion models wait.", authors=("Ada Ito", "Ben Okafor"),

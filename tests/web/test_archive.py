@@ -1,4 +1,4 @@
-"""Digests on the web, and what a letter that is passed on lets a stranger do."""
+"""Digests on the web, and what a forwarded letter lets a stranger do."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ def test_revoked_links_are_refused(served, dora, view):
 
 @pytest.fixture
 def forwarded(served, alice, papers, now):
-    """What a friend gets: the digest as it was sent to alice, every word of it."""
+    """The digest that was sent to Alice, as a friend receives it when forwarded."""
     at = now + timedelta(minutes=1)
     memory = MemoryTransport()
     with served.writing() as session:
@@ -175,7 +175,7 @@ def test_papers_left_out_of_a_digest_are_listed_behind_its_link(served, papers, 
 
 @pytest.fixture
 def offer(served, digest_sent, dora):
-    """The page of an offer in dora's digest."""
+    """The page of a suggestion in Dora's digest."""
     with served.writing() as session:
         delivery = session.get(type(digest_sent), digest_sent.id)
         topic = subscribers.topics_of(session, dora)[0]

@@ -1,4 +1,4 @@
-"""Whoever opens many connections, or sends slowly, keeps nobody else out of the pages."""
+"""Clients with many or slow connections do not block others."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from tests.support.real_servers import free_port
 
 @dataclass(eq=False)
 class Held:
-    """A connection as the limits see it."""
+    """A connection as the limits use it."""
 
     address: str | None = None
     is_waiting: bool = True
@@ -119,7 +119,7 @@ def small_server(folder: Path) -> Iterator[tuple[Installation, int]]:
 
 
 def seconds_of_an_answer(port: int) -> float | None:
-    """Ask for a page on a connection of its own, and return how long it took; None where none came."""
+    """Request a page on a new connection and return the seconds, or None without a response."""
     began = time.monotonic()
     with suppress(httpx2.HTTPError):
         if httpx2.get(f"http://127.0.0.1:{port}/privacy", timeout=8).status_code == 200:
@@ -129,7 +129,7 @@ def seconds_of_an_answer(port: int) -> float | None:
 
 @pytest.fixture
 def _many_files() -> Iterator[None]:
-    """Let this process open as many sockets as a flood needs."""
+    """Raise the limit of open files to what a flood needs."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (min(4096, hard), hard))
     yield

@@ -1,4 +1,4 @@
-"""The first page, and what asking there leads to."""
+"""The front page and its sign-up form."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Is the context well: what a supervisor, Prometheus and the operator are told."""
+"""Health checks, metrics and alarm letters."""
 
 from __future__ import annotations
 
@@ -102,7 +102,7 @@ def with_settings(context: AppContext, **changed: str) -> AppContext:
 
 @pytest.fixture
 def neighbour(served: ServedSite) -> TestClient:
-    """Somebody on this machine."""
+    """A client on this machine."""
     return TestClient(served.client.app, base_url="http://127.0.0.1:8000", client=("127.0.0.1", 50_000))
 
 

@@ -1,4 +1,4 @@
-"""What the links in letters open. Looking changes nothing; pressing does, once."""
+"""Pages behind the links in letters: GET changes nothing, and each button works once."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def test_the_welcome_letter_has_three_papers_that_are_not_sent_again(served, pap
 
 @pytest.fixture
 def far_site(sqlite_url, tmp_path, clock):
-    """The site behind one proxy of ours."""
+    """The site behind one trusted proxy."""
     yield from opened(settings_for(sqlite_url, tmp_path, proxies=1), clock)
 
 
@@ -124,12 +124,12 @@ def test_an_expired_link_says_so(served, confirm_path):
 
 @pytest.fixture
 def old_site(served):
-    """The site as it was when it signed with a key that is gone."""
+    """The site with a signing key that was retired since."""
     return replace(served.site, keys=(b"the key that leaked",))
 
 
 def new_link(served, path, email):
-    """Follow an old link, and fill in its form after five seconds."""
+    """Open an old link, and send its form after five seconds."""
     page = served.client.get(path).text
     (made,) = re.findall(r'name="made" value="([^"]+)"', page)
     served.clock.now += timedelta(seconds=5)
@@ -211,14 +211,14 @@ def test_one_click_unsubscribe_needs_no_redirect_or_cookie(served, unsubscribe_p
 
 
 def pressed(served, path: str, **fields: str) -> str:
-    """Press a button as a browser does, and return the page it is sent to."""
+    """Submit a button as a browser does, and return the page it leads to."""
     answer = served.client.post(path, data=fields)
     assert (answer.status_code, answer.headers["location"].partition("?")[0]) == (303, path)
     return str(served.client.get(answer.headers["location"]).text)
 
 
 def buttons(page: str) -> list[str]:
-    """The words on the buttons of a page."""
+    """Return the labels of the buttons on a page."""
     return re.findall(r"<button[^>]*>([^<]+)</button>", page)
 
 

@@ -1,4 +1,4 @@
-"""The other pages, and what is true of every answer."""
+"""The other pages, and properties of every response."""
 
 from __future__ import annotations
 

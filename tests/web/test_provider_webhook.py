@@ -1,4 +1,4 @@
-"""Amazon's notices at our web served: signed with keys of our own in the place of Amazon's."""
+"""Amazon's notices at our webhook, signed with test keys."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def certificate(now: datetime, *, name: str = "sns.amazonaws.com", days: int = 3
 
 @dataclass
 class Amazon:
-    """Signs messages, hands out its certificate, and remembers what it was asked."""
+    """A fake Amazon that signs messages, serves its certificate and records requests."""
 
     now: datetime
     pem: bytes
@@ -96,14 +96,14 @@ class Amazon:
 
 @pytest.fixture
 def served(sqlite_url: str, tmp_path: Path, clock: Clock) -> Iterator[ServedSite]:
-    """The site with a topic that it believes, and a bounce domain."""
+    """The site with a configured SNS topic and a bounce domain."""
     changed = {"sns_topics": TOPIC, "inbound": "lmtp://127.0.0.1:8024", "inbound_domain": "back.example.org"}
     yield from opened(settings_for(sqlite_url, tmp_path, **changed), clock)
 
 
 @pytest.fixture
 def amazon(served: ServedSite, now: datetime) -> Amazon:
-    """Amazon, in whose place we stand at this served."""
+    """The fake Amazon of this site."""
     ours = Amazon(now=now, pem=certificate(now))
     served.app.state.certificates = CertificateCache(fetch=ours.fetch)
     return ours
@@ -111,7 +111,7 @@ def amazon(served: ServedSite, now: datetime) -> Amazon:
 
 @pytest.fixture
 def post(served: ServedSite) -> Callable[[Any], int]:
-    """Post a message as SNS does, and return how it is answered."""
+    """Post a message as SNS does, and return the response."""
 
     def posted(said: Any) -> int:
         body = said if isinstance(said, bytes) else json.dumps(said).encode()
@@ -339,7 +339,7 @@ def test_no_redirect_leads_us_away_from_amazon(served: ServedSite) -> None:
 def test_the_host_of_the_certificate_must_have_amazons_tls_certificate(
     served: ServedSite, tmp_path: Path
 ) -> None:
-    """The certificate of a signature comes without its chain: the connection it comes over vouches for it."""
+    """The signing certificate comes without its chain, so only the TLS connection proves where it is from."""
     ours = make(tmp_path, "localhost")
     trusted, everyone = ssl.create_default_context(cafile=str(ours[0])), ssl.create_default_context()
     with serving(ours) as elsewhere:

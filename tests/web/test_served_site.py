@@ -1,4 +1,4 @@
-"""The site as it is really served: a process, a socket, mails in a folder, links pressed."""
+"""The real service in its own process: a socket, mails in a folder, links followed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Two machines with one database and one broker: each has a dumps folder of its own."""
+"""Two machines share a database and a broker, and each has its own dumps folder."""
 
 from __future__ import annotations
 

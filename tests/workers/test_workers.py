@@ -1,4 +1,4 @@
-"""The muscle and the clock, as real processes on a real broker: what they forget, the ledger remembers."""
+"""Worker and scheduler as real processes on a real broker: what they lose, the database still has."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def service(tmp_path: Path, postgres_url: str, redis_url: str, mailroom: Mailroo
 
 
 def subscribe(url: str, *emails: str, now: datetime) -> None:
-    """Let these have a digest at once, whatever the hour."""
+    """Make a digest due at once for these readers."""
     engine = db.make_engine(url)
     with db.write_session(engine) as session:
         for email in emails:
@@ -63,7 +63,7 @@ def drop(service: Installation) -> None:
 
 @contextmanager
 def no_digest_written(url: str) -> Iterator[None]:
-    """Let whoever would write to the outbox wait for the end of this block."""
+    """Block writes to the outbox until the end of this block."""
     engine = db.make_engine(url)
     with engine.begin() as connection:
         connection.exec_driver_sql("LOCK TABLE delivery IN EXCLUSIVE MODE")
@@ -102,7 +102,7 @@ def test_digests_are_delivered_although_redis_forgets_and_workers_die(
 
 
 def run_in(service: Installation, code: str) -> subprocess.CompletedProcess[str]:
-    """Run a few lines as a process of this installation."""
+    """Run a few lines of Python as a process of this installation."""
     return subprocess.run(
         [sys.executable, "-c", code], env=service.environment, cwd=ROOT, capture_output=True, text=True, timeout=60,
         check=True,
