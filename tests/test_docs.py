@@ -38,17 +38,17 @@ def name_of(page: Path) -> str:
 
 
 def test_the_readme_table_lists_exactly_the_settings() -> None:
-    told = re.findall(rf"^\| `{PREFIX}(\w+)` \|", README, flags=re.MULTILINE)
+    listed = re.findall(rf"^\| `{PREFIX}(\w+)` \|", README, flags=re.MULTILINE)
 
-    assert sorted(told) == sorted(name.upper() for name in Settings.model_fields)
+    assert sorted(listed) == sorted(name.upper() for name in Settings.model_fields)
 
 
 def test_the_defaults_in_the_table_are_the_real_ones() -> None:
-    told = dict(re.findall(rf"^\| `{PREFIX}(\w+)` \| `([^`]+)` \|", README, flags=re.MULTILINE))
+    listed = dict(re.findall(rf"^\| `{PREFIX}(\w+)` \| `([^`]+)` \|", README, flags=re.MULTILINE))
 
     real = {name.upper(): str(field.default) for name, field in Settings.model_fields.items()}
-    assert {name: real[name] for name in told} == told
-    assert len(told) >= 7
+    assert {name: real[name] for name in listed} == listed
+    assert len(listed) >= 7
 
 
 def commands(
@@ -113,8 +113,8 @@ def test_every_format_is_in_both_tables() -> None:
     from digest.dumps.formats import FORMATS
 
     names = sorted(known.NAME for known in FORMATS)
-    told = (ROOT / "docs" / "dumps.md").read_text(encoding="utf-8")
-    rows = [line.split("|")[1] for line in told.splitlines() if line.startswith("| `")]
+    page = (ROOT / "docs" / "dumps.md").read_text(encoding="utf-8")
+    rows = [line.split("|")[1] for line in page.splitlines() if line.startswith("| `")]
     assert sorted(name for row in rows for name in re.findall(r"`([^`]+)`", row)) == names
     ours = README.partition("## What it reads")[2].partition("\n## ")[0]
     assert sorted(re.findall(r"`([a-z-]+)`", ours)) == names
@@ -123,10 +123,10 @@ def test_every_format_is_in_both_tables() -> None:
 def test_every_package_is_in_the_architecture_diagram() -> None:
     rules = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["importlinter"]["contracts"]
     layers = next(rule["layers"] for rule in rules if rule.get("exhaustive"))
-    rooms = {room.strip() for layer in layers for room in layer.split("|")}
+    packages = {package.strip() for layer in layers for package in layer.split("|")}
 
     drawn = ARCHITECTURE.split("```")[1]
-    assert sorted(room for room in rooms if not re.search(rf"\b{room}\b", drawn)) == []
+    assert sorted(package for package in packages if not re.search(rf"\b{package}\b", drawn)) == []
     assert len(ARCHITECTURE.splitlines()) <= 150
 
 
@@ -145,8 +145,8 @@ def test_every_link_inside_the_docs_has_a_target(page: Path) -> None:
 
 
 def test_the_deployment_settings_parse_in_a_shell_and_in_digest(tmp_path: Path) -> None:
-    told = (ROOT / "docs" / "deploy.md").read_text(encoding="utf-8")
-    (settings,) = re.findall(r"environment <<'END'\n(.*?)^END$", told, flags=re.MULTILINE | re.DOTALL)
+    page = (ROOT / "docs" / "deploy.md").read_text(encoding="utf-8")
+    (settings,) = re.findall(r"environment <<'END'\n(.*?)^END$", page, flags=re.MULTILINE | re.DOTALL)
     (tmp_path / "environment").write_text(settings)
     program = "from digest.settings import load_settings; s = load_settings(); print(s.sender, s.database, s.mail, sep=chr(10))"
 
@@ -206,7 +206,7 @@ def test_every_example_prints_the_output_shown(page: Path, shell: Path) -> None:
 
 
 def examples(text: str) -> Iterator[tuple[str, str]]:
-    """The commands of every console block in turn, each with what it is said to print."""
+    """The commands of every console block in turn, each with the output it should print."""
     for block in re.findall(r"^```console\n(.*?)^```", text, flags=re.MULTILINE | re.DOTALL):
         for part in re.split(r"^\$ ", block, flags=re.MULTILINE)[1:]:
             command, _, wanted = part.partition("\n")

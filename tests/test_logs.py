@@ -150,8 +150,8 @@ def test_a_day_in_which_all_goes_wrong_names_nobody(
         back = links.bounce_address(served.site, number or 0)
         with inbox.opened(served.context), smtplib.SMTP("127.0.0.1", port, timeout=5) as client:
             for content in (
-                sample_mails.dsn(recipient=READER, said=f"550 <{READER}> unknown", action=READER),
-                sample_mails.dsn(recipient=READER, said=f"550 <{READER}> unknown"),
+                sample_mails.dsn(recipient=READER, diagnostic=f"550 <{READER}> unknown", action=READER),
+                sample_mails.dsn(recipient=READER, diagnostic=f"550 <{READER}> unknown"),
                 sample_mails.complaint(quoted=f"To: {READER}"),
                 sample_mails.A_LETTER.replace(b"ada@uni.example", READER.encode()),
                 f"From: {READER}\r\nContent-Type: multipart/report; boundary={READER}\r\n\r\n".encode(),

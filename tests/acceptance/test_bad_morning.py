@@ -18,7 +18,7 @@ import pytest
 from aiosmtpd.controller import Controller
 
 from tests.acceptance.test_main_job import zone_in_daytime
-from tests.support.mail_sink import Mailroom
+from tests.support.mail_sink import MailSink
 from tests.support.product_processes import ROOT, Installation, installation, wait_until
 from tests.support.real_servers import free_port
 
@@ -32,7 +32,7 @@ NOT_OURS = (
 ENDS = {"well": "sent", "unknown": "failed", "later": "queued", "spoilt": "stuck"}
 
 
-class Gossip(Mailroom):
+class Gossip(MailSink):
     """A mail server that repeats addresses in its replies."""
 
     async def handle_RCPT(  # noqa: N802

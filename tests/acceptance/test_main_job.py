@@ -19,7 +19,7 @@ from lxml import html
 from digest.editions.compose import RELEVANCE_BITS
 from tests.acceptance.recorded_dumps import INTERESTS, Material, invented, real
 from tests.support.mail_bodies import body_of
-from tests.support.mail_sink import Mail, Mailroom, open_mailroom
+from tests.support.mail_sink import Mail, MailSink, run_mail_sink
 from tests.support.product_processes import ROOT, Installation, installation
 from tests.support.real_servers import free_port
 
@@ -41,16 +41,16 @@ def material() -> Material:
 
 
 @pytest.fixture
-def mailroom() -> Iterator[Mailroom]:
-    with open_mailroom() as mailroom:
-        yield mailroom
+def mail_sink() -> Iterator[MailSink]:
+    with run_mail_sink() as mail_sink:
+        yield mail_sink
 
 
 @pytest.fixture(params=sorted(ROLES))
-def service(request: pytest.FixtureRequest, tmp_path, mailroom: Mailroom) -> Iterator[Installation]:
+def service(request: pytest.FixtureRequest, tmp_path, mail_sink: MailSink) -> Iterator[Installation]:
     """Yield an installation that mails to the test server, once for each kind of set-up."""
     settings = {
-        "MAIL_URL": mailroom.url,
+        "MAIL_URL": mail_sink.url,
         "BASE_URL": SITE_URL,
         "SENDER": "Example Digest <digest@example.org>",
         "POSTAL_ADDRESS": "Example Lab, 1 Example Street, 0150 Oslo, Norway",
@@ -116,7 +116,7 @@ def digests_of(service: Installation) -> dict[str, str]:
 
 
 def test_dumps_go_in_and_each_reader_gets_their_digest_once(
-    service: Installation, mailroom: Mailroom, material: Material
+    service: Installation, mail_sink: MailSink, material: Material
 ) -> None:
     service.open()
     drop(service, material)
@@ -130,7 +130,7 @@ def test_dumps_go_in_and_each_reader_gets_their_digest_once(
         admit(service, reader)
 
     expected = sorted([reader.email for reader in READERS if reader.gets_digest] + ["bob@example.org"])
-    mailroom.wait_for(len(expected), seconds=90)
+    mail_sink.wait_for(len(expected), seconds=90)
     service.wait_until(
         "every digest settled",
         lambda: (
@@ -139,23 +139,23 @@ def test_dumps_go_in_and_each_reader_gets_their_digest_once(
         ),
     )
 
-    assert mailroom.recipients() == expected
+    assert mail_sink.recipients() == expected
     catalog = {paper["display_title"]: paper for paper in service.lines("papers")}
     for reader in READERS:
-        for mail in mailroom.to(reader.email):
+        for mail in mail_sink.to(reader.email):
             assert_valid(mail)
             assert_right_papers(service, reader, sections_in(mail.parsed()), catalog, material)
-    assert_asks_and_says_nothing_else(mailroom.to("bob@example.org"), catalog)
+    assert_asks_and_says_nothing_else(mail_sink.to("bob@example.org"), catalog)
 
     assert service.stop() == [0] * len(service.roles)
     assert service.processes() == []
 
-    before = len(mailroom.mails)
+    before = len(mail_sink.mails)
     drop(service, material)
     service.open()
     wait_for_a_whole_round(service)
 
-    assert len(mailroom.mails) == before
+    assert len(mail_sink.mails) == before
     assert service.stop() == [0] * len(service.roles)
     assert service.processes() == []
 

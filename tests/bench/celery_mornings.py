@@ -75,7 +75,7 @@ class Figures:
         """Return the processor seconds for one digest, in workers, database and broker, without the sink."""
         return sum(used for name, used in self.cpu.items() if name != "sink") / self.mails
 
-    def tell(self) -> None:
+    def print_figures(self) -> None:
         """Print them."""
         spent = ", ".join(f"{name} {used / self.mails * 1e6:,.0f}" for name, used in self.cpu.items())
         print(
@@ -111,7 +111,7 @@ def built(place: Place, world: World) -> Iterator[str]:
         with connected(url) as engine:
             world.build(engine)
             with engine.begin() as connection:
-                connection.exec_driver_sql("ANALYZE")  # as autovacuum does in a house that stands
+                connection.exec_driver_sql("ANALYZE")  # as autovacuum does in a running service
         print(
             f"   a world of {world.readers:,} readers, {world.filters:,} filters, {world.papers} papers in"
             f" {time.perf_counter() - began:.0f} s",
@@ -138,15 +138,15 @@ def at_work(
     }
     theirs = ("env", f"RIVAL={way}", sys.executable, "-m", "celery", "-A", "tests.bench.rival_tasks")
     chosen = command if way == "ours" else (*theirs, "-b", place.broker)
-    with installation(folder, settings=settings, command=chosen) as house:
+    with installation(folder, settings=settings, command=chosen) as service:
         if way == "ours":
-            house.start("worker")
+            service.start("worker")
         else:
-            house.start(
+            service.start(
                 "worker", "-c", str(PROCESSES), "-P", "prefork", "--without-gossip", "--without-mingle"
             )
-            house.wait_until("workers that are ready", lambda: is_ready(folder), seconds=300)
-        yield house
+            service.wait_until("workers that are ready", lambda: is_ready(folder), seconds=300)
+        yield service
 
 
 def is_ready(folder: Path) -> bool:
@@ -164,7 +164,7 @@ def best(
     for turn in range(ROUNDS):
         for way in reversed(ways):
             morning = had(way, place, template, folder / f"{way}-{turn}", sample=samples.get(way))
-            morning.tell()
+            morning.print_figures()
             every[way].append(morning)
     return {way: max(those, key=attrgetter("rate")) for way, those in every.items()}
 
@@ -190,16 +190,16 @@ def had(
         taker as opened,
         fresh_database(place.database, template=template) as url,
         connected(url) as engine,
-        at_work(way, place, url, opened.port, folder / "data", command=command) as house,
+        at_work(way, place, url, opened.port, folder / "data", command=command) as service,
     ):
-        pids = {"workers": house.started[0].pid, **place.pids, "sink": opened.pid}
+        pids = {"workers": service.started[0].pid, **place.pids, "sink": opened.pid}
         readers = everybody(engine)[-(sample or 0) :]
         figures = Figures(way=way, readers=len(readers), sink=opened.language)
-        start, is_over = (ours if way == "ours" else rival)(place, engine, house, figures, readers)
+        start, is_over = (ours if way == "ours" else rival)(place, engine, service, figures, readers)
         before = {name: process_usage.seconds(pid) for name, pid in pids.items()}
         began = time.perf_counter()
         start()
-        watch(is_over, began, house, opened, figures)
+        watch(is_over, began, service, opened, figures)
         figures.seconds = time.perf_counter() - began
         figures.cpu = {name: process_usage.seconds(pid) - before[name] for name, pid in pids.items()}
         figures.mails, figures.octets = opened.taken(), opened.octets()
@@ -212,7 +212,7 @@ def had(
 def watch(
     is_over: Callable[[float], bool],
     began: float,
-    house: Installation,
+    service: Installation,
     opened: sink.Running,
     figures: Figures,
 ) -> None:
@@ -221,26 +221,26 @@ def watch(
     while not is_over(took):
         time.sleep(min(max(took / 100, 0.02), GLANCE))  # looking costs, and a hundredth is near enough
         took = time.perf_counter() - began
-        assert took < PATIENCE, house.logs()[-4000:]
+        assert took < PATIENCE, service.logs()[-4000:]
         if took - looked > GLANCE:
             looked = took
-            figures.memory = max(figures.memory, process_usage.peak(house.started[0].pid))
+            figures.memory = max(figures.memory, process_usage.peak(service.started[0].pid))
             if not figures.halfway and opened.taken() > figures.readers / 2:
                 figures.halfway = figures.memory
 
 
 Start = Callable[[], object]
-IsOver = Callable[[float], bool]  #: told how many seconds have passed
+IsOver = Callable[[float], bool]  #: takes the seconds passed so far
 
 
 def ours(
-    place: Place, engine: Engine, house: Installation, figures: Figures, readers: list[int]
+    place: Place, engine: Engine, service: Installation, figures: Figures, readers: list[int]
 ) -> tuple[Start, IsOver]:
     """Return the functions that start publishing and delivery of every digest and that detect the end."""
     celery = Celery("digest", broker=place.broker)
     celery.conf.broker_transport_options = {"global_keyprefix": "digest:"}
     celery.send_task("workers.tasks.heartbeat", queue="prompt")
-    house.wait_until("a worker that answers", lambda: count(engine, text("SELECT count(*) FROM heartbeat")))
+    service.wait_until("a worker that answers", lambda: count(engine, text("SELECT count(*) FROM heartbeat")))
     is_left = select(exists().where(is_due(datetime.now(UTC) + timedelta(seconds=1))))
     is_open = select(exists(select(Delivery.id).where(outbox.IS_OPEN)))
 
@@ -253,7 +253,7 @@ def ours(
 
 
 def rival(
-    place: Place, engine: Engine, house: Installation, figures: Figures, readers: list[int]
+    place: Place, engine: Engine, service: Installation, figures: Figures, readers: list[int]
 ) -> tuple[Start, IsOver]:
     """Return the functions that enqueue a rival's tasks and that detect the end."""
     celery = Celery("rivals", broker=place.broker)

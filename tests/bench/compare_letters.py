@@ -44,7 +44,7 @@ def elements(page: str) -> Iterator[tuple[Any, ...]]:
         if element.tag in {html.etree.Comment, "style", "tbody"}:
             continue
         attributes = {name: value for name, value in element.attrib.items() if name != "style"}
-        yield element.tag, attributes, declarations(element.get("style", "")), said(element)
+        yield element.tag, attributes, declarations(element.get("style", "")), text_of(element)
 
 
 def declarations(style: str) -> set[str]:
@@ -53,6 +53,6 @@ def declarations(style: str) -> set[str]:
     return {re.sub(r"\s*([:,])\s*", r"\1", each.strip()).lower() for each in plain.split(";") if each.strip()}
 
 
-def said(element: Any) -> str:
+def text_of(element: Any) -> str:
     """Return the text in an element and right behind it."""
     return " ".join(f"{element.text or ''} {element.tail or ''}".split())

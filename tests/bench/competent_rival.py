@@ -37,7 +37,7 @@ Topics = list[tuple[str, int, str]]  #: of one reader: names, ids and canonical 
 
 
 @dataclass(kw_only=True)
-class Desk:
+class WorkerState:
     """The state of a worker: the papers in FTS5, the matches of each filter, the inliner, the connection."""
 
     morning: Morning
@@ -47,7 +47,7 @@ class Desk:
     server: smtplib.SMTP
 
 
-def desk(morning: Morning) -> Desk:
+def make_state(morning: Morning) -> WorkerState:
     """Prepare the state that a worker keeps for the day."""
     papers = sqlite3.connect(":memory:")
     papers.execute("CREATE VIRTUAL TABLE paper USING fts5(title, abstract)")
@@ -55,7 +55,7 @@ def desk(morning: Morning) -> Desk:
         "INSERT INTO paper(rowid, title, abstract) VALUES (?, ?, ?)",
         ((number, fold(one.title), fold(one.abstract)) for number, one in enumerate(morning.press.papers)),
     )
-    return Desk(
+    return WorkerState(
         morning=morning,
         papers=papers,
         inliner=css_inline.CSSInliner(keep_at_rules=True, load_remote_stylesheets=False),
@@ -63,19 +63,19 @@ def desk(morning: Morning) -> Desk:
     )
 
 
-def send_chunk(session: Session, desk: Desk, ids: Sequence[int]) -> None:
+def send_chunk(session: Session, state: WorkerState, ids: Sequence[int]) -> None:
     """Compose, send and record the digests of these readers."""
     readers = session.execute(select(*Subscriber.__table__.c).where(Subscriber.id.in_(ids))).all()
     held = topics_of(session, ids)
     for start in range(0, len(readers), COMMIT):
         sent = []
         for reader in readers[start : start + COMMIT]:
-            digest, copy = composed(desk, reader, held[reader.id])
+            digest, copy = composed(state, reader, held[reader.id])
             if digest.sections:
-                sender, message = desk.morning.site.sender_address, written(desk, digest, copy)
-                desk.server.sendmail(sender, [reader.email], message.as_bytes(policy=SMTP))
+                sender, message = state.morning.site.sender_address, written(state, digest, copy)
+                state.server.sendmail(sender, [reader.email], message.as_bytes(policy=SMTP))
             sent.append((reader, digest))
-        remember(session, desk.morning, sent)
+        remember(session, state.morning, sent)
 
 
 def topics_of(session: Session, ids: Sequence[int]) -> dict[int, Topics]:
@@ -92,46 +92,46 @@ def topics_of(session: Session, ids: Sequence[int]) -> dict[int, Topics]:
     return found
 
 
-def composed(desk: Desk, reader: Any, held: Topics) -> tuple[Digest, Personalization]:
+def composed(state: WorkerState, reader: Any, held: Topics) -> tuple[Digest, Personalization]:
     """Return one reader's digest and copy."""
     wishes = [
-        RequestedTopic(name, number, chosen(desk, number, canonical)) for name, number, canonical in held
+        RequestedTopic(name, number, chosen(state, number, canonical)) for name, number, canonical in held
     ]
     filters = {number: canonical for _, number, canonical in held}
-    return decided(desk.morning, wishes), copy_for(desk.morning, reader, filters)
+    return decided(state.morning, wishes), copy_for(state.morning, reader, filters)
 
 
-def chosen(desk: Desk, number: int, canonical: str) -> RankedMatches:
+def chosen(state: WorkerState, number: int, canonical: str) -> RankedMatches:
     """Return the matches of a filter, evaluated once and then cached."""
-    if number not in desk.choices:
+    if number not in state.choices:
         asked = topics.parse(canonical)
         query = fts5_query(asked.tree)
-        rows = desk.papers.execute("SELECT rowid FROM paper WHERE paper MATCH ?", (query,))
+        rows = state.papers.execute("SELECT rowid FROM paper WHERE paper MATCH ?", (query,))
         matches = compose.bitset(row[0] for row in rows)
-        press, index = desk.morning.press, desk.morning.index
+        press, index = state.morning.press, state.morning.index
         relevance = index.relevance(asked, matches) if matches else {}
-        desk.choices[number] = compose.rank_matches(matches, press.scores, relevance)
-    return desk.choices[number]
+        state.choices[number] = compose.rank_matches(matches, press.scores, relevance)
+    return state.choices[number]
 
 
-def written(desk: Desk, digest: Digest, copy: Personalization) -> EmailMessage:
+def written(state: WorkerState, digest: Digest, copy: Personalization) -> EmailMessage:
     """Return the message, in base64, which `email` encodes fastest."""
-    text, html, message = rendered(desk.morning, digest, copy)
+    text, html, message = rendered(state.morning, digest, copy)
     message.set_content(text, cte="base64")
-    message.add_alternative(desk.inliner.inline(html), subtype="html", cte="base64")
+    message.add_alternative(state.inliner.inline(html), subtype="html", cte="base64")
     return message
 
 
 def remember(session: Session, morning: Morning, sent: Iterable[tuple[Any, Digest]]) -> None:
     """Record fifty letters at once, and commit."""
-    told = {reader.id: digest for reader, digest in sent}
+    digests = {reader.id: digest for reader, digest in sent}
     rows = [row_of(morning, reader, digest) for reader, digest in sent]
     new = session.execute(insert(Delivery).returning(Delivery.id, Delivery.subscriber_id), rows)
     showings = [
         row
         for delivery, reader in new
         if reader is not None
-        for row in showings_of(morning, reader, delivery, told[reader])
+        for row in showings_of(morning, reader, delivery, digests[reader])
     ]
     if showings:
         session.execute(insert(Shown), showings)

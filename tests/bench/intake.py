@@ -124,12 +124,12 @@ def compare(path: Path) -> None:
         reading = formats.read(stream, name=path.name, observed_on=NOW.date())
         assert reading.format == "kaggle"
         for record, line, _ in zip(reading.records, lines, range(2000), strict=False):
-            told = json.loads(line)
+            fields = json.loads(line)
             assert isinstance(record, Record)
-            assert record.title == " ".join(told["title"].split())
-            assert record.abstract == " ".join(told["abstract"].split())
-            assert record.ids["arxiv"] == told["id"]
-            assert len(record.authors) == len(told["authors_parsed"])
+            assert record.title == " ".join(fields["title"].split())
+            assert record.abstract == " ".join(fields["abstract"].split())
+            assert record.ids["arxiv"] == fields["id"]
+            assert len(record.authors) == len(fields["authors_parsed"])
             assert record.published == date(2026, 11, 16)
 
 

@@ -68,16 +68,16 @@ def invented(chance: random.Random) -> list[Paper]:
     words = ["".join(chance.choices("abdegiklmnoprstuvz", k=chance.randint(3, 11))) for _ in range(4000)]
     weights = [1 / (rank + 20) for rank in range(len(words))]
 
-    def said(count: int) -> str:
+    def some_words(count: int) -> str:
         return " ".join(chance.choices(words, weights, k=count)).capitalize()
 
     return [
         Paper(
             id=number,
-            title=said(chance.randint(6, 13)),
-            abstract=" ".join(said(chance.randint(12, 30)) + "." for _ in range(9)),
+            title=some_words(chance.randint(6, 13)),
+            abstract=" ".join(some_words(chance.randint(12, 30)) + "." for _ in range(9)),
             ids={"arxiv": f"2611.{number:05d}"},
-            authors=tuple(f"{said(1)}, {said(1)}" for _ in range(chance.randint(1, 9))),
+            authors=tuple(f"{some_words(1)}, {some_words(1)}" for _ in range(chance.randint(1, 9))),
             published=date(2026, 11, 19),
             categories=("cs.LG",),
             urls=(f"https://github.com/example/{number}",) if number % 3 == 0 else (),
@@ -181,7 +181,7 @@ def context_of(made: Press, digest: Digest, copy: Personalization) -> dict[str, 
     }
 
 
-def said(raw: bytes) -> tuple[str, list[str]]:
+def decoded(raw: bytes) -> tuple[str, list[str]]:
     """Return the subject and both bodies as a mail program decodes them."""
     parsed = message_from_bytes(raw, policy=policy.default)
     return parsed["Subject"], [part.get_content().replace("\r\n", "\n") for part in parsed.iter_parts()]
@@ -284,7 +284,9 @@ def main(full: bool) -> int:  # noqa: PLR0915  (one figure after another)
     contexts = [(context_of(made, digest, copy), copy) for digest, copy in mailed[:40]]
     premailer, css = Usual(templates, by_premailer), Usual(templates, css_inline.inline)
     for (digest, copy), (context, _) in zip(mailed[:20], contexts, strict=False):
-        assert said(press.digest_message(made, SITE, digest, copy)) == said(premailer.message(context, copy))
+        assert decoded(press.digest_message(made, SITE, digest, copy)) == decoded(
+            premailer.message(context, copy)
+        )
 
     distinct, taken = cold_cards(made, filters_of(papers, chance, 1000))
     fresh = replace(made)

@@ -188,13 +188,13 @@ def written(morning: Morning, digest: Digest, copy: Personalization) -> EmailMes
 
 def rendered(morning: Morning, digest: Digest, copy: Personalization) -> tuple[str, str, EmailMessage]:
     """Return both bodies as Jinja renders them, and a message with its headers."""
-    told = page_of_letter(morning.press, morning.site, digest, copy)
-    values = {field.name: getattr(told, field.name) for field in fields(told)}
+    page = page_of_letter(morning.press, morning.site, digest, copy)
+    values = {field.name: getattr(page, field.name) for field in fields(page)}
     values |= {"site": morning.site, "filler": FILLER}
     message = EmailMessage()
     message["From"] = f"{morning.site.sender_name} <{morning.site.sender_address}>"
     message["To"] = copy.recipient
-    message["Subject"] = told.subject
+    message["Subject"] = page.subject
     message["Date"] = format_datetime(morning.now)
     message["Message-ID"] = copy.message_id
     for name, value in list_headers(morning.site, copy.unsubscribe_url, campaign=copy.edition):

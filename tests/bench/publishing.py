@@ -89,7 +89,7 @@ def measured(name: str, world: World, engine: Engine, *, and_composing: bool = F
 
 
 def published(session: Any, press: Press) -> tuple[float, float, float]:
-    """Publish everybody, beginning with an empty desk.
+    """Publish everybody, starting with an empty match index.
 
     Returns the rate by the clock, that by our processor time, and by how many KB the second half of the
     readers raised the peak of memory.
@@ -110,14 +110,14 @@ def published(session: Any, press: Press) -> tuple[float, float, float]:
 
 def composed(session: Any, press: Press) -> bool:
     """Compare with the plain composer, then measure composing alone."""
-    desk = due_readers.match_index_of(session, press)
+    index = due_readers.match_index_of(session, press)
     rows = due_readers.lock_due_readers(session, after_id=0, limit=5_000, now=MORNING)
-    gathered = due_readers.gather_inputs(session, desk, rows, MORNING)
+    gathered = due_readers.gather_inputs(session, index, rows, MORNING)
     edition = decide_digest.schedule_status_of(rows[0], MORNING).open_edition
     assert edition is not None
     for reader in rows[:SAMPLE]:
-        ours = decide_digest.decide_digest(desk, gathered, reader, edition, MORNING, site=SITE).digest
-        plain = plainly(press, desk.choices, gathered.topics[reader.id], reader.max_papers)
+        ours = decide_digest.decide_digest(index, gathered, reader, edition, MORNING, site=SITE).digest
+        plain = plainly(press, index.choices, gathered.topics[reader.id], reader.max_papers)
         assert listed(ours) == plain, (listed(ours), plain)
     print(f"{SAMPLE} digests are what the plain composer says")
     session.rollback()
@@ -125,7 +125,7 @@ def composed(session: Any, press: Press) -> bool:
     for _ in range(3):
         began = process_time()
         for reader in rows:
-            decide_digest.decide_digest(desk, gathered, reader, edition, MORNING, site=SITE).digest.to_json()
+            decide_digest.decide_digest(index, gathered, reader, edition, MORNING, site=SITE).digest.to_json()
         best = max(best, len(rows) / (process_time() - began))
     print(f"composing: {best:,.0f} digests a second on one core")
     return best >= COMPOSED_A_SECOND

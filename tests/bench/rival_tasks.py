@@ -39,28 +39,28 @@ app.conf.update(
 @app.task
 def naive_letter(subscriber_id: int) -> None:
     """Send one reader's digest."""
-    with db.write_session(house().engine) as session:
+    with db.write_session(app_context().engine) as session:
         naive_rival.send_to(session, morning(), subscriber_id)
 
 
 @app.task
 def middle_chunk(ids: Sequence[int]) -> None:
     """Send the digests of some hundred readers."""
-    with db.write_session(house().engine) as session:
-        competent_rival.send_chunk(session, desk(), ids)
+    with db.write_session(app_context().engine) as session:
+        competent_rival.send_chunk(session, worker_state(), ids)
 
 
 # ── what a worker keeps ─────────────────────────────────────────────────────────────────────────
 
 
 @cache
-def house() -> AppContext:
+def app_context() -> AppContext:
     return open_context(load_settings())
 
 
 @cache
 def morning() -> naive_rival.Morning:
-    ours, now = house(), house().clock()
+    ours, now = app_context(), app_context().clock()
     with ours.write_session() as session:
         press = press_store.current_press(
             session,
@@ -80,8 +80,8 @@ def morning() -> naive_rival.Morning:
 
 
 @cache
-def desk() -> competent_rival.Desk:
-    return competent_rival.desk(morning())
+def worker_state() -> competent_rival.WorkerState:
+    return competent_rival.make_state(morning())
 
 
 # ── making ready ────────────────────────────────────────────────────────────────────────────────
@@ -97,11 +97,13 @@ def naively(session: db.Session) -> None:
 def competently(session: db.Session) -> None:
     """Evaluate every filter and render the first letters without sending them."""
     for number, canonical in session.execute(select(FilterRow.id, FilterRow.canonical)):
-        competent_rival.chosen(desk(), number, canonical)
+        competent_rival.chosen(worker_state(), number, canonical)
     readers = session.execute(select(*Subscriber.__table__.c).order_by(Subscriber.id).limit(FIRST)).all()
     held = competent_rival.topics_of(session, [reader.id for reader in readers])
     for reader in readers:
-        competent_rival.written(desk(), *competent_rival.composed(desk(), reader, held[reader.id])).as_bytes()
+        competent_rival.written(
+            worker_state(), *competent_rival.composed(worker_state(), reader, held[reader.id])
+        ).as_bytes()
 
 
 READY: dict[str, Callable[[db.Session], None]] = {"naive": naively, "middle": competently}
@@ -110,6 +112,6 @@ READY: dict[str, Callable[[db.Session], None]] = {"naive": naively, "middle": co
 @worker_process_init.connect
 def make_ready(**_details: Any) -> None:
     """Warm up, and write a file when ready."""
-    with db.write_session(house().engine) as session:
+    with db.write_session(app_context().engine) as session:
         READY[os.environ["RIVAL"]](session)
     (Path(load_settings().data_dir) / f"ready-{os.getpid()}").touch()

@@ -126,7 +126,7 @@ def main() -> int:
 # ── afterwards ──────────────────────────────────────────────────────────────────────────────────
 
 
-def tell(folder: Path, mails: int, spans: Mapping[str, float]) -> None:
+def print_steps(folder: Path, mails: int, spans: Mapping[str, float]) -> None:
     """Print the microseconds that the workers of a data directory spent on one digest, by step.
 
     `spans` are the seconds that all workers together had for publishing and for delivering.
@@ -139,8 +139,8 @@ def tell(folder: Path, mails: int, spans: Mapping[str, float]) -> None:
         print(f"      {'':20} {'by the clock':>12} {'working':>8} {'at SQL':>8}")
         for step, took in rows:
             worked, at_sql = steps(processor, what)[step], steps(clock, what, "SQL")[step]
-            told = [f"{each / mails * 1e6:,.1f}" for each in (took, worked, at_sql)]
-            print(f"      {step:20} {told[0]:>12} {told[1]:>8} {told[2]:>8}")
+            columns = [f"{each / mails * 1e6:,.1f}" for each in (took, worked, at_sql)]
+            print(f"      {step:20} {columns[0]:>12} {columns[1]:>8} {columns[2]:>8}")
 
 
 def seen(folder: Path, what: str) -> Mapping[str, float]:

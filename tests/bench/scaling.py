@@ -2,7 +2,7 @@
 
 Every process reads the press and evaluates the filters for itself, as the product's workers do, and takes
 every other chunk of readers. On PostgreSQL two must come near twice the rate of one, where there are two
-cores for them. SQLite has one writer at a time: what two gain there is told, and held to nothing.
+cores for them. SQLite has one writer at a time: the gain of two is printed without a gate.
 """
 
 from __future__ import annotations
@@ -37,13 +37,13 @@ def main(full: bool) -> int:
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         press = built(world, f"sqlite:///{folder / 'world'}")
-        told("SQLite", {count: rate(world, press, count, lambda: a_file(folder)) for count in (1, 2)})
+        print_rates("SQLite", {count: rate(world, press, count, lambda: a_file(folder)) for count in (1, 2)})
     with (
         postgres("synchronous_commit=on", "max_wal_size=8GB", "shared_buffers=256MB") as server,
         fresh_database(server, template="template0") as url,
     ):
         press, template = built(world, url), str(make_url(url).database)
-        ratio = told(
+        ratio = print_rates(
             "PostgreSQL",
             {
                 count: rate(world, press, count, lambda: fresh_database(server, template=template))
@@ -62,7 +62,7 @@ class Rate:
     cost: float
 
 
-def told(database: str, rates: dict[int, Rate]) -> float:
+def print_rates(database: str, rates: dict[int, Rate]) -> float:
     """Print the rates, and return the speed-up of two processes."""
     ratio = rates[2].readers / rates[1].readers
     one, two = (

@@ -37,7 +37,7 @@ from digest.site_profile import Site
 from tests.bench import process_usage, sink, world
 from tests.bench.world import World
 from tests.conftest import connected, fresh_database
-from tests.support.mail_sink import open_mailroom
+from tests.support.mail_sink import run_mail_sink
 from tests.support.real_servers import postgres
 
 PIPELINED_GATE = 5.0  #: times smtplib on a persistent connection
@@ -106,10 +106,10 @@ def messages(count: int) -> list[Message]:
 def compare(window: Sequence[Message]) -> None:
     """Raise AssertionError unless an independent server receives the same bytes from both."""
     for way in (ours, theirs):
-        with open_mailroom() as room:
-            way(int(room.url.rpartition(":")[2]), window)
-        assert [mail.content for mail in room.mails] == [message.content for message in window]
-        assert [mail.recipients for mail in room.mails] == [(message.recipient,) for message in window]
+        with run_mail_sink() as sink:
+            way(int(sink.url.rpartition(":")[2]), window)
+        assert [mail.content for mail in sink.mails] == [message.content for message in window]
+        assert [mail.recipients for mail in sink.mails] == [(message.recipient,) for message in window]
 
 
 # ── the two ways ────────────────────────────────────────────────────────────────────────────────
@@ -136,7 +136,7 @@ def ratios(port: int, window: Sequence[Message]) -> tuple[float, float]:
         for name, way in (("pipelined", ours), ("smtplib, persistent", theirs), ("smtp-source", postfix)):
             if way is not postfix or SMTP_SOURCE:
                 seconds[name] = min(seconds[name], timed(way, port, window))
-    told({name: each for name, each in seconds.items() if each < 9e9}, len(window))
+    print_rates({name: each for name, each in seconds.items() if each < 9e9}, len(window))
     if not SMTP_SOURCE:
         print("   smtp-source          is not installed: that gate is not held to")
     ours_took, theirs_took, postfix_took = seconds.values()
@@ -153,11 +153,11 @@ def postfix(port: int, window: Sequence[Message]) -> None:
 def delayed(port: int, window: Sequence[Message]) -> float:
     """Return how much faster ours is with a server that delays each reply: pipelining needs fewer round trips."""
     seconds = {"pipelined": timed(ours, port, window), "smtplib, persistent": timed(theirs, port, window)}
-    told(seconds, len(window))
+    print_rates(seconds, len(window))
     return seconds["smtplib, persistent"] / seconds["pipelined"]
 
 
-def told(seconds: dict[str, float], count: int) -> None:
+def print_rates(seconds: dict[str, float], count: int) -> None:
     for name, took in seconds.items():
         print(f"   {name:20} {count / took:>9,.0f} messages/s  {took / count * 1e6:>8,.0f} µs each")
 
@@ -244,7 +244,7 @@ def bare_run(session: db.Session, transport: SmtpTransport, templates: Templates
         policy=SendPolicy(session=session, rules=UNLIMITED),
     )
     claimed = outbox.claim(session, lane=Lane.BULK, now=world.NOW, limit=part)
-    desk = run.render_context(claimed)
+    render_context = run.render_context(claimed)
     session.rollback()
     seconds = 0.0
     for _time in ("cold", "warm"):
@@ -252,7 +252,7 @@ def bare_run(session: db.Session, transport: SmtpTransport, templates: Templates
         for start in range(0, len(claimed), 50):
             window = claimed[start : start + 50]
             at = replace(
-                desk, digests=decision_inputs.load_digests(window)
+                render_context, digests=decision_inputs.load_digests(window)
             )  # to read a decision is part of writing
             written = [render_delivery(at, each) for each in window]
             assert all(
@@ -260,7 +260,8 @@ def bare_run(session: db.Session, transport: SmtpTransport, templates: Templates
                 for outcome in transport.send([each.message for each in written if each])
             )
         seconds = time.perf_counter() - began
-    with db.write_session(session.get_bind().engine) as other:  # `desk` committed the claim: give it back
+    # Building the context committed the claim: release it.
+    with db.write_session(session.get_bind().engine) as other:
         given_back = {"state": DeliveryState.QUEUED, "lease": None, "leased_until": None}
         other.execute(update(Delivery).where(Delivery.state == DeliveryState.CLAIMED).values(**given_back))
         other.commit()

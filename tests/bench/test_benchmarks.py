@@ -68,15 +68,15 @@ def morning(templates: Templates) -> naive_rival.Morning:
 
 def test_the_rivals_match_the_same_papers(morning: naive_rival.Morning, tmp_path: Path) -> None:
     with sink.keeping(tmp_path) as opened:
-        desk = competent_rival.desk(replace(morning, port=opened.port))
-        with desk.server, closing(desk.papers):
+        state = competent_rival.make_state(replace(morning, port=opened.port))
+        with state.server, closing(state.papers):
             for number, text in enumerate(World(papers=60, filters=120).interests):
                 asked = topics.parse(text)
                 matches = morning.index.matches(asked)
                 relevance = morning.index.relevance(asked, matches) if matches else {}
                 ours = rank_matches(matches, morning.press.scores, relevance)
                 assert naive_rival.chosen(morning, morning.press.papers, asked.canonical) == ours, text
-                assert competent_rival.chosen(desk, number, asked.canonical) == ours, text
+                assert competent_rival.chosen(state, number, asked.canonical) == ours, text
 
 
 @pytest.mark.parametrize("module", sampling_profile.STEPS)

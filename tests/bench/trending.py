@@ -169,7 +169,7 @@ def observed(
     if prints["stars"] and one.stars is not None:
         seen["stars"] = tuple((evening(one.born + age), one.stars[age]) for age in ages)
     first = one.born if situation.is_daily else day
-    places = tuple(
+    appearances = tuple(
         Appearance(observed_at=evening(at), position=dumps[at][one.number], size=DUMP_SIZE, order="ranked")
         for at in range(first, day + 1)
         if one.number in dumps[at]
@@ -179,7 +179,7 @@ def observed(
         first_seen_at=met,
         posted=met.date() if situation.missing < 1 else None,
         observations=seen,
-        appearances=places,
+        appearances=appearances,
         n_dumps=day - first + 1,
     )
 

@@ -1,7 +1,7 @@
 """Measure what it costs to find the readers of changed papers on a morning after hundreds changed.
 
 The readers have a month behind them, ten papers a day out of five hundred. So each of them was sent some
-of those that changed, and a plain count in Python says who is to be told of what.
+of those that changed, and a simple count in Python gives the expected updates.
 """
 
 from __future__ import annotations
@@ -38,9 +38,9 @@ def followed_up(session: Session, readers: int, now: datetime) -> tuple[float, f
         pending = paper_updates.load_pending(session, found, morning)
         clock, worked = clock + perf_counter() - began, worked + process_time() - had_worked
         for reader in found:
-            told = {one.paper for one in pending[reader.id].news} if reader.id in pending else set[int]()
-            assert told <= sent[reader.id] & changed, reader
-            assert len(told) == min(paper_updates.MAX_FOLLOWUPS, len(sent[reader.id] & changed)), reader
+            updated = {one.paper for one in pending[reader.id].news} if reader.id in pending else set[int]()
+            assert updated <= sent[reader.id] & changed, reader
+            assert len(updated) == min(paper_updates.MAX_FOLLOWUPS, len(sent[reader.id] & changed)), reader
         last_id = found[-1].id
     return clock / readers, worked / readers
 

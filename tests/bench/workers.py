@@ -61,17 +61,17 @@ def compare_all(place: Place, world: World, folder: Path, ways: tuple[str, ...])
 def holds(figures: dict[str, Figures], *, full: bool) -> bool:
     """Print the ratios beside their gates, and return whether these hold; all but memory only in full size."""
     ours = figures["ours"]
-    told, held = [f"{ours.rate:,.0f} digests/s (gate {GATE:,})"], ours.rate >= GATE
+    lines, held = [f"{ours.rate:,.0f} digests/s (gate {GATE:,})"], ours.rate >= GATE
     for way, (gate, goal) in RATIOS.items():
         ratio, cost = ours.rate / figures[way].rate, figures[way].cost / ours.cost
-        told.append(f"{ratio:,.0f} times {way} (gate {gate}, goal {goal:,}; by processor time {cost:,.0f})")
+        lines.append(f"{ratio:,.0f} times {way} (gate {gate}, goal {goal:,}; by processor time {cost:,.0f})")
         held &= ratio >= gate
     growth = ours.memory / (ours.halfway or ours.memory)
     held &= growth < FLAT
-    told.append(f"memory {ours.memory:.0f} MB (gate {MEMORY_GATE}), {growth:.2f} times that halfway")
+    lines.append(f"memory {ours.memory:.0f} MB (gate {MEMORY_GATE}), {growth:.2f} times that halfway")
     print(
         "   "
-        + "\n   ".join(told)
+        + "\n   ".join(lines)
         + ("" if full else "\n   (the gates of speed and flatness are for the full size)")
     )
     return ours.memory < MEMORY_GATE and (held or not full)
@@ -87,7 +87,7 @@ def alone(readers: int, filters: int, papers: int) -> None:
             ours = celery_mornings.had(
                 "ours", place, template, folder / "ours", command=sampling_profile.COMMAND
             )
-        ours.tell()
+        ours.print_figures()
         sending = ours.seconds - ours.published
         print(
             f"   published in {ours.published:.1f} s: {ours.readers / ours.published:,.0f} readers/s; then"
@@ -96,7 +96,7 @@ def alone(readers: int, filters: int, papers: int) -> None:
         print(f"   the largest worker had {ours.halfway:.0f} MB halfway, {ours.memory:.0f} at the end")
         spans = {"publishing": ours.published, "delivering": sending}
         together = {what: took * celery_mornings.PROCESSES for what, took in spans.items()}
-        sampling_profile.tell(folder / "ours" / "data", ours.mails, together)
+        sampling_profile.print_steps(folder / "ours" / "data", ours.mails, together)
 
 
 if __name__ == "__main__":

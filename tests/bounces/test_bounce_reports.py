@@ -48,7 +48,7 @@ def test_encoded_report_is_read(encoding: str) -> None:
 def test_report_on_a_non_ascii_address_is_read(encoding: str) -> None:
     content = sample_mails.dsn(
         status="5.2.2",
-        said="552 5.2.2 Postfach voll: größe",
+        diagnostic="552 5.2.2 Postfach voll: größe",
         recipient="größe@uni.example",
         encoding=encoding,
     ).replace(b"message/delivery-status", b"message/global-delivery-status")
@@ -100,7 +100,7 @@ def test_prose_of_an_older_server_is_read() -> None:
     ],
 )
 def test_failure_kind_is_read_from_status_and_text(status: str, said: str, kind: FailureKind) -> None:
-    report = bounces.read_report(sample_mails.dsn(status=status, said=said))
+    report = bounces.read_report(sample_mails.dsn(status=status, diagnostic=said))
 
     assert isinstance(report, Failure)
     assert report.kind is kind
@@ -140,7 +140,9 @@ def test_report_that_our_mail_failed_a_check_is_no_readers_complaint(kind: str) 
 
 def test_diagnostic_is_printable_and_storable() -> None:
     report = bounces.read_report(
-        sample_mails.dsn(said="550 5.1.1 nobody\0 here\x1b[31m, \N{RIGHT-TO-LEFT OVERRIDE}ada@uni.example")
+        sample_mails.dsn(
+            diagnostic="550 5.1.1 nobody\0 here\x1b[31m, \N{RIGHT-TO-LEFT OVERRIDE}ada@uni.example"
+        )
     )
 
     assert isinstance(report, Failure)
@@ -176,7 +178,7 @@ def test_reading_any_mail_does_not_fail(content: bytes) -> None:
 @pytest.mark.parametrize(
     "content",
     [
-        sample_mails.dsn(said="550 5.1.1 nobody " + "x" * 1_000_000),
+        sample_mails.dsn(diagnostic="550 5.1.1 nobody " + "x" * 1_000_000),
         sample_mails.complaint().replace(b"Mailbox/1.0", b"z" * 1_000_000),
         b"From: a@x\r\n\r\n" + b"a@" * 500_000,
         b"From: a@x\r\nContent-Type: text/plain; " + b"a=b; " * 200_000 + b"\r\n\r\nx",

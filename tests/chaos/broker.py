@@ -41,7 +41,7 @@ def lose_the_broker(url: str) -> tuple[World, str]:
             running.start("scheduler")
         running.start("worker")
         wait_until("the first letters", lambda: len(mail.taken) > EARLY // 10, seconds=60)
-        broker.tell(signal.SIGSTOP)  # connections are accepted and get no reply
+        broker.send_signal(signal.SIGSTOP)  # connections are accepted and get no reply
         time.sleep(4)
         sent_while_frozen = len(mail.taken)
         broker.end(signal.SIGKILL)

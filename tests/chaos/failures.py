@@ -168,7 +168,7 @@ def meet_every_failure(made: World, _ground: Ground, _seed: int, _seconds: float
     """Run until the mail server has failed in every way there is."""
     deadline = time.monotonic() + 60
     while len(made.plan.met) < len(Fault) and time.monotonic() < deadline:
-        made.staff(1)
+        made.start_until(1)
         time.sleep(0.1)
     made.drain()
     return f"{len(made.plan.met)} of {len(Fault)} failures met"
@@ -198,7 +198,7 @@ def harass(made: World, harm: Callable[[], None], seconds: float, what: str) -> 
     """Repeat a failure while two workers run."""
     deadline, count = time.monotonic() + seconds, 0
     while time.monotonic() < deadline:
-        made.staff(2)
+        made.start_until(2)
         time.sleep(0.4)
         harm()
         count += 1
@@ -208,7 +208,7 @@ def harass(made: World, harm: Callable[[], None], seconds: float, what: str) -> 
 
 def lock(made: World, _ground: Ground, _seed: int, seconds: float) -> str:
     """Hold SQLite's write lock for longer than a lease, again and again."""
-    made.staff(2)
+    made.start_until(2)
     rounds = max(1, int(seconds / (PAST_A_LEASE + 0.4)))
     for _round in range(rounds):
         time.sleep(0.4)
@@ -223,7 +223,7 @@ def fill_disk(made: World, ground: Ground, _seed: int, seconds: float) -> str:
     ballast, rounds = ground.disk / "ballast", 0
     deadline = time.monotonic() + seconds
     while time.monotonic() < deadline:
-        made.staff(2)
+        made.start_until(2)
         time.sleep(0.3)  # longer than between two retries of a worker
         fill(ballast)
         time.sleep(0.5)

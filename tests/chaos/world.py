@@ -132,7 +132,7 @@ class World:
         self.workers.append(worker)
         return worker
 
-    def staff(self, number: int, **details: Any) -> None:
+    def start_until(self, number: int, **details: Any) -> None:
         """Start workers until that many run."""
         for worker in [each for each in self.workers if not each.is_alive()]:
             self.forget(worker)
@@ -326,7 +326,7 @@ def storm(made: World, *, seed: int, seconds: float, workers: int) -> None:
     chance.shuffle(staying)
     deadline = time.monotonic() + seconds
     while time.monotonic() < deadline:
-        made.staff(workers)
+        made.start_until(workers)
         time.sleep(chance.uniform(0.05, 0.6))
         victim = chance.choice(made.workers)
         acts: list[Callable[[], None]] = [

@@ -34,8 +34,8 @@ from tests.conftest import NOW, ROOT, connected
 from tests.support import sample_mails
 from tests.support.certificates import make
 from tests.support.faulty_smtp_server import Fault, FaultyServer, faulty_server
-from tests.support.mail_sink import open_mailroom
-from tests.support.proxies import Front
+from tests.support.mail_sink import run_mail_sink
+from tests.support.proxies import ProxiedSites
 from tests.support.real_servers import Server, mortal_broker, valkey_program
 
 
@@ -441,14 +441,14 @@ def test_db_copy_keeps_merged_papers_merged(digest: Digest, catalog: None, tmp_p
 def test_doctor_checks_tls_and_login_of_the_mail_server(
     digest: Digest, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    with open_mailroom() as mailroom:
-        monkeypatch.setenv("DIGEST_MAIL_URL", mailroom.url)
+    with run_mail_sink() as mail_sink:
+        monkeypatch.setenv("DIGEST_MAIL_URL", mail_sink.url)
         fine = mail_of(digest("doctor", "--json"))
-        monkeypatch.setenv("DIGEST_MAIL_URL", mailroom.url + "?starttls=true")
+        monkeypatch.setenv("DIGEST_MAIL_URL", mail_sink.url + "?starttls=true")
         no_tls = mail_of(digest("doctor", "--json"))
-        monkeypatch.setenv("DIGEST_MAIL_URL", mailroom.url.replace("smtp://", "smtp://me:hidden@"))
+        monkeypatch.setenv("DIGEST_MAIL_URL", mail_sink.url.replace("smtp://", "smtp://me:hidden@"))
         no_login = mail_of(digest("doctor", "--json"))
-        monkeypatch.setenv("DIGEST_MAIL_URL", mailroom.url.replace("smtp://", "smtps://"))
+        monkeypatch.setenv("DIGEST_MAIL_URL", mail_sink.url.replace("smtp://", "smtps://"))
         no_tls_at_once = mail_of(digest("doctor", "--json"))
 
     assert fine["status"] == "ok"
@@ -480,12 +480,12 @@ def test_doctor_and_delivery_verify_the_certificate_with_tls_and_starttls(
 
 
 def test_doctor_sends_a_test_letter_to_an_address(digest: Digest, monkeypatch: pytest.MonkeyPatch) -> None:
-    with open_mailroom() as mailroom:
-        monkeypatch.setenv("DIGEST_MAIL_URL", mailroom.url)
+    with run_mail_sink() as mail_sink:
+        monkeypatch.setenv("DIGEST_MAIL_URL", mail_sink.url)
         ran = digest("doctor", "--send-test", "ada@uni.example", "--json")
 
         assert [line["status"] for line in ran.lines if line["subject"] == "test"] == ["ok"]
-        (mail,) = mailroom.to("ada@uni.example")
+        (mail,) = mail_sink.to("ada@uni.example")
         assert b"A test: this letter arrived" in mail.content
 
 
@@ -510,10 +510,10 @@ def lines_of_test(ran: Ran) -> list[tuple[str, str]]:
 def test_doctor_verifies_the_signature_and_one_click_headers_of_its_letter(
     digest: Digest, monkeypatch: pytest.MonkeyPatch, signer: Signer
 ) -> None:
-    with open_mailroom() as mailroom:
-        monkeypatch.setenv("DIGEST_MAIL_URL", mailroom.url)
+    with run_mail_sink() as mail_sink:
+        monkeypatch.setenv("DIGEST_MAIL_URL", mail_sink.url)
         found = lines_of_test(digest("doctor", "--send-test", "ada@uni.example", "--json"))
-        (mail,) = mailroom.to("ada@uni.example")
+        (mail,) = mail_sink.to("ada@uni.example")
 
     assert found[1:] == [
         ("ok", "has the one-click headers"),
@@ -630,9 +630,9 @@ def test_doctor_reports_a_signature_of_another_domain_or_without_one_click_heade
 
 
 @pytest.fixture
-def front() -> Iterator[Front]:
+def front() -> Iterator[ProxiedSites]:
     """Web servers, and proxies to put in front of them."""
-    made = Front()
+    made = ProxiedSites()
     with made.stack:
         yield made
 
@@ -660,7 +660,7 @@ def settings_here(tmp_path: Path, **details: Any) -> Settings:
 )
 def test_doctor_reports_unconfigured_proxies(
     digest: Digest,
-    front: Front,
+    front: ProxiedSites,
     monkeypatch: pytest.MonkeyPatch,
     tmp_path: Path,
     in_front: int,
@@ -677,7 +677,7 @@ def test_doctor_reports_unconfigured_proxies(
     assert (found["status"], found["message"].startswith(message)) == (status, True), found
 
 
-def test_the_proxy_mirror_answers_only_doctor(front: Front, tmp_path: Path) -> None:
+def test_the_proxy_mirror_answers_only_doctor(front: ProxiedSites, tmp_path: Path) -> None:
     url = front.open(settings_here(tmp_path), proxies=0)
     site = settings_here(tmp_path).site()
     hour_ago = int(datetime.now(UTC).timestamp()) - 3600
@@ -691,7 +691,7 @@ def test_the_proxy_mirror_answers_only_doctor(front: Front, tmp_path: Path) -> N
 
 
 def test_doctor_reports_a_base_url_of_another_service(
-    digest: Digest, front: Front, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    digest: Digest, front: ProxiedSites, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     strangers = front.open(Settings(data_dir=tmp_path / "strangers"), proxies=0)
     monkeypatch.setenv("DIGEST_BASE_URL", strangers)
@@ -708,8 +708,8 @@ def test_doctor_reports_failed_dns_queries(digest: Digest, monkeypatch: pytest.M
     monkeypatch.setattr(mail_path_checks, "txt_records", nobody)
     monkeypatch.setenv("DIGEST_BASE_URL", "https://digest.invalid")
     monkeypatch.setenv("DIGEST_SENDER", "Digest <digest@digest.invalid>")
-    with open_mailroom() as mailroom:
-        monkeypatch.setenv("DIGEST_MAIL_URL", mailroom.url)
+    with run_mail_sink() as mail_sink:
+        monkeypatch.setenv("DIGEST_MAIL_URL", mail_sink.url)
         ran = digest("doctor", "--json")
 
     found = [line["message"] for line in ran.lines if line["subject"] in {"letter", "names"}]

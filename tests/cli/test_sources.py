@@ -173,14 +173,14 @@ def test_a_late_list_is_reported_by_every_status_command(digest: Digest, tmp_pat
         (tmp_path / f"{week}.json").write_text(CUT.replace("Kites", week) + '"}]')
         assert digest("intake", tmp_path / f"{week}.json", "--now", f"2026-{week}T06:00:00Z").code == 0
     now = ("--now", "2026-11-20T09:00:00Z")
-    said = "folder: nothing yet of Friday's list, which usually comes at 06:00 UTC"
+    message = "folder: nothing yet of Friday's list, which usually comes at 06:00 UTC"
 
     *dumps, late = digest("dumps", "list", "--json", *now).lines
 
-    assert (late["id"], late["state"], late["source"], late["reason"]) == (None, "late", "folder", said)
+    assert (late["id"], late["state"], late["source"], late["reason"]) == (None, "late", "folder", message)
     assert [dump["state"] for dump in dumps] == ["loaded"] * 3
-    assert f"Late: {said}." in digest("dumps", "list", *now).err
-    assert said in digest("status", *now).out
-    assert [one["message"] for one in digest("status", "--json", *now).document["late"]] == [said]
-    assert said in digest("doctor", *now).out
+    assert f"Late: {message}." in digest("dumps", "list", *now).err
+    assert message in digest("status", *now).out
+    assert [one["message"] for one in digest("status", "--json", *now).document["late"]] == [message]
+    assert message in digest("doctor", *now).out
     assert len(digest("dumps", "list", "--json", "--now", FRIDAY.replace("08:30", "07:59")).lines) == 3

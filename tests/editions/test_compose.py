@@ -218,8 +218,8 @@ def test_any_input_gives_a_valid_digest(
     for section in made:
         assert section.papers
         assert set(section.papers) <= set(bitset_members(by_topic[section.topic].matches))
-        places = [by_topic[section.topic].order.index(paper) for paper in section.papers]
-        assert places == sorted(places)  # best first
+        positions = [by_topic[section.topic].order.index(paper) for paper in section.papers]
+        assert positions == sorted(positions)  # best first
     assert [section.topic for section in made] == [
         one.topic for one in topics if one.topic in {s.topic for s in made}
     ]

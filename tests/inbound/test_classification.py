@@ -82,7 +82,7 @@ def failures(session: Session) -> list[tuple[str, int | None]]:
     return [(row.kind, row.delivery_id) for row in session.scalars(select(BounceRow).order_by(BounceRow.id))]
 
 
-# ── what comes back ─────────────────────────────────────────────────────────────────────────────
+# ── bounces ─────────────────────────────────────────────────────────────────────────────
 
 
 def test_every_letter_has_its_own_envelope_sender(
@@ -137,7 +137,7 @@ def test_five_days_of_bounces_suppress_the_address_but_keep_the_subscription(
 def test_a_bounce_caused_by_our_configuration_suppresses_nobody(
     session: Session, site: Site, arrive: Callable[..., str], letter: int
 ) -> None:
-    report = sample_mails.dsn(status="5.7.26", said="550 5.7.26 unauthenticated mail")
+    report = sample_mails.dsn(status="5.7.26", diagnostic="550 5.7.26 unauthenticated mail")
     for day in range(10):
         arrive(report, to=links.bounce_address(site, letter), after=timedelta(days=day))
 
@@ -243,7 +243,7 @@ def test_an_erasure_also_deletes_stored_mail(
     assert list(inbound.list_mails(session)) == []
 
 
-# ── complaints and leaving ──────────────────────────────────────────────────────────────────────
+# ── complaints and unsubscribes ──────────────────────────────────────────────────────────────────────
 
 
 def test_a_complaint_with_the_envelope_address_suppresses_without_a_letter(
@@ -315,7 +315,7 @@ def test_an_automatic_unsubscribe_is_announced_and_a_bounce_unsubscribes_nobody(
     assert [(row.letter, row.email) for row in session.scalars(select(Delivery))] == [("goodbye", ADA)]
 
 
-# ── what is not understood ──────────────────────────────────────────────────────────────────────
+# ── unclassified mail ──────────────────────────────────────────────────────────────────────
 
 
 def test_an_unclassified_mail_is_kept_with_the_reason_and_can_be_retried(
@@ -352,7 +352,7 @@ def test_a_mail_that_cannot_be_stored_does_not_block_others(
     inbound.store_mail(
         session, sender="sns", recipients=["arn:aws:sns:eu-west-1:123456789012:t"], content=notice, now=now
     )
-    bad = sample_mails.dsn(said="550 5.1.1 nobody\0 here")
+    bad = sample_mails.dsn(diagnostic="550 5.1.1 nobody\0 here")
     inbound.store_mail(
         session, sender="", recipients=[links.bounce_address(site, letter)], content=bad, now=now
     )
@@ -403,11 +403,11 @@ def test_unread_mail_is_deleted_after_90_days(
     assert inbound.delete_old_mails(session, now=now + timedelta(days=91)) == 1
 
 
-# ── the door ────────────────────────────────────────────────────────────────────────────────────
+# ── the inbound server ────────────────────────────────────────────────────────────────────────────────────
 
 
 @dataclass(kw_only=True)
-class Door:
+class RunningServer:
     """A running inbound server."""
 
     site: Site
@@ -425,7 +425,7 @@ class Door:
 
 
 @pytest.fixture
-def door(engine: Engine, site: Site, now: datetime, tmp_path: Path) -> Iterator[Door]:
+def running(engine: Engine, site: Site, now: datetime, tmp_path: Path) -> Iterator[RunningServer]:
     port, path = free_port(), tmp_path / "lmtp.sock"
     settings = Settings(
         data_dir=tmp_path,
@@ -434,7 +434,7 @@ def door(engine: Engine, site: Site, now: datetime, tmp_path: Path) -> Iterator[
     )
     app_context = AppContext(settings=settings, engine=engine, site=site, clock=lambda: now)
     with opened(app_context):
-        yield Door(site=site, engine=engine, smtp=port, lmtp=path)
+        yield RunningServer(site=site, engine=engine, smtp=port, lmtp=path)
 
 
 @contextmanager
@@ -462,27 +462,27 @@ def opened(app_context: AppContext) -> Iterator[None]:
         loop.close()
 
 
-def test_a_report_is_received_over_smtp(door: Door, letter: int) -> None:
-    with smtplib.SMTP("127.0.0.1", door.smtp, timeout=5) as client:
-        client.sendmail("", [links.bounce_address(door.site, letter)], sample_mails.dsn())
+def test_a_report_is_received_over_smtp(running: RunningServer, letter: int) -> None:
+    with smtplib.SMTP("127.0.0.1", running.smtp, timeout=5) as client:
+        client.sendmail("", [links.bounce_address(running.site, letter)], sample_mails.dsn())
 
-    assert (door.failures(), door.kept()) == ([("hard", letter)], [])
+    assert (running.failures(), running.kept()) == ([("hard", letter)], [])
 
 
-def test_lmtp_replies_once_for_every_recipient(door: Door, letter: int) -> None:
-    with smtplib.LMTP(str(door.lmtp), timeout=5) as client:
+def test_lmtp_replies_once_for_every_recipient(running: RunningServer, letter: int) -> None:
+    with smtplib.LMTP(str(running.lmtp), timeout=5) as client:
         client.ehlo()
         client.mail("")
         codes = [
             client.rcpt(address)[0]
-            for address in (links.bounce_address(door.site, letter), "postmaster@bounce.example.org")
+            for address in (links.bounce_address(running.site, letter), "postmaster@bounce.example.org")
         ]
         code, _ = client.data(sample_mails.dsn())
         second, _ = client.getreply()
 
     assert (codes, code, second) == ([250, 250], 250, 250)
-    assert door.failures() == [("hard", letter)]
-    assert [row.recipient for row in door.kept()] == ["postmaster@bounce.example.org"]
+    assert running.failures() == [("hard", letter)]
+    assert [row.recipient for row in running.kept()] == ["postmaster@bounce.example.org"]
 
 
 @pytest.mark.parametrize(
@@ -493,28 +493,33 @@ def test_lmtp_replies_once_for_every_recipient(door: Door, letter: int) -> None:
         "postmaster@else.example",
     ],
 )
-def test_a_foreign_address_is_refused_at_rcpt(door: Door, address: str) -> None:
-    with smtplib.SMTP("127.0.0.1", door.smtp, timeout=5) as client:
+def test_a_foreign_address_is_refused_at_rcpt(running: RunningServer, address: str) -> None:
+    with smtplib.SMTP("127.0.0.1", running.smtp, timeout=5) as client:
         client.ehlo()
         client.mail("x@else.example")
         assert client.rcpt(address)[0] == 550
 
 
-def test_a_report_with_overlong_lines_is_accepted(door: Door, letter: int) -> None:
-    report = sample_mails.dsn(said=f"550 5.1.1 nobody {'x' * 50_000}")
+def test_a_report_with_overlong_lines_is_accepted(running: RunningServer, letter: int) -> None:
+    report = sample_mails.dsn(diagnostic=f"550 5.1.1 nobody {'x' * 50_000}")
 
-    with smtplib.SMTP("127.0.0.1", door.smtp, timeout=5) as client:
-        client.sendmail("", [links.bounce_address(door.site, letter)], report)
+    with smtplib.SMTP("127.0.0.1", running.smtp, timeout=5) as client:
+        client.sendmail("", [links.bounce_address(running.site, letter)], report)
 
-    assert (door.failures(), door.kept()) == ([("hard", letter)], [])
+    assert (running.failures(), running.kept()) == ([("hard", letter)], [])
 
 
 @pytest.mark.parametrize(
     "sender", [b"j\xfcrgen@else.example", b"nul\0@else.example", b"\xed\xa0\x80@else.example"]
 )
-def test_a_mail_is_kept_whatever_bytes_its_sender_has(door: Door, letter: int, sender: bytes) -> None:
-    to = links.bounce_address(door.site, letter).encode()
-    with socket.create_connection(("127.0.0.1", door.smtp), timeout=5) as line, line.makefile("rb") as said:
+def test_a_mail_is_kept_whatever_bytes_its_sender_has(
+    running: RunningServer, letter: int, sender: bytes
+) -> None:
+    to = links.bounce_address(running.site, letter).encode()
+    with (
+        socket.create_connection(("127.0.0.1", running.smtp), timeout=5) as line,
+        line.makefile("rb") as said,
+    ):
         replies = [said.readline()]
         for command in (
             b"HELO x",
@@ -527,87 +532,91 @@ def test_a_mail_is_kept_whatever_bytes_its_sender_has(door: Door, letter: int, s
             replies.append(said.readline())
 
     assert replies[-1].startswith(b"250")
-    assert (door.failures(), door.kept()) == ([("hard", letter)], [])
+    assert (running.failures(), running.kept()) == ([("hard", letter)], [])
 
 
 async def listened(app_context: AppContext, url: str) -> None:
     await server.start_listening(server.MailReceiver(app_context), url)
 
 
-def test_an_unusable_listen_address_is_reported_and_no_file_is_replaced(door: Door, tmp_path: Path) -> None:
+def test_an_unusable_listen_address_is_reported_and_no_file_is_replaced(
+    running: RunningServer, tmp_path: Path
+) -> None:
     plain = tmp_path / "notes"
     plain.write_text("mine")
-    app_context = AppContext(settings=Settings(data_dir=tmp_path), engine=door.engine, site=door.site)
+    app_context = AppContext(settings=Settings(data_dir=tmp_path), engine=running.engine, site=running.site)
 
-    for url in (f"smtp://127.0.0.1:{door.smtp}", f"lmtp://{plain}", f"lmtp://{tmp_path}/no/where"):
+    for url in (f"smtp://127.0.0.1:{running.smtp}", f"lmtp://{plain}", f"lmtp://{tmp_path}/no/where"):
         with pytest.raises(BadField, match=f"DIGEST_INBOUND: cannot listen at {url}: "):
             asyncio.run(listened(app_context, url))
     assert plain.read_text() == "mine"
 
 
-def test_a_stale_unix_socket_is_replaced(door: Door, tmp_path: Path) -> None:
+def test_a_stale_unix_socket_is_replaced(running: RunningServer, tmp_path: Path) -> None:
     left = tmp_path / "left.sock"
     with socket.socket(socket.AF_UNIX) as gone:
         gone.bind(str(left))
-    app_context = AppContext(settings=Settings(data_dir=tmp_path), engine=door.engine, site=door.site)
+    app_context = AppContext(settings=Settings(data_dir=tmp_path), engine=running.engine, site=running.site)
 
     async def open_and_close() -> None:
         (await server.start_listening(server.MailReceiver(app_context), f"lmtp://{left}")).close()
 
     asyncio.run(open_and_close())
-    assert stat.S_IMODE(door.lmtp.stat().st_mode) == 0o666
+    assert stat.S_IMODE(running.lmtp.stat().st_mode) == 0o666
 
 
-def test_a_report_to_an_unsubscribe_address_unsubscribes_nobody(door: Door, ada: Subscriber) -> None:
-    with smtplib.SMTP("127.0.0.1", door.smtp, timeout=5) as client:
+def test_a_report_to_an_unsubscribe_address_unsubscribes_nobody(
+    running: RunningServer, ada: Subscriber
+) -> None:
+    with smtplib.SMTP("127.0.0.1", running.smtp, timeout=5) as client:
         client.sendmail(
-            "", [links.unsubscribe_address(door.site, ada.id, ada.link_version)], sample_mails.A_LETTER
+            "", [links.unsubscribe_address(running.site, ada.id, ada.link_version)], sample_mails.A_LETTER
         )
 
-    with db.read_session(door.engine) as session:
+    with db.read_session(running.engine) as session:
         assert session.get_one(Subscriber, ada.id).state == SubscriberState.ACTIVE
 
 
-def test_a_mail_that_is_too_large_is_refused(door: Door) -> None:
-    with smtplib.SMTP("127.0.0.1", door.smtp, timeout=5) as client, pytest.raises(smtplib.SMTPException):
+def test_a_mail_that_is_too_large_is_refused(running: RunningServer) -> None:
+    with smtplib.SMTP("127.0.0.1", running.smtp, timeout=5) as client, pytest.raises(smtplib.SMTPException):
         client.sendmail("", ["postmaster@bounce.example.org"], b"x" * (server.MAX_BYTES + 1))
-    assert door.kept() == []
+    assert running.kept() == []
 
 
 def test_a_database_outage_gives_the_sender_a_temporary_error(
-    door: Door, letter: int, monkeypatch: pytest.MonkeyPatch
+    running: RunningServer, letter: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def away(*_: object, **__: object) -> list[int]:
         raise OSError("away")
 
     monkeypatch.setattr(inbound, "store_mail", away)
     with (
-        smtplib.SMTP("127.0.0.1", door.smtp, timeout=5) as client,
+        smtplib.SMTP("127.0.0.1", running.smtp, timeout=5) as client,
         pytest.raises(smtplib.SMTPDataError) as refused,
     ):
-        client.sendmail("", [links.bounce_address(door.site, letter)], sample_mails.dsn())
+        client.sendmail("", [links.bounce_address(running.site, letter)], sample_mails.dsn())
 
     assert refused.value.smtp_code == 451
 
 
-def test_the_inbound_server_writes_a_heartbeat(door: Door) -> None:
+def test_the_inbound_server_writes_a_heartbeat(running: RunningServer) -> None:
     from digest import heartbeats
 
     def roles() -> set[str]:
-        with db.read_session(door.engine) as session:
+        with db.read_session(running.engine) as session:
             return {process.role for process in heartbeats.list_processes(session)}
 
     wait_until("a sign of life", lambda: roles() == {"inbound"}, seconds=10)
 
 
-# ── room ────────────────────────────────────────────────────────────────────────────────────────
+# ── storage limits ────────────────────────────────────────────────────────────────────────────────────────
 
 
 def refused_by(
-    door: Door, recipient: str, *, sender: str, content: bytes = b"Subject: hello\r\n\r\nhello"
+    running: RunningServer, recipient: str, *, sender: str, content: bytes = b"Subject: hello\r\n\r\nhello"
 ) -> int:
     """Send a mail and return the code it is refused with, or 250."""
-    with smtplib.SMTP("127.0.0.1", door.smtp, timeout=5) as client:
+    with smtplib.SMTP("127.0.0.1", running.smtp, timeout=5) as client:
         try:
             client.sendmail(sender, [recipient], content)
         except smtplib.SMTPRecipientsRefused as error:
@@ -617,54 +626,58 @@ def refused_by(
     return 250
 
 
-def test_a_sender_over_their_storage_limit_is_deferred(door: Door, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_sender_over_their_storage_limit_is_deferred(
+    running: RunningServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(storage_quota, "SENDER_LIMIT", storage_quota.StorageUse(mails=3, size=10_000))
     to = "abuse@bounce.example.org"
 
-    assert [refused_by(door, to, sender="Eve@else.example") for _ in range(4)] == [250, 250, 250, 452]
-    assert refused_by(door, "postmaster@bounce.example.org", sender="eve@ELSE.example") == 452
-    assert refused_by(door, to, sender="bob@else.example") == 250
-    assert refused_by(door, to, sender="x@else.example", content=b"x" * 10_001) == 452
-    assert len(door.kept()) == 4
+    assert [refused_by(running, to, sender="Eve@else.example") for _ in range(4)] == [250, 250, 250, 452]
+    assert refused_by(running, "postmaster@bounce.example.org", sender="eve@ELSE.example") == 452
+    assert refused_by(running, to, sender="bob@else.example") == 250
+    assert refused_by(running, to, sender="x@else.example", content=b"x" * 10_001) == 452
+    assert len(running.kept()) == 4
 
 
 def test_unsigned_mail_cannot_use_the_storage_reserved_for_bounces(
-    door: Door, letter: int, monkeypatch: pytest.MonkeyPatch
+    running: RunningServer, letter: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(storage_quota, "TOTAL_LIMIT", storage_quota.StorageUse(mails=5, size=10_000_000))
     codes = [
-        refused_by(door, "postmaster@bounce.example.org", sender=f"{number}@else.example")
+        refused_by(running, "postmaster@bounce.example.org", sender=f"{number}@else.example")
         for number in range(7)
     ]
 
     assert codes == [250] * 5 + [452] * 2
     assert (
-        refused_by(door, links.bounce_address(door.site, letter), sender="", content=sample_mails.dsn())
+        refused_by(running, links.bounce_address(running.site, letter), sender="", content=sample_mails.dsn())
         == 250
     )
-    assert door.failures() == [("hard", letter)]
+    assert running.failures() == [("hard", letter)]
 
 
 def test_one_signed_address_has_a_storage_limit(
-    door: Door, letter: int, monkeypatch: pytest.MonkeyPatch
+    running: RunningServer, letter: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(storage_quota, "RECIPIENT_LIMIT", storage_quota.StorageUse(mails=2, size=10_000_000))
-    to = links.bounce_address(door.site, letter)
+    to = links.bounce_address(running.site, letter)
 
-    assert [refused_by(door, to, sender=f"{number}@x.example") for number in range(3)] == [250, 250, 452]
-    assert refused_by(door, to.replace("bounce", "BOUNCE"), sender="x@x.example") == 452
+    assert [refused_by(running, to, sender=f"{number}@x.example") for number in range(3)] == [250, 250, 452]
+    assert refused_by(running, to.replace("bounce", "BOUNCE"), sender="x@x.example") == 452
 
 
-def test_deleting_mail_frees_storage(door: Door, session: Session, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_deleting_mail_frees_storage(
+    running: RunningServer, session: Session, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(storage_quota, "TOTAL_LIMIT", storage_quota.StorageUse(mails=1, size=10_000_000))
     to = "abuse@bounce.example.org"
-    assert [refused_by(door, to, sender="x@else.example") for _ in range(2)] == [250, 452]
+    assert [refused_by(running, to, sender="x@else.example") for _ in range(2)] == [250, 452]
 
     for row in inbound.list_mails(session):
         session.delete(row)
     session.commit()
 
-    assert refused_by(door, to, sender="x@else.example") == 250
+    assert refused_by(running, to, sender="x@else.example") == 250
 
 
 def test_a_full_inbox_is_reported_to_the_operator(
@@ -679,18 +692,20 @@ def test_a_full_inbox_is_reported_to_the_operator(
     assert problem.message == "The inbox is full: further incoming mail is deferred"
 
 
-def test_lmtp_reports_a_full_inbox_for_every_recipient(door: Door, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_lmtp_reports_a_full_inbox_for_every_recipient(
+    running: RunningServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(storage_quota, "TOTAL_LIMIT", storage_quota.StorageUse(mails=5, size=1_000))
-    with smtplib.LMTP(str(door.lmtp), timeout=5) as client:
+    with smtplib.LMTP(str(running.lmtp), timeout=5) as client:
         client.ehlo()
         client.mail("x@else.example")
         for name in ("abuse", "postmaster"):
             assert client.rcpt(f"{name}@bounce.example.org")[0] == 250
         assert (client.data(b"x" * 800)[0], client.getreply()[0]) == (452, 452)
-    assert door.kept() == []
+    assert running.kept() == []
 
 
-def test_dots_long_lines_and_pipelined_commands_are_received_unchanged(door: Door) -> None:
+def test_dots_long_lines_and_pipelined_commands_are_received_unchanged(running: RunningServer) -> None:
     content = b"Subject: dots\r\n\r\n..\r\n.x\r\n" + b"y" * 200_000 + b".\r\n\r\n.\r\nlast\r\n"
     stuffed = re.sub(rb"(?m)^\.", b"..", content)
     sent = [
@@ -699,9 +714,12 @@ def test_dots_long_lines_and_pipelined_commands_are_received_unchanged(door: Doo
         b"RCPT TO:<abuse@bounce.example.org>\r\n",
         b"DATA\r\n",
     ]
-    with socket.create_connection(("127.0.0.1", door.smtp), timeout=5) as line, line.makefile("rb") as said:
+    with (
+        socket.create_connection(("127.0.0.1", running.smtp), timeout=5) as line,
+        line.makefile("rb") as said,
+    ):
         line.sendall(b"".join([*sent, stuffed, b".\r\nQUIT\r\n"]))
         replies = said.read()
 
     assert replies.splitlines()[-2:] == [b"250 2.0.0 stored", b"221 Bye"]
-    assert [row.content for row in door.kept()] == [content]
+    assert [row.content for row in running.kept()] == [content]

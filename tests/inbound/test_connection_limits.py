@@ -26,11 +26,11 @@ from digest.inbound.connection_limits import (
 from tests.support.product_processes import Installation, installation
 from tests.support.real_servers import free_port
 
-Come = Callable[..., tuple[MailConnection, bool]]
+Connect = Callable[..., tuple[MailConnection, bool]]
 
 
 @pytest.fixture
-def places() -> Connections:
+def connections() -> Connections:
     return Connections(most=4, most_by_network=2)
 
 
@@ -40,10 +40,10 @@ def gone() -> list[str]:
 
 
 @pytest.fixture
-def come(places: Connections, gone: list[str]) -> Come:
+def connect(connections: Connections, gone: list[str]) -> Connect:
     """Return a function that opens a connection and returns whether it was accepted."""
 
-    def came(
+    def connected(
         network: str, *, at: float, name: str = "", stage: Stage = Stage.SILENT
     ) -> tuple[MailConnection, bool]:
         client = MailConnection(
@@ -53,59 +53,61 @@ def come(places: Connections, gone: list[str]) -> Come:
             mailed_at=at,
             stage=stage,
         )
-        return client, places.admit(client, at)
+        return client, connections.admit(client, at)
 
-    return came
+    return connected
 
 
-def test_a_silent_client_is_closed_for_a_new_one_of_its_network(come: Come, gone: list[str]) -> None:
-    assert [come("a", at=at, name=f"{at}")[1] for at in range(5)] == [True] * 5
+def test_a_silent_client_is_closed_for_a_new_one_of_its_network(connect: Connect, gone: list[str]) -> None:
+    assert [connect("a", at=at, name=f"{at}")[1] for at in range(5)] == [True] * 5
 
     assert gone == ["0", "1", "2"]
 
 
-def test_an_active_client_keeps_its_connection_for_a_while(come: Come, gone: list[str]) -> None:
+def test_an_active_client_keeps_its_connection_for_a_while(connect: Connect, gone: list[str]) -> None:
     for stage in (Stage.IDLE, Stage.RECEIVING):
-        come("a", at=0, name=stage.value, stage=stage)
+        connect("a", at=0, name=stage.value, stage=stage)
 
-    assert [come("a", at=at, name="late")[1] for at in (4, 5)] == [False, True]
+    assert [connect("a", at=at, name="late")[1] for at in (4, 5)] == [False, True]
     assert gone == ["idle"]
 
 
-def test_a_connection_whose_mail_is_being_stored_is_never_closed(come: Come, gone: list[str]) -> None:
+def test_a_connection_whose_mail_is_being_stored_is_never_closed(connect: Connect, gone: list[str]) -> None:
     for _ in range(2):
-        come("a", at=0, stage=Stage.STORING)
+        connect("a", at=0, stage=Stage.STORING)
 
-    assert not come("a", at=10_000)[1]
+    assert not connect("a", at=10_000)[1]
     assert gone == []
 
 
-def test_a_client_without_mail_may_be_closed_after_a_minute(come: Come, gone: list[str]) -> None:
+def test_a_client_without_mail_may_be_closed_after_a_minute(connect: Connect, gone: list[str]) -> None:
     for name in ("first", "second"):
-        client, _ = come("a", at=0, name=name)
+        client, _ = connect("a", at=0, name=name)
         client.enter(Stage.IDLE, 59)
 
-    assert not come("a", at=59.5)[1]
-    assert come("a", at=61)[1]
+    assert not connect("a", at=59.5)[1]
+    assert connect("a", at=61)[1]
 
 
-def test_at_the_limit_the_network_with_most_connections_loses_one(come: Come, gone: list[str]) -> None:
+def test_at_the_limit_the_network_with_most_connections_loses_one(connect: Connect, gone: list[str]) -> None:
     for network in ("honest", "flood", "flood", "other"):
-        come(network, at=0)
+        connect(network, at=0)
 
-    assert come("new", at=1)[1]
+    assert connect("new", at=1)[1]
     assert gone == ["flood"]
 
 
-def test_a_flood_is_logged_once_a_minute(places: Connections, come: Come) -> None:
+def test_a_flood_is_logged_once_a_minute(connections: Connections, connect: Connect) -> None:
     for _ in range(1_002):
-        come("192.0.2.1", at=0)
+        connect("192.0.2.1", at=0)
 
-    assert places.report(0) == ("1,000 connections were rejected, 1,000 of them from 192.0.2.1; 2 are open")
-    come("192.0.2.1", at=1)
-    assert places.report(LOG_EVERY - 1) is None
-    assert (places.report(LOG_EVERY) or "").startswith("1 connections")
-    assert places.report(10 * LOG_EVERY) is None
+    assert connections.report(0) == (
+        "1,000 connections were rejected, 1,000 of them from 192.0.2.1; 2 are open"
+    )
+    connect("192.0.2.1", at=1)
+    assert connections.report(LOG_EVERY - 1) is None
+    assert (connections.report(LOG_EVERY) or "").startswith("1 connections")
+    assert connections.report(10 * LOG_EVERY) is None
 
 
 @pytest.mark.parametrize(

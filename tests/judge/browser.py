@@ -61,7 +61,7 @@ class Sight:
 def gallery(pages: dict[str, bytes], upstream: str = "") -> Iterator[str]:
     """Serve `pages`, and everything else from `upstream`, from one origin that lets itself be framed."""
 
-    class Room(BaseHTTPRequestHandler):
+    class PageHandler(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
             content, kind = pages.get(self.path), "text/html; charset=utf-8"
             if content is None:
@@ -80,7 +80,7 @@ def gallery(pages: dict[str, bytes], upstream: str = "") -> Iterator[str]:
         def log_message(self, format: str, *args: object) -> None:
             """Say nothing."""
 
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Room)
+    server = ThreadingHTTPServer(("127.0.0.1", 0), PageHandler)
     thread = threading.Thread(target=server.serve_forever)
     thread.start()
     try:
@@ -106,9 +106,9 @@ def look(chromium: str, *, page: bytes = b"", path: str = "/page", upstream: str
 
 def violations(chromium: str, axe: Path, *, page: bytes, upstream: str = "") -> list[str]:
     """Return the violations that axe-core finds in a page, each with its first element."""
-    script = """<script src="/axe.js"></script><script>axe.run().then((said) => {
+    script = """<script src="/axe.js"></script><script>axe.run().then((result) => {
         document.documentElement.dataset.seen = JSON.stringify(
-            said.violations.map((one) => `${one.id}: ${one.nodes[0].html}`));
+            result.violations.map((one) => `${one.id}: ${one.nodes[0].html}`));
     });</script>"""
     pages = {"/page": page + script.encode(), "/axe.js": axe.read_bytes()}
     with gallery(pages, upstream) as origin:
@@ -123,7 +123,7 @@ def seen_by(chromium: str, url: str, *options: str) -> list[Any]:
             [*command, "--dump-dom", url], capture_output=True, text=True, timeout=60, check=True
         )
     found = re.search(r'data-seen="([^"]*)"', done.stdout)
-    assert found, f"the browser said nothing: {done.stderr[-500:]}"
+    assert found, f"the browser printed nothing: {done.stderr[-500:]}"
     frames: list[Any] = json.loads(unescape(found[1]))
     return frames
 

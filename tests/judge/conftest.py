@@ -120,7 +120,7 @@ class Exhibits:
 
 
 @pytest.fixture(scope="session")
-def house(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Installation]:
+def installation_with_readers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Installation]:
     """An installation with the sample papers, a few readers and a running web server."""
     port = free_port()
     settings = {"PORT": str(port), "BASE_URL": f"http://127.0.0.1:{port}"}
@@ -136,35 +136,40 @@ def house(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Installation]:
 
 
 @pytest.fixture(scope="session")
-def exhibits(house: Installation, tmp_path_factory: pytest.TempPathFactory) -> Exhibits:
+def exhibits(installation_with_readers: Installation, tmp_path_factory: pytest.TempPathFactory) -> Exhibits:
     folder = tmp_path_factory.mktemp("exhibits")
-    house.run("dkim", "keygen", "--ed25519", "--selector", "mail", "--out", str(folder / "key.pem"))
-    public = replace(house, settings={**house.settings, **PUBLIC, "DKIM_KEY_FILE": str(folder / "key.pem")})
+    installation_with_readers.run(
+        "dkim", "keygen", "--ed25519", "--selector", "mail", "--out", str(folder / "key.pem")
+    )
+    public = replace(
+        installation_with_readers,
+        settings={**installation_with_readers.settings, **PUBLIC, "DKIM_KEY_FILE": str(folder / "key.pem")},
+    )
     public.run("preview", "alice@example.org", "--out", str(folder))
     public.run("publish")
-    offer_to_narrow(house, "carol@example.org")
+    add_narrowing_suggestion(installation_with_readers, "carol@example.org")
     public.run("deliver")
     records = map(json.loads, public.run("dkim", "list", "--json").stdout.splitlines())
     letters = {}
-    for path in (house.data_dir / "outbox" / "new").iterdir():
+    for path in (installation_with_readers.data_dir / "outbox" / "new").iterdir():
         message = path.read_bytes()
         letters[message_from_bytes(message)["To"]] = message
-    house.start("web")
-    site = house.settings["BASE_URL"]
-    wait_until("the web door", lambda: answers(f"{site}/healthz"))
+    installation_with_readers.start("web")
+    site = installation_with_readers.settings["BASE_URL"]
+    wait_until("the web server", lambda: answers(f"{site}/healthz"))
     return Exhibits(
         digest_html=folder / "digest.html",
         digest_eml=folder / "digest.eml",
         letters=letters,
         records={record["name"]: record["value"] for record in records},
         site=site,
-        pages=pages(Settings(data_dir=house.data_dir).site(), letters),
+        pages=pages(Settings(data_dir=installation_with_readers.data_dir).site(), letters),
     )
 
 
-def offer_to_narrow(house: Installation, email: str) -> None:
+def add_narrowing_suggestion(installation: Installation, email: str) -> None:
     """Add to the reader's digest the suggestion that it would have after three full ones."""
-    engine = db.make_engine(Settings(data_dir=house.data_dir).database)
+    engine = db.make_engine(Settings(data_dir=installation.data_dir).database)
     with db.write_session(engine) as session:
         delivery = session.scalars(select(Delivery).where(Delivery.email == email)).one()
         digest = Digest.from_json(delivery.decision)

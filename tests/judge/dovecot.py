@@ -79,10 +79,10 @@ def running(dovecot: str, *, port: int, rules: Mapping[str, str]) -> Iterator[Ma
         (folder / "rules" / f"{name}.sieve").write_text(rule)
     conf = folder / "dovecot.conf"
     conf.write_text(CONF.format(folder=folder, user=owner.pw_uid, group=owner.pw_gid, port=port))
-    with (folder / "said.txt").open("wb") as said:
-        process = subprocess.Popen([dovecot, "-F", "-c", str(conf)], stdout=said, stderr=said)
+    with (folder / "output.txt").open("wb") as output:
+        process = subprocess.Popen([dovecot, "-F", "-c", str(conf)], stdout=output, stderr=output)
     try:
-        wait_for(port, (folder / "said.txt").read_text(), folder)
+        wait_for(port, (folder / "output.txt").read_text(), folder)
         yield Mailboxes(folder=folder)
     finally:
         process.send_signal(signal.SIGTERM)

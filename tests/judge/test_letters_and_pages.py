@@ -15,7 +15,7 @@ import pytest
 
 from digest.letters.letter_templates import REQUIRED_CONTEXT
 from digest.web.page_rendering import letter_page
-from tests.judge import letter_pictures, readme_picture
+from tests.judge import letter_screenshots, readme_picture
 from tests.judge.browser import WIDTHS, Sight, look, photograph, violations
 from tests.judge.conftest import PAGES, Exhibits
 from tests.judge.installed_programs import OURS, npm_package
@@ -78,7 +78,7 @@ def test_the_html_checker_finds_nothing_in_a_letter_of_any_kind(
 ) -> None:
     if not is_full:
         pytest.skip("every letter in turn: JUDGE=full make judge")
-    found = complaints(html_checker, letter_pictures.letters()[kind])
+    found = complaints(html_checker, letter_screenshots.letters()[kind])
 
     assert [complaint for complaint in found if not FOR_OUTLOOK.match(complaint)] == []
 
@@ -142,7 +142,7 @@ def test_the_spam_filter_finds_nothing_in_a_letter_of_any_kind(
 ) -> None:
     if not is_full:
         pytest.skip("every letter in turn: JUDGE=full make judge")
-    mail = letter_pictures.mails(dated_at=datetime.now(UTC))[kind]
+    mail = letter_screenshots.mails(dated_at=datetime.now(UTC))[kind]
 
     points, rules = score(spamassassin, mail, tmp_path)
 
@@ -163,7 +163,7 @@ def test_rspamd_detects_a_forged_sender_and_a_misleading_link(rspamd: Rspamd) ->
 
 
 def test_rspamd_counts_links_and_detects_one_that_is_in_one_part_only(rspamd: Rspamd) -> None:
-    honest = letter_pictures.digest_of(1, dated_at=datetime.now(UTC))
+    honest = letter_screenshots.digest_of(1, dated_at=datetime.now(UTC))
     planted = honest.replace(b"</h1>", b'</h1><a href=3D"https://doi.org/10.5555/forgetting">again</a>')
     assert planted != honest
 
@@ -172,14 +172,14 @@ def test_rspamd_counts_links_and_detects_one_that_is_in_one_part_only(rspamd: Rs
 
 @pytest.mark.parametrize("papers", [1, 2, 9, 10])
 def test_rspamd_finds_nothing_in_a_digest_of_any_length(rspamd: Rspamd, papers: int) -> None:
-    symbols = rspamd.symbols(letter_pictures.digest_of(papers, dated_at=datetime.now(UTC)))
+    symbols = rspamd.symbols(letter_screenshots.digest_of(papers, dated_at=datetime.now(UTC)))
 
     assert sum(symbols.values()) <= 0, symbols
 
 
 @pytest.mark.parametrize("kind", REQUIRED_CONTEXT)
 def test_rspamd_finds_nothing_in_a_letter_of_any_kind(rspamd: Rspamd, kind: str) -> None:
-    symbols = rspamd.symbols(letter_pictures.mails(dated_at=datetime.now(UTC))[kind])
+    symbols = rspamd.symbols(letter_screenshots.mails(dated_at=datetime.now(UTC))[kind])
 
     assert sum(symbols.values()) <= 0, symbols
 
@@ -276,7 +276,7 @@ def test_the_digest_uses_only_features_that_mail_programs_support(node: str, exh
 
 
 def test_letters_of_every_kind_use_only_features_that_mail_programs_support(node: str) -> None:
-    for kind, page in letter_pictures.letters().items():
+    for kind, page in letter_screenshots.letters().items():
         found = unsupported(node, page)
         assert {name: clients for name, clients in found.items() if name not in ACCEPTED} == {}, kind
 
@@ -306,7 +306,7 @@ def test_axe_finds_nothing_in_a_letter_of_any_kind(
     if not is_full:
         pytest.skip("every letter in turn: JUDGE=full make judge")
     """Within a mail program a letter is an article, and the program has the one main part; as a page, it has that."""
-    page = letter_page(letter_pictures.letters()[kind].decode()).encode()
+    page = letter_page(letter_screenshots.letters()[kind].decode()).encode()
 
     assert violations(chromium, axe, page=page) == []
 
@@ -353,7 +353,7 @@ def assert_fits_and_reads(sights: list[Sight]) -> None:
 
 
 def test_hostile_papers_do_not_break_the_layout(chromium: str) -> None:
-    assert_fits_and_reads(look(chromium, page=letter_pictures.hostile()))
+    assert_fits_and_reads(look(chromium, page=letter_screenshots.hostile()))
 
 
 @pytest.mark.parametrize("kind", REQUIRED_CONTEXT)
@@ -362,12 +362,12 @@ def test_every_letter_fits_every_screen_and_is_legible_in_light_and_dark_mode(
 ) -> None:
     if not is_full:
         pytest.skip("every letter in turn: JUDGE=full make judge")
-    assert_fits_and_reads(look(chromium, page=letter_pictures.letters()[kind]))
+    assert_fits_and_reads(look(chromium, page=letter_screenshots.letters()[kind]))
 
 
 def test_a_letter_without_images_loses_nothing(chromium: str, tmp_path: Path) -> None:
     planted = b"<!doctype html><title>x</title><img alt=\"\" src=\"data:image/svg+xml,%3Csvg xmlns='http://www.w3.org/2000/svg' width='99' height='99'%3E%3Crect width='99' height='99'/%3E%3C/svg%3E\">"
-    digest = letter_pictures.html_of(letter_pictures.digest_eml())
+    digest = letter_screenshots.html_of(letter_screenshots.digest_eml())
 
     def pictures(page: bytes) -> tuple[bytes, bytes]:
         made = []
@@ -389,7 +389,7 @@ def test_the_first_title_is_in_the_upper_third_of_a_phone_screen(chromium: str, 
     late = {sight.first_title for sight in look(chromium, page=pushed_down)}
     ours = {
         sight.first_title
-        for page in (exhibits.digest_html.read_bytes(), letter_pictures.with_much_on_top())
+        for page in (exhibits.digest_html.read_bytes(), letter_screenshots.with_much_on_top())
         for sight in look(chromium, page=page)
     }
 
@@ -401,7 +401,7 @@ def test_screenshots_of_the_letters_are_taken_for_people(chromium: str, is_full:
         pytest.skip("for people, not for machines: JUDGE=full make judge")
     OURS.mkdir(exist_ok=True)
 
-    for picture in letter_pictures.of_letters(chromium, OURS):
+    for picture in letter_screenshots.of_letters(chromium, OURS):
         assert picture.stat().st_size > 10_000
 
 

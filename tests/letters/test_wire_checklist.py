@@ -20,7 +20,7 @@ from digest.letters.dkim_signing import sign_message
 from digest.site_profile import Site
 from tests.letters.invented_papers import NOW, by_topic, copy_for, pressed, trending
 from tests.letters.test_dkim_signing import signer, verifies
-from tests.support.mail_sink import Mail, open_mailroom
+from tests.support.mail_sink import Mail, run_mail_sink
 
 NASTY_TITLE = ". leading dot\r\n.\r\nBcc: x@example.com =?utf-8?q?a=0ABcc:_x?= <script>"
 
@@ -28,11 +28,11 @@ NASTY_TITLE = ". leading dot\r\n.\r\nBcc: x@example.com =?utf-8?q?a=0ABcc:_x?= <
 def posted(site: Site, content: bytes, recipient: str = "alice@example.edu") -> Mail:
     """Return the mail that a real server received from our transport."""
     sent = Message(delivery_id=1, sender=site.sender_address, recipient=recipient, content=content)
-    with open_mailroom() as room:
-        door = transports.open_transport(room.url, site=site)
-        assert [outcome.verdict for outcome in door.send([sent])] == [Verdict.ACCEPTED]
-        door.close()
-        return room.mails[0]
+    with run_mail_sink() as sink:
+        transport = transports.open_transport(sink.url, site=site)
+        assert [outcome.verdict for outcome in transport.send([sent])] == [Verdict.ACCEPTED]
+        transport.close()
+        return sink.mails[0]
 
 
 @pytest.fixture(scope="module")
@@ -192,10 +192,10 @@ def test_17_the_hidden_preheader_comes_first_and_differs_from_the_subject(parsed
     first = re.search(r"<body[^>]*>\s*<div class=\"preheader\" style=\"display:none[^>]*>([^<]*)", html)
 
     assert first is not None
-    said = first[1].rstrip("\u034f ")
-    assert 40 <= len(said) <= 90
-    assert said not in parsed["Subject"]
-    assert len(first[1]) > len(said) + 40
+    preheader = first[1].rstrip("\u034f ")
+    assert 40 <= len(preheader) <= 90
+    assert preheader not in parsed["Subject"]
+    assert len(first[1]) > len(preheader) + 40
 
 
 def test_18_dark_mode_and_phone_styles_override_inlined_styles(parsed: EmailMessage) -> None:
@@ -221,11 +221,11 @@ def test_19_and_21_the_envelope_reveals_no_address_and_the_signature_verifies_on
         recipient="alice@example.edu",
         content=sign_message(made, [key], dated_at=NOW),
     )
-    with open_mailroom() as room:
-        door = transports.open_transport(room.url, site=site)
-        assert [outcome.verdict for outcome in door.send([sent])] == [Verdict.ACCEPTED]
-        door.close()
-        (arrived,) = room.mails
+    with run_mail_sink() as sink:
+        transport = transports.open_transport(sink.url, site=site)
+        assert [outcome.verdict for outcome in transport.send([sent])] == [Verdict.ACCEPTED]
+        transport.close()
+        (arrived,) = sink.mails
 
     assert re.fullmatch(r"bounce\+7\.[0-9a-f]{20}@bounce\.example\.org", arrived.sender)
     assert verifies(arrived.content, key)

@@ -22,7 +22,7 @@ from aiosmtpd.controller import Controller
 
 from digest import db
 from tests.support import real_servers
-from tests.support.mail_sink import Mailroom
+from tests.support.mail_sink import MailSink
 from tests.support.product_processes import Installation, installation, wait_until
 from tests.support.real_servers import free_port
 from tests.support.short_waits import SILENCE
@@ -40,7 +40,7 @@ class RunningService:
     broker: real_servers.Server
     mail_port: int
     roles: dict[str, int] = field(default_factory=dict)
-    mailbox: Mailroom = field(default_factory=Mailroom)
+    mailbox: MailSink = field(default_factory=MailSink)
     mail_server: Controller | None = None
 
     @property
@@ -209,12 +209,12 @@ def test_process_that_stops_cleanly_is_not_reported(service: RunningService) -> 
 
 
 def test_broker_that_accepts_connections_but_is_silent_is_reported(service: RunningService) -> None:
-    service.broker.tell(signal.SIGSTOP)
+    service.broker.send_signal(signal.SIGSTOP)
     try:
         service.wait_for_problem("The broker does not answer")
         service.wait_for_letter("The broker does not answer")
     finally:
-        service.broker.tell(signal.SIGCONT)
+        service.broker.send_signal(signal.SIGCONT)
     service.wait_for_only("ok")
 
 

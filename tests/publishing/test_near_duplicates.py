@@ -62,8 +62,8 @@ def test_the_seed_papers_have_no_near_duplicates():
     known = {}
     for path in SEEDS:
         for line in path.read_text().splitlines():
-            told = json.loads(line)
-            known[told["title"]] = told["abstract"]
+            record = json.loads(line)
+            known[record["title"]] = record["abstract"]
     assert (
         near_duplicates([paper(n, title, text) for n, (title, text) in enumerate(known.items(), start=1)])
         == {}

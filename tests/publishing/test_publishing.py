@@ -818,17 +818,19 @@ def test_an_invalid_stored_filter_matches_nothing_and_stops_no_digest(newsroom: 
 def test_two_databases_in_one_process_keep_their_filters_apart(
     sqlite_engine: Engine, postgres_engine: Engine, site: Site, templates: Templates
 ):
-    rooms = [Newsroom(engine=one, site=site, templates=templates) for one in (sqlite_engine, postgres_engine)]
-    for newsroom, topics in zip(rooms, (GRAPHS, {"Robots": "robot*"}), strict=True):
+    worlds = [
+        Newsroom(engine=one, site=site, templates=templates) for one in (sqlite_engine, postgres_engine)
+    ]
+    for newsroom, topics in zip(worlds, (GRAPHS, {"Robots": "robot*"}), strict=True):
         newsroom.subscribe("alice@example.org", topics)  # a filter of the same id in both
         newsroom.dump("20T00:00", ["Graph one", "Robots"])
         newsroom.publish("20T08:00")
 
-    assert [room.digest("alice@example.org") for room in rooms] == [
+    assert [world.digest("alice@example.org") for world in worlds] == [
         {"Graphs": ["Graph one"]},
         {"Robots": ["Robots"]},
     ]
-    assert len({delivery.press for room in rooms for delivery in room.deliveries()}) == 1
+    assert len({delivery.press for world in worlds for delivery in world.deliveries()}) == 1
 
 
 # ── after a pause ───────────────────────────────────────────────────────────────────────────────
@@ -862,20 +864,20 @@ def test_a_catch_up_says_so_in_its_subject(newsroom: Newsroom):
 
 
 @pytest.mark.parametrize(
-    ("room", "said"),
+    ("max_papers", "sentence"),
     [
         (2, "3 papers matched while you were away; here are the top 2"),
         (1, "3 papers matched while you were away; here is the top one"),
     ],
 )
-def test_a_catch_up_names_how_many_papers_matched(newsroom: Newsroom, room: int, said: str):
+def test_a_catch_up_names_how_many_papers_matched(newsroom: Newsroom, max_papers: int, sentence: str):
     newsroom.dump("18T00:00", ["Graph one", "Graph two", "Graph three"])
-    alice: dict[str, Any] = {"considered_until": at("12T08:00"), "is_resumed": True, "max_papers": room}
+    alice: dict[str, Any] = {"considered_until": at("12T08:00"), "is_resumed": True, "max_papers": max_papers}
     newsroom.subscribe("alice@example.org", GRAPHS, now="10T00:00", **alice)
 
     letter = newsroom.preview("alice@example.org", "20T08:00").letter
-    assert said in letter.text.replace("\n", " ")
-    assert said in letter.html
+    assert sentence in letter.text.replace("\n", " ")
+    assert sentence in letter.html
 
 
 def test_a_catch_up_with_all_matches_names_no_count(newsroom: Newsroom):

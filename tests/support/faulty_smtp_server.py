@@ -120,7 +120,7 @@ class Taken:
 
     recipient: str
     content: bytes
-    is_told: bool  #: whether the sender got the reply
+    is_acknowledged: bool  #: whether the sender got the reply
     at: datetime
 
 
@@ -296,10 +296,15 @@ class Conversation:
 
     def accept(self, content: bytes, fault: Fault | None) -> None:
         with self.server.lock:
-            is_told = fault not in SILENT_ACCEPTANCES
-            taken = Taken(recipient=self.recipient, content=content, is_told=is_told, at=datetime.now(UTC))
+            is_acknowledged = fault not in SILENT_ACCEPTANCES
+            taken = Taken(
+                recipient=self.recipient,
+                content=content,
+                is_acknowledged=is_acknowledged,
+                at=datetime.now(UTC),
+            )
             self.server.taken.append(taken)
-        if not is_told:
+        if not is_acknowledged:
             self.meets(fault, "DOT")
         match fault:
             case Fault.NONSENSE:

@@ -30,7 +30,7 @@ class Mail:
 
 
 @dataclass
-class Mailroom:
+class MailSink:
     """An SMTP handler that keeps every mail in the order of arrival."""
 
     url: str = ""
@@ -67,13 +67,13 @@ class Mailroom:
 
 
 @contextmanager
-def open_mailroom() -> Iterator[Mailroom]:
+def run_mail_sink() -> Iterator[MailSink]:
     """Run an SMTP server on the loopback until the block ends."""
-    mailroom, port = Mailroom(), free_port()
-    controller = Controller(mailroom, hostname="127.0.0.1", port=port, ident="the tests' mail server")
+    mail_sink, port = MailSink(), free_port()
+    controller = Controller(mail_sink, hostname="127.0.0.1", port=port, ident="the tests' mail server")
     controller.start()
-    mailroom.url = f"smtp://127.0.0.1:{port}"
+    mail_sink.url = f"smtp://127.0.0.1:{port}"
     try:
-        yield mailroom
+        yield mail_sink
     finally:
         controller.stop()

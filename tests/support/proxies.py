@@ -18,21 +18,21 @@ from tests.support.real_servers import free_port
 
 
 @dataclass
-class Front:
+class ProxiedSites:
     """Opens web servers behind as many proxies as a test needs."""
 
     stack: ExitStack = field(default_factory=ExitStack)
 
     def open(self, settings: Settings, *, proxies: int) -> str:
         """Start the server and its proxies, and return the address of the outermost one."""
-        port = self.stack.enter_context(door(settings))
+        port = self.stack.enter_context(serve_site(settings))
         for _proxy in range(proxies):
             port = self.stack.enter_context(proxy(port))
         return f"http://127.0.0.1:{port}"
 
 
 @contextmanager
-def door(settings: Settings) -> Iterator[int]:
+def serve_site(settings: Settings) -> Iterator[int]:
     """Serve the site on its own port until the block ends."""
     port, app = free_port(), create_app(settings)
     config = uvicorn.Config(app, host="127.0.0.1", port=port, log_config=None, proxy_headers=False)

@@ -123,11 +123,11 @@ def reachable(programs: Path, folder: Path, owner: pwd.struct_passwd | None) -> 
 def takes_connections(data: Path, server: Server) -> bool:
     """Return whether the pid file says that the server is ready; a dead server may have left its own."""
     try:
-        told = (data / "postmaster.pid").read_text().splitlines()
+        lines = (data / "postmaster.pid").read_text().splitlines()
     except OSError:
         return False
     return (
-        server.process is not None and told[:1] == [str(server.process.pid)] and told[-1].strip() == "ready"
+        server.process is not None and lines[:1] == [str(server.process.pid)] and lines[-1].strip() == "ready"
     )
 
 
@@ -232,14 +232,14 @@ class Server:
             )
         await_true(self.process, self.log, self.answers)
 
-    def tell(self, how: signal.Signals) -> None:
+    def send_signal(self, how: signal.Signals) -> None:
         """Send the server a signal."""
         if self.process and self.process.poll() is None:
             self.process.send_signal(how)
 
     def end(self, how: signal.Signals) -> None:
         """End the server with a signal; kill it if it does not stop."""
-        self.tell(how)
+        self.send_signal(how)
         if self.process:
             try:
                 self.process.wait(timeout=10)
@@ -255,7 +255,7 @@ def started(server: Server, *, stop: signal.Signals) -> Iterator[Server]:
         server.start()
         yield server
     finally:
-        server.tell(signal.SIGCONT)
+        server.send_signal(signal.SIGCONT)
         server.end(stop)
 
 

@@ -15,14 +15,14 @@ def wire(text: str) -> bytes:
 def dsn(
     *,
     status: str = "5.1.1",
-    said: str = "550 5.1.1 <ada@uni.example>: Recipient address rejected: User unknown",
+    diagnostic: str = "550 5.1.1 <ada@uni.example>: Recipient address rejected: User unknown",
     action: str = "failed",
     recipient: str = "ada@uni.example",
     quoted: str = "",
     encoding: str = "",
 ) -> bytes:
     """Return an RFC 3464 report as Postfix writes it, optionally in base64 or quoted-printable."""
-    told = dedent(f"""\
+    status_part = dedent(f"""\
         Reporting-MTA: dns; relay.example
         X-Postfix-Queue-ID: 4Fk2
 
@@ -30,7 +30,7 @@ def dsn(
         Original-Recipient: rfc822;{recipient}
         Action: {action}
         Status: {status}
-        Diagnostic-Code: smtp; {said}
+        Diagnostic-Code: smtp; {diagnostic}
         """)
     content = wire(f"""
         From: MAILER-DAEMON@relay.example (Mail Delivery System)
@@ -59,7 +59,7 @@ def dsn(
 
         --cut--
         """)
-    report = told.replace("\n", "\r\n").encode()
+    report = status_part.replace("\n", "\r\n").encode()
     encode = {"base64": base64.encodebytes, "quoted-printable": quopri.encodestring}.get(encoding, bytes)
     return content.replace(b"REPORT\r\n", encode(report))
 

@@ -260,9 +260,9 @@ def language_holds(leaf, paper):
     """Recognise Greek by its letters and German by its stop words, enough for the tests' papers."""
     written = f"{paper.title} {paper.abstract}".lower()
     letters = [char for char in written if char.isalpha()]
-    said = "".join(char if char.isalpha() else " " for char in written).split()
-    german = sum(word in ["der", "die", "und", "das", "von"] for word in said)
-    english = sum(word in ["the", "of", "in", "for"] for word in said)
+    words = "".join(char if char.isalpha() else " " for char in written).split()
+    german = sum(word in ["der", "die", "und", "das", "von"] for word in words)
+    english = sum(word in ["the", "of", "in", "for"] for word in words)
     if sum("α" <= char <= "ω" for char in letters) > 0.4 * (len(letters) or 1):
         return leaf.value == "el"
     return leaf.value == ("de" if german >= 3 and german > english else "en")

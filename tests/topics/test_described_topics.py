@@ -62,10 +62,10 @@ def test_a_description_matches_a_paper_alone_and_in_a_batch_alike(batch, descrip
 
 
 def test_the_words_of_a_description_that_matched_are_named():
-    told = topics.explain(topics.parse('about:"robots for the kitchen"'), KITCHEN)
+    explained = topics.explain(topics.parse('about:"robots for the kitchen"'), KITCHEN)
 
-    assert told.why == ("about kitchen, robots, robotic",)
-    assert [word.text for word in told.words] == ["Kitchen", "Robots", "Robotic"]
+    assert explained.why == ("about kitchen, robots, robotic",)
+    assert [word.text for word in explained.words] == ["Kitchen", "Robots", "Robotic"]
     untold = topics.explain(topics.parse('about:"quantum gravity"'), KITCHEN)
     assert untold.failed == ("too little about quantum gravity",)
 

@@ -188,8 +188,8 @@ def is_answered_at_once(written):
 def test_ten_thousand_characters_are_parsed_or_refused_quickly(unit):
     for frame in FRAMES:
         for length in (1000, 10_000):
-            room = length - len(frame) + 2
-            assert is_answered_at_once(frame.format((unit * room)[:room])), (frame, length)
+            remaining = length - len(frame) + 2
+            assert is_answered_at_once(frame.format((unit * remaining)[:remaining])), (frame, length)
 
 
 @settings(max_examples=100)
@@ -246,7 +246,7 @@ def test_lower_case_operators_are_words_with_a_note():
 
 
 @pytest.mark.parametrize(
-    ("written", "column", "length", "said", "suggestion"),
+    ("written", "column", "length", "message", "suggestion"),
     [
         ("", 1, 1, "at least one word", None),
         ("   ", 1, 1, "at least one word", None),
@@ -292,10 +292,10 @@ def test_lower_case_operators_are_words_with_a_note():
         ("a" * 1001, 1001, 1, "1,000 characters", None),
     ],
 )  # fmt: skip
-def test_a_mistake_is_pointed_at(written, column, length, said, suggestion):
+def test_a_mistake_is_pointed_at(written, column, length, message, suggestion):
     mistake = refused(written)
 
-    assert said in mistake.message
+    assert message in mistake.message
     assert (mistake.column, mistake.length) == (column, length)
     if suggestion is not None:
         assert mistake.suggestion == suggestion
@@ -355,11 +355,11 @@ def test_examples_in_the_tables_of_the_docs_parse(value):
     [("robot ANDN survey", "ANDNOT"), ("robot ANDD arm", "AND"), ("ti:(robot NOTT survey)", "NOT")],
 )
 def test_a_word_that_is_nearly_an_operator_is_pointed_at(written, meant):
-    with pytest.raises(errors.BadFilter) as told:
+    with pytest.raises(errors.BadFilter) as caught:
         topics.parse(written)
 
-    typed = written[told.value.column - 1 :][: told.value.length]
-    assert f"'{typed}' is not an operator. Did you mean {meant}?" in str(told.value)
+    typed = written[caught.value.column - 1 :][: caught.value.length]
+    assert f"'{typed}' is not an operator. Did you mean {meant}?" in str(caught.value)
 
 
 @pytest.mark.parametrize(

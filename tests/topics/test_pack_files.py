@@ -71,7 +71,7 @@ def test_line_breaks_of_any_system_and_a_mark_at_the_beginning_make_no_differenc
 
 
 @pytest.mark.parametrize(
-    ("text", "line", "column", "said", "suggestion"),
+    ("text", "line", "column", "message", "suggestion"),
     [
         ("", 1, 1, "This file is empty", "pack: lab"),
         ("# only a remark\n", 1, 1, "This file is empty", "pack: lab"),
@@ -90,16 +90,16 @@ def test_line_breaks_of_any_system_and_a_mark_at_the_beginning_make_no_differenc
         ("pack: lab\n\nnlp = use:lab/", 3, 11, "is written PACK/FILTER", "use:lab/nlp"),
     ],
 )  # fmt: skip
-def test_a_mistake_in_a_file_is_pointed_at_with_its_line(text, line, column, said, suggestion):
+def test_a_mistake_in_a_file_is_pointed_at_with_its_line(text, line, column, message, suggestion):
     with pytest.raises(errors.BadPack) as caught:
         pack_files.read(text)
 
-    told = caught.value
-    assert said in str(told)
-    assert (told.line, told.column) == (line, column)
-    assert str(told).startswith(f"Line {line}, column {column}: ")
+    error = caught.value
+    assert message in str(error)
+    assert (error.line, error.column) == (line, column)
+    assert str(error).startswith(f"Line {line}, column {column}: ")
     if suggestion is not None:
-        assert told.suggestion == suggestion
+        assert error.suggestion == suggestion
 
 
 @settings(max_examples=300)
@@ -113,12 +113,12 @@ def test_any_text_is_a_pack_or_one_clear_error(text):
     try:
         pack = pack_files.read(text)
     except errors.BadPack as mistake:
-        told = (mistake.line >= 1, mistake.column >= 1, mistake.with_carets().count("\n"))
+        shown = (mistake.line >= 1, mistake.column >= 1, mistake.with_carets().count("\n"))
     else:
-        told = (True, True, 2)
+        shown = (True, True, 2)
         assert all(topics.parse(canonical).canonical == canonical for canonical in pack.filters.values())
 
-    assert told == (True, True, 2)
+    assert shown == (True, True, 2)
 
 
 # ── what use: stands for ────────────────────────────────────────────────────────────────────────
@@ -181,7 +181,7 @@ def test_a_resolved_reference_names_the_version():
 
 
 @pytest.mark.parametrize(
-    ("written", "column", "length", "said", "suggestion"),
+    ("written", "column", "length", "message", "suggestion"),
     [
         ("x OR use:lub/nlp", 10, 7, "no pack lub", "use:lab/nlp"),
         ("use:nlp", 5, 3, "no pack nlp", "use:lab/nlp"),
@@ -193,7 +193,7 @@ def test_a_resolved_reference_names_the_version():
         ("use:chain/a0", 5, 8, "8 deep", None),
     ],
 )  # fmt: skip
-def test_what_cannot_be_resolved_is_pointed_at(written, column, length, said, suggestion):
+def test_what_cannot_be_resolved_is_pointed_at(written, column, length, message, suggestion):
     half = " OR ".join(f"a{n}" for n in range(32))
     wide = published("wide", half=half, all="use:wide/half OR use:wide/half OR LLM")
     chain = published("chain", **{f"a{n}": f"use:chain/a{n + 1}" for n in range(20)}, a20="x")
@@ -202,7 +202,7 @@ def test_what_cannot_be_resolved_is_pointed_at(written, column, length, said, su
 
     mistake = refused(written, wide, chain, circle, *lab)
 
-    assert said in mistake.message
+    assert message in mistake.message
     assert (mistake.column, mistake.length) == (column, length)
     assert mistake.suggestion == suggestion
 

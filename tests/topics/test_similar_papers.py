@@ -51,10 +51,10 @@ def test_like_inside_quotes_is_text():
 
 
 def test_an_unknown_paper_in_a_like_clause_is_pointed_at():
-    with pytest.raises(errors.BadFilter, match="There is no paper '99'") as told:
+    with pytest.raises(errors.BadFilter, match="There is no paper '99'") as caught:
         topics.expand_like("robot OR like:99", by_id)
 
-    assert (told.value.column, told.value.length) == (10, 7)
+    assert (caught.value.column, caught.value.length) == (10, 7)
 
 
 def test_a_like_clause_without_a_catalog_is_refused_with_the_reason():

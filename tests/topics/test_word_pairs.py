@@ -57,6 +57,6 @@ def test_every_position_of_a_phrase_is_found_once(rows, phrase):
         if stands_at(phrase, row, at)
     }
 
-    away, places = index.postings._pair_table.in_a_row([number_of[word] for word in phrase])
+    away, positions = index.postings._pair_table.in_a_row([number_of[word] for word in phrase])
 
-    assert sorted(at - away for at in places) == sorted(expected)
+    assert sorted(at - away for at in positions) == sorted(expected)

@@ -96,9 +96,9 @@ def forwarded(served, alice, papers, now):
 
 
 def test_links_of_a_forwarded_digest_cannot_change_settings(served, alice, forwarded):
-    places = set(re.findall(rf"{BASE}/(\w)/", forwarded))
+    link_kinds = set(re.findall(rf"{BASE}/(\w)/", forwarded))
 
-    assert places == {"u", "t", "v"}  # leave (with undo), ask for the link by mail, read
+    assert link_kinds == {"u", "t", "v"}  # leave (with undo), ask for the link by mail, read
 
 
 def test_a_stranger_with_a_forwarded_digest_can_only_have_the_settings_link_mailed_to_its_owner(
@@ -138,7 +138,7 @@ def test_get_requests_change_nothing(served, alice, forwarded):
     assert served.everything() == before
 
 
-# ── what had no room ────────────────────────────────────────────────────────────────────────────
+# ── papers left out ────────────────────────────────────────────────────────────────────────────
 
 
 def test_papers_left_out_of_a_digest_are_listed_behind_its_link(served, papers, now):

@@ -32,7 +32,7 @@ class Held:
         """Be closed."""
 
 
-# ── which connection makes room ─────────────────────────────────────────────────────────────────
+# ── which connection is closed ─────────────────────────────────────────────────────────────────
 
 
 def test_the_longest_idle_connection_is_closed_for_a_new_one() -> None:

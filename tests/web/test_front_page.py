@@ -139,12 +139,12 @@ def test_any_filter_can_be_tried_before_signing_up(served, papers, now, written)
 
 
 @pytest.mark.parametrize(
-    ("written", "said"), [("like:99999", "There is no paper"), ("use:lub/x", "There is no pack lub.")]
+    ("written", "message"), [("like:99999", "There is no paper"), ("use:lub/x", "There is no pack lub.")]
 )
-def test_an_error_in_a_tried_filter_is_pointed_at(served, papers, written, said):
+def test_an_error_in_a_tried_filter_is_pointed_at(served, papers, written, message):
     answer = served.ask("", filter=written, do="try")
 
-    assert (answer.status_code, said in answer.text, "^" in answer.text) == (422, True, True)
+    assert (answer.status_code, message in answer.text, "^" in answer.text) == (422, True, True)
 
 
 def test_a_robot_that_fills_the_hidden_field_is_ignored_silently(served):

@@ -76,14 +76,14 @@ def test_health_reports_a_database_outage_in_plain_text(served: ServedSite, tmp_
 
 
 def test_health_warns_of_a_nearly_full_disk_and_fails_before_it_is_full(tmp_path: Path) -> None:
-    def told(free: int, size: int) -> list[tuple[str, bool]]:
+    def reported(free: int, size: int) -> list[tuple[str, bool]]:
         disk = Disk(folder=tmp_path, free=free, size=size)
         return [(one.message.partition(":")[0], one.is_warning) for one in readiness.disk_problems([disk])]
 
-    assert told(501 * MB, 4_000 * MB) == []
-    assert told(499 * MB, 4_000 * MB) == [("The disk is nearly full", True)]
-    assert told(9_900 * MB, 100_000 * MB) == [("The disk is nearly full", True)]
-    assert told(40 * MB, 4_000 * MB) == [("The disk is full", False)]
+    assert reported(501 * MB, 4_000 * MB) == []
+    assert reported(499 * MB, 4_000 * MB) == [("The disk is nearly full", True)]
+    assert reported(9_900 * MB, 100_000 * MB) == [("The disk is nearly full", True)]
+    assert reported(40 * MB, 4_000 * MB) == [("The disk is full", False)]
 
 
 def with_settings(context: AppContext, **changed: str) -> AppContext:

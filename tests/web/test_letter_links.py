@@ -494,7 +494,7 @@ def test_the_page_linked_from_a_digest_shows_the_readers_current_state(served, a
     assert buttons(left) == []
 
 
-# ── what is told of it by mail ──────────────────────────────────────────────────────────────────
+# ── confirmation by mail ──────────────────────────────────────────────────────────────────
 
 
 def test_a_pause_is_confirmed_by_a_letter_with_a_resume_link(served, alice, manage_path):

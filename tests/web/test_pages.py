@@ -211,19 +211,23 @@ class Page(HTMLParser):
         self.inline: list[str] = []
 
     def handle_starttag(self, tag, attrs):
-        said = dict(attrs)
-        if tag in {"script", "style"} or "style" in said or any(name.startswith("on") for name in said):
+        attributes = dict(attrs)
+        if (
+            tag in {"script", "style"}
+            or "style" in attributes
+            or any(name.startswith("on") for name in attributes)
+        ):
             self.inline.append(tag)
         if tag in {"link", "img", "script", "iframe"}:
-            self.loads.append(said.get("href") or said.get("src") or "")
+            self.loads.append(attributes.get("href") or attributes.get("src") or "")
         if (
             tag in {"input", "select"}
-            and said.get("type") not in {"hidden", "checkbox"}
-            and said.get("name") != "website"
+            and attributes.get("type") not in {"hidden", "checkbox"}
+            and attributes.get("name") != "website"
         ):
-            self.fields.append(said.get("id") or "?")
-        if tag == "label" and "for" in said:
-            self.labels.append(said["for"] or "")
+            self.fields.append(attributes.get("id") or "?")
+        if tag == "label" and "for" in attributes:
+            self.labels.append(attributes["for"] or "")
 
 
 def test_pages_load_nothing_external_run_no_scripts_and_label_every_field(

@@ -71,27 +71,27 @@ class Amazon:
         return self.pem if url.endswith(".pem") else b"<ConfirmSubscriptionResponse/>"
 
     def message(
-        self, told: Any = "", *, version: str = "2", size: int = 2048, **changed: str
+        self, content: Any = "", *, version: str = "2", size: int = 2048, **changed: str
     ) -> dict[str, str]:
         """Return a signed message; what is `changed` is changed before it is signed."""
         self.count += 1
-        said = {
+        message = {
             "Type": "Notification",
             "MessageId": f"message-{self.count}",
             "TopicArn": TOPIC,
-            "Message": told if isinstance(told, str) else json.dumps(told),
+            "Message": content if isinstance(content, str) else json.dumps(content),
             "Timestamp": self.now.isoformat(timespec="milliseconds").replace("+00:00", "Z"),
             "SignatureVersion": version,
             "SigningCertURL": CERTIFICATE,
             "UnsubscribeURL": f"{HOST}/?Action=Unsubscribe",
         } | changed
         names = ["Message", "MessageId", "Subject", "Timestamp", "TopicArn", "Type"]
-        if said["Type"] != "Notification":
+        if message["Type"] != "Notification":
             names = ["Message", "MessageId", "SubscribeURL", "Timestamp", "Token", "TopicArn", "Type"]
-        text = "".join(f"{name}\n{said[name]}\n" for name in names if name in said)
+        text = "".join(f"{name}\n{message[name]}\n" for name in names if name in message)
         algorithm = hashes.SHA1() if version == "1" else hashes.SHA256()  # noqa: S303
-        said["Signature"] = base64.b64encode(key(size).sign(text.encode(), PKCS1v15(), algorithm)).decode()
-        return said
+        message["Signature"] = base64.b64encode(key(size).sign(text.encode(), PKCS1v15(), algorithm)).decode()
+        return message
 
 
 @pytest.fixture
@@ -113,8 +113,8 @@ def amazon(served: ServedSite, now: datetime) -> Amazon:
 def post(served: ServedSite) -> Callable[[Any], int]:
     """Post a message as SNS does, and return the response."""
 
-    def posted(said: Any) -> int:
-        body = said if isinstance(said, bytes) else json.dumps(said).encode()
+    def posted(message: Any) -> int:
+        body = message if isinstance(message, bytes) else json.dumps(message).encode()
         return served.client.post("/sns", content=body, headers={"content-type": "text/plain"}).status_code
 
     return posted
@@ -125,13 +125,17 @@ def bounce(delivery: Delivery, **changed: Any) -> dict[str, Any]:
         "emailAddress": delivery.email, "action": "failed", "status": "5.1.1",
         "diagnosticCode": "smtp; 550 5.1.1 <dora@uni.edu>: nobody here",
     }  # fmt: skip
-    told = {
+    bounce = {
         "bounceType": "Permanent",
         "bounceSubType": "General",
         "bouncedRecipients": [person | changed.pop("person", {})],
     }
     mail = {"messageId": "0102-abc-000000", "source": "papers@example.org", "destination": [delivery.email]}
-    return {"notificationType": "Bounce", "bounce": told | changed.pop("bounce", {}), "mail": mail | changed}
+    return {
+        "notificationType": "Bounce",
+        "bounce": bounce | changed.pop("bounce", {}),
+        "mail": mail | changed,
+    }
 
 
 def counted(served: ServedSite) -> list[tuple[str, str, int | None]]:
@@ -191,27 +195,27 @@ def test_an_old_notice_is_refused_and_old_notice_ids_are_deleted(
 
 
 def without(name: str) -> Callable[[dict[str, str]], dict[str, str]]:
-    return lambda said: {key: value for key, value in said.items() if key != name}
+    return lambda message: {key: value for key, value in message.items() if key != name}
 
 
 @pytest.mark.parametrize(
     "spoil",
     [
-        lambda said: said | {"Message": said["Message"].replace("5.1.1", "5.1.2")},
-        lambda said: said | {"Subject": "added"},
-        lambda said: said | {"Signature": base64.b64encode(b"x" * 256).decode()},
-        lambda said: said | {"Signature": "no base64!"},
-        lambda said: said | {"SignatureVersion": "1"},
-        lambda said: said | {"SignatureVersion": "3"},
-        lambda said: said | {"TopicArn": TOPIC + "x"},
-        lambda said: said | {"Timestamp": "yesterday"},
-        lambda said: said | {"Timestamp": "2026-11-20T08:01:00"},
-        lambda said: said | {"MessageId": 5},
+        lambda message: message | {"Message": message["Message"].replace("5.1.1", "5.1.2")},
+        lambda message: message | {"Subject": "added"},
+        lambda message: message | {"Signature": base64.b64encode(b"x" * 256).decode()},
+        lambda message: message | {"Signature": "no base64!"},
+        lambda message: message | {"SignatureVersion": "1"},
+        lambda message: message | {"SignatureVersion": "3"},
+        lambda message: message | {"TopicArn": TOPIC + "x"},
+        lambda message: message | {"Timestamp": "yesterday"},
+        lambda message: message | {"Timestamp": "2026-11-20T08:01:00"},
+        lambda message: message | {"MessageId": 5},
         *[
             without(name)
             for name in ("Type", "MessageId", "Message", "Signature", "SigningCertURL", "Timestamp")
         ],
-        lambda said: [said],
+        lambda message: [message],
         lambda _said: b"\xff\xfe",
         lambda _said: b"[" * 50_000,
     ],
@@ -382,10 +386,12 @@ def test_a_letter_is_found_by_amazons_id_by_our_message_id_or_by_address(
 def test_a_complaint_suppresses_the_address_at_once(
     served: ServedSite, amazon: Amazon, post, digest_sent: Delivery
 ) -> None:
-    told = {"complainedRecipients": [{"emailAddress": "dora@uni.edu"}], "complaintFeedbackType": "abuse"}
+    complaint = {"complainedRecipients": [{"emailAddress": "dora@uni.edu"}], "complaintFeedbackType": "abuse"}
     mail = {"messageId": "x", "source": "papers@example.org", "destination": ["dora@uni.edu"]}
 
-    assert post(amazon.message({"notificationType": "Complaint", "complaint": told, "mail": mail})) == 200
+    assert (
+        post(amazon.message({"notificationType": "Complaint", "complaint": complaint, "mail": mail})) == 200
+    )
 
     assert served.subscriber("dora@uni.edu").state == SubscriberState.UNSUBSCRIBED
     with served.writing() as session:
@@ -399,7 +405,7 @@ def test_an_unclassified_notice_is_kept_for_a_person(
         digest_sent, messageId="x", destination=[], person={"emailAddress": "nobody@else.example"}
     )
 
-    assert [post(amazon.message(said)) for said in ({"a": 1}, "no JSON", unknown)] == [200] * 3
+    assert [post(amazon.message(message)) for message in ({"a": 1}, "no JSON", unknown)] == [200] * 3
 
     with served.writing() as session:
         assert [(row.state, row.recipient, row.reason) for row in session.scalars(select(InboundMail))] == [
@@ -409,16 +415,16 @@ def test_an_unclassified_notice_is_kept_for_a_person(
         ]
 
 
-def read(kind: str, sort: str, status: str = "", said: str = "") -> Any:
-    person = {"emailAddress": "ada@uni.example", "status": status, "diagnosticCode": said}
-    told = {"bounceType": kind, "bounceSubType": sort, "bouncedRecipients": [person]}
-    found = bounces.read_notice(json.dumps({"eventType": "Bounce", "bounce": told, "mail": {}}).encode())
+def read(kind: str, sort: str, status: str = "", diagnostic: str = "") -> Any:
+    person = {"emailAddress": "ada@uni.example", "status": status, "diagnosticCode": diagnostic}
+    bounce = {"bounceType": kind, "bounceSubType": sort, "bouncedRecipients": [person]}
+    found = bounces.read_notice(json.dumps({"eventType": "Bounce", "bounce": bounce, "mail": {}}).encode())
     assert found
     return found.report
 
 
 @pytest.mark.parametrize(
-    ("told", "kind"),
+    ("arguments", "kind"),
     [
         (("Permanent", "General", "5.1.1", "smtp; 550 5.1.1 user unknown"), FailureKind.HARD),
         (("Permanent", "NoEmail"), FailureKind.HARD),
@@ -432,8 +438,8 @@ def read(kind: str, sort: str, status: str = "", said: str = "") -> Any:
         (("Undetermined", "Undetermined"), FailureKind.SOFT),
     ],
 )
-def test_amazons_bounce_types_map_to_failure_kinds(told: tuple[str, ...], kind: FailureKind) -> None:
-    meaning = read(*told)
+def test_amazons_bounce_types_map_to_failure_kinds(arguments: tuple[str, ...], kind: FailureKind) -> None:
+    meaning = read(*arguments)
 
     assert isinstance(meaning, Failure)
     assert (meaning.kind, meaning.reported_by) == (kind, "notice")
@@ -453,14 +459,14 @@ def test_a_delivery_notice_needs_no_action(kind: str) -> None:
 
 
 def test_a_not_spam_complaint_is_not_counted() -> None:
-    def told(kind: str) -> Any:
-        said = {"notificationType": "Complaint", "complaint": {"complaintFeedbackType": kind}}
-        found = bounces.read_notice(json.dumps(said).encode())
+    def report_of(kind: str) -> Any:
+        message = {"notificationType": "Complaint", "complaint": {"complaintFeedbackType": kind}}
+        found = bounces.read_notice(json.dumps(message).encode())
         assert found
         return found.report
 
-    assert isinstance(told("abuse"), Complaint)
-    assert isinstance(told("not-spam"), NoActionNeeded)
+    assert isinstance(report_of("abuse"), Complaint)
+    assert isinstance(report_of("not-spam"), NoActionNeeded)
 
 
 @pytest.mark.parametrize(

@@ -22,20 +22,20 @@ from digest.editions.schedule import Schedule
 from digest.errors import SetupMismatch
 from digest.site_profile import Site
 from tests.conftest import ROOT
-from tests.support.mail_sink import Mailroom, open_mailroom
+from tests.support.mail_sink import MailSink, run_mail_sink
 from tests.support.product_processes import Installation, installation, wait_until
 
 
 @pytest.fixture
-def mailroom() -> Iterator[Mailroom]:
-    with open_mailroom() as room:
-        yield room
+def mail_sink() -> Iterator[MailSink]:
+    with run_mail_sink() as sink:
+        yield sink
 
 
 @pytest.fixture
-def service(tmp_path: Path, postgres_url: str, redis_url: str, mailroom: Mailroom) -> Iterator[Installation]:
+def service(tmp_path: Path, postgres_url: str, redis_url: str, mail_sink: MailSink) -> Iterator[Installation]:
     """Worker and scheduler on PostgreSQL, Redis and SMTP."""
-    settings = {"DATABASE_URL": postgres_url, "BROKER_URL": redis_url, "MAIL_URL": mailroom.url}
+    settings = {"DATABASE_URL": postgres_url, "BROKER_URL": redis_url, "MAIL_URL": mail_sink.url}
     with installation(tmp_path / "data", settings=settings) as ours:
         yield ours
 
@@ -73,7 +73,7 @@ def no_digest_written(url: str) -> Iterator[None]:
 
 @pytest.mark.slow
 def test_digests_are_delivered_although_redis_forgets_and_workers_die(
-    service: Installation, mailroom: Mailroom, postgres_url: str, redis_url: str
+    service: Installation, mail_sink: MailSink, postgres_url: str, redis_url: str
 ) -> None:
     readers = [f"reader{number}@example.org" for number in range(40)]
     subscribe(postgres_url, *readers, now=datetime.now(UTC))
@@ -94,11 +94,11 @@ def test_digests_are_delivered_although_redis_forgets_and_workers_die(
 
     service.start("worker")
 
-    mailroom.wait_for(40, seconds=60)
-    assert mailroom.recipients() == sorted(readers)
+    mail_sink.wait_for(40, seconds=60)
+    assert mail_sink.recipients() == sorted(readers)
     assert service.stop(how=signal.SIGTERM) == [0, 0]
     assert service.processes() == []
-    assert mailroom.recipients() == sorted(readers)
+    assert mail_sink.recipients() == sorted(readers)
 
 
 def run_in(service: Installation, code: str) -> subprocess.CompletedProcess[str]:
@@ -187,10 +187,10 @@ for tick in scheduler.TICKS:
     scheduler.safe_tick(tick)()
 """
     with installation(tmp_path / "data", settings=settings) as service:
-        said = run_in(service, code).stderr
+        printed = run_in(service, code).stderr
 
-    assert "tidy failed: " in said
-    assert "Traceback" not in said
+    assert "tidy failed: " in printed
+    assert "Traceback" not in printed
 
 
 def test_each_chunk_begins_where_the_previous_one_ends(session: Session, now: datetime) -> None:
@@ -267,15 +267,15 @@ def test_a_worker_on_a_mismatched_machine_prints_one_line(service: Installation)
     run_in(service, "from workers.worker_context import app_context; app_context().check_setup()")
     service.settings = {**service.settings, "PEPPER": "another"}
 
-    told = service.run("worker", check=False)
+    ended = service.run("worker", check=False)
 
-    assert told.returncode == 1
-    assert told.stderr.startswith("digest: DIGEST_PEPPER is not the one")
-    assert "Traceback" not in told.stderr
+    assert ended.returncode == 1
+    assert ended.stderr.startswith("digest: DIGEST_PEPPER is not the one")
+    assert "Traceback" not in ended.stderr
 
 
 def test_an_error_in_an_overridden_digest_template_is_reported_and_stops_no_other_letter(
-    service: Installation, mailroom: Mailroom
+    service: Installation, mail_sink: MailSink
 ) -> None:
     own = service.data_dir / "templates" / "letters" / "digest" / "body.html"
     own.parent.mkdir(parents=True)
@@ -285,7 +285,7 @@ def test_an_error_in_an_overridden_digest_template_is_reported_and_stops_no_othe
         service.start(role)
     service.wait_until("the mistake in the log", lambda: "Digests cannot be rendered" in service.logs())
     service.run("subscribers", "add", "bob@example.org")
-    mailroom.wait_for(1)
+    mail_sink.wait_for(1)
 
     assert "letters/digest/body.html, line 1" in service.logs()
-    assert mailroom.recipients() == ["bob@example.org"]
+    assert mail_sink.recipients() == ["bob@example.org"]

@@ -19,7 +19,7 @@ from digest.delivery.transports.smtp_socket import connect_first
 from digest.errors import BadField, SetupMismatch
 from digest.site_profile import Site
 from tests.support.faulty_smtp_server import Fault, FaultyServer, faulty_server
-from tests.support.mail_sink import open_mailroom
+from tests.support.mail_sink import run_mail_sink
 
 PATIENCE = Timeouts(window=5, connect=2, command=2, body=2, dot=0.5, quit=0.5)
 FIRST, SECOND, THIRD = "alice@example.org", "bob@example.org", "charlie@example.org"
@@ -96,7 +96,7 @@ def test_connection_is_kept_between_windows() -> None:
 
 def test_independent_server_accepts_what_we_send() -> None:
     content = b"Subject: dots\r\n\r\n.leading\r\n..two\r\nand an end\r\n"
-    with open_mailroom() as sink, client(FaultyServer(port=int(sink.url.rpartition(":")[2]))) as transport:
+    with run_mail_sink() as sink, client(FaultyServer(port=int(sink.url.rpartition(":")[2]))) as transport:
         outcomes = list(transport.send([message(FIRST, 1, content=content)] * 3))
 
     assert verdicts(outcomes) == ["accepted"] * 3

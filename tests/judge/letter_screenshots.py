@@ -62,8 +62,8 @@ WAYS = {
         "undo_url": "u",
     }.items()
 }
-#: What the letters besides the digest are told, in the words of an invented lab.
-TOLD: Mapping[str, Any] = WAYS | {
+#: The values of the letters besides the digest, from an invented lab.
+LETTER_VALUES: Mapping[str, Any] = WAYS | {
     "dated_at": NOW,
     "next_due_at": "2026-11-23T07:00:00+00:00",
     "timezone": "Europe/Oslo",
@@ -145,7 +145,7 @@ def digest_of(papers: int, *, dated_at: datetime) -> bytes:
 def mails(*, dated_at: datetime) -> dict[str, bytes]:
     """Return the mail of every letter besides the digest, by kind."""
     made = {}
-    for kind, said in written().items():
+    for kind, letter in written().items():
         is_listed = kind in {"nothing_today", "invite", "changed"}
         about = (
             list_headers(SITE, WAYS["unsubscribe_url"], campaign=kind)
@@ -153,7 +153,7 @@ def mails(*, dated_at: datetime) -> dict[str, bytes]:
             else reply_headers(answered_id="<question@example.edu>" if kind == "reply" else "")
         )
         made[kind] = build_message(
-            said, site=SITE, recipient="alice@example.edu", message_id=f"<{kind}@example.org>", dated_at=dated_at,
+            letter, site=SITE, recipient="alice@example.edu", message_id=f"<{kind}@example.org>", dated_at=dated_at,
             headers=about,
         )  # fmt: skip
     return made
@@ -166,7 +166,7 @@ def html_of(raw: bytes) -> bytes:
 
 def letters() -> dict[str, bytes]:
     """Return the HTML of every letter besides the digest, by kind."""
-    return {kind: said.html.encode() for kind, said in written().items()}
+    return {kind: letter.html.encode() for kind, letter in written().items()}
 
 
 def written() -> dict[str, RenderedLetter]:
@@ -174,7 +174,7 @@ def written() -> dict[str, RenderedLetter]:
     made = {}
     for kind in REQUIRED_CONTEXT:
         topics = [topic["name"] for topic in TOPICS] if kind == "invite" else TOPICS
-        made[kind] = render_letter(templates(), kind, {**TOLD, "site": SITE, "topics": topics})
+        made[kind] = render_letter(templates(), kind, {**LETTER_VALUES, "site": SITE, "topics": topics})
     return made
 
 
