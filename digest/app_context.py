@@ -13,10 +13,11 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from sqlalchemy import Engine
 from sqlalchemy.orm import Session
 
-from digest import __version__, db, key_fingerprints
+from digest import __version__, db, dns_records, key_fingerprints
 from digest.delivery import transports
 from digest.delivery.transports import Transport
 from digest.letters import Templates
+from digest.letters.dkim_verification import Lookup
 from digest.settings import Settings, templates_dir
 from digest.site_profile import Site
 
@@ -57,6 +58,7 @@ class AppContext:
     engine: Engine
     site: Site
     clock: Clock = wall_clock
+    lookup: Lookup = dns_records.txt_records  #: of DKIM keys
     caches: Caches = field(default_factory=Caches)
 
     @cached_property

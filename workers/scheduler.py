@@ -139,7 +139,13 @@ def process_stored_mail() -> None:
     """Process stored mail and notices that their receiver did not process, because it died or failed."""
     context = app_context()
     with context.write_session() as session:
-        inbound.process_stored_mails(session, site=context.site, now=context.clock())
+        inbound.process_stored_mails(
+            session,
+            site=context.site,
+            may_sign_up=context.settings.may_sign_up,
+            lookup=context.lookup,
+            now=context.clock(),
+        )
 
 
 def tidy() -> None:

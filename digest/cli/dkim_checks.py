@@ -6,18 +6,18 @@ A signature is verified as a receiver does it (RFC 6376): with the key that is i
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator
 from email import message_from_bytes, policy
 from email.message import Message
 from typing import TYPE_CHECKING
 
 from digest.errors import BadField
+from digest.letters.dkim_verification import Lookup, key_name, signature_fault, signatures_in
 
 if TYPE_CHECKING:
     from digest.site_profile import Site
 
 CheckOutcome = tuple[bool, str, str]  #: is it OK, the message, how to fix it
-Lookup = Callable[[str], Sequence[str]]  #: returns the TXT records of a name
 
 PASS_RESULTS = frozenset({"pass", "bestguesspass"})
 RESULT = re.compile(r"\b(spf|dkim|dmarc)\s*=\s*(\w+)", re.IGNORECASE)
@@ -29,41 +29,6 @@ def parsed_letter(content: bytes) -> Message:
     if "From" not in letter:
         raise BadField("--received", "this file is not a letter: it has no From line.")
     return letter
-
-
-# ── one signature ───────────────────────────────────────────────────────────────────────────────
-
-
-def signatures_in(letter: Message) -> list[dict[str, str]]:
-    """Return the tags of every DKIM-Signature, in order."""
-    return [tags_of(str(field)) for field in letter.get_all("DKIM-Signature", [])]
-
-
-def tags_of(text: str) -> dict[str, str]:
-    """Return the tags of a signature."""
-    parts = (part.partition("=") for part in text.split(";") if "=" in part)
-    return {name.strip(): value.strip() for name, _, value in parts}
-
-
-def signature_fault(content: bytes, place: int, name: str, lookup: Lookup) -> str:
-    """Return why the signature at `place` does not verify with the key at `name`; empty if it does."""
-    import dkim
-
-    record = next((text for text in lookup(name) if tags_of(text).get("p")), None)
-    if record is None:
-        return f"the DNS has no key at {name}"
-    verifier = dkim.DKIM(content)
-    try:
-        is_verified = verifier.verify(place, dnsfunc=lambda _name, **_timeout: record.encode())
-    except dkim.ValidationError as error:
-        is_changed = "body hash" in str(error)
-        return "the body was changed in transit" if is_changed else str(error)
-    except (dkim.DKIMException, ValueError, KeyError) as error:
-        return f"it cannot be parsed ({error})"
-    return "" if is_verified else f"the headers were changed in transit, or {name} has another key"
-
-
-# ── a whole letter ──────────────────────────────────────────────────────────────────────────────
 
 
 def check_headers(content: bytes, site: Site, *, is_signed: bool) -> Iterator[CheckOutcome]:
@@ -111,7 +76,7 @@ def verify_signatures(content: bytes, site: Site, lookup: Lookup) -> Iterator[Ch
     for place, tags in enumerate(signatures_in(parsed_letter(content))):
         if not is_aligned(tags.get("d", ""), site.domain):
             continue  # a relay signs for itself
-        name = f"{tags.get('s', '')}._domainkey.{tags['d']}"
+        name = key_name(tags)
         if reason := signature_fault(content, place, name, lookup):
             message = f"The signature for {tags['d']} ({tags.get('a', '?')}) does not verify: {reason}."
             yield False, message, "Compare the DNS with: digest dkim list"

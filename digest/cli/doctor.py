@@ -16,6 +16,7 @@ import typer
 
 from digest.cli import command_context, mail_path_checks, status, terminal
 from digest.cli.common_options import AsJson, Now, current_time
+from digest.dns_records import DnsUnavailable
 from digest.errors import DigestError
 from digest.monitoring import probes
 from digest.site_profile import LOCAL_URL
@@ -96,7 +97,7 @@ def check_test_letter(email: str | None, received: Path | None) -> Iterator[Chec
     try:
         for outcome in test_letter_checks(email, received):
             yield to_result("test", outcome)
-    except mail_path_checks.DnsUnavailable as reason:
+    except DnsUnavailable as reason:
         yield warning(
             "test",
             f"Could not look up the keys of its signatures ({reason}).",

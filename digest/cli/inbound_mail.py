@@ -86,6 +86,7 @@ def retry(
                 site=context.site,
                 number=each,
                 may_sign_up=context.settings.may_sign_up,
+                lookup=context.lookup,
                 now=current_time(now),
             )
             for each in numbers

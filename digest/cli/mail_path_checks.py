@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from digest.cli import status
 from digest.delivery.transports.mail_url import MailServer
+from digest.dns_records import DnsUnavailable, txt_records
 from digest.errors import DigestError
 from digest.monitoring import probes
 
@@ -23,8 +24,6 @@ if TYPE_CHECKING:
     from digest.letters.dkim_signing import Signer
     from digest.monitoring.probes import ProxyProbe
     from digest.site_profile import Site
-
-LOOKUP_SECONDS = 3.0
 
 
 def check_server(url: str) -> CheckOutcome:  # noqa: PLR0911  (one return for each outcome)
@@ -107,24 +106,6 @@ def check_proxy_count(site: Site, probe: ProxyProbe) -> CheckOutcome:
 
 
 # ── DNS ─────────────────────────────────────────────────────────────────────────────────────────
-
-
-class DnsUnavailable(Exception):
-    """The DNS could not be queried."""
-
-
-def txt_records(name: str) -> list[str]:
-    """Return the TXT records of a name; raise DnsUnavailable if the DNS cannot be queried."""
-    import dns.exception
-    import dns.resolver
-
-    try:
-        found = dns.resolver.resolve(name, "TXT", lifetime=LOOKUP_SECONDS)
-    except (dns.resolver.NXDOMAIN, dns.resolver.NoAnswer):
-        return []
-    except (dns.exception.DNSException, OSError) as error:
-        raise DnsUnavailable(str(error).splitlines()[0] if str(error) else type(error).__name__) from error
-    return [b"".join(record.strings).decode("utf-8", "replace") for record in found]
 
 
 def check_dns(site: Site, signers: Sequence[Signer]) -> Iterator[CheckOutcome]:

@@ -16,7 +16,9 @@ from digest.bounces import Complaint, Failure, NoActionNeeded, NoticeReport
 from digest.bounces.report_parser import AUTOMATIC_REPLY
 from digest.bounces.sns_topics import is_topic_arn
 from digest.db.tables import Delivery, InboundMail, MailState, Subscriber
-from digest.inbound import command_handlers, mail_commands
+from digest.inbound import command_handlers, mail_commands, sender_proof
+from digest.inbound.sender_proof import SenderProof
+from digest.letters.dkim_verification import Lookup
 from digest.site_profile import Site
 
 log = logging.getLogger(__name__)
@@ -33,6 +35,12 @@ ROLE_ADDRESSES = frozenset({"postmaster", "abuse"})
 
 MaySignUp = frozenset[str] | None  #: domains whose addresses may subscribe; None: all
 NOBODY: frozenset[str] = frozenset()
+
+
+def no_lookup(name: str) -> list[str]:
+    """Return no keys, so that nobody's mail is proven."""
+    del name
+    return []
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -60,7 +68,12 @@ def is_accepted_recipient(site: Site, recipient: str) -> bool:
 
 
 def process_stored_mails(
-    session: Session, *, site: Site, may_sign_up: MaySignUp = NOBODY, now: datetime
+    session: Session,
+    *,
+    site: Site,
+    may_sign_up: MaySignUp = NOBODY,
+    lookup: Lookup = no_lookup,
+    now: datetime,
 ) -> int:
     """Process every stored mail that is new; return how many there were."""
     waiting = session.scalars(
@@ -68,21 +81,27 @@ def process_stored_mails(
     ).all()
     session.commit()
     for number in waiting:
-        process_mail(session, site=site, number=number, may_sign_up=may_sign_up, now=now)
+        process_mail(session, site=site, number=number, may_sign_up=may_sign_up, lookup=lookup, now=now)
     return len(waiting)
 
 
 def process_mail(
-    session: Session, *, site: Site, number: int, may_sign_up: MaySignUp = NOBODY, now: datetime
+    session: Session,
+    *,
+    site: Site,
+    number: int,
+    may_sign_up: MaySignUp = NOBODY,
+    lookup: Lookup = no_lookup,
+    now: datetime,
 ) -> str:
     """Act on a mail and delete it, or shunt it; return the outcome for the log."""
-    row = session.get(InboundMail, number, with_for_update=True)
-    if row is None:  # another process was faster
-        session.rollback()
-        return "gone"
     try:
+        row, proof = lock_mail(session, site, number, lookup, now)
+        if row is None:  # another process was faster
+            session.rollback()
+            return "gone"
         row.state = MailState.NEW  # it may be processed for the second time
-        outcome = classify_and_apply(session, site, row, may_sign_up, now)
+        outcome = classify_and_apply(session, site, row, may_sign_up, proof, now)
         if row.state == MailState.NEW:
             session.delete(row)
         failpoints.reach("mail-understood")
@@ -102,6 +121,37 @@ def process_mail(
     return outcome
 
 
+def lock_mail(
+    session: Session, site: Site, number: int, lookup: Lookup, now: datetime
+) -> tuple[InboundMail | None, SenderProof | None]:
+    """Return a mail, locked, and the proof of its sender if it has one; nothing is locked while the DNS is queried."""
+    row = session.get(InboundMail, number, with_for_update=True)
+    if row is None or not awaits_proof(site, row.recipient, row.content, now):
+        return row, None
+    content = row.content
+    session.commit()
+    proof = proof_of(site, content, lookup, now)
+    return session.get(InboundMail, number, with_for_update=True, populate_existing=True), proof
+
+
+def awaits_proof(site: Site, recipient: str, content: bytes, now: datetime) -> bool:
+    """Return whether a mail asks to subscribe and has a signature that may prove who sent it."""
+    if recipient.lower() != site.sender_address.lower():
+        return False
+    email = command_handlers.address_to_subscribe(site, content)
+    return bool(email and sender_proof.usable_signatures(content, email, to=site.sender_address, now=now))
+
+
+def proof_of(site: Site, content: bytes, lookup: Lookup, now: datetime) -> SenderProof | None:
+    """Return the proof of who sent a mail that asks to subscribe, if it has one."""
+    email = command_handlers.address_to_subscribe(site, content)
+    return (
+        sender_proof.prove_sender(content, email, to=site.sender_address, lookup=lookup, now=now)
+        if email
+        else None
+    )
+
+
 def shunt(session: Session, number: int, reason: str) -> str:
     """Keep a mail for a person to read, with the reason."""
     session.rollback()
@@ -113,7 +163,12 @@ def shunt(session: Session, number: int, reason: str) -> str:
 
 
 def classify_and_apply(  # noqa: PLR0911  (one return for each class of mail)
-    session: Session, site: Site, row: InboundMail, may_sign_up: MaySignUp, now: datetime
+    session: Session,
+    site: Site,
+    row: InboundMail,
+    may_sign_up: MaySignUp,
+    proof: SenderProof | None,
+    now: datetime,
 ) -> str:
     """Act on a mail and return what was done, or raise UnclassifiedMail."""
     unsubscribed = links.verify_address(site, "unsubscribe", row.recipient)
@@ -123,7 +178,7 @@ def classify_and_apply(  # noqa: PLR0911  (one return for each class of mail)
         return apply_notice(session, site, row, now)
     report = bounces.read_report(row.content)
     if report is None:
-        return apply_commands(session, site, row, may_sign_up, now)
+        return apply_commands(session, site, row, may_sign_up, proof, now)
     if report == AUTOMATIC_REPLY and row.recipient.partition("@")[0].lower() in ROLE_ADDRESSES:
         raise UnclassifiedMail("an automatic mail to postmaster or abuse")  # such as from a blocklist
     if isinstance(report, NoActionNeeded):
@@ -139,7 +194,12 @@ def classify_and_apply(  # noqa: PLR0911  (one return for each class of mail)
 
 
 def apply_commands(
-    session: Session, site: Site, row: InboundMail, may_sign_up: MaySignUp, now: datetime
+    session: Session,
+    site: Site,
+    row: InboundMail,
+    may_sign_up: MaySignUp,
+    proof: SenderProof | None,
+    now: datetime,
 ) -> str:
     """Run the commands in a mail to the address that our letters come from."""
     is_to_us = row.recipient.lower() == site.sender_address.lower()
@@ -148,7 +208,7 @@ def apply_commands(
         raise UnclassifiedMail("it is neither a report nor a command")
     try:
         done = command_handlers.run_commands(
-            session, site, row.content, commands=commands, may_sign_up=may_sign_up, now=now
+            session, site, row.content, commands=commands, may_sign_up=may_sign_up, proof=proof, now=now
         )
     except command_handlers.CommandsIgnored as error:
         raise UnclassifiedMail(str(error)) from error

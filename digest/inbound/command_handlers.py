@@ -34,6 +34,7 @@ from digest.editions import schedule
 from digest.errors import BadField, BadFilter, UsageError
 from digest.inbound import mail_commands, reply_text
 from digest.inbound.mail_commands import Command, Verb
+from digest.inbound.sender_proof import SenderProof
 from digest.letters import figures_in_words
 from digest.letters.headers import one_line
 from digest.site_profile import Site
@@ -95,6 +96,7 @@ def run_commands(
     *,
     commands: Sequence[Command],
     may_sign_up: frozenset[str] | None,
+    proof: SenderProof | None = None,
     now: datetime,
 ) -> CommandsOutcome:
     """Run the commands of a mail and queue the reply; raise CommandsIgnored if nothing may be done."""
@@ -112,7 +114,10 @@ def run_commands(
         or subscriber.state not in RECEIVING_STATES
         or bounces.is_suppressed(session, site, email)
     ):
-        return CommandsOutcome(outcome=ask_to_subscribe(session, email, commands, may_sign_up, now))
+        outcome = ask_to_subscribe(
+            session, site, email, commands, may_sign_up=may_sign_up, proof=proof, now=now
+        )
+        return CommandsOutcome(outcome=outcome)
     reply_to_reader(session, site, subscriber, message, commands, now)
     verbs = ", ".join(command.verb for command in commands)
     if unclear:
@@ -195,19 +200,47 @@ def safe_quote(text: str) -> str:
 # ── an unknown address ──────────────────────────────────────────────────────────────────────────
 
 
+def address_to_subscribe(site: Site, content: bytes) -> str | None:
+    """Return the address in the From line of a mail that asks to subscribe; None for any other mail."""
+    commands = mail_commands.parse_commands(content)
+    if not commands or commands[0].verb is not Verb.SUBSCRIBE:
+        return None
+    try:
+        return sender_of(site, message_from_bytes(content[: mail_commands.MAX_BYTES], policy=policy.default))
+    except CommandsIgnored:
+        return None
+
+
 def ask_to_subscribe(
     session: Session,
+    site: Site,
     email: str,
     commands: Sequence[Command],
+    *,
     may_sign_up: frozenset[str] | None,
+    proof: SenderProof | None,
     now: datetime,
 ) -> str:
-    """Queue a sign-up for an address that gets no digests; the topics named wait until it is confirmed."""
+    """Queue a sign-up for an address that gets no digests; the topics named wait until it is confirmed.
+
+    With a proof of the sender its confirmation does not wait. Either way the address must still be confirmed.
+    """
     first = commands[0]
     if first.verb is not Verb.SUBSCRIBE:
         raise CommandsIgnored("its writer gets no digests")
     topics = dict(mail_commands.parse_topic(one.argument) for one in commands[1:] if one.verb is Verb.ADD)
     try:
+        if proof and subscribers.request_proven(
+            session,
+            site,
+            email,
+            signed_by=proof.domain,
+            evidence=str(proof),
+            topics=topics,
+            may_sign_up=may_sign_up,
+            now=now,
+        ):
+            return "a sign-up, proven by its signature; the confirmation is queued"
         subscribers.request(
             session, email, network=subscribers.BY_MAIL, topics=topics, may_sign_up=may_sign_up, now=now
         )

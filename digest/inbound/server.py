@@ -17,6 +17,7 @@ from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime
 from functools import partial
 from pathlib import Path
+from threading import BoundedSemaphore
 from typing import Any
 from urllib.parse import unquote, urlsplit
 
@@ -27,6 +28,7 @@ from digest import inbound
 from digest.app_context import AppContext
 from digest.errors import BadField
 from digest.heartbeats import HeartbeatThread
+from digest.inbound.classification import no_lookup
 from digest.inbound.connection_limits import (
     LOG_EVERY,
     MAX_CONNECTIONS,
@@ -36,6 +38,7 @@ from digest.inbound.connection_limits import (
     Stage,
     network_of,
 )
+from digest.letters.dkim_verification import Lookup
 
 log = logging.getLogger(__name__)
 
@@ -55,6 +58,8 @@ LARGE_AT_ONCE, LARGE_SECONDS = 6, 30  #: large mails that are received at once, 
 #: of all mails that are being received or stored
 MAX_MEMORY_BYTES = MAX_CONNECTIONS * SMALL_BYTES + LARGE_AT_ONCE * MAX_BYTES
 STORED_AT_ONCE = 2  #: mails
+PROVED_AT_ONCE = 4  #: mails whose signature is verified, which waits for DNS servers of the sender's choice
+MAX_AWAITING_PROOF = 100  #: mails; the sender of a further one counts as unproven
 BUSY = "452 4.3.1 too busy, try again later"
 
 
@@ -91,6 +96,8 @@ class MailReceiver:
         self.connections = Connections(most=max_connections())
         self.memory, self.large = MemoryBudget(MAX_MEMORY_BYTES), asyncio.Semaphore(LARGE_AT_ONCE)
         self.threads = ThreadPoolExecutor(STORED_AT_ONCE)  # few: each keeps the memory of its largest mail
+        self.provers = ThreadPoolExecutor(PROVED_AT_ONCE)
+        self.awaiting_proof = BoundedSemaphore(MAX_AWAITING_PROOF)
         self.failed_at = float("-inf")
 
     async def handle_RCPT(  # noqa: N802  (aiosmtpd's name)
@@ -164,18 +171,37 @@ class MailReceiver:
                 session, sender=sender, recipients=recipients, content=content, now=now
             )
         try:
-            with self.context.write_session() as session:
-                for number in numbers:
-                    inbound.process_mail(
-                        session,
-                        site=self.context.site,
-                        number=number,
-                        may_sign_up=self.context.settings.may_sign_up,
-                        now=now,
-                    )
+            site = self.context.site
+            is_proof_due = any(inbound.awaits_proof(site, one, content, now) for one in set(recipients))
+            if is_proof_due and self.awaiting_proof.acquire(blocking=False):
+                self.provers.submit(self.prove_and_process, numbers, now)
+            else:
+                self.process(numbers, no_lookup, now)
         except Exception:  # it is stored: the next tick retries
             log.exception("mails %s were stored but not processed; retrying", numbers)
         return "250 2.0.0 stored"
+
+    def prove_and_process(self, numbers: list[int], now: datetime) -> None:
+        """Process stored mails whose sender may be proven by a query to the DNS."""
+        try:
+            self.process(numbers, self.context.lookup, now)
+        except Exception:
+            log.exception("mails %s were stored but not processed; retrying", numbers)
+        finally:
+            self.awaiting_proof.release()
+
+    def process(self, numbers: list[int], lookup: Lookup, now: datetime) -> None:
+        """Process stored mails."""
+        with self.context.write_session() as session:
+            for number in numbers:
+                inbound.process_mail(
+                    session,
+                    site=self.context.site,
+                    number=number,
+                    may_sign_up=self.context.settings.may_sign_up,
+                    lookup=lookup,
+                    now=now,
+                )
 
     def report(self) -> None:
         """Log how many clients were rejected, at most once a minute."""
@@ -385,7 +411,11 @@ def run_tick(context: AppContext, now: datetime) -> None:
     """Process new mail and delete what was shunted long ago."""
     with context.write_session() as session:
         inbound.process_stored_mails(
-            session, site=context.site, may_sign_up=context.settings.may_sign_up, now=now
+            session,
+            site=context.site,
+            may_sign_up=context.settings.may_sign_up,
+            lookup=context.lookup,
+            now=now,
         )
         inbound.delete_old_mails(session, now=now)
 
@@ -408,6 +438,7 @@ async def serve_until(context: AppContext, urls: tuple[str, ...], stop: asyncio.
     if ticking is not None:
         ticking.cancel()
     handler.threads.shutdown(wait=False)
+    handler.provers.shutdown(wait=False, cancel_futures=True)
     heartbeat.stop()
 
 

@@ -43,6 +43,7 @@ from digest.subscribers.sign_up_queue import (
     note_proxy_header,
     proxy_header_seen,
     request,
+    request_proven,
     send_confirmations,
 )
 from digest.subscribers.subscriber_rows import (
@@ -116,6 +117,7 @@ __all__ = [
     "read_rows",
     "remove",
     "request",
+    "request_proven",
     "request_subscription",
     "resume",
     "resume_due",

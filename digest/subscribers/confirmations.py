@@ -94,6 +94,7 @@ def queue_sign_up_letter(
     requested_settings: str,
     *,
     network: str = sign_up_limits.BY_OPERATOR,
+    evidence: str = "",
     may_lift: bool = False,
     now: datetime,
 ) -> SignUpResult:
@@ -118,6 +119,7 @@ def queue_sign_up_letter(
         subscriber,
         requested_settings,
         network=network,
+        evidence=evidence,
         lifts_suppression=suppression is not None,
         now=now,
     )
@@ -187,6 +189,7 @@ def queue_confirmation(
     requested_settings: str,
     *,
     network: str,
+    evidence: str,
     lifts_suppression: bool,
     now: datetime,
 ) -> SignUpResult:
@@ -197,6 +200,7 @@ def queue_confirmation(
         expires_at=now + CONFIRMATION_LIFETIME,
         requested_settings=requested_settings,
         network=network,
+        evidence=evidence,
         lifts_suppression=lifts_suppression,
     )
     session.add(confirmation)
@@ -342,6 +346,7 @@ def confirm(
         return subscriber
     apply_requested_settings(session, subscriber, confirmation.requested_settings)
     activate(session, subscriber, now)
+    how = f"{how}, requested {confirmation.evidence}" if confirmation.evidence else how
     session.add(Consent(subscriber_id=subscriber.id, given_at=now, how=how, address=network))
     queue_welcome(session, site, subscriber, confirmation.id, today, now)
     return subscriber

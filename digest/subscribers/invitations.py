@@ -65,7 +65,12 @@ def queue_invitations(
         session,
         Confirmation,
         confirmations,
-        shared={"requested_settings": INVITED_MARK, "network": "operator", "lifts_suppression": False},
+        shared={
+            "requested_settings": INVITED_MARK,
+            "network": "operator",
+            "evidence": "",
+            "lifts_suppression": False,
+        },
         returning=("id", "subscriber_id"),
     )
     numbers = {row.subscriber_id: row.id for row in inserted}

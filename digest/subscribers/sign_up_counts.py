@@ -1,6 +1,6 @@
 """Count the used and unused confirmations of the last days, which set the pace of the next ones.
 
-Confirmations requested by the operator, and invitations, do not count: no stranger can cause one.
+Confirmations requested by the operator or by a proven sender, and invitations, do not count: no stranger can cause one.
 """
 
 from __future__ import annotations
@@ -16,7 +16,9 @@ from digest.subscribers import sign_up_limits as limits
 from digest.subscribers.sign_up_limits import Counts, Recent
 
 BY_A_STRANGER = and_(
-    Confirmation.requested_settings != invitations.INVITED_MARK, Confirmation.network != limits.BY_OPERATOR
+    Confirmation.requested_settings != invitations.INVITED_MARK,
+    Confirmation.network != limits.BY_OPERATOR,
+    Confirmation.network.not_like(f"{limits.PROVEN}%"),
 )
 UNANSWERED = func.coalesce(func.sum(case((Confirmation.used_at.is_(None), 1), else_=0)), 0)
 ANSWERED = func.coalesce(func.sum(case((Confirmation.used_at.is_not(None), 1), else_=0)), 0)
@@ -42,6 +44,16 @@ def counts_by_network(session: Session, now: datetime) -> dict[str, Counts]:
         .group_by(Confirmation.network)
     )
     return {network: Counts(unanswered=unanswered, answered=used) for network, unanswered, used in found}
+
+
+def counts_of_network(session: Session, network: str, now: datetime) -> Counts:
+    """Return the counts of one network."""
+    unanswered, used = session.execute(
+        select(UNANSWERED, ANSWERED).where(
+            Confirmation.made_at > now - limits.REMEMBERED_FOR, Confirmation.network == network
+        )
+    ).one()
+    return Counts(unanswered=unanswered, answered=used)
 
 
 def recent(session: Session, now: datetime) -> Recent:

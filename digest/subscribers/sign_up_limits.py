@@ -27,9 +27,10 @@ PER_NETWORK = 10  #: unanswered confirmations that one network may cause
 PER_NETWORK_AT_LOWEST = 1
 
 UNKNOWN = ""  #: the network of a sign-up from this machine, or through a proxy that is not configured
-BY_MAIL = "mail"  #: the network of a sign-up by mail
+BY_MAIL = "mail"  #: the network of all sign-ups by mail whose sender is not proven
 BY_OPERATOR = "operator"  #: the network of one on the command line, which neither waits nor counts
-SHARED = frozenset({UNKNOWN, BY_MAIL})  #: used by many people, so the limit of one network does not apply
+PROVEN = "@"  #: begins the network of one by a mail whose sender is proven: the domain that proves it
+SHARED = frozenset({UNKNOWN, BY_MAIL})  #: used by many people, so any number of their sign-ups may wait
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -126,7 +127,7 @@ def blocked_networks(networks: Mapping[str, Counts], recent: Recent) -> list[str
 
 def network_limit(network: str, counts: Counts, recent: Recent) -> float:
     """Return the number of unanswered confirmations from which a network has to wait."""
-    if network in SHARED:
+    if network == UNKNOWN:
         return float("inf")
     least = PER_NETWORK_AT_LOWEST if is_lowest(recent.counts) else PER_NETWORK
     return least + CREDIT * counts.answered

@@ -21,8 +21,8 @@ from digest.links import keyed_hash
 from digest.site_profile import Site
 from digest.subscribers import confirmations
 from digest.subscribers import sign_up_limits as limits
-from digest.subscribers.sign_up_counts import counts_by_network, recent
-from digest.subscribers.sign_up_limits import WaitingSignUp
+from digest.subscribers.sign_up_counts import counts_by_network, counts_of_network, recent
+from digest.subscribers.sign_up_limits import Recent, WaitingSignUp
 
 log = logging.getLogger(__name__)
 
@@ -67,6 +67,49 @@ def request(
     adding = db.upsert(session, SignUp).values(row)
     newer = {"email": row["email"], "requested_settings": row["requested_settings"]}
     session.execute(adding.on_conflict_do_update(index_elements=["email_key", "network"], set_=newer))
+
+
+def request_proven(
+    session: Session,
+    site: Site,
+    email: str,
+    *,
+    signed_by: str,
+    evidence: str,
+    topics: Mapping[str, str],
+    may_sign_up: frozenset[str] | None,
+    now: datetime,
+) -> bool:
+    """Queue the confirmation of an address whose owner has proven by a signed mail that they ask for it.
+
+    It waits for nobody and slows nobody down. Returns False if the signing domain has too many unanswered
+    confirmations, since whoever owns a domain can sign for any number of addresses.
+    """
+    address = addresses.parse_address(email)
+    confirmations.check_policy(address.email, may_sign_up)
+    requested_settings = confirmations.requested_settings_json(session, topics, None)
+    network = proven_network(site, signed_by)
+    counts = counts_of_network(session, network, now)
+    if counts.unanswered >= limits.network_limit(network, counts, Recent(counts=limits.Counts())):
+        return False
+    session.execute(delete(SignUp).where(SignUp.email_key == address.folded))
+    confirmations.queue_sign_up_letter(
+        session,
+        site,
+        address,
+        requested_settings,
+        network=network,
+        evidence=evidence,
+        may_lift=True,
+        now=now,
+    )
+    return True
+
+
+def proven_network(site: Site, domain: str) -> str:
+    """Return the network of a signing domain: its last two labels, since anybody's names below them are free."""
+    last_two = ".".join(domain.lower().split(".")[-2:])
+    return f"{limits.PROVEN}{network_hash(site, f'{limits.PROVEN}{last_two}')[:15]}"
 
 
 def limit_waiting(session: Session, network: str) -> None:

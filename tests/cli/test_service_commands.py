@@ -25,6 +25,7 @@ from sqlalchemy import text
 
 from digest import db, heartbeats, inbound, links
 from digest.cli import dkim_checks, dkim_keys, mail_path_checks
+from digest.dns_records import DnsUnavailable
 from digest.letters.dkim_signing import Signer
 from digest.monitoring import probes
 from digest.settings import Settings
@@ -703,7 +704,7 @@ def test_doctor_reports_a_base_url_of_another_service(
 
 def test_doctor_reports_failed_dns_queries(digest: Digest, monkeypatch: pytest.MonkeyPatch) -> None:
     def nobody(name: str) -> list[str]:
-        raise mail_path_checks.DnsUnavailable("no name server")
+        raise DnsUnavailable("no name server")
 
     monkeypatch.setattr(mail_path_checks, "txt_records", nobody)
     monkeypatch.setenv("DIGEST_BASE_URL", "https://digest.invalid")

@@ -421,8 +421,7 @@ def test_a_flood_of_sign_ups_by_mail_causes_few_letters(
         subscribers.send_confirmations(session, site, now + timedelta(minutes=minute)) for minute in range(60)
     ]
 
-    assert sent[0] == 60
-    assert sum(sent) < 300
+    assert sum(sent) == sent[0] == 10
 
 
 def test_a_reader_suppressed_for_bounces_can_subscribe_again_by_mail(

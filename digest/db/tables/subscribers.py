@@ -141,7 +141,10 @@ class Confirmation(Base):
     expires_at: Mapped[datetime] = mapped_column(UtcDateTime)
     used_at: Mapped[datetime | None] = mapped_column(UtcDateTime)
     requested_settings: Mapped[str] = mapped_column(default="{}")  #: JSON; applied when confirmed
-    #: keyed hash of the network that the form came from; deleted after 72 hours
+    evidence: Mapped[str] = mapped_column(
+        default=""
+    )  #: the signed mail that requested it; copied to the consent
+    #: keyed hash of the network that the form came from, or of the domain of a signed mail; deleted after 72 hours
     network: Mapped[str] = mapped_column(String(16), default="")
     lifts_suppression: Mapped[bool] = mapped_column(default=False)  #: the address was suppressed at sign-up
 

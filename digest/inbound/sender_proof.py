@@ -1,0 +1,123 @@
+"""Prove by a DKIM signature that a mail comes from the address in its From line. Pure.
+
+The signing domain must be that of the address or one above it, since a domain controls what is below it and not
+what is above. The signature must cover From, To and Subject, each of them present once, and the whole body: so a
+signed mail that was written to somebody else, or about something else, proves nothing.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from email import message_from_bytes, policy
+from email.message import EmailMessage
+from email.utils import getaddresses
+
+from digest.dns_records import DnsUnavailable
+from digest.inbound.mail_commands import MAX_BYTES as MAX_HEADER_BYTES
+from digest.letters.dkim_verification import Lookup, key_name, signature_fault, signatures_in, tags_of
+from digest.letters.headers import one_line
+
+MAX_BYTES = 256 * 1024  #: of a mail; more is no command, and some mail is made to be slow to verify
+MAX_SIGNATURE_LENGTH = 4096
+MAX_SIGNATURES = 2  #: tried in one mail, since each takes a query to a DNS server that the sender may control
+MAX_QUOTED = 200  #: characters of the Message-ID and of the date
+ALGORITHMS = frozenset({"rsa-sha256", "ed25519-sha256"})  #: SHA-1 is not to be trusted (RFC 8301)
+COVERED = frozenset({"from", "to", "subject"})
+BARE_CR = re.compile(rb"\r(?!\n)")
+END_OF_HEADER = re.compile(rb"\n\r?\n")
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class SenderProof:
+    """A mail whose sender is proven."""
+
+    domain: str  #: that signed it
+    message_id: str
+    date: str  #: as written
+
+    def __str__(self) -> str:
+        return f"by mail {self.message_id or 'without an id'} of {self.date or 'no date'}, signed by {self.domain}"
+
+
+def prove_sender(content: bytes, email: str, *, to: str, lookup: Lookup, now: datetime) -> SenderProof | None:
+    """Return the proof that the owner of an address sent this mail `to` us; None without one, or without DNS."""
+    for place, tags in usable_signatures(content, email, to=to, now=now):
+        try:
+            fault = signature_fault(content, place, key_name(tags), lambda name: keys_in_use(lookup(name)))
+        except DnsUnavailable:
+            continue
+        if not fault:
+            message = parsed_header(content)
+            return SenderProof(
+                domain=tags["d"].lower(),
+                message_id=one_line(str(message.get("Message-ID", "")))[:MAX_QUOTED],
+                date=one_line(str(message.get("Date", "")))[:MAX_QUOTED],
+            )
+    return None
+
+
+def keys_in_use(records: Sequence[str]) -> list[str]:
+    """Return the key records of a name without those that are only being tested (RFC 6376, 3.6.1)."""
+    return [text for text in records if "y" not in tags_of(text).get("t", "").split(":")]
+
+
+def usable_signatures(
+    content: bytes, email: str, *, to: str, now: datetime
+) -> list[tuple[int, dict[str, str]]]:
+    """Return the first signatures that would prove the sender if they verify, each with its place."""
+    if not is_unambiguous(content, email, to=to):
+        return []
+    numbered = enumerate(signatures_in(parsed_header(content)))
+    return [(place, tags) for place, tags in numbered if is_usable(tags, email, now)][:MAX_SIGNATURES]
+
+
+def parsed_header(content: bytes) -> EmailMessage:
+    """Return the mail without its body."""
+    end = END_OF_HEADER.search(content, 0, MAX_HEADER_BYTES)
+    return message_from_bytes(content[: end.end() if end else MAX_HEADER_BYTES], policy=policy.default)
+
+
+def is_unambiguous(content: bytes, email: str, *, to: str) -> bool:
+    """Return whether every program reads the same From, To and Subject in a mail, and these are the address and us."""
+    if len(content) > MAX_BYTES or BARE_CR.search(content):
+        return False
+    if not END_OF_HEADER.search(content, 0, MAX_HEADER_BYTES):
+        return False
+    message = parsed_header(content)
+    if any(len(message.get_all(name, [])) != 1 for name in COVERED):
+        return False
+    recipients = {address.lower() for _, address in getaddresses([str(message["To"])])}
+    return to.lower() in recipients and is_written_as(raw_from(message), email)
+
+
+def raw_from(message: EmailMessage) -> str:
+    """Return the From line as it was sent: a decoded name could look like an address."""
+    return next("".join(str(value).split()) for name, value in message.raw_items() if name.lower() == "from")
+
+
+def is_written_as(line: str, email: str) -> bool:
+    """Return whether a From line names this address and no other."""
+    line, email = line.lower(), email.lower()
+    return line == email or (line.endswith(f"<{email}>") and line.count("<") == 1)
+
+
+def is_usable(tags: dict[str, str], email: str, now: datetime) -> bool:
+    """Return whether a signature is aligned, complete and has not expired."""
+    covered = {name.strip().lower() for name in tags.get("h", "").split(":")}
+    expiry = tags.get("x", "")
+    return (
+        sum(map(len, tags.values())) <= MAX_SIGNATURE_LENGTH
+        and is_own_or_above(tags.get("d", "").lower(), email.rpartition("@")[2].lower())
+        and tags.get("a") in ALGORITHMS
+        and covered >= COVERED
+        and "l" not in tags
+        and (not expiry or (expiry.isdecimal() and len(expiry) < 13 and int(expiry) > now.timestamp()))
+    )
+
+
+def is_own_or_above(signer: str, domain: str) -> bool:
+    """Return whether a signing domain is the domain of an address or one above it; never a top-level domain."""
+    return "." in signer and (domain == signer or domain.endswith(f".{signer}"))

@@ -1,0 +1,41 @@
+"""Verify DKIM signatures as a receiver does (RFC 6376), with the keys that a lookup returns."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from email.message import Message
+
+Lookup = Callable[[str], Sequence[str]]  #: returns the TXT records of a name
+
+
+def signatures_in(letter: Message) -> list[dict[str, str]]:
+    """Return the tags of every DKIM-Signature, in order."""
+    return [tags_of(str(field)) for field in letter.get_all("DKIM-Signature", [])]
+
+
+def tags_of(text: str) -> dict[str, str]:
+    """Return the tags of a signature or of a key record."""
+    parts = (part.partition("=") for part in text.split(";") if "=" in part)
+    return {name.strip(): value.strip() for name, _, value in parts}
+
+
+def key_name(tags: dict[str, str]) -> str:
+    """Return the name in the DNS of the key that made a signature."""
+    return f"{tags.get('s', '')}._domainkey.{tags['d']}"
+
+
+def signature_fault(content: bytes, place: int, name: str, lookup: Lookup) -> str:
+    """Return why the signature at `place` does not verify with the key at `name`; empty if it does."""
+    import dkim
+
+    record = next((text for text in lookup(name) if tags_of(text).get("p")), None)
+    if record is None:
+        return f"the DNS has no key at {name}"
+    try:
+        is_verified = dkim.DKIM(content).verify(place, dnsfunc=lambda _name, **_timeout: record.encode())
+    except dkim.ValidationError as error:
+        is_changed = "body hash" in str(error)
+        return "the body was changed in transit" if is_changed else str(error)
+    except Exception as error:  # noqa: BLE001  (for some mails that are made to, dkimpy raises almost anything)
+        return f"it cannot be parsed ({error})"
+    return "" if is_verified else f"the headers were changed in transit, or {name} has another key"
