@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import socket
+import subprocess
 import sys
 from datetime import UTC, datetime, timedelta, timezone
 from pathlib import Path
@@ -308,3 +309,29 @@ def test_numbers_are_given_once_even_if_what_had_one_is_gone(engine: Engine, now
 
     assert len({*first, *second}) == 5
     assert max(first) < min(second)
+
+
+#: Opens and closes a database, as another process does; whoever is the last to close it deletes its log.
+OPEN_AND_CLOSE = """
+import sqlite3, sys
+connection = sqlite3.connect(sys.argv[1])
+print(connection.execute("SELECT count(*) FROM heartbeat").fetchone()[0])
+connection.close()
+"""
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="POSIX locks")
+def test_a_second_engine_drops_no_lock_of_the_first(tmp_path: Path) -> None:
+    """Closing any descriptor of a file drops all POSIX locks of its process, and a log in use would be deleted."""
+    path, url = tmp_path / "d.sqlite3", f"sqlite:///{tmp_path}/d.sqlite3"
+    with connected(url) as first, first.connect() as connection:
+        db.ensure_schema(first)
+        connection.exec_driver_sql("SELECT count(*) FROM heartbeat")  # a read transaction, held to the end
+        with connected(url) as second, db.write_session(second) as session:
+            session.add(Heartbeat(role="web", at=datetime(2026, 11, 20, tzinfo=UTC)))
+            session.commit()
+            another = [sys.executable, "-c", OPEN_AND_CLOSE, str(path)]
+            found = subprocess.run(another, capture_output=True, check=True, text=True, timeout=60)
+
+            assert found.stdout == "1\n"
+            assert path.with_name("d.sqlite3-wal").exists()
