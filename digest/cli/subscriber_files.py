@@ -20,6 +20,7 @@ from digest.cli.common_options import AsJson, Now, current_time
 from digest.errors import UsageError
 
 STANDARD = Path("-")  #: stdin or stdout
+MAX_LINE_LENGTH = 1_000_000  #: characters of a CSV line
 COLUMNS = ("email", "name", "cadence", "at", "timezone", "state", "topics", "packs")  #: as import reads them
 COUNTED = ("added", "updated", "unchanged", "invited", "suppressed", "rejected")
 PROBLEMS_SHOWN = 20
@@ -89,18 +90,28 @@ def import_file(
 
 
 @contextmanager
-def open_rows(path: Path) -> Iterator[TextIO]:
+def open_rows(path: Path) -> Iterator[Iterator[str]]:
     """Open a CSV file as UTF-8 or UTF-16; raise UsageError if it is neither."""
     try:
         with nullcontext(sys.stdin.buffer) if path == STANDARD else path.open("rb") as binary:
             start, whole = peek_start(binary)
-            yield io.TextIOWrapper(whole, encoding=encoding_of(start, path), newline="")
+            yield lines_of(io.TextIOWrapper(whole, encoding=encoding_of(start, path), newline=""), path)
     except UnicodeDecodeError as error:
         raise UsageError(
             f"{path} is neither UTF-8 nor UTF-16 ({error.reason}); save it as 'CSV UTF-8', as Excel calls it."
         ) from None
     except OSError as error:
         raise UsageError(f"{path}: {error.strerror}.") from None
+
+
+def lines_of(text: TextIO, path: Path) -> Iterator[str]:
+    """Yield the lines of a file; raise UsageError for one that does not end, as in a device."""
+    while line := text.readline(MAX_LINE_LENGTH):
+        if len(line) == MAX_LINE_LENGTH:
+            raise UsageError(
+                f"{path} is not a CSV file: a line is longer than {MAX_LINE_LENGTH:,} characters."
+            )
+        yield line
 
 
 def peek_start(binary: IO[bytes]) -> tuple[bytes, io.BufferedReader]:
@@ -120,7 +131,7 @@ def encoding_of(start: bytes, path: Path) -> str:
     return "utf-8-sig"
 
 
-def count_lines(lines: TextIO, done: Callable[[int], None]) -> Iterator[str]:
+def count_lines(lines: Iterator[str], done: Callable[[int], None]) -> Iterator[str]:
     """Yield the lines and report their number as progress."""
     for number, line in enumerate(lines, start=1):
         yield line

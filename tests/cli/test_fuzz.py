@@ -149,6 +149,7 @@ def shown(arguments: list[str]) -> str:
 PROCESSES = [
     [b"subscribers", b"resume", b"\xff"],
     [b"intake", b"\xff\xfe"],
+    [b"subscribers", b"import", b"/dev/full", b"--consent", b"x"],
     [b"db", b"copy", b"nonsense"],
     [b"db", b"copy", b"mysql://x"],
     [b"publish", b"--dry-run", b"--out", b"there"],
