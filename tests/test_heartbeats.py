@@ -97,7 +97,7 @@ def put(session: Session, role: str, at: datetime, *, started_at: datetime, host
 
 
 def causes(session: Session) -> Callable[[datetime], list[str]]:
-    return lambda now: [trouble.cause for trouble in problems.find_blocking_problems(session, now)]
+    return lambda now: [trouble.cause for trouble in problems.find_problems(session, now=now)]
 
 
 def test_a_worker_that_died_is_named_with_its_machine(session: Session, now: datetime) -> None:
@@ -105,7 +105,7 @@ def test_a_worker_that_died_is_named_with_its_machine(session: Session, now: dat
         heartbeats.record_heartbeat(session, role, now, started_at=now - timedelta(minutes=10))
     put(session, "worker", now - DEAD, started_at=now - timedelta(hours=1))
 
-    (trouble,) = problems.find_blocking_problems(session, now)
+    (trouble,) = problems.find_problems(session, now=now)
     assert trouble.message == "1 of 2 workers stopped without being asked to"
     assert trouble.facts[0].startswith("process 7 on lab2, last seen ")
 

@@ -19,7 +19,7 @@ from digest.db.tables import Subscriber, SubscriberState
 from digest.delivery import delivery_run, outbox
 from digest.delivery.transports import Outcome, Verdict
 from digest.delivery.transports.memory import MemoryTransport
-from digest.monitoring import problems
+from digest.monitoring import alarm_letters, problems
 from tests.inbound import test_classification as inbox
 from tests.support import sample_mails
 from tests.support.real_servers import free_port
@@ -160,7 +160,7 @@ def test_a_day_in_which_all_goes_wrong_names_nobody(
             with suppress(smtplib.SMTPException):
                 client.sendmail(READER, [f"{WHO}@back.example.org"], b"Subject: nobody\r\n\r\n")
         with served.writing() as session:
-            problems.queue_alarm_letters(
+            alarm_letters.queue_alarm_letters(
                 session,
                 problems.find_problems(session, now=now),
                 site=served.site,

@@ -26,7 +26,7 @@ from digest.db.tables import Lane, PaperRow
 from digest.delivery import limits, outbox
 from digest.dumps import intake, sources
 from digest.errors import DigestError
-from digest.monitoring import problems
+from digest.monitoring import alarm_letters, problems
 from digest.publishing.due_readers import is_due
 from workers import tasks
 from workers.app import BULK, PROMPT, app
@@ -110,7 +110,7 @@ def watch() -> None:
     with context.write_session() as session:
         limits.check_thresholds(session, context.settings.limits.stop_thresholds, now=context.clock())
         found = problems.find_problems(session, now=context.clock())
-        problems.queue_alarm_letters(
+        alarm_letters.queue_alarm_letters(
             session, found, site=context.site, operator=context.settings.operator_email, now=context.clock()
         )
 

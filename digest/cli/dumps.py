@@ -11,12 +11,12 @@ import typer
 
 from digest.cli import command_context, failures, terminal
 from digest.cli.common_options import AsJson, Limit, Now, current_time, day, positive_number
-from digest.cli.status import late_lists
 
 if TYPE_CHECKING:
     from sqlalchemy.orm import Session
 
     from digest.db.tables import DumpRow
+    from digest.papers.expected_arrivals import LateList
 
 PROBLEMS_SHOWN = 5
 
@@ -144,11 +144,13 @@ def show_list(limit: Limit = None, now: Now = None, as_json: AsJson = False) -> 
     from sqlalchemy import select
 
     from digest.db.tables import DumpRow
+    from digest.papers import catalog, expected_arrivals
 
     shown = limit if limit or as_json else terminal.LIMIT
     with command_context.open_context() as context, context.read_session() as session:
         rows = session.scalars(select(DumpRow).order_by(DumpRow.id.desc()).limit(shown)).all()
-        late = late_lists(session, current_time(now))
+        moment = current_time(now)
+        late = expected_arrivals.late_lists(catalog.arrivals(session, until=moment), now=moment)
     if as_json:
         terminal.lines([*(as_report(row) for row in rows), *(late_list_report(one) for one in late)])
         return
@@ -162,7 +164,7 @@ def show_list(limit: Limit = None, now: Now = None, as_json: AsJson = False) -> 
         empty="No dumps yet. Read one: digest intake PATH",
     )
     for one in late:
-        terminal.print_note(f"Late: {one['message']}.")
+        terminal.print_note(f"Late: {one}.")
 
 
 @app.command()
@@ -243,7 +245,7 @@ def as_report(dump: DumpRow) -> dict[str, Any]:
     return {name: getattr(dump, name) for name in names}
 
 
-def late_list_report(late: dict[str, Any]) -> dict[str, Any]:
+def late_list_report(late: LateList) -> dict[str, Any]:
     """Return a late dump with the fields of a dump, where it has them."""
-    known = {"date": late["day"], "source": late["source"], "state": "late", "reason": late["message"]}
-    return {"id": None, "path": None, **known, "expected_by": late["expected_by"]}
+    known = {"date": late.day, "source": late.source, "state": "late", "reason": str(late)}
+    return {"id": None, "path": None, **known, "expected_by": late.expected_by}

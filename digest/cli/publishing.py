@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from digest.cli import command_context, dry_run, failures, sources, status, terminal
+from digest.cli import command_context, dry_run, failures, sources, terminal
 from digest.cli.common_options import AsJson, Limit, Now, OutDir, current_time
 from digest.errors import BadField
 
@@ -159,10 +159,11 @@ def load_dumps_folder(context: AppContext, now: datetime) -> list[dict[str, Any]
 def publish_due(context: AppContext, now: datetime) -> dict[str, int]:
     """Publish every due digest and return the counts."""
     from digest import publishing, subscribers
+    from digest.publishing import due_readers
 
     count = 0
     with context.read_session() as session:
-        due = status.due_now(session, now)
+        due, _ = due_readers.count_due(session, now)
     with (
         failures.on_ctrl_c(lambda: stopped_publishing(count, due)),
         command_context.open_write_session(context, renders=True) as session,
@@ -207,10 +208,11 @@ def stopped_publishing(done: int, due: int) -> str:
 def deliver_due(context: AppContext, now: datetime | None, limit: int | None) -> tuple[dict[str, int], str]:
     """Deliver; return the counts, and the message if Ctrl-C stopped it. Without `now` the clock runs on."""
     from digest import db
-    from digest.delivery import delivery_run
+    from digest.db.tables import DeliveryState
+    from digest.delivery import delivery_run, outbox
 
     with context.read_session() as session:
-        waiting = status.delivery_counts(session)["queued"]
+        waiting = outbox.count_by_state(session)[DeliveryState.QUEUED]
     with (
         failures.on_ctrl_c(lambda: IN_DOUBT),
         command_context.open_write_session(context, renders=True) as session,
@@ -232,7 +234,7 @@ def deliver_due(context: AppContext, now: datetime | None, limit: int | None) ->
             progress=done.update_to,
             sleep=None if now else sleep,
         )
-        left = status.delivery_counts(session)["queued"]
+        left = outbox.count_by_state(session)[DeliveryState.QUEUED]
         stop = stopped_delivering(report.sent, left) if is_stopping() else ""
     return asdict(report), stop
 

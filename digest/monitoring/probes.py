@@ -8,17 +8,19 @@ import os
 import shutil
 import smtplib
 import ssl
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from contextlib import closing, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
 from secrets import token_hex
-from urllib.parse import unquote, urlsplit
+from urllib.parse import unquote, urlsplit, urlunsplit
 
-from digest import links
+from digest import db, links
 from digest.delivery import transports
 from digest.delivery.transports.mail_url import MailServer
+from digest.monitoring.findings import Check, Problem, Severity, outage, passed
+from digest.settings import Settings
 from digest.site_profile import Site
 
 TIMEOUT_SECONDS = 5.0  #: for a server to answer
@@ -26,13 +28,34 @@ LOW_BYTES, LOW_SHARE = 500_000_000, 0.1  #: of free space; less than either is w
 FULL_BYTES = 50_000_000  #: of free space; a morning's letters may need more
 
 
-def broker_problem(url: str) -> str | None:
-    """Return what is wrong with the broker at `url`, or None if it answers."""
+def check_broker(settings: Settings) -> Check:
+    """Check that the broker answers; the embedded one runs only while `digest up` does."""
+    if settings.broker_url is None and not settings.broker_socket.exists():
+        return passed("broker", "the embedded broker is not running; digest up starts it")
+    where = mask_url(settings.broker)
+    message, reply = "The broker does not answer", ""
+    fix = "Start Redis, or set DIGEST_BROKER_URL." if settings.broker_url else "Restart digest up."
     try:
-        answer = ping_broker(url)
+        reply = ping_broker(settings.broker)
     except OSError as error:
-        return f"it does not answer ({error.strerror or error})"
-    return None if answer == "+PONG" else f"it says: {answer[:80]}"
+        reason = error.strerror or str(error)
+    else:
+        message, reason = "The broker answers with an error", reply[:80]
+        fix = "Set user and password in DIGEST_BROKER_URL: redis://user:password@host:6379/0"
+    if reply == "+PONG":
+        return passed("broker", where)
+    fix = f"No mail is lost, but none is sent until it is back. {fix}"
+    return outage("broker", message, fix, f"{where}: {reason}")
+
+
+def mask_url(url: str) -> str:
+    """Return a URL without its password and its query."""
+    parts = urlsplit(url)
+    address = parts.netloc.rpartition("@")[2]
+    user = f"{parts.username or ''}:***@" if parts.password is not None else ""
+    if parts.username and parts.password is None:
+        user = f"{parts.username}@"
+    return urlunsplit((parts.scheme, user + address, parts.path, "", "")) if parts.netloc else url
 
 
 def ping_broker(url: str) -> str:
@@ -64,28 +87,63 @@ def probe_url(url: str) -> str:
     return url.partition("?")[0].replace("redis+socket:", "unix:", 1)
 
 
-def mail_problem(url: str) -> str | None:
-    """Return what is wrong with the mail transport, or None if it is ready; of several servers one must answer."""
+def check_mail(url: str, *, logs_in: bool = False) -> tuple[Check, ...]:
+    """Check every mail server, or the folder that takes the mail; send nothing.
+
+    With `logs_in`, TLS and password are tried, too. A server that does not work is a warning while another does.
+    """
     parts = urlsplit(url)
     if parts.scheme in {"maildir", "eml"}:
-        return folder_problem(Path(unquote(parts.path)))
-    found = [server_problem(each) for each in transports.split_urls(url)]
-    return None if None in found else found[0]
+        return (check_mail_folder(Path(unquote(parts.path))),)
+    found = [check_mail_server(each, logs_in=logs_in) for each in transports.split_urls(url)]
+    if all(check.problems for check in found):
+        return tuple(found)
+    return tuple(
+        replace(check, problems=tuple(replace(one, severity=Severity.WARNING) for one in check.problems))
+        for check in found
+    )
 
 
-def server_problem(url: str) -> str | None:
-    """Return what is wrong with one mail server, or None if it answers EHLO; nothing is sent."""
+def check_mail_server(url: str, *, logs_in: bool) -> Check:
+    """Check that a mail server answers, and with `logs_in` that it takes TLS and password."""
+    where, server = mask_url(url), MailServer.from_url(url)
     try:
-        connect_to_mail_server(MailServer.from_url(url)).close()
+        client, steps = log_in(server) if logs_in else (connect_to_mail_server(server), ["answers"])
     except (OSError, smtplib.SMTPException) as error:
-        return f"it does not answer ({error})"
-    return None
+        message, reason, fix = describe_mail_error(error)
+        return outage("mail", message, f"All letters wait until it is back. {fix}", f"{where}: {reason}")
+    extensions = ", ".join(sorted(client.esmtp_features)) or "none"
+    client.close()
+    return passed("mail", f"{where} {', '.join(steps)}; extensions: {extensions}")
 
 
-def folder_problem(folder: Path) -> str | None:
-    """Return why a mail folder cannot be written to, or None; a missing one needs a parent that can be."""
+def describe_mail_error(error: Exception) -> tuple[str, str, str]:
+    """Return what is wrong with a mail server, the reason, and how to fix it."""
+    match error:
+        case smtplib.SMTPAuthenticationError():
+            reason = f"reply code {error.smtp_code}"
+            return "The mail server rejects the user or password", reason, "Check both in DIGEST_MAIL_URL."
+        case smtplib.SMTPNotSupportedError():
+            fix = "Check starttls and the port in DIGEST_MAIL_URL."
+            return "The mail server does not offer what DIGEST_MAIL_URL requires", str(error), fix
+        case ssl.SSLCertVerificationError():
+            fix = "Use the host name in its certificate; name your own certificate in ?cafile= of DIGEST_MAIL_URL."
+            return "The mail server's certificate cannot be trusted", error.verify_message, fix
+        case ssl.SSLError():
+            fix = "Check smtps, starttls and the port in DIGEST_MAIL_URL."
+            return "The mail server does not answer with TLS", error.reason or str(error), fix
+        case _:
+            reason = getattr(error, "strerror", None) or str(error)
+            return "The mail server does not answer", reason, "Start it, or set DIGEST_MAIL_URL."
+
+
+def check_mail_folder(folder: Path) -> Check:
+    """Check that mail can be written to a folder; a missing one needs a parent that can be written to."""
     existing = next(path for path in (folder, *folder.parents) if path.exists())
-    return None if os.access(existing, os.W_OK | os.X_OK) else f"{existing} cannot be written to"
+    if os.access(existing, os.W_OK | os.X_OK):
+        return passed("mail", f"kept in {folder}; nothing is sent to anybody")
+    fix = "All letters wait. Give the folder to the user who runs digest, or set DIGEST_MAIL_URL."
+    return outage("mail", "Mail cannot be written to its folder", fix, str(existing))
 
 
 def connect_to_mail_server(server: MailServer) -> smtplib.SMTP:
@@ -150,7 +208,24 @@ class Disk:
         return f"{self.free / 10**6:,.0f} MB ({self.free / max(1, self.size):.0%}) free in {self.folder}"
 
 
-def disks(folders: Iterable[Path]) -> list[Disk]:
+def database_file(settings: Settings) -> Path | None:
+    """Return the file of an SQLite database; None for PostgreSQL."""
+    url = db.parsed_url(settings.database)
+    return Path(url.database) if url.get_backend_name() == "sqlite" and url.database else None
+
+
+def writable_disks(settings: Settings) -> tuple[Disk, ...]:
+    """Return the disks that the service writes to."""
+    folders = [settings.data_dir.absolute(), settings.dumps.absolute()]
+    if (file := database_file(settings)) is not None:
+        folders.append(file.absolute().parent)
+    try:
+        return tuple(disks_of(folders))
+    except OSError:
+        return ()  # a folder that cannot be accessed: check_data reports it, or the check of the database
+
+
+def disks_of(folders: Iterable[Path]) -> list[Disk]:
     """Return the file systems of these folders, each once; for a missing folder, that of its nearest parent."""
     found = {}
     for folder in folders:
@@ -159,6 +234,26 @@ def disks(folders: Iterable[Path]) -> list[Disk]:
             usage = shutil.disk_usage(existing)
             found[device] = Disk(folder=folder, free=usage.free, size=usage.total)
     return list(found.values())
+
+
+def check_data(settings: Settings, disks: Sequence[Disk]) -> Check:
+    """Check the data directory, and the free space on every disk that is written to."""
+    folder = settings.data_dir.absolute()
+    if folder.exists() and not os.access(folder, os.W_OK | os.X_OK):
+        fix = "Give it to the user who runs digest, or set DIGEST_DATA_DIR to another folder."
+        return outage("data", "The data directory cannot be written to", fix, str(folder))
+    problems = tuple(disk_problem(disk) for disk in disks if disk.is_low)
+    return Check(subject="data", message=f"{folder}: {'; '.join(map(str, disks))}", problems=problems)
+
+
+def disk_problem(disk: Disk) -> Problem:
+    """Return the problem of a disk with little space: a warning until it is full."""
+    return Problem(
+        cause="disk",
+        message=f"{'The disk is full' if disk.is_full else 'The disk is nearly full'}: {disk}",
+        fix="Free some space. A full disk stops the database, and with it all mail.",
+        severity=Severity.OUTAGE if disk.is_full else Severity.WARNING,
+    )
 
 
 # ── proxies in front of the web server ──────────────────────────────────────────────────────────

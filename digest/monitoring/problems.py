@@ -1,20 +1,15 @@
-"""Find what is wrong with the service, write alarm letters to the operator, and count figures.
-
-Each problem has a cause, and each cause gets one letter a day. Several processes may check at the same moment: the
-letter's key keeps it to one letter. Figures are counts and times, never addresses.
-"""
+"""Find what is wrong with the service in its database. Each problem has a cause and a fix."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-from sqlalchemy import ColumnElement, Row, func, select
-from sqlalchemy.orm import InstrumentedAttribute, Session
+from sqlalchemy import Row, func, select
+from sqlalchemy.orm import Session
 
 from digest import bounces, heartbeats, inbound, subscribers
 from digest.bounces import FailureKind
@@ -25,82 +20,49 @@ from digest.db.tables import (
     DeliveryState,
     DumpRow,
     DumpState,
-    InboundMail,
     Lane,
-    MailState,
-    PaperRow,
     SourceRow,
-    Subscriber,
-    SubscriberState,
-    Suppression,
     UnreadDump,
 )
 from digest.delivery import limits, outbox
 from digest.delivery.limits import emergency_stops
 from digest.delivery.transports import Verdict
 from digest.heartbeats import ProcessRecord
-from digest.papers import catalog, expected_arrivals
-from digest.site_profile import Site
+from digest.monitoring.figures import DAY, ActiveStop, Figures, count_figures
+from digest.monitoring.findings import Problem, Severity
+from digest.papers.expected_arrivals import LateList
 
 ROLES = ("scheduler", "worker")  #: if one of them runs, so must the other
 ROLE_NAMES = {"inbound": "inbound server", "web": "web server"}
-SWITCHED_OFF_AFTER = timedelta(
-    days=7
-)  #: without a heartbeat for so long, an optional role was switched off on purpose
+#: Without a heartbeat for so long, an optional role was switched off on purpose.
+SWITCHED_OFF_AFTER = timedelta(days=7)
 STALLED_AFTER = timedelta(minutes=15)  #: longer than a task may take, so that busy workers are not reported
 OVERDUE_AFTER = {Lane.PROMPT: timedelta(minutes=30), Lane.BULK: timedelta(hours=3)}
-DAY = timedelta(days=1)
-
-#: Prefixes of the causes that need the operator's attention while the service keeps working.
-HINTS = ("complaints", "failing-sources", "frozen-", "held-dumps", "late-lists", "policy", "stuck")
-MIN_DEFERRED_LETTERS, RECENT_ATTEMPTS = (
-    5,
-    timedelta(hours=2),
-)  #: so many letters, tried since, say how a mail server is
+#: So many letters, tried within so long, show how a mail server is.
+MIN_DEFERRED_LETTERS, RECENT_ATTEMPTS = 5, timedelta(hours=2)
 MAX_ATTEMPTS_READ = 500  #: the latest attempts, in which those letters are searched for
 NOT_TAKEN_VERDICTS = frozenset({Verdict.DEFERRED, Verdict.IN_DOUBT})
 SYSTEM_STATUS = emergency_stops.SYSTEM_STATUS.removesuffix("%")
 FEW_DOMAINS = 3  #: broken domains that get a letter each; more are one problem
 MAX_NAMED = 20
-UNREAD_REPORT_LIFETIME = timedelta(
-    hours=1
-)  #: a machine's report of unread dumps that is older no longer counts
+UNREAD_REPORT_LIFETIME = timedelta(hours=1)  #: a machine's older report of unread dumps no longer counts
 FAILING_AFTER = (
-    6  #: consecutive failures of a source, some three hours with delays doubling from five minutes
+    6  #: consecutive failures of a source: some three hours, with delays doubling from five minutes
 )
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Problem:
-    """Something that is wrong, and how to fix it."""
-
-    cause: str  #: identifies the problem: two with the same cause are one
-    message: str
-    fix: str
-    since: datetime | None = None
-    facts: tuple[str, ...] = ()
-    is_warning: bool = False  #: the service still works: shown, but no letter is sent
-
-
-def stops_work(problem: Problem) -> bool:
-    """Return whether a problem stops the service from working: exit code 1 of `digest status` and `digest doctor`."""
-    return not (problem.is_warning or problem.cause.startswith(HINTS))
 
 
 # ── processes ───────────────────────────────────────────────────────────────────────────────────
 
 
-def silent_roles(session: Session, now: datetime) -> Iterator[Problem]:
-    """Yield the roles and processes that have stopped, and a queue whose tasks no worker takes.
+def silent_roles(found: Sequence[ProcessRecord], now: datetime) -> Iterator[Problem]:
+    """Yield the roles and processes that have stopped.
 
     An installation run by cron has no processes, so none are missing.
     """
-    found = heartbeats.list_processes(session)
     present = {process.role for process in found}
     for role in [*ROLES, *sorted(present - {*ROLES})] if present else []:
         if role in present or present & {*ROLES}:
             yield from problems_of_role(role, [process for process in found if process.role == role], now)
-    yield from stalled_queue(found, heartbeats.last_queue_heartbeat(session), now)
 
 
 def problems_of_role(role: str, found: Sequence[ProcessRecord], now: datetime) -> Iterator[Problem]:
@@ -140,40 +102,36 @@ def stalled_queue(
 # ── problems ────────────────────────────────────────────────────────────────────────────────────
 
 
-def find_problems(session: Session, *, now: datetime) -> list[Problem]:
-    """Return all problems found in the database."""
+def find_problems(session: Session, *, now: datetime, figures: Figures | None = None) -> list[Problem]:
+    """Return all problems found in the database; `figures` are those of this moment, if they are counted already."""
+    figures = figures or count_figures(session, now=now)
     return [
-        *find_blocking_problems(session, now),
-        *stopped_mail(session),
+        *silent_roles(figures.processes, now),
+        *stalled_queue(figures.processes, heartbeats.last_queue_heartbeat(session), now),
+        *overdue_lanes(session, figures.waiting_since, now),
+        *deferring_server(session, now),
+        *unread_dumps(session, now),
+        *stopped_mail(figures.stops),
         *too_many_complaints(session, now),
         *stuck_deliveries(session, now),
         *policy_refusals(session, now),
         *broken_domains(session, now),
         *held_dumps(session, now),
-        *late_lists(session, now),
+        *late_lists(figures.late_lists),
         *failing_sources(session),
         *full_inbox(session),
         *slow_sign_ups(session, now),
     ]
 
 
-def find_blocking_problems(session: Session, now: datetime) -> list[Problem]:
-    """Return the problems found in the database that turn /readyz red."""
-    return [
-        *silent_roles(session, now),
-        *overdue_lanes(session, now),
-        *deferring_server(session, now),
-        *unread_dumps(session, now),
-    ]
-
-
-def stopped_mail(session: Session) -> Iterator[Problem]:
+def stopped_mail(stops: Iterable[ActiveStop]) -> Iterator[Problem]:
     """Yield a problem for each emergency stop that the operator must lift."""
-    for stop in limits.active_stops(session):
+    for stop in stops:
         yield Problem(
             cause=f"stop-{stop.id}",
             message="All mail is stopped" if stop.scope == limits.ALL else "Digests are stopped",
             fix="See what went wrong: digest bounces list, digest deliveries. Then resume: digest deliveries resume.",
+            severity=Severity.FAILURE,
             since=stop.since,
             facts=(stop.reason,),
         )
@@ -184,6 +142,7 @@ def too_many_complaints(session: Session, now: datetime) -> Iterator[Problem]:
     for surge in limits.threshold_warnings(session, now=now):
         yield Problem(
             cause="complaints",
+            severity=Severity.NOTICE,
             message="Too many readers report our mail as spam",
             fix=(
                 "Gmail and Yahoo ask for less than 0.1 % and refuse mail from 0.3 % on. Check what these readers have in"
@@ -193,9 +152,13 @@ def too_many_complaints(session: Session, now: datetime) -> Iterator[Problem]:
         )
 
 
-def overdue_lanes(session: Session, now: datetime) -> Iterator[Problem]:
+def overdue_lanes(
+    session: Session, waiting_since: Mapping[str, datetime], now: datetime
+) -> Iterator[Problem]:
     """Yield the lanes in which due letters are not sent."""
     for lane, patience in OVERDUE_AFTER.items():
+        if waiting_since.get(lane, now) > now - patience:
+            continue
         if count := outbox.count_due(session, lane=lane, now=now - patience, limit=10_000):
             yield Problem(
                 cause=f"late-{lane}",
@@ -266,6 +229,7 @@ def stuck_deliveries(session: Session, now: datetime) -> Iterator[Problem]:
     if found:
         yield Problem(
             cause="stuck",
+            severity=Severity.NOTICE,
             message="Letters are stuck: it is unknown whether they were delivered",
             fix="Check each with digest trace, and in the log of the mail server.",
             facts=tuple(f"digest trace {number}" for number in found),
@@ -286,6 +250,7 @@ def policy_refusals(session: Session, now: datetime) -> Iterator[Problem]:
     if refusals:
         yield Problem(
             cause="policy",
+            severity=Severity.NOTICE,
             message="Mail is refused because of how we send it",
             fix="No reader is unsubscribed for this. Check SPF, DKIM, DMARC and reverse DNS: digest doctor.",
             facts=tuple(
@@ -301,6 +266,7 @@ def broken_domains(session: Session, now: datetime) -> Iterator[Problem]:
     if len(broken) > FEW_DOMAINS:
         yield Problem(
             cause="frozen-many",
+            severity=Severity.NOTICE,
             message=f"Addresses of {len(broken)} domains failed within a day",
             fix=(
                 "So many at once suggest a fault on our side, so none of these failures counts yet. If it is fixed:"
@@ -312,6 +278,7 @@ def broken_domains(session: Session, now: datetime) -> Iterator[Problem]:
     for domain, count in broken.items():
         yield Problem(
             cause=f"frozen-{domain}"[:60],
+            severity=Severity.NOTICE,
             message=f"{count} addresses of {domain} failed within a day",
             fix=(
                 "So many at once suggest a fault at the domain, so none of these failures counts yet. If it is fixed:"
@@ -352,19 +319,21 @@ def held_dumps(session: Session, now: datetime) -> Iterator[Problem]:
     if held:
         yield Problem(
             cause="held-dumps",
+            severity=Severity.NOTICE,
             message="A dump is incomplete, and nothing of it was loaded",
             fix="Get the whole file, or load what there is: digest dumps retry ID --incomplete-ok.",
             facts=tuple(f"dump {number}, {Path(path).name}: {reason}" for number, path, reason in held),
         )
 
 
-def late_lists(session: Session, now: datetime) -> Iterator[Problem]:
+def late_lists(missing: Sequence[LateList]) -> Iterator[Problem]:
     """Yield a problem if a list has not arrived that usually has by this hour of this weekday."""
-    if missing := expected_arrivals.late_lists(catalog.arrivals(session, until=now), now=now):
+    if missing:
         yield Problem(
             cause="late-lists",
             message="A list of papers is late",
             fix="See what arrived last: digest dumps list, digest sources list. Poll a source now: digest sources poll SOURCE.",
+            severity=Severity.NOTICE,
             since=min(one.expected_by for one in missing),
             facts=tuple(f"{one} (the last came {one.last_at:%Y-%m-%d %H:%M} UTC)" for one in missing),
         )
@@ -375,6 +344,7 @@ def full_inbox(session: Session) -> Iterator[Problem]:
     if inbound.is_full(session):
         yield Problem(
             cause="full-inbox",
+            severity=Severity.FAILURE,
             message="The inbox is full: further incoming mail is deferred",
             fix="Read the stored mail: digest inbox list. Delete what is not needed: digest inbox delete ID.",
         )
@@ -390,6 +360,7 @@ def failing_sources(session: Session) -> Iterator[Problem]:
     if failing:
         yield Problem(
             cause="failing-sources",
+            severity=Severity.NOTICE,
             message="A source of papers cannot be read",
             fix="Try again: digest sources poll SOURCE. If it is gone for good: digest sources remove SOURCE.",
             facts=tuple(f"{name}: {result} ({failures} times)" for name, failures, result in failing),
@@ -401,112 +372,10 @@ def slow_sign_ups(session: Session, now: datetime) -> Iterator[Problem]:
     if subscribers.are_slow(session, now):
         yield Problem(
             cause="slow-sign-ups",
+            severity=Severity.FAILURE,
             message="Many sign-ups are not confirmed, so new confirmations go out slowly",
             fix=(
                 "Somebody may be entering other people's addresses in the form. Until it is over no reminders are sent, and"
                 " the pace rises by itself as sign-ups are confirmed. To close sign-up: DIGEST_SIGNUP=closed."
             ),
         )
-
-
-def queue_alarm_letters(
-    session: Session, found: Iterable[Problem], *, site: Site, operator: str, now: datetime
-) -> int:
-    """Queue one letter a day about each problem, and return how many were queued; commits.
-
-    The letter's key keeps two processes from queueing it twice. A problem that lasts beyond midnight is
-    reported again only when its last letter is a day old.
-    """
-    queued = 0
-    for problem in found if operator else ():
-        if problem.is_warning or was_reported(session, problem.cause, now):
-            continue
-        decision = {
-            "message": problem.message,
-            "fix": problem.fix,
-            "since": f"{problem.since:%Y-%m-%d %H:%M} UTC" if problem.since else "",
-            "facts": list(problem.facts),
-        }
-        number = outbox.queue_letter(
-            session, letter="alarm", subscriber_id=None, email=operator, decision=decision,
-            dedupe_key=alarm_key(problem.cause, now), site=site, now=now, expires_at=now + DAY,
-        )  # fmt: skip
-        queued += number is not None
-    session.commit()
-    return queued
-
-
-def was_reported(session: Session, cause: str, now: datetime) -> bool:
-    """Return whether a letter about this cause is less than a day old."""
-    keys = [alarm_key(cause, moment) for moment in (now - DAY, now)]
-    letters = select(Delivery.id).where(Delivery.dedupe_key.in_(keys), Delivery.dated_at > now - DAY)
-    return session.scalar(letters.limit(1)) is not None
-
-
-def alarm_key(cause: str, now: datetime) -> str:
-    """Return the key of the one letter about a cause on a day."""
-    return f"alarm-{cause}-{now.date()}"
-
-
-# ── figures ─────────────────────────────────────────────────────────────────────────────────────
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class ServiceFigures:
-    """The service in figures."""
-
-    deliveries: Mapping[str, int]  #: by state
-    subscribers: Mapping[str, int]  #: by state
-    waiting: Mapping[str, int]  #: due now, by lane
-    waiting_since: Mapping[str, datetime]  #: the oldest of them, by lane
-    bounces: Mapping[str, int]  #: of the last day, by kind
-    suppressions: Mapping[str, int]  #: by reason
-    stops: Mapping[str, int]  #: emergency stops in force, by what they cover
-    mail_in: Mapping[str, int]  #: by state
-    papers: int
-    last_dump_at: datetime | None
-    processes: Sequence[ProcessRecord]
-
-
-def count_figures(session: Session, *, now: datetime) -> ServiceFigures:
-    """Return the current figures."""
-    oldest = session.execute(
-        select(Delivery.lane, func.count(), func.min(Delivery.due_at))
-        .where(outbox.is_due(now))
-        .group_by(Delivery.lane)
-    ).all()
-    return ServiceFigures(
-        deliveries=counts_by_name(outbox.count_by_state(session)),
-        subscribers=count_by(session, Subscriber.state, SubscriberState),
-        waiting={lane.value: 0 for lane in Lane} | {row[0]: row[1] for row in oldest},
-        waiting_since={row[0]: row[2] for row in oldest},
-        bounces=count_by(session, BounceRow.kind, FailureKind, BounceRow.at > now - DAY),
-        suppressions=count_by(session, Suppression.reason, bounces.SuppressionReason),
-        stops=count_stops(session),
-        mail_in=count_by(session, InboundMail.state, MailState),
-        papers=session.scalar(select(func.count()).where(PaperRow.merged_into.is_(None))) or 0,
-        last_dump_at=session.scalar(select(func.max(DumpRow.read_at))),
-        processes=heartbeats.list_processes(session),
-    )
-
-
-def count_stops(session: Session) -> dict[str, int]:
-    """Return how many emergency stops are in force, by scope."""
-    active = [stop.scope for stop in limits.active_stops(session)]
-    return {scope: active.count(scope) for scope in (limits.ALL, limits.BULK)}
-
-
-def count_by(
-    session: Session,
-    column: InstrumentedAttribute[Any],
-    names: Iterable[str],
-    *conditions: ColumnElement[bool],
-) -> dict[str, int]:
-    """Return how many rows have each value of a column; every one of `names` is a key."""
-    found = session.execute(select(column, func.count()).where(*conditions).group_by(column)).all()
-    return {str(name): 0 for name in names} | {str(value): number for value, number in found}
-
-
-def counts_by_name(counts: Mapping[DeliveryState, int]) -> dict[str, int]:
-    """Return counts by the names of the states."""
-    return {state.value: number for state, number in counts.items()}

@@ -10,16 +10,14 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import PlainTextResponse
 
-from digest import __version__, db
-from digest.app_context import AppContext
+from digest import __version__
+from digest.delivery import limits
 from digest.heartbeats import ProcessRecord
-from digest.monitoring import problems, readiness
+from digest.monitoring.figures import Figures
 from digest.monitoring.probes import Disk
-from digest.monitoring.problems import ServiceFigures
-from digest.web import request_context
+from digest.web import health, request_context
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
-CACHE_SECONDS = 15  #: seconds for which figures are cached, since counting a large outbox takes time
 
 Samples = Mapping[str, float]
 
@@ -28,12 +26,10 @@ def show_metrics(request: Request) -> PlainTextResponse:
     """Return the figures to clients on this machine or a private network; 404 to all others and through proxies."""
     if not is_from_private_network(request):
         raise HTTPException(404)
-    context = request_context.context_of(request)
-    now = context.clock()
-    found = context.caches.get_or_make(
-        "figures", int(now.timestamp()) // CACHE_SECONDS, lambda: load_figures(context, now)
-    )
-    lines = [*exposition(found, now), *disk_space(readiness.writable_disks(context.settings))]
+    report = health.latest_report(request_context.context_of(request))
+    if report.figures is None:
+        raise HTTPException(503)
+    lines = [*exposition(report.figures, report.now), *disk_space(report.disks)]
     return PlainTextResponse("".join(f"{line}\n" for line in lines), media_type=CONTENT_TYPE)
 
 
@@ -51,13 +47,7 @@ def is_from_private_network(request: Request) -> bool:
     return client.is_loopback or client.is_private
 
 
-def load_figures(context: AppContext, now: datetime) -> ServiceFigures:
-    """Load the figures from the database."""
-    with db.read_session(context.engine) as session:
-        return problems.count_figures(session, now=now)
-
-
-def exposition(figures: ServiceFigures, now: datetime) -> Iterator[str]:
+def exposition(figures: Figures, now: datetime) -> Iterator[str]:
     """Yield the lines of the text format."""
     yield from gauge_lines("digest_build_info", "The version.", "version", {__version__: 1})
     yield from gauge_lines("digest_deliveries", "Deliveries, by state.", "state", figures.deliveries)
@@ -74,7 +64,9 @@ def exposition(figures: ServiceFigures, now: datetime) -> Iterator[str]:
     yield from gauge_lines(
         "digest_suppressions", "Suppressed addresses, by reason.", "reason", figures.suppressions
     )
-    yield from gauge_lines("digest_stops", "Emergency stops in force, by scope.", "scope", figures.stops)
+    stopped = [stop.scope for stop in figures.stops]
+    stops = {scope: stopped.count(scope) for scope in (limits.ALL, limits.BULK)}
+    yield from gauge_lines("digest_stops", "Emergency stops in force, by scope.", "scope", stops)
     yield from gauge_lines("digest_mail_in", "Stored incoming mail, by state.", "state", figures.mail_in)
     yield from gauge_lines("digest_papers", "Papers in the catalog.", "", {"": figures.papers})
     yield from heartbeat_ages(figures.processes, now)

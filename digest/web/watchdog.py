@@ -18,8 +18,8 @@ from digest.app_context import AppContext
 from digest.db.tables import Lane
 from digest.delivery import delivery_run
 from digest.heartbeats import HeartbeatThread
-from digest.monitoring import problems
-from digest.monitoring.problems import Problem
+from digest.monitoring import alarm_letters
+from digest.monitoring.findings import Problem
 from digest.web import health
 
 log = logging.getLogger(__name__)
@@ -27,7 +27,6 @@ log = logging.getLogger(__name__)
 CHECK_SECONDS = 60.0
 #: Problems with which nothing else delivers letters, or nothing enqueues their delivery.
 DELIVER_FOR_CAUSES = frozenset({"silent-worker", "silent-scheduler", "broker"})
-UNREADABLE = frozenset({"database", "schema"})  #: problems with which no letter can be written
 MAX_LETTERS = 20
 
 
@@ -71,22 +70,21 @@ def log_new_problems(found: Iterable[Problem], known: set[str]) -> set[str]:
     return set(now)
 
 
-def check_once(context: AppContext) -> list[Problem]:
+def check_once(context: AppContext) -> tuple[Problem, ...]:
     """Check once: write to the operator about problems, and deliver the letter if nothing else does."""
-    now, found = context.clock(), health.readiness_problems(context)
-    if any(problem.cause in UNREADABLE for problem in found):
-        return found
-    with context.read_session() as session:
-        found = [*problems.find_problems(session, now=now), *health.cached_server_problems(context)]
-    if not found or not context.settings.operator_email:
-        return found
+    report = health.latest_report(context)
+    operator = context.settings.operator_email
+    if (
+        report.figures is None or not report.problems or not operator
+    ):  # without the database no letter is written
+        return report.problems
     with context.write_session() as session:
-        problems.queue_alarm_letters(
-            session, found, site=context.site, operator=context.settings.operator_email, now=now
+        alarm_letters.queue_alarm_letters(
+            session, report.problems, site=context.site, operator=operator, now=report.now
         )
-    if any(problem.cause in DELIVER_FOR_CAUSES for problem in found):
+    if any(problem.cause in DELIVER_FOR_CAUSES for problem in report.problems):
         deliver_alarms(context)
-    return found
+    return report.problems
 
 
 def deliver_alarms(context: AppContext) -> None:

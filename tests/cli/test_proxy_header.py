@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
 
-from digest import app_context, subscribers
-from digest.cli import doctor
+from digest import app_context, db, subscribers
+from digest.monitoring import setup_checks
 from digest.settings import Settings, load_settings
+from tests.conftest import connected
 
 
 def findings(settings: Settings) -> list[str]:
-    return [f"{found.status} {found.message}" for found in doctor.check_proxy_header(settings)]
+    with connected(settings.database) as engine:
+        db.ensure_schema(engine)
+        checks = list(setup_checks.check_proxy_header(settings, engine, datetime.now(UTC)))
+    return [f"{found.severity} {found.message}" for check in checks for found in check.problems]
 
 
 def test_a_proxy_header_without_the_setting_is_a_warning(

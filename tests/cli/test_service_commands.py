@@ -21,13 +21,15 @@ from urllib.parse import quote, urlsplit
 import httpx2
 import pytest
 import redis
+from pydantic import SecretStr
 from sqlalchemy import text
 
 from digest import db, heartbeats, inbound, links
-from digest.cli import dkim_checks, dkim_keys, mail_path_checks
+from digest.cli import dkim_keys
 from digest.dns_records import DnsUnavailable
 from digest.letters.dkim_signing import Signer
-from digest.monitoring import probes
+from digest.monitoring import dkim_checks, mail_path_checks, probes
+from digest.monitoring.findings import Check
 from digest.settings import Settings
 from digest.site_profile import Site
 from tests.cli.conftest import FRIDAY, Digest, Ran
@@ -81,7 +83,7 @@ def test_status_reports_a_broker_or_mail_server_that_does_not_respond(
             ran, found = digest("status"), digest("status", "--json")
 
         assert (ran.code, found.code, found.document["is_well"]) == (1, 1, False)
-        assert f"Problem      {wrong}\n" in ran.out
+        assert f"Problem      {wrong} ({url}: " in ran.out
         assert [one["message"] for one in found.document["problems"]] == [wrong]
 
 
@@ -270,8 +272,12 @@ def test_doctor_passes_any_password_to_the_broker(password: str) -> None:
         assert admin.config_set("requirepass", password)
         where = f"127.0.0.1:{port_of(server)}/0"
 
-        assert probes.broker_problem(f"redis://:{quote(password)}@{where}") is None
-        assert "NOAUTH" in str(probes.broker_problem(f"redis://:not-it@{where}"))
+        assert check_broker(f"redis://:{quote(password)}@{where}").problems == ()
+        assert "NOAUTH" in str(check_broker(f"redis://:not-it@{where}").problems)
+
+
+def check_broker(url: str) -> Check:
+    return probes.check_broker(Settings(broker_url=SecretStr(url)))
 
 
 def port_of(server: Server) -> int:
@@ -472,12 +478,12 @@ def test_doctor_and_delivery_verify_the_certificate_with_tls_and_starttls(
         vouched = mail_of(digest("doctor", "--json"))
         monkeypatch.setenv("DIGEST_MAIL_URL", url)
         unknown = mail_of(digest("doctor", "--json"))
-        problem = str(probes.mail_problem(url))  # what /readyz asks; it does not go as far as STARTTLS
+        (check,) = probes.check_mail(url)  # what /readyz shows; it does not go as far as STARTTLS
 
     assert (vouched["status"], "certificate checked" in vouched["message"]) == ("ok", True)
     assert (unknown["status"], "certificate" in unknown["message"]) == ("error", True)
     assert "cafile" in unknown["fix"]
-    assert scheme == "smtp" or "certificate" in problem
+    assert scheme == "smtp" or "certificate" in str(check.problems)
 
 
 def test_doctor_sends_a_test_letter_to_an_address(digest: Digest, monkeypatch: pytest.MonkeyPatch) -> None:

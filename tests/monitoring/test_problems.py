@@ -13,7 +13,7 @@ from digest import bounces, heartbeats
 from digest.bounces import Failure, FailureKind
 from digest.db.tables import Delivery, DeliveryState
 from digest.delivery import outbox
-from digest.monitoring import problems
+from digest.monitoring import alarm_letters, figures, problems
 from digest.site_profile import Site
 
 ADA = "ada@uni.example"
@@ -187,7 +187,9 @@ def test_problem_gets_one_letter_a_day(session: Session, site: Site, now: dateti
     found = problems.find_problems(session, now=now)
 
     def queued_at(moment: datetime) -> int:
-        return problems.queue_alarm_letters(session, found, site=site, operator="op@example.org", now=moment)
+        return alarm_letters.queue_alarm_letters(
+            session, found, site=site, operator="op@example.org", now=moment
+        )
 
     moments = [now, now + timedelta(minutes=1), now + timedelta(days=1)]
     assert [queued_at(moment) for moment in moments] == [1, 0, 1]
@@ -204,7 +206,9 @@ def test_problem_that_lasts_over_midnight_gets_no_second_letter(
 
     def queued_after(minutes: int) -> int:
         moment = evening + timedelta(minutes=minutes)
-        return problems.queue_alarm_letters(session, found, site=site, operator="op@example.org", now=moment)
+        return alarm_letters.queue_alarm_letters(
+            session, found, site=site, operator="op@example.org", now=moment
+        )
 
     assert [queued_after(minutes) for minutes in (0, 1, 2, 600, 1439, 1440, 1441)] == [1, 0, 0, 0, 0, 1, 0]
 
@@ -220,7 +224,7 @@ def test_many_problems_in_one_hour_make_four_letters(session: Session, site: Sit
     for minute in range(60):
         moment = now + timedelta(minutes=minute)
         found = problems.find_problems(session, now=moment)
-        queued += problems.queue_alarm_letters(
+        queued += alarm_letters.queue_alarm_letters(
             session, found, site=site, operator="op@example.org", now=moment
         )
 
@@ -232,18 +236,18 @@ def test_without_an_operator_no_letter_is_queued(session: Session, site: Site, n
     heartbeats.record_heartbeat(session, "scheduler", now)
     found = problems.find_problems(session, now=now)
 
-    assert problems.queue_alarm_letters(session, found, site=site, operator="", now=now) == 0
+    assert alarm_letters.queue_alarm_letters(session, found, site=site, operator="", now=now) == 0
 
 
 def test_figures_name_every_state_and_no_address(session: Session, site: Site, now: datetime) -> None:
     put(session, site, now - timedelta(hours=1))
     heartbeats.record_heartbeat(session, "worker", now)
 
-    figures = problems.count_figures(session, now=now)
+    counted = figures.count_figures(session, now=now)
 
-    assert set(figures.deliveries) == set(DeliveryState)
-    assert (figures.deliveries["queued"], figures.deliveries["sent"]) == (1, 0)
-    assert (figures.waiting, figures.subscribers["active"]) == ({"prompt": 1, "bulk": 0}, 0)
-    assert figures.waiting_since == {"prompt": now - timedelta(hours=1)}
-    assert set(figures.bounces) == {"hard", "soft", "policy", "complaint"}
-    assert "ada" not in repr(figures)
+    assert set(counted.deliveries) == set(DeliveryState)
+    assert (counted.deliveries["queued"], counted.deliveries["sent"]) == (1, 0)
+    assert (counted.waiting, counted.subscribers["active"]) == ({"prompt": 1, "bulk": 0}, 0)
+    assert counted.waiting_since == {"prompt": now - timedelta(hours=1)}
+    assert set(counted.bounces) == {"hard", "soft", "policy", "complaint"}
+    assert "ada" not in repr(counted)

@@ -14,7 +14,7 @@ from digest import db, heartbeats
 from digest.app_context import AppContext
 from digest.cli.dkim_keys import new_key
 from digest.db.tables import Delivery
-from digest.monitoring import readiness
+from digest.monitoring import probes
 from digest.monitoring.probes import Disk
 from digest.settings import Settings
 from digest.web import watchdog
@@ -78,7 +78,8 @@ def test_health_reports_a_database_outage_in_plain_text(served: ServedSite, tmp_
 def test_health_warns_of_a_nearly_full_disk_and_fails_before_it_is_full(tmp_path: Path) -> None:
     def reported(free: int, size: int) -> list[tuple[str, bool]]:
         disk = Disk(folder=tmp_path, free=free, size=size)
-        return [(one.message.partition(":")[0], one.is_warning) for one in readiness.disk_problems([disk])]
+        found = probes.check_data(Settings(data_dir=tmp_path), [disk]).problems
+        return [(one.message.partition(":")[0], one.is_warning) for one in found]
 
     assert reported(501 * MB, 4_000 * MB) == []
     assert reported(499 * MB, 4_000 * MB) == [("The disk is nearly full", True)]

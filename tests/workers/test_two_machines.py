@@ -107,7 +107,7 @@ def test_a_complete_file_unread_for_five_minutes_is_a_problem(session: Session, 
 
     def found(after: timedelta) -> list[str]:
         intake.report_unread(session, folder, now=now + after)
-        return [problem.message for problem in problems.find_blocking_problems(session, now + after)]
+        return [problem.message for problem in problems.find_problems(session, now=now + after)]
 
     assert found(timedelta(minutes=4)) == []
     assert found(timedelta(minutes=6)) == ["A dump lies unread"]
@@ -124,9 +124,9 @@ def test_a_dump_that_is_being_loaded_is_not_unread(session: Session, folder: Pat
     session.commit()
 
     intake.report_unread(session, folder, now=now)
-    assert problems.find_blocking_problems(session, now) == []
+    assert problems.find_problems(session, now=now) == []
 
     intake.report_unread(session, folder, now=now + timedelta(hours=2))
-    assert [
-        problem.cause for problem in problems.find_blocking_problems(session, now + timedelta(hours=2))
-    ] == ["unread-dumps"]
+    assert [problem.cause for problem in problems.find_problems(session, now=now + timedelta(hours=2))] == [
+        "unread-dumps"
+    ]

@@ -1,54 +1,24 @@
-"""Checks of the mail path: servers, TLS and password, headers, web address, DNS."""
+"""Checks of the mail path: headers, web address, DNS, and a test letter."""
 
 from __future__ import annotations
 
-import smtplib
 import socket
-import ssl
 from collections.abc import Iterator, Sequence
 from http import HTTPStatus
 from typing import TYPE_CHECKING
 
-from digest.cli import status
-from digest.delivery.transports.mail_url import MailServer
 from digest.dns_records import DnsUnavailable, txt_records
 from digest.errors import DigestError
-from digest.monitoring import probes
 
 if TYPE_CHECKING:
     from datetime import datetime
     from pathlib import Path
 
     from digest.app_context import AppContext
-    from digest.cli.dkim_checks import CheckOutcome
     from digest.letters.dkim_signing import Signer
+    from digest.monitoring.dkim_checks import CheckOutcome
     from digest.monitoring.probes import ProxyProbe
     from digest.site_profile import Site
-
-
-def check_server(url: str) -> CheckOutcome:  # noqa: PLR0911  (one return for each outcome)
-    """Connect and log in to a mail server as for a letter; send nothing."""
-    where = status.mask_url(url)
-    try:
-        client, steps = probes.log_in(MailServer.from_url(url))
-    except smtplib.SMTPAuthenticationError:
-        return False, f"{where} rejects the user or password.", "Check both in DIGEST_MAIL_URL."
-    except smtplib.SMTPNotSupportedError as error:
-        return False, f"{where}: {error}", "Check starttls and the port in DIGEST_MAIL_URL."
-    except ssl.SSLCertVerificationError as error:
-        message = f"{where} has a certificate that cannot be trusted: {error.verify_message}."
-        fix = (
-            "Use the host name in its certificate; name your own certificate in ?cafile= of DIGEST_MAIL_URL."
-        )
-        return False, message, fix
-    except ssl.SSLError as error:
-        message = f"{where} does not answer with TLS ({error.reason or error})."
-        return False, message, "Check smtps, starttls and the port in DIGEST_MAIL_URL."
-    except (OSError, smtplib.SMTPException) as error:
-        return False, f"{where} does not answer ({error}).", "Start the mail server, or set DIGEST_MAIL_URL."
-    extensions = ", ".join(sorted(client.esmtp_features)) or "none"
-    client.close()
-    return True, f"{where} {', '.join(steps)}; extensions: {extensions}", ""
 
 
 # ── headers ─────────────────────────────────────────────────────────────────────────────────────
@@ -173,24 +143,26 @@ def check_reverse_dns(host: str) -> CheckOutcome:
 # ── a test letter ───────────────────────────────────────────────────────────────────────────────
 
 
-def send_and_check_test_letter(email: str, received_at: Path | None) -> Iterator[CheckOutcome]:
+def send_and_check_test_letter(
+    context: AppContext, email: str, received_at: Path | None
+) -> Iterator[CheckOutcome]:
     """Send a test letter with the headers of a digest, and check it: as received, if a Maildir is given.
 
     Raise DigestError with the server's reply if it is not accepted, and DnsUnavailable if the DNS cannot be queried.
     """
     from digest import addresses
-    from digest.cli import command_context, dkim_checks
-    from digest.cli.common_options import current_time
     from digest.delivery.transports import Message, Verdict
     from digest.links import envelope_sender
+    from digest.monitoring import dkim_checks
 
-    address, now = addresses.parse_address(email), current_time(None)
-    with command_context.open_context() as context, context.open_transport() as opened:
-        content = make_test_letter(context, address.email, now)
-        sender = envelope_sender(context.site, 0)
-        message = Message(delivery_id=0, sender=sender, recipient=address.email, content=content)
+    address, now = addresses.parse_address(email), context.clock()
+    signers, site = context.signers, context.site
+    content = make_test_letter(context, address.email, now)
+    message = Message(
+        delivery_id=0, sender=envelope_sender(site, 0), recipient=address.email, content=content
+    )
+    with context.open_transport() as opened:
         (outcome,) = opened.send([message])
-        signers, site = context.signers, context.site
     if outcome.verdict is not Verdict.ACCEPTED:
         reply = " ".join(str(part) for part in (outcome.code, outcome.reply) if part)
         raise DigestError(f"The test letter was not accepted ({outcome.verdict}, {outcome.phase}): {reply}")
@@ -207,7 +179,7 @@ def check_received_letter(
     path: Path, message_ids: tuple[str, ...], site: Site, *, is_signed: bool
 ) -> Iterator[CheckOutcome]:
     """Check a letter as received: its headers and signatures, and the receiver's verdict."""
-    from digest.cli import dkim_checks, received_letter
+    from digest.monitoring import dkim_checks, received_letter
 
     content = received_letter.read_letter(path, message_ids)
     if content is None:

@@ -1,0 +1,57 @@
+"""Write to the operator about problems: one letter a day for each cause.
+
+Several processes may write at the same moment: the key of the letter keeps it to one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from datetime import datetime
+
+from sqlalchemy import select
+from sqlalchemy.orm import Session
+
+from digest.db.tables import Delivery
+from digest.delivery import outbox
+from digest.monitoring.figures import DAY
+from digest.monitoring.findings import Problem
+from digest.site_profile import Site
+
+
+def queue_alarm_letters(
+    session: Session, found: Iterable[Problem], *, site: Site, operator: str, now: datetime
+) -> int:
+    """Queue one letter a day about each problem, and return how many were queued; commits.
+
+    The letter's key keeps two processes from queueing it twice. A problem that lasts beyond midnight is
+    reported again only when its last letter is a day old.
+    """
+    queued = 0
+    for problem in found if operator else ():
+        if problem.is_warning or was_reported(session, problem.cause, now):
+            continue
+        decision = {
+            "message": problem.message,
+            "fix": problem.fix,
+            "since": f"{problem.since:%Y-%m-%d %H:%M} UTC" if problem.since else "",
+            "facts": list(problem.facts),
+        }
+        number = outbox.queue_letter(
+            session, letter="alarm", subscriber_id=None, email=operator, decision=decision,
+            dedupe_key=alarm_key(problem.cause, now), site=site, now=now, expires_at=now + DAY,
+        )  # fmt: skip
+        queued += number is not None
+    session.commit()
+    return queued
+
+
+def was_reported(session: Session, cause: str, now: datetime) -> bool:
+    """Return whether a letter about this cause is less than a day old."""
+    keys = [alarm_key(cause, moment) for moment in (now - DAY, now)]
+    letters = select(Delivery.id).where(Delivery.dedupe_key.in_(keys), Delivery.dated_at > now - DAY)
+    return session.scalar(letters.limit(1)) is not None
+
+
+def alarm_key(cause: str, now: datetime) -> str:
+    """Return the key of the one letter about a cause on a day."""
+    return f"alarm-{cause}-{now.date()}"

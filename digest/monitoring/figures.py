@@ -1,0 +1,158 @@
+"""Count the service in a few queries: readers, papers, mail, processes. Counts and times, never addresses."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from datetime import date, datetime, timedelta
+from typing import Any
+
+from sqlalchemy import ColumnElement, String, cast, func, literal, select, union_all
+from sqlalchemy.orm import InstrumentedAttribute, Session
+
+from digest import heartbeats
+from digest.bounces import FailureKind, SuppressionReason
+from digest.db.tables import (
+    BounceRow,
+    Delivery,
+    DeliveryState,
+    DumpRow,
+    InboundMail,
+    Lane,
+    MailState,
+    PaperRow,
+    Subscriber,
+    SubscriberState,
+    Suppression,
+)
+from digest.delivery import limits, outbox
+from digest.heartbeats import ProcessRecord
+from digest.papers import catalog, expected_arrivals
+from digest.papers.expected_arrivals import LateList
+from digest.publishing import due_readers
+
+DAY = timedelta(days=1)
+LATEST_DUMPS = 5
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ActiveStop:
+    """An emergency stop in force."""
+
+    id: int
+    scope: str  #: all, or bulk for the digests
+    since: datetime
+    reason: str
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class LatestDump:
+    """One of the dumps that were read last."""
+
+    id: int
+    path: str
+    date: date | None
+    state: str
+    reason: str | None
+    papers: int
+    new: int
+    rejected: int
+    read_at: datetime
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Figures:
+    """The service in figures."""
+
+    subscribers: Mapping[str, int]  #: by state
+    deliveries: Mapping[str, int]  #: by state
+    bounces: Mapping[str, int]  #: of the last day, by kind
+    suppressions: Mapping[str, int]  #: by reason
+    mail_in: Mapping[str, int]  #: by state
+    papers: int
+    last_paper_at: datetime | None  #: when the newest paper was first seen
+    dumps: int
+    last_dump_at: datetime | None
+    next_due_at: datetime | None  #: of the next digest; None before the first publication
+    due_now: int  #: active subscribers who get a digest at the next publication
+    waiting: Mapping[str, int]  #: deliveries that are due now, by lane
+    waiting_since: Mapping[str, datetime]  #: the oldest of them, by lane
+    latest_dumps: tuple[LatestDump, ...]
+    late_lists: tuple[LateList, ...]
+    stops: tuple[ActiveStop, ...]
+    pauses: Mapping[str, datetime]  #: the end of the pause of each domain or server that asked for one
+    processes: tuple[ProcessRecord, ...]
+
+
+def count_figures(session: Session, *, now: datetime) -> Figures:
+    """Return the current figures."""
+    waiting = (
+        select(Delivery.lane, func.count(), func.min(Delivery.due_at))
+        .where(outbox.is_due(now))
+        .group_by(Delivery.lane)
+    )
+    by_lane = session.execute(waiting).all()
+    return Figures(
+        **counts_by_value(session, now),
+        **single_figures(session, now),
+        waiting={lane.value: 0 for lane in Lane} | {lane: number for lane, number, _ in by_lane},
+        waiting_since={lane: since for lane, _, since in by_lane},
+        latest_dumps=latest_dumps(session),
+        late_lists=expected_arrivals.late_lists(catalog.arrivals(session, until=now), now=now),
+        stops=tuple(
+            ActiveStop(id=stop.id, scope=stop.scope, since=stop.since, reason=stop.reason)
+            for stop in limits.active_stops(session)
+        ),
+        pauses=limits.active_pauses(session, now=now),
+        processes=tuple(heartbeats.list_processes(session)),
+    )
+
+
+#: What is counted by the values of a column; every one of the values is a key.
+COUNTED: Mapping[str, tuple[InstrumentedAttribute[Any], Iterable[str]]] = {
+    "subscribers": (Subscriber.state, SubscriberState),
+    "deliveries": (Delivery.state, DeliveryState),
+    "bounces": (BounceRow.kind, FailureKind),
+    "suppressions": (Suppression.reason, SuppressionReason),
+    "mail_in": (InboundMail.state, MailState),
+}
+
+
+def counts_by_value(session: Session, now: datetime) -> dict[str, Any]:
+    """Return how many rows have each value of the counted columns, in one query."""
+    conditions: dict[str, ColumnElement[bool]] = {"bounces": BounceRow.at > now - DAY}
+    counting = union_all(
+        *(
+            select(literal(name), cast(column, String), func.count())
+            .where(*([conditions[name]] if name in conditions else []))
+            .group_by(column)
+            for name, (column, _) in COUNTED.items()
+        )
+    )
+    counts = {name: {str(value): 0 for value in values} for name, (_, values) in COUNTED.items()}
+    for name, value, number in session.execute(counting):
+        counts[name][value] = number
+    return counts
+
+
+def single_figures(session: Session, now: datetime) -> dict[str, Any]:
+    """Return the figures that are one number or moment each, in one query."""
+    is_current = PaperRow.merged_into.is_(None)
+    is_active = Subscriber.state == SubscriberState.ACTIVE
+    queries = {
+        "papers": select(func.count()).select_from(PaperRow).where(is_current),
+        "last_paper_at": select(func.max(PaperRow.first_seen_at)).where(is_current),
+        "dumps": select(func.count()).select_from(DumpRow),
+        "last_dump_at": select(func.max(DumpRow.read_at)),
+        "next_due_at": select(func.min(Subscriber.next_due_at)).where(is_active),
+        "due_now": select(func.count()).select_from(Subscriber).where(due_readers.is_due(now)),
+    }
+    parts = [query.scalar_subquery().label(name) for name, query in queries.items()]
+    return session.execute(select(*parts)).one()._asdict()
+
+
+def latest_dumps(session: Session) -> tuple[LatestDump, ...]:
+    """Return the dumps that were read last, newest first."""
+    columns = [getattr(DumpRow, name) for name in LatestDump.__dataclass_fields__]
+    rows = session.execute(select(*columns).order_by(DumpRow.id.desc()).limit(LATEST_DUMPS))
+    return tuple(LatestDump(**row._asdict()) for row in rows)

@@ -1,0 +1,116 @@
+"""Make the report on the service, which `digest status`, `digest doctor`, /readyz, /metrics and alarm letters show.
+
+Nothing here raises: what cannot be checked is itself a problem.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from datetime import datetime
+
+from sqlalchemy import Engine
+from sqlalchemy.exc import SQLAlchemyError
+
+from digest import db
+from digest.errors import DigestError
+from digest.monitoring import probes, setup_checks
+from digest.monitoring.figures import Figures, count_figures
+from digest.monitoring.findings import Check, Problem, outage, passed
+from digest.monitoring.probes import Disk
+from digest.monitoring.problems import find_problems
+from digest.settings import Settings
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Report:
+    """The service at one moment: its parts, its figures, its disks, and what is wrong."""
+
+    now: datetime
+    checks: tuple[Check, ...]
+    figures: Figures | None  #: None if the database cannot be used
+    disks: tuple[Disk, ...]
+
+    @property
+    def problems(self) -> tuple[Problem, ...]:
+        """Return the problems of all parts."""
+        return tuple(problem for check in self.checks for problem in check.problems)
+
+    @property
+    def is_well(self) -> bool:
+        """Return whether everything works."""
+        return not any(problem.is_failure for problem in self.problems)
+
+
+def make_report(settings: Settings, engine: Engine, now: datetime, *, logs_in: bool = False) -> Report:
+    """Check the service; with `logs_in`, TLS and password of the mail server are tried, too."""
+    figures, database = check_database(engine, now)
+    disks = probes.writable_disks(settings)
+    checks = (
+        *database,
+        probes.check_broker(settings),
+        *probes.check_mail(settings.mail, logs_in=logs_in),
+        probes.check_data(settings, disks),
+    )
+    return Report(now=now, checks=checks, figures=figures, disks=disks)
+
+
+def report_from_settings(settings: Settings, now: datetime, *, thorough: bool = False) -> Report:
+    """Make the report with a connection of its own; an empty data directory gets its keys and its database first.
+
+    A thorough report has the setup, too: files, address, proxies, headers and DNS. That takes some seconds.
+    """
+    if thorough:
+        setup = [*setup_checks.check_machine(settings)]
+    else:
+        setup = [*setup_checks.run_check("secrets", lambda: setup_checks.check_keys(settings))]
+    engine = db.make_engine(settings.database)
+    try:
+        with suppress(DigestError, SQLAlchemyError, OSError):
+            db.ensure_schema(engine)
+        report = make_report(settings, engine, now, logs_in=thorough)
+        access = setup_checks.check_access(settings, engine, now) if thorough else ()
+        return replace(report, checks=(*setup, *report.checks, *access))
+    finally:
+        engine.dispose()
+
+
+def check_database(engine: Engine, now: datetime) -> tuple[Figures | None, Iterable[Check]]:
+    """Return the figures and the problems in the database, or that it cannot be used."""
+    where = probes.mask_url(engine.url.render_as_string(hide_password=False))
+    try:
+        if (found := db.revision(engine)) != (needed := db.newest_revision(engine)):
+            return None, [schema_check(f"it is at {found} and this code needs {needed}")]
+        with db.read_session(engine) as session:
+            figures = count_figures(session, now=now)
+            problems = tuple(find_problems(session, now=now, figures=figures))
+    except (DigestError, SQLAlchemyError, OSError) as error:
+        return None, [unusable_database(error, where)]
+    return figures, [
+        passed("database", f"{where}, schema up to date"),
+        Check(subject="service", problems=problems),
+    ]
+
+
+def schema_check(fact: str) -> Check:
+    """Return the check of a database whose schema belongs to another version of this code."""
+    message = "The database has another schema: digest db upgrade"
+    problem = Problem(cause="schema", message=message, fix="Run: digest db upgrade", facts=(fact,))
+    return Check(subject="database", problems=(problem,))
+
+
+def unusable_database(error: Exception, where: str) -> Check:
+    """Return the check of a database that cannot be used, with its error message."""
+    cause = error.__cause__ or error
+    reason = str(getattr(cause, "orig", None) or cause).strip().splitlines()[0]
+    fix = "Nothing is stored or sent until it works. Check that it runs, that its disk is not full, and DIGEST_DATABASE_URL."
+    return outage("database", "The database cannot be used", fix, reason, where)
+
+
+def schema_revision(engine: Engine) -> str | None:
+    """Return the revision of the schema; None if the database has none or does not answer."""
+    try:
+        return db.revision(engine)
+    except (DigestError, SQLAlchemyError, OSError):
+        return None
