@@ -63,8 +63,6 @@ def envelope_address(typed: str) -> str:
     except EmailNotValidError as error:
         raise BadField("email", f"{typed[:80]!r} is not a valid email address. {error}") from None
     host = domain.lower() if probe != typed else found.ascii_domain
-    if host is None:
-        raise BadField("email", f"{typed[:80]!r} is not a valid email address.")
     return f"{found.local_part}@{host}"
 
 

@@ -14,6 +14,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from email.message import Message
 from enum import StrEnum
+from typing import cast
 
 #: Delivery reports: in ASCII (RFC 3464), and with internationalised addresses (RFC 6533).
 STATUS_REPORTS = frozenset({"message/delivery-status", "message/global-delivery-status"})
@@ -177,9 +178,8 @@ def parts_of_type(message: Message, types: frozenset[str]) -> Iterator[Message]:
     if message.get_content_type() in types:
         yield message
     elif message.is_multipart() and message.get_content_type() not in QUOTED_TYPES:
-        for part in message.get_payload():
-            if isinstance(part, Message):
-                yield from parts_of_type(part, types)
+        for part in cast("list[Message]", message.get_payload()):
+            yield from parts_of_type(part, types)
 
 
 def field_groups(part: Message) -> list[Message]:

@@ -12,6 +12,7 @@ from datetime import UTC, date, datetime, time, timedelta
 from difflib import get_close_matches
 from enum import StrEnum
 from functools import lru_cache
+from itertools import count
 from zoneinfo import ZoneInfo, available_timezones
 
 from digest.errors import BadField
@@ -77,12 +78,9 @@ def open_edition(schedule: Schedule, now: datetime) -> Edition | None:
 
 def next_edition(schedule: Schedule, moment: datetime) -> Edition:
     """Return the first edition that falls due strictly after `moment`."""
-    day = moment.astimezone(zone_of(schedule.timezone)).date()
-    for ahead in range(63):  # a monthly edition is at most 31 days and an hour away
-        edition = edition_on(schedule, day + timedelta(days=ahead))
-        if edition and edition.due_at > moment:
-            return edition
-    raise AssertionError(f"no edition of {schedule} within two months of {moment}")
+    today = moment.astimezone(zone_of(schedule.timezone)).date()
+    editions = (edition_on(schedule, today + timedelta(days=ahead)) for ahead in count())
+    return next(edition for edition in editions if edition and edition.due_at > moment)
 
 
 def missed_editions(schedule: Schedule, since: datetime, now: datetime) -> tuple[Edition, ...]:
@@ -96,15 +94,12 @@ def missed_editions(schedule: Schedule, since: datetime, now: datetime) -> tuple
 
 def falls_on(schedule: Schedule, day: date) -> bool:
     """Return whether the cadence has an edition on the local `day`."""
-    match schedule.cadence:
-        case Cadence.DAILY:
-            return True
-        case Cadence.WEEKDAYS:
-            return day.weekday() < 5
-        case Cadence.WEEKLY:
-            return day.weekday() == schedule.weekday
-        case Cadence.MONTHLY:
-            return day.day == 1
+    return {
+        Cadence.DAILY: True,
+        Cadence.WEEKDAYS: day.weekday() < 5,
+        Cadence.WEEKLY: day.weekday() == schedule.weekday,
+        Cadence.MONTHLY: day.day == 1,
+    }[schedule.cadence]
 
 
 def edition_name(cadence: Cadence, day: date) -> str:

@@ -234,7 +234,7 @@ def parse_command(line: str, names: frozenset[str] = frozenset()) -> Command | N
             return command if says_subscribe(word, command.argument, names) else None
         case Verb.ADD | Verb.DROP:
             return command if is_topic(command.argument) else None
-        case Verb.SCHEDULE:
+        case _:  # a schedule
             return with_clarity(command, is_clear=parse_schedule(bare_line) is not None)
 
 

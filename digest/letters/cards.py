@@ -194,9 +194,10 @@ def excerpt(paper: Paper, marks: Sequence[Span], form: CardForm) -> Excerpt:
     """
     text, shown, opening = abstract_of(paper.abstract, form)
     first = min(marks)[0] if marks else 0
-    if first < len(shown) or not marks or form is CardForm.LINE:
+    max_length = MAX_ABSTRACT_LENGTH - len(opening) - len(ELLIPSIS)
+    if first < len(shown) or not marks or form is CardForm.LINE or max_length <= 0:
         return Excerpt("", shown, marks)
-    start, end = sentence_around(text, first, MAX_ABSTRACT_LENGTH - len(opening) - len(ELLIPSIS))
+    start, end = sentence_around(text, first, max_length)
     in_excerpt = [(max(one, start) - start, other - start) for one, other in marks if other > start]
     return Excerpt(opening + ELLIPSIS, text[start:end], in_excerpt)
 

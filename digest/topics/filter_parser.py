@@ -112,7 +112,7 @@ class _FilterParser:
             self.fail("A filter needs at least one word", 0, 0)
         node = self.query("tiab")
         if self.kinds[self.at] == "close":
-            self.fail("This bracket was never opened", *self.span())
+            self.fail("This bracket was never opened", *self.lexemes[self.at].span())
         self.check(node)
         warnings = tuple(dict.fromkeys(self.all_warnings(node)))
         return Filter(node, node.canonical, self.written, warnings, tuple(self.uses))
@@ -271,12 +271,6 @@ class _FilterParser:
         self.at += 1
         return found
 
-    def span(self) -> tuple[int, int]:
-        """Return the place of the next lexeme; after the last one, the end of the filter."""
-        if self.at < len(self.lexemes):
-            return self.lexemes[self.at].span()
-        return len(self.written), len(self.written)
-
     def shallow(self, node: Node, start: int) -> Node:
         if filter_tree.depth_of(node) > MAX_LEVELS:
             self.too_deep(self.lexemes[start].start())
@@ -310,12 +304,14 @@ class _FilterParser:
             self.fail(f"Add a word after {after[0]}", *after.span())
         if kind in _OPERATORS:
             if self.at:
-                self.fail(f"{kind} cannot follow {self.lexemes[self.at - 1][0][:40]}", *self.span())
-            self.fail(f"{kind} needs something before it", *self.span())
+                self.fail(
+                    f"{kind} cannot follow {self.lexemes[self.at - 1][0][:40]}", *self.lexemes[self.at].span()
+                )
+            self.fail(f"{kind} needs something before it", *self.lexemes[self.at].span())
         if self.at:
             before = self.lexemes[self.at - 1]
             self.fail(f"Add a word after {before[0][:40]}", *before.span())
-        self.fail("Add a word here", *self.span())
+        self.fail("Add a word here", *self.lexemes[self.at].span())
 
     def fail(
         self,

@@ -57,7 +57,7 @@ def find_narrowing(
             continue
         kept = matches & index.matches(clause)
         gain = share(kept, best) - share(kept, rest)
-        if gain > 0 and kept != matches:
+        if gain > 0:
             found.append((-gain, len(name), name, narrower))
     for *_, name, narrower in sorted(found, key=lambda one: one[:3])[:20]:
         tried = compare_filters(filter_, narrower, index, days)

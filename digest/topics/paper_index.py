@@ -102,7 +102,7 @@ class PaperIndex:
     def matches_of_node(self, node: Node) -> int:
         """Return the set of papers that a part of a filter matches."""
         slot = self._plan.add(node)
-        return self._plan.run(self.leaves, self.full, self._values)[slot]
+        return self._plan.run(self.leaf, self.full, self._values)[slot]
 
     def evaluate(self, filters: Mapping[int, Filter] | QueryPlan) -> dict[int, int]:
         """Return the set of papers for each of many filters.
@@ -111,10 +111,10 @@ class PaperIndex:
         reuse what was compiled for another batch.
         """
         if isinstance(filters, QueryPlan):
-            values = filters.run(self.leaves, self.full, [])
+            values = filters.run(self.leaf, self.full, [])
             return {key: values[slot] for key, slot in filters.slots.items()}
         slots = {key: self._plan.add(filter_.tree) for key, filter_ in filters.items()}
-        values = self._plan.run(self.leaves, self.full, self._values)
+        values = self._plan.run(self.leaf, self.full, self._values)
         return {key: values[slot] for key, slot in slots.items()}
 
     def prepare(self) -> None:
@@ -123,21 +123,12 @@ class PaperIndex:
 
     def leaf(self, leaf: Leaf) -> int:
         """Return the set of papers that one clause matches."""
-        return next(self.leaves((leaf,)))
-
-    def leaves(self, leaves: Sequence[Leaf]) -> Iterator[int]:
-        """Yield the set of papers that each of some clauses matches."""
-        found, size, full = self._matches_by_clause, self.size, self.full
-        for leaf in leaves:
-            if type(leaf) is not TextClause:
-                yield self._lookup[type(leaf)](leaf)
-                continue
-            words = leaf.words
-            documents = found[words] if words in found else self.documents(leaf)
-            if leaf.field == "tiab":
-                yield (documents | documents >> size) & full
-            else:
-                yield documents >> (_PLACES[leaf.field][0] * size) & full
+        if type(leaf) is not TextClause:
+            return self._lookup[type(leaf)](leaf)
+        documents, size = self.documents(leaf), self.size
+        if leaf.field == "tiab":
+            return (documents | documents >> size) & self.full
+        return documents >> (_PLACES[leaf.field][0] * size) & self.full
 
     # ── words ───────────────────────────────────────────────────────────────────────────────────
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 
 from digest.topics.filter_parser import Filter
 from digest.topics.filter_tree import And, Leaf, Node, Not, Or
@@ -24,9 +24,6 @@ class QueryPlan:
         if filters:
             self._add_clauses(filters.values())
             self.slots = {key: self.add(filter_.tree) for key, filter_ in filters.items()}
-
-    def __len__(self) -> int:
-        return len(self._steps)
 
     def _add_clauses(self, filters: Iterable[Filter]) -> None:
         """Place clauses with the same words next to one another, so that their lookups hit the cache."""
@@ -78,19 +75,16 @@ class QueryPlan:
             slot = self._known[step] = len(self._steps) - 1
         return slot
 
-    def run(
-        self, look_up: Callable[[Sequence[Leaf]], Iterator[int]], full: int, values: list[int]
-    ) -> list[int]:
+    def run(self, look_up: Callable[[Leaf], int], full: int, values: list[int]) -> list[int]:
         """Append the sets of the steps after the first `len(values)` to `values`, and return it."""
-        add, steps = values.append, self._steps[len(values) :]
-        leaves = look_up([self._leaves[leaf] for operation, leaf, _ in steps if operation == _LEAF])
-        for operation, left, right in steps:
+        add, leaves = values.append, self._leaves
+        for operation, left, right in self._steps[len(values) :]:
             if operation == _AND:
                 add(values[left] & values[right])
             elif operation == _OR:
                 add(values[left] | values[right])
             elif operation == _LEAF:
-                add(next(leaves))
+                add(look_up(leaves[left]))
             elif operation == _WITHOUT:
                 add(values[left] & ~values[right])
             else:

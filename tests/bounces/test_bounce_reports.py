@@ -156,6 +156,21 @@ def test_result_of_a_report_is_reported_in_our_words_only() -> None:
     assert bounces.read_report(report) == NoActionNeeded(reason="a report of no failure")
 
 
+def test_report_that_names_no_address_is_read_without_a_recipient() -> None:
+    report = bounces.read_report(sample_mails.dsn(recipient="unknown"))
+
+    assert isinstance(report, Failure)
+    assert (report.kind, report.recipients) == (FailureKind.HARD, ())
+
+
+def test_report_in_a_header_of_a_mail_without_text_is_read() -> None:
+    content = f"X-Failed-Recipients: {ADA}\r\nContent-Type: image/png\r\n\r\n".encode()
+
+    report = bounces.read_report(content)
+
+    assert report == Failure(kind=FailureKind.HARD, reported_by="words", recipients=(ADA,))
+
+
 def test_persons_mail_is_no_bounce() -> None:
     assert bounces.read_report(sample_mails.A_LETTER) is None
 

@@ -22,6 +22,7 @@ from digest.editions.compose import (
     bitset,
     bitset_members,
     compose,
+    count_matching,
     rank_all,
     rank_matches,
 )
@@ -285,3 +286,29 @@ def test_the_cache_of_eligible_orders_is_bounded():
 @pytest.mark.parametrize("empty", [rank_matches(0, FLAT, {}), rank_all([])])
 def test_a_topic_that_matches_nothing_makes_no_section(empty: RankedMatches):
     assert sections(RequestedTopic("nothing", 1, empty)) == {}
+
+
+def test_of_a_last_round_without_any_filter_the_papers_that_trend_more_stay():
+    trending = RequestedTopic("Trending", None, rank_all([3.0, 2.0, 1.0]))
+
+    assert sections(trending, requested("graphs", {2: 0.0}, scores=[3.0, 2.0, 1.0]), papers=1) == {
+        "Trending": [0]
+    }
+
+
+def test_a_paper_is_ordered_the_same_however_many_readers_were_asked_before():
+    ranked = rank_matches(bitset(range(10)), FLAT, {})
+
+    orders = {eligible: ranked.eligible_order(eligible) for eligible in range(200)}
+
+    assert all(set(order) == set(bitset_members(eligible & 0x3FF)) for eligible, order in orders.items())
+    assert {eligible: ranked.eligible_order(eligible) for eligible in range(200)} == orders
+    assert len(ranked.cache) <= 64
+
+
+def test_matching_papers_are_counted_once_and_without_those_already_shown():
+    topics = [requested("graphs", {1: 1.0, 2: 1.0, 3: 1.0}), requested("robots", {3: 1.0, 4: 1.0})]
+
+    assert count_matching(topics, EVERYTHING, {1}) == 3
+    assert count_matching(topics, bitset([2, 3, 9]), set()) == 2
+    assert count_matching([], EVERYTHING, set()) == 0

@@ -12,11 +12,15 @@ from digest.editions.schedule import (
     Cadence,
     Edition,
     Schedule,
+    cadence_text,
     edition_on,
     missed_editions,
     next_edition,
     open_edition,
+    parse_cadence,
+    parse_schedule,
 )
+from digest.errors import BadField
 
 OSLO = Schedule(at=time(8), timezone="Europe/Oslo")
 
@@ -163,3 +167,74 @@ def test_missed_editions_reach_back_a_month_at_most():
     missed = missed_editions(OSLO, utc("2020-01-01 07:00"), utc("2026-11-20 08:00"))
 
     assert 0 < len(missed) <= 31
+
+
+# ── what people type ────────────────────────────────────────────────────────────────────────────
+
+
+@given(SCHEDULES)
+def test_every_cadence_is_parsed_from_its_own_text(schedule: Schedule):
+    weekday = schedule.weekday if schedule.cadence is Cadence.WEEKLY else 0
+
+    assert parse_cadence(cadence_text(schedule)) == (schedule.cadence, weekday)
+
+
+def test_a_schedule_is_parsed_from_texts():
+    parsed = parse_schedule(cadence="Weekly-Friday", at="7:05", timezone=" Europe/Oslo ", not_after="11:00")
+
+    assert parsed == Schedule(
+        cadence=Cadence.WEEKLY, at=time(7, 5), timezone="Europe/Oslo", weekday=4, not_after=time(11)
+    )
+    assert parse_schedule() == Schedule()
+
+
+@pytest.mark.parametrize(
+    ("text", "hint"),
+    [
+        ("dayly", "Did you mean daily?"),
+        ("weekly-fro", "Did you mean weekly-fri?"),
+        ("daily-mon", "Did you mean daily?"),
+        ("weekly-f", "Did you mean weekly-fri?"),
+        ("now and then", "Write one of daily, weekdays, weekly, monthly or weekly-fri."),
+    ],
+)
+def test_an_unknown_cadence_is_refused_with_a_hint(text: str, hint: str):
+    with pytest.raises(BadField) as refused:
+        parse_cadence(text)
+
+    assert refused.value.field == "cadence"
+    assert str(refused.value).endswith(hint)
+
+
+@pytest.mark.parametrize("text", ["24:00", "8:60", "8", "08:00:00", "", "8 o'clock"])
+def test_what_is_no_time_of_day_is_refused(text: str):
+    with pytest.raises(BadField, match="not a time of day") as refused:
+        parse_schedule(at=text)
+
+    assert refused.value.field == "at"
+
+
+def test_a_latest_hour_that_is_no_time_is_refused_by_its_own_name():
+    with pytest.raises(BadField, match="not a time of day") as refused:
+        parse_schedule(not_after="noon")
+
+    assert refused.value.field == "not_after"
+
+
+@pytest.mark.parametrize(
+    ("text", "hint"),
+    [
+        ("europe/oslo", "Did you mean Europe/Oslo?"),  # another case
+        ("oslo", "Did you mean Europe/Oslo?"),  # a city alone
+        ("new york", "Did you mean America/New_York?"),
+        ("Europe/Olso", "Did you mean Europe/Oslo?"),  # a slip in a whole name
+        ("Katmandoo", "Did you mean Asia/Katmandu?"),  # a slip in a city
+        ("somewhere far away", "Write one such as Europe/Oslo or UTC."),
+    ],
+)
+def test_an_unknown_zone_is_refused_with_the_closest_name(text: str, hint: str):
+    with pytest.raises(BadField) as refused:
+        parse_schedule(timezone=text)
+
+    assert refused.value.field == "timezone"
+    assert str(refused.value).endswith(hint)

@@ -115,6 +115,14 @@ def test_prose_is_not_a_command(said: str) -> None:
     assert asked(written(said, subject=said)) == []
 
 
+def test_a_mail_without_any_text_has_the_command_of_its_subject() -> None:
+    content = (
+        b"From: Ada <ada@uni.example>\r\nSubject: pause 2 weeks\r\nContent-Type: image/png\r\n\r\n\x89PNG"
+    )
+
+    assert asked(content) == [(Verb.PAUSE, "2 weeks")]
+
+
 def test_a_mail_has_at_most_ten_commands() -> None:
     assert len(asked(written("help\n" * 50))) == mail_commands.MAX_COMMANDS
 
@@ -129,6 +137,8 @@ def test_a_mail_has_at_most_ten_commands() -> None:
         ("until 2027-02-01", date(2027, 2, 1)),
         ("until 6 January", date(2027, 1, 6)),
         ("until 31 Feb", None),
+        ("until 6 Smarch", None),
+        ("until 6 jun", date(2027, 6, 6)),
         ("until 2026-99-99", None),
         ("for thought", None),
     ],

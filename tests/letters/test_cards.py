@@ -133,6 +133,14 @@ def test_the_sentence_that_matched_is_shown_even_if_it_comes_late() -> None:
     assert TextRun("robot", is_marked=True) in runs
 
 
+def test_a_first_sentence_without_an_end_leaves_no_space_for_the_one_that_matched() -> None:
+    text = f"{'x' * 400} {'y' * 400}"
+
+    runs = shown(replace(FLOW, abstract=text), words=[("abstract", 401, 801)]).abstract
+
+    assert plain_text(runs) == "x" * 359 + "…"
+
+
 @given(
     st.lists(st.sampled_from(["word", "Sentence.", "e.g.", "中文。", "x" * 400, "?", "…"]), max_size=200).map(
         " ".join
@@ -250,3 +258,10 @@ def test_a_link_is_never_broken_over_lines() -> None:
 
     assert url in wrap(f"See {url} for more.").split()
     assert wrap_with_bar("short") == "| short"
+
+
+def test_words_that_matched_in_a_field_that_no_card_shows_are_not_marked() -> None:
+    found = shown(FLOW, why=("flow in the comment",), words=[("comment", 0, 4)])
+
+    assert not any(run.is_marked for run in (*found.title, *found.abstract))
+    assert found.why == "flow in the comment"

@@ -22,7 +22,7 @@ from hypothesis import strategies as st
 from digest.delivery import transports
 from digest.errors import BadField
 from digest.letters import RenderedLetter, build_message, list_headers
-from digest.letters.dkim_signing import Signer, canonical_body, sign_message
+from digest.letters.dkim_signing import Signer, canonical_body, load_signers, sign_message
 from digest.site_profile import Site
 from tests.letters.invented_papers import NOW
 
@@ -204,3 +204,31 @@ def test_signature_lines_are_short() -> None:
 )
 def test_the_relaxed_body(body: bytes, canonical: bytes) -> None:
     assert canonical_body(body) == canonical
+
+
+def test_each_key_signs_under_the_selector_in_its_place() -> None:
+    both = load_signers((pem("rsa") + pem("ed25519")).decode(), " first, second,", domain="example.org")
+
+    assert [(one.selector, one.algorithm) for one in both] == [
+        ("first", "rsa-sha256"),
+        ("second", "ed25519-sha256"),
+    ]
+    raw = sign_message(mailed(), both, dated_at=NOW)
+    assert [verifies(raw, *both, which=which) for which in (0, 1)] == [True, True]
+
+
+@pytest.mark.parametrize(
+    ("keys", "selectors", "complaint"),
+    [
+        ("", "first", "DIGEST_DKIM_KEY: It has no private key"),
+        (pem("rsa").decode(), "", "DIGEST_DKIM_SELECTOR: It has 0 selectors, but DIGEST_DKIM_KEY has 1 keys"),
+        (pem("rsa").decode(), "one, two", "It has 2 selectors"),
+        (pem("rsa").decode() + pem("short").decode(), "one, two", "1024 bits"),
+    ],
+    ids=["no key", "no selector", "too many selectors", "a bad second key"],
+)
+def test_keys_that_cannot_sign_are_refused_before_the_first_letter(
+    keys: str, selectors: str, complaint: str
+) -> None:
+    with pytest.raises(BadField, match=complaint):
+        load_signers(keys, selectors, domain="example.org")

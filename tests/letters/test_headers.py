@@ -111,6 +111,7 @@ def test_encoded_words_are_short_and_never_cut_inside_a_character() -> None:
     [
         ("Digest", "Digest <digest@example.org>"),
         ("Dr. No, Ph.D.", '"Dr. No, Ph.D." <digest@example.org>'),
+        ("Grüße", "=?utf-8?B?R3LDvMOfZQ==?= <digest@example.org>"),
         ('The "Digest"', '"The \\"Digest\\"" <digest@example.org>'),
         ("", "digest@example.org"),
         ("x\r\nBcc: y", '"x Bcc: y" <digest@example.org>'),

@@ -13,8 +13,9 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from msgspec import structs
 
-from digest.editions.compose import Digest, Section
+from digest.editions.compose import Digest, NarrowingSuggestion, Section
 from digest.errors import SetupMismatch
 from digest.letters import Templates, build_message, list_headers, press
 from digest.letters.cards import CardForm
@@ -466,3 +467,36 @@ def overridden(templates: Templates, folder: Path, old: str, new: str) -> Templa
     original = (templates.directory / "letters/digest/body.html").read_text()
     path.write_text(original.replace(old, new))
     return Templates(templates.directory, folder)
+
+
+@pytest.mark.parametrize(
+    ("matched", "headline"),
+    [(212, "212 papers matched while you were away; here are the top 2"), (2, "2 papers for you")],
+    ids=["more than fit", "all of them"],
+)
+def test_a_catch_up_says_how_many_matched_only_if_not_all_are_shown(
+    matched: int, headline: str, site: Site, templates: Templates
+) -> None:
+    digest = structs.replace(trending(FLOW.id, ROBOTS.id), is_catch_up=True, matched=matched)
+
+    page = page_of_letter(pressed(site, templates), site, digest, copy_for())
+
+    assert page.headline == headline
+
+
+def test_a_suggestion_to_narrow_a_topic_is_in_the_letter_only_with_a_page_to_accept_it(
+    site: Site, templates: Templates
+) -> None:
+    offer = NarrowingSuggestion("Flows", 1, "straight", 31.0, 3.0)
+    digest = structs.replace(trending(FLOW.id), offer=offer)
+    press_ = pressed(site, templates)
+
+    offered, without_page, without_offer = (
+        page_of_letter(press_, site, digest, copy_for(browser_url="https://digest.example.org/v/x")),
+        page_of_letter(press_, site, digest, copy_for(browser_url="")),
+        page_of_letter(press_, site, trending(FLOW.id), copy_for()),
+    )
+
+    assert "Narrow it to straight: 3 a day instead of 31" in offered.offer
+    assert offered.offer_url == "https://digest.example.org/v/x/narrow"
+    assert (without_page.offer, without_offer.offer) == ("", "")

@@ -112,3 +112,42 @@ def test_a_backtest_of_sixty_days_with_five_hundred_papers_is_fast():
 
     assert found.per_day.days == 60
     assert seconds < 0.5  # of the processor; promised: 0.1 on an idle machine
+
+
+def test_clauses_inside_a_negation_say_what_they_remove():
+    found = tried(
+        "robot ANDNOT (survey OR review)", ["robots", "robot survey", "robot review", "review of robots"]
+    )
+
+    assert dict(found.clauses) == {
+        "AND robot": 0.0,
+        "ANDNOT (survey OR review)": -3.0,
+        "OR survey": -1.0,
+        "OR review": -2.0,
+    }
+
+
+def test_clauses_that_contradict_one_another_are_named_wherever_they_are():
+    batch = ["robots", "cups"]
+
+    assert tried("(robot cup) OR (cup robot)", batch).warnings[-2:] == (
+        "No paper matches all of this at once: robot AND cup",
+        "No paper matches all of this at once: cup AND robot",
+    )
+    assert "No paper matches all" not in " ".join(tried("robot tea", batch).warnings)
+
+
+def test_a_comparison_names_the_papers_gained_and_lost_latest_day_first():
+    titles = ["robots", "cups", "robots and cups"], ["robot arms", "cups", "tea"]
+    batch = [(paper(title), day) for row, day in zip(titles, DAYS, strict=False) for title in row]
+    index, days = topics.PaperIndex([one for one, _ in batch]), [day for _, day in batch]
+
+    found = topics.compare_filters(topics.parse("robot"), topics.parse("cup"), index, days)
+
+    assert (found.gained, found.lost) == ((4, 1), (3, 0))
+    assert (found.before, found.after) == (
+        PerDay(median=1.5, p90=2.0, max=2, days=2),
+        PerDay(median=1.5, p90=2.0, max=2, days=2),
+    )
+    assert topics.compare_filters(None, topics.parse("tea"), index, days).gained == (5,)
+    assert topics.compare_filters(topics.parse("tea"), None, index, days).lost == (5,)

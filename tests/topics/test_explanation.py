@@ -73,6 +73,7 @@ def test_the_whole_stretch_of_a_near_match_is_marked():
         ("1au:ito", "by Yuki Ito"),
         ("all:okafor", "by Ada Okafor"),
         ("co:workshop", "workshop in the comment"),
+        ('"grasps policy"~4', "grasps policy~4 in the abstract"),
         ("id:2411.01234", "id:2411.01234"),
     ],
 )
@@ -88,6 +89,8 @@ def test_every_clause_has_its_reason(written, why):
         ("graph* OR survey", ("none of graph*, survey",)),
         ("robot ANDNOT cups", ("excluded: cups in the abstract",)),
         ("robot ANDNOT (cat:cs.RO graph*) ANDNOT cat:cs.RO", ("excluded: in cs.RO",)),
+        ("robot ANDNOT all:arms", ("excluded: arms in the abstract",)),
+        ("robot ANDNOT (cups ANDNOT survey)", ("excluded: cups in the abstract",)),
         ("robot AND cat:cs.CL AND upvotes:>100", ("no cat:cs.CL", "no upvotes:>=101")),
     ],
 )

@@ -74,6 +74,8 @@ def refused(written):
         ('"robot"', '"robot"'),
         ('"robot*"', "robot*"),
         ("all:graphene", "all:graphene"),
+        ("date:0001..9999", "date:0001-01-01..9999-12-31"),
+        ("robot NOT (NOT cup)", "robot AND cup"),
     ],
 )
 def test_every_spelling_has_one_canonical_form(written, printed):
@@ -287,6 +289,12 @@ def test_lower_case_operators_are_words_with_a_note():
         ("upvotes:9..3", 9, 4, "No number", "upvotes:>=20"),
         ("id:hello", 4, 5, "not an arXiv id", "id:2401.01234"),
         ('au:","', 5, 1, "family name", None),
+        ('au:"Wang, Y*"', 5, 8, "only after a family name", 'au:"wang*"'),
+        ("1au:wang_y*", 5, 7, "only after a family name", '1au:"wang*"'),
+        ("cat:cx.LG", 5, 5, "no category", "cat:cs.LG"),
+        ("date:<0001", 6, 5, "no day beyond", "date:2024-01..2024-06"),
+        ("date:>9999", 6, 5, "no day beyond", "date:2024-01..2024-06"),
+        ("use:lab/nlp@0", 13, 1, "Versions count from 1", "use:lab/nlp@1"),
         (" ".join("a" * 65), 129, 1, "64 clauses", None),
         ("(" * 9 + "a" + ")" * 9, 9, 1, "8 deep", None),
         ("a" * 1001, 1001, 1, "1,000 characters", None),
@@ -320,6 +328,17 @@ def test_nesting_is_counted_in_the_printed_form():
         "deep"
         in refused(f"c ({written})" if filter_.canonical.startswith("b OR") else f"c OR ({written})").message
     )
+
+
+def test_nine_levels_are_too_deep_whether_the_first_of_them_is_in_brackets_or_not():
+    written = "a OR b"
+    for level in range(8):
+        written = f"({written}) {'OR' if level % 2 else 'AND'} c{level}"
+
+    mistake = refused(written)
+
+    assert "8 deep" in mistake.message
+    assert mistake.column == 1
 
 
 # ── the page ────────────────────────────────────────────────────────────────────────────────────

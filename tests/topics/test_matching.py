@@ -165,7 +165,7 @@ def test_a_title_and_an_abstract_are_two_texts():
         ('au:"Y. Ito"', True), ('au:"Ito Yuki"', False), ('au:"Ito, Yoko"', False), ("au:it*", None),
         ("au:oka*", True), ("1au:ito", True), ("1au:okafor", False), ('au:"^Okafor, A"', False),
         ('au:"Lind, J P"', True), ('au:"Lind, Jean"', True), ('au:"Lind, Pierre"', False), ('au:"J Lind"', True),
-        ('au:"Jean-Pierre Lind"', True),
+        ('au:"Jean-Pierre Lind"', True), ('au:"Lind,"', True), ('au:"Pierre,"', False),
     ],
 )  # fmt: skip
 def test_authors_are_found_by_names_and_initials_in_order(written, found):
@@ -212,3 +212,31 @@ def test_earlier_filters_do_not_change_the_result_of_later_ones():
     assert index.matches(topics.parse("robot ANDNOT cup")) == 0
     assert index.matches(topics.parse("robot")) == 1
     assert index.evaluate(topics.QueryPlan({3: topics.parse("robot ANDNOT survey")})) == {3: 1}
+
+
+WORDS_IN_A_ROW = (
+    '"robot arm*"', '"robot arms"', '"pre training"', '"pre training data"', '"flat minima robot"', "pre-training",
+    '"robot unheard"', '"unheard*"',
+)  # fmt: skip
+
+
+def test_an_index_prepared_for_many_filters_gives_the_same_answers():
+    batch = [
+        paper("Robot arms and a robot arm", "Pretraining data are flat."),
+        paper("Pre training data", "Flat minima. Robot army."),
+        paper("Robots", "Arms of robots, pre-training data, flat minima robot"),
+    ]
+    fresh, prepared = topics.PaperIndex(batch), topics.PaperIndex(batch)
+    prepared.prepare()
+
+    answers = {written: fresh.matches(topics.parse(written)) for written in WORDS_IN_A_ROW}
+
+    assert {written: prepared.matches(topics.parse(written)) for written in WORDS_IN_A_ROW} == answers
+    assert answers['"robot arm*"'] == 0b011
+    assert answers['"pre training data"'] == 0b111
+    assert answers['"robot unheard"'] == 0
+
+
+def test_a_number_is_not_split_in_two():
+    assert not matches("gpt45", paper("gpt4 5 things"))
+    assert not matches("v3.5", paper("v3 .5 things"))

@@ -87,6 +87,9 @@ def test_line_breaks_of_any_system_and_a_mark_at_the_beginning_make_no_differenc
         ("pack: lab\n\nnlp =\n\tcat:cs.NLP", 4, 6, "no category", "cat:cs.CL"),
         ("pack: lab\n\nnlp = NOT survey", 3, 7, "only excludes papers", "cat:cs.LG ANDNOT survey"),
         ("pack: lab\n\nnlp = like:3", 3, 12, "needs the catalog", None),
+        ("pack: lab\n\nnlp = cat:cs.NLP\n  OR x", 3, 11, "no category", "cat:cs.CL"),
+        ("#" * 50_001, 1, 1, "at most 50,000 characters; this file has 50,001", None),
+        ("pack: lab" + "".join(f"\n\nf{n} = a" for n in range(101)), 203, 1, "at most 100 filters", None),
         ("pack: lab\n\nnlp = use:lab/", 3, 11, "is written PACK/FILTER", "use:lab/nlp"),
     ],
 )  # fmt: skip
@@ -174,6 +177,15 @@ def test_a_new_pack_lists_its_indirect_dependencies():
     assert topics.pack_dependencies(lab, shelf(ground, *base)) == {"base": 2, "ground": 4}
 
 
+def test_a_new_pack_that_cannot_be_resolved_names_its_filter():
+    lab = published("lab", nlp="LLM", robots="arm OR use:gone/x")
+
+    with pytest.raises(errors.BadFilter, match="lab/robots: There is no pack gone") as caught:
+        topics.pack_dependencies(lab, {})
+
+    assert (caught.value.column, caught.value.length) == (1, len("arm OR use:gone/x"))
+
+
 def test_a_resolved_reference_names_the_version():
     lab = published("lab", 7, nlp="LLM OR ICL")
 
@@ -191,6 +203,9 @@ def test_a_resolved_reference_names_the_version():
         ("use:wide/all", 5, 8, "wide/all has 65 clauses; a filter has at most 64", None),
         ("use:wide/half (use:wide/half OR use:lab/nlp)", 37, 7, "this has 66 clauses", None),
         ("use:chain/a0", 5, 8, "8 deep", None),
+        ("use:zzzz", 5, 4, "no pack zzzz", None),
+        ("z OR use:deep/all", 10, 8, "this has 9 levels; a filter has at most 8", None),
+        ("use:long/one use:long/two", 18, 8, "1,205 characters; a filter has at most 1,000", None),
     ],
 )  # fmt: skip
 def test_what_cannot_be_resolved_is_pointed_at(written, column, length, message, suggestion):
@@ -198,9 +213,14 @@ def test_what_cannot_be_resolved_is_pointed_at(written, column, length, message,
     wide = published("wide", half=half, all="use:wide/half OR use:wide/half OR LLM")
     chain = published("chain", **{f"a{n}": f"use:chain/a{n + 1}" for n in range(20)}, a20="x")
     lab = [published("lab", version, nlp="LLM OR ICL", other="x") for version in (1, 2)]
+    levels = "a OR b"
+    for level in range(7):
+        levels = f"({levels}) {'OR' if level % 2 else 'AND'} c{level}"
+    deep = published("deep", all=levels)
+    long = published("long", one="a" * 600, two="b" * 600)
     circle = published("round", a="use:round/b OR x", b="use:round/a")
 
-    mistake = refused(written, wide, chain, circle, *lab)
+    mistake = refused(written, wide, chain, circle, deep, long, *lab)
 
     assert message in mistake.message
     assert (mistake.column, mistake.length) == (column, length)

@@ -127,3 +127,14 @@ def test_ranking_of_labelled_topics_reaches_the_documented_quality(seeds, labell
     assert precision >= 0.93
     assert gain >= 0.955
     assert recall >= 0.965
+
+
+def test_a_clause_that_is_searched_anywhere_judges_by_its_words():
+    assert ranked("all:robot", paper(abstract="a robot of cups"), paper("robot")) == [1, 0]
+
+
+def test_words_near_one_another_count_once_in_a_text():
+    batch = [paper(abstract="arms of robots, arms of robots"), paper(abstract="arms of robots, tea and cups")]
+    index, filter_ = topics.PaperIndex(batch), topics.parse('"robots arms"~3')
+
+    assert index.relevance(filter_, index.matches(filter_)) == {0: 1.0, 1: 1.0}

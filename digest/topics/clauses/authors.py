@@ -32,12 +32,12 @@ def parse_person(value: str, *, first: bool) -> AuthorClause:
         names_given, names_family, comma = _unsorted(author_names.parts_of(plain), arxiv="_" in plain)
     if not names_family or (starred and len(names_family[-1]) < SHORTEST_PREFIX):
         raise ClauseError("Add a family name here", suggestion='au:"Wang, Yi"')
-    if starred and comma:
-        raise ClauseError(
-            "A * is allowed only after a family name", suggestion=f"{plain[0] if plain else 'a'}*"
-        )
     star = "*" if starred else ""
     field = "1au" if first else "au"
+    if starred and comma:
+        raise ClauseError(
+            "A * is allowed only after a family name", suggestion=f'{field}:"{" ".join(names_family)}*"'
+        )
     if comma and names_given:
         shown = f'"{" ".join(names_family)}, {" ".join(names_given)}"'
     else:

@@ -1,0 +1,139 @@
+"""Texts that depend on figures and dates read well for one, for several and for none."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+import pytest
+
+from digest.letters import figures_in_words
+from digest.letters.figures_in_words import CATCH_UP
+
+NOW = datetime(2026, 11, 20, 7, tzinfo=UTC)
+LONG = "A title that goes on about vector fields, straight paths and noise for longer than any subject line"
+
+
+@pytest.mark.parametrize(
+    ("moment", "words"),
+    [
+        (datetime(2026, 11, 23, 7, tzinfo=UTC), "Monday 02:00, New York"),
+        (datetime(2026, 12, 1, 7, tzinfo=UTC), "Tuesday 1 December, 02:00, New York"),
+    ],
+    ids=["within a week", "later"],
+)
+def test_a_moment_has_its_date_where_the_weekday_could_mislead(moment: datetime, words: str) -> None:
+    assert figures_in_words.moment_in_words(moment, "America/New_York", seen_from=NOW) == words
+
+
+@pytest.mark.parametrize(
+    ("papers", "words"),
+    [
+        (1, "212 papers matched while you were away; here is the top one"),
+        (9, "212 papers matched while you were away; here are the top 9"),
+    ],
+)
+def test_a_catch_up_says_how_many_papers_matched(papers: int, words: str) -> None:
+    assert figures_in_words.catch_up_headline(212, papers) == words
+
+
+@pytest.mark.parametrize(
+    ("cadence", "count", "words"),
+    [
+        ("daily", 1, "Cups"),
+        ("daily", 3, "Cups, and 2 more"),
+        (CATCH_UP, 1, "While you were away: the top paper"),
+        (CATCH_UP, 9, "While you were away: the top 9 papers"),
+        ("weekly", 1, "Your week: 1 paper, Cups"),
+        ("weekly", 4, "Your week: 4 papers, led by Cups"),
+        ("monthly", 4, "Your month: 4 papers, led by Cups"),
+    ],
+)
+def test_the_subject_names_the_top_paper_and_counts_the_others(cadence: str, count: int, words: str) -> None:
+    assert figures_in_words.subject(cadence, "Cups", count) == words
+
+
+@pytest.mark.parametrize(
+    ("count", "end"), [(1, "straight paths…"), (3, "vector fields… and 2 more")], ids=["one", "several"]
+)
+def test_a_long_title_is_cut_and_the_count_of_the_others_stays(count: int, end: str) -> None:
+    subject = figures_in_words.subject("daily", LONG, count)
+
+    assert subject.endswith(end)
+    assert len(subject) <= figures_in_words.MAX_SUBJECT_LENGTH
+
+
+@pytest.mark.parametrize(
+    ("others", "shown"),
+    [
+        (["Cups"], "Also: Cups"),
+        (["Cups", "Robots that ask"], "Also: Cups · Robots that ask"),
+        (
+            [LONG, "Cups"],
+            "Also: A title that goes on about vector fields, straight paths and noise for longer than…",
+        ),
+    ],
+    ids=["one", "two", "a long one leaves no space for the next"],
+)
+def test_the_preheader_names_one_more_paper_or_two_short_ones(others: list[str], shown: str) -> None:
+    assert figures_in_words.preheader(others) == shown
+
+
+@pytest.mark.parametrize(
+    ("topics", "reason"),
+    [
+        ([], "You asked for the day's trending papers."),
+        (["graphs", "cups"], "You asked for papers on graphs, cups."),
+        (list("abcdefghi"), "You asked for papers on a, b, c, d, e, f, g, h and 1 more topic."),
+        (list("abcdefghij"), "You asked for papers on a, b, c, d, e, f, g, h and 2 more topics."),
+    ],
+)
+def test_the_footer_names_eight_topics_and_counts_the_others(topics: list[str], reason: str) -> None:
+    assert figures_in_words.subscription_reason(topics) == reason
+
+
+@pytest.mark.parametrize(
+    ("missing", "note"),
+    [
+        (0, "Today's list of papers is incomplete."),
+        (1, "Today's list of papers is incomplete: 1 is missing."),
+        (40, "Today's list of papers is incomplete: 40 are missing."),
+    ],
+)
+def test_a_short_list_says_how_many_papers_are_missing_if_known(missing: int, note: str) -> None:
+    assert figures_in_words.short_list_note(missing) == note
+
+
+@pytest.mark.parametrize(
+    ("sources", "note"),
+    [
+        (["folder"], "Today's list had not arrived when we wrote this."),
+        (["hf-daily"], "Today's list from Hugging Face had not arrived when we wrote this."),
+        (
+            ["arxiv:cs.LG", "https://lists.example.org/papers.csv"],
+            "Today's lists from arXiv, lists.example.org had not arrived when we wrote this.",
+        ),
+        (["our-own"], "Today's list from our-own had not arrived when we wrote this."),
+    ],
+)
+def test_late_lists_are_named_as_readers_know_them(sources: list[str], note: str) -> None:
+    assert figures_in_words.missing_lists_note(sources) == note
+
+
+@pytest.mark.parametrize(
+    ("kind", "detail", "text"),
+    [
+        ("withdrawn", "", "Withdrawn by its authors."),
+        ("withdrawn", "Lemma 2 is wrong", "Withdrawn by its authors: “Lemma 2 is wrong”"),
+        ("published", "J. Gravel 12 (2026)", "Published: J. Gravel 12 (2026)"),
+        ("rewritten", "", "A new version changes most of the abstract."),
+        ("rewritten", "Cups", "Rewritten; the old title was “Cups”"),
+    ],
+)
+def test_an_update_says_what_became_of_the_paper(kind: str, detail: str, text: str) -> None:
+    assert figures_in_words.followup_text(kind, detail) == text
+
+
+def test_a_last_word_that_is_longer_than_a_line_keeps_a_line_of_its_own() -> None:
+    link = "https://digest.example.org/" + "x" * 80
+
+    assert figures_in_words.wrap(f"Read it here: {link}") == f"Read it here:\n{link}"
