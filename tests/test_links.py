@@ -91,7 +91,8 @@ def test_an_unsubscribe_address_survives_lower_case(subscriber: int, version: in
 
 
 @pytest.mark.parametrize(
-    "address", ["", "unsubscribe@in.example.org", "unsubscribe+7-1.é@in.example.org", "unsubscribe+.ab@x.example"]
+    "address",
+    ["", "unsubscribe@in.example.org", "unsubscribe+7-1.é@in.example.org", "unsubscribe+.ab@x.example"],
 )
 def test_an_invented_address_proves_nothing(address: str) -> None:
     assert links.verify_address(SITE, "unsubscribe", address) is None

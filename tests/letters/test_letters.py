@@ -13,9 +13,10 @@ import pytest
 from jinja2 import UndefinedError
 from jinja2.exceptions import SecurityError
 
+from digest import links
 from digest.letters import RenderedLetter, Templates, make_card, render_letter
 from digest.letters.css_inlining import inline
-from digest.letters.letter_templates import REQUIRED_CONTEXT
+from digest.letters.letter_templates import REQUIRED_CONTEXT, derived_context
 from digest.site_profile import Site
 from tests.letters.invented_papers import FLOW, NOW
 
@@ -340,3 +341,9 @@ def test_every_word_of_a_letter_goes_through_gettext(kind: str) -> None:
         bare = re.sub(r"\{%.*?%\}|\{\{.*?\}\}|\{#.*?#\}", "", source, flags=re.DOTALL)
         said = re.sub(r"<[^<>]*>|&\w+;|#pause", "", bare)
         assert not re.search(r"[A-Za-z]", said), (path.name, said.split())
+
+
+def test_a_confirmation_is_linked_by_its_id_with_the_key_it_was_decided_with(site: Site) -> None:
+    context = {"site": site, "confirmation_id": 5, "key": site.signing_key_id}
+
+    assert derived_context("confirm", context) == {"confirm_url": links.confirm_url(site, 5)}

@@ -494,7 +494,7 @@ def test_a_suggestion_to_narrow_a_topic_is_in_the_letter_only_with_a_page_to_acc
     offered, without_page, without_offer = (
         page_of_letter(press_, site, digest, copy_for(browser_url="https://digest.example.org/v/x")),
         page_of_letter(press_, site, digest, copy_for(browser_url="")),
-        page_of_letter(press_, site, trending(FLOW.id), copy_for()),
+        page_of_letter(press_, site, trending(FLOW.id), copy_for(browser_url="https://x.example")),
     )
 
     assert "Narrow it to straight: 3 a day instead of 31" in offered.offer

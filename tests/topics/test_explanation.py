@@ -57,6 +57,14 @@ def test_words_inside_others_are_not_marked_twice():
     assert [word.text for word in found.words] == ["Robots", "Robotic arms"]
 
 
+def test_near_words_are_marked_only_where_they_are_near():
+    tea = paper("robot tea tea tea tea cup", "robot tea tea robot cup")
+
+    words = explained('"robot cup"~1', tea).words
+
+    assert [(word.field, word.text) for word in words] == [("abstract", "robot cup")]
+
+
 def test_the_whole_stretch_of_a_near_match_is_marked():
     words = explained('"policy grasps"~4').words
 

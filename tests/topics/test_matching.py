@@ -216,7 +216,7 @@ def test_earlier_filters_do_not_change_the_result_of_later_ones():
 
 WORDS_IN_A_ROW = (
     '"robot arm*"', '"robot arms"', '"pre training"', '"pre training data"', '"flat minima robot"', "pre-training",
-    '"robot unheard"', '"unheard*"',
+    '"flat minima robot*"', '"robot arm joint"', '"robot unheard"', '"unheard*"',
 )  # fmt: skip
 
 
@@ -224,7 +224,9 @@ def test_an_index_prepared_for_many_filters_gives_the_same_answers():
     batch = [
         paper("Robot arms and a robot arm", "Pretraining data are flat."),
         paper("Pre training data", "Flat minima. Robot army."),
-        paper("Robots", "Arms of robots, pre-training data, flat minima robot"),
+        paper(
+            "Robot arm, robot arm, robot arm joint", "Arms of robots, pre-training data, flat minima robot"
+        ),
     ]
     fresh, prepared = topics.PaperIndex(batch), topics.PaperIndex(batch)
     prepared.prepare()
@@ -232,7 +234,8 @@ def test_an_index_prepared_for_many_filters_gives_the_same_answers():
     answers = {written: fresh.matches(topics.parse(written)) for written in WORDS_IN_A_ROW}
 
     assert {written: prepared.matches(topics.parse(written)) for written in WORDS_IN_A_ROW} == answers
-    assert answers['"robot arm*"'] == 0b011
+    assert answers['"robot arm*"'] == 0b111
+    assert answers['"robot arm joint"'] == 0b100
     assert answers['"pre training data"'] == 0b111
     assert answers['"robot unheard"'] == 0
 
