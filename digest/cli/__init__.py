@@ -146,7 +146,7 @@ def main(arguments: Sequence[str] | None = None) -> int:  # noqa: PLR0911, PLR09
 
 
 def build_command() -> Any:
-    """Return the command that typer makes of `app`, its help completed and its panels in our order."""
+    """Build the command from `app`, with complete help and its panels in our order."""
     command: Any = complete_help(typer.main.get_command(app))
     command.commands = dict(
         sorted(command.commands.items(), key=lambda item: PANELS.index(item[1].rich_help_panel))

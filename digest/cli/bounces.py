@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from digest import plurals
 from digest.cli import command_context, terminal
 from digest.cli.common_options import AsJson, Limit, Now, current_time, day, moment
 from digest.errors import BadField
@@ -115,8 +116,8 @@ def forgive(domain: Domain, start: Since = None, now: Now = None, as_json: AsJso
         terminal.print_json({"domain": domain, "forgiven": failures, "lifted": freed})
     else:
         terminal.print_line(
-            f"{terminal.count(failures, 'failure')} forgiven;"
-            f" {terminal.count(freed, 'address', 'addresses')} no longer suppressed."
+            f"{plurals.count(failures, 'failure')} forgiven;"
+            f" {plurals.count(freed, 'address', 'addresses')} no longer suppressed."
         )
 
 
@@ -132,4 +133,4 @@ def accept(domain: Domain, start: Since = None, now: Now = None, as_json: AsJson
     if as_json:
         terminal.print_json({"domain": domain, "suppressed": number})
     else:
-        terminal.print_line(f"{terminal.count(number, 'address', 'addresses')} of {domain} suppressed.")
+        terminal.print_line(f"{plurals.count(number, 'address', 'addresses')} of {domain} suppressed.")

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from digest import plurals
 from digest.cli import command_context, terminal
 from digest.cli.common_options import MAX_NUMBER, AsJson, Limit, Now, current_time
 
@@ -99,7 +100,7 @@ def resume(now: Now = None, as_json: AsJson = False) -> None:
     if as_json:
         terminal.print_json({"lifted": lifted, "due": due})
     elif lifted:
-        terminal.print_line(f"Mail is resumed; {terminal.count(due, 'letter')} due now.")
+        terminal.print_line(f"Mail is resumed; {plurals.count(due, 'letter')} due now.")
     else:
         terminal.print_line("Nothing is stopped.")
 

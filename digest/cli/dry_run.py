@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from digest import plurals
 from digest.cli import command_context, terminal
 from digest.cli.common_options import AsJson
 from digest.errors import BadField
@@ -49,9 +50,9 @@ def write_dry_run(out: Path, now: datetime, as_json: bool) -> None:
         terminal.print_json(index)
         return
     mails = sum(1 for letter in letters if letter["letter"])
-    due = terminal.count(len(letters), "due subscriber")
+    due = plurals.count(len(letters), "due subscriber")
     terminal.print_line(
-        f"Dry run: {terminal.count(mails, 'letter')} for {due}, written to {out}. Nothing was sent."
+        f"Dry run: {plurals.count(mails, 'letter')} for {due}, written to {out}. Nothing was sent."
     )
 
 
@@ -113,4 +114,4 @@ def show(difference: DryRunDifference) -> None:
     )
     if hidden:
         terminal.print_line(f"and {hidden} more (--json lists all)")
-    terminal.print_line(f"{terminal.count(difference.same, 'letter')} unchanged")
+    terminal.print_line(f"{plurals.count(difference.same, 'letter')} unchanged")

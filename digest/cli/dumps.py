@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from digest import plurals
 from digest.cli import command_context, failures, terminal
 from digest.cli.common_options import AsJson, Limit, Now, current_time, day, positive_number
 
@@ -100,7 +101,7 @@ def stopped(paths: list[Path], done: int) -> str:
     """Return the message for Ctrl-C: which files were read and which were not."""
     left = ", ".join(terminal.visible_text(path.name) for path in paths[done:]) or "none"
     return (
-        f"Stopped. {terminal.count(done, 'file was', 'files were')} read; not finished: {left}."
+        f"Stopped. {plurals.count(done, 'file was', 'files were')} read; not finished: {left}."
         " Run the command again; no paper is loaded twice."
     )
 
@@ -123,7 +124,7 @@ def show_loaded(loaded: dict[str, Any], *, dry_run: bool) -> None:
         dated = f" of {loaded['date']}" if loaded["date"] else ""
         verb = "would load" if dry_run else "loaded"
         terminal.print_line(
-            f"{name}: {verb} {terminal.count(loaded['papers'], 'paper')} ({loaded['format']}{dated}):"
+            f"{name}: {verb} {plurals.count(loaded['papers'], 'paper')} ({loaded['format']}{dated}):"
             f" {loaded['new']} new, {loaded['updated']} updated, {loaded['unchanged']} unchanged,"
             f" {loaded['rejected']} rejected."
         )

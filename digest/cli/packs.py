@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from digest import plurals
 from digest.cli import command_context, terminal
 from digest.cli.common_options import AsJson, Now, current_time, positive_number
 from digest.errors import UsageError
@@ -210,7 +211,7 @@ def read(session: Session, path: Path) -> Pack:
 
 
 def change_in_file(session: Session, path: Path) -> PackChange:
-    """Return the change that publishing a file would be."""
+    """Return the change that publishing this file would make."""
     from digest import subscribers
 
     return subscribers.plan_pack_change(session, read(session, path))
@@ -355,9 +356,9 @@ def show_change(report: Mapping[str, Any], sentence: str, caption: str) -> None:
         show_filter(one)
     if report["is_new"]:
         terminal.print_line()
-        terminal.print_line(f"{caption}: {terminal.count(report['subscribers'], 'subscriber')}.")
+        terminal.print_line(f"{caption}: {plurals.count(report['subscribers'], 'subscriber')}.")
     for one in report["blocked"]:
-        affected = terminal.count(one["subscribers"], "subscriber")
+        affected = plurals.count(one["subscribers"], "subscriber")
         terminal.print_note(f"note: {one['filter']} ({affected}) does not change: {one['reason']}")
 
 
@@ -374,10 +375,10 @@ def show_filter(one: Mapping[str, Any]) -> None:
     if one["change"] == "same":
         return
     before, after = one["per_day"]["before"], one["per_day"]["after"]
-    span = terminal.count(int(after["days"]), "day")
+    span = plurals.count(int(after["days"]), "day")
     gained, lost = len(one["gained"]), len(one["lost"])
     terminal.print_line(
-        f"  {terminal.count(gained, 'paper')} gained and {lost:,} lost in {span};"
+        f"  {plurals.count(gained, 'paper')} gained and {lost:,} lost in {span};"
         f" {after['median']:g} on a typical day, {before['median']:g} before"
     )
     for sign, some in (("+", one["gained"]), ("-", one["lost"])):

@@ -29,7 +29,7 @@ class SortOrder(StrEnum):
 
     TRENDING = "trending"  #: the most attention now
     RELEVANCE = "relevance"  #: the best match for the filter
-    NEWEST = "newest"  #: the first seen last
+    NEWEST = "newest"  #: most recently first seen
     POSITION = "position"  #: as in the dump
 
 

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from digest import plurals
 from digest.cli import command_context, dry_run, failures, sources, terminal
 from digest.cli.common_options import AsJson, Limit, Now, OutDir, current_time
 from digest.errors import BadField
@@ -122,7 +123,7 @@ def run(now: Now = None, as_json: AsJson = False) -> None:
 def show_round(loads: list[dict[str, Any]], made: dict[str, int], sent: dict[str, int]) -> None:
     """Print the results of `digest run`."""
     for loaded in loads:
-        counted = terminal.count(loaded["papers"], "paper")
+        counted = plurals.count(loaded["papers"], "paper")
         terminal.print_line(f"read       {loaded['path']}: {counted}, {loaded['new']} new")
     terminal.print_line(f"published  {figures_in_words(made)}")
     terminal.print_line(f"delivered  {figures_in_words(sent)}")
@@ -130,7 +131,7 @@ def show_round(loads: list[dict[str, Any]], made: dict[str, int], sent: dict[str
 
 def stopped_reading(loads: list[dict[str, Any]]) -> str:
     """Return the message for Ctrl-C while dumps are read."""
-    return f"Stopped while reading dumps: {terminal.count(len(loads), 'dump was', 'dumps were')} loaded."
+    return f"Stopped while reading dumps: {plurals.count(len(loads), 'dump was', 'dumps were')} loaded."
 
 
 def poll_due_sources(context: AppContext, now: datetime) -> list[dict[str, Any]]:
@@ -200,7 +201,7 @@ def delete_old_data(context: AppContext, now: datetime) -> None:
 def stopped_publishing(done: int, due: int) -> str:
     """Return the message for Ctrl-C while publishing."""
     return (
-        f"Stopped. Digests for {done:,} of {terminal.count(due, 'subscriber')} were composed; the others stay due."
+        f"Stopped. Digests for {done:,} of {plurals.count(due, 'subscriber')} were composed; the others stay due."
         " Nothing was sent. To continue: digest publish. Nobody gets a digest twice."
     )
 
@@ -242,7 +243,7 @@ def deliver_due(context: AppContext, now: datetime | None, limit: int | None) ->
 def stopped_delivering(sent: int, left: int) -> str:
     """Return the message for Ctrl-C while delivering."""
     return (
-        f"Stopped. {terminal.count(sent, 'letter was', 'letters were')} sent, {left:,} wait in the outbox."
+        f"Stopped. {plurals.count(sent, 'letter was', 'letters were')} sent, {plurals.count(left, 'waits', 'wait')} in the outbox."
         " To continue: digest deliver. Nobody gets a letter twice."
     )
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from digest import plurals
 from digest.cli import command_context, terminal
 from digest.cli.common_options import AsJson, Now, current_time, whole_number
 from digest.cli.dumps import DumpOrderOption
@@ -105,7 +106,7 @@ def add(
         )
         if days:
             terminal.print_line(
-                f"Last {terminal.count(days, 'day')} as history: {filled.result}.".replace("..", ".")
+                f"Last {plurals.count(days, 'day')} as history: {filled.result}.".replace("..", ".")
             )
     if filled.state == "failed":
         terminal.print_note("The past was not loaded completely. Run the command again to continue.")

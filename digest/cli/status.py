@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
+from digest import plurals
 from digest.cli import command_context, terminal
 from digest.cli.common_options import AsJson, Now, current_time
 
@@ -139,7 +140,7 @@ def show(report: Report, settings: Settings) -> None:
 
 def counts(figures: Figures) -> list[tuple[str, Any]]:
     """Return the lines about subscribers, papers and mail."""
-    papers, dumps = terminal.count(figures.papers, "paper"), terminal.count(figures.dumps, "dump")
+    papers, dumps = plurals.count(figures.papers, "paper"), plurals.count(figures.dumps, "dump")
     late = [str(one) for one in figures.late_lists]
     return [
         ("Subscribers", counts_in_words(figures.subscribers)),
@@ -155,7 +156,7 @@ def work(figures: Figures, now: datetime) -> list[tuple[str, Any]]:
     return [
         *[("Paused", f"{name} until {until:%Y-%m-%d %H:%M} UTC") for name, until in figures.pauses.items()],
         *inbox_line(figures.mail_in["shunted"]),
-        ("Due now", terminal.count(figures.due_now, "subscriber")),
+        ("Due now", plurals.count(figures.due_now, "subscriber")),
         ("Next due", figures.next_due_at),
         ("Processes", [heartbeat_in_words(one, now) for one in figures.processes] or "none is running"),
     ]
@@ -177,7 +178,7 @@ def counts_in_words(figures: Mapping[str, int]) -> str:
 
 def inbox_line(number: int) -> list[tuple[str, str]]:
     """Return a line about incoming mail that needs a person, if there is any."""
-    messages = terminal.count(number, "message was", "messages were")
+    messages = plurals.count(number, "message was", "messages were")
     return [("Inbox", f"{messages} not understood; see digest inbox list")] if number else []
 
 

@@ -200,11 +200,6 @@ def is_visible(char: str) -> bool:
     return char in JOINERS or unicodedata.category(char) not in INVISIBLE_CATEGORIES
 
 
-def count(number: int, one: str, many: str = "") -> str:
-    """Return `1 paper`, `2 papers`, `1,203 papers`."""
-    return f"{number:,} {one if number == 1 else many or one + 's'}"
-
-
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Progress:
     """Progress of a long task; without a terminal it does nothing."""
@@ -216,7 +211,7 @@ class Progress:
         self.update(completed=done, total=total)
 
     def advance(self, more: int) -> None:
-        """Add to what is done."""
+        """Advance the progress by `more`."""
         self.update(advance=more)
 
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from digest import plurals
 from digest.cli import command_context, packs, terminal
 from digest.cli.common_options import AsJson, Limit, Now
 
@@ -157,9 +158,7 @@ def show(report: dict[str, Any]) -> None:
     terminal.print_line(report["canonical"])
     for name, canonical in report.get("packs", {}).items():
         terminal.print_line(f"  {name} resolves to {canonical}")
-    found = (
-        f"{terminal.count(report['found'], 'match', 'matches')} in {terminal.count(per_day['days'], 'day')}"
-    )
+    found = f"{plurals.count(report['found'], 'match', 'matches')} in {plurals.count(per_day['days'], 'day')}"
     usual = f": {per_day['median']:g} on a typical day, {per_day['p90']:g} on a busy day, {per_day['max']:g} at most"
     terminal.print_line(f"{found}{usual if per_day['days'] > 1 else ''}.")
     for warning in report["warnings"]:

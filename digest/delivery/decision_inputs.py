@@ -28,7 +28,7 @@ FILTERS_QUERY = select(FILTER_COLUMNS.id, FILTER_COLUMNS.canonical).where(
 
 
 def load_digests(claimed: Sequence[ClaimedDelivery]) -> dict[int, Digest]:
-    """Return the decisions of those that are digests, by delivery.
+    """Return the decisions of the digests among these deliveries, by delivery id.
 
     A decision that cannot be read is left out; rendering it logs the error.
     """

@@ -10,7 +10,7 @@ from functools import cached_property
 
 from sqlalchemy.orm import Session
 
-from digest import bounces
+from digest import bounces, plurals
 from digest.db.tables import DeliveryState
 from digest.delivery import limits, outbox
 from digest.delivery.message_rendering import RenderedDelivery
@@ -77,7 +77,7 @@ class Settlement:
     @property
     def description(self) -> str:
         """Return what this settles, for the log."""
-        return f"the outcome of {len(self.rendered)} letters"
+        return f"the outcome of {plurals.count(len(self.rendered), 'letter')}"
 
     @property
     def accepted_after_lease(self) -> int:

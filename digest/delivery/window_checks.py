@@ -1,7 +1,7 @@
 """Check each letter of a window individually before it is sent.
 
-A letter that must not go ends here, one that must wait is queued again, and the rest may be intended. This
-runs for every window on SQLite, and on PostgreSQL for windows that the fast path cannot send.
+A letter that must not be sent is settled here, one that must wait is queued again, and the others may be sent.
+This runs for every window on SQLite, and on PostgreSQL for windows that the fast path cannot send.
 """
 
 from __future__ import annotations

@@ -13,7 +13,7 @@ from time import monotonic
 from sqlalchemy.exc import DBAPIError
 from sqlalchemy.orm import Session
 
-from digest import db, failpoints
+from digest import db, failpoints, plurals
 from digest.db import pipelined_query
 from digest.db.tables import DeliveryState, Lane
 from digest.delivery import (
@@ -139,7 +139,7 @@ class DeliveryRun:
             if self.remaining:
                 self.retry(
                     self.requeue_claimed,
-                    description=f"the return of {len(self.remaining)} letters to the queue",
+                    description=f"the return of {plurals.count(len(self.remaining), 'letter')} to the queue",
                 )
             else:
                 self.session.rollback()  # what an error left unfinished

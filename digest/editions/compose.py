@@ -152,7 +152,7 @@ def rank_matches(
     relevance: Mapping[int, float],
     near_duplicates: Mapping[int, int] | None = None,
 ) -> RankedMatches:
-    """Return the matches of a filter in the order of their worth.
+    """Return the matches of a filter, the worthiest first.
 
     `scores` are the trending scores by number; `relevance` covers matches only. `near_duplicates` has sets
     by number: of those that match, all but the worthiest lose `DUPLICATE_PENALTY_BITS` and so rank lower.

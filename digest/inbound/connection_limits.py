@@ -12,6 +12,8 @@ from dataclasses import dataclass
 from enum import Enum
 from ipaddress import IPv6Address, ip_address
 
+from digest import plurals
+
 MAX_CONNECTIONS = 100  #: connections at once
 MAX_BY_NETWORK = 20  #: as many as Postfix opens to one destination
 LOG_EVERY = 60.0  #: seconds between two log lines about rejected clients
@@ -103,8 +105,8 @@ class Connections:
         self.rejected.clear()
         self.logged_at = now
         return (
-            f"{count:,} connections were rejected, {most:,} of them from {network or 'this machine'};"
-            f" {len(self.held)} are open"
+            f"{plurals.count(count, 'connection was', 'connections were')} rejected, {most:,} of them from"
+            f" {network or 'this machine'}; {plurals.count(len(self.held), 'is', 'are')} open"
         )
 
 

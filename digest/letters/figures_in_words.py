@@ -264,7 +264,7 @@ def wrap(text: str, *, measure: int = LINE_WIDTH) -> str:
 
 
 def wrapped_lines(text: str, measure: int) -> Iterator[str]:
-    """Yield the lines that `fill` makes of single-spaced words, faster than `fill`."""
+    """Yield the lines that `fill` would return for single-spaced words, but faster."""
     start = 0
     while len(text) - start > measure:
         end = text.rfind(" ", start, start + measure + 1)

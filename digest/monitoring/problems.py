@@ -11,7 +11,7 @@ from typing import Any
 from sqlalchemy import Row, func, select
 from sqlalchemy.orm import Session
 
-from digest import bounces, heartbeats, inbound, subscribers
+from digest import bounces, heartbeats, inbound, plurals, subscribers
 from digest.bounces import FailureKind
 from digest.db.tables import (
     Attempt,
@@ -279,7 +279,7 @@ def broken_domains(session: Session, now: datetime) -> Iterator[Problem]:
         yield Problem(
             cause=f"frozen-{domain}"[:60],
             severity=Severity.NOTICE,
-            message=f"{count} addresses of {domain} failed within a day",
+            message=f"{plurals.count(count, 'address', 'addresses')} of {domain} failed within a day",
             fix=(
                 "So many at once suggest a fault at the domain, so none of these failures counts yet. If it is fixed:"
                 f" digest bounces forgive --domain {domain}. If the addresses are gone: digest bounces accept --domain {domain}."

@@ -1,4 +1,4 @@
-"""Reading a received letter from a saved file, or waiting for it in a Maildir."""
+"""Read a received letter from a saved file, or wait for it in a Maildir."""
 
 from __future__ import annotations
 

@@ -34,7 +34,7 @@ def delete_old_rows(
 ) -> tuple[Counter[str], bool]:
     """Delete rows past their retention; return the counts by kind, and whether everything was deleted.
 
-    Each batch is committed by itself, and none begins once `is_over` returns true; a further call continues.
+    Each batch has its own transaction, and none begins once `is_over` returns true; the next call continues.
     """
     deleted: Counter[str] = Counter()
     for what, batches in deletions(session, kept, now):

@@ -81,7 +81,7 @@ class MatchIndex:
         return self.narrowings[filter_id, papers_a_day]
 
     def find_narrowing(self, filter_id: int, papers_a_day: int) -> topics.Narrowing | None:
-        """Find a narrowing clause; the best-ranked papers stand for those that readers would keep."""
+        """Find a narrowing clause, taking the best-ranked papers as those that readers would keep."""
         filter_ = parse_or_none(self.canonicals[filter_id]) if filter_id in self.canonicals else None
         if filter_ is None:
             return None

@@ -17,7 +17,7 @@ from typing import Any
 from sqlalchemy.exc import IntegrityError
 from sqlalchemy.orm import Session
 
-from digest import db, failpoints, gc_control
+from digest import db, failpoints, gc_control, plurals
 from digest.db.tables import DeliveryState, Subscriber
 from digest.delivery import outbox
 from digest.editions import shown
@@ -202,8 +202,8 @@ def empty_reason(decision: Decision) -> str:
     """Return why the edition has no papers."""
     checked = decision.digest.checked
     if decision.is_too_few:
-        return f"{checked} papers checked, fewer than {decision.reader.min_papers} matched"
-    return f"{checked} papers checked, none matched" if checked else "no new papers"
+        return f"{plurals.count(checked, 'paper')} checked, fewer than {decision.reader.min_papers} matched"
+    return f"{plurals.count(checked, 'paper')} checked, none matched" if checked else "no new papers"
 
 
 def write_shown(session: Session, new: Mapping[int, Decision]) -> None:

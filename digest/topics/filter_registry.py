@@ -22,7 +22,7 @@ REMEMBERED = 65_536  #: filters whose canonical form a registry remembers
 
 
 class FilterRegistry:
-    """The catalog and the packs, to read filters with; canonical forms are remembered."""
+    """Parses filters with the catalog and the packs, and caches their canonical forms."""
 
     def __init__(self, session: Session):
         self.session = session

@@ -158,7 +158,7 @@ class Connection(H11Protocol):
         self.transport.abort()
 
     def allow(self, seconds: float) -> None:
-        """Close the connection after that time, unless the limit is set anew before."""
+        """Close the connection after that time, unless the limit is set again before."""
         if self.deadline is not None:
             self.deadline.cancel()
         self.deadline = self.loop.call_later(seconds, self.abort)

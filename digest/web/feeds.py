@@ -118,7 +118,7 @@ def digest_entries(session: Session, deliveries: Iterable[Delivery]) -> Iterator
                     yield FeedEntry(paper=papers[number], at=at, topic=section.topic)
 
 
-# ── how they are written ────────────────────────────────────────────────────────────────────────
+# ── Atom and JSON Feed ────────────────────────────────────────────────────────────────────────
 
 
 def as_atom(context: AppContext, feed: Feed) -> Response:

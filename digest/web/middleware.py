@@ -89,7 +89,7 @@ def add_headers(headers: MutableHeaders, path: str, *, is_https: bool) -> None:
 
 
 def mail_headers() -> dict[str, str]:
-    """Return the headers under which a mail's HTML may be shown."""
+    """Return the headers that make it safe to show a mail's HTML."""
     return {"content-security-policy": MAIL_POLICY, "x-frame-options": "SAMEORIGIN"}
 
 

@@ -106,7 +106,7 @@ def test_a_flood_is_logged_once_a_minute(connections: Connections, connect: Conn
     )
     connect("192.0.2.1", at=1)
     assert connections.report(LOG_EVERY - 1) is None
-    assert (connections.report(LOG_EVERY) or "").startswith("1 connections")
+    assert (connections.report(LOG_EVERY) or "").startswith("1 connection was")
     assert connections.report(10 * LOG_EVERY) is None
 
 

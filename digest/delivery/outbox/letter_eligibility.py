@@ -119,7 +119,7 @@ def may_reach_suppressed(delivery: ClaimedDelivery) -> bool:
 
 
 def is_eligible(delivery: ClaimedDelivery, recipient: RecipientState | None) -> bool:  # noqa: PLR0911  (one return for each condition)
-    """Return whether its subscriber, in their state now, may be sent this letter."""
+    """Return whether the recipient's current state allows this letter."""
     if delivery.letter == "invite":
         return recipient is not None and recipient.state is SubscriberState.PENDING
     match recipient.state if recipient else None:

@@ -15,7 +15,7 @@ from digest.delivery.transports import Message, Outcome, Verdict
 class MaildirTransport:
     """Writes each message to `tmp`, syncs it, and renames it into `new`.
 
-    The name is made of the delivery and its content, so a second attempt after a crash finds the file of
+    The file name is derived from the delivery and its content, so a second attempt after a crash finds the file of
     the first and is never in doubt: a Maildir holds no message twice.
     """
 

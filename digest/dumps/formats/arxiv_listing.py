@@ -210,7 +210,7 @@ def fields_of(lines: list[str]) -> dict[str, str]:
 
 
 def announcement_of(block: ListingEntry, entry_fields: dict[str, str], abstract: str) -> Announcement:
-    """Return the announcement, given by the section and by the authors' words."""
+    """Return the kind of announcement, from the section and the authors' comment."""
     if field_parsing.is_withdrawn(entry_fields.get("Comments", ""), abstract):
         return Announcement.WITHDRAWN
     if block.section == "replaced" or "replaced" in entry_fields:

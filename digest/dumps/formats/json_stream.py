@@ -261,7 +261,7 @@ def truncation_problem(line: int, what: str) -> RecordProblem:
 
 
 class TextWindow:
-    """A part of a dump's text that moves on as it is read and counts lines."""
+    """A sliding window over a dump's text that counts lines."""
 
     def __init__(self, source: DumpInput, start: int):
         self.stream = source.rewind()

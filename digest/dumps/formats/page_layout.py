@@ -1,4 +1,4 @@
-"""Parse what all text copies of Hugging Face paper pages share: a header, and dates without a year.
+"""Parse the header and the dates without a year that all text copies of Hugging Face pages share.
 
 Copies of the same page differ in layout but share their wording: `5 authors`, a lone middle dot,
 `Mar 11, 2023`, a line of navigation. These lines are metadata; the other lines are titles and abstracts.

@@ -12,6 +12,7 @@ from pathlib import Path
 from sqlalchemy import func, select
 from sqlalchemy.orm import Session
 
+from digest import plurals
 from digest.db.tables import DumpRow, DumpState
 from digest.dumps import formats
 from digest.dumps.formats import Header, RecordProblem
@@ -163,4 +164,4 @@ def papers_of_similar_lists(session: Session, row: DumpRow) -> dict[date, int]:
 
 def short_list_text(row: DumpRow, papers: int) -> str:
     """Say how many papers a dump holds and how many are usual."""
-    return f"holds {papers} papers, where {row.usual_papers} are usual on a {row.date:%A}"
+    return f"holds {plurals.count(papers, 'paper')}, where {row.usual_papers} are usual on a {row.date:%A}"

@@ -21,6 +21,7 @@ from urllib.parse import urlsplit
 
 from sqlalchemy.orm import Session
 
+from digest import plurals
 from digest.db.tables import DumpState, SourceRow
 from digest.dumps import formats, intake
 from digest.dumps.intake import LoadResult
@@ -313,7 +314,9 @@ def poll_result(row: SourceRow, results: list[LoadResult], requests: int, *, fai
     if results and not bad:
         is_known = all(one.is_known for one in results)
         state, result = (
-            ("unchanged", "nothing new") if is_known else ("loaded", f"{papers} papers, {new} new")
+            ("unchanged", "nothing new")
+            if is_known
+            else ("loaded", f"{plurals.count(papers, 'paper')}, {new:,} new")
         )
     if bad:
         state = "held" if bad[0].state is DumpState.HELD else "rejected"

@@ -53,7 +53,7 @@ class EncodedText(NamedTuple):
 
 
 class EncodedCard(NamedTuple):
-    """A card after its number, in pieces; many are cached, so each holds little that is not its own."""
+    """A card without its number, in pieces; cached cards share the pieces they have in common."""
 
     frame: CardTemplate
     head: bytes  #: the beginning of the HTML

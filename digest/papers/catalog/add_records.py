@@ -1,4 +1,4 @@
-"""Add records to the catalog in batches of a few statements, one paper whatever its sources.
+"""Add records to the catalog in batches of a few statements, so that a paper from several sources is stored once.
 
 A record belongs to the paper that shares an id with it; failing that, to the paper with the same
 strict title key, unless their ids contradict each other. A record that belongs to two papers merges

@@ -199,7 +199,7 @@ def observed_at(session: Session, *, until: datetime) -> datetime | None:
 
 
 def evidence(session: Session, papers: Sequence[Paper], *, as_of: datetime) -> dict[int, Evidence]:
-    """Return everything observed of the papers up to `as_of`."""
+    """Return every figure and position observed for these papers up to `as_of`."""
     figures: dict[int, dict[str, list[tuple[datetime, float]]]] = defaultdict(lambda: defaultdict(list))
     places: dict[int, list[Place]] = defaultdict(list)
     posted: dict[int, Any] = {}

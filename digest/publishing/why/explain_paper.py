@@ -28,7 +28,7 @@ def why(
 ) -> WhyAnswer:
     """Return why this subscriber did or did not get this paper.
 
-    Raises NotFound for an unknown address. A paper that no dump had is an answer.
+    Raises NotFound for an unknown address. For a paper that no dump had, the answer says so.
     """
     subscriber = subscribers.get(session, email)
     try:

@@ -164,7 +164,7 @@ def test_a_fetched_list_is_news_with_its_figures_and_its_source(world: World) ->
 
     (polled,) = world.poll()
 
-    assert (polled.state, polled.result, polled.requests) == ("loaded", "1 papers, 1 new", 3)
+    assert (polled.state, polled.result, polled.requests) == ("loaded", "1 paper, 1 new", 3)
     paper, dump = world.session.scalars(select(PaperRow)).one(), world.session.scalars(select(DumpRow)).one()
     assert (paper.title, paper.first_seen_at, paper.is_history) == ("Kites That Steer", NOW, False)
     assert (dump.source, dump.format, Path(dump.path).exists()) == ("hf-daily", "hf-json", True)

@@ -1,0 +1,8 @@
+"""Write counts in the English messages for operators; what readers see goes through gettext."""
+
+from __future__ import annotations
+
+
+def count(number: int, one: str, many: str = "") -> str:
+    """Return `1 paper`, `2 papers`, `1,203 papers`."""
+    return f"{number:,} {one if number == 1 else many or one + 's'}"
