@@ -109,7 +109,7 @@ def list_suppressions(session: Session) -> list[SuppressionEntry]:
 
 
 def suppression_entry(row: Suppression) -> SuppressionEntry:
-    """Return a row as an entry."""
+    """Convert a row to a suppression entry."""
     return SuppressionEntry(
         hmac=row.hmac, reason=SuppressionReason(row.reason), note=row.note, since=row.since
     )

@@ -140,7 +140,7 @@ class RequestedTopic(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class DigestLimits:
-    """The most and the fewest papers in one subscriber's digest."""
+    """The maximum and minimum number of papers in one subscriber's digest."""
 
     papers: int = 10  #: at most; topics share them, and a single topic may take them all
     at_least: int = 1  #: with fewer there is no digest

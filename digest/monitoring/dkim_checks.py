@@ -85,7 +85,7 @@ def verify_signatures(content: bytes, site: Site, lookup: Lookup) -> Iterator[Ch
 
 
 def check_receiver_verdict(content: bytes) -> Iterator[CheckOutcome]:
-    """Report what the receiver wrote into the letter about SPF, DKIM and DMARC."""
+    """Report the SPF, DKIM and DMARC results that the receiver recorded in the letter."""
     found = parsed_letter(content).get_all("Authentication-Results", [])
     results: dict[str, str] = {}
     for name, result in RESULT.findall(str(found[0])) if found else ():  # the first is from the last receiver

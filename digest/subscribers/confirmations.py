@@ -161,7 +161,7 @@ def lock_or_create_pending(session: Session, address: addresses.Address, now: da
 
 
 def is_capped(session: Session, subscriber_id: int, now: datetime) -> bool:
-    """Return whether the address has had as many confirmations lately as it may get."""
+    """Return whether the address has reached its limit of recent confirmations."""
     sent = select(func.count()).where(
         Confirmation.subscriber_id == subscriber_id,
         Confirmation.requested_settings != invitations.INVITED_MARK,

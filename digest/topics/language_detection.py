@@ -47,7 +47,7 @@ MAX_CHARACTERS_READ = 2000  #: characters
 
 
 def language_of(text: str) -> str:
-    """Return the language of a text as two letters."""
+    """Return the two-letter code of a text's language."""
     text = text[:MAX_CHARACTERS_READ].lower()
     if not text.isascii():
         letters = sum(map(str.isalpha, text)) or 1

@@ -1,7 +1,7 @@
 """Delete attempts and deliveries after their retention period, in bounded batches.
 
-Ids ascend with time, so the oldest rows have the lowest ids. No index is needed to find them, which every
-new letter would have to update. The caller commits after each batch.
+Ids ascend with time, so the oldest rows have the lowest ids and are found without an index, which every new
+letter would have to update. The caller commits after each batch.
 """
 
 from __future__ import annotations

@@ -82,7 +82,7 @@ def without_markup(value: Any) -> str:
 
 
 def parse_number(value: Any) -> float | None:
-    """Return a finite number that is not negative, also of `1.2k` or `3,400`; None for a boolean or else."""
+    """Parse a finite, non-negative number, including `1.2k` and `3,400`; return None for anything else."""
     if isinstance(value, str) and len(value) < 16 and (figure := FIGURE_PATTERN.fullmatch(value.strip())):
         value = float(figure[1].replace(",", "")) * FIGURE_SCALES[figure[2].casefold()]
     if isinstance(value, bool) or not isinstance(value, int | float):

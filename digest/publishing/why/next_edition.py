@@ -9,7 +9,7 @@ from digest.publishing.why.topic_matches import describe_topics
 
 
 def answer_if_upcoming(question: WhyQuestion) -> WhyAnswer | None:
-    """Answer if the next edition will consider the paper, with what it would decide now."""
+    """Return what the next edition would decide now about a paper that it will consider, else None."""
     subscriber, paper = question.subscriber, question.paper
     edition = publishing.edition_for(question.session, subscriber, question.now)
     considered_until = publishing.considered_until_of(subscriber, question.now)
