@@ -180,7 +180,7 @@ def show_list(
 
 
 def parse_state(text: str) -> Any:
-    """Return the state of that name, or raise BadField."""
+    """Return the state with that name, or raise BadField."""
     from digest.db.tables import SubscriberState
 
     if text not in set(SubscriberState):

@@ -112,7 +112,7 @@ def shown_since_query(dialect: str) -> Select[Any]:
 def shown_by_subscriber(dialect: str, which: ColumnElement[bool]) -> Subquery:
     """Return the `shown` rows of the readers `ids` that meet the condition, found by primary key.
 
-    In one condition for all readers, PostgreSQL scans the whole table on a first morning, while its
+    With one condition for all readers, PostgreSQL would scan the whole table on a first morning, while its
     statistics still say that the table is empty. A lateral join uses the key whatever the statistics say.
     """
     readers = db.values_param("ids", SHOWN_TABLE.c.subscriber_id)
