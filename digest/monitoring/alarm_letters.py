@@ -23,7 +23,7 @@ def queue_alarm_letters(
 ) -> int:
     """Queue one letter a day about each problem, and return how many were queued; commits.
 
-    The letter's key keeps two processes from queueing it twice. A problem that lasts beyond midnight is
+    The letter's dedupe key prevents two processes from queueing it twice. A problem that lasts beyond midnight is
     reported again only when its last letter is a day old.
     """
     queued = 0
