@@ -41,6 +41,19 @@ def test_titles_that_differ_in_case_accents_and_signs_have_one_key(one: str, oth
 
 
 @pytest.mark.parametrize(
+    ("title", "key"),
+    [
+        ("砾石的潮汐分选：综述", "砾石的潮汐分选 综述"),
+        ("Приливы, обзор!", "приливы обзор"),
+        ("β-VAE 砾石", "vae"),
+        ("?!", ""),
+    ],
+)
+def test_a_title_without_latin_letters_keeps_its_own_in_its_key(title: str, key: str) -> None:
+    assert title_key(title) == key
+
+
+@pytest.mark.parametrize(
     ("scheme", "value", "expected"),
     [
         ("arxiv", "2301.00001v3", ("arxiv", "2301.00001")),
@@ -53,6 +66,8 @@ def test_titles_that_differ_in_case_accents_and_signs_have_one_key(one: str, oth
         ("doi", "https://doi.org/10.1234/ABC.Def", ("doi", "10.1234/abc.def")),
         ("doi", "10.48550/arXiv.2301.00001", ("arxiv", "2301.00001")),
         ("doi", "10.48550/arXiv.nonsense", None),
+        ("arxiv", "10.48550/arXiv.2301.00001", ("arxiv", "2301.00001")),
+        ("arxiv", "10.48550/arXiv.nonsense", None),
         ("doi", "not a doi", None),
         ("pmid", "12345678", ("pmid", "12345678")),
         ("pmcid", "pmc1234", ("pmcid", "PMC1234")),
@@ -69,6 +84,22 @@ def test_ids_are_found_in_urls() -> None:
     urls = ["https://example.org/x", "https://arxiv.org/abs/2301.00001v2", "https://doi.org/10.1234/X"]
 
     assert ids_in(urls) == {"arxiv": "2301.00001", "doi": "10.1234/x"}
+
+
+@pytest.mark.parametrize(
+    ("url", "ids"),
+    [
+        ("https://huggingface.co/papers/2609.05415", {"arxiv": "2609.05415"}),
+        ("https://pubmed.ncbi.nlm.nih.gov/12345678/", {"pmid": "12345678"}),
+        ("https://pubmed.ncbi.nlm.nih.gov/?term=gravel", {}),
+        ("https://api.openalex.org/works/W2741809807", {"openalex": "W2741809807"}),
+        ("https://openalex.org/A1", {}),
+        ("https://arxiv.org/list/cs.LG/recent", {}),
+        ("https://doi.org/10.1234/" + "x" * 2000, {}),
+    ],
+)
+def test_the_host_of_a_url_says_which_id_is_in_it(url: str, ids: dict[str, str]) -> None:
+    assert ids_in([url]) == ids
 
 
 @pytest.mark.parametrize(
@@ -90,6 +121,11 @@ def test_ids_are_found_in_urls() -> None:
         ("$$", "$$"),
         (r"\'", r"\'"),
         ("x^2 and x^\u0661", "x² and x^\u0661"),
+        ("$x$ is “tidesx2013driven''", "x is “tides–driven”"),
+        (r"$x^{a!}$ and $y_Q$", "x^(a!) and y_Q"),
+        (r"$\hat{\alpha}$ and \t{oo}", "α\u0302 and o\u0361o"),
+        (r"\textbf{\emph{\textit{\textsc{deep}}}}", "deep"),
+        (r"\textbf{\emph{\textit{\textsc{\texttt{deeper}}}}}", r"\textbf{deeper}"),
     ],
 )
 def test_display_makes_text_readable(raw: str, shown: str) -> None:
@@ -117,6 +153,24 @@ def test_a_paper_known_to_arxiv_links_there_and_to_its_code() -> None:
         pdf="https://arxiv.org/pdf/2301.00001",
         code="https://github.com/tides/gravel",
     )
+
+
+@pytest.mark.parametrize(
+    ("ids", "address"),
+    [
+        ({"doi": "10.1234/x", "pmid": "7"}, "https://doi.org/10.1234/x"),
+        ({"pmid": "7", "openalex": "W1"}, "https://pubmed.ncbi.nlm.nih.gov/7/"),
+        ({"openalex": "W1", "s2": "a1"}, "https://openalex.org/W1"),
+        ({"s2": "a1"}, "https://www.semanticscholar.org/paper/a1"),
+        ({"dblp": "x"}, "https://example.org/project"),
+    ],
+)
+def test_a_paper_unknown_to_arxiv_links_to_its_best_id_or_else_to_its_first_address(
+    ids: dict[str, str], address: str
+) -> None:
+    pdf, project = "https://example.org/gravel.pdf", "https://example.org/project"
+
+    assert links_of(paper(ids=ids, urls=(pdf, project))) == PaperLinks(abstract=address, pdf=pdf)
 
 
 def test_a_paper_without_links_has_none() -> None:

@@ -26,7 +26,7 @@ def read(source: DumpInput) -> tuple[Header, Items]:
 
 def record_of(found: dict[str, Any], position: int, line: int) -> Record:
     """Return the record of one line."""
-    authors = tuple(map(name_of, field_parsing.as_list(found.get("authors_parsed"))))
+    authors = tuple(filter(None, map(name_of, field_parsing.as_list(found.get("authors_parsed")))))
     authors = authors or field_parsing.split_names(found.get("authors"))
     abstract, comment = (
         field_parsing.as_prose(found.get("abstract")),
@@ -55,7 +55,7 @@ def name_of(parsed: Any) -> str:
         return " ".join(" ".join((parsed[1], parsed[0], parsed[2])).split())
     except (TypeError, LookupError):
         pass
-    last, first, suffix = (*parsed[:3], "", "", "")[:3]
+    last, first, suffix = (*field_parsing.as_list(parsed)[:3], "", "", "")[:3]
     return " ".join(" ".join([part for part in (first, last, suffix) if isinstance(part, str)]).split())
 
 

@@ -138,7 +138,9 @@ def entries(source: DumpInput) -> Iterator[Record | RecordProblem | ListingEnd]:
             ended = ended or rule == "end"
             if rule is not None:
                 continue
-        if ended and text == "\\\\":  # the first entry of another mail in the same file
+        if (
+            ended or block is None
+        ) and text == "\\\\":  # the first entry of the file or of another mail in it
             section, ended, block = "new", False, ListingEntry(line=number, section="new")
         if block is None or ended:
             continue

@@ -24,7 +24,8 @@ from digest.papers import Record
 NAME = "bibtex"
 
 ENTRIES_PER_CHUNK = 100
-MAX_CHUNK_LENGTH = 256 * 1024  #: characters
+CHUNK_LENGTH = 64 * 1024  #: characters after which the next entry begins a new chunk
+MAX_CHUNK_LENGTH = 256 * 1024  #: characters; a longer chunk holds an entry that cannot be one
 MAX_STRINGS = 200
 STRING = re.compile(r"[ \t]*@string\s*\{[^{}]*(?:\{[^{}]*\}[^{}]*)?\}\s*", re.IGNORECASE)
 ENTRY = re.compile(r"^[ \t]*@[A-Za-z]{3,30}\s*[{(]", re.MULTILINE)
@@ -104,7 +105,8 @@ def entry_chunks(source: DumpInput) -> Iterator[tuple[int, str, str]]:
     first, size, entries = 1, 0, 0
     for number, text, fault in source.lines():
         begins = ENTRY.match(text) is not None
-        if run and ((begins and entries >= ENTRIES_PER_CHUNK) or fault or size > MAX_CHUNK_LENGTH):
+        is_full = begins and (entries >= ENTRIES_PER_CHUNK or size > CHUNK_LENGTH)
+        if run and (is_full or fault or size > MAX_CHUNK_LENGTH):
             yield first, "".join(run), "" if size <= MAX_CHUNK_LENGTH else "an entry is too long"
             run, size, entries = [], 0, 0
         if fault:

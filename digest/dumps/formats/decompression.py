@@ -8,16 +8,15 @@ from __future__ import annotations
 
 import gzip
 import io
-import sys
 import zlib
 from typing import BinaryIO, Protocol
 
 from digest.dumps.formats.rewindable_stream import RewindableStream, buffered
 from digest.errors import UnreadableDump
 
-if sys.version_info >= (3, 14):
-    from compression import zstd
-else:
+try:
+    from compression import zstd  # in the standard library since Python 3.14
+except ImportError:
     from backports import zstd
 
 GZIP, ZSTD = b"\x1f\x8b", b"\x28\xb5\x2f\xfd"

@@ -60,15 +60,14 @@ def as_prose(value: Any) -> str:
 
 
 def paragraphs(text: str) -> Iterator[str]:
-    """Yield the paragraphs of a text, each on one line; a blank or an indented line begins a new one."""
+    """Yield the paragraphs of a stripped text, each on one line; a blank or an indented line begins a new one."""
     begun: list[str] = []
     for line in text.split("\n"):
         if begun and (not line.strip() or line.startswith("  ")):
             yield " ".join(begun)
             begun = []
         begun += line.split()
-    if begun:
-        yield " ".join(begun)
+    yield " ".join(begun)
 
 
 def without_markup(value: Any) -> str:

@@ -27,7 +27,7 @@ from digest.papers import Record
 
 CHUNK = 1024 * 1024
 MAX_OBJECT_BYTES = 32 * 1024 * 1024  #: of an object that is not in a list
-VALUE_SEPARATOR = re.compile(r"[\s,\x1e]*")  #: with the record separator of a JSON text sequence
+VALUE_SEPARATORS = re.compile(r"[\s,\x1e]*")  #: with the record separator of a JSON text sequence
 UNFINISHED_LITERAL = re.compile(r"[\w.+-]*\s*")  #: a number or a word that was cut off
 LINE_DELIMITERS = " \t\r,\x1e"  #: allowed around the object on a line
 TITLE_KEYS = ("title", "paper_title")
@@ -216,7 +216,7 @@ def values_in_list(  # noqa: PLR0912, PLR0915  (a streaming state machine)
     decoder = json.JSONDecoder(parse_constant=read_constant, parse_int=parse_integer)
     text = TextWindow(source, start)
     while True:
-        text.skip(VALUE_SEPARATOR)
+        text.skip_separators()
         if next_list and text.rest.startswith("]", text.offset):
             text.advance(text.offset + 1)
             if text.skip_to(next_list):
@@ -292,11 +292,9 @@ class TextWindow:
         self.offset = 0
         return bool(chunk)
 
-    def skip(self, pattern: re.Pattern[str]) -> None:
-        """Skip what the pattern matches here."""
-        found = pattern.match(self.rest, self.offset)
-        if found:
-            self.advance(found.end())
+    def skip_separators(self) -> None:
+        """Skip the blanks, commas and record separators here, if there are any."""
+        self.advance(next(VALUE_SEPARATORS.finditer(self.rest, self.offset)).end())
 
     def skip_to(self, pattern: re.Pattern[str]) -> bool:
         """Skip to the end of the next match; return whether there is one."""

@@ -71,9 +71,9 @@ class OaiHarvest:
 def record_of(found: Element, position: int, line: int) -> Record | None:
     """Return the record of one element, or None for a deleted record."""
     header, metadata = xml_stream.child(found, "header"), xml_stream.child(found, "metadata")
-    if metadata is None or len(metadata) == 0 or (header is not None and header.get("status") == "deleted"):
+    content = xml_stream.child(metadata, "*")
+    if content is None or (header is not None and header.get("status") == "deleted"):
         return None
-    content = metadata[0]
     if "dc" in content.tag.rpartition("}")[2]:
         return dublin_core(content, position, line)
     authors = authors_of(content)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from calendar import monthrange
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import date
@@ -153,12 +154,8 @@ def latest_date_before(limit: date, month: int, day: int) -> date:
 
 def clamped_date(year: int, month: int, day: int) -> date:
     """Return the date; a day beyond the month's end (Feb 29 of an inferred year) becomes its last day."""
-    for last in (day, 30, 29, 28):
-        try:
-            return date(max(1, year), month, min(day, last) or 1)
-        except ValueError:
-            continue
-    raise AssertionError("every month has a 28th")
+    year = max(1, year)
+    return date(year, month, min(day, monthrange(year, month)[1]))
 
 
 def is_page(head: str) -> bool:

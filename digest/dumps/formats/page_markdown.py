@@ -106,8 +106,7 @@ class MarkdownPageReader:
         """Yield the papers of the page in order."""
         for number, raw, fault in lines:
             if fault:
-                if self.draft is not None:
-                    self.draft.fault = f"line {number}: {fault}"
+                self.on_fault(number, fault)
             elif self.heading or heading_in(raw)[0]:
                 title, behind = (raw, "") if self.heading else heading_in(raw)
                 finished = self.on_heading(number, title)
@@ -118,19 +117,29 @@ class MarkdownPageReader:
                     self.on_line(behind)
             else:
                 self.on_line(raw)
+        if self.heading and (finished := self.begin_paper()) is not None:
+            yield finished  # the file ends within the heading after it
         self.end_paragraph()
         if self.draft is not None:
             yield self.draft
+
+    def on_fault(self, number: int, fault: str) -> None:
+        """Mark the current paper as unreadable; a bad line above the first paper is ignored."""
+        if self.draft is not None:
+            self.draft.fault = f"line {number}: {fault}"
 
     def on_heading(self, number: int, raw: str) -> PaperDraft | None:
         """Begin a paper once its heading is complete; return the paper before it."""
         if not self.heading:
             self.begun_at = number
         self.heading.append(raw.strip())
-        title = " ".join(self.heading)
-        if is_unfinished_heading(title) and len(self.heading) < 8:
+        if is_unfinished_heading(" ".join(self.heading)) and len(self.heading) < 8:
             return None
-        self.heading = []
+        return self.begin_paper()
+
+    def begin_paper(self) -> PaperDraft | None:
+        """Begin the paper of the current heading; return the paper before it."""
+        title, self.heading = " ".join(self.heading), []
         self.end_paragraph()
         finished, line = self.draft, self.inline.strip(CLOSING_HASHES.sub("", title))
         emphasised = EMPHASISED.fullmatch(line.text)
@@ -216,14 +225,10 @@ class MarkdownPageReader:
         elif line.handle and IMAGE_MARK in text:
             self.end_paragraph()
             self.on_organization(text.replace(IMAGE_MARK, "").strip(), line)
-        elif (
-            line.parts
-            and "".join(label for label, _ in line.parts).strip() == "".join(text.split(" ")).strip()
-        ):
+        elif is_only_links(text, line):
             self.note(line)
-        elif line.parts and is_only_links(text, line):
-            self.note(line)
-            self.on_organization(text, line)
+            if " " in text and len(line.parts) == 1 and profile_name_in(line.parts[0][1]):
+                self.on_organization(text, line)
         else:
             self.note(line)
             if len(self.text) < MAX_LINES:
@@ -334,10 +339,10 @@ def has_comments_link(urls: list[str] | None) -> bool:
 
 
 def is_only_links(text: str, line: StrippedLine) -> bool:
-    """Return whether a text is only a link to a profile page."""
-    return (
-        len(line.parts) == 1 and line.parts[0][0].strip() == text and profile_name_in(line.parts[0][1]) != ""
-    )
+    """Return whether a text consists of links only; an abstract may be a link to its own paper."""
+    labels = "".join(label for label, _ in line.parts)
+    may_be_abstract = " " in text and any(id_in(url) for _, url in line.parts)
+    return bool(labels) and not may_be_abstract and "".join(labels.split()) == "".join(text.split())
 
 
 def profile_name_in(url: str) -> str:

@@ -306,7 +306,7 @@ def drafts_of_units(units: Iterable[PageUnit], found: PageHeader) -> Iterator[Pa
                 draft, unit, after
             ):
                 pass
-            case TextBlock():
+            case _:
                 finished, draft = next_draft(draft, unit, is_glued=bool(is_glued))
                 votes.begin(draft)
                 yield finished

@@ -61,7 +61,7 @@ def name_of(author: Element) -> str:
     return " ".join(name.split()) or xml_stream.text_at(author, "CollectiveName")
 
 
-def ids_of(found: Element, citation: Element, article: Element) -> dict[str, str]:
+def ids_of(found: Element, citation: Element | None, article: Element | None) -> dict[str, str]:
     """Return the article's ids, not those of its references."""
     named = [
         *(
@@ -79,13 +79,11 @@ def ids_of(found: Element, citation: Element, article: Element) -> dict[str, str
     )
 
 
-def published(article: Element) -> date | None:
+def published(article: Element | None) -> date | None:
     """Return the online publication day, else the print one; a missing month or day means the first."""
     printed = xml_stream.child(article, "ArticleDate")
     if printed is None:
         printed = xml_stream.child(article, "Journal/JournalIssue/PubDate")
-    if printed is None:
-        return None
     year = xml_stream.text_at(printed, "Year") or xml_stream.text_at(printed, "MedlineDate")[:4]
     month = xml_stream.text_at(printed, "Month")
     return field_parsing.make_date(

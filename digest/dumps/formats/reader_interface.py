@@ -8,10 +8,10 @@ from dataclasses import dataclass, replace
 from datetime import date
 from typing import BinaryIO, Literal, Protocol, TypeAlias
 
+from digest.dumps.formats.rewindable_stream import HEAD_BYTES, with_lf_line_ends
 from digest.errors import UnreadableDump
 from digest.papers import Record
 
-HEAD_BYTES = 64 * 1024  #: bytes read to recognise a format
 MAX_LINE = 8 * 1024 * 1024  #: bytes; a longer line cannot be a record
 EXCERPT_LENGTH = 120  #: characters
 QUOTE_MARK = re.compile(r"^> ?", re.MULTILINE)
@@ -75,15 +75,11 @@ class DumpInput:
     """A seekable stream of bytes from which readers take the beginning, the lines, or everything."""
 
     def __init__(self, stream: BinaryIO, *, name: str, observed_on: date):
-        self.stream = stream
+        self.stream = with_lf_line_ends(stream)
         self.name = name
         self.observed_on = observed_on  #: the day it was fetched, as far as known
         self.first_bytes = self.rewind().read(HEAD_BYTES)
-        self.uses_cr_line_ends = (
-            b"\r" in self.first_bytes and b"\n" not in self.first_bytes
-        )  #: CR alone ends a line
         head = self.first_bytes.decode("utf-8-sig", errors="replace")
-        head = head.replace("\r", "\n") if self.uses_cr_line_ends else head
         self.is_quoted = is_quoted(head)  #: copied from a mail that quotes it with `>`
         self.head = QUOTE_MARK.sub("", head) if self.is_quoted else head
 
@@ -94,8 +90,7 @@ class DumpInput:
 
     def lines(self) -> Iterator[tuple[int, str, str]]:
         """Yield (line number, text, fault) for every line; a faulty line has no text."""
-        raw = split_at_cr(self.rewind()) if self.uses_cr_line_ends else split_at_lf(self.rewind())
-        for number, line in enumerate(raw, start=1):
+        for number, line in enumerate(raw_lines(self.rewind()), start=1):
             if line == b"\n":
                 yield number, "", ""
                 continue
@@ -133,7 +128,7 @@ def is_quoted(head: str) -> bool:
     return len(lines) >= MIN_QUOTED and all(line.startswith(">") for line in lines)
 
 
-def split_at_lf(stream: BinaryIO) -> Iterator[bytes | None]:
+def raw_lines(stream: BinaryIO) -> Iterator[bytes | None]:
     """Yield lines, and None for a line that is too long; its rest is skipped without being kept."""
     while line := stream.readline(MAX_LINE + 1):
         if len(line) <= MAX_LINE:
@@ -142,19 +137,6 @@ def split_at_lf(stream: BinaryIO) -> Iterator[bytes | None]:
         while line and not line.endswith(b"\n"):
             line = stream.readline(MAX_LINE)
         yield None
-
-
-def split_at_cr(stream: BinaryIO) -> Iterator[bytes | None]:
-    """Yield the lines of a file that ends them with CR alone."""
-    rest = b""
-    while chunk := stream.read(HEAD_BYTES):
-        *lines, rest = (rest + chunk).split(b"\r")
-        yield from lines
-        if len(rest) > MAX_LINE:
-            yield None
-            rest = b""
-    if rest:
-        yield rest
 
 
 def mark_truncation(items: Items) -> Items:

@@ -7,6 +7,7 @@ from abc import abstractmethod
 from typing import BinaryIO, cast
 
 BUFFER = 256 * 1024
+HEAD_BYTES = 64 * 1024  #: bytes read to recognise a format
 
 
 class RewindableStream(io.RawIOBase):
@@ -51,3 +52,26 @@ class RewindableStream(io.RawIOBase):
 def buffered(raw: RewindableStream) -> BinaryIO:
     """Return a raw stream with a buffer."""
     return cast(BinaryIO, io.BufferedReader(raw, BUFFER))
+
+
+class CrLinesStream(RewindableStream):
+    """A stream whose lines end with CR alone, as one whose lines end with LF."""
+
+    def __init__(self, inner: BinaryIO):
+        self.inner = inner
+
+    def restart(self) -> None:
+        """Read from the beginning again."""
+        self.inner.seek(0)
+
+    def produce(self, size: int) -> bytes:
+        """Read up to `size` bytes with LF for every CR."""
+        return self.inner.read(size).replace(b"\r", b"\n")
+
+
+def with_lf_line_ends(stream: BinaryIO) -> BinaryIO:
+    """Return the stream itself, or one with LF line ends if its first lines end with CR alone."""
+    stream.seek(0)
+    head = stream.read(HEAD_BYTES)
+    stream.seek(0)
+    return buffered(CrLinesStream(stream)) if b"\r" in head and b"\n" not in head else stream

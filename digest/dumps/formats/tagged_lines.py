@@ -67,7 +67,7 @@ def tagged_records(  # noqa: PLR0912  (a state machine over lines)
         if found:
             tag = found[1]
             entry.values.setdefault(tag, []).append([found[2].strip()])
-        elif tag in entry.values and text.strip():
+        elif text.strip():
             entry.values[tag][-1].append(text.strip())
     if entry is not None:
         yield entry

@@ -112,25 +112,25 @@ def records(source: DumpInput, convert: ElementConverter, *names: str) -> Items:
         if isinstance(element, RecordProblem):
             yield element
             continue
-        try:
-            record = convert(element, position + 1, line)
-        except (TypeError, ValueError, LookupError, AttributeError) as error:
-            yield RecordProblem(line=line, reason=f"a field does not fit: {error}")
-            continue
+        record = convert(element, position + 1, line)
         if record is not None:
             position += 1
             yield record
 
 
-def child(element: Element, path: str) -> Element | None:
-    """Return the first element at a path of names in any namespace."""
-    return element.find("/".join(f"{{*}}{name}" for name in path.split("/")))
+def child(element: Element | None, path: str) -> Element | None:
+    """Return the first element at a path of names in any namespace; a missing element has none."""
+    return None if element is None else element.find(in_any_namespace(path))
 
 
-def children(element: Element, path: str) -> list[Element]:
-    """Return all elements at a path of names in any namespace."""
-    found: list[Element] = element.findall("/".join(f"{{*}}{name}" for name in path.split("/")))
-    return found
+def children(element: Element | None, path: str) -> list[Element]:
+    """Return all elements at a path of names in any namespace; a missing element has none."""
+    return [] if element is None else list(element.findall(in_any_namespace(path)))
+
+
+def in_any_namespace(path: str) -> str:
+    """Return lxml's pattern for a path of names."""
+    return "/".join(f"{{*}}{name}" for name in path.split("/"))
 
 
 def inner_text(element: Element | None) -> str:
@@ -143,6 +143,6 @@ def one_line(element: Element | None) -> str:
     return " ".join(inner_text(element).split())
 
 
-def text_at(element: Element, path: str) -> str:
+def text_at(element: Element | None, path: str) -> str:
     """Return the text of the first element at a path, on one line."""
     return one_line(child(element, path))

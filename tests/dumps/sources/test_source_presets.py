@@ -72,6 +72,80 @@ def test_an_unknown_preset_is_refused(name: str) -> None:
         source_presets.preset_for(name)
 
 
+def fault(name: str) -> str:
+    """Return why a source is refused."""
+    with pytest.raises(BadField) as refused:
+        source_presets.preset_for(name)
+    return str(refused.value)
+
+
+def test_a_refused_source_is_named_with_the_reason_and_without_its_secrets() -> None:
+    long = "https://papers.example.org/" + "x" * 2000
+    archives = "arxiv:" + "+".join(["cs.CL"] * 14)
+
+    assert "https://papers.example.org/ contains a user name or a password" in fault(
+        "https://ada:hunter2@papers.example.org/"
+    )
+    assert "http://papers.example.org/?api_key=*** is not an https URL" in fault(
+        "http://papers.example.org/?api_key=hunter2"
+    )
+    assert "the URL has 2,027 characters; at most 2,000 are allowed" in fault(long)
+    assert "has 89 characters; at most 80 are allowed" in fault(archives)
+    assert "it is not a URL" in fault("https://[papers.example.org/")
+
+
+@pytest.mark.parametrize(
+    ("name", "short"),
+    [
+        ("hf-daily", "hf-daily"),
+        ("https://papers.example.org/list.json", "https://papers.example.org/list.json"),
+        ("https://papers.example.org/list.json?author=okafor", "https://papers.example.org/list.json?author=okafor"),
+        ("https://papers.example.org/list.json?token=hunter2", "papers.example.org-"),
+        ("https://papers.example.org/" + "x" * 80, "papers.example.org-"),
+        ("x" * 81, "source-"),
+    ],
+)  # fmt: skip
+def test_a_long_or_secret_url_has_its_server_and_a_hash_as_its_name(name: str, short: str) -> None:
+    found = source_presets.short_name(name)
+
+    assert found.startswith(short)
+    assert len(found) == len(short) + (8 if short.endswith("-") else 0)
+    assert found == source_presets.short_name(name)
+    assert "hunter2" not in found
+
+
+@pytest.mark.parametrize(
+    ("url", "shown"),
+    [
+        ("https://papers.example.org/?page=2", "https://papers.example.org/?page=2"),
+        ("https://ada:hunter2@papers.example.org/?page=2", "https://papers.example.org/?page=2"),
+        ("https://papers.example.org/?page=2&Token=hunter2", "https://papers.example.org/?page=2&Token=***"),
+        ("arxiv:cs.CL", "arxiv:cs.CL"),
+    ],
+)
+def test_a_url_is_shown_without_its_secrets(url: str, shown: str) -> None:
+    assert source_presets.without_secrets(url) == shown
+
+
+def test_requests_to_arxiv_are_three_seconds_apart_and_others_one() -> None:
+    assert source_presets.pause_for("arxiv") == timedelta(seconds=3)
+    assert source_presets.pause_for("url") == timedelta(seconds=1)
+
+
+@pytest.mark.parametrize(
+    ("content", "suffix"),
+    [
+        (b" <rss/>", ".xml"),
+        (b'{"papers": []}', ".json"),
+        (b"\n[]", ".json"),
+        (b"title,doi\n", ".txt"),
+        (b"", ".txt"),
+    ],
+)
+def test_an_answer_is_saved_with_the_suffix_of_its_content(content: bytes, suffix: str) -> None:
+    assert source_presets.file_suffix(content) == suffix
+
+
 # ── the next page ───────────────────────────────────────────────────────────────────────────────
 
 

@@ -1,0 +1,185 @@
+"""Damaged files: what is whole is read, and what is lost is named with its line, however the file is laid out."""
+
+from __future__ import annotations
+
+import gzip
+import html
+import io
+import json
+from typing import Any
+
+import pytest
+
+from digest.dumps.formats import RecordProblem, decompression, json_stream, utf16
+from digest.dumps.formats.reader_interface import DumpInput
+from digest.errors import UnreadableDump
+from digest.papers import Record
+from tests.dumps import DAY, items, reading
+from tests.dumps.test_formats import HF
+
+OWN = [{"title": title, "doi": f"10.1234/{title.casefold()}"} for title in ("Gravel", "Kites", "Owls")]
+LINES = [json.dumps(one) for one in OWN]
+
+
+def titles_and_faults(content: str | bytes) -> list[str]:
+    """Return the title of every paper, and the line and reason of every problem."""
+    return [
+        item.title if isinstance(item, Record) else f"{item.line}: {item.reason}"  # type: ignore[attr-defined]
+        for item in items(content)
+    ]
+
+
+# ── JSON ────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_blank_lines_between_json_lines_are_skipped() -> None:
+    assert titles_and_faults("\n\n \n".join(LINES)) == ["Gravel", "Kites", "Owls"]
+
+
+def test_a_bad_line_that_ends_in_a_comma_is_reported_as_it_is() -> None:
+    bad = '{"title": oops},'
+
+    assert titles_and_faults("\n".join([LINES[0], bad, LINES[2]])) == [
+        "Gravel",
+        "2: not JSON: Expecting value at column 11",
+        "Owls",
+    ]
+
+
+def test_a_nul_in_a_later_line_affects_only_that_line() -> None:
+    many = [LINES[0]] * 2000
+
+    found = titles_and_faults("\n".join([*many, LINES[1].replace("Kites", "Ki\0tes"), LINES[2]]))
+
+    assert found == ["Gravel"] * 2000 + ["2001: a NUL character", "Owls"]
+
+
+@pytest.mark.parametrize("end", ["", ",", ",\n"])
+def test_a_list_that_ends_between_two_papers_is_truncated(end: str) -> None:
+    *whole, last = items("[" + ",\n".join(LINES) + end)
+
+    assert [item.title for item in whole if isinstance(item, Record)] == ["Gravel", "Kites", "Owls"]
+    assert isinstance(last, RecordProblem)
+    assert (last.reason, last.is_truncation) == ("the file ends in the middle of its list", True)
+
+
+def test_a_list_with_words_between_its_papers_is_refused_with_their_line() -> None:
+    with pytest.raises(UnreadableDump, match="It is not JSON: Expecting value at line 2"):
+        items(f"[{LINES[0]},\nand then there is {LINES[1]}, {LINES[2]}]")
+
+
+@pytest.mark.parametrize("shift", [-1, 0, 1])
+def test_a_paper_that_ends_where_a_read_ends_is_whole(shift: int) -> None:
+    padding = "x" * (json_stream.CHUNK + shift - len('[{"title": "Gravel", "doi": "10.1234/x", "x": ""}'))
+    content = f"[{json.dumps({'title': 'Gravel', 'doi': '10.1234/x', 'x': padding})}\n,{LINES[1]}]"
+
+    assert content[json_stream.CHUNK + shift - 1] == "}"
+    assert titles_and_faults(content) == ["Gravel", "Kites"]
+
+
+def test_an_answer_far_behind_another_one_is_read() -> None:
+    notes = "x" * (2 * json_stream.CHUNK)
+    first, second = (json.dumps({"papers": [one], "notes": notes}, indent=1) for one in OWN[:2])
+
+    assert titles_and_faults(f"{first}\n{second}") == ["Gravel", "Kites"]
+
+
+def test_lists_of_other_things_beside_the_papers_are_passed_over() -> None:
+    answer = {"pages": [1, 2], "links": [{"rel": "next"}], "found": OWN, "about": ["papers"]}
+
+    assert titles_and_faults(json.dumps({"version": 2, "answer": answer})) == ["Gravel", "Kites", "Owls"]
+
+
+# ── tables ──────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_blank_and_empty_rows_of_a_table_are_skipped() -> None:
+    assert titles_and_faults("title,doi\nGravel,10.1234/a\n\n,\nOwls,10.1234/b\n") == ["Gravel", "Owls"]
+
+
+def test_a_table_whose_header_is_endless_has_no_columns() -> None:
+    found = list(reading("x" * 200_000 + "\nGravel,10.1234/a\n", format="csv").records)
+
+    assert [item.reason for item in found if isinstance(item, RecordProblem)] == [
+        "1 columns where the header names 0"
+    ]
+    assert len(found) == 1
+
+
+# ── web pages ───────────────────────────────────────────────────────────────────────────────────
+
+
+def saved_page(*props: str) -> str:
+    """Return a Hugging Face page saved by a browser, with these properties of its parts."""
+    parts = "".join(f'<div data-props="{html.escape(one)}"></div>' for one in props)
+    return (
+        f'<!DOCTYPE html><html><head><link href="https://huggingface.co"></head><body>{parts}</body></html>'
+    )
+
+
+def test_a_saved_page_of_one_paper_is_read() -> None:
+    assert titles_and_faults(saved_page(json.dumps({"paper": HF["paper"]}))) == ["Tidal Sorting"]
+
+
+@pytest.mark.parametrize(
+    "other",
+    ['{"summary": oops', '["summary", "summary"]', '{"summary": "x"}', '{"papers": 7, "summary": "x"}',
+     '{"summary": ' + "[" * 100_000],
+)  # fmt: skip
+def test_other_data_in_a_saved_page_is_passed_over(other: str) -> None:
+    other = other.replace('"summary", "summary"', '{"summary": 1}')
+
+    assert titles_and_faults(saved_page(other, json.dumps({"dailyPapers": [HF]}))) == ["Tidal Sorting"]
+
+
+def test_a_file_beyond_the_limit_of_its_format_is_refused() -> None:
+    source = DumpInput(io.BytesIO(b"x" * (2**20 + 1)), name="dump", observed_on=DAY)
+
+    assert len(source.read_all(2**20 + 1)) == 2**20 + 1
+    with pytest.raises(UnreadableDump, match="It is larger than 1 MiB, which is too large for this format"):
+        source.read_all(2**20)
+
+
+# ── streams ─────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_a_line_that_is_too_long_is_one_problem_with_every_line_end() -> None:
+    endless = json.dumps(OWN[1] | {"x": "y" * 17_000_000})
+
+    for end in ("\n", "\r\n", "\r"):
+        assert titles_and_faults(end.join([LINES[0], endless, LINES[2]])) == [
+            "Gravel",
+            "2: the line is longer than 8 MiB",
+            "Owls",
+        ]
+
+
+def test_lines_are_counted_in_a_file_that_ends_them_with_cr_alone() -> None:
+    listed = "[\r" + ",\r".join(LINES) + "\r]"
+    feed = (
+        "<rss><channel>\r"
+        + "".join(f"<item><title>{one}</title></item>\r" for one in ("A", "B"))
+        + "</channel></rss>"
+    )
+
+    assert [getattr(item, "line", 0) for item in items(listed)] == [2, 3, 4]
+    assert [getattr(item, "line", 0) for item in items(feed)] == [2, 3]
+
+
+@pytest.mark.parametrize(
+    "derived",
+    [
+        decompression.decompress(io.BytesIO(gzip.compress(b"gravel " * 100_000))),
+        utf16.utf16_as_utf8(io.BytesIO(("gravel " * 100_000).encode("utf-16"))),
+        DumpInput(io.BytesIO(b"gravel\r" * 100_000), name="dump", observed_on=DAY).stream,
+    ],
+    ids=["gz", "UTF-16", "CR"],
+)
+def test_a_derived_stream_can_be_read_again_from_its_beginning_and_from_nowhere_else(derived: Any) -> None:
+    derived.seek(0)
+    first = derived.read(700)
+
+    derived.seek(0)
+    assert derived.read(700) == first
+    with pytest.raises(io.UnsupportedOperation, match="can only seek to its beginning"):
+        derived.seek(600_000)
