@@ -69,7 +69,7 @@ def test_a_list_with_words_between_its_papers_is_refused_with_their_line() -> No
 
 
 @pytest.mark.parametrize("shift", [-1, 0, 1])
-def test_a_paper_that_ends_where_a_read_ends_is_whole(shift: int) -> None:
+def test_a_paper_that_ends_at_the_end_of_a_chunk_is_whole(shift: int) -> None:
     padding = "x" * (json_stream.CHUNK + shift - len('[{"title": "Gravel", "doi": "10.1234/x", "x": ""}'))
     content = f"[{json.dumps({'title': 'Gravel', 'doi': '10.1234/x', 'x': padding})}\n,{LINES[1]}]"
 
@@ -77,7 +77,7 @@ def test_a_paper_that_ends_where_a_read_ends_is_whole(shift: int) -> None:
     assert titles_and_faults(content) == ["Gravel", "Kites"]
 
 
-def test_an_answer_far_behind_another_one_is_read() -> None:
+def test_an_answer_far_after_another_one_is_read() -> None:
     notes = "x" * (2 * json_stream.CHUNK)
     first, second = (json.dumps({"papers": [one], "notes": notes}, indent=1) for one in OWN[:2])
 
@@ -97,7 +97,7 @@ def test_blank_and_empty_rows_of_a_table_are_skipped() -> None:
     assert titles_and_faults("title,doi\nGravel,10.1234/a\n\n,\nOwls,10.1234/b\n") == ["Gravel", "Owls"]
 
 
-def test_a_table_whose_header_is_endless_has_no_columns() -> None:
+def test_a_table_with_an_overlong_header_has_no_columns() -> None:
     found = list(reading("x" * 200_000 + "\nGravel,10.1234/a\n", format="csv").records)
 
     assert [item.reason for item in found if isinstance(item, RecordProblem)] == [

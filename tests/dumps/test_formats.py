@@ -374,7 +374,7 @@ def test_a_listing_without_its_last_rule_is_reported() -> None:
     assert items(cut)[-1].reason == "the rule that ends a listing is missing"  # type: ignore[attr-defined]
 
 
-def test_a_count_of_zero_that_prints_as_blank_is_zero() -> None:
+def test_a_blank_count_of_cross_lists_is_zero() -> None:
     header = reading(LISTING.replace("1 new + 1 crosses", "13 new +  crosses")).header
 
     assert header.announced == 13

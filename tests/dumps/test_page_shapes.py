@@ -385,7 +385,7 @@ def test_the_end_of_a_wrapped_abstract_stays_in_it(top: str, ending: str) -> Non
     assert found.abstract == f"{ABSTRACTS[0]} {ending}"
 
 
-def test_brackets_that_are_no_link_stay_in_the_text() -> None:
+def test_brackets_without_a_link_stay_in_the_text() -> None:
     text = f"{ABSTRACTS[0]} As in [a][b], for x \\[v2\\] and a\\_b."
 
     (found,) = items(f"# Daily Papers\n\n### {TITLES[0]}\n\n{text}\n")
@@ -414,7 +414,7 @@ def test_a_summary_on_a_trending_page_is_marked() -> None:
     assert [item.is_summary for item in found if isinstance(item, Record)] == [True] * 3
 
 
-def test_an_abstract_without_a_title_is_no_paper() -> None:
+def test_an_abstract_without_a_title_is_reported() -> None:
     found = items(
         TOP + f"1984\n\n{ABSTRACTS[0]}\n\n{meta(0)}\n\n{TITLES[1]}\n\n{ABSTRACTS[1]}\n\n{meta(1)}\n"
     )

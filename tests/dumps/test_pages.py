@@ -46,7 +46,7 @@ def test_blocks_carry_authors_dates_and_comments_where_they_are_printed() -> Non
     ]
 
 
-def test_an_organization_stands_in_the_place_of_the_authors() -> None:
+def test_an_organization_may_replace_the_authors() -> None:
     found = items(blocks((*TIDES, "gravelworks Gravel Works Ltd\n·\nSep 25, 2025 2"), KITES))
 
     assert set_fields(found[0])["organization"] == Organization(handle="gravelworks", name="Gravel Works Ltd")

@@ -106,7 +106,7 @@ def test_the_ids_of_an_article_are_its_own() -> None:
     }
 
 
-def test_an_article_without_a_citation_is_a_problem() -> None:
+def test_an_article_without_a_citation_is_reported() -> None:
     assert titles_and_faults("<PubmedArticleSet>\n<PubmedArticle/></PubmedArticleSet>") == [
         "2: it has no title"
     ]
@@ -328,7 +328,7 @@ def test_an_entry_of_a_listing_that_cannot_be_read_is_a_problem_and_the_others_a
     ]
 
 
-def test_the_abstract_of_an_endless_entry_is_cut() -> None:
+def test_an_abstract_of_too_many_lines_is_cut() -> None:
     (found,) = items(ENTRY % (1, 1, "fly\n" * 3000))
 
     assert isinstance(found, Record)
@@ -341,7 +341,7 @@ def test_a_withdrawn_paper_of_a_listing_is_recognised_by_its_comment() -> None:
     assert [item.announcement.value for item in found] == ["withdrawn", "cross", "replaced"]
 
 
-def test_words_behind_the_last_mark_of_an_entry_are_not_its_abstract() -> None:
+def test_words_after_an_entry_are_not_in_its_abstract() -> None:
     found: list[Any] = items(LISTING.replace("243kb)\n%-", "243kb)\nSee also the notes.\n%-"))
 
     assert found[0].abstract == "We sort by tides, and by moon."
@@ -364,13 +364,13 @@ def test_a_long_bibtex_file_is_read_to_its_last_entry_with_the_abbreviations_of_
     assert {item.journal for item in found} == {"Journal of Gravel"}
 
 
-def test_a_hundred_short_entries_are_followed_by_more() -> None:
+def test_more_than_a_hundred_short_bibtex_entries_are_read() -> None:
     content = "".join(f"@misc{{k{number}, title = {{Paper {number}}}}}\n" for number in range(250))
 
     assert titles_and_faults(content) == [f"Paper {number}" for number in range(250)]
 
 
-def test_a_bad_line_and_an_endless_entry_of_a_bibtex_file_are_problems() -> None:
+def test_a_bad_line_and_an_overlong_entry_of_a_bibtex_file_are_reported() -> None:
     good, bad = b"@misc{a, title = {Kites}}\n", b"@misc{b, title = {Caf\xe9}}\n"
     endless = b"@misc{c, title = {Owls}, note = {" + b"gravel\n" * 50_000 + b"}}\n"
 

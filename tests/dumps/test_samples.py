@@ -1,4 +1,4 @@
-"""Real payloads of every format: the key fields against an independent look-up in the raw file."""
+"""Real payloads of every format: the key fields compared with the raw file, read independently."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def as_expected(record: Record) -> dict[str, Any]:
     }
 
 
-def test_hugging_face_json_inside_its_wrapper_and_bare() -> None:
+def test_hugging_face_json_is_read_with_and_without_its_wrapper() -> None:
     (wrapped,) = raw("hf_daily_papers/daily_papers.json")
     inner = wrapped["paper"]
 
@@ -106,7 +106,7 @@ def test_hugging_face_json_inside_its_wrapper_and_bare() -> None:
 
 
 @pytest.mark.parametrize("name", ["arxiv_rss/math.OC.rss", "arxiv_rss/math.OC.atom"])
-def test_an_announcement_of_a_replacement_is_known_as_one(name: str) -> None:
+def test_an_announced_replacement_is_recognised(name: str) -> None:
     root = ElementTree.parse(SAMPLES / name).getroot()  # noqa: S314
     entry = next(node for node in root.iter() if node.tag.rpartition("}")[2] in ("item", "entry"))
     fields = {node.tag.rpartition("}")[2]: node.text or "" for node in entry}
@@ -122,7 +122,7 @@ def test_an_announcement_of_a_replacement_is_known_as_one(name: str) -> None:
     assert (record.announcement, record.published) == (Announcement.REPLACED, None)
 
 
-def test_arxiv_s_api() -> None:
+def test_an_answer_of_arxiv_s_api_is_read_with_comment_and_journal() -> None:
     format, _, (record,) = read("arxiv_atom_api/query.atom")
 
     assert format == "feed"
@@ -163,7 +163,7 @@ def test_the_section_distinguishes_a_cross_list_from_a_replacement() -> None:
     assert [record.announcement for record in records] == [Announcement.CROSS, Announcement.REPLACED]
 
 
-def test_kaggle_s_snapshot() -> None:
+def test_arxiv_s_snapshot_is_read_with_ids_authors_and_first_days() -> None:
     lines = (SAMPLES / "arxiv_kaggle/arxiv-metadata-oai-snapshot.jsonl").read_text().splitlines()
     expected = [json.loads(line) for line in lines]
 
@@ -180,7 +180,7 @@ def test_kaggle_s_snapshot() -> None:
     assert records[1].authors[0] == "C. Balázs"
 
 
-def test_the_three_kinds_of_oai_records() -> None:
+def test_the_three_kinds_of_oai_records_are_read() -> None:
     (_, _, (raw_record,)), (_, _, (arxiv,)), (_, _, (dublin,)) = (
         read(f"arxiv_oai/{name}")
         for name in ("arXivRaw.ListRecords.xml", "arXiv.GetRecord.xml", "oai_dc.GetRecord.xml")
@@ -198,7 +198,7 @@ def test_the_three_kinds_of_oai_records() -> None:
 # ── other services ──────────────────────────────────────────────────────────────────────────────
 
 
-def test_semantic_scholar() -> None:
+def test_a_paper_of_semantic_scholar_is_read_with_ids_and_citations() -> None:
     paper = raw("semantic_scholar/graph_paper.json")
 
     format, _, (record,) = read("semantic_scholar/graph_paper.json")
@@ -211,7 +211,7 @@ def test_semantic_scholar() -> None:
     assert record.published == date.fromisoformat(paper["publicationDate"])
 
 
-def test_a_manifest_is_no_dump() -> None:
+def test_a_manifest_of_files_is_refused() -> None:
     with pytest.raises(UnreadableDump):
         read("semantic_scholar/datasets_papers_manifest.json")
 
@@ -228,7 +228,7 @@ def test_openalex_abstracts_are_put_in_order() -> None:
     assert record.published == date(2021, 9, 29)
 
 
-def test_biorxiv() -> None:
+def test_an_answer_of_biorxiv_is_read_row_by_row() -> None:
     rows = raw("biorxiv/details.json")["collection"]
 
     format, _, records = read("biorxiv/details.json")
@@ -240,7 +240,7 @@ def test_biorxiv() -> None:
     assert {record.published for record in records} == {date(2025, 1, 1)}
 
 
-def test_pubmed_in_both_its_formats() -> None:
+def test_pubmed_is_read_in_both_its_formats() -> None:
     (_, _, (article,)), (format, _, (citation,)) = (
         read("pubmed/article.xml"),
         read("pubmed/pubmed_result1.nbib"),
@@ -260,7 +260,7 @@ def test_pubmed_in_both_its_formats() -> None:
     assert (citation.published, citation.authors) == (date(2002, 9, 1), ("Mangalam, Harry",))
 
 
-def test_reference_files() -> None:
+def test_bibtex_ris_and_csl_json_give_ids_and_authors() -> None:
     (bib, _, (one,)), (ris, _, (two,)), (csl, _, (three,)) = (
         read("bibtex/crossref.bib"),
         read("ris/example_urls.ris"),
@@ -316,7 +316,7 @@ def test_dblp_zenodo_and_code_links_are_read_without_readers_of_their_own() -> N
     assert linked["repo_url"] in link.urls
 
 
-def test_a_paper_of_arxiv_on_its_own() -> None:
+def test_a_single_paper_of_arxiv_is_read() -> None:
     text = (SAMPLES / "arxiv_abs/sample.abs").read_text()
     fields = dict(re.findall(r"^(\w+): (.*(?:\n  .*)*)", text, re.MULTILINE))
 

@@ -64,7 +64,7 @@ LINES = "\n".join(map(json.dumps, OWN))
         pytest.param(gzip.compress(LINES.encode()), id="gz"),
         pytest.param(zstd.compress(LINES.encode()), id="zst"),
         pytest.param(codecs.BOM_UTF16_LE + LINES.encode("utf-16-le"), id="UTF-16, as PowerShell saves it"),
-        pytest.param(codecs.BOM_UTF16_BE + LINES.encode("utf-16-be"), id="UTF-16, the other way round"),
+        pytest.param(codecs.BOM_UTF16_BE + LINES.encode("utf-16-be"), id="UTF-16, big-endian"),
         pytest.param(gzip.compress(LINES.encode("utf-16")), id="UTF-16, gz"),
         pytest.param(b"".join(gzip.compress(json.dumps(o).encode() + b"\n") for o in OWN), id="gz in pieces"),
     ],
@@ -77,7 +77,7 @@ def test_the_same_papers_come_out_of_json_however_it_is_laid_out(content: str | 
 
 @pytest.mark.parametrize("indent", [None, 1])
 @pytest.mark.parametrize("wrap", [list, lambda part: {"meta": {"page": 1}, "papers": part, "next": "x"}])
-def test_answers_put_one_behind_the_other_are_read_to_the_last(indent: int | None, wrap: Any) -> None:
+def test_each_of_several_answers_in_one_file_is_read(indent: int | None, wrap: Any) -> None:
     found = papers("\n".join(json.dumps(wrap([one]), indent=indent) for one in OWN) + "\n")
 
     assert [paper.title for paper in found] == TITLES
@@ -171,7 +171,7 @@ def record(number: int) -> str:
     )
 
 
-def test_pages_put_one_behind_the_other_are_read_to_the_last() -> None:
+def test_each_of_several_pages_in_one_file_is_read() -> None:
     token = '<resumptionToken cursor="%d">next</resumptionToken>'
     pages = [
         OAI % (record(0) + token % 0),
@@ -253,7 +253,7 @@ def test_a_page_saved_by_a_browser_is_read_from_its_json() -> None:
 # ── files of reference managers ─────────────────────────────────────────────────────────────────
 
 
-def test_bibtex_with_abbreviations_remarks_and_two_of_a_key() -> None:
+def test_bibtex_may_have_abbreviations_comments_and_repeated_keys() -> None:
     found = papers(
         'Exported by hand.\n\n@comment{x}\n@preamble{"y"}\n@string{jgr = "Journal of Gravel"}\n'
         '@software{a, title = {{Tidal Sorting}}, journal = jgr # ", Part B", author = {Ito, K. and others}}\n'
@@ -279,7 +279,7 @@ def test_ris_with_any_spacing_is_the_same(dash: str, before: str) -> None:
     ]
 
 
-def test_a_word_with_a_hyphen_at_the_beginning_of_a_line_ends_no_abstract() -> None:
+def test_a_hyphenated_word_at_the_start_of_a_line_does_not_end_an_abstract() -> None:
     (paper,) = papers(
         "TY  - JOUR\nTI  - Owls\nAB  - We study\nAI-based owls and\nRNA-seq.\nPY  - 2026 Nov\nER  - \n"
     )
@@ -290,7 +290,7 @@ def test_a_word_with_a_hyphen_at_the_beginning_of_a_line_ends_no_abstract() -> N
 # ── arXiv's mail ────────────────────────────────────────────────────────────────────────────────
 
 
-def test_a_mail_without_papers_announces_none() -> None:
+def test_a_mail_without_papers_announces_zero() -> None:
     quiet = (
         "Date: Fri, 20 Nov 2026 00:30:00 GMT\nSubject: cs daily Subj-class mailing  0 new +  crosses\n\n"
         + "%%%---" * 8
@@ -330,7 +330,7 @@ def test_a_dump_beyond_the_decompressed_limit_is_refused(monkeypatch: pytest.Mon
     assert "unpacks to more than" in refusal(gzip.compress(lines.encode()))
 
 
-# ── no dumps at all ─────────────────────────────────────────────────────────────────────────────
+# ── files of other kinds ─────────────────────────────────────────────────────────────────────────
 
 
 @pytest.mark.parametrize(
@@ -390,7 +390,7 @@ def test_utf_16_is_converted_in_pieces() -> None:
     assert b"".join(iter(lambda: stream.read(7919), b"")) == text.encode()
 
 
-# ── what breaks off ─────────────────────────────────────────────────────────────────────────────
+# ── truncated files ─────────────────────────────────────────────────────────────────────────────
 
 BIB = "@article{a, title = {A}}\n@article{b, title = {B}}\n"
 

@@ -207,7 +207,7 @@ def test_an_odd_address_never_becomes_a_link(url: str) -> None:
     ],
     ids=["names", "inverted", "particles", "organization", "count", "one", "nothing"],
 )
-def test_the_byline_says_who_wrote_it(fields: dict[str, object], expected: str) -> None:
+def test_the_byline_names_authors_organization_or_count(fields: dict[str, object], expected: str) -> None:
     assert byline(paper(**fields)) == expected
 
 

@@ -30,7 +30,7 @@ def past(name: str, days: int) -> list[SourceRequest]:
     return list(source_presets.history_requests(preset.kind, name, preset.url, days=days, today=TODAY))
 
 
-def test_each_preset_requests_what_may_be_new() -> None:
+def test_each_preset_requests_lists_that_may_have_new_papers() -> None:
     assert urls("hf-daily") == [f"{HF}?date=2026-11-{day}&limit=100" for day in (18, 19, 20)]
     assert urls("arxiv:cs.CL+cs.LG") == ["https://rss.arxiv.org/atom/cs.CL+cs.LG"]
     assert urls("biorxiv") == [f"{RXIV}/2026-11-20/2026-11-20/0/json"]
@@ -172,7 +172,7 @@ def test_an_invalid_answer_has_no_next_page(content: bytes) -> None:
     assert source_presets.next_page("biorxiv", SourceRequest(url=f"{RXIV}/a/b/0/json"), content) is None
 
 
-def test_arxiv_s_api_is_read_page_by_page_and_its_feed_is_one() -> None:
+def test_arxiv_s_api_has_pages_and_its_feed_has_one() -> None:
     (request,) = past("arxiv:cs.CL", 1)
     full = b"<opensearch:totalResults>450</opensearch:totalResults>" + b"<entry>" * source_presets.PER_PAGE
 
