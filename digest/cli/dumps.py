@@ -247,6 +247,6 @@ def as_report(dump: DumpRow) -> dict[str, Any]:
 
 
 def late_list_report(late: LateList) -> dict[str, Any]:
-    """Return a late dump with the fields of a dump, where it has them."""
+    """Return a late list for JSON, named like a dump, with the time it was expected by."""
     known = {"date": late.day, "source": late.source, "state": "late", "reason": str(late)}
     return {"id": None, "path": None, **known, "expected_by": late.expected_by}

@@ -36,6 +36,6 @@ def signature_fault(content: bytes, place: int, name: str, lookup: Lookup) -> st
     except dkim.ValidationError as error:
         is_changed = "body hash" in str(error)
         return "the body was changed in transit" if is_changed else str(error)
-    except Exception as error:  # noqa: BLE001  (for some mails that are made to, dkimpy raises almost anything)
+    except Exception as error:  # noqa: BLE001  (dkimpy raises almost any exception on a crafted mail)
         return f"it cannot be parsed ({error})"
     return "" if is_verified else f"the headers were changed in transit, or {name} has another key"

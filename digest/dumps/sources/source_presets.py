@@ -230,7 +230,7 @@ def rxiv_days(
     return SourceRequest(url=address, day=last if is_history else None, page=cursor, is_history=is_history)
 
 
-# ── what an answer says ─────────────────────────────────────────────────────────────────────────
+# ── reading responses ─────────────────────────────────────────────────────────────────────────
 
 
 def next_page(kind: str, request: SourceRequest, content: bytes) -> SourceRequest | None:
