@@ -41,7 +41,7 @@ INTEND_CTE = f"""intended AS (
         )
         AND NOT EXISTS (SELECT FROM suppression WHERE suppression.hmac = new.address)
         AND NOT EXISTS (SELECT FROM emergency_stop WHERE emergency_stop.lifted_at IS NULL)
-        AND NOT EXISTS (SELECT FROM pace WHERE pace.name = ANY ({SPLIT_LIST.format("pauses")}) AND pace.at > %(now)s)
+        AND NOT EXISTS (SELECT FROM domain_pause AS pause WHERE pause.scope = ANY ({SPLIT_LIST.format("paused")}) AND pause.until > %(now)s)
     RETURNING delivery.id
 )"""  # noqa: S608 - constants only
 #: The outcome of the last window. It shares no letter with the next, so their order does not matter.
@@ -96,7 +96,7 @@ def intend_statement(
         "content_hashes": db.join_values([each.intent.content_hash for each in letters]),
         "versions": db.array_literal(versions[each.delivery.subscriber_id or 0] for each in letters),
         "addresses": db.join_values([bounces.address_hmac(site, email) for email in emails]),
-        "pauses": db.join_values(limits.pause_names(emails)),
+        "paused": db.join_values(limits.pause_scopes(emails)),
         "lease": lease,
         "until": until,
         "now": now,

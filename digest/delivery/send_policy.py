@@ -15,7 +15,7 @@ from sqlalchemy.orm import Session
 
 from digest.db.tables import Lane
 from digest.delivery import limits, outbox
-from digest.delivery.limits import LetterReply, Reservation, SendLimits, TroubledDomains, Wait
+from digest.delivery.limits import LetterReply, Refill, Reservation, SendLimits, TroubledDomains, Wait
 from digest.delivery.message_rendering import RenderedDelivery
 from digest.delivery.outbox import ClaimedDelivery
 from digest.delivery.transports import Outcome, Verdict
@@ -126,18 +126,16 @@ class SendPolicy:
     ) -> Reservation:
         """Reserve tokens for a window and return which of its letters wait."""
         if self.standstill and self.lane is Lane.BULK:
-            return Reservation(waits=dict.fromkeys(emails, self.standstill))
+            return Reservation(decisions=dict.fromkeys(emails, self.standstill))
         is_urgent = self.lane is Lane.PROMPT
         found = limits.reserve(
-            self.session, self.rules, emails, now=now, is_urgent=is_urgent, lease=lease, tried=tried
-        )
-        if not (self.can_wait and found.short):
-            found.short.clear()
-        elif not is_urgent:
-            self.refill = found.refill
-            found.waits = {number: wait for number, wait in found.waits.items() if number not in found.short}
-            found.standstill = None if found.refill else found.standstill
-        if found.standstill and not is_urgent:
+            self.session, self.rules, emails,
+            now=now, is_urgent=is_urgent, lease=lease, tried=tried, can_wait=self.can_wait,
+        )  # fmt: skip
+        is_kept = isinstance(found.standstill, Refill)
+        if found.short:
+            self.refill = found.standstill if is_kept else None
+        if found.standstill and not (is_kept or is_urgent):
             self.standstill, self.met_standstill = found.standstill, True
         return found
 
@@ -186,8 +184,7 @@ class SendPolicy:
 
     def record_replies(self, replies: Mapping[str, Sequence[LetterReply]], now: datetime) -> None:
         """Store the replies of domains that defer letters."""
-        for domain, domain_replies in sorted(replies.items()):
-            limits.record_replies(self.session, domain, domain_replies, now=now)
+        limits.record_replies(self.session, replies, now=now)
         strikes = self.troubled.strikes | replies.keys()
         self.troubled = self.troubled._replace(strikes=strikes)
 

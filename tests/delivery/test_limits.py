@@ -17,9 +17,9 @@ from sqlalchemy.orm import Session
 
 from digest import addresses, bounces, db
 from digest.bounces import Complaint, Failure, FailureKind
-from digest.db.tables import Pace
+from digest.db.tables import RateCounter, WarmUpDay
 from digest.delivery import limits, outbox
-from digest.delivery.limits import SendLimits, Wait
+from digest.delivery.limits import LetterReply, SendLimits, Wait
 from digest.errors import BadField
 from digest.settings import load_settings
 from digest.site_profile import Site
@@ -51,6 +51,14 @@ def rules_of(text: str) -> SendLimits:
 
 def readers(count: int, domain: str = "example.org") -> list[str]:
     return [f"reader{number}@{domain}" for number in range(count)]
+
+
+def pause_domain(session: Session, email: str, *, now: datetime) -> datetime:
+    """Let a domain defer five recipients in a row, and return until when it is paused."""
+    domain = limits.domain_of(email)
+    replies = [LetterReply(str(number), is_taken=False, is_first_try=True) for number in range(5)]
+    limits.record_replies(session, {domain: replies}, now=now)
+    return limits.active_pauses(session, now=now)[domain]
 
 
 def test_rates_are_parsed() -> None:
@@ -146,23 +154,23 @@ def test_urgent_letters_do_not_wait_for_tokens(session: Session, now: datetime) 
 def test_domain_that_asks_us_to_slow_down_waits_alone_and_longer_each_time(
     session: Session, now: datetime
 ) -> None:
-    first = limits.pause_domain(session, "a@busy.example", now=now)
-    same = limits.pause_domain(session, "b@busy.example", now=now)
+    first = pause_domain(session, "a@busy.example", now=now)
+    same = pause_domain(session, "b@busy.example", now=now)
     late = held(session, "", [*readers(2, "busy.example"), *readers(2)], now)
 
     assert first == same == now + FIRST_PAUSE
     others = first + limits.domain_pauses.RETRY_HEAD_START
     assert {number: due_at for number, (due_at, _) in late.items()} == {0: others, 1: others}
     assert not held(session, "", readers(1, "busy.example"), first)
-    assert limits.pause_domain(session, "a@busy.example", now=first) == first + 2 * FIRST_PAUSE
+    assert pause_domain(session, "a@busy.example", now=first) == first + 2 * FIRST_PAUSE
     assert limits.active_pauses(session, now=first) == {"busy.example": first + 2 * FIRST_PAUSE}
 
 
 def test_pause_written_by_a_fast_clock_does_not_prevent_a_later_one(session: Session, now: datetime) -> None:
-    limits.pause_domain(session, "a@busy.example", now=now + 365 * DAY)
+    pause_domain(session, "a@busy.example", now=now + 365 * DAY)
     assert limits.active_pauses(session, now=now) == {}
 
-    until = limits.pause_domain(session, "a@busy.example", now=now)
+    until = pause_domain(session, "a@busy.example", now=now)
 
     assert now < until <= now + timedelta(hours=1)
     assert list(held(session, "", readers(1, "busy.example"), now)) == [0]
@@ -465,7 +473,8 @@ def test_many_threads_never_send_more_than_the_rate(
         sent = sum(pool.map(draw, range(len(windows))))
 
     with db.write_session(engine) as own:
-        own.execute(delete(Pace))
+        own.execute(delete(RateCounter))
+        own.execute(delete(WarmUpDay))
         own.commit()
     engine.dispose()
     allowed = 50 if "example.org" in text else 90
@@ -511,7 +520,7 @@ def test_no_span_sees_more_than_two_seconds_worth_and_what_was_refilled(
 ) -> None:
     moment, sent = datetime(2026, 1, 1, tzinfo=UTC), list[tuple[datetime, int]]()
     with db.write_session(sqlite_engine) as own:
-        own.execute(delete(Pace))
+        own.execute(delete(RateCounter))
         for seconds, count in steps:
             moment += seconds * SECOND
             sent.append((moment, count - len(held(own, f"{amount}/min", readers(count), moment))))
@@ -717,7 +726,7 @@ def test_provider_reply_about_our_quota_is_recognised() -> None:
 def test_old_limits_are_deleted_and_a_warm_up_is_not(session: Session, now: datetime) -> None:
     held(session, warm_up(": 5, 20"), readers(5), now)
     held(session, "9/s, 1 at once", readers(1), now, lease="a")
-    limits.pause_domain(session, "a@busy.example", now=now)
+    pause_domain(session, "a@busy.example", now=now)
 
     assert limits.delete_old_limits(session, now=now + 40 * DAY) == 0
     assert limits.delete_old_limits(session, now=now + 50 * DAY) == 2

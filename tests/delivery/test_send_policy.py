@@ -661,7 +661,7 @@ def test_window_without_limits_makes_no_extra_queries(put, deliver, session: Ses
 
     assert deliver(SendLimits()) == DeliveryReport(sent=5)
 
-    assert len([one for one in statements if "pace" in one or "stop" in one]) == 2
+    assert len([one for one in statements if "domain_pause" in one or "stop" in one]) == 2
 
 
 def test_workers_slowed_down_by_the_same_domains_do_not_deadlock(engine: Engine, now: datetime) -> None:

@@ -8,8 +8,16 @@ from digest.db import Base
 from digest.db.tables.deliveries import Attempt, Delivery, DeliveryState, FollowupSent, Lane, PressRow, Shown
 from digest.db.tables.dumps import DumpRow, DumpState, HostRow, ProblemRow, SourceRow, UnreadDump
 from digest.db.tables.inbound_mail import BounceRow, InboundMail, MailState, ReceivedNotice, Suppression
+from digest.db.tables.limits import (
+    CanaryWait,
+    ConversationRow,
+    Deferral,
+    DomainPause,
+    RateCounter,
+    WarmUpDay,
+)
 from digest.db.tables.papers import Alias, AppearanceRow, ChangeKind, ChangeRow, PaperRow, SignalRow
-from digest.db.tables.service_state import EmergencyStop, Fingerprint, Heartbeat, Observation, Pace
+from digest.db.tables.service_state import EmergencyStop, Fingerprint, Heartbeat, Observation
 from digest.db.tables.subscribers import (
     Confirmation,
     Consent,
@@ -28,12 +36,16 @@ __all__ = [
     "Attempt",
     "Base",
     "BounceRow",
+    "CanaryWait",
     "ChangeKind",
     "ChangeRow",
     "Confirmation",
     "Consent",
+    "ConversationRow",
+    "Deferral",
     "Delivery",
     "DeliveryState",
+    "DomainPause",
     "DumpRow",
     "DumpState",
     "EmergencyStop",
@@ -46,11 +58,11 @@ __all__ = [
     "Lane",
     "MailState",
     "Observation",
-    "Pace",
     "PackRow",
     "PaperRow",
     "PressRow",
     "ProblemRow",
+    "RateCounter",
     "ReceivedNotice",
     "ResolvedFilter",
     "Shown",
@@ -62,4 +74,5 @@ __all__ = [
     "Subscription",
     "Suppression",
     "UnreadDump",
+    "WarmUpDay",
 ]

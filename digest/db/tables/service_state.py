@@ -1,4 +1,4 @@
-"""Define the tables of the service's own state: fingerprints, limits, emergency stops and heartbeats."""
+"""Define the tables of the service's own state: fingerprints, emergency stops and heartbeats."""
 
 from __future__ import annotations
 
@@ -18,16 +18,6 @@ class Fingerprint(Base):
     name: Mapped[str] = mapped_column(String(40), primary_key=True)
     value: Mapped[str] = mapped_column(String(200))
     since: Mapped[datetime] = mapped_column(UtcDateTime)
-
-
-class Pace(Base):
-    """A token bucket, or a domain that asked us to slow down (`pause example.org`)."""
-
-    __tablename__ = "pace"
-
-    name: Mapped[str] = mapped_column(String(280), primary_key=True)
-    tokens: Mapped[float]  #: left at that moment; for a pause: how many in a row
-    at: Mapped[datetime] = mapped_column(UtcDateTime)  #: when they were counted; for a pause: its end
 
 
 class EmergencyStop(Base):

@@ -1,31 +1,25 @@
 """Limit how fast mail goes out: rates, quotas, domain pauses and emergency stops, across all workers.
 
-Everything is counted in database rows, in the transaction that commits a window's intents. So no limit is
-exceeded when a worker dies. Nothing here commits.
+decisions      a letter may go, or waits             limiter         the decision about a window
+rates          speeds, quotas, warm-ups              conversations   at once with a domain
+domain_pauses  domains that defer letters            limit_rules     what the operator sets
+stored_limits  what was counted, in rows             emergency_stops thresholds, stop and resume
+
+All but the last two lines' stored rows are pure values. Nothing here commits.
 """
 
-from digest.delivery.limits.deferrals import (
-    LetterReply,
-    TroubledDomains,
-    load_troubled_domains,
-    record_replies,
-)
+from digest.delivery.limits.decisions import Allowed, Refill, Wait
 from digest.delivery.limits.domain_pauses import (
     NO_REPLY_PAUSE,
-    active_pauses,
-    delete_old_limits,
+    LetterReply,
+    TroubledDomains,
     domain_of,
-    end_conversations,
     is_slow_down,
     may_be_greylisting,
-    pause_domain,
-    pause_server,
+    pause_scopes,
     throttle_pause,
 )
 from digest.delivery.limits.emergency_stops import (
-    ALL,
-    BULK,
-    ThresholdReading,
     active_stops,
     check_thresholds,
     emergency_stop,
@@ -34,15 +28,7 @@ from digest.delivery.limits.emergency_stops import (
     threshold_warnings,
 )
 from digest.delivery.limits.limit_rules import (
-    BURST_SECONDS,
-    DEFAULT_WARM_UP,
-    SES_BURST_SECONDS,
-    Canary,
-    Rate,
-    SendHours,
     SendLimits,
-    ServerShare,
-    WarmUp,
     parse_canary,
     parse_conversation_limits,
     parse_rates,
@@ -51,30 +37,37 @@ from digest.delivery.limits.limit_rules import (
     parse_stop_thresholds,
     parse_warm_up,
 )
-from digest.delivery.limits.limiter import STOPPED_PREFIX, Reservation, canary_waits, pause_names, reserve
-from digest.delivery.limits.quota_release import release
-from digest.delivery.limits.quotas import MAX_TOKEN_WAIT, Wait
+from digest.delivery.limits.limiter import ALL, BULK, STOPPED_PREFIX, Limiter, Reservation, Window
+from digest.delivery.limits.rates import BURST_SECONDS, MAX_TOKEN_WAIT, SES_BURST_SECONDS
+from digest.delivery.limits.stored_limits import (
+    active_pauses,
+    canary_waits,
+    delete_old_limits,
+    end_conversations,
+    load_troubled_domains,
+    pause_server,
+    record_replies,
+    release,
+    reserve,
+)
 
 __all__ = [
     "ALL",
     "BULK",
     "BURST_SECONDS",
-    "DEFAULT_WARM_UP",
     "MAX_TOKEN_WAIT",
     "NO_REPLY_PAUSE",
     "SES_BURST_SECONDS",
     "STOPPED_PREFIX",
-    "Canary",
+    "Allowed",
     "LetterReply",
-    "Rate",
+    "Limiter",
+    "Refill",
     "Reservation",
-    "SendHours",
     "SendLimits",
-    "ServerShare",
-    "ThresholdReading",
     "TroubledDomains",
     "Wait",
-    "WarmUp",
+    "Window",
     "active_pauses",
     "active_stops",
     "canary_waits",
@@ -94,8 +87,7 @@ __all__ = [
     "parse_servers",
     "parse_stop_thresholds",
     "parse_warm_up",
-    "pause_domain",
-    "pause_names",
+    "pause_scopes",
     "pause_server",
     "record_replies",
     "release",

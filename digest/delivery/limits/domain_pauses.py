@@ -1,21 +1,21 @@
-"""Pause domains and servers that ask us to slow down, and limit how many conversations a domain has with
-us.
+"""Recognise which domains greylist single letters and which want less mail for now, and pause the latter. Pure.
+
+A greylisting server defers each recipient's first try and accepts the second. A server that limits our rate
+defers any letter. So one deferral delays only its letter, which backs off by itself. A domain is paused
+after several different recipients were deferred in a row.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
+from typing import NamedTuple
 
-from sqlalchemy import delete, or_, select
-from sqlalchemy.orm import Session
+from digest.delivery.limits.decisions import ALL_MAIL, MAX_CLOCK_SKEW, Wait, is_ahead
 
-from digest import db
-from digest.db.tables import Pace
-from digest.delivery.limits.limit_rules import SendLimits
-from digest.delivery.limits.quotas import MAX_CLOCK_SKEW, PACE_TABLE, delete_rows, lock_rows, rows_with_prefix
-
+SLOW_DOWN_RECIPIENTS = 5  #: different recipients deferred in a row after which a domain is paused
 FIRST_PAUSE, MAX_PAUSE = timedelta(minutes=5), timedelta(hours=1)
 STRIKES_FORGOTTEN_AFTER = timedelta(
     hours=2
@@ -25,26 +25,26 @@ SPEED_PAUSE = timedelta(seconds=15)  #: after a server said that we send too fas
 NO_REPLY_PAUSE = timedelta(seconds=60)  #: after a server did not answer while others did
 #: After a pause, deferred letters go this much ahead of the others: they show whether it helped.
 RETRY_HEAD_START = timedelta(seconds=90)
-BUSY_DOMAIN_PAUSE = timedelta(seconds=10)  #: until a domain is checked again that is busy with other workers
-CONVERSATION_LIFE = timedelta(
-    seconds=900
-)  #: as long as a lease: when a worker dies, its conversations end with its lease
-
-#: How long ended rows are kept: longer than the month for which a monthly edition's canary is needed.
-KEEP_ROWS_FOR = timedelta(days=45)
-
-EXPIRING_KINDS = ("pause", "deferred", "greylists", "slot", "canary")  #: first words of those rows' names
-ALL_MAIL = "all"  #: the name of the mail server in pauses, where there is only one or it has no rate
 
 #: Codes that are about how much we send to a domain, not about this message (RFC 3463, X.7.X).
 SLOW_DOWN = re.compile(r"\b4\.7\.\d+\b")
-
 #: What a provider such as SES says when we send too much through it, whoever the recipient is.
 SENDING_TOO_FAST = re.compile(r"throttling failure|maximum send(?:ing)? rate exceeded", re.IGNORECASE)
 QUOTA_EXCEEDED = re.compile(r"daily (?:message|sending) quota exceeded", re.IGNORECASE)
 
 
-# ── domains ─────────────────────────────────────────────────────────────────────────────────────
+# ── replies ─────────────────────────────────────────────────────────────────────────────────────
+
+
+class LetterReply(NamedTuple):
+    """How a domain's server replied to one letter."""
+
+    recipient: str
+    is_taken: bool
+    is_first_try: bool
+    may_be_greylisting: bool = (
+        False  #: the deferral is about this recipient, not about the connection or the text
+    )
 
 
 def is_slow_down(code: int | None, reply: str, phase: str) -> bool:
@@ -54,31 +54,9 @@ def is_slow_down(code: int | None, reply: str, phase: str) -> bool:
     return phase in {"rcpt", "data", "dot"} and (code == 421 or bool(SLOW_DOWN.search(reply)))
 
 
-def pause_domain(session: Session, email: str, *, now: datetime) -> datetime:
-    """Pause the letters to a domain for 5, 10, 20, ... minutes, at most an hour; return the end of the
-    pause.
-    """
-    name = f"pause {domain_of(email)}"
-    strikes, until = lock_rows(session, {name: 0.0}, now)[name]
-    if now < until <= now + MAX_PAUSE:
-        return until  # another letter of the same window has paused it
-    strikes = strikes + 1 if abs(now - until) < STRIKES_FORGOTTEN_AFTER else 1
-    ends_at: datetime = now + min(FIRST_PAUSE * 2 ** min(int(strikes) - 1, 10), MAX_PAUSE)
-    write_row(session, name, strikes, ends_at)
-    return ends_at
-
-
 def may_be_greylisting(code: int | None, phase: str) -> bool:
     """Return whether a deferral is about this recipient; 421 is about the connection."""
     return phase == "rcpt" and code != 421
-
-
-def domain_of(email: str) -> str:
-    """Return the domain of an address."""
-    return email.rpartition("@")[2].lower()
-
-
-# ── servers ─────────────────────────────────────────────────────────────────────────────────────
 
 
 def throttle_pause(reply: str) -> timedelta | None:
@@ -88,71 +66,86 @@ def throttle_pause(reply: str) -> timedelta | None:
     return SPEED_PAUSE if SENDING_TOO_FAST.search(reply) else None
 
 
-def pause_server(session: Session, server: str, until: datetime) -> None:
-    """Send nothing through a server until then; without a name, through no server."""
-    write_row(session, f"pause {server or ALL_MAIL}", 1.0, until)
+def domain_of(email: str) -> str:
+    """Return the domain of an address."""
+    return email.rpartition("@")[2].lower()
 
 
-def write_row(session: Session, name: str, tokens: float, at: datetime) -> None:
-    """Write a row, replacing what it held."""
-    values = {"tokens": tokens, "at": at}
-    writing = db.upsert(session, Pace).values(name=name, **values)
-    session.execute(writing.on_conflict_do_update(index_elements=["name"], set_=values))
+def pause_scopes(emails: Collection[str]) -> list[str]:
+    """Return the scopes of the pauses that would hold up any of these addresses."""
+    return sorted({ALL_MAIL, *map(domain_of, emails)})
 
 
-def delete_old_limits(session: Session, *, now: datetime) -> int:
-    """Delete pauses, deferrals, conversations and canaries that ended long ago; return how many."""
-    passing = [PACE_TABLE.c.name.startswith(f"{kind} ") for kind in EXPIRING_KINDS]
-    gone = session.connection().execute(
-        delete(PACE_TABLE).where(or_(*passing), PACE_TABLE.c.at < now - KEEP_ROWS_FOR)
-    )
-    return gone.rowcount
+# ── pauses ──────────────────────────────────────────────────────────────────────────────────────
 
 
-def active_pauses(session: Session, *, now: datetime) -> dict[str, datetime]:
-    """Return every domain and server that is paused now, with the end of its pause."""
-    lasting = (Pace.at > now, Pace.at <= now + MAX_PAUSE)
-    found = session.execute(select(Pace.name, Pace.at).where(Pace.name.startswith("pause "), *lasting))
-    names = {row.name.removeprefix("pause "): row.at for row in found}
-    return {"the mail server" if name == ALL_MAIL else name: at for name, at in names.items()}
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Pause:
+    """Until when a domain or server gets no letters."""
+
+    until: datetime
+    strikes: int = 0  #: pauses in a row
+
+    def is_active(self, now: datetime) -> bool:
+        """Return whether it lasts; a pause longer than `MAX_PAUSE` is ignored, since a wrong clock wrote it."""
+        return is_ahead(self.until, now, at_most=MAX_PAUSE)
+
+    def strike(self, now: datetime) -> Pause:
+        """Return the pause after one more strike: 5, 10, 20, ... minutes, at most an hour."""
+        if self.is_active(now):  # another letter of the same window has paused it
+            return self
+        strikes = self.strikes + 1 if abs(now - self.until) < STRIKES_FORGOTTEN_AFTER else 1
+        return Pause(until=now + min(FIRST_PAUSE * 2 ** min(strikes - 1, 10), MAX_PAUSE), strikes=strikes)
+
+    def wait(self, scope: str, *, is_tried: bool = True) -> Wait:
+        """Return the wait of a letter: deferred letters go ahead of those that were never tried."""
+        return Wait(self.until if is_tried else self.until + RETRY_HEAD_START, pause_reason(scope))
 
 
-# ── conversations with a domain ─────────────────────────────────────────────────────────────────
+def pause_reason(scope: str) -> str:
+    """Return the reason for the pause of a domain or server."""
+    if scope == ALL_MAIL:
+        return "the mail server does not answer, or asked us to slow down"
+    return f"{scope} {'does not answer, or ' if '://' in scope else ''}asked us to slow down"
 
 
-def busy_domains(
-    session: Session, rules: SendLimits, domains: Iterable[str], *, lease: str, now: datetime
-) -> set[str]:
-    """Return the domains that have as many conversations with other workers as they allow.
+@dataclass(frozen=True, kw_only=True, slots=True)
+class DomainRecord:
+    """What is stored about a domain that deferred letters."""
 
-    The caller has locked each domain's row, so no conversation begins between this call and
-    `begin_conversations`.
-    """
-    limited = {domain: limit for domain in domains if (limit := rules.conversation_limit(domain)) is not None}
-    others = [
-        name.split()[1]
-        for name, _, until in rows_with_prefix(session, [f"slot {domain} " for domain in limited])
-        if now < until <= now + CONVERSATION_LIFE + MAX_CLOCK_SKEW
-        and name != conversation_name(name.split()[1], lease)
-    ]
-    return {domain for domain, limit in limited.items() if others.count(domain) >= limit}
+    pause: Pause
+    greylists: bool = False  #: it defers first tries and accepts second ones
+    deferred: Mapping[str, datetime] = field(
+        default_factory=dict
+    )  #: recipients deferred in a row, with none accepted between
 
+    def after(self, replies: Iterable[LetterReply], now: datetime) -> DomainRecord:
+        """Return the record after these replies, in the order in which they came; old deferrals do not count."""
+        since, until = now - STRIKES_FORGOTTEN_AFTER, now + MAX_CLOCK_SKEW
+        recent = {recipient: at for recipient, at in self.deferred.items() if since < at <= until}
+        record = replace(self, deferred=recent)
+        for reply in replies:
+            record = record.after_one(reply, now)
+        if len(record.deferred) < SLOW_DOWN_RECIPIENTS:
+            return record
+        return replace(record, pause=record.pause.strike(now), deferred={})
 
-def begin_conversations(
-    session: Session, rules: SendLimits, domains: Iterable[str], *, lease: str, now: datetime
-) -> None:
-    """Record a conversation with these domains, until `end_conversations` or the end of our lease."""
-    for domain in sorted(set(domains)):
-        if rules.conversation_limit(domain) is not None:
-            write_row(session, conversation_name(domain, lease), 1.0, now + CONVERSATION_LIFE)
-
-
-def end_conversations(session: Session, rules: SendLimits, emails: Collection[str], *, lease: str) -> None:
-    """End our conversations with the domains of these addresses, so that other workers can begin theirs."""
-    if rules.conversation_limits:
-        delete_rows(session, sorted({conversation_name(domain_of(email), lease) for email in emails}))
+    def after_one(self, reply: LetterReply, now: datetime) -> DomainRecord:
+        """Return the record after one reply: an accepted letter makes up for all strikes."""
+        if reply.is_taken:
+            forgiven = replace(self.pause, strikes=0)
+            return replace(self, pause=forgiven, greylists=not reply.is_first_try, deferred={})
+        if self.greylists and reply.is_first_try and reply.may_be_greylisting:
+            return self
+        return replace(self, deferred={reply.recipient: now, **self.deferred})
 
 
-def conversation_name(domain: str, lease: str) -> str:
-    """Return the name of the row that records our conversation with a domain."""
-    return f"slot {domain} {lease[:16]}"
+class TroubledDomains(NamedTuple):
+    """The domains with stored deferrals, pauses or greylisting; an accepted letter may change that."""
+
+    strikes: frozenset[str] = frozenset()  #: domains that deferred a letter lately, or were paused
+    greylisters: frozenset[str] = frozenset()
+
+    def learn_from(self, domain: str, *, is_first_try: bool) -> bool:
+        """Return whether an accepted letter changes what is stored about this domain."""
+        return domain in self.strikes or (is_first_try and domain in self.greylisters)

@@ -17,6 +17,7 @@ from sqlalchemy.orm import Session
 
 from digest import db
 from digest.db.tables import Attempt, BounceRow, EmergencyStop
+from digest.delivery.limits.limiter import ALL, BULK
 
 HOUR, DAY = timedelta(hours=1), timedelta(hours=24)
 MAX_ATTEMPTS = 20_000  #: the latest that are counted: counting a morning's million every minute would be slow
@@ -27,7 +28,6 @@ MAX_REPORTS = 200  #: the latest of a kind; they show when the letters were sent
 MIN_COUNTS = {"bounces": 10, "complaints": 3, "deferred": 20, "policy": 5}
 #: Gmail's and Yahoo's limit for a sender in good standing; at 0.3 % they refuse mail.
 WARN_AT = {"complaints": 0.001}
-BULK, ALL = "bulk", "all"
 
 GREYLISTING_ATTEMPTS = 3  #: attempts at a letter from which on deferrals count; fewer may be greylisting
 CLOSING_CODE = 421  #: the server closes the connection

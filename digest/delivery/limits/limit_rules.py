@@ -17,19 +17,14 @@ from datetime import date, datetime, time, timedelta
 from zlib import crc32
 
 from digest.addresses import ascii_domain
+from digest.delivery.limits.decisions import Wait
+from digest.delivery.limits.rates import BURST_SECONDS, ONE_DAY, UNIT_SECONDS, Rate, WarmUp
 from digest.editions.schedule import local_instant, parse_time, zone_of
 from digest.errors import BadField
 
-UNIT_SECONDS = {"s": 1, "min": 60, "h": 3_600, "day": 86_400}
-ONE_DAY = timedelta(days=1)
-UNIT_NAMES = {seconds: unit for unit, seconds in UNIT_SECONDS.items()}
 RATE_PATTERN = re.compile(
     r"(?:(?P<domain>[\w.-]+\.[\w-]+)\s+)?(?P<amount>[1-9]\d*)\s*(?:/\s*(?P<unit>s|min|h|day)|(?P<once>at once))"
 )
-#: Seconds' worth of tokens that a bucket holds. Workers wait for tokens themselves, so it only bridges short delays.
-BURST_SECONDS = 2.0
-SES_BURST_SECONDS = 0.5  #: the same for Amazon SES, which counts by the second
-
 #: Letters on each day of a warm-up, unless the operator gives a table. After the last day there is no limit.
 DEFAULT_WARM_UP = (
     200, 500, 1_000, 2_000, 4_000, 8_000, 15_000, 25_000, 40_000, 70_000, 100_000, 150_000, 250_000, 400_000,
@@ -39,51 +34,6 @@ CANARY_PATTERN = re.compile(r"(?P<share>\d+(?:\.\d+)?)\s*%\s+for\s+(?P<amount>[1
 STOP_THRESHOLD_PATTERN = re.compile(
     r"(?P<what>bounces|complaints|deferred|policy)\s+(?P<share>\d+(?:\.\d+)?)\s*%"
 )
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Rate:
-    """A number of letters per period: to one domain, through one server, or in all.
-
-    Per second or minute it limits the speed. Per hour or day it is a quota, which may be used up at once.
-    """
-
-    domain: str = ""
-    server: str = ""
-    amount: int
-    seconds: int
-    burst: float = BURST_SECONDS
-
-    @property
-    def name(self) -> str:
-        """Return the name of its rows."""
-        return f"{self.server or self.domain or 'all'}/{self.seconds}"
-
-    @property
-    def text(self) -> str:
-        """Return the rate as the operator writes it."""
-        scope = self.server or self.domain
-        return f"{scope} {self.amount}/{UNIT_NAMES[self.seconds]}".strip()
-
-    @property
-    def is_quota(self) -> bool:
-        """Return whether it limits any hour or day, and not the speed."""
-        return self.seconds >= UNIT_SECONDS["h"]
-
-    @property
-    def is_for_all(self) -> bool:
-        """Return whether nothing can be sent once it is used up."""
-        return not (self.domain or self.server)
-
-    @property
-    def per_second(self) -> float:
-        """Return how many tokens the bucket gains per second."""
-        return self.amount / self.seconds
-
-    @property
-    def capacity(self) -> float:
-        """Return how many tokens the bucket holds."""
-        return max(1.0, self.per_second * self.burst)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -121,23 +71,6 @@ class SendHours:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class WarmUp:
-    """How many letters go out on the first day with mail, on the second, and so on."""
-
-    since: date
-    table: tuple[int, ...]
-    zone: str
-
-    def day_of(self, now: datetime) -> date:
-        """Return the operator's local day."""
-        return now.astimezone(zone_of(self.zone)).date()
-
-    def begins_at(self, day: date) -> datetime:
-        """Return the moment at which a local day begins."""
-        return local_instant(day, time(), zone_of(self.zone))
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
 class Canary:
     """The share of an edition that goes out first, and how long the rest waits for its results."""
 
@@ -148,10 +81,11 @@ class Canary:
         """Return whether this letter is in the canary: chosen by hash, so the same for every worker."""
         return crc32(f"canary {delivery_id}".encode()) / 2**32 < self.share
 
-    @property
-    def text(self) -> str:
-        """Return the share as people read it."""
-        return f"{self.share * 100:g} %"
+    def wait_for(self, edition: str, until: datetime, now: datetime) -> Wait:
+        """Return the wait of the rest of an edition; a longer one was stored by a wrong clock."""
+        ends_at = min(until, now + self.wait)
+        share = f"{self.share * 100:g} %"
+        return Wait(ends_at, f"the first {share} of {edition} go ahead, until {ends_at:%H:%M} UTC")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -165,6 +99,11 @@ class SendLimits:
     warm_up: WarmUp | None = None
     canary: Canary | None = None
     stop_thresholds: Mapping[str, float] = field(default_factory=dict)  #: shares at which mail is stopped
+
+    @property
+    def all_rates(self) -> list[Rate]:
+        """Return every rate: the common ones, and those of domains and servers."""
+        return [*self.rates, *[rate for share in self.servers for rate in share.rates]]
 
     @property
     def are_counted(self) -> bool:

@@ -1,0 +1,55 @@
+"""Limit how many conversations carry letters to a domain at once. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from itertools import count
+from typing import NamedTuple
+
+from digest.delivery.limits.decisions import MAX_CLOCK_SKEW, Wait, is_ahead
+
+BUSY_DOMAIN_PAUSE = timedelta(seconds=10)  #: until a domain is checked again that is busy with other workers
+CONVERSATION_LIFE = timedelta(
+    seconds=900
+)  #: as long as a lease: when a worker dies, its conversations end with its lease
+
+
+class ConversationLease(NamedTuple):
+    """Which worker has a conversation, and until when if it dies."""
+
+    lease: str
+    until: datetime
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Conversations:
+    """The conversations with one domain by number, those that have ended included."""
+
+    domain: str
+    limit: int
+    held: Mapping[int, ConversationLease]
+
+    def active(self, now: datetime) -> dict[int, ConversationLease]:
+        """Return those that have not ended."""
+        at_most = CONVERSATION_LIFE + MAX_CLOCK_SKEW
+        return {
+            number: each for number, each in self.held.items() if is_ahead(each.until, now, at_most=at_most)
+        }
+
+    def wait(self, lease: str, now: datetime) -> Wait | None:
+        """Return what a letter waits for if other workers have all conversations that are allowed, else None."""
+        others = sum(each.lease != lease for each in self.active(now).values())
+        if others < self.limit:
+            return None
+        return Wait(now + BUSY_DOMAIN_PAUSE, f"{self.domain} has {self.limit} conversations with us")
+
+    def begin(self, lease: str, now: datetime) -> Conversations:
+        """Return them with one of this worker, under its old number or the lowest that is free."""
+        active = self.active(now)
+        own = (number for number, each in active.items() if each.lease == lease)
+        number = next(own, None)
+        if number is None:
+            number = next(each for each in count() if each not in active)
+        return replace(self, held={**self.held, number: ConversationLease(lease, now + CONVERSATION_LIFE)})

@@ -1,0 +1,223 @@
+"""Count what goes out in a period: the tokens of a speed, the parts of a quota, the days of a warm-up. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from datetime import UTC, date, datetime, time, timedelta
+from math import ceil
+from typing import TypeVar
+
+from digest.delivery.limits.decisions import ALL_MAIL, MAX_CLOCK_SKEW, Refill, Wait, is_ahead
+from digest.editions.schedule import local_instant, zone_of
+
+UNIT_SECONDS = {"s": 1, "min": 60, "h": 3_600, "day": 86_400}
+UNIT_NAMES = {seconds: unit for unit, seconds in UNIT_SECONDS.items()}
+QUOTA_PARTS = 24  #: parts of an hour or day in which a quota is counted
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+ONE_DAY = timedelta(days=1)
+#: How long a worker waits for a token itself; a letter that must wait longer is queued again.
+MAX_TOKEN_WAIT = timedelta(seconds=10)
+#: Seconds' worth of tokens that a bucket holds. Workers wait for tokens themselves, so it only bridges short delays.
+BURST_SECONDS = 2.0
+SES_BURST_SECONDS = 0.5  #: the same for Amazon SES, which counts by the second
+
+Part = TypeVar("Part", int, date)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Rate:
+    """A number of letters per period: to one domain, through one server, or in all.
+
+    Per second or minute it limits the speed. Per hour or day it is a quota, which may be used up at once.
+    """
+
+    domain: str = ""
+    server: str = ""
+    amount: int
+    seconds: int
+    burst: float = BURST_SECONDS
+
+    @property
+    def scope(self) -> str:
+        """Return what it applies to."""
+        return self.server or self.domain or ALL_MAIL
+
+    @property
+    def text(self) -> str:
+        """Return the rate as the operator writes it."""
+        return f"{self.server or self.domain} {self.amount}/{UNIT_NAMES[self.seconds]}".strip()
+
+    @property
+    def is_quota(self) -> bool:
+        """Return whether it limits any hour or day, and not the speed."""
+        return self.seconds >= UNIT_SECONDS["h"]
+
+    @property
+    def per_second(self) -> float:
+        """Return how many tokens the bucket gains per second."""
+        return self.amount / self.seconds
+
+    @property
+    def capacity(self) -> float:
+        """Return how many tokens the bucket holds."""
+        return max(1.0, self.per_second * self.burst)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Bucket:
+    """The tokens of a speed: it fills with time, and its balance may become negative."""
+
+    rate: Rate
+    tokens: float
+    counted_at: datetime
+    waiting: int = 0  #: letters that wait for a token
+
+    @property
+    def scope(self) -> str:
+        """Return what it applies to."""
+        return self.rate.scope
+
+    def at(self, now: datetime) -> Bucket:
+        """Return the bucket filled up to `now`.
+
+        A clock that was set back fills nothing. Where the stored moment is up to `MAX_CLOCK_SKEW` ahead, it is
+        kept: otherwise two workers with different clocks would both count the time between.
+        """
+        passed = max(0.0, (now - self.counted_at).total_seconds())
+        tokens = min(self.rate.capacity, self.tokens + passed * self.rate.per_second)
+        is_skewed = is_ahead(self.counted_at, now, at_most=MAX_CLOCK_SKEW)
+        return replace(self, tokens=tokens, counted_at=self.counted_at if is_skewed else now)
+
+    def wait(self, now: datetime, *, can_wait: bool = False) -> Wait | None:
+        """Return the wait for the next token in whole seconds, or exactly if the worker can wait for it itself."""
+        if self.tokens >= 1:
+            return None
+        seconds = (self.waiting + 1 - self.tokens) / self.rate.per_second
+        until, reason = (
+            self.counted_at + timedelta(seconds=seconds),
+            f"the rate of {self.rate.text} is used up",
+        )
+        if can_wait and until - now <= MAX_TOKEN_WAIT:
+            return Refill(until, reason)
+        return Wait(self.counted_at + timedelta(seconds=ceil(round(seconds, 6))), reason)
+
+    def take(self, _now: datetime) -> Bucket:
+        """Return the bucket with one token less."""
+        return replace(self, tokens=self.tokens - 1)
+
+    def release(self, count: int) -> Bucket:
+        """Return the bucket with so many tokens given back."""
+        return replace(self, tokens=min(self.rate.capacity, self.tokens + count))
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Quota:
+    """What went out in each part of the last hour or day.
+
+    The parts are summed over a sliding hour or day, so none sees more, wherever it begins.
+    """
+
+    rate: Rate
+    used: Mapping[int, int]  #: letters by part; parts are numbered from 1970 on
+    waiting: int = 0  #: letters that wait for it
+
+    @property
+    def scope(self) -> str:
+        """Return what it applies to."""
+        return self.rate.scope
+
+    @property
+    def length(self) -> timedelta:
+        """Return the length of a part."""
+        return timedelta(seconds=self.rate.seconds / QUOTA_PARTS)
+
+    def at(self, now: datetime) -> Quota:
+        """Return the quota without parts that no longer count, or that a clock far ahead wrote."""
+        part = (now - EPOCH) // self.length
+        return replace(
+            self, used={each: n for each, n in self.used.items() if abs(each - part) <= QUOTA_PARTS}
+        )
+
+    def wait(self, now: datetime, *, can_wait: bool = False) -> Wait | None:
+        """Return the wait until enough of what was sent no longer counts, or None; no worker waits so long."""
+        left = self.rate.amount - sum(self.used.values())
+        if left >= 1:
+            return None
+        missing, part = self.waiting + 1 - left, (now - EPOCH) // self.length
+        for part in sorted(self.used):
+            missing -= self.used[part]
+            if missing <= 0:
+                break
+        until = EPOCH + (part + 1 + QUOTA_PARTS) * self.length
+        return Wait(until, f"the quota of {self.rate.text} is used up")
+
+    def take(self, now: datetime) -> Quota:
+        """Return the quota with one letter more."""
+        part = (now - EPOCH) // self.length
+        return replace(self, used={**self.used, part: self.used.get(part, 0) + 1})
+
+    def release(self, count: int) -> Quota:
+        """Return the quota with so many letters less."""
+        return replace(self, used=reduce_latest(self.used, count))
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class WarmUp:
+    """How many letters go out on the first day with mail, on the second, and so on.
+
+    Days on which nothing was sent do not count: receiving servers learn nothing from them.
+    """
+
+    since: date
+    table: tuple[int, ...]
+    zone: str
+    used: Mapping[date, int] = field(default_factory=dict)
+    waiting: int = 0  #: letters that wait for it
+    scope = ALL_MAIL
+
+    def day_of(self, now: datetime) -> date:
+        """Return the operator's local day."""
+        return now.astimezone(zone_of(self.zone)).date()
+
+    def at(self, now: datetime) -> WarmUp:
+        """Return the warm-up: no day of it is forgotten."""
+        return self
+
+    def wait(self, now: datetime, *, can_wait: bool = False) -> Wait | None:
+        """Return the wait until tomorrow, or None if more may go today; no worker waits so long."""
+        today = self.day_of(now)
+        place = self.place(today)
+        if place is None or self.used.get(today, 0) < self.table[place]:
+            return None
+        reason = f"the {self.table[place]} letters of day {place + 1} of the warm-up are sent"
+        return Wait(local_instant(today + ONE_DAY, time(), zone_of(self.zone)), reason)
+
+    def place(self, today: date) -> int | None:
+        """Return how many days with mail were before today; None before and after the warm-up."""
+        place = sum(day < today and used > 0 for day, used in self.used.items())
+        return place if today >= self.since and place < len(self.table) else None
+
+    def take(self, now: datetime) -> WarmUp:
+        """Return the warm-up with one letter more today, while it lasts."""
+        today = self.day_of(now)
+        if self.place(today) is None:
+            return self
+        return replace(self, used={**self.used, today: self.used.get(today, 0) + 1})
+
+    def release(self, count: int) -> WarmUp:
+        """Return the warm-up with so many letters less."""
+        return replace(self, used=reduce_latest(self.used, count))
+
+
+Allowance = Bucket | Quota | WarmUp
+
+
+def reduce_latest(used: Mapping[Part, int], count: int) -> dict[Part, int]:
+    """Return the counts reduced by `count` in all, beginning with the latest part."""
+    reduced = dict(used)
+    for part in sorted(used, reverse=True):
+        less = min(count, used[part])
+        reduced[part] -= less
+        count -= less
+    return reduced

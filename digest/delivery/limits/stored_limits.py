@@ -1,0 +1,384 @@
+"""Load what the limits have counted, apply a decision to it, and write back what has changed.
+
+The rows of a limit stay locked until the caller commits, together with the intents of a window. So no limit is
+exceeded when a worker dies. Rows are locked in the order of their tables here and of their keys, so that two
+workers cannot deadlock: rates, warm-up days, conversations, pauses. Nothing here commits.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import replace
+from datetime import datetime, timedelta
+from itertools import groupby
+from typing import Any
+
+from sqlalchemy import Row, and_, bindparam, delete, false, null, or_, select, true, union_all
+from sqlalchemy.orm import Session
+
+from digest import db
+from digest.db.tables import (
+    CanaryWait,
+    ConversationRow,
+    Deferral,
+    DomainPause,
+    EmergencyStop,
+    RateCounter,
+    WarmUpDay,
+)
+from digest.delivery.limits import domain_pauses
+from digest.delivery.limits.conversations import ConversationLease, Conversations
+from digest.delivery.limits.decisions import ALL_MAIL, Wait
+from digest.delivery.limits.domain_pauses import (
+    STRIKES_FORGOTTEN_AFTER,
+    DomainRecord,
+    LetterReply,
+    Pause,
+    TroubledDomains,
+    domain_of,
+)
+from digest.delivery.limits.limit_rules import SendLimits
+from digest.delivery.limits.limiter import Limiter, Reservation, Window
+from digest.delivery.limits.rates import Allowance, Bucket, Quota, WarmUp
+
+#: How long ended rows are kept: longer than the month for which a monthly edition's canary is needed.
+KEEP_ROWS_FOR = timedelta(days=45)
+
+COUNTERS, DAYS, CONVERSATIONS, PAUSES, DEFERRALS, CANARIES, STOPS = (
+    table.__table__.c
+    for table in (RateCounter, WarmUpDay, ConversationRow, DomainPause, Deferral, CanaryWait, EmergencyStop)
+)
+
+Rows = dict[tuple[Any, ...], dict[str, Any]]  #: the values of rows by their keys
+
+
+# ── rows ────────────────────────────────────────────────────────────────────────────────────────
+
+
+def lock_rows(
+    session: Session, table: type[db.Base], rows: Sequence[Mapping[str, Any]]
+) -> Sequence[Row[Any]]:
+    """Lock these rows until the caller commits, creating missing ones, and return them."""
+    if not rows:
+        return []
+    keys = key_names(table)
+    insert = db.upsert(session, table).values(sorted(rows, key=lambda row: [row[name] for name in keys]))
+    unchanged = {keys[0]: insert.excluded[keys[0]]}
+    locking = insert.on_conflict_do_update(index_elements=keys, set_=unchanged)
+    return session.connection().execute(locking.returning(*table.__table__.c)).all()
+
+
+def write_changes(session: Session, table: type[db.Base], before: Rows, after: Rows) -> None:
+    """Delete the rows that are gone, and write those that are new or different."""
+    keys = key_names(table)
+    if gone := sorted(before.keys() - after.keys()):
+        is_key = and_(*[table.__table__.c[name] == bindparam(f"the_{name}") for name in keys])
+        session.connection().execute(
+            delete(table).where(is_key),
+            [{f"the_{name}": part for name, part in zip(keys, key, strict=True)} for key in gone],
+        )
+    changed = [key for key in sorted(after) if after[key] != before.get(key)]
+    if changed:
+        rows = [dict(zip(keys, key, strict=True)) | after[key] for key in changed]
+        insert = db.upsert(session, table).values(rows)
+        values = {name: insert.excluded[name] for name in after[changed[0]]}
+        session.execute(insert.on_conflict_do_update(index_elements=keys, set_=values))
+
+
+def key_names(table: type[db.Base]) -> list[str]:
+    """Return the names of a table's primary key columns."""
+    return [column.name for column in table.__table__.primary_key]
+
+
+# ── reserve and release ─────────────────────────────────────────────────────────────────────────
+
+
+def reserve(
+    session: Session,
+    rules: SendLimits,
+    emails: Mapping[int, str],
+    *,
+    now: datetime,
+    is_urgent: bool,
+    lease: str = "",
+    tried: Collection[int] = (),
+    can_wait: bool = False,
+) -> Reservation:
+    """Take tokens for the letters of a window that may go, and return the decision about each."""
+    domains = {number: domain_of(email) for number, email in emails.items()}
+    window = Window(domains=domains, tried=tried, is_urgent=is_urgent, lease=lease, can_wait=can_wait)
+    servers = [share.name for share in rules.servers]
+    before = load_blocks(session, {ALL_MAIL, *domains.values(), *servers}, now)
+    if rules.are_counted and not before.lane_wait(window, now):
+        allowances = load_allowances(session, rules, set(domains.values()), now)
+        conversations = load_conversations(session, rules, set(domains.values()), now)
+        before = replace(before, servers=rules.servers, allowances=allowances, conversations=conversations)
+    found = before.reserve(window, now)
+    save(session, before, found.limiter)
+    return found
+
+
+def release(
+    session: Session, rules: SendLimits, unsent: Collection[tuple[str, str]], *, now: datetime
+) -> None:
+    """Give back the tokens of letters that no server began, so that an outage does not use up a day.
+
+    Each is given by its address and the server that it was assigned to.
+    """
+    letters = [(domain_of(email), server) for email, server in unsent]
+    before = Limiter(allowances=load_allowances(session, rules, {domain for domain, _ in letters}, now))
+    save(session, before, before.release(letters))
+
+
+def save(session: Session, before: Limiter, after: Limiter) -> None:
+    """Write what a decision changed."""
+    write_changes(session, RateCounter, counter_rows(before.allowances), counter_rows(after.allowances))
+    write_changes(session, WarmUpDay, day_rows(before.allowances), day_rows(after.allowances))
+    held, holding = conversation_rows(before.conversations), conversation_rows(after.conversations)
+    write_changes(session, ConversationRow, held, holding)
+
+
+WAITS_QUERY = union_all(
+    select(PAUSES.scope, PAUSES.until, null().label("reason")).where(
+        db.one_of(PAUSES.scope, db.values_param("scopes", PAUSES.scope)), PAUSES.until > bindparam("now")
+    ),
+    select(STOPS.scope, STOPS.since, STOPS.reason).where(STOPS.lifted_at.is_(None)),
+)
+
+
+def load_blocks(session: Session, scopes: Collection[str], now: datetime) -> Limiter:
+    """Return the pauses of these scopes and the emergency stops, in the one query that runs for every window."""
+    found = session.connection().execute(WAITS_QUERY, {"scopes": sorted(scopes), "now": now}).all()
+    return Limiter(
+        stops={row.scope: row.reason for row in found if row.reason is not None},
+        pauses={row.scope: Pause(until=row.until) for row in found if row.reason is None},
+    )
+
+
+# ── rates and warm-ups ──────────────────────────────────────────────────────────────────────────
+
+
+def load_allowances(
+    session: Session, rules: SendLimits, domains: Collection[str], now: datetime
+) -> tuple[Allowance, ...]:
+    """Lock and return what limits letters to these domains."""
+    rates = [rate for rate in rules.all_rates if not rate.domain or rate.domain in domains]
+    fresh = {
+        (rate.scope, rate.seconds): {
+            "scope": rate.scope, "seconds": rate.seconds, "part": 0, "tokens": rate.capacity, "used": 0, "counted_at": now,
+        }
+        for rate in rates
+    }  # fmt: skip
+    rows = {(row.scope, row.seconds): row for row in lock_rows(session, RateCounter, list(fresh.values()))}
+    used = load_quota_parts(session, {rate.scope for rate in rates if rate.is_quota})
+    allowances: list[Allowance] = [
+        Quota(rate=rate, used=used.get(key, {}))
+        if rate.is_quota
+        else Bucket(rate=rate, tokens=rows[key].tokens, counted_at=rows[key].counted_at)
+        for rate in rates
+        for key in [(rate.scope, rate.seconds)]
+    ]
+    return (*allowances, load_warm_up(session, rules.warm_up)) if rules.warm_up else tuple(allowances)
+
+
+def load_quota_parts(session: Session, scopes: Collection[str]) -> dict[tuple[str, int], dict[int, int]]:
+    """Return how many letters each part of the quotas of these scopes has had."""
+    found: dict[tuple[str, int], dict[int, int]] = {}
+    if scopes:
+        parts = select(RateCounter).where(db.one_of(COUNTERS.scope, sorted(scopes)), COUNTERS.part > 0)
+        for row in session.connection().execute(parts):
+            found.setdefault((row.scope, row.seconds), {})[row.part] = row.used
+    return found
+
+
+def load_warm_up(session: Session, warm_up: WarmUp) -> WarmUp:
+    """Lock a warm-up, and return it with what was sent on each of its days; its first day's row is the lock."""
+    lock_rows(session, WarmUpDay, [{"since": warm_up.since, "day": warm_up.since, "used": 0}])
+    days = session.connection().execute(select(DAYS.day, DAYS.used).where(DAYS.since == warm_up.since))
+    return replace(warm_up, used={row.day: row.used for row in days})
+
+
+def counter_rows(allowances: Iterable[Allowance]) -> Rows:
+    """Return the rows of speeds and quotas."""
+    found: Rows = {}
+    for each in allowances:
+        if isinstance(each, Bucket):
+            row = {"tokens": each.tokens, "used": 0, "counted_at": each.counted_at}
+            found[each.scope, each.rate.seconds, 0] = row
+        elif isinstance(each, Quota):
+            for part, used in each.used.items():
+                row = {"tokens": 0.0, "used": used, "counted_at": None}
+                found[each.scope, each.rate.seconds, part] = row
+    return found
+
+
+def day_rows(allowances: Iterable[Allowance]) -> Rows:
+    """Return the rows of warm-ups."""
+    warm_ups = [each for each in allowances if isinstance(each, WarmUp)]
+    return {(each.since, day): {"used": used} for each in warm_ups for day, used in each.used.items()}
+
+
+# ── conversations with a domain ─────────────────────────────────────────────────────────────────
+
+
+def load_conversations(
+    session: Session, rules: SendLimits, domains: Collection[str], now: datetime
+) -> dict[str, Conversations]:
+    """Lock and return the conversations with those of these domains that have a limit."""
+    limits = {domain: limit for domain in domains if (limit := rules.conversation_limit(domain)) is not None}
+    if not limits:
+        return {}
+    first = [{"domain": domain, "number": 0, "lease": "", "until": now} for domain in limits]
+    lock_rows(session, ConversationRow, first)
+    held: dict[str, dict[int, ConversationLease]] = {domain: {} for domain in limits}
+    found = select(ConversationRow).where(db.one_of(CONVERSATIONS.domain, sorted(limits)))
+    for row in session.connection().execute(found):
+        held[row.domain][row.number] = ConversationLease(row.lease, row.until)
+    return {
+        domain: Conversations(domain=domain, limit=limit, held=held[domain])
+        for domain, limit in limits.items()
+    }
+
+
+def conversation_rows(conversations: Mapping[str, Conversations]) -> Rows:
+    """Return the rows of conversations."""
+    return {
+        (domain, number): each._asdict()
+        for domain, of_domain in conversations.items()
+        for number, each in of_domain.held.items()
+    }
+
+
+def end_conversations(session: Session, rules: SendLimits, emails: Collection[str], *, lease: str) -> None:
+    """End our conversations with the domains of these addresses, so that other workers can begin theirs."""
+    if not rules.conversation_limits:
+        return
+    domains = sorted({domain_of(email) for email in emails})
+    ours = and_(db.one_of(CONVERSATIONS.domain, domains), CONVERSATIONS.lease == lease)
+    in_order = select(ConversationRow).where(ours).order_by(CONVERSATIONS.domain, CONVERSATIONS.number)
+    rows = session.connection().execute(in_order.with_for_update()).all()
+    gone = {(row.domain, row.number): {"lease": row.lease} for row in rows}
+    write_changes(session, ConversationRow, gone, {})
+
+
+# ── domains that defer letters, and pauses ──────────────────────────────────────────────────────
+
+
+def record_replies(session: Session, replies: Mapping[str, Sequence[LetterReply]], *, now: datetime) -> None:
+    """Store how domains replied, and pause each one that deferred several recipients in a row."""
+    before = load_records(session, replies, now)
+    after = {domain: record.after(replies[domain], now) for domain, record in before.items()}
+    write_changes(session, DomainPause, pause_rows(before), pause_rows(after))
+    write_changes(session, Deferral, deferral_rows(before), deferral_rows(after))
+
+
+def load_records(session: Session, domains: Collection[str], now: datetime) -> dict[str, DomainRecord]:
+    """Lock and return what is stored about these domains."""
+    since = now - STRIKES_FORGOTTEN_AFTER
+    fresh = [{"scope": domain, "until": since, "strikes": 0, "greylists": False} for domain in domains]
+    rows = lock_rows(session, DomainPause, fresh)
+    deferrals = (
+        select(Deferral).where(db.one_of(DEFERRALS.domain, sorted(domains))).order_by(DEFERRALS.domain)
+    )
+    found = session.connection().execute(deferrals).all() if rows else []
+    deferred = {
+        domain: {row.recipient: row.deferred_at for row in of_domain}
+        for domain, of_domain in groupby(found, key=lambda row: row.domain)
+    }
+    return {
+        row.scope: DomainRecord(
+            pause=Pause(until=row.until, strikes=row.strikes),
+            greylists=row.greylists,
+            deferred=deferred.get(row.scope, {}),
+        )
+        for row in rows
+    }
+
+
+def pause_rows(records: Mapping[str, DomainRecord]) -> Rows:
+    """Return the rows of pauses."""
+    return {
+        (domain,): {"until": each.pause.until, "strikes": each.pause.strikes, "greylists": each.greylists}
+        for domain, each in records.items()
+    }
+
+
+def deferral_rows(records: Mapping[str, DomainRecord]) -> Rows:
+    """Return the rows of deferred recipients."""
+    return {
+        (domain, recipient): {"deferred_at": at}
+        for domain, each in records.items()
+        for recipient, at in each.deferred.items()
+    }
+
+
+TROUBLED_QUERY = union_all(
+    select(
+        PAUSES.scope,
+        PAUSES.greylists,
+        and_(PAUSES.strikes > 0, PAUSES.until > bindparam("lately")).label("has_strikes"),
+    ).where(or_(PAUSES.greylists, and_(PAUSES.strikes > 0, PAUSES.until > bindparam("lately")))),
+    select(DEFERRALS.domain, false(), true()).where(DEFERRALS.deferred_at > bindparam("lately")),
+)
+
+
+def load_troubled_domains(session: Session, *, now: datetime) -> TroubledDomains:
+    """Return the domains about which something is stored."""
+    found = session.connection().execute(TROUBLED_QUERY, {"lately": now - STRIKES_FORGOTTEN_AFTER}).all()
+    return TroubledDomains(
+        strikes=frozenset(row.scope for row in found if row.has_strikes),
+        greylisters=frozenset(row.scope for row in found if row.greylists),
+    )
+
+
+def pause_server(session: Session, server: str, until: datetime) -> None:
+    """Send nothing through a server until then; without a name, through no server."""
+    row = {"until": until, "strikes": 0, "greylists": False}
+    write_changes(session, DomainPause, {}, {(server or ALL_MAIL,): row})
+
+
+def active_pauses(session: Session, *, now: datetime) -> dict[str, datetime]:
+    """Return every domain and server that is paused now, with the end of its pause."""
+    lasting = (PAUSES.until > now, PAUSES.until <= now + domain_pauses.MAX_PAUSE)
+    found = session.connection().execute(select(PAUSES.scope, PAUSES.until).where(*lasting))
+    return {"the mail server" if row.scope == ALL_MAIL else row.scope: row.until for row in found}
+
+
+# ── canaries ────────────────────────────────────────────────────────────────────────────────────
+
+
+def canary_waits(
+    session: Session, rules: SendLimits, editions: Sequence[str], *, due: int, min_canary: int, now: datetime
+) -> dict[str, Wait]:
+    """Return until when the rest of each edition waits for the results of its first letters.
+
+    The wait of a new edition begins here, unless so few letters are due that the canary would have fewer
+    than `min_canary`. It then begins when enough are due, since readers in other time zones are due later.
+    Only the caller knows which letters belong to the canary.
+    """
+    canary = rules.canary
+    if canary is None:
+        return {}
+    if due * canary.share >= min_canary:
+        fresh = [{"edition": edition, "until": now + canary.wait} for edition in editions]
+        rows = lock_rows(session, CanaryWait, fresh)
+    else:
+        known = select(CanaryWait).where(db.one_of(CANARIES.edition, editions))
+        rows = session.connection().execute(known).all()
+    waits = {row.edition: canary.wait_for(row.edition, row.until, now) for row in rows}
+    before: Rows = {(row.edition,): {"until": row.until} for row in rows}
+    after: Rows = {(edition,): {"until": wait.until} for edition, wait in waits.items()}
+    write_changes(session, CanaryWait, before, after)
+    return waits
+
+
+# ── old rows ────────────────────────────────────────────────────────────────────────────────────
+
+
+def delete_old_limits(session: Session, *, now: datetime) -> int:
+    """Delete pauses, deferrals, conversations and canaries that ended long ago; return how many."""
+    ends = (PAUSES.until, DEFERRALS.deferred_at, CONVERSATIONS.until, CANARIES.until)
+    before = now - KEEP_ROWS_FOR
+    return sum(
+        session.connection().execute(delete(each.table).where(each < before)).rowcount for each in ends
+    )
