@@ -67,7 +67,6 @@ PROMISES = [
     promise("observation", "name", says="what was noticed is noted once"),
     promise("canary", "edition", says="the rest of an edition waits for its canary once"),
     promise("conversation", "domain", "number", says="a conversation with a domain has one worker"),
-    promise("deferral", "domain", "recipient", says="a recipient counts once among those deferred"),
     promise("domain_pause", "scope", says="a domain or server has one pause"),
     promise("rate_counter", "scope", "seconds", "part", says="a part of a rate is counted in one place"),
     promise("warm_up_day", "since", "day", says="a day of a warm-up is counted in one place"),

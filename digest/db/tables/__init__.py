@@ -11,7 +11,6 @@ from digest.db.tables.inbound_mail import BounceRow, InboundMail, MailState, Rec
 from digest.db.tables.limits import (
     CanaryWait,
     ConversationRow,
-    Deferral,
     DomainPause,
     RateCounter,
     WarmUpDay,
@@ -42,7 +41,6 @@ __all__ = [
     "Confirmation",
     "Consent",
     "ConversationRow",
-    "Deferral",
     "Delivery",
     "DeliveryState",
     "DomainPause",

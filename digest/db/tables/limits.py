@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from datetime import date, datetime
 
-from sqlalchemy import String
+from sqlalchemy import JSON, String
 from sqlalchemy.orm import Mapped, mapped_column
 
 from digest.db import Base, BigKey, UtcDateTime
@@ -61,16 +61,10 @@ class DomainPause(Base):
     until: Mapped[datetime] = mapped_column(UtcDateTime)
     strikes: Mapped[int]  #: pauses in a row; the next one is twice as long
     greylists: Mapped[bool]  #: it defers first tries and accepts second ones
-
-
-class Deferral(Base):
-    """A recipient that a domain deferred, with no letter accepted since."""
-
-    __tablename__ = "deferral"
-
-    domain: Mapped[str] = mapped_column(String(255), primary_key=True)
-    recipient: Mapped[str] = mapped_column(String(40), primary_key=True)
-    deferred_at: Mapped[datetime] = mapped_column(UtcDateTime)
+    deferred: Mapped[list[str]] = mapped_column(
+        JSON
+    )  #: recipients deferred in a row, with none accepted since
+    deferred_at: Mapped[datetime | None] = mapped_column(UtcDateTime)  #: when the last one was
 
 
 class CanaryWait(Base):

@@ -53,3 +53,8 @@ class Conversations:
         if number is None:
             number = next(each for each in count() if each not in active)
         return replace(self, held={**self.held, number: ConversationLease(lease, now + CONVERSATION_LIFE)})
+
+    def end(self, lease: str) -> Conversations:
+        """Return them without those of this worker, and without rows that were only locked."""
+        held = {number: each for number, each in self.held.items() if each.lease not in {lease, ""}}
+        return replace(self, held=held)

@@ -8,8 +8,8 @@ after several different recipients were deferred in a row.
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import NamedTuple
 
@@ -115,29 +115,27 @@ class DomainRecord:
 
     pause: Pause
     greylists: bool = False  #: it defers first tries and accepts second ones
-    deferred: Mapping[str, datetime] = field(
-        default_factory=dict
-    )  #: recipients deferred in a row, with none accepted between
+    deferred: frozenset[str] = frozenset()  #: recipients deferred in a row, with none accepted between
+    deferred_at: datetime | None = None  #: when the last one was
 
     def after(self, replies: Iterable[LetterReply], now: datetime) -> DomainRecord:
         """Return the record after these replies, in the order in which they came; old deferrals do not count."""
         since, until = now - STRIKES_FORGOTTEN_AFTER, now + MAX_CLOCK_SKEW
-        recent = {recipient: at for recipient, at in self.deferred.items() if since < at <= until}
-        record = replace(self, deferred=recent)
+        is_recent = self.deferred_at and since < self.deferred_at <= until
+        record = self if is_recent else replace(self, deferred=frozenset(), deferred_at=None)
         for reply in replies:
             record = record.after_one(reply, now)
         if len(record.deferred) < SLOW_DOWN_RECIPIENTS:
             return record
-        return replace(record, pause=record.pause.strike(now), deferred={})
+        return replace(record, pause=record.pause.strike(now), deferred=frozenset(), deferred_at=None)
 
     def after_one(self, reply: LetterReply, now: datetime) -> DomainRecord:
         """Return the record after one reply: an accepted letter makes up for all strikes."""
         if reply.is_taken:
-            forgiven = replace(self.pause, strikes=0)
-            return replace(self, pause=forgiven, greylists=not reply.is_first_try, deferred={})
+            return DomainRecord(pause=replace(self.pause, strikes=0), greylists=not reply.is_first_try)
         if self.greylists and reply.is_first_try and reply.may_be_greylisting:
             return self
-        return replace(self, deferred={reply.recipient: now, **self.deferred})
+        return replace(self, deferred=self.deferred | {reply.recipient}, deferred_at=now)
 
 
 class TroubledDomains(NamedTuple):

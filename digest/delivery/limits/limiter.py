@@ -111,7 +111,7 @@ class Limiter:
         short = {share: self.shortage({share.name}, window, now) for share in shares}
         ready = [share for share in shares if window.is_urgent or not short[share]]
         if not ready:
-            soonest = min((each for each in short.values() if each), key=until_of)
+            soonest = min((each for each in short.values() if each), key=lambda each: each[1].until)
             return self.postpone(*soonest, is_for_all=True)
         credit = {share.name: self.credit.get(share.name, 0) + share.weight for share in ready}
         chosen = max(ready, key=lambda share: credit[share.name]).name
@@ -126,7 +126,9 @@ class Limiter:
             for each in self.allowances
             if each.scope in scopes
         ]
-        return max(((each, wait) for each, wait in waits if wait), key=until_of, default=None)
+        return max(
+            ((each, wait) for each, wait in waits if wait), key=lambda each: each[1].until, default=None
+        )
 
     def take(self, domain: str, server: str, window: Window, now: datetime) -> Limiter:
         """Return the limiter after one letter that goes."""
@@ -146,11 +148,6 @@ class Limiter:
             return limiter, wait
         standstill = self.standstill or wait
         return replace(limiter, standstill=standstill), standstill if isinstance(standstill, Refill) else wait
-
-
-def until_of(shortage: Shortage) -> datetime:
-    """Return when a shortage ends."""
-    return shortage[1].until
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -10,45 +10,28 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
-from itertools import groupby
 from typing import Any
 
-from sqlalchemy import Row, and_, bindparam, delete, false, null, or_, select, true, union_all
+from sqlalchemy import Row, and_, bindparam, delete, false, func, null, or_, select, union_all
 from sqlalchemy.orm import Session
 
 from digest import db
-from digest.db.tables import (
-    CanaryWait,
-    ConversationRow,
-    Deferral,
-    DomainPause,
-    EmergencyStop,
-    RateCounter,
-    WarmUpDay,
-)
+from digest.db.tables import CanaryWait, ConversationRow, DomainPause, EmergencyStop, RateCounter, WarmUpDay
 from digest.delivery.limits import domain_pauses
 from digest.delivery.limits.conversations import ConversationLease, Conversations
 from digest.delivery.limits.decisions import ALL_MAIL, Wait
-from digest.delivery.limits.domain_pauses import (
-    STRIKES_FORGOTTEN_AFTER,
-    DomainRecord,
-    LetterReply,
-    Pause,
-    TroubledDomains,
-    domain_of,
-)
+from digest.delivery.limits.domain_pauses import DomainRecord, LetterReply, Pause, TroubledDomains, domain_of
 from digest.delivery.limits.limit_rules import SendLimits
 from digest.delivery.limits.limiter import Limiter, Reservation, Window
-from digest.delivery.limits.rates import Allowance, Bucket, Quota, WarmUp
+from digest.delivery.limits.rates import EPOCH, Allowance, Bucket, Quota, WarmUp
 
 #: How long ended rows are kept: longer than the month for which a monthly edition's canary is needed.
 KEEP_ROWS_FOR = timedelta(days=45)
 
-COUNTERS, DAYS, CONVERSATIONS, PAUSES, DEFERRALS, CANARIES, STOPS = (
+COUNTERS, DAYS, CONVERSATIONS, PAUSES, CANARIES, STOPS = (
     table.__table__.c
-    for table in (RateCounter, WarmUpDay, ConversationRow, DomainPause, Deferral, CanaryWait, EmergencyStop)
+    for table in (RateCounter, WarmUpDay, ConversationRow, DomainPause, CanaryWait, EmergencyStop)
 )
-
 Rows = dict[tuple[Any, ...], dict[str, Any]]  #: the values of rows by their keys
 
 
@@ -111,7 +94,7 @@ def reserve(
     before = load_blocks(session, {ALL_MAIL, *domains.values(), *servers}, now)
     if rules.are_counted and not before.lane_wait(window, now):
         allowances = load_allowances(session, rules, set(domains.values()), now)
-        conversations = load_conversations(session, rules, set(domains.values()), now)
+        conversations = load_conversations(session, rules, set(domains.values()))
         before = replace(before, servers=rules.servers, allowances=allowances, conversations=conversations)
     found = before.reserve(window, now)
     save(session, before, found.limiter)
@@ -153,9 +136,6 @@ def load_blocks(session: Session, scopes: Collection[str], now: datetime) -> Lim
         stops={row.scope: row.reason for row in found if row.reason is not None},
         pauses={row.scope: Pause(until=row.until) for row in found if row.reason is None},
     )
-
-
-# ── rates and warm-ups ──────────────────────────────────────────────────────────────────────────
 
 
 def load_allowances(
@@ -222,17 +202,15 @@ def day_rows(allowances: Iterable[Allowance]) -> Rows:
 
 
 def load_conversations(
-    session: Session, rules: SendLimits, domains: Collection[str], now: datetime
+    session: Session, rules: SendLimits, domains: Collection[str]
 ) -> dict[str, Conversations]:
     """Lock and return the conversations with those of these domains that have a limit."""
     limits = {domain: limit for domain in domains if (limit := rules.conversation_limit(domain)) is not None}
-    if not limits:
-        return {}
-    first = [{"domain": domain, "number": 0, "lease": "", "until": now} for domain in limits]
-    lock_rows(session, ConversationRow, first)
+    locks = [{"domain": domain, "number": 0, "lease": "", "until": EPOCH} for domain in limits]
+    lock_rows(session, ConversationRow, locks)
     held: dict[str, dict[int, ConversationLease]] = {domain: {} for domain in limits}
     found = select(ConversationRow).where(db.one_of(CONVERSATIONS.domain, sorted(limits)))
-    for row in session.connection().execute(found):
+    for row in session.connection().execute(found) if limits else ():
         held[row.domain][row.number] = ConversationLease(row.lease, row.until)
     return {
         domain: Conversations(domain=domain, limit=limit, held=held[domain])
@@ -251,14 +229,9 @@ def conversation_rows(conversations: Mapping[str, Conversations]) -> Rows:
 
 def end_conversations(session: Session, rules: SendLimits, emails: Collection[str], *, lease: str) -> None:
     """End our conversations with the domains of these addresses, so that other workers can begin theirs."""
-    if not rules.conversation_limits:
-        return
-    domains = sorted({domain_of(email) for email in emails})
-    ours = and_(db.one_of(CONVERSATIONS.domain, domains), CONVERSATIONS.lease == lease)
-    in_order = select(ConversationRow).where(ours).order_by(CONVERSATIONS.domain, CONVERSATIONS.number)
-    rows = session.connection().execute(in_order.with_for_update()).all()
-    gone = {(row.domain, row.number): {"lease": row.lease} for row in rows}
-    write_changes(session, ConversationRow, gone, {})
+    before = load_conversations(session, rules, {domain_of(email) for email in emails})
+    after = {domain: each.end(lease) for domain, each in before.items()}
+    write_changes(session, ConversationRow, conversation_rows(before), conversation_rows(after))
 
 
 # ── domains that defer letters, and pauses ──────────────────────────────────────────────────────
@@ -266,65 +239,49 @@ def end_conversations(session: Session, rules: SendLimits, emails: Collection[st
 
 def record_replies(session: Session, replies: Mapping[str, Sequence[LetterReply]], *, now: datetime) -> None:
     """Store how domains replied, and pause each one that deferred several recipients in a row."""
-    before = load_records(session, replies, now)
-    after = {domain: record.after(replies[domain], now) for domain, record in before.items()}
-    write_changes(session, DomainPause, pause_rows(before), pause_rows(after))
-    write_changes(session, Deferral, deferral_rows(before), deferral_rows(after))
-
-
-def load_records(session: Session, domains: Collection[str], now: datetime) -> dict[str, DomainRecord]:
-    """Lock and return what is stored about these domains."""
-    since = now - STRIKES_FORGOTTEN_AFTER
-    fresh = [{"scope": domain, "until": since, "strikes": 0, "greylists": False} for domain in domains]
-    rows = lock_rows(session, DomainPause, fresh)
-    deferrals = (
-        select(Deferral).where(db.one_of(DEFERRALS.domain, sorted(domains))).order_by(DEFERRALS.domain)
+    never = Pause(until=now - domain_pauses.STRIKES_FORGOTTEN_AFTER)
+    fresh = pause_rows({domain: DomainRecord(pause=never) for domain in replies})
+    rows = lock_rows(
+        session, DomainPause, [{"scope": domain} | values for (domain,), values in fresh.items()]
     )
-    found = session.connection().execute(deferrals).all() if rows else []
-    deferred = {
-        domain: {row.recipient: row.deferred_at for row in of_domain}
-        for domain, of_domain in groupby(found, key=lambda row: row.domain)
-    }
-    return {
+    before = {
         row.scope: DomainRecord(
             pause=Pause(until=row.until, strikes=row.strikes),
             greylists=row.greylists,
-            deferred=deferred.get(row.scope, {}),
+            deferred=frozenset(row.deferred),
+            deferred_at=row.deferred_at,
         )
         for row in rows
     }
+    after = {domain: record.after(replies[domain], now) for domain, record in before.items()}
+    write_changes(session, DomainPause, pause_rows(before), pause_rows(after))
 
 
 def pause_rows(records: Mapping[str, DomainRecord]) -> Rows:
     """Return the rows of pauses."""
     return {
-        (domain,): {"until": each.pause.until, "strikes": each.pause.strikes, "greylists": each.greylists}
-        for domain, each in records.items()
+        (scope,): {
+            "until": each.pause.until,
+            "strikes": each.pause.strikes,
+            "greylists": each.greylists,
+            "deferred": sorted(each.deferred),
+            "deferred_at": each.deferred_at,
+        }
+        for scope, each in records.items()
     }
 
 
-def deferral_rows(records: Mapping[str, DomainRecord]) -> Rows:
-    """Return the rows of deferred recipients."""
-    return {
-        (domain, recipient): {"deferred_at": at}
-        for domain, each in records.items()
-        for recipient, at in each.deferred.items()
-    }
-
-
-TROUBLED_QUERY = union_all(
-    select(
-        PAUSES.scope,
-        PAUSES.greylists,
-        and_(PAUSES.strikes > 0, PAUSES.until > bindparam("lately")).label("has_strikes"),
-    ).where(or_(PAUSES.greylists, and_(PAUSES.strikes > 0, PAUSES.until > bindparam("lately")))),
-    select(DEFERRALS.domain, false(), true()).where(DEFERRALS.deferred_at > bindparam("lately")),
-)
+LATELY = bindparam("lately", type_=db.UtcDateTime)
+HAS_STRIKES = or_(and_(PAUSES.strikes > 0, PAUSES.until > LATELY), PAUSES.deferred_at > LATELY)
+TROUBLED_QUERY = select(
+    PAUSES.scope, PAUSES.greylists, func.coalesce(HAS_STRIKES, false()).label("has_strikes")
+).where(or_(PAUSES.greylists, HAS_STRIKES))
 
 
 def load_troubled_domains(session: Session, *, now: datetime) -> TroubledDomains:
     """Return the domains about which something is stored."""
-    found = session.connection().execute(TROUBLED_QUERY, {"lately": now - STRIKES_FORGOTTEN_AFTER}).all()
+    lately = now - domain_pauses.STRIKES_FORGOTTEN_AFTER
+    found = session.connection().execute(TROUBLED_QUERY, {"lately": lately}).all()
     return TroubledDomains(
         strikes=frozenset(row.scope for row in found if row.has_strikes),
         greylisters=frozenset(row.scope for row in found if row.greylists),
@@ -333,8 +290,8 @@ def load_troubled_domains(session: Session, *, now: datetime) -> TroubledDomains
 
 def pause_server(session: Session, server: str, until: datetime) -> None:
     """Send nothing through a server until then; without a name, through no server."""
-    row = {"until": until, "strikes": 0, "greylists": False}
-    write_changes(session, DomainPause, {}, {(server or ALL_MAIL,): row})
+    pause = DomainRecord(pause=Pause(until=until))
+    write_changes(session, DomainPause, {}, pause_rows({server or ALL_MAIL: pause}))
 
 
 def active_pauses(session: Session, *, now: datetime) -> dict[str, datetime]:
@@ -342,9 +299,6 @@ def active_pauses(session: Session, *, now: datetime) -> dict[str, datetime]:
     lasting = (PAUSES.until > now, PAUSES.until <= now + domain_pauses.MAX_PAUSE)
     found = session.connection().execute(select(PAUSES.scope, PAUSES.until).where(*lasting))
     return {"the mail server" if row.scope == ALL_MAIL else row.scope: row.until for row in found}
-
-
-# ── canaries ────────────────────────────────────────────────────────────────────────────────────
 
 
 def canary_waits(
@@ -372,12 +326,9 @@ def canary_waits(
     return waits
 
 
-# ── old rows ────────────────────────────────────────────────────────────────────────────────────
-
-
 def delete_old_limits(session: Session, *, now: datetime) -> int:
-    """Delete pauses, deferrals, conversations and canaries that ended long ago; return how many."""
-    ends = (PAUSES.until, DEFERRALS.deferred_at, CONVERSATIONS.until, CANARIES.until)
+    """Delete pauses, conversations and canaries that ended long ago; return how many."""
+    ends = (PAUSES.until, CONVERSATIONS.until, CANARIES.until)
     before = now - KEEP_ROWS_FOR
     return sum(
         session.connection().execute(delete(each.table).where(each < before)).rowcount for each in ends
