@@ -12,8 +12,6 @@ from sqlalchemy.orm import Mapped, mapped_column
 
 from digest.db import Base, BigKey, UtcDateTime
 
-SCOPE = String(280)
-
 
 class RateCounter(Base):
     """The tokens left of a speed, or the letters that went out in one part of a quota's hour or day.
@@ -23,7 +21,7 @@ class RateCounter(Base):
 
     __tablename__ = "rate_counter"
 
-    scope: Mapped[str] = mapped_column(SCOPE, primary_key=True)
+    scope: Mapped[str] = mapped_column(String(280), primary_key=True)
     seconds: Mapped[int] = mapped_column(primary_key=True)  #: the period of the rate
     part: Mapped[int] = mapped_column(BigKey, primary_key=True)  #: parts of a quota are numbered from 1970 on
     tokens: Mapped[float]  #: of a speed: left at `counted_at`
@@ -57,7 +55,7 @@ class DomainPause(Base):
 
     __tablename__ = "domain_pause"
 
-    scope: Mapped[str] = mapped_column(SCOPE, primary_key=True)
+    scope: Mapped[str] = mapped_column(String(280), primary_key=True)
     until: Mapped[datetime] = mapped_column(UtcDateTime)
     strikes: Mapped[int]  #: pauses in a row; the next one is twice as long
     greylists: Mapped[bool]  #: it defers first tries and accepts second ones

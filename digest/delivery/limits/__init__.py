@@ -1,11 +1,7 @@
 """Limit how fast mail goes out: rates, quotas, domain pauses and emergency stops, across all workers.
 
-decisions      a letter may go, or waits             limiter         the decision about a window
-rates          speeds, quotas, warm-ups              conversations   at once with a domain
-domain_pauses  domains that defer letters            limit_rules     what the operator sets
-stored_limits  what was counted, in rows             emergency_stops thresholds, stop and resume
-
-All but the last two lines' stored rows are pure values. Nothing here commits.
+`limiter` decides about a window of letters, from values alone. `stored_limits` loads them from the rows of all
+workers and writes back what has changed, in the transaction that commits the intents. Nothing here commits.
 """
 
 from digest.delivery.limits.decisions import Allowed, Refill, Wait

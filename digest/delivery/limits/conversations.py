@@ -11,9 +11,8 @@ from typing import NamedTuple
 from digest.delivery.limits.decisions import MAX_CLOCK_SKEW, Wait, is_ahead
 
 BUSY_DOMAIN_PAUSE = timedelta(seconds=10)  #: until a domain is checked again that is busy with other workers
-CONVERSATION_LIFE = timedelta(
-    seconds=900
-)  #: as long as a lease: when a worker dies, its conversations end with its lease
+#: As long as a lease: when a worker dies, its conversations end with its lease.
+CONVERSATION_LIFE = timedelta(seconds=900)
 
 
 class ConversationLease(NamedTuple):
@@ -48,10 +47,8 @@ class Conversations:
     def begin(self, lease: str, now: datetime) -> Conversations:
         """Return them with one of this worker, under its old number or the lowest that is free."""
         active = self.active(now)
-        own = (number for number, each in active.items() if each.lease == lease)
-        number = next(own, None)
-        if number is None:
-            number = next(each for each in count() if each not in active)
+        own = [number for number, each in active.items() if each.lease == lease]
+        number = own[0] if own else next(each for each in count() if each not in active)
         return replace(self, held={**self.held, number: ConversationLease(lease, now + CONVERSATION_LIFE)})
 
     def end(self, lease: str) -> Conversations:

@@ -17,9 +17,8 @@ from digest.delivery.limits.decisions import ALL_MAIL, MAX_CLOCK_SKEW, Wait, is_
 
 SLOW_DOWN_RECIPIENTS = 5  #: different recipients deferred in a row after which a domain is paused
 FIRST_PAUSE, MAX_PAUSE = timedelta(minutes=5), timedelta(hours=1)
-STRIKES_FORGOTTEN_AFTER = timedelta(
-    hours=2
-)  #: after this time without another strike, pauses start at 5 minutes again
+#: After this time without another strike, pauses start at 5 minutes again.
+STRIKES_FORGOTTEN_AFTER = timedelta(hours=2)
 QUOTA_PAUSE = timedelta(hours=1)  #: after a server said that our daily quota is used up
 SPEED_PAUSE = timedelta(seconds=15)  #: after a server said that we send too fast
 NO_REPLY_PAUSE = timedelta(seconds=60)  #: after a server did not answer while others did
@@ -33,24 +32,17 @@ SENDING_TOO_FAST = re.compile(r"throttling failure|maximum send(?:ing)? rate exc
 QUOTA_EXCEEDED = re.compile(r"daily (?:message|sending) quota exceeded", re.IGNORECASE)
 
 
-# ── replies ─────────────────────────────────────────────────────────────────────────────────────
-
-
 class LetterReply(NamedTuple):
     """How a domain's server replied to one letter."""
 
     recipient: str
     is_taken: bool
     is_first_try: bool
-    may_be_greylisting: bool = (
-        False  #: the deferral is about this recipient, not about the connection or the text
-    )
+    may_be_greylisting: bool = False  #: it is about this recipient, not the connection or the text
 
 
 def is_slow_down(code: int | None, reply: str, phase: str) -> bool:
-    """Return whether a reply may be about how much we send to that domain, if several letters in a row get
-    it.
-    """
+    """Return whether a reply may be about how much we send to that domain, if several letters get it."""
     return phase in {"rcpt", "data", "dot"} and (code == 421 or bool(SLOW_DOWN.search(reply)))
 
 
@@ -74,9 +66,6 @@ def domain_of(email: str) -> str:
 def pause_scopes(emails: Collection[str]) -> list[str]:
     """Return the scopes of the pauses that would hold up any of these addresses."""
     return sorted({ALL_MAIL, *map(domain_of, emails)})
-
-
-# ── pauses ──────────────────────────────────────────────────────────────────────────────────────
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -21,7 +21,6 @@ from digest.delivery.limits.limiter import ALL, BULK
 
 HOUR, DAY = timedelta(hours=1), timedelta(hours=24)
 MAX_ATTEMPTS = 20_000  #: the latest that are counted: counting a morning's million every minute would be slow
-MAX_BOUNCES = MAX_ATTEMPTS  #: fewer bounces could never be a large share of the attempts
 MAX_REPORTS = 200  #: the latest of a kind; they show when the letters were sent that bounce now
 
 #: The fewest of a kind that can stop mail: two complaints among ten letters cannot.
@@ -33,14 +32,17 @@ GREYLISTING_ATTEMPTS = 3  #: attempts at a letter from which on deferrals count;
 CLOSING_CODE = 421  #: the server closes the connection
 SYSTEM_STATUS = "4.3.%"  #: about the mail system, not the recipient (RFC 3463, X.3.X)
 
-FAILURE_KINDS = {
-    "bounces": "hard",
-    "complaints": "complaint",
-    "policy": "policy",
-}  #: kinds of bounces, by threshold
+#: Kinds of bounces, by threshold.
+FAILURE_KINDS = {"bounces": "hard", "complaints": "complaint", "policy": "policy"}
 
 ATTEMPT_TABLE: Any = Attempt.__table__
 BOUNCE_TABLE: Any = BounceRow.__table__
+
+
+FAILURES_IN_WORDS = {
+    "bounces": "bounced: unknown recipient", "complaints": "were reported as spam",
+    "deferred": "were deferred by the mail server", "policy": "were refused for policy reasons",
+}  # fmt: skip
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -61,13 +63,8 @@ class ThresholdReading:
     @property
     def message(self) -> str:
         """Return the reading as a sentence."""
-        words = {
-            "bounces": "bounced: unknown recipient",
-            "complaints": "were reported as spam",
-            "deferred": "were deferred by the mail server",
-            "policy": "were refused for policy reasons",
-        }
-        return f"{self.count:,} of {self.attempts:,} letters {words[self.what]} (the limit is {self.limit * 100:g} %)"
+        what = FAILURES_IN_WORDS[self.what]
+        return f"{self.count:,} of {self.attempts:,} letters {what} (the limit is {self.limit * 100:g} %)"
 
 
 def threshold_warnings(session: Session, *, now: datetime) -> list[ThresholdReading]:
@@ -99,9 +96,7 @@ def threshold_readings(
 
 
 def count_deferred(session: Session, hour: datetime, day: datetime) -> tuple[int, int]:
-    """Return how many letters first tried within the hour were deferred every time, and how many were
-    tried.
-    """
+    """Return how many letters first tried within the hour were deferred every time, and of how many."""
     letters = attempts_by_letter(recent_attempts(day))
     is_new = letters.c.first > hour
     counts = (func.count().filter(is_new, letters.c.verdict == "deferred"), func.count().filter(is_new))
@@ -110,9 +105,7 @@ def count_deferred(session: Session, hour: datetime, day: datetime) -> tuple[int
 
 
 def recent_attempts(since: datetime, *, middle: int | None = None) -> Any:
-    """Return the latest attempts, or those around `middle`; selected by id, since no index orders them by
-    time.
-    """
+    """Return the latest attempts, or those around `middle`, by id: no index orders them by time."""
     names = ("delivery_id", "verdict", "ended_at", "phase", "code", "reply")
     columns = [ATTEMPT_TABLE.c[name] for name in names]
     among = select(*columns).order_by(ATTEMPT_TABLE.c.id.desc()).limit(MAX_ATTEMPTS)
@@ -150,7 +143,7 @@ def count_returned(session: Session, kind: str, since: datetime) -> Iterator[tup
     The first is over the latest attempts. The second is over the attempts around those that the latest
     reports are about, since some reports come minutes or hours later.
     """
-    latest = select(BOUNCE_TABLE).order_by(BOUNCE_TABLE.c.id.desc()).limit(MAX_BOUNCES).subquery()
+    latest = select(BOUNCE_TABLE).order_by(BOUNCE_TABLE.c.id.desc()).limit(MAX_ATTEMPTS).subquery()
     conditions = (latest.c.kind == kind, latest.c.at > since, latest.c.forgiven_at.is_(None))
     if session.scalar(select(latest.c.id).where(*conditions).limit(1)) is None:
         return
@@ -183,9 +176,7 @@ def count_among_tried(
 def middle_attempt_of_reports(
     session: Session, latest: Any, conditions: Sequence[ColumnElement[bool]]
 ) -> int | None:
-    """Return the middle attempt of those that the latest reports are about; replies during SMTP are no
-    reports.
-    """
+    """Return the middle attempt of those that reports are about; replies during SMTP are no reports."""
     reports = (
         select(latest.c.delivery_id)
         .where(*conditions, latest.c.delivery_id.is_not(None), latest.c.reported_by != "smtp")
@@ -198,9 +189,6 @@ def middle_attempt_of_reports(
     )
     found = session.scalars(attempts.order_by(first)).all()
     return found[len(found) // 2] if found else None
-
-
-# ── stop and resume ───────────────────────────────────────────────────────────────────────
 
 
 def check_thresholds(
@@ -225,19 +213,12 @@ def emergency_stop(session: Session, reason: str, *, scope: str, now: datetime) 
 
 def active_stops(session: Session) -> list[EmergencyStop]:
     """Return the stops in force."""
-    return list(
-        session.scalars(
-            select(EmergencyStop).where(EmergencyStop.lifted_at.is_(None)).order_by(EmergencyStop.id)
-        )
-    )
+    in_force = select(EmergencyStop).where(EmergencyStop.lifted_at.is_(None))
+    return list(session.scalars(in_force.order_by(EmergencyStop.id)))
 
 
 def lift_stops(session: Session, *, now: datetime) -> int:
     """Lift every stop and return how many there were."""
-    lifting = (
-        update(EmergencyStop)
-        .where(EmergencyStop.lifted_at.is_(None))
-        .values(lifted_at=now)
-        .returning(EmergencyStop.id)
-    )
-    return len(session.execute(lifting.execution_options(synchronize_session=False)).all())
+    lifting = update(EmergencyStop).where(EmergencyStop.lifted_at.is_(None)).values(lifted_at=now)
+    lifted = lifting.returning(EmergencyStop.id).execution_options(synchronize_session=False)
+    return len(session.execute(lifted).all())

@@ -57,10 +57,7 @@ class SendHours:
         """Return when mail may go again, or None if it may go now."""
         zone = zone_of(self.zone)
         today = now.astimezone(zone).date()
-        for day in (
-            today - ONE_DAY,
-            today,
-        ):  # compare moments, not local times: one hour in autumn occurs twice
+        for day in (today - ONE_DAY, today):  # compare moments: one local hour in autumn occurs twice
             opens = local_instant(day, self.opens, zone)
             closes = local_instant(day if self.opens < self.closes else day + ONE_DAY, self.closes, zone)
             if now < opens:
@@ -115,9 +112,6 @@ class SendLimits:
         return self.conversation_limits.get(domain, self.conversation_limits.get(""))
 
 
-# ── parsing ────────────────────────────────────────────────────────────────────────
-
-
 def parse_rates(
     text: str, *, server: str = "", setting: str = "DIGEST_RATES", burst: float = BURST_SECONDS
 ) -> tuple[Rate, ...]:
@@ -169,9 +163,7 @@ def parse_servers(
 
 
 def parse_server_rates(text: str, server: str, burst: float) -> tuple[Rate, ...]:
-    """Return the rates of one server, or raise BadField: they apply to all its letters, so none names a
-    domain.
-    """
+    """Return the rates of one server, or raise BadField; none names a domain."""
     setting = "DIGEST_MAIL_URL, rate"
     if any(rule["domain"] or rule["once"] for rule in match_rules(text, setting)):
         raise BadField(setting, f"{text!r} is not a server rate; write rate=14/s,50000/day.")
@@ -185,21 +177,14 @@ def parse_send_hours(text: str, zone: str) -> SendHours | None:
     opens, dash, closes = text.partition("-")
     if not dash:
         raise BadField("DIGEST_SEND_HOURS", f"{text!r} is not a range of hours; write 06:00-22:00.")
-    field_name = "DIGEST_SEND_HOURS"
-    found = SendHours(
-        opens=parse_time(opens.strip(), field=field_name),
-        closes=parse_time(closes.strip(), field=field_name),
-        zone=zone,
-    )
-    if found.opens == found.closes:
-        raise BadField(field_name, "the hours are empty; leave the setting empty for all day.")
-    return found
+    begin, end = (parse_time(part.strip(), field="DIGEST_SEND_HOURS") for part in (opens, closes))
+    if begin == end:
+        raise BadField("DIGEST_SEND_HOURS", "the hours are empty; leave the setting empty for all day.")
+    return SendHours(opens=begin, closes=end, zone=zone)
 
 
 def parse_warm_up(text: str, zone: str) -> WarmUp | None:
-    """Return the warm-up of `2026-11-20` or `2026-11-20: 200, 500`, or None for none; raise BadField where
-    it cannot be read.
-    """
+    """Return the warm-up of `2026-11-20` or `2026-11-20: 200, 500`, None for none, or raise BadField."""
     day, _, table = text.strip().partition(":")
     if not day:
         return None

@@ -40,9 +40,7 @@ class Limiter:
     """Everything that limits a window, and what was counted so far."""
 
     servers: tuple[ServerShare, ...] = ()  #: empty where no server has a rate
-    stops: Mapping[str, str] = field(
-        default_factory=dict
-    )  #: the reasons of emergency stops, by what they cover
+    stops: Mapping[str, str] = field(default_factory=dict)  #: their reasons, by what they cover
     pauses: Mapping[str, Pause] = field(default_factory=dict)  #: by domain or server
     allowances: tuple[Allowance, ...] = ()
     conversations: Mapping[str, Conversations] = field(default_factory=dict)  #: of domains with a limit
@@ -62,15 +60,11 @@ class Limiter:
 
     def release(self, unsent: Collection[tuple[str, str]]) -> Limiter:
         """Return the tokens of letters that no server began, each given by its domain and server."""
-        return replace(
-            self,
-            allowances=tuple(
-                each.release(sum(each.scope in {ALL_MAIL, *letter} for letter in unsent))
-                for each in self.allowances
-            ),
-        )
-
-    # ── what holds up letters without being counted ─────────────────────────────────────────────
+        scopes = [{ALL_MAIL, *letter} for letter in unsent]
+        released = [
+            each.release(sum(each.scope in of_letter for of_letter in scopes)) for each in self.allowances
+        ]
+        return replace(self, allowances=tuple(released))
 
     def lane_wait(self, window: Window, now: datetime) -> Wait | None:
         """Return what holds up every letter of the window's lane, or None."""
@@ -83,8 +77,6 @@ class Limiter:
         """Return the wait for the end of a pause, or None."""
         pause = self.pauses.get(scope)
         return pause.wait(scope, is_tried=is_tried) if pause and pause.is_active(now) else None
-
-    # ── one letter ──────────────────────────────────────────────────────────────────────────────
 
     def reserve_one(self, number: int, window: Window, now: datetime) -> tuple[Limiter, Decision]:
         """Return the decision about one letter, and the limiter after it."""
@@ -121,14 +113,10 @@ class Limiter:
 
     def shortage(self, scopes: Collection[str], window: Window, now: datetime) -> Shortage | None:
         """Return the allowance of these scopes that a letter waits for longest, or None if all have a token."""
-        waits = [
-            (each, each.wait(now, can_wait=window.can_wait))
-            for each in self.allowances
-            if each.scope in scopes
-        ]
-        return max(
-            ((each, wait) for each, wait in waits if wait), key=lambda each: each[1].until, default=None
-        )
+        applying = [each for each in self.allowances if each.scope in scopes]
+        waits = [(each, each.wait(now, can_wait=window.can_wait)) for each in applying]
+        short = [(each, wait) for each, wait in waits if wait]
+        return max(short, key=lambda each: each[1].until, default=None)
 
     def take(self, domain: str, server: str, window: Window, now: datetime) -> Limiter:
         """Return the limiter after one letter that goes."""
@@ -141,9 +129,8 @@ class Limiter:
     def postpone(self, short: Allowance, wait: Wait, *, is_for_all: bool) -> tuple[Limiter, Decision]:
         """Return the wait of one more letter for an allowance; if that is for all mail, everything waits."""
         longer = replace(short, waiting=short.waiting + 1)
-        limiter = replace(
-            self, allowances=tuple(longer if each is short else each for each in self.allowances)
-        )
+        allowances = tuple(longer if each is short else each for each in self.allowances)
+        limiter = replace(self, allowances=allowances)
         if not is_for_all:
             return limiter, wait
         standstill = self.standstill or wait

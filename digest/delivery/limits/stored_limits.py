@@ -32,15 +32,14 @@ COUNTERS, DAYS, CONVERSATIONS, PAUSES, CANARIES, STOPS = (
     table.__table__.c
     for table in (RateCounter, WarmUpDay, ConversationRow, DomainPause, CanaryWait, EmergencyStop)
 )
+Table = type[db.Base]
 Rows = dict[tuple[Any, ...], dict[str, Any]]  #: the values of rows by their keys
 
 
 # ── rows ────────────────────────────────────────────────────────────────────────────────────────
 
 
-def lock_rows(
-    session: Session, table: type[db.Base], rows: Sequence[Mapping[str, Any]]
-) -> Sequence[Row[Any]]:
+def lock_rows(session: Session, table: Table, rows: Sequence[Mapping[str, Any]]) -> Sequence[Row[Any]]:
     """Lock these rows until the caller commits, creating missing ones, and return them."""
     if not rows:
         return []
@@ -51,7 +50,7 @@ def lock_rows(
     return session.connection().execute(locking.returning(*table.__table__.c)).all()
 
 
-def write_changes(session: Session, table: type[db.Base], before: Rows, after: Rows) -> None:
+def write_changes(session: Session, table: Table, before: Rows, after: Rows) -> None:
     """Delete the rows that are gone, and write those that are new or different."""
     keys = key_names(table)
     if gone := sorted(before.keys() - after.keys()):
@@ -68,7 +67,7 @@ def write_changes(session: Session, table: type[db.Base], before: Rows, after: R
         session.execute(insert.on_conflict_do_update(index_elements=keys, set_=values))
 
 
-def key_names(table: type[db.Base]) -> list[str]:
+def key_names(table: Table) -> list[str]:
     """Return the names of a table's primary key columns."""
     return [column.name for column in table.__table__.primary_key]
 
@@ -90,8 +89,8 @@ def reserve(
     """Take tokens for the letters of a window that may go, and return the decision about each."""
     domains = {number: domain_of(email) for number, email in emails.items()}
     window = Window(domains=domains, tried=tried, is_urgent=is_urgent, lease=lease, can_wait=can_wait)
-    servers = [share.name for share in rules.servers]
-    before = load_blocks(session, {ALL_MAIL, *domains.values(), *servers}, now)
+    scopes = {ALL_MAIL, *domains.values(), *[share.name for share in rules.servers]}
+    before = load_blocks(session, scopes, now)
     if rules.are_counted and not before.lane_wait(window, now):
         allowances = load_allowances(session, rules, set(domains.values()), now)
         conversations = load_conversations(session, rules, set(domains.values()))
@@ -187,8 +186,7 @@ def counter_rows(allowances: Iterable[Allowance]) -> Rows:
             found[each.scope, each.rate.seconds, 0] = row
         elif isinstance(each, Quota):
             for part, used in each.used.items():
-                row = {"tokens": 0.0, "used": used, "counted_at": None}
-                found[each.scope, each.rate.seconds, part] = row
+                found[each.scope, each.rate.seconds, part] = {"tokens": 0.0, "used": used, "counted_at": None}
     return found
 
 
@@ -241,18 +239,14 @@ def record_replies(session: Session, replies: Mapping[str, Sequence[LetterReply]
     """Store how domains replied, and pause each one that deferred several recipients in a row."""
     never = Pause(until=now - domain_pauses.STRIKES_FORGOTTEN_AFTER)
     fresh = pause_rows({domain: DomainRecord(pause=never) for domain in replies})
-    rows = lock_rows(
-        session, DomainPause, [{"scope": domain} | values for (domain,), values in fresh.items()]
-    )
+    rows = lock_rows(session, DomainPause, [{"scope": key[0]} | values for key, values in fresh.items()])
     before = {
         row.scope: DomainRecord(
-            pause=Pause(until=row.until, strikes=row.strikes),
-            greylists=row.greylists,
-            deferred=frozenset(row.deferred),
-            deferred_at=row.deferred_at,
+            pause=Pause(until=row.until, strikes=row.strikes), greylists=row.greylists,
+            deferred=frozenset(row.deferred), deferred_at=row.deferred_at,
         )
         for row in rows
-    }
+    }  # fmt: skip
     after = {domain: record.after(replies[domain], now) for domain, record in before.items()}
     write_changes(session, DomainPause, pause_rows(before), pause_rows(after))
 
@@ -261,14 +255,11 @@ def pause_rows(records: Mapping[str, DomainRecord]) -> Rows:
     """Return the rows of pauses."""
     return {
         (scope,): {
-            "until": each.pause.until,
-            "strikes": each.pause.strikes,
-            "greylists": each.greylists,
-            "deferred": sorted(each.deferred),
-            "deferred_at": each.deferred_at,
+            "until": each.pause.until, "strikes": each.pause.strikes, "greylists": each.greylists,
+            "deferred": sorted(each.deferred), "deferred_at": each.deferred_at,
         }
         for scope, each in records.items()
-    }
+    }  # fmt: skip
 
 
 LATELY = bindparam("lately", type_=db.UtcDateTime)
@@ -328,8 +319,6 @@ def canary_waits(
 
 def delete_old_limits(session: Session, *, now: datetime) -> int:
     """Delete pauses, conversations and canaries that ended long ago; return how many."""
+    connection, before = session.connection(), now - KEEP_ROWS_FOR
     ends = (PAUSES.until, CONVERSATIONS.until, CANARIES.until)
-    before = now - KEEP_ROWS_FOR
-    return sum(
-        session.connection().execute(delete(each.table).where(each < before)).rowcount for each in ends
-    )
+    return sum(connection.execute(delete(each.table).where(each < before)).rowcount for each in ends)
