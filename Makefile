@@ -21,7 +21,8 @@ test: dev  ## Run every test, on SQLite and on real PostgreSQL and Redis servers
 
 # Tests of values need no database: those that run on one are named after it.
 PURE_TESTS := $(addprefix tests/,topics papers editions letters bounces dumps test_addresses.py test_links.py \
-	inbound/test_mail_commands.py inbound/test_mail_corpus.py delivery/test_limits.py delivery/test_limit_rules.py)
+	inbound/test_mail_commands.py inbound/test_mail_corpus.py delivery/test_limits.py \
+	delivery/test_limit_rules.py delivery/test_limiter.py)
 
 coverage: dev  ## Check that the tests take every branch of the pure modules
 	$(BIN)/coverage run --branch --include="$$($(BIN)/python -m tests.lint.pure_modules)" \
