@@ -25,8 +25,7 @@ def copy(source: Engine, target: Engine, progress: Callable[[int], None]) -> dic
         counts = {table.name: copy_table(table, reading, writing, progress) for table in tables()}
         for table in tables():
             verify(table, counts[table.name], writing)
-        if target.dialect.name == "postgresql":
-            advance_sequences(writing)
+        db.DIALECTS[target.dialect.name].advance_sequences(writing, tables())
     return counts
 
 
@@ -82,13 +81,3 @@ def verify(table: Table, expected: int, writing: Connection) -> None:
         raise DigestError(
             f"{table.name}: {expected:,} rows were copied and {found:,} found. Nothing was kept."
         )
-
-
-def advance_sequences(writing: Connection) -> None:
-    """Set PostgreSQL's sequences to continue after the copied ids."""
-    for table in tables():
-        for column in table.primary_key:
-            sequence = writing.scalar(select(func.pg_get_serial_sequence(table.name, column.name)))
-            if sequence:
-                highest = select(func.coalesce(func.max(column), 0) + 1).scalar_subquery()
-                writing.execute(select(func.setval(sequence, highest, False)))

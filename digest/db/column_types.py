@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from functools import lru_cache
+from json.encoder import encode_basestring_ascii
+from types import MappingProxyType
 from typing import Any
 
-from sqlalchemy import BigInteger, Column, Dialect, Integer, MetaData
+from sqlalchemy import BigInteger, Column, Dialect, Integer, MetaData, Table
 from sqlalchemy.orm import DeclarativeBase
 from sqlalchemy.types import DateTime, TypeDecorator
 
 #: An integer key: 64 bits on PostgreSQL, the rowid on SQLite.
 BigKey = BigInteger().with_variant(Integer, "sqlite")
+
+
+NO_VALUES: Mapping[str, Any] = MappingProxyType({})
 
 
 class Base(DeclarativeBase):
@@ -44,19 +49,22 @@ class UtcDateTime(TypeDecorator[datetime]):
         return value.astimezone(UTC)
 
     def result_processor(self, dialect: Dialect, coltype: object) -> Any:
-        """Return the function that reads a value; repeated texts of SQLite are parsed once."""
-        return parse_moment if dialect.name == "sqlite" else in_utc
+        """Return the function that reads a value."""
+        del dialect, coltype
+        return read_moment
 
 
-def in_utc(value: datetime | None) -> datetime | None:
-    """Return PostgreSQL's moment, which is aware, in UTC."""
+def read_moment(value: datetime | str | None) -> datetime | None:
+    """Return a moment in UTC: PostgreSQL returns one that is aware, SQLite its text."""
+    if isinstance(value, str):
+        return parse_moment(value)
     return None if value is None else value.astimezone(UTC)
 
 
 @lru_cache(maxsize=8192)
-def parse_moment(text: str | None) -> datetime | None:
+def parse_moment(text: str) -> datetime:
     """Return the moment that SQLite stores as this text; cached, since many rows share a moment."""
-    return None if text is None else datetime.fromisoformat(text).replace(tzinfo=UTC)
+    return datetime.fromisoformat(text).replace(tzinfo=UTC)
 
 
 def bind_values(dialect: Dialect, column: Column[Any], values: Sequence[Any]) -> Sequence[Any]:
@@ -66,3 +74,15 @@ def bind_values(dialect: Dialect, column: Column[Any], values: Sequence[Any]) ->
         return values
     known = {value: process(value) for value in dict.fromkeys(values)}
     return [known[value] for value in values]
+
+
+def values_by_column(
+    table: Table, rows: Sequence[Mapping[str, Any]]
+) -> Iterator[tuple[Column[Any], list[Any]]]:
+    """Yield each column with its values; all rows have the same columns."""
+    return ((table.c[name], [row[name] for row in rows]) for name in rows[0])
+
+
+def json_list(texts: Sequence[str]) -> str:
+    """Return a list of texts as `json.dumps` writes it, in a quarter of the time."""
+    return f"[{', '.join(map(encode_basestring_ascii, texts))}]"

@@ -18,35 +18,41 @@ LAST_KEY = 2**63 - 1  #: the largest key that a table can have
 
 
 class ManyValues(TypeDecorator[Collection[Any]]):
-    """Any number of values as one parameter: an array, or JSON on SQLite.
+    """Any number of values as one parameter: PostgreSQL's array literal "{1,2}".
 
-    PostgreSQL gets the literal "{1,2}", because the driver takes a microsecond for every value of a list.
-    The parameter has no type, so that the planner sees an array: values made from a text would be compared
-    one by one with every row.
+    The driver takes a microsecond for every value of a list. The parameter has no type, so that the planner
+    sees an array: values made from a text would be compared one by one with every row.
     """
 
-    impl = String
+    impl = NullType
     cache_ok = True
 
     def __init__(self, of: TypeEngine[Any]) -> None:
         super().__init__()
-        self.of = of
+        self.holds_numbers = isinstance(of, Integer)
 
-    def load_dialect_impl(self, dialect: Dialect) -> TypeEngine[Any]:
-        """Return the type of the parameter."""
-        return NullType() if dialect.name == "postgresql" else dialect.type_descriptor(String())
-
-    def process_bind_param(self, value: Collection[Any] | None, dialect: Dialect) -> Any:
+    def process_bind_param(self, value: Collection[Any] | None, dialect: Dialect) -> str:
         """Return the values as one text."""
+        del dialect
         values = value or ()
-        if dialect.name != "postgresql":
-            return json.dumps(list(values))
         return array_literal(values if self.holds_numbers else map(quote_array_text, values))
 
-    @property
-    def holds_numbers(self) -> bool:
-        """Return whether the values are integers, not texts."""
-        return isinstance(self.of, Integer)
+
+class JsonValues(TypeDecorator[Collection[Any]]):
+    """Any number of values as one parameter for SQLite: a JSON list."""
+
+    impl = String
+    cache_ok = True
+
+    def process_bind_param(self, value: Collection[Any] | None, dialect: Dialect) -> str:
+        """Return the values as one text."""
+        del dialect
+        return json.dumps(list(value or ()))
+
+
+def many_values(of: TypeEngine[Any]) -> TypeEngine[Any]:
+    """Return the type of a parameter that holds many values, in each database's form."""
+    return ManyValues(of).with_variant(JsonValues(), "sqlite")
 
 
 class OneOf(ColumnElement[bool]):
@@ -65,25 +71,14 @@ class OneOf(ColumnElement[bool]):
         self.values = values
         self.are_rows = are_rows
 
+    @property
+    def holds_numbers(self) -> bool:
+        """Return whether the values are integers, not texts."""
+        return cast(ManyValues, self.values.type).holds_numbers
+
     def self_group(self, against: Any = None) -> OneOf:
         """Return the condition unchanged: SQLAlchemy would compare it with 1 on SQLite, which no index supports."""
         return self
-
-
-@compiles(OneOf, "postgresql")
-def one_of_in_array(element: OneOf, compiler: SQLCompiler, **details: Any) -> str:
-    """Compare with an array, or join its values as rows."""
-    column, values = (compiler.process(part, **details) for part in (element.column, element.values))
-    kind = "BIGINT" if cast(ManyValues, element.values.type).holds_numbers else "TEXT"
-    array = f"CAST({values} AS {kind}[])"
-    return f"{column} IN (SELECT unnest({array}))" if element.are_rows else f"{column} = ANY ({array})"
-
-
-@compiles(OneOf)
-def one_of_in_json(element: OneOf, compiler: SQLCompiler, **details: Any) -> str:
-    """Compare with the values of a JSON list."""
-    values = compiler.process(element.values, **details)
-    return f"{compiler.process(element.column, **details)} IN (SELECT value FROM json_each({values}))"  # noqa: S608
 
 
 def one_of(
@@ -94,7 +89,7 @@ def one_of(
     An IN with a thousand parameters is written, parsed and planned each time. With `values_param` for the
     values a statement is built once, which takes as long as sending it. Texts are looked up one by one.
     """
-    given = values if isinstance(values, BindParameter) else literal(values, ManyValues(column.type))
+    given = values if isinstance(values, BindParameter) else literal(values, many_values(column.type))
     return OneOf(column, given, are_rows=not cast(ManyValues, given.type).holds_numbers)
 
 
@@ -106,7 +101,7 @@ def one_of_few(
     For a prepared statement PostgreSQL assumes that an array holds ten values: it would read the whole
     table and compare each row with hundreds of values.
     """
-    given = values if isinstance(values, BindParameter) else literal(values, ManyValues(column.type))
+    given = values if isinstance(values, BindParameter) else literal(values, many_values(column.type))
     return OneOf(column, given, are_rows=True)
 
 
@@ -121,7 +116,7 @@ def hint_few_rows(key: ColumnElement[int]) -> ColumnElement[bool]:
 
 def values_param(name: str, column: ColumnElement[Any]) -> BindParameter[Any]:
     """Return a parameter for any number of a column's values."""
-    return bindparam(name, type_=ManyValues(column.type))
+    return bindparam(name, type_=many_values(column.type))
 
 
 class Unindexed(ColumnElement[Any]):
@@ -133,12 +128,6 @@ class Unindexed(ColumnElement[Any]):
     def __init__(self, column: ColumnElement[Any]) -> None:
         self.column = column
         self.type = column.type
-
-
-@compiles(Unindexed, "sqlite")
-def unindexed_sqlite(element: Unindexed, compiler: SQLCompiler, **details: Any) -> str:
-    """Add a unary plus (sqlite.org/optoverview.html, "Disqualifying WHERE-Clause Terms")."""
-    return f"+{compiler.process(element.column, **details)}"
 
 
 @compiles(Unindexed)

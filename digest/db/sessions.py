@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
+from datetime import datetime
 
 from sqlalchemy import Engine
 from sqlalchemy.exc import DBAPIError, OperationalError
 from sqlalchemy.orm import Session
 
+from digest.db.dialects import dialect_of
 from digest.errors import Unreachable
+
+Clock = Callable[[], datetime]
 
 
 @contextmanager
@@ -53,26 +57,39 @@ def is_connection_error(error: DBAPIError) -> bool:
     )
 
 
+def common_clock(session: Session, local_clock: Clock) -> Clock:
+    """Return one clock for all workers of this database, so that they agree when a lease ends."""
+    return dialect_of(session).common_clock(session, local_clock)
+
+
 def commit_asynchronously(session: Session) -> None:
-    """Commit this transaction on PostgreSQL without waiting for the disk.
+    """Commit this transaction without waiting for the disk, where the database can.
 
     Use it for work that is repeated if it is lost. A later commit that waits, such as the intent to send,
     flushes all earlier commits too, so nothing ever depends on a commit that may be lost.
     """
-    if session.get_bind().dialect.name == "postgresql":
-        session.connection().exec_driver_sql("SET LOCAL synchronous_commit = off")
+    dialect_of(session).commit_asynchronously(session)
 
 
-@contextmanager
-def prefer_index_order(session: Session) -> Iterator[None]:
-    """Make PostgreSQL read rows in the requested order from an index until the limit is reached.
+def pipelined(session: Session) -> AbstractContextManager[None]:
+    """Send the writes of this block without waiting for each, where the database can; its end waits for all.
 
-    Without statistics it expects few rows: it would find all of them, however many, and sort them to
-    return a few.
+    No statement in it may need a result, not even a row count. An error is raised by a later statement or
+    at the end.
     """
-    if session.get_bind().dialect.name != "postgresql":
-        yield
-        return
-    session.connection().exec_driver_sql("SET LOCAL enable_sort = off")
-    yield
-    session.connection().exec_driver_sql("SET LOCAL enable_sort = on")
+    return dialect_of(session).pipelined(session)
+
+
+def prefer_index_order(session: Session) -> AbstractContextManager[None]:
+    """Read rows in the requested order from an index until the limit is reached."""
+    return dialect_of(session).prefer_index_order(session)
+
+
+def lock(session: Session, number: int) -> None:
+    """Wait until no other transaction holds this lock, and hold it until this one ends."""
+    dialect_of(session).lock(session, number)
+
+
+def lock_shared(session: Session, number: int) -> None:
+    """Wait until no transaction holds this lock alone, and share it until this one ends."""
+    dialect_of(session).lock_shared(session, number)

@@ -12,25 +12,21 @@ from functools import lru_cache
 from typing import Any
 
 from sqlalchemy import (
-    BigInteger,
+    Column,
     ColumnElement,
     Select,
     Subquery,
     bindparam,
-    cast,
     delete,
     func,
-    literal_column,
     select,
-    text,
-    true,
     tuple_,
     update,
 )
-from sqlalchemy.dialects.postgresql import ARRAY
 from sqlalchemy.orm import Session
 
 from digest import db
+from digest.db import DatabaseDialect
 from digest.db.tables import Delivery, DeliveryState, FollowupSent, Shown, Subscriber
 
 UNACCEPTED_STATES = (
@@ -42,37 +38,14 @@ FOLLOWUPS_TABLE: Any = FollowupSent.__table__
 PRUNED_READERS = 100  #: readers whose old rows are deleted in one transaction; rows are found by reader
 ShownPapers = tuple[int, int, Sequence[int]]  #: subscriber id, delivery id, paper ids
 
-# A digest shows ten papers. Sent as a list that the database unnests, they cost half as much as ten rows.
-# PostgreSQL gets the lists of many readers at once, SQLite one list after the other.
-INSERT_ARRAYS = text(
-    "INSERT INTO shown (subscriber_id, paper_id, delivery_id, shown_on) "
-    "SELECT s, unnest(CAST(p AS bigint[])), d, CAST(:shown_on AS date) FROM unnest("
-    "CAST(:readers AS bigint[]), string_to_array(:papers, ';'), CAST(:deliveries AS bigint[])"
-    ") AS new (s, p, d)"
-)
-INSERT_LIST = (
-    "INSERT INTO shown (subscriber_id, paper_id, delivery_id, shown_on) "
-    "SELECT ?, value, ?, '{shown_on}' FROM json_each(?)"
-)
-
 
 def record_new(session: Session, shown_papers: Sequence[ShownPapers], *, shown_on: date) -> None:
     """Record the papers of new digests; raise IntegrityError if a reader was shown one of them before.
 
-    On PostgreSQL, ON CONFLICT would make each row cost half as much again.
+    With ON CONFLICT, PostgreSQL would take half as long again for each row.
     """
-    connection = session.connection()
-    if connection.dialect.name == "postgresql":
-        readers, deliveries, papers = zip(*shown_papers, strict=True)
-        lists = {
-            "readers": db.array_literal(readers),
-            "papers": ";".join(map(db.array_literal, papers)),
-            "deliveries": db.array_literal(deliveries),
-        }
-        connection.execute(INSERT_ARRAYS, {**lists, "shown_on": shown_on})
-    else:
-        rows = [(reader, delivery, str([*papers])) for reader, delivery, papers in shown_papers]
-        connection.exec_driver_sql(INSERT_LIST.format(shown_on=shown_on.isoformat()), rows)
+    names = ("subscriber_id", "delivery_id", "paper_id")
+    db.insert_lists(session, Shown, names, shown_papers, shared={"shown_on": shown_on})
 
 
 def record(session: Session, shown_papers: ShownPapers, *, shown_on: date) -> None:
@@ -94,38 +67,22 @@ def shown_to(session: Session, subscriber_ids: Collection[int], *, since_id: int
 
     The bound makes a reader of many years as cheap as a new one: their old rows are not read.
     """
-    connection = session.connection()
     values = {"ids": subscriber_ids, "since_id": since_id}
-    return [
-        (row[0], row[1])
-        for row in connection.execute(shown_since_query(connection.dialect.name), values).all()
-    ]
+    found = session.connection().execute(shown_since_query(db.dialect_of(session)), values)
+    return [(row[0], row[1]) for row in found]
 
 
-@lru_cache
-def shown_since_query(dialect: str) -> Select[Any]:
+@lru_cache(maxsize=2)
+def shown_since_query(dialect: DatabaseDialect) -> Select[Any]:
     """Return the statement of `shown_to`, built once: building it takes as long as running it."""
     rows = shown_by_subscriber(dialect, SHOWN_TABLE.c.paper_id >= bindparam("since_id")).c
     return select(rows.subscriber_id, rows.paper_id)
 
 
-def shown_by_subscriber(dialect: str, which: ColumnElement[bool]) -> Subquery:
-    """Return the `shown` rows of the readers `ids` that meet the condition, found by primary key.
-
-    With one condition for all readers, PostgreSQL would scan the whole table on a first morning, while its
-    statistics still say that the table is empty. A lateral join uses the key whatever the statistics say.
-    """
-    readers = db.values_param("ids", SHOWN_TABLE.c.subscriber_id)
-    if dialect != "postgresql":
-        return (
-            select(SHOWN_TABLE)
-            .where(db.one_of(SHOWN_TABLE.c.subscriber_id, readers), which)
-            .subquery("found")
-        )
-    reader = func.unnest(cast(readers, ARRAY(BigInteger))).table_valued("id", name="reader").render_derived()
-    own_rows = select(SHOWN_TABLE).where(SHOWN_TABLE.c.subscriber_id == reader.c.id, which)
-    each = own_rows.offset(literal_column("0")).lateral("each")
-    return select(each).select_from(reader.join(each, true())).subquery("found")
+def shown_by_subscriber(dialect: DatabaseDialect, condition: ColumnElement[bool]) -> Subquery:
+    """Return the `shown` rows of the subscribers `ids` that meet the condition."""
+    reader: Column[int] = SHOWN_TABLE.c.subscriber_id
+    return dialect.rows_by_key(SHOWN_TABLE, reader, db.values_param("ids", reader), condition)
 
 
 def release(session: Session, delivery_ids: Iterable[int]) -> int:

@@ -17,6 +17,7 @@ from sqlalchemy import Row, Select, bindparam, func, select
 from sqlalchemy.orm import Session
 
 from digest import db, papers
+from digest.db import DatabaseDialect
 from digest.db.tables import ChangeRow, Delivery, DeliveryState, FollowupSent, PaperRow, Shown
 from digest.editions import shown as shown_papers
 from digest.editions.compose import FollowUp
@@ -116,13 +117,12 @@ def load_sent_papers(
 
     `sent at` is None if the digest was not delivered; the kinds are comma-separated, or None.
     """
-    connection = session.connection()
     values = {"ids": subscriber_ids, "papers": papers}
-    return connection.execute(sent_papers_query(connection.dialect.name), values).all()
+    return session.connection().execute(sent_papers_query(db.dialect_of(session)), values).all()
 
 
 @lru_cache
-def sent_papers_query(dialect: str) -> Select[int, int, datetime | None, str | None]:
+def sent_papers_query(dialect: DatabaseDialect) -> Select[int, int, datetime | None, str | None]:
     """Return the statement of `load_sent_papers`, built once.
 
     Delivery and sent updates are subqueries of each `shown` row: with a join, a planner without current

@@ -6,9 +6,10 @@ from dataclasses import replace
 from datetime import datetime
 from difflib import get_close_matches
 
-from sqlalchemy import func, select, text
+from sqlalchemy import func, select
 from sqlalchemy.orm import Session
 
+from digest import db
 from digest.db.tables import PackRow
 from digest.errors import NotFound
 from digest.topics import Pack, PackVersions
@@ -74,15 +75,13 @@ def store_pack(session: Session, pack: Pack, now: datetime) -> Pack:
 
 
 def lock_packs_shared(session: Session) -> None:
-    """Keep packs from changing until this transaction ends. SQLite needs no lock: it has one writer."""
-    if session.get_bind().dialect.name == "postgresql":
-        session.execute(text(f"SELECT pg_advisory_xact_lock_shared({LOCK})"))
+    """Keep packs from changing until this transaction ends."""
+    db.lock_shared(session, LOCK)
 
 
 def lock_packs_exclusive(session: Session) -> None:
     """Lock packs for a change until this transaction ends."""
-    if session.get_bind().dialect.name == "postgresql":
-        session.execute(text(f"SELECT pg_advisory_xact_lock({LOCK})"))
+    db.lock(session, LOCK)
 
 
 def pack_from_row(row: PackRow) -> Pack:

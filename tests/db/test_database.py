@@ -185,7 +185,7 @@ def test_postgresql_plans_with_the_numbers_it_is_asked_about(postgres_engine: En
 def test_a_connection_that_died_while_it_lay_idle_is_replaced(
     postgres_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(db.engine, "PING_AFTER_SECONDS", 0.0)
+    monkeypatch.setattr(db.postgresql, "PING_AFTER_SECONDS", 0.0)
     with connected(postgres_url) as ours, connected(postgres_url) as theirs:
         with ours.connect() as connection:
             before = connection.scalar(text("SELECT pg_backend_pid()"))
@@ -200,7 +200,7 @@ def test_a_connection_that_died_while_it_lay_idle_is_replaced(
 def test_a_connection_in_use_just_now_is_not_asked_whether_it_is_alive(
     postgres_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(db.engine, "PING_AFTER_SECONDS", 60.0)
+    monkeypatch.setattr(db.postgresql, "PING_AFTER_SECONDS", 60.0)
     with connected(postgres_url) as engine:
         asked: list[object] = []
         monkeypatch.setattr(engine.dialect, "do_ping", asked.append)

@@ -11,14 +11,13 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, cast
 
-from sqlalchemy import Connection, Table, bindparam, select, text, update
+from sqlalchemy import Connection, Table, bindparam, select, update
 from sqlalchemy.orm import Session
 
 from digest import db
 from digest.db.tables import Alias, AppearanceRow, ChangeKind, ChangeRow, DumpRow, PaperRow, SignalRow
 from digest.papers import Record
 from digest.papers.catalog.alias_keys import TITLE_SCHEME, Key, ids_of_record, title_alias
-from digest.papers.catalog.bulk_insert import insert_rows, reserve_ids
 from digest.papers.catalog.enrichment import Row, enrich_row, paper_row
 from digest.papers.catalog.merge_duplicates import merge_into
 from digest.papers.catalog.paper_changes import detect_changes, is_journal, is_publication
@@ -64,9 +63,8 @@ def add(session: Session, records: Sequence[Record], *, dump: DumpRow) -> Catalo
 
 
 def lock_catalog_writes(session: Session) -> None:
-    """Wait until no other transaction writes papers; on SQLite a write transaction is exclusive anyway."""
-    if session.get_bind().dialect.name == "postgresql":
-        session.execute(text("SELECT pg_advisory_xact_lock(:lock)"), {"lock": CATALOG_LOCK_ID})
+    """Wait until no other transaction writes papers."""
+    db.lock(session, CATALOG_LOCK_ID)
 
 
 @dataclass(slots=True)
@@ -252,14 +250,20 @@ class CatalogBatch:
     def write(self) -> None:
         """Write new rows, changed rows, merges, aliases, appearances, signals and changes."""
         fresh = [paper for paper in self.papers.values() if paper.id < 0]
-        ids = dict(zip((paper.id for paper in fresh), reserve_ids(self.connection, len(fresh)), strict=True))
-        insert_rows(self.connection, PAPER_TABLE, [{"id": ids[paper.id], **paper.row} for paper in fresh])
+        ids = dict(
+            zip(
+                (paper.id for paper in fresh),
+                db.reserve_keys(self.session, PaperRow, len(fresh)),
+                strict=True,
+            )
+        )
+        db.load_rows(self.session, PaperRow, [{"id": ids[paper.id], **paper.row} for paper in fresh])
         self.update_papers([paper for paper in self.papers.values() if paper.id > 0 and paper.is_changed])
         for younger, elder in self.merged.items():
             merge_into(self.session, younger, self.survivor(elder))
-        insert_rows(
-            self.connection,
-            ALIAS_TABLE,
+        db.load_rows(
+            self.session,
+            Alias,
             [
                 {"scheme": scheme, "value": value, "paper_id": ids.get(paper, paper)}
                 for (scheme, value), paper in self.aliases.items()
@@ -283,9 +287,9 @@ class CatalogBatch:
 
     def write_appearances(self, ids: dict[int, int]) -> None:
         """Write the positions of the papers in the dump."""
-        insert_rows(
-            self.connection,
-            APPEARANCE_TABLE,
+        db.load_rows(
+            self.session,
+            AppearanceRow,
             [
                 {"dump_id": self.dump.id, "paper_id": ids.get(paper, paper), "position": place, "line": line}
                 for paper, (place, line) in self.appearances.items()

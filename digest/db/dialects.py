@@ -1,0 +1,65 @@
+"""Choose between the two databases: what differs between them stands in `postgresql` and `sqlite`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager
+from datetime import datetime
+from typing import Any, Protocol
+
+from sqlalchemy import URL, BindParameter, Column, ColumnElement, Connection, Engine, Row, Subquery, Table
+from sqlalchemy.dialects.sqlite import Insert
+from sqlalchemy.orm import Session
+
+from digest.db import postgresql, sqlite
+
+
+class DatabaseDialect(Protocol):
+    """What both databases do, each in its own way; its module describes how."""
+
+    def __hash__(self) -> int: ...
+    def make_engine(self, url: URL) -> Engine: ...
+    def common_clock(
+        self, session: Session, local_clock: Callable[[], datetime]
+    ) -> Callable[[], datetime]: ...
+    def commit_asynchronously(self, session: Session) -> None: ...
+    def prefer_index_order(self, session: Session) -> AbstractContextManager[None]: ...
+    def lock(self, session: Session, number: int) -> None: ...
+    def lock_shared(self, session: Session, number: int) -> None: ...
+    def pipelined(self, session: Session) -> AbstractContextManager[None]: ...
+    def insert(self, table: Table) -> Insert: ...
+    def insert_many(
+        self,
+        connection: Connection,
+        table: Table,
+        rows: Sequence[Mapping[str, Any]],
+        shared: Mapping[str, Any],
+        *,
+        key: Sequence[str],
+        returning: Sequence[str],
+    ) -> Sequence[Row[Any]]: ...
+    def insert_lists(
+        self,
+        connection: Connection,
+        table: Table,
+        names: tuple[str, str, str],
+        rows: Sequence[tuple[int, int, Sequence[int]]],
+        shared: Mapping[str, Any],
+    ) -> None: ...
+    def load_rows(self, connection: Connection, table: Table, rows: Sequence[Mapping[str, Any]]) -> None: ...
+    def update_many(
+        self, connection: Connection, table: Table, rows: Sequence[Mapping[str, Any]]
+    ) -> None: ...
+    def reserve_keys(self, connection: Connection, table: Table, count: int) -> Sequence[int]: ...
+    def advance_sequences(self, connection: Connection, tables: Iterable[Table]) -> None: ...
+    def rows_by_key(
+        self, table: Table, key: Column[int], keys: BindParameter[Any], condition: ColumnElement[bool]
+    ) -> Subquery: ...
+
+
+DIALECTS: Mapping[str, DatabaseDialect] = {"postgresql": postgresql, "sqlite": sqlite}
+
+
+def dialect_of(session: Session) -> DatabaseDialect:
+    """Return the dialect of the session's database; no transaction begins."""
+    return DIALECTS[session.get_bind().dialect.name]

@@ -1,0 +1,240 @@
+"""Everything that only SQLite understands, by the same names as in `postgresql`."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext, suppress
+from datetime import datetime
+from itertools import repeat
+from pathlib import Path
+from typing import Any
+
+from sqlalchemy import (
+    JSON,
+    URL,
+    BindParameter,
+    Column,
+    ColumnElement,
+    Connection,
+    Dialect,
+    Engine,
+    Row,
+    Subquery,
+    Table,
+    create_engine,
+    event,
+    func,
+    select,
+    text,
+)  # fmt: skip
+from sqlalchemy.dialects import sqlite
+from sqlalchemy.ext.compiler import compiles
+from sqlalchemy.orm import Session
+from sqlalchemy.sql.compiler import SQLCompiler
+
+from digest.db.column_types import NO_VALUES, bind_values, json_list, values_by_column
+from digest.db.conditions import OneOf, Unindexed, one_of
+
+# ── connections ─────────────────────────────────────────────────────────────────────────────────
+
+
+def make_engine(url: URL) -> Engine:
+    """Return an engine whose file is private and in WAL mode.
+
+    It runs with `synchronous=FULL`, since with NORMAL a power cut can take back a committed acknowledgement
+    and cause a second mail (sqlite.org/pragma.html#pragma_synchronous).
+    """
+    if url.database and url.database != ":memory:":
+        Path(url.database).parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    engine = create_engine(url, connect_args={"timeout": 30, "check_same_thread": False})
+    event.listen(engine, "do_connect", make_private)
+    event.listen(engine, "connect", set_up_connection)
+    event.listen(engine, "begin", begin_transaction)
+    return engine
+
+
+def make_private(_dialect: Dialect, _record: Any, arguments: Sequence[Any], _options: Any) -> None:
+    """Create a missing database file with mode 600; SQLite would make it readable for everybody.
+
+    The files that SQLite puts beside it get the same mode. Errors are left for SQLite to report.
+
+    A file that exists is never opened here: closing any descriptor of it would drop the locks that SQLite holds
+    for this process (POSIX), and another process would then delete the log this one writes to.
+    """
+    path = str(arguments[0])
+    if path and not path.startswith((":", "file:")):
+        with suppress(OSError):
+            os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600))
+
+
+def set_up_connection(connection: Any, _record: Any) -> None:
+    """Configure a new SQLite connection; `begin_transaction` begins transactions, not the driver."""
+    connection.isolation_level = None
+    cursor = connection.cursor()
+    for pragma in (
+        "journal_mode=WAL", "synchronous=FULL", "foreign_keys=ON", "busy_timeout=30000", "secure_delete=ON",
+        "cache_size=-16384",  # KiB: with the default of 2,000 a large dump writes each page of an index several times
+    ):  # fmt: skip
+        cursor.execute(f"PRAGMA {pragma}")
+    cursor.close()
+
+
+def begin_transaction(connection: Any) -> None:
+    """Begin a transaction; a writer takes the lock at once, or two readers that start to write would deadlock."""
+    writing = connection.get_execution_options().get("writing", False)
+    connection.exec_driver_sql("BEGIN IMMEDIATE" if writing else "BEGIN")
+
+
+def common_clock(session: Session, local_clock: Callable[[], datetime]) -> Callable[[], datetime]:
+    """Return the clock of this machine: all workers run on it."""
+    del session
+    return local_clock
+
+
+# ── transactions ────────────────────────────────────────────────────────────────────────────────
+
+
+def commit_asynchronously(session: Session) -> None:
+    """Do nothing: every commit waits for the disk."""
+
+
+def prefer_index_order(session: Session) -> AbstractContextManager[None]:
+    """Do nothing: SQLite reads an index in order by itself."""
+    del session
+    return nullcontext()
+
+
+def lock(session: Session, number: int) -> None:
+    """Do nothing: there is one writer at a time."""
+
+
+def lock_shared(session: Session, number: int) -> None:
+    """Do nothing: there is one writer at a time."""
+
+
+def pipelined(session: Session) -> AbstractContextManager[None]:
+    """Do nothing: each statement is executed at once."""
+    del session
+    return nullcontext()
+
+
+# ── many rows ───────────────────────────────────────────────────────────────────────────────────
+
+
+def insert(table: Table) -> sqlite.Insert:
+    """Return an INSERT that supports ON CONFLICT."""
+    return sqlite.insert(table)
+
+
+def insert_many(
+    connection: Connection,
+    table: Table,
+    rows: Sequence[Mapping[str, Any]],
+    shared: Mapping[str, Any],
+    *,
+    key: Sequence[str],
+    returning: Sequence[str],
+) -> Sequence[Row[Any]]:
+    """Insert the rows whose `key` does not exist, in the driver's own loop, which is fastest.
+
+    The new rows are those with an id above the highest one before, since nobody else can write.
+    """
+    columns = [table.c[name] for name in returning]
+    last = connection.execute(select(func.max(columns[0]))).scalar() if columns else None
+    names = [*rows[0], *shared]
+    on_conflict = f" ON CONFLICT ({', '.join(key)}) DO NOTHING" if key else ""
+    values = row_tuples(connection.dialect, table, rows[0], rows, shared)
+    connection.exec_driver_sql(insert_statement(table, names) + on_conflict, values)
+    return connection.execute(select(*columns).where(columns[0] > (last or 0))).all() if columns else []
+
+
+def insert_statement(table: Table, names: Sequence[str]) -> str:
+    """Return an INSERT with positional parameters; named ones take twice as long."""
+    columns, places = ", ".join(f'"{name}"' for name in names), ", ".join("?" * len(names))
+    return f'INSERT INTO "{table.name}" ({columns}) VALUES ({places})'  # noqa: S608 - our own names
+
+
+def update_many(connection: Connection, table: Table, rows: Sequence[Mapping[str, Any]]) -> None:
+    """Update rows by `id`, each with its own values."""
+    names = [*(name for name in rows[0] if name != "id"), "id"]
+    assignments = ", ".join(f"{name} = ?" for name in names[:-1])
+    statement = f"UPDATE {table.name} SET {assignments} WHERE id = ?"  # noqa: S608 - our own names
+    connection.exec_driver_sql(statement, row_tuples(connection.dialect, table, names, rows))
+
+
+def row_tuples(
+    dialect: Dialect,
+    table: Table,
+    names: Iterable[str],
+    rows: Sequence[Mapping[str, Any]],
+    shared: Mapping[str, Any] = NO_VALUES,
+) -> list[tuple[Any, ...]]:
+    """Return the rows as tuples: the named columns of each, then the shared values."""
+    own = [bind_values(dialect, table.c[name], [row[name] for row in rows]) for name in names]
+    common = [repeat(bind_values(dialect, table.c[name], [value])[0]) for name, value in shared.items()]
+    return list(zip(*own, *common, strict=False))
+
+
+def load_rows(connection: Connection, table: Table, rows: Sequence[Mapping[str, Any]]) -> None:
+    """Insert new rows."""
+    lists = [
+        list(map(json_list, values))
+        if isinstance(column.type, JSON)
+        else bind_values(connection.dialect, column, values)
+        for column, values in values_by_column(table, rows)
+    ]
+    connection.exec_driver_sql(insert_statement(table, [*rows[0]]), list(zip(*lists, strict=True)))
+
+
+def insert_lists(
+    connection: Connection,
+    table: Table,
+    names: tuple[str, str, str],
+    rows: Sequence[tuple[int, int, Sequence[int]]],
+    shared: Mapping[str, Any],
+) -> None:
+    """Insert a row for each number of each row's list, one list after the other."""
+    columns = ", ".join([*names, *shared])
+    places = "".join(", ?" for _ in shared)
+    common = [bind_values(connection.dialect, table.c[name], [value])[0] for name, value in shared.items()]
+    statement = f"INSERT INTO {table.name} ({columns}) SELECT ?, ?, value{places} FROM json_each(?)"  # noqa: S608
+    values = [(key, other, *common, json.dumps([*numbers])) for key, other, numbers in rows]
+    connection.exec_driver_sql(statement, values)
+
+
+def reserve_keys(connection: Connection, table: Table, count: int) -> Sequence[int]:
+    """Return the next keys of a table that never reuses one: nobody else can write."""
+    last = connection.execute(LAST_ID, {"table": table.name}).scalar() or 0
+    return range(last + 1, last + 1 + count)
+
+
+LAST_ID = text("SELECT seq FROM sqlite_sequence WHERE name = :table")
+
+
+def advance_sequences(connection: Connection, tables: Iterable[Table]) -> None:
+    """Do nothing: SQLite continues after the highest id by itself."""
+
+
+# ── conditions ──────────────────────────────────────────────────────────────────────────────────
+
+
+def rows_by_key(
+    table: Table, key: Column[int], keys: BindParameter[Any], condition: ColumnElement[bool]
+) -> Subquery:
+    """Return the rows with one of these keys that meet the condition."""
+    return select(table).where(one_of(key, keys), condition).subquery("found")
+
+
+@compiles(OneOf, "sqlite")
+def one_of_in_json(element: OneOf, compiler: SQLCompiler, **details: Any) -> str:
+    """Compare with the values of a JSON list."""
+    column, values = (compiler.process(part, **details) for part in (element.column, element.values))
+    return f"{column} IN (SELECT value FROM json_each({values}))"  # noqa: S608
+
+
+@compiles(Unindexed, "sqlite")
+def unindexed_in_sqlite(element: Unindexed, compiler: SQLCompiler, **details: Any) -> str:
+    """Add a unary plus (sqlite.org/optoverview.html, "Disqualifying WHERE-Clause Terms")."""
+    return f"+{compiler.process(element.column, **details)}"
