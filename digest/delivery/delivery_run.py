@@ -19,6 +19,7 @@ from digest import gc_control
 from digest.db.tables import Lane
 from digest.delivery import worker_loop
 from digest.delivery.limits import SendLimits
+from digest.delivery.outbox import open_outbox
 from digest.delivery.send_policy import SendPolicy
 from digest.delivery.transports import Transport
 from digest.letters import Templates
@@ -68,7 +69,7 @@ def deliver(  # noqa: PLR0912, PLR0913, PLR0915  (the entry point of a delivery 
     it, such letters are queued until they have one.
     """
     run = worker_loop.DeliveryRun(
-        session=session,
+        outbox=open_outbox(session),
         site=site,
         templates=templates,
         transport=transport,

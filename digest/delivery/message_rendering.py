@@ -11,7 +11,7 @@ from typing import Any
 from msgspec import Struct
 from xxhash import xxh3_128_hexdigest
 
-from digest import letters, links
+from digest import bounces, letters, links
 from digest.delivery.outbox import ClaimedDelivery, Intent, RecipientState
 from digest.delivery.transports import Message
 from digest.editions.compose import Digest
@@ -30,6 +30,7 @@ class RenderContext:
     site: Site
     templates: Templates
     recipients: Mapping[int, RecipientState]
+    versions: Mapping[int, str]  #: of the recipients' rows
     digests: Mapping[int, Digest]  #: decisions by delivery
     filters: Mapping[int, str]  #: canonical filters by id
     presses: Mapping[str, Press]
@@ -68,6 +69,8 @@ def render_delivery(context: RenderContext, delivery: ClaimedDelivery) -> Render
             id=delivery.id,
             message_id=message_id,
             content_hash=xxh3_128_hexdigest(content),
+            recipient_version=context.versions.get(delivery.subscriber_id or 0, ""),
+            address_hash=bounces.address_hmac(context.site, delivery.email or ""),
         ),
     )
 

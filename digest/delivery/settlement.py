@@ -8,13 +8,11 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from functools import cached_property
 
-from sqlalchemy.orm import Session
-
 from digest import bounces, plurals
 from digest.db.tables import DeliveryState
 from digest.delivery import limits, outbox
 from digest.delivery.message_rendering import RenderedDelivery
-from digest.delivery.outbox import AttemptRecord, ClaimedDelivery
+from digest.delivery.outbox import AcceptedWindow, AttemptRecord, ClaimedDelivery, Outbox
 from digest.delivery.send_policy import SendPolicy
 from digest.delivery.transports import Outcome, Verdict
 from digest.editions import shown
@@ -27,7 +25,7 @@ SILENT_SERVER_PAUSE = timedelta(seconds=60)  #: until a server that did not answ
 class Settlement:
     """The outcome of a window. A delivery in doubt stays as it is until its lease ends."""
 
-    session: Session
+    outbox: Outbox
     site: Site
     policy: SendPolicy
     lease: str
@@ -75,6 +73,12 @@ class Settlement:
         )
 
     @property
+    def accepted(self) -> AcceptedWindow:
+        """Return what the outbox needs to settle this on the fast path."""
+        attempts = [attempt_record(each, self.began_at) for each in self.outcomes]
+        return AcceptedWindow(attempts=attempts, lease=self.lease, ended_at=self.now)
+
+    @property
     def description(self) -> str:
         """Return what this settles, for the log."""
         return f"the outcome of {plurals.count(len(self.rendered), 'letter')}"
@@ -92,7 +96,7 @@ class Settlement:
     def save(self) -> None:
         """Write the outcomes, for the caller to commit; a second time only if the first was not committed."""
         if self.was_tried and outbox.are_recorded(
-            self.session, [each.delivery_id for each in self.attempted], lease=self.lease, at=self.now
+            self.outbox.session, [each.delivery_id for each in self.attempted], lease=self.lease, at=self.now
         ):
             return
         self.was_tried = True
@@ -102,7 +106,7 @@ class Settlement:
             if outcome.verdict is not Verdict.ACCEPTED:
                 self.save_unsent(self.rendered[outcome.delivery_id], outcome)
         attempts = [attempt_record(each, self.began_at) for each in self.attempted]
-        outbox.record_attempts(self.session, attempts, lease=self.lease, now=self.now)
+        outbox.record_attempts(self.outbox.session, attempts, lease=self.lease, now=self.now)
         if self.is_disconnected:
             self.policy.paused_servers[""] = (
                 self.now + SILENT_SERVER_PAUSE
@@ -111,8 +115,7 @@ class Settlement:
 
     def save_sent(self) -> None:
         """Record the accepted letters, and the ids that their provider gave them."""
-        sent = outbox.settle(
-            self.session,
+        sent = self.outbox.settle(
             self.accepted_ids,
             DeliveryState.SENT,
             from_state=DeliveryState.SENDING,
@@ -121,7 +124,7 @@ class Settlement:
         )
         names = {each.delivery_id: each.provider_id for each in self.outcomes if each.provider_id}
         outbox.record_provider_ids(
-            self.session, {number: name for number, name in names.items() if number in sent}
+            self.outbox.session, {number: name for number, name in names.items() if number in sent}
         )
         self.tally["sent"] += len(sent)
 
@@ -131,7 +134,7 @@ class Settlement:
         match outcome.verdict:
             case Verdict.REFUSED:
                 state, was = DeliveryState.FAILED, DeliveryState.SENDING
-                self.tally[state] += end_unsent(self.session, delivery, state, reason, was=was, now=now)
+                self.tally[state] += end_unsent(self.outbox, delivery, state, reason, was=was, now=now)
                 self.count_bounce(written, outcome)
             case Verdict.DEFERRED if pause := limits.throttle_pause(outcome.reply):
                 self.policy.paused_servers[written.message.server] = now + pause
@@ -147,12 +150,14 @@ class Settlement:
             case Verdict.UNTRIED:  # the server answers, but had no time for the whole window
                 self.requeue(delivery, reason, due_at=now, is_tried=False)
             case Verdict.IN_DOUBT:
-                outbox.note_reason(self.session, delivery.id, f"in doubt: {reason}", lease=delivery.lease)
+                outbox.note_reason(
+                    self.outbox.session, delivery.id, f"in doubt: {reason}", lease=delivery.lease
+                )
                 self.tally["in_doubt"] += 1
 
     def requeue(self, delivery: ClaimedDelivery, reason: str, *, due_at: datetime, is_tried: bool) -> None:
         """Queue one letter again."""
-        requeue(self.session, delivery, reason, was=DeliveryState.SENDING, due_at=due_at, is_tried=is_tried)
+        release(self.outbox, delivery, reason, was=DeliveryState.SENDING, due_at=due_at, is_tried=is_tried)
 
     def count_bounce(self, written: RenderedDelivery, outcome: Outcome) -> None:
         """Count a permanent refusal against the address, as if the mail had bounced."""
@@ -160,7 +165,7 @@ class Settlement:
         if delivery.email is None or delivery.letter == "alarm":
             return
         bounces.record_failure(
-            self.session,
+            self.outbox.session,
             self.site,
             delivery.email,
             bounces.failure_of_reply(outcome.code, outcome.reply, phase=outcome.phase),
@@ -171,7 +176,7 @@ class Settlement:
 
 
 def end_unsent(
-    session: Session,
+    box: Outbox,
     delivery: ClaimedDelivery,
     state: DeliveryState,
     reason: str,
@@ -182,14 +187,14 @@ def end_unsent(
     """Settle a delivery as unsent, and release its papers if certainly nobody saw them; return 1 if we held
     it, else 0.
     """
-    ids = outbox.settle(session, [delivery.id], state, reason, from_state=was, lease=delivery.lease, now=now)
+    ids = box.settle([delivery.id], state, reason, from_state=was, lease=delivery.lease, now=now)
     if state is not DeliveryState.STUCK:
-        shown.release(session, ids)
+        shown.release(box.session, ids)
     return len(ids)
 
 
-def requeue(
-    session: Session,
+def release(
+    box: Outbox,
     delivery: ClaimedDelivery,
     reason: str,
     *,
@@ -198,8 +203,7 @@ def requeue(
     is_tried: bool,
 ) -> None:
     """Queue one delivery again."""
-    outbox.requeue(
-        session,
+    box.release(
         [delivery.id],
         reason,
         from_state=was,

@@ -12,16 +12,15 @@ from dataclasses import dataclass, field
 from datetime import datetime
 
 from msgspec.structs import replace
-from sqlalchemy.orm import Session
 
 from digest import bounces
 from digest.db.tables import DeliveryState
 from digest.delivery import outbox
 from digest.delivery.limits import Wait
 from digest.delivery.message_rendering import RenderedDelivery
-from digest.delivery.outbox import ClaimedDelivery
+from digest.delivery.outbox import ClaimedDelivery, Outbox
 from digest.delivery.send_policy import SendPolicy
-from digest.delivery.settlement import end_unsent, requeue
+from digest.delivery.settlement import end_unsent, release
 from digest.site_profile import Site
 
 
@@ -29,7 +28,7 @@ from digest.site_profile import Site
 class WindowCheck:
     """The check of one window, and its results."""
 
-    session: Session
+    outbox: Outbox
     site: Site
     policy: SendPolicy
     lease: str
@@ -41,7 +40,9 @@ class WindowCheck:
         self, window: Sequence[tuple[ClaimedDelivery, RenderedDelivery | None]]
     ) -> dict[int, RenderedDelivery]:
         """End or queue again what may not go, and return the letters that may."""
-        recipients = outbox.load_recipients(self.session, (delivery.subscriber_id for delivery, _ in window))
+        recipients = outbox.load_recipients(
+            self.outbox.session, (delivery.subscriber_id for delivery, _ in window)
+        )
         suppressed = self.suppressed([delivery for delivery, _ in window])
         sendable = {}
         for delivery, rendered in window:
@@ -51,7 +52,7 @@ class WindowCheck:
             ) or stuck_reason(delivery, rendered)
             if ending:
                 self.tally[ending[0]] += end_unsent(
-                    self.session, delivery, *ending, was=DeliveryState.CLAIMED, now=self.now
+                    self.outbox, delivery, *ending, was=DeliveryState.CLAIMED, now=self.now
                 )
             elif rendered and rendered.recipient != recipient:  # their settings have changed since
                 self.requeue_to_rewrite(delivery)
@@ -62,18 +63,18 @@ class WindowCheck:
     def suppressed(self, window: Sequence[ClaimedDelivery]) -> set[int]:
         """Return the deliveries whose address is suppressed."""
         emails = {delivery.email for delivery in window if delivery.email}
-        suppressed = bounces.find_suppressed(self.session, self.site, emails)
+        suppressed = bounces.find_suppressed(self.outbox.session, self.site, emails)
         found = [delivery for delivery in window if delivery.email in suppressed]
         confirmations = [delivery for delivery in found if outbox.may_reach_suppressed(delivery)]
         emails = {delivery.email for delivery in confirmations if delivery.email}
-        permanent = bounces.find_suppressed(self.session, self.site, emails, permanently=True)
+        permanent = bounces.find_suppressed(self.outbox.session, self.site, emails, permanently=True)
         return {each.id for each in found} - {
             each.id for each in confirmations if each.email not in permanent
         }
 
     def requeue_to_rewrite(self, delivery: ClaimedDelivery) -> None:
         """Queue one letter again, to be rendered with its recipient's new settings."""
-        requeue(self.session, delivery, "", was=DeliveryState.CLAIMED, due_at=self.now, is_tried=False)
+        release(self.outbox, delivery, "", was=DeliveryState.CLAIMED, due_at=self.now, is_tried=False)
 
     def reserve(self, sendable: Mapping[int, RenderedDelivery]) -> dict[int, RenderedDelivery]:
         """Queue again the letters that must wait, and return those that may go, with tokens taken. Alarms
@@ -86,7 +87,7 @@ class WindowCheck:
         }
         tried = {number for number, each in sendable.items() if each.delivery.attempts}
         held = self.policy.reserve(emails, lease=self.lease, now=self.now, tried=tried)
-        postpone(self.session, held.waits, lease=self.lease)
+        postpone(self.outbox, held.waits, lease=self.lease)
         self.tally["deferred"] += len(held.waits)
         self.short = held.short
         left = {
@@ -101,7 +102,7 @@ class WindowCheck:
         return left | assigned
 
 
-def postpone(session: Session, waits: Mapping[int, Wait], *, lease: str) -> None:
+def postpone(box: Outbox, waits: Mapping[int, Wait], *, lease: str) -> None:
     """Queue letters again that must wait; no attempt is used up, and those with the same wait share one
     statement.
     """
@@ -109,8 +110,7 @@ def postpone(session: Session, waits: Mapping[int, Wait], *, lease: str) -> None
     for number, wait in waits.items():
         ids_by_wait.setdefault(wait, []).append(number)
     for wait, numbers in ids_by_wait.items():
-        outbox.requeue(
-            session,
+        box.release(
             numbers,
             wait.reason,
             from_state=DeliveryState.CLAIMED,

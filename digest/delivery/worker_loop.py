@@ -5,29 +5,22 @@ from __future__ import annotations
 import logging
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
+from functools import partial
 from math import inf
 from time import monotonic
 
 from sqlalchemy.exc import DBAPIError
-from sqlalchemy.orm import Session
 
 from digest import db, failpoints, plurals
-from digest.db import pipelined_query
 from digest.db.tables import DeliveryState, Lane
-from digest.delivery import (
-    database_retries,
-    decision_inputs,
-    fast_path,
-    limits,
-    outbox,
-    settlement,
-    window_checks,
-)
+from digest.delivery import database_retries, decision_inputs, limits, outbox, settlement, window_checks
 from digest.delivery.limits import SendLimits, Wait
 from digest.delivery.message_rendering import RenderContext, RenderedDelivery, render_delivery
-from digest.delivery.outbox import ClaimedDelivery
+from digest.delivery.outbox import ClaimedDelivery, Outbox
+from digest.delivery.outbox.transitions import FetchReply
 from digest.delivery.send_policy import SendPolicy
 from digest.delivery.settlement import Settlement
 from digest.delivery.transports import Outcome, Transport
@@ -48,7 +41,7 @@ UNLIMITED = SendLimits()
 class DeliveryRun:
     """The state of one run: what it works with and what it has counted."""
 
-    session: Session
+    outbox: Outbox
     site: Site
     templates: Templates
     transport: Transport
@@ -60,7 +53,6 @@ class DeliveryRun:
     remaining: list[ClaimedDelivery] = field(default_factory=list)  #: claimed and not begun
     #: Those of `remaining` that are rendered already.
     rendered_ahead: dict[int, RenderedDelivery | None] = field(default_factory=dict)
-    versions: Mapping[int, str] = field(default_factory=dict)  #: row versions of recipients, as rendered
     filters: Mapping[int, str] = field(default_factory=dict)  #: filters that letters of this run name
     short: dict[int, Wait] = field(default_factory=dict)  #: those of `remaining` that wait for tokens
     pending_settlement: Settlement | None = None  #: to be committed together with the next intent
@@ -68,13 +60,6 @@ class DeliveryRun:
     leased_at: float = 0.0  #: monotonic start of our lease
     priority_checked_at: datetime = field(init=False)  #: when we last checked for urgent letters
     is_disconnected: bool = False  #: no server answered, so the rest waits
-
-    @property
-    def can_use_fast_path(self) -> bool:
-        """Return whether one statement can intend a window and settle the last one, while the next is
-        rendered.
-        """
-        return self.policy.is_unrestricted and fast_path.supports_pipelining(self.session)
 
     def claim(self, lane: Lane | None, limit: int) -> bool:
         """Claim what is due under one lease: of a lane, or of the first lane that has something."""
@@ -99,8 +84,8 @@ class DeliveryRun:
         if self.policy.lane is Lane.PROMPT or now < self.priority_checked_at + PRIORITY_CHECK_INTERVAL:
             return False
         self.priority_checked_at = now
-        found = outbox.count_due(self.session, lane=Lane.PROMPT, now=now)
-        self.session.commit()
+        found = outbox.count_due(self.outbox.session, lane=Lane.PROMPT, now=now)
+        self.outbox.session.commit()
         return found > 0
 
     def claim_lane(self, lane: Lane, now: datetime, limit: int) -> None:
@@ -110,10 +95,10 @@ class DeliveryRun:
             if self.remaining:  # the reply to a commit was lost, so we may hold them
                 self.requeue_claimed()
             began = monotonic()
-            db.commit_asynchronously(self.session)  # a lost claim leaves its letters queued
-            self.remaining = outbox.claim(self.session, lane=lane, now=now, limit=limit)
+            db.commit_asynchronously(self.outbox.session)  # a lost claim leaves its letters queued
+            self.remaining = self.outbox.claim(lane=lane, now=now, limit=limit)
             self.short, self.policy.refill = {}, None
-            self.session.commit()
+            self.outbox.session.commit()
             self.leased_at = began
 
         self.rendered_ahead.clear()  # rendered under another lease, for recipients as they were then
@@ -126,10 +111,10 @@ class DeliveryRun:
         """Queue again what waits for the canary of its edition, and keep the rest."""
         waits = self.policy.waiting_for_canary(self.remaining, now)
         if waits:
-            window_checks.postpone(self.session, waits, lease=self.remaining[0].lease)
+            window_checks.postpone(self.outbox, waits, lease=self.remaining[0].lease)
             self.tally["deferred"] += len(waits)
             self.remaining = [delivery for delivery in self.remaining if delivery.id not in waits]
-            self.session.commit()
+            self.outbox.session.commit()
 
     def requeue_remaining(self) -> None:
         """Queue again what we hold and will not send."""
@@ -142,7 +127,7 @@ class DeliveryRun:
                     description=f"the return of {plurals.count(len(self.remaining), 'letter')} to the queue",
                 )
             else:
-                self.session.rollback()  # what an error left unfinished
+                self.outbox.session.rollback()  # what an error left unfinished
 
     def requeue_claimed(self) -> None:
         """Queue what we hold again, also where the reply to the commit of its intent was lost: no byte of
@@ -151,7 +136,7 @@ class DeliveryRun:
         Deliveries in state `sending` come last: that commit may still be in progress, and the first
         statement waits for it.
         """
-        self.session.rollback()
+        self.outbox.session.rollback()
         if self.unflushed_settlement:
             self.unflushed_settlement.save()
         refill_reason = self.policy.refill.reason if self.policy.refill else ""
@@ -159,8 +144,7 @@ class DeliveryRun:
         lease = self.remaining[0].lease
         requeued: set[int] = set()
         for state in (DeliveryState.CLAIMED, DeliveryState.SENDING):
-            requeued |= outbox.requeue(
-                self.session,
+            requeued |= self.outbox.release(
                 [delivery.id for delivery in self.remaining],
                 reason,
                 from_state=state,
@@ -170,8 +154,8 @@ class DeliveryRun:
                 counts_as_attempt=False,
             )
         emails = [delivery.email or "" for delivery in self.remaining]
-        limits.end_conversations(self.session, self.policy.rules, emails, lease=lease)
-        self.session.commit()
+        limits.end_conversations(self.outbox.session, self.policy.rules, emails, lease=lease)
+        self.outbox.session.commit()
         self.remaining, self.unflushed_settlement = [], None
         self.tally["deferred"] += len(requeued) if self.is_disconnected else 0
 
@@ -248,21 +232,21 @@ class DeliveryRun:
         """Load what is needed to render these letters."""
         digests = decision_inputs.load_digests(claimed)
         recipients = outbox.load_recipients_with_versions(
-            self.session, (delivery.subscriber_id for delivery in claimed)
+            self.outbox.session, (delivery.subscriber_id for delivery in claimed)
         )
-        self.versions = {number: version for number, (_, version) in recipients.items()}
-        self.filters = decision_inputs.load_filters(self.session, digests.values(), self.filters)
+        self.filters = decision_inputs.load_filters(self.outbox.session, digests.values(), self.filters)
         context = RenderContext(
             site=self.site,
             templates=self.templates,
             recipients={number: recipient for number, (recipient, _) in recipients.items()},
+            versions={number: version for number, (_, version) in recipients.items()},
             digests=digests,
             filters=self.filters,
-            presses=decision_inputs.load_presses(self.session, claimed),
+            presses=decision_inputs.load_presses(self.outbox.session, claimed),
             signers=self.signers,
         )
-        self.policy.troubled = limits.load_troubled_domains(self.session, now=self.priority_checked_at)
-        self.session.commit()
+        self.policy.troubled = limits.load_troubled_domains(self.outbox.session, now=self.priority_checked_at)
+        self.outbox.session.commit()
         return context
 
     # ── intend ──────────────────────────────────────────────────────────────────────────────────
@@ -278,7 +262,7 @@ class DeliveryRun:
         An unsubscribe or a suppression that was committed before this is respected.
         """
         to_send: dict[int, RenderedDelivery] = {}
-        if self.can_use_fast_path:
+        if self.policy.is_unrestricted:
             to_send = self.intend_fast(window, rendered, render_ahead)
         self.flush_settlement()
         rest = [pair for pair in zip(window, rendered, strict=True) if pair[0].id not in to_send]
@@ -303,11 +287,15 @@ class DeliveryRun:
         }  # fmt: skip
         if not to_send:
             return {}
-        until = outbox.renewed_lease(window[0].leased_until, now)
-        statement = fast_path.intend_statement(
-            self.site, to_send, self.versions, lease=lease, until=until, now=now
+        intending = partial(
+            self.outbox.settle_and_intend,
+            intents=[each.intent for each in to_send.values()],
+            lease=lease,
+            until=outbox.renewed_lease(window[0].leased_until, now),
+            now=now,
+            paused=limits.pause_scopes([each.delivery.email or "" for each in to_send.values()]),
         )
-        held = self.fetch_intended(statement, render_ahead)
+        held = self.fetch_intended(intending, render_ahead)
         if held is None:
             self.requeue_remaining()
             return {}
@@ -315,25 +303,27 @@ class DeliveryRun:
         return {number: each for number, each in to_send.items() if number in held}
 
     def fetch_intended(
-        self, statement: fast_path.Statement, render_ahead: Callable[[], None]
+        self, intending: Callable[..., AbstractContextManager[FetchReply]], render_ahead: Callable[[], None]
     ) -> set[int] | None:
         """Return the ids of the letters we may send, or None if only the last window could be settled."""
         settlement, self.pending_settlement = self.pending_settlement, None
         if settlement is None:
-            return self.execute_pipelined(statement, render_ahead)[1]
+            with intending(None) as fetch:
+                render_ahead()
+            return fetch()[1]
         held: set[int] | None = None
 
         def save() -> None:
             nonlocal held
             if settlement.was_tried:
                 settlement.save()
-                self.session.commit()
+                self.outbox.session.commit()
                 return
             settlement.was_tried = True
             settlement.tally["sent"] = len(settlement.rendered)  # unless the reply differs
-            settlement.tally["sent"], held = self.execute_pipelined(
-                fast_path.settle_and_intend(settlement, statement), render_ahead
-            )
+            with intending(settlement.accepted) as fetch:
+                render_ahead()
+            settlement.tally["sent"], held = fetch()
 
         try:
             self.retry(save, description=settlement.description)
@@ -343,39 +333,21 @@ class DeliveryRun:
         self.count_settlement(settlement)
         return held
 
-    def execute_pipelined(
-        self, statement: fast_path.Statement, render_ahead: Callable[[], None]
-    ) -> tuple[int, set[int]]:
-        """Execute the statement while the next window is rendered; return how many letters of the last
-        window we still held, and the ids of those we may send.
-
-        The session keeps its connection, with no transaction open: taking one anew for each window costs as
-        much as the statement.
-        """
-        with pipelined_query.pipelined_query(self.session, *statement) as answer:
-            failpoints.reach("settling")
-            failpoints.reach("intending")
-            render_ahead()
-        failpoints.reach("settled")
-        failpoints.reach("intended")
-        ended, held = answer.fetchone()
-        return ended, set(held)
-
     def check_individually(
         self, rest: Sequence[tuple[ClaimedDelivery, RenderedDelivery | None]]
     ) -> dict[int, RenderedDelivery]:
         """Intend what may go, after the other letters have ended or wait."""
         now, first, self.leased_at = self.clock(), rest[0][0], monotonic()
         check = WindowCheck(
-            session=self.session, site=self.site, policy=self.policy, lease=first.lease, now=now
+            outbox=self.outbox, site=self.site, policy=self.policy, lease=first.lease, now=now
         )
         to_send = check.check(rest)
         self.keep_short(rest, check.short)
         intents = [each.intent for each in to_send.values()]
         until = outbox.renewed_lease(first.leased_until, now)
-        held = outbox.intend(self.session, intents, lease=first.lease, until=until)
+        held = self.outbox.intend(intents, lease=first.lease, until=until)
         failpoints.reach("intending")
-        self.session.commit()
+        self.outbox.session.commit()
         self.tally += check.tally
         self.unflushed_settlement = None
         failpoints.reach("intended")
@@ -401,11 +373,11 @@ class DeliveryRun:
     ) -> None:
         """Record the outcome of a window, at the latest with the next intent or at the end of the run."""
         settlement = Settlement(
-            session=self.session, site=self.site, policy=self.policy, lease=lease, rendered=rendered, outcomes=outcomes,
+            outbox=self.outbox, site=self.site, policy=self.policy, lease=lease, rendered=rendered, outcomes=outcomes,
             began_at=began_at, now=self.clock(),
         )  # fmt: skip
         self.pending_settlement = settlement
-        if not (self.can_use_fast_path and settlement.fits_fast_path):
+        if not (self.policy.is_unrestricted and settlement.fits_fast_path):
             self.flush_settlement()
 
     def flush_settlement(self) -> None:
@@ -420,12 +392,12 @@ class DeliveryRun:
             return
 
         def save() -> None:
-            self.session.rollback()  # what an error left unfinished, such as a claim
+            self.outbox.session.rollback()  # what an error left unfinished, such as a claim
             if self.remaining:
-                db.commit_asynchronously(self.session)
+                db.commit_asynchronously(self.outbox.session)
             settlement.save()
             failpoints.reach("settling")
-            self.session.commit()
+            self.outbox.session.commit()
 
         self.pending_settlement = None  # an error here ends the run: nothing records it again
         self.retry(save, description=settlement.description)
@@ -449,7 +421,11 @@ class DeliveryRun:
         deadline = self.leased_at + 0.75 * outbox.LEASE.total_seconds()  # before the task's time limit
         try:
             database_retries.retry_until(
-                self.session, action, description=description, deadline=deadline, is_stopping=self.is_stopping
+                self.outbox.session,
+                action,
+                description=description,
+                deadline=deadline,
+                is_stopping=self.is_stopping,
             )
         except DBAPIError:
             self.leased_at = -inf  # nothing else waits for it

@@ -14,7 +14,6 @@ from digest.db.tables import (
     Attempt,
     Confirmation,
     Delivery,
-    DeliveryState,
     FollowupSent,
     InboundMail,
     Shown,
@@ -29,9 +28,6 @@ from digest.subscribers import subscriber_rows
 
 UNDO_FOR = timedelta(days=30)
 BATCH_ADDRESSES = 200  #: addresses deleted at once
-
-#: States of deliveries of which nothing has been sent yet.
-UNSENT_STATES = (DeliveryState.QUEUED, DeliveryState.CLAIMED)
 
 
 def unsubscribe(session: Session, site: Site, subscriber: Subscriber, *, now: datetime) -> bool:
@@ -111,16 +107,7 @@ def erase(session: Session, site: Site, email: str, *, now: datetime, suppress: 
     )
     numbers = list(session.scalars(query))
     session.execute(update(Attempt).where(Attempt.delivery_id.in_(numbers)).values(reply=""))
-    session.execute(
-        update(Delivery)
-        .where(Delivery.id.in_(numbers), Delivery.state.in_(UNSENT_STATES))
-        .values(state=DeliveryState.SUPPRESSED, settled_at=now, lease=None)
-    )
-    session.execute(
-        update(Delivery)
-        .where(Delivery.id.in_(numbers))
-        .values(email=None, subscriber_id=None, reason="erased")
-    )
+    outbox.forget_recipient(session, numbers, now=now)
     session.execute(delete(Shown).where(Shown.subscriber_id == subscriber.id))
     session.execute(delete(FollowupSent).where(FollowupSent.subscriber_id == subscriber.id))
     session.execute(delete(SignUp).where(SignUp.email_key == subscriber.email_key))

@@ -236,14 +236,14 @@ def bare_run(session: db.Session, transport: SmtpTransport, templates: Templates
     first time warms the cards.
     """
     run = DeliveryRun(
-        session=session,
+        outbox=outbox.open_outbox(session),
         site=world.SITE,
         templates=templates,
         transport=transport,
         clock=lambda: world.NOW,
         policy=SendPolicy(session=session, rules=UNLIMITED),
     )
-    claimed = outbox.claim(session, lane=Lane.BULK, now=world.NOW, limit=part)
+    claimed = outbox.open_outbox(session).claim(lane=Lane.BULK, now=world.NOW, limit=part)
     render_context = run.render_context(claimed)
     session.rollback()
     seconds = 0.0
@@ -289,7 +289,7 @@ def ledger(engine: Engine, count: int, window: int) -> float:
             )  # fmt: skip
         session.commit()
         began = time.perf_counter()
-        while batch := outbox.claim(session, lane=Lane.PROMPT, now=now, limit=window * 10):
+        while batch := outbox.open_outbox(session).claim(lane=Lane.PROMPT, now=now, limit=window * 10):
             session.commit()
             for start in range(0, len(batch), window):
                 pass_through(session, batch[start : start + window], now)
@@ -300,14 +300,15 @@ def pass_through(session: db.Session, part: Sequence[outbox.ClaimedDelivery], no
     """Take one window from claimed to sent, with a commit before and after it would be sent."""
     lease, ids = part[0].lease, [each.id for each in part]
     outbox.load_recipients(session, (each.subscriber_id for each in part))
-    outbox.intend(
-        session,
+    outbox.open_outbox(session).intend(
         [Intent(id=each, message_id="<m@example.org>", content_hash="0" * 64) for each in ids],
         lease=lease,
         until=outbox.renewed_lease(part[0].leased_until, now),
     )
     session.commit()
-    outbox.settle(session, ids, DeliveryState.SENT, from_state=DeliveryState.SENDING, lease=lease, now=now)
+    outbox.open_outbox(session).settle(
+        ids, DeliveryState.SENT, from_state=DeliveryState.SENDING, lease=lease, now=now
+    )
     outbox.record_attempts(
         session,
         [AttemptRecord(each, now, "accepted", "dot", 250, "taken") for each in ids],

@@ -6,7 +6,8 @@ import logging
 import resource
 import signal
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -17,7 +18,8 @@ from digest import db, failpoints, parent_death
 from digest.db.tables import DeliveryState
 from digest.delivery import database_retries, delivery_run, outbox, settlement, worker_loop
 from digest.delivery.limits import domain_pauses
-from digest.delivery.outbox import backoff, claims
+from digest.delivery.outbox import Outbox, backoff, postgresql, transitions
+from digest.delivery.send_policy import SendPolicy
 from digest.delivery.transports.smtp import MailServer, SmtpTransport, Timeouts
 from digest.errors import DigestError
 from digest.letters import Templates
@@ -31,75 +33,95 @@ LEASE = timedelta(seconds=1.5)
 TIMEOUTS = Timeouts(window=1, connect=0.5, command=0.5, body=0.5, dot=0.5, quit=0.1)
 
 
-class MarkFirst(worker_loop.DeliveryRun):
+class MarkFirst(Outbox):
     """A mutant that marks letters as sent before it sends them. A crash in between loses them."""
 
-    can_use_fast_path = False
-
-    def intend(self, window: Any, *given: Any) -> dict[int, Any]:
-        to_send = super().intend(window, *given)
-        now, lease = self.clock(), window[0].lease
-        outbox.settle(
-            self.session, to_send, DeliveryState.SENT, from_state=DeliveryState.SENDING, lease=lease, now=now
+    def intend(self, intents: Any, *, lease: str, until: datetime) -> set[int]:
+        held = super().intend(intents, lease=lease, until=until)  # type: ignore[safe-super]
+        return self.settle(
+            held, DeliveryState.SENT, from_state=DeliveryState.SENDING, lease=lease, now=until - LEASE
         )
-        self.session.commit()
-        return to_send
 
 
-class WithoutIntent(worker_loop.DeliveryRun):
-    """The base of the two mutants without an intent: settling must keep what is not committed."""
-
-    def flush_settlement(self) -> None:
-        rollback, self.session.rollback = self.session.rollback, lambda: None  # type: ignore[method-assign]
-        try:
-            super().flush_settlement()
-        finally:
-            self.session.rollback = rollback  # type: ignore[method-assign]
-
-
-class NoIntent(WithoutIntent):
+class NoIntent(Outbox):
     """A mutant that does not commit its intent before the outcome. After a crash it sends again, and counts
     no doubt.
     """
 
-    can_use_fast_path = False
+    def intend(self, intents: Any, *, lease: str, until: datetime) -> set[int]:
+        commit = self.session.commit
 
-    def intend(self, window: Any, *given: Any) -> dict[int, Any]:
-        commit, self.session.commit = self.session.commit, lambda: None  # type: ignore[method-assign]
-        try:
-            return super().intend(window, *given)
-        finally:
+        def commit_next_time() -> None:
             self.session.commit = commit  # type: ignore[method-assign]
 
-
-class MarkFirstInOneGo(worker_loop.DeliveryRun):
-    """The same mistake in the single statement of the fast path: its intent marks letters as sent."""
-
-    def execute_pipelined(self, statement: Any, render_ahead: Any) -> Any:
-        sql, parameters = statement
-        marking = sql.replace("'sending', ", "'sent', lease = NULL, settled_at = %(now)s, ")
-        return super().execute_pipelined((marking, parameters), render_ahead)
+        self.session.commit = commit_next_time  # type: ignore[method-assign]
+        keep_uncommitted(self.session)
+        return super().intend(intents, lease=lease, until=until)  # type: ignore[safe-super]
 
 
-class NoIntentInOneGo(WithoutIntent):
-    """The same mistake on the fast path: it takes a reply for a commit, and commits each intent with the
+class MarkFirstInOneGo(postgresql.PostgresqlOutbox):
+    """The first mistake in the single statement of the fast path: its intent marks letters as sent."""
+
+    @contextmanager
+    def settle_and_intend(self, *given: Any, **details: Any) -> Iterator[Any]:
+        for name in ("INTEND_STATEMENT", "SETTLE_AND_INTEND_STATEMENT"):
+            statement = getattr(postgresql, name)
+            marking = statement.replace("'sending', ", "'sent', lease = NULL, settled_at = %(now)s, ")
+            setattr(postgresql, name, marking)
+        with super().settle_and_intend(*given, **details) as fetch:
+            yield fetch
+
+
+class NoIntentInOneGo(postgresql.PostgresqlOutbox):
+    """The second mistake on the fast path: it takes a reply for a commit, and commits each intent with the
     next statement.
     """
 
-    def execute_pipelined(self, statement: Any, render_ahead: Any) -> Any:
-        self.session.commit()
-        driver: Any = self.session.connection().connection.driver_connection
-        ended, held = driver.execute(*statement).fetchone()
-        render_ahead()
-        return ended, set(held)
+    @contextmanager
+    def settle_and_intend(self, *given: Any, **details: Any) -> Iterator[Any]:
+        keep_uncommitted(self.session)
+        postgresql.pipelined_query = uncommitted_query
+        with super().settle_and_intend(*given, **details) as fetch:
+            yield fetch
+
+
+@contextmanager
+def uncommitted_query(session: Any, statement: str, parameters: Any) -> Iterator[Any]:
+    """Commit the statement before, and execute this one without a commit."""
+    session.commit()
+    yield session.connection().connection.driver_connection.execute(statement, parameters)
+
+
+def keep_uncommitted(session: Any) -> None:
+    """Let the next settlement keep what is not committed."""
+    session.rollback = lambda: None
+
+
+@dataclass(frozen=True)
+class Mutant:
+    """A broken outbox, and whether it breaks the fast path or the other one."""
+
+    design: Any  #: mixed into the real one
+    is_fast: bool = False
 
 
 MUTANTS = {
-    "mark first": MarkFirst,
-    "no intent": NoIntent,
-    "mark first, in one go": MarkFirstInOneGo,
-    "no intent, in one go": NoIntentInOneGo,
+    "mark first": Mutant(MarkFirst),
+    "no intent": Mutant(NoIntent),
+    "mark first, in one go": Mutant(MarkFirstInOneGo, is_fast=True),
+    "no intent, in one go": Mutant(NoIntentInOneGo, is_fast=True),
 }
+
+
+def break_outbox(mutant: Mutant) -> None:
+    """Let this process work with a broken outbox."""
+    if not mutant.is_fast:
+        SendPolicy.is_unrestricted = False  # type: ignore[assignment, method-assign]
+    outbox.IMPLEMENTATIONS = {
+        kind: type(mutant.design.__name__, (mutant.design, real), {})
+        for kind, real in outbox.IMPLEMENTATIONS.items()
+        if not mutant.is_fast or kind == "postgresql"
+    }
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -121,8 +143,8 @@ class Orders:
 
 def hurry() -> None:
     """Shorten the product's waits for a test; their order stays the same."""
-    outbox.LEASE = claims.LEASE = LEASE
-    claims.RENEW_AFTER = LEASE / 10
+    outbox.LEASE = transitions.LEASE = LEASE
+    transitions.RENEW_AFTER = LEASE / 10
     backoff.FIRST_BACKOFF, backoff.MAX_BACKOFF = timedelta(seconds=0.2), timedelta(seconds=1)
     settlement.SILENT_SERVER_PAUSE, worker_loop.WINDOWS_PER_CLAIM = timedelta(seconds=0.2), 3
     database_retries.MAX_PAUSE = 0.2
@@ -156,7 +178,8 @@ def work(orders: Orders, saved: Any) -> None:
     logging.basicConfig(level=logging.CRITICAL)
     hurry()
     count_saved(saved)
-    worker_loop.DeliveryRun = MUTANTS.get(orders.mutant, worker_loop.DeliveryRun)  # type: ignore[misc]
+    if orders.mutant:
+        break_outbox(MUTANTS[orders.mutant])
     if orders.failpoint:
         failpoints.armed_failpoints[orders.failpoint] = orders.spared
     if orders.largest_file:

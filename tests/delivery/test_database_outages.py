@@ -403,7 +403,7 @@ def test_worker_gives_up_before_its_lease_ends_and_the_window_is_in_doubt(
     if because == "time is up":
         monkeypatch.setattr(database_retries, "MAX_RETRY_TIME", timedelta(seconds=0.5))
     if because == "lease ends":
-        for module in (outbox, outbox.claims):
+        for module in (outbox, outbox.transitions):
             monkeypatch.setattr(module, "LEASE", timedelta(seconds=2))
 
     with db.write_session(engine) as session, pytest.raises(OperationalError, match="locked"):

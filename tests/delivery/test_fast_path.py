@@ -17,10 +17,10 @@ from sqlalchemy.orm import Session
 
 from digest import bounces, db, subscribers
 from digest.bounces import SuppressionReason
-from digest.db import pipelined_query
 from digest.db.tables import Attempt, Delivery, Lane, Subscriber, SubscriberState
-from digest.delivery import delivery_run, fast_path, limits, outbox, worker_loop
+from digest.delivery import delivery_run, limits, outbox, worker_loop
 from digest.delivery.delivery_run import DeliveryReport
+from digest.delivery.outbox import Outbox, postgresql
 from digest.delivery.send_policy import SendPolicy
 from digest.delivery.transports import Message, Outcome
 from digest.delivery.transports.memory import MemoryTransport
@@ -118,10 +118,11 @@ def test_last_window_of_a_claim_is_settled_with_the_first_intent_of_the_next(
 def test_claim_with_a_lost_commit_reply_is_requeued_and_claimed_again(
     deliver: Callable[[Watched], DeliveryReport], postgres_engine: Engine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    claim, losses = outbox.claim, ["the connection"]
+    claim, losses = Outbox.claim, ["the connection"]
 
-    def lossy(session: Session, **options: Any) -> list[outbox.ClaimedDelivery]:
-        found, commit = claim(session, **options), session.commit
+    def lossy(box: Outbox, **options: Any) -> list[outbox.ClaimedDelivery]:
+        session = box.session
+        found, commit = claim(box, **options), session.commit
 
         def lost() -> None:
             session.commit = commit  # type: ignore[method-assign]
@@ -133,7 +134,7 @@ def test_claim_with_a_lost_commit_reply_is_requeued_and_claimed_again(
         return found
 
     monkeypatch.setattr(worker_loop, "WINDOWS_PER_CLAIM", 1)
-    monkeypatch.setattr(outbox, "claim", lossy)
+    monkeypatch.setattr(Outbox, "claim", lossy)
     transport = Watched()
 
     assert deliver(transport) == DeliveryReport(sent=6)
@@ -188,16 +189,16 @@ def test_changed_settings_appear_in_the_letter(
 def test_transaction_with_a_lost_reply_is_counted_once_and_leaves_no_doubt(
     deliver: Callable[[Watched], DeliveryReport], postgres_engine: Engine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    original, losses = pipelined_query.pipelined_query, ["the connection"]
+    original, losses = postgresql.pipelined_query, ["the connection"]
 
     @contextmanager
     def lossy(session: Session, question: str, given: Any) -> Iterator[Any]:
         with original(session, question, given) as answer:
             yield answer
-        if question == fast_path.SETTLE_AND_INTEND_STATEMENT and losses:
+        if question == postgresql.SETTLE_AND_INTEND_STATEMENT and losses:
             raise OperationalError(None, None, Exception(losses.pop()), connection_invalidated=True)
 
-    monkeypatch.setattr(pipelined_query, "pipelined_query", lossy)
+    monkeypatch.setattr(postgresql, "pipelined_query", lossy)
     transport = Watched()
 
     assert deliver(transport) == DeliveryReport(sent=6)
@@ -217,7 +218,7 @@ def test_letter_rendered_ahead_and_given_back_is_rendered_again(
 ) -> None:
     with db.write_session(postgres_engine) as session:
         run = DeliveryRun(
-            session=session, site=site, templates=templates, transport=MemoryTransport(), clock=lambda: now,
+            outbox=outbox.open_outbox(session), site=site, templates=templates, transport=MemoryTransport(), clock=lambda: now,
             policy=SendPolicy(session=session, rules=UNLIMITED),
         )  # fmt: skip
         run.claim(Lane.PROMPT, 6)

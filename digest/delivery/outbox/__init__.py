@@ -1,20 +1,28 @@
 """Store deliveries, written in the same transaction as the decision to send them.
 
- queued ──claim──▶ claimed ──intend──▶ sending ──settle──▶ sent, failed, or queued again
-   ▲                  │                   │
-   └──── requeue ─────┘                   └── no reply: stays until the lease ends, then in doubt
+`transitions` draws the life of a delivery; nobody else changes its state. An open delivery is due from
+`due_at` on, unless it is leased. A claim skips leased deliveries, so one index finds both new work and work
+whose worker died. Claims and intents do not touch that index, which saves PostgreSQL an index entry for each.
 
-Every change of state is a compare-and-set on (id, state, lease), so a worker that lost its lease changes
-nothing. An open delivery is due from `due_at` on, unless it is leased. A claim skips leased deliveries, so
-one index finds both new work and work whose worker died. Claims and intents do not touch that index, which
-saves PostgreSQL an index entry for each.
-
-Nothing here commits: the caller does. An intent must be committed before the first byte goes out.
+Nothing here commits, except `Outbox.settle_and_intend`: the caller does.
 """
 
-from digest.delivery.outbox.attempts import AttemptRecord, are_recorded, list_attempts, record_attempts
-from digest.delivery.outbox.backoff import make_due, next_attempt_at, postpone, requeue, withdraw_letter
-from digest.delivery.outbox.claims import DUE_QUERY, LEASE, ClaimedDelivery, claim, renewed_lease
+from digest.db import Session
+from digest.delivery.outbox.attempts import (
+    AttemptRecord,
+    are_recorded,
+    list_attempts,
+    note_reason,
+    record_attempts,
+    record_provider_ids,
+)
+from digest.delivery.outbox.backoff import (
+    forget_recipient,
+    make_due,
+    next_attempt_at,
+    postpone,
+    withdraw_letter,
+)
 from digest.delivery.outbox.delete_old import prune_attempts, prune_deliveries
 from digest.delivery.outbox.enqueue import (
     DIGEST_DEFAULTS,
@@ -26,7 +34,6 @@ from digest.delivery.outbox.enqueue import (
     queue_new_digests,
     reserve_ids,
 )
-from digest.delivery.outbox.intents import Intent, intend, note_reason, record_provider_ids, settle
 from digest.delivery.outbox.letter_eligibility import (
     LIFTS_SUPPRESSION,
     RecipientState,
@@ -36,7 +43,26 @@ from digest.delivery.outbox.letter_eligibility import (
     refusal_reason,
 )
 from digest.delivery.outbox.open_deliveries import IS_OPEN, is_due
+from digest.delivery.outbox.postgresql import PostgresqlOutbox
 from digest.delivery.outbox.queue_counts import count_by_state, count_due
+from digest.delivery.outbox.sqlite import SqliteOutbox
+from digest.delivery.outbox.transitions import (
+    DUE_QUERY,
+    LEASE,
+    AcceptedWindow,
+    ClaimedDelivery,
+    Intent,
+    Outbox,
+    renewed_lease,
+)
+
+IMPLEMENTATIONS: dict[str, type[Outbox]] = {"postgresql": PostgresqlOutbox, "sqlite": SqliteOutbox}
+
+
+def open_outbox(session: Session) -> Outbox:
+    """Return the outbox in the session's database."""
+    return IMPLEMENTATIONS[session.get_bind().dialect.name](session)
+
 
 __all__ = [
     "DIGEST_DEFAULTS",
@@ -45,16 +71,17 @@ __all__ = [
     "LEASE",
     "LETTER_LIFE",
     "LIFTS_SUPPRESSION",
+    "AcceptedWindow",
     "AttemptRecord",
     "ClaimedDelivery",
     "Intent",
+    "Outbox",
     "RecipientState",
     "are_recorded",
-    "claim",
     "count_by_state",
     "count_due",
     "find_already_queued",
-    "intend",
+    "forget_recipient",
     "is_due",
     "list_attempts",
     "load_recipients",
@@ -63,6 +90,7 @@ __all__ = [
     "may_reach_suppressed",
     "next_attempt_at",
     "note_reason",
+    "open_outbox",
     "postpone",
     "prune_attempts",
     "prune_deliveries",
@@ -74,8 +102,6 @@ __all__ = [
     "record_provider_ids",
     "refusal_reason",
     "renewed_lease",
-    "requeue",
     "reserve_ids",
-    "settle",
     "withdraw_letter",
 ]

@@ -1,21 +1,20 @@
-"""Store every attempt at a delivery; attempts are only ever added."""
+"""Record every attempt at a delivery, and what a server replied; attempts are only ever added."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Mapping
 from datetime import datetime
 
-from sqlalchemy import select
+from msgspec import Struct
+from sqlalchemy import bindparam, select, update
 from sqlalchemy.orm import Session
 
 from digest import db
-from digest.db.tables import Attempt
+from digest.db.tables import Attempt, DeliveryState
 from digest.delivery.outbox.open_deliveries import ATTEMPT_TABLE, DELIVERY_TABLE
 
 
-@dataclass(frozen=True, slots=True)
-class AttemptRecord:
+class AttemptRecord(Struct, frozen=True):
     """One attempt at a delivery and its result."""
 
     delivery_id: int
@@ -71,3 +70,21 @@ def list_attempts(session: Session, delivery_id: int) -> list[Attempt]:
     return list(
         session.scalars(select(Attempt).where(Attempt.delivery_id == delivery_id).order_by(Attempt.id))
     )
+
+
+def note_reason(session: Session, delivery_id: int, reason: str, *, lease: str) -> None:
+    """Store why a delivery that we hold stays in doubt."""
+    is_held = (
+        DELIVERY_TABLE.c.id == delivery_id,
+        DELIVERY_TABLE.c.state == DeliveryState.SENDING,
+        DELIVERY_TABLE.c.lease == lease,
+    )
+    session.connection().execute(update(DELIVERY_TABLE).where(*is_held).values(reason=reason[:500]))
+
+
+def record_provider_ids(session: Session, provider_ids: Mapping[int, str]) -> None:
+    """Store the ids that a provider gave to deliveries it accepted: its reports use them."""
+    if provider_ids:
+        naming = update(DELIVERY_TABLE).where(DELIVERY_TABLE.c.id == bindparam("key"))
+        rows = [{"key": number, "name": name} for number, name in provider_ids.items()]
+        session.connection().execute(naming.values(provider_id=bindparam("name")), rows)

@@ -6,50 +6,16 @@ from collections.abc import Collection
 from datetime import datetime, timedelta
 from zlib import crc32
 
-from sqlalchemy import and_, case, literal, select, update
+from sqlalchemy import literal, select, update
 from sqlalchemy.orm import Session
 
 from digest import db
 from digest.db.tables import DeliveryState, Lane
-from digest.delivery.outbox.open_deliveries import (
-    DELIVERY_TABLE,
-    IS_OPEN,
-    held_under_lease,
-    update_returning_ids,
-)
+from digest.delivery.outbox.open_deliveries import DELIVERY_TABLE, IS_OPEN
+from digest.delivery.outbox.transitions import NO_LEASE, no_later_than_expiry
 
 FIRST_BACKOFF = timedelta(minutes=5)
 MAX_BACKOFF = timedelta(hours=1)
-
-
-def requeue(
-    session: Session,
-    ids: Collection[int],
-    reason: str = "",
-    *,
-    from_state: DeliveryState,
-    lease: str,
-    due_at: datetime,
-    counts_as_attempt: bool,
-) -> set[int]:
-    """Queue deliveries that we hold again; return the ids that we still held.
-
-    What no server received uses up no attempt. Nothing is postponed beyond its expiry.
-    """
-    if not ids:
-        return set()
-    unused = 0 if counts_as_attempt or from_state != DeliveryState.SENDING else 1
-    moment = literal(due_at, db.UtcDateTime)
-    queueing = update(DELIVERY_TABLE).where(held_under_lease(from_state, ids, lease))
-    values = {
-        "state": DeliveryState.QUEUED,
-        "reason": reason[:500],
-        "due_at": case((DELIVERY_TABLE.c.expires_at < due_at, DELIVERY_TABLE.c.expires_at), else_=moment),
-        "attempts": DELIVERY_TABLE.c.attempts - unused,
-        "lease": None,
-        "leased_until": None,
-    }
-    return update_returning_ids(session, queueing.values(**values))
 
 
 def next_attempt_at(delivery_id: int, attempts: int, now: datetime) -> datetime:
@@ -65,9 +31,19 @@ def next_attempt_at(delivery_id: int, attempts: int, now: datetime) -> datetime:
 
 def withdraw_letter(session: Session, dedupe_key: str, reason: str, *, now: datetime) -> None:
     """Withdraw the letter with that key if it is still queued."""
-    waiting = and_(DELIVERY_TABLE.c.dedupe_key == dedupe_key, DELIVERY_TABLE.c.state == DeliveryState.QUEUED)
+    waiting = (DELIVERY_TABLE.c.dedupe_key == dedupe_key, DELIVERY_TABLE.c.state == DeliveryState.QUEUED)
     values = {"state": DeliveryState.SUPPRESSED, "reason": reason, "settled_at": now}
-    update_returning_ids(session, update(DELIVERY_TABLE).where(waiting).values(**values))
+    session.connection().execute(update(DELIVERY_TABLE).where(*waiting).values(**values))
+
+
+def forget_recipient(session: Session, ids: Collection[int], *, now: datetime) -> None:
+    """Withdraw these letters if nothing of them went out, and erase the recipient of all."""
+    unsent = DELIVERY_TABLE.c.state.in_((DeliveryState.QUEUED, DeliveryState.CLAIMED))
+    ended = {"state": DeliveryState.SUPPRESSED, "settled_at": now, **NO_LEASE}
+    nobody = {"email": None, "subscriber_id": None, "reason": "erased"}
+    changing = update(DELIVERY_TABLE).where(db.one_of(DELIVERY_TABLE.c.id, ids))
+    session.connection().execute(changing.where(unsent).values(**ended))
+    session.connection().execute(changing.values(**nobody))
 
 
 def postpone(session: Session, *, lane: Lane, until: datetime, reason: str, now: datetime, limit: int) -> int:
@@ -87,16 +63,9 @@ def postpone(session: Session, *, lane: Lane, until: datetime, reason: str, now:
         .limit(limit)
         .with_for_update(skip_locked=True)
     )
-    moment = literal(until, db.UtcDateTime)
-    values = {
-        "reason": reason[:500],
-        "due_at": case((DELIVERY_TABLE.c.expires_at < until, DELIVERY_TABLE.c.expires_at), else_=moment),
-    }
-    return (
-        session.connection()
-        .execute(update(DELIVERY_TABLE).where(DELIVERY_TABLE.c.id.in_(idle_ids)).values(**values))
-        .rowcount
-    )
+    due_at = no_later_than_expiry(literal(until, db.UtcDateTime))
+    postponing = update(DELIVERY_TABLE).where(DELIVERY_TABLE.c.id.in_(idle_ids))
+    return session.connection().execute(postponing.values(reason=reason[:500], due_at=due_at)).rowcount
 
 
 def make_due(session: Session, *, reason: str, now: datetime) -> int:

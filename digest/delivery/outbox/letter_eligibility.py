@@ -13,7 +13,7 @@ from sqlalchemy.orm import Session
 
 from digest import db
 from digest.db.tables import DeliveryState, Subscriber, SubscriberState
-from digest.delivery.outbox.claims import ClaimedDelivery
+from digest.delivery.outbox.transitions import ClaimedDelivery
 from digest.editions.schedule import Cadence, Schedule
 
 #: Key in the decision of a confirmation that may go to an address suppressed by bounces or a complaint.
@@ -45,13 +45,16 @@ RECIPIENT_COLUMNS = tuple(
         "not_after",
     )
 )
-#: The version of a row; on PostgreSQL it is the number of the transaction that wrote it.
-ROW_VERSION_SQL = {"postgresql": "CAST(subscriber.xmin AS text)", "sqlite": "''"}
+#: The version of a row: on PostgreSQL the number of the transaction that wrote it, on SQLite what is in it.
+RECIPIENT_VERSION = {
+    "postgresql": "CAST(subscriber.xmin AS text)",
+    "sqlite": " || ' ' || ".join(f"coalesce(subscriber.{column.name}, '')" for column in RECIPIENT_COLUMNS),
+}
 RECIPIENTS_QUERY = {
     kind: select(literal_column(version), *RECIPIENT_COLUMNS).where(
         db.one_of(RECIPIENT_COLUMNS[0], db.values_param("ids", RECIPIENT_COLUMNS[0]))
     )
-    for kind, version in ROW_VERSION_SQL.items()
+    for kind, version in RECIPIENT_VERSION.items()
 }
 
 

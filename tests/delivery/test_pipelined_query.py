@@ -11,7 +11,7 @@ from sqlalchemy.exc import DataError
 from sqlalchemy.orm import Session
 
 from digest import db
-from digest.db import pipelined_query
+from digest.delivery.outbox import postgresql
 
 ADDING = "INSERT INTO heartbeat (role, at) VALUES (%(role)s, %(at)s) RETURNING role"
 
@@ -23,7 +23,7 @@ def roles(session: Session) -> set[str]:
 
 def test_it_is_committed_while_we_do_something_else(postgres_engine: Engine, now: datetime) -> None:
     with db.write_session(postgres_engine) as session, db.read_session(postgres_engine) as other:
-        with pipelined_query.pipelined_query(session, ADDING, {"role": "a", "at": now}) as answer:
+        with postgresql.pipelined_query(session, ADDING, {"role": "a", "at": now}) as answer:
             ends_at = time.monotonic() + 20
             while roles(other) != {"a"} and time.monotonic() < ends_at:
                 other.rollback()
@@ -40,14 +40,14 @@ def test_what_fails_takes_all_of_it_with_it_and_the_connection_goes_on(
         half = f"WITH added AS ({ADDING}) SELECT 1 / (length(role) - 1) FROM added"  # noqa: S608 - ours
         with (
             pytest.raises(DataError, match="division by zero"),
-            pipelined_query.pipelined_query(session, half, given),
+            postgresql.pipelined_query(session, half, given),
         ):
             pass
         session.rollback()
 
         assert roles(session) == set()
         session.rollback()
-        with pipelined_query.pipelined_query(session, ADDING, given):
+        with postgresql.pipelined_query(session, ADDING, given):
             pass
         assert roles(session) == {"a"}
 
@@ -58,7 +58,7 @@ def test_who_is_interrupted_meanwhile_leaves_a_connection_that_works(
     with db.write_session(postgres_engine) as session:
         with (
             pytest.raises(KeyboardInterrupt),
-            pipelined_query.pipelined_query(session, ADDING, {"role": "a", "at": now}),
+            postgresql.pipelined_query(session, ADDING, {"role": "a", "at": now}),
         ):
             raise KeyboardInterrupt
         session.commit()

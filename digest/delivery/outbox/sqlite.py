@@ -1,0 +1,94 @@
+"""Intend and settle on SQLite, which works in our own process: a reply is there when the statement returns."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from datetime import datetime
+from typing import Any
+
+from sqlalchemy import TextClause, bindparam, text
+
+from digest import db, failpoints
+from digest.db.tables import DeliveryState
+from digest.delivery.outbox.attempts import record_attempts
+from digest.delivery.outbox.letter_eligibility import RECIPIENT_VERSION
+from digest.delivery.outbox.transitions import AcceptedWindow, FetchReply, Intent, Outbox
+
+
+def intend_statement(guards: str = "") -> TextClause:
+    """Return the statement that intends letters that we hold and no guard blocks."""
+    statement = text(
+        f"""UPDATE delivery SET state = 'sending', attempts = attempts + 1, leased_until = :until,
+            message_id = new.value ->> 1, content_hash = new.value ->> 2
+        FROM json_each(:intents) AS new
+        WHERE delivery.id = new.value ->> 0 AND delivery.state = 'claimed' AND delivery.lease = :lease {guards}
+        RETURNING id"""  # noqa: S608 - constants only
+    )
+    return statement.bindparams(bindparam("until", type_=db.UtcDateTime))
+
+
+INTEND = intend_statement()
+INTEND_UNBLOCKED = intend_statement(
+    f"""AND EXISTS (
+            SELECT 1 FROM subscriber
+            WHERE subscriber.id = delivery.subscriber_id AND {RECIPIENT_VERSION["sqlite"]} = new.value ->> 3
+        )
+        AND NOT EXISTS (SELECT 1 FROM suppression WHERE suppression.hmac = new.value ->> 4)
+        AND NOT EXISTS (SELECT 1 FROM emergency_stop WHERE emergency_stop.lifted_at IS NULL)
+        AND NOT EXISTS (
+            SELECT 1 FROM domain_pause AS pause
+            WHERE pause.scope IN (SELECT value FROM json_each(:paused)) AND pause.until > :now
+        )"""  # noqa: S608 - constants only
+).bindparams(bindparam("now", type_=db.UtcDateTime))
+
+
+class SqliteOutbox(Outbox):
+    """The outbox on SQLite."""
+
+    def intend(self, intents: Sequence[Intent], *, lease: str, until: datetime) -> set[int]:
+        """Record that these are about to be sent; return the ids that we may send until that moment."""
+        return self.execute(INTEND, intents, lease=lease, until=until)
+
+    def execute(self, statement: TextClause, intents: Sequence[Intent], **given: Any) -> set[int]:
+        """Intend by one of the two statements."""
+        if not intents:
+            return set()
+        rows = [
+            (each.id, each.message_id, each.content_hash, each.recipient_version, each.address_hash)
+            for each in intents
+        ]
+        return set(
+            self.session.connection().execute(statement, {**given, "intents": json.dumps(rows)}).scalars()
+        )
+
+    @contextmanager
+    def settle_and_intend(
+        self,
+        accepted: AcceptedWindow | None,
+        intents: Sequence[Intent],
+        *,
+        lease: str,
+        until: datetime,
+        now: datetime,
+        paused: Sequence[str],
+    ) -> Iterator[FetchReply]:
+        """Settle an accepted window and intend the next before the block runs."""
+        ended = self.settle_accepted(accepted) if accepted else 0
+        failpoints.reach("settling")
+        blockers = {"paused": json.dumps(paused), "now": now}
+        held = self.execute(INTEND_UNBLOCKED, intents, lease=lease, until=until, **blockers)
+        failpoints.reach("intending")
+        self.session.commit()
+        failpoints.reach("settled")
+        failpoints.reach("intended")
+        yield lambda: (ended, held)
+
+    def settle_accepted(self, accepted: AcceptedWindow) -> int:
+        """Settle an accepted window; return how many of its letters we still held."""
+        ids = [each.delivery_id for each in accepted.attempts]
+        lease, now = accepted.lease, accepted.ended_at
+        ended = self.settle(ids, DeliveryState.SENT, from_state=DeliveryState.SENDING, lease=lease, now=now)
+        record_attempts(self.session, accepted.attempts, lease=lease, now=now)
+        return len(ended)

@@ -1,0 +1,291 @@
+"""Define every transition of a delivery; `postgresql` and `sqlite` write those that differ.
+
+ queued ──claim──▶ claimed ──intend──▶ sending ──settle──▶ sent, failed, ...   renew: held for longer
+   ▲  ▲               │  │                │  │
+   │  └──release──────┘  └─settle: not sent  │
+   │  └──release: deferred, or not begun──┘  │
+   └──sweep, when the lease has ended: from claimed unchanged, from sending with one more doubt
+
+Every transition is a compare-and-set on (id, state, lease), so a worker that lost its lease changes
+nothing. The caller commits, except after `settle_and_intend`, which is a transaction of its own. An intent
+must be committed before the first byte goes out.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Collection, Sequence
+from contextlib import AbstractContextManager
+from datetime import datetime, timedelta
+from secrets import token_hex
+from typing import Any, NamedTuple
+
+from msgspec import Struct
+from sqlalchemy import ColumnElement, Integer, Select, and_, bindparam, case, select, update
+from sqlalchemy.orm import Session
+
+from digest import db
+from digest.db.tables import Attempt, DeliveryState, Lane
+from digest.delivery.outbox.attempts import AttemptRecord, record_attempts
+from digest.delivery.outbox.open_deliveries import DELIVERY_TABLE, fetch_ids, is_due
+
+LEASE = timedelta(seconds=900)  #: longer than any task may run, and than a server may take to reply
+RENEW_AFTER = timedelta(seconds=60)  #: a younger lease is not renewed
+
+
+class ClaimedDelivery(NamedTuple):
+    """A delivery that we hold under a lease: what is needed to render it and to release it."""
+
+    id: int
+    subscriber_id: int | None
+    email: str | None
+    letter: str
+    edition: str | None
+    dedupe_key: str | None
+    decision: str
+    press: str | None
+    key_id: str
+    dated_at: datetime
+    expires_at: datetime
+    attempts: int
+    in_doubt: int
+    message_id: str | None
+    content_hash: str | None
+    reason: str  #: what it last waited for
+    lease: str
+    leased_until: datetime
+
+    @property
+    def identity(self) -> str:
+        """Return what identifies this letter; its Message-ID is derived from it."""
+        return self.dedupe_key or f"{self.subscriber_id}|{self.edition}"
+
+
+class Intent(Struct, frozen=True, kw_only=True):
+    """What is about to be sent: stored before the first byte, compared on every later attempt."""
+
+    id: int
+    message_id: str
+    content_hash: str
+    recipient_version: str = ""  #: of the recipient's row, as rendered
+    address_hash: str = ""  #: by which the address would be suppressed
+
+
+class AcceptedWindow(Struct, frozen=True, kw_only=True):
+    """Letters that a server accepted, all with the same code."""
+
+    attempts: Sequence[AttemptRecord]
+    lease: str
+    ended_at: datetime
+
+
+#: Returns how many accepted letters we still held, and the ids of those we may send.
+FetchReply = Callable[[], tuple[int, set[int]]]
+
+
+class Outbox(ABC):
+    """The transitions of deliveries in one session."""
+
+    def __init__(self, session: Session):
+        self.session = session
+
+    def claim(self, *, lane: Lane, now: datetime, limit: int) -> list[ClaimedDelivery]:
+        """Claim up to `limit` due deliveries under one new lease; those of dead workers are swept first."""
+        with db.prefer_index_order(self.session):
+            given = {"lane": lane, "now": now, "most": limit}
+            found = self.session.connection().execute(DUE_QUERY, given).all()
+        self.sweep([row.id for row in found if row.state != DeliveryState.QUEUED], now=now)
+        lease, until = token_hex(16), now + LEASE
+        leased = self.lease_deliveries([row[0] for row in found], lease=lease, now=now)
+        return [claimed_delivery(row, lease, until) for row in found if row[0] in leased]
+
+    def lease_deliveries(self, ids: Collection[int], *, lease: str, now: datetime) -> set[int]:
+        """Lease those of these deliveries that are queued, and return their ids.
+
+        They are selected by state: with the index of open deliveries PostgreSQL would read all that are due.
+        """
+        if not ids:
+            return set()
+        return fetch_ids(self.session, CLAIM_STATEMENT, {"ids": ids, "token": lease, "until": now + LEASE})
+
+    def sweep(self, ids: Collection[int], *, now: datetime) -> set[int]:
+        """Queue deliveries again whose lease has ended, and return their ids.
+
+        What was never begun is unchanged. A delivery whose intent was committed is in doubt once more, and
+        the attempt is recorded if its worker did not.
+        """
+        if not ids:
+            return set()
+        left = self.session.connection().execute(ABANDONED_QUERY, {"ids": ids, "now": now}).all()
+        for row in left:
+            if row.state == DeliveryState.SENDING:
+                record_vanished_attempt(self.session, row, now=now)
+        return fetch_ids(self.session, SWEEP_STATEMENT, {"ids": ids, "now": now})
+
+    def renew(self, ids: Collection[int], *, lease: str, until: datetime) -> set[int]:
+        """Hold deliveries that we have not begun until that moment; return the ids that we still held."""
+        if not ids:
+            return set()
+        held = held_params(ids, DeliveryState.CLAIMED, lease)
+        return fetch_ids(self.session, RENEW_STATEMENT, {**held, "until": until})
+
+    @abstractmethod
+    def intend(self, intents: Sequence[Intent], *, lease: str, until: datetime) -> set[int]:
+        """Record that these are about to be sent; return the ids that we may send until that moment."""
+
+    @abstractmethod
+    def settle_and_intend(
+        self,
+        accepted: AcceptedWindow | None,
+        intents: Sequence[Intent],
+        *,
+        lease: str,
+        until: datetime,
+        now: datetime,
+        paused: Sequence[str],
+    ) -> AbstractContextManager[FetchReply]:
+        """Settle a window that was accepted, and intend those of the next letters that nothing blocks, in one transaction.
+
+        Blocked are letters whose recipient has changed or is suppressed, and all while a stop or the pause
+        of one of these scopes holds. The database works while the block runs; the reply may be fetched after it.
+        """
+
+    def settle(
+        self,
+        ids: Collection[int],
+        state: DeliveryState,
+        reason: str = "",
+        *,
+        from_state: DeliveryState,
+        lease: str,
+        now: datetime,
+    ) -> set[int]:
+        """Set the terminal state of deliveries that we hold; return the ids that we still held."""
+        if not ids:
+            return set()
+        held = held_params(ids, from_state, lease)
+        return fetch_ids(
+            self.session, SETTLE_STATEMENT, {**held, "is": state, "because": reason[:500], "now": now}
+        )
+
+    def release(
+        self,
+        ids: Collection[int],
+        reason: str = "",
+        *,
+        from_state: DeliveryState,
+        lease: str,
+        due_at: datetime,
+        counts_as_attempt: bool,
+    ) -> set[int]:
+        """Queue deliveries that we hold again; return the ids that we still held.
+
+        What no server received uses up no attempt. Nothing is postponed beyond its expiry.
+        """
+        if not ids:
+            return set()
+        unused = 0 if counts_as_attempt or from_state != DeliveryState.SENDING else 1
+        given = {"because": reason[:500], "later": due_at, "unused": unused}
+        return fetch_ids(self.session, RELEASE_STATEMENT, {**held_params(ids, from_state, lease), **given})
+
+
+# ── the statements, built once: building one takes as long as sending it ────────────────────────
+
+NOW = bindparam("now", type_=db.UtcDateTime)
+AMONG_IDS = db.one_of(DELIVERY_TABLE.c.id, db.values_param("ids", DELIVERY_TABLE.c.id))
+NO_LEASE: dict[str, Any] = {"lease": None, "leased_until": None}
+#: The condition of every compare-and-set: in that state, and still under our lease.
+IS_HELD = and_(
+    AMONG_IDS, DELIVERY_TABLE.c.state == bindparam("was"), DELIVERY_TABLE.c.lease == bindparam("held_under")
+)
+IS_ABANDONED = and_(
+    AMONG_IDS,
+    DELIVERY_TABLE.c.state.in_((DeliveryState.CLAIMED, DeliveryState.SENDING)),
+    DELIVERY_TABLE.c.leased_until <= NOW,
+)
+CLAIMED_COLUMNS = tuple(
+    DELIVERY_TABLE.c[name] for name in ClaimedDelivery._fields if name not in {"lease", "leased_until"}
+)
+
+
+def held_params(ids: Collection[int], state: DeliveryState, lease: str) -> dict[str, Any]:
+    """Return the parameters of `IS_HELD`."""
+    return {"ids": ids, "was": state, "held_under": lease}
+
+
+def due_query() -> Select[Any]:
+    """Return the query for due deliveries; on PostgreSQL it skips rows that others have locked.
+
+    It orders by `due_at` alone: a morning's million digests share that moment, and a second column would
+    make PostgreSQL sort them all for every claim.
+    """
+    return (
+        select(*CLAIMED_COLUMNS, DELIVERY_TABLE.c.state)
+        .where(DELIVERY_TABLE.c.lane == bindparam("lane"), is_due(NOW))
+        .order_by(DELIVERY_TABLE.c.due_at)
+        .limit(bindparam("most", type_=Integer))
+        .with_for_update(skip_locked=True)
+    )
+
+
+def changing(condition: ColumnElement[bool], **values: Any) -> Any:
+    """Return the statement that changes deliveries and returns their ids."""
+    return update(DELIVERY_TABLE).where(condition).values(**values).returning(DELIVERY_TABLE.c.id)
+
+
+def no_later_than_expiry(moment: ColumnElement[datetime]) -> ColumnElement[datetime]:
+    """Return that moment, or the one when the delivery expires if that is earlier."""
+    return case((DELIVERY_TABLE.c.expires_at < moment, DELIVERY_TABLE.c.expires_at), else_=moment)
+
+
+DUE_QUERY = due_query()
+ABANDONED_QUERY = select(
+    *(DELIVERY_TABLE.c[name] for name in ("id", "state", "lease", "leased_until"))
+).where(IS_ABANDONED)
+CLAIM_STATEMENT = changing(
+    and_(AMONG_IDS, DELIVERY_TABLE.c.state == DeliveryState.QUEUED),
+    state=DeliveryState.CLAIMED,
+    lease=bindparam("token"),
+    leased_until=bindparam("until"),
+)
+SWEEP_STATEMENT = changing(
+    IS_ABANDONED,
+    state=DeliveryState.QUEUED,
+    in_doubt=DELIVERY_TABLE.c.in_doubt + case((DELIVERY_TABLE.c.state == DeliveryState.SENDING, 1), else_=0),
+    **NO_LEASE,
+)
+RENEW_STATEMENT = changing(IS_HELD, leased_until=bindparam("until"))
+SETTLE_STATEMENT = changing(
+    IS_HELD, state=bindparam("is"), reason=bindparam("because"), settled_at=bindparam("now"), **NO_LEASE
+)
+RELEASE_STATEMENT = changing(
+    IS_HELD,
+    state=DeliveryState.QUEUED,
+    reason=bindparam("because"),
+    due_at=no_later_than_expiry(bindparam("later", type_=db.UtcDateTime)),
+    attempts=DELIVERY_TABLE.c.attempts - bindparam("unused", type_=Integer),
+    **NO_LEASE,
+)
+
+
+def claimed_delivery(row: Any, lease: str, leased_until: datetime) -> ClaimedDelivery:
+    """Return the row of a due delivery as it is after the claim."""
+    found = ClaimedDelivery._make((*row[:-1], lease, leased_until))
+    return found._replace(in_doubt=found.in_doubt + 1) if row[-1] == DeliveryState.SENDING else found
+
+
+def renewed_lease(leased_until: datetime, now: datetime) -> datetime:
+    """Return until when we hold a lease that is renewed now; one taken within the last minute is not
+    extended.
+    """
+    return leased_until if leased_until > now + LEASE - RENEW_AFTER else now + LEASE
+
+
+def record_vanished_attempt(session: Session, row: Any, *, now: datetime) -> None:
+    """Record an attempt in doubt for a delivery whose worker died without recording one."""
+    recorded = select(Attempt.id).where(Attempt.delivery_id == row.id, Attempt.lease == row.lease)
+    if session.execute(recorded).first() is None:
+        attempt = AttemptRecord(
+            row.id, row.leased_until - LEASE, "in doubt", reply="the worker died while sending"
+        )
+        record_attempts(session, [attempt], lease=row.lease, now=now)
