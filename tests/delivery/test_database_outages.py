@@ -20,7 +20,7 @@ import sqlalchemy
 from sqlalchemy import Engine, create_engine, event
 from sqlalchemy.exc import OperationalError
 
-from digest import db, subscribers
+from digest import db, plurals, subscribers
 from digest.db.tables import Attempt, BounceRow, Delivery, Lane, SubscriberState
 from digest.delivery import database_retries, delivery_run, limits, outbox
 from digest.delivery.delivery_run import DeliveryReport
@@ -166,7 +166,7 @@ def test_replies_are_recorded_once_when_the_database_is_back(
     assert sorted(message.recipient for message in memory.messages) == READERS
     messages = [record.getMessage() for record in caplog.records if "database" in record.getMessage()]
     assert [line.split(";")[0] for line in messages if "Lost" in line] == [
-        f"Lost the database while recording the outcome of {min(window, 3)} letters"
+        f"Lost the database while recording the outcome of {plurals.count(min(window, 3), 'letter')}"
     ]
     assert len(messages) == 2
 
