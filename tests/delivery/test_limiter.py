@@ -8,10 +8,11 @@ from datetime import date, timedelta
 import pytest
 
 from digest.delivery import limits
-from digest.delivery.limits import Limiter, Wait, Window
+from digest.delivery.limits import LetterReply, Limiter, Wait, Window
 from digest.delivery.limits.conversations import Conversations
 from digest.delivery.limits.decisions import Allowed, Refill
-from digest.delivery.limits.domain_pauses import Pause
+from digest.delivery.limits.domain_pauses import DomainRecord, Pause
+from digest.delivery.limits.limit_rules import ServerShare
 from digest.delivery.limits.rates import Bucket, Quota, WarmUp
 from tests.conftest import NOW
 
@@ -114,6 +115,101 @@ def test_conversation_takes_the_lowest_free_number_and_gives_it_back() -> None:
     assert both.wait("two", NOW) is None
     assert both.end("one").begin("three", NOW).held[0].lease == "three"
     assert both.wait("three", NOW + HOUR) is None  # their workers died
+
+
+def test_letter_for_a_domain_with_all_its_conversations_waits() -> None:
+    busy = Conversations(domain="a.example", limit=1, held={}).begin("another", NOW)
+    found = Limiter(conversations={"a.example": busy}).reserve(Window(domains=THREE, lease="ours"), NOW)
+
+    assert found.waits == dict.fromkeys(
+        (1, 2), Wait(NOW + 10 * SECOND, "a.example has 1 conversation with us")
+    )
+    again = Limiter(conversations={"a.example": busy.end("another")})
+    assert again.reserve(Window(domains=THREE, lease="ours"), NOW).limiter.conversations["a.example"].held
+
+
+def test_stop_of_digests_lets_urgent_letters_go() -> None:
+    stopped = Limiter(stops={limits.BULK: "too many bounces"})
+
+    assert set(stopped.reserve(Window(domains=THREE), NOW).waits.values()) == {
+        Wait(NOW + HOUR, "stopped: too many bounces")
+    }
+    assert not stopped.reserve(Window(domains=THREE, is_urgent=True), NOW).waits
+
+
+ONE, TWO = ServerShare(name="smtp://one:25", weight=2), ServerShare(name="smtp://two:25")
+
+
+def server_bucket(server: str, tokens: float) -> Bucket:
+    (rate,) = limits.parse_rates("1/s", server=server)
+    return Bucket(rate=rate, tokens=tokens, counted_at=NOW)
+
+
+def test_letters_go_to_servers_by_weight_and_wait_for_the_one_that_is_ready_first() -> None:
+    buckets = (server_bucket(ONE.name, 2), server_bucket(TWO.name, -4))
+    limiter = Limiter(servers=(ONE, TWO), allowances=buckets)
+    found = limiter.reserve(Window(domains=THREE), NOW)
+
+    assert found.servers == {1: ONE.name, 2: ONE.name}
+    assert found.waits == {3: Wait(NOW + SECOND, "the rate of smtp://one:25 1/s is used up")}
+    assert limiter.release([("a.example", ONE.name)]).allowances[1] == buckets[1]
+    free = replace(limiter, allowances=()).reserve(Window(domains=THREE), NOW)
+    assert list(free.servers.values()) == [ONE.name, TWO.name, ONE.name]
+
+
+def test_everything_waits_while_all_servers_are_paused() -> None:
+    pauses = {ONE.name: Pause(until=NOW + 2 * MINUTE), TWO.name: Pause(until=NOW + MINUTE)}
+    found = Limiter(servers=(ONE, TWO), pauses=pauses).reserve(Window(domains=THREE), NOW)
+
+    reason = "smtp://two:25 does not answer, or asked us to slow down"
+    assert found.standstill == Wait(NOW + MINUTE, reason)
+    assert set(found.waits) == set(THREE)
+
+
+def test_part_of_a_quota_counts_until_its_day_is_over() -> None:
+    today = int(NOW.timestamp()) // 3600
+    full = quota("3/day", {today - 30: 1, today - 24: 2, today: 1, today + 400: 1})
+
+    assert full.at(NOW).used == {today - 24: 2, today: 1}
+    assert full.at(NOW + HOUR).used == {today: 1}
+    waits = (
+        Limiter(allowances=(full,)).reserve(Window(domains=dict.fromkeys(range(5), "a.example")), NOW).waits
+    )
+    assert [wait.until - NOW for wait in waits.values()] == [HOUR, HOUR, 25 * HOUR, 25 * HOUR, 25 * HOUR]
+
+
+def test_warm_up_neither_counts_nor_limits_before_and_after_its_days() -> None:
+    days = WarmUp(since=date(2026, 11, 21), table=(1,), zone="UTC")
+    ended = WarmUp(since=date(2026, 11, 18), table=(1,), zone="UTC", used={date(2026, 11, 18): 1})
+
+    for each in (days, ended):
+        found = Limiter(allowances=(each,)).reserve(Window(domains=THREE), NOW)
+        assert (found.waits, found.limiter.allowances) == ({}, (each,))
+
+
+def reply(recipient: str, *, is_taken: bool = False, is_first_try: bool = True) -> LetterReply:
+    return LetterReply(recipient, is_taken=is_taken, is_first_try=is_first_try, may_be_greylisting=True)
+
+
+def test_five_recipients_deferred_in_a_row_are_a_strike_and_an_accepted_letter_forgets_it() -> None:
+    fresh = DomainRecord(pause=Pause(until=NOW - HOUR, strikes=1))
+    deferred = fresh.after([reply(name) for name in "abcd"], NOW)
+
+    assert deferred.after([reply("a")], NOW).pause == fresh.pause
+    assert deferred.after([reply("e")], NOW + 3 * HOUR).deferred == {"e"}
+    assert deferred.after([reply("e")], NOW).pause == Pause(until=NOW + 10 * MINUTE, strikes=2)
+    accepted = deferred.after([reply("e", is_taken=True)], NOW)
+    assert accepted == DomainRecord(pause=Pause(until=NOW - HOUR))
+
+
+def test_deferred_first_tries_do_not_count_at_a_domain_that_greylists() -> None:
+    record = DomainRecord(pause=Pause(until=NOW - HOUR)).after(
+        [reply("a", is_taken=True, is_first_try=False)], NOW
+    )
+
+    assert record.greylists
+    assert record.after([reply(name) for name in "bcdefg"], NOW) == record
+    assert record.after([reply(name, is_first_try=False) for name in "bcdef"], NOW).pause.is_active(NOW)
 
 
 def test_decision_changes_no_value_it_was_made_from() -> None:

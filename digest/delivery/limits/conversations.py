@@ -42,7 +42,8 @@ class Conversations:
         others = sum(each.lease != lease for each in self.active(now).values())
         if others < self.limit:
             return None
-        return Wait(now + BUSY_DOMAIN_PAUSE, f"{self.domain} has {self.limit} conversations with us")
+        plural = "" if self.limit == 1 else "s"
+        return Wait(now + BUSY_DOMAIN_PAUSE, f"{self.domain} has {self.limit} conversation{plural} with us")
 
     def begin(self, lease: str, now: datetime) -> Conversations:
         """Return them with one of this worker, under its old number or the lowest that is free."""

@@ -116,8 +116,8 @@ def save(session: Session, before: Limiter, after: Limiter) -> None:
     """Write what a decision changed."""
     write_changes(session, RateCounter, counter_rows(before.allowances), counter_rows(after.allowances))
     write_changes(session, WarmUpDay, day_rows(before.allowances), day_rows(after.allowances))
-    held, holding = conversation_rows(before.conversations), conversation_rows(after.conversations)
-    write_changes(session, ConversationRow, held, holding)
+    held = conversation_rows(before.conversations)
+    write_changes(session, ConversationRow, held, conversation_rows(after.conversations))
 
 
 WAITS_QUERY = union_all(
@@ -211,8 +211,7 @@ def load_conversations(
     for row in session.connection().execute(found) if limits else ():
         held[row.domain][row.number] = ConversationLease(row.lease, row.until)
     return {
-        domain: Conversations(domain=domain, limit=limit, held=held[domain])
-        for domain, limit in limits.items()
+        domain: Conversations(domain=domain, limit=limits[domain], held=each) for domain, each in held.items()
     }
 
 
@@ -299,7 +298,6 @@ def canary_waits(
 
     The wait of a new edition begins here, unless so few letters are due that the canary would have fewer
     than `min_canary`. It then begins when enough are due, since readers in other time zones are due later.
-    Only the caller knows which letters belong to the canary.
     """
     canary = rules.canary
     if canary is None:
