@@ -1,4 +1,4 @@
-"""Define papers, store them in the catalog, and score how much each one trends."""
+"""Define papers, store them in the catalog and compute their trending scores."""
 
 from digest.papers.display_text import display
 from digest.papers.identifiers import SCHEMES_BY_STRENGTH, id_in, ids_in, normalised_id

@@ -1,7 +1,7 @@
-"""Turn raw text with TeX, entities and hidden characters into readable Unicode.
+"""Convert raw text with TeX, entities and hidden characters to readable Unicode.
 
-The raw text is stored and this is displayed. A text is never blanked: what cannot be converted stays
-as it was written.
+The catalog stores the raw text; pages and letters display the converted text. Markup that cannot be
+converted is left unchanged, so a text never becomes empty.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ SYMBOLS = (
 
 
 def command_table(table: str) -> dict[str, str]:
-    """Return {command: character} from a table of alternating words."""
+    """Return {command: character} from a string in which commands and characters alternate."""
     words = table.split()
     return dict(zip(words[::2], words[1::2], strict=True))
 
@@ -101,7 +101,7 @@ FRACTION = re.compile(r"\\[dt]?frac\s*\{([^{}]*)\}\s*\{([^{}]*)\}")
 COMMAND = re.compile(r"\\([A-Za-z]+)(\s*)")
 ONE_LETTER = re.compile(r"\{([^\W\d_])\}")
 SPACING = re.compile(r"\\[,;:! ]|\\\\")
-MATHS = re.compile(  # a dollar before a blank, or followed by a digit, is money
+MATHS = re.compile(  # a dollar sign before a space, or a closing one before a digit, is a currency sign
     r"(?<!\\)\$\$(.{1,400}?)(?<!\\)\$\$|(?<!\\)\$(?!\s)([^$]{1,400}?)(?<![\\\s])\$(?!\d)"
     r"|\\\((.{1,400}?)\\\)|\\\[(.{1,400}?)\\\]"
 )
@@ -120,15 +120,15 @@ STRIPPED_GREEK = re.compile(r"(?<![A-Za-z\\])(Omega|Theta|xi)(?=\(| ·| cdot)|\{
 DASH_RESIDUE = re.compile(r"(?<=\w)\s?x(201[0-9a-f])(?=\s?\w)|(?<=\s)x(201[34])(?=\s)")
 
 
-#: One of these is in every text with TeX.
+#: Every text with TeX contains at least one of these.
 TEX_SIGNS = "\\${}~`^_"
-#: One of these is in most texts with TeX that lost its backslashes, and in few others.
+#: Most texts with TeX that lost its backslashes contain one of these; few other texts do.
 STRIPPED_TEX_HINTS = (
     " ll ", " gg ", " ge ", " le ", "^top", "x201", "Omega", "Theta", "xi(", "xi ·", "xi cdot",
     "{Delta", "{Gamma", "{Sigma", "{Lambda",
 )  # fmt: skip
 STRIPPED_TEX_FIGURE = re.compile(r"(?:sim|le|ge)\s?\d")
-#: These are also part of other words: inequality, approximate.
+#: These commands also occur inside ordinary words, such as "inequality" and "approximate".
 STRIPPED_TEX_WORDS = ("leq", "geq", "neq", "approx", "cdot", "infty", "lesssim", "gtrsim")
 STRIPPED_TEX_WORD = re.compile(rf"(?:{'|'.join(STRIPPED_TEX_WORDS)})[\s\d(A-Z]")
 MANY_MARKS = re.compile(MARKS.pattern.partition("{3})")[0] + "{4})")
@@ -142,7 +142,7 @@ def display(text: str) -> str:
 
 
 def is_plain(text: str) -> bool:
-    """Return whether a one-line `text` needs no conversion, as most texts do not."""
+    """Return whether a one-line `text` needs no conversion, which is true of most texts."""
     if not text.isprintable() or "&" in text or contains_any(TEX_SIGNS, text):
         return False
     if restore_stripped_tex(f" {text} ") != f" {text} ":
@@ -151,7 +151,7 @@ def is_plain(text: str) -> bool:
 
 
 def contains_any(candidates: Iterable[str], text: str) -> bool:
-    """Return whether any of `candidates` is in `text`; a plain loop, which is faster than `any`."""
+    """Return whether `text` contains any of `candidates`; the plain loop is faster than `any`."""
     for one in candidates:  # noqa: SIM110
         if one in text:
             return True
@@ -159,7 +159,7 @@ def contains_any(candidates: Iterable[str], text: str) -> bool:
 
 
 def make_readable(text: str) -> str:
-    """Return the readable form of `text` by running every conversion step."""
+    """Return the readable form of `text` after every conversion step."""
     shown = CONTROL.sub(" ", text)
     if "&" in shown:
         shown = html.unescape(shown)
@@ -172,7 +172,7 @@ def make_readable(text: str) -> str:
 
 
 def without_tex(text: str) -> str:
-    """Return `text` with its TeX written as Unicode; unknown commands keep their spelling."""
+    """Return `text` with its TeX converted to Unicode; unknown commands are left unchanged."""
     if contains_any(("$", "\\(", "\\["), text):
         text = MATHS.sub(lambda found: flatten_formula(next(filter(None, found.groups()))), text)
     text = resolve_commands(text)
@@ -190,13 +190,13 @@ def without_tex(text: str) -> str:
 
 
 def resolve_commands(text: str) -> str:
-    """Return `text` with accents, fonts and named characters resolved, innermost braces first."""
+    """Return `text` with accent, font and symbol commands converted, innermost braces first."""
     if "\\" not in text and "{" not in text:
         return text
     for pattern in (ACCENT_SIGN, ACCENT_LETTER, ACCENT_WORD):
         text = pattern.sub(compose_accent, text)
     text = BLACKBOARD_FONT.sub(lambda found: double_struck(next(filter(None, found.groups()))), text)
-    for _ in range(4):  # nested fonts, each pass one level
+    for _ in range(4):  # each pass removes one level of nested fonts
         before = text
         text = SWITCH.sub(r"\1", FONT.sub(r"\1", text))
         if contains_any(STRIPPED_FONTS, text):
@@ -208,7 +208,10 @@ def resolve_commands(text: str) -> str:
 
 
 def flatten_formula(tex: str) -> str:
-    """Return a formula on one line; characters that Unicode cannot raise or lower keep their ^ or _."""
+    """Return a formula on one line.
+
+    The ^ or _ remains before characters that have no Unicode superscript or subscript.
+    """
     text = re.sub(r"\\(?:left|right|big|Big|bigg|Bigg|displaystyle|limits|nolimits)(?![A-Za-z])", "", tex)
     text = SPACING.sub(" ", resolve_commands(text))
     for _ in range(3):
@@ -219,7 +222,7 @@ def flatten_formula(tex: str) -> str:
 
 
 def convert_script(found: re.Match[str]) -> str:
-    """Return a raised or lowered group in Unicode if every character of it has such a form."""
+    """Return a superscript or subscript in Unicode if every character in it has that form."""
     sign, group = found[1], (found[2] if found[2] is not None else found[3]).strip()
     table = RAISED if sign == "^" else LOWERED
     if group and all(char in table for char in group):
@@ -228,7 +231,7 @@ def convert_script(found: re.Match[str]) -> str:
 
 
 def compose_accent(found: re.Match[str]) -> str:
-    """Return the letter with its accent as one character."""
+    """Return the letter and its accent as one character."""
     letter = next(filter(None, found.groups()[1:])).removeprefix("\\")
     base = {"i": "i", "j": "j", "ı": "i", "ȷ": "j"}.get(letter, letter)
     if len(base) > 1 and found[1] != "t":
@@ -237,12 +240,12 @@ def compose_accent(found: re.Match[str]) -> str:
 
 
 def double_struck(letter: str) -> str:
-    """Return a double-struck letter."""
+    """Return the double-struck form of `letter`, or `letter` if it has none."""
     return BLACKBOARD.get(letter, letter)
 
 
 def resolve_command(found: re.Match[str]) -> str:
-    """Return the character of a command; the space after a letter's command belongs to TeX and is dropped."""
+    """Return the character of a command; drop the space after a letter command, as TeX does."""
     character = COMMANDS.get(found[1])
     if character is None:
         return found[0]
@@ -250,14 +253,14 @@ def resolve_command(found: re.Match[str]) -> str:
 
 
 def may_be_stripped(text: str) -> bool:
-    """Return whether `text` may hold TeX without its backslashes: a cheap check, false for nearly all texts."""
+    """Return whether `text` may contain TeX without backslashes: a cheap check that skips most texts."""
     if contains_any(STRIPPED_TEX_HINTS, text) or STRIPPED_TEX_FIGURE.search(text):
         return True
     return contains_any(STRIPPED_TEX_WORDS, text) and STRIPPED_TEX_WORD.search(text) is not None
 
 
 def restore_stripped_tex(text: str) -> str:
-    """Return `text` with TeX that lost its backslashes converted, unless it may be an English word."""
+    """Return `text` with TeX that lost its backslashes converted, except where it may be an English word."""
     if not may_be_stripped(text):
         return text
     if "x201" in text:

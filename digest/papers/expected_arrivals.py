@@ -1,7 +1,8 @@
-"""Compute how many papers a source usually brings on a weekday and by when, and which lists are late.
+"""Estimate the usual size and arrival time of each source's list per weekday, and detect late lists.
 
-Lists of papers follow the week: none on Saturday, twice as many on Tuesday. So a day is compared only
-with the same weekday of earlier weeks. A weekday that usually has no list has none missing.
+Lists of papers follow a weekly pattern: none on Saturday, twice as many papers on Tuesday. A day is
+therefore compared only with the same weekday of earlier weeks. If a weekday usually has no list, none is
+reported late.
 """
 
 from __future__ import annotations
@@ -13,13 +14,11 @@ from datetime import UTC, date, datetime, time, timedelta
 from statistics import median
 
 MAX_WEEKS_BACK = 8  #: weeks compared
-MIN_WEEKS = 3  #: same weekdays needed for a usual figure; for a list to be expected, of the last four
+MIN_WEEKS = 3  #: earlier weekdays needed for a usual size; a list is expected after 3 lists in 4 weeks
 FAR_BELOW_SHARE = 0.4  #: a list below this share of the usual size is far below it
-MIN_USUAL = 10  #: papers; below this usual size, any number may be chance
-LATENESS_SLACK = timedelta(
-    hours=2
-)  #: after the usual hour; more for a source that is not on time to the minute
-MAX_SPREAD_FACTOR = 3  #: times the median distance from the usual hour
+MIN_USUAL = 10  #: papers; a list that is usually smaller varies too much to be compared
+LATENESS_SLACK = timedelta(hours=2)  #: minimum delay after the usual time before a list is late
+MAX_SPREAD_FACTOR = 3  #: the same as a multiple of the median deviation from the usual time
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -38,28 +37,28 @@ class LateList:
     day: date
     usual_at: datetime  #: when it usually arrives
     expected_by: datetime  #: after this it is late
-    last_at: datetime  #: when the source last brought a list
+    last_at: datetime  #: when the last list of this source arrived
 
     def __str__(self) -> str:
         return f"{self.source}: nothing yet of {self.day:%A}'s list, which usually comes at {self.usual_at:%H:%M} UTC"
 
 
 def usual_papers(lists: Mapping[date, int], day: date) -> int | None:
-    """Return the median number of papers on that weekday; None if too few weeks are known."""
+    """Return the median number of papers on the weekday of `day`, or None if too few weeks are known."""
     alike = [papers for before, papers in lists.items() if is_same_weekday(before, day)]
     return round(median(alike)) if len(alike) >= MIN_WEEKS else None
 
 
 def is_far_below(papers: int, usual: int | None) -> bool:
-    """Return whether a list is so short that it is probably incomplete."""
+    """Return whether a list has so few papers that it is probably incomplete."""
     return usual is not None and usual >= MIN_USUAL and papers < FAR_BELOW_SHARE * usual
 
 
 def late_lists(arrivals: Iterable[ListArrival], *, now: datetime) -> tuple[LateList, ...]:
-    """Return the lists of today and yesterday that should have arrived and have not, by source.
+    """Return the overdue lists of today and yesterday, sorted by source.
 
-    Any list from a source ends its lateness. After two of the last four such weekdays without a list, none
-    is expected any more.
+    Once a source sends any later list, its missing list is no longer reported. A source that skipped two
+    of the last four lists for this weekday is not expected to send one.
     """
     firsts: dict[str, dict[date, datetime]] = defaultdict(dict)
     for arrival in sorted(arrivals, key=lambda one: one.at):
@@ -72,7 +71,7 @@ def late_lists(arrivals: Iterable[ListArrival], *, now: datetime) -> tuple[LateL
 
 
 def missed_lists(source: str, firsts: Mapping[date, datetime], now: datetime) -> Iterator[LateList]:
-    """Yield the latest list that a source should have brought and has not, if any."""
+    """Yield the latest overdue list of a source, if any."""
     today = now.astimezone(UTC).date()
     for day in (today, today - timedelta(days=1)):
         hours = [at - utc_midnight(before) for before, at in firsts.items() if is_same_weekday(before, day)]
@@ -93,21 +92,21 @@ def missed_lists(source: str, firsts: Mapping[date, datetime], now: datetime) ->
 
 
 def median_span(spans: Iterable[timedelta]) -> timedelta:
-    """Return the median of some time spans."""
+    """Return the median of the time spans."""
     return timedelta(seconds=median(span.total_seconds() for span in spans))
 
 
 def is_expected(firsts: Mapping[date, datetime], day: date) -> bool:
-    """Return whether a list came on at least three of the last four such weekdays."""
+    """Return whether a list arrived on this weekday in at least three of the last four weeks."""
     return sum(day - timedelta(weeks=back) in firsts for back in range(1, MIN_WEEKS + 2)) >= MIN_WEEKS
 
 
 def is_same_weekday(before: date, day: date) -> bool:
-    """Return whether `before` is the same weekday in the eight weeks before `day`."""
+    """Return whether `before` is within the eight weeks before `day` and on the same weekday."""
     distance = (day - before).days
     return 0 < distance <= 7 * MAX_WEEKS_BACK and distance % 7 == 0
 
 
 def utc_midnight(day: date) -> datetime:
-    """Return the start of a day in UTC."""
+    """Return midnight UTC at the start of `day`."""
     return datetime.combine(day, time(), UTC)

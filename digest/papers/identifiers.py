@@ -1,4 +1,4 @@
-"""Normalise external ids (arXiv, DOI, PMID, ...) to one spelling each, without versions."""
+"""Normalise external ids (arXiv, DOI, PMID, ...) to one spelling each, without version numbers."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ NUMBER = re.compile(r"(?:[a-z]+:|https?://pubmed\.ncbi\.nlm\.nih\.gov/)?(?P<id>\
 PMC = re.compile(r"(?:.*/)?(?P<id>PMC\d{1,12})/?", re.IGNORECASE)
 OPENALEX = re.compile(r"(?:https?://(?:api\.)?openalex\.org/(?:works/)?)?(?P<id>W\d{1,12})", re.IGNORECASE)
 
-#: Schemes from the most to the least reliable; the first known one decides which paper it is.
+#: Id schemes from the most to the least reliable; the first one present identifies the paper.
 SCHEMES_BY_STRENGTH = ("arxiv", "doi", "pmid", "pmcid", "openalex", "s2", "corpusid")
 
 
@@ -51,13 +51,13 @@ def normalised_id(scheme: str, value: str) -> tuple[str, str] | None:  # noqa: P
 
 
 def matching_id(pattern: re.Pattern[str], scheme: str, value: str) -> tuple[str, str] | None:
-    """Return the id if the pattern matches all of `value`, in upper case."""
+    """Return (scheme, id in upper case) if the pattern matches all of `value`."""
     found = pattern.fullmatch(value)
     return (scheme, found["id"].upper()) if found else None
 
 
 def arxiv_id(value: str) -> tuple[str, str] | None:
-    """Return the arXiv id in `value` without its version; old ids also without their subject class."""
+    """Return the arXiv id in `value` without its version and, for an old id, without its subject class."""
     if value[:8].casefold() == "10.48550":
         return doi(value)
     found = ARXIV.fullmatch(value)
@@ -68,7 +68,7 @@ def arxiv_id(value: str) -> tuple[str, str] | None:
 
 
 def doi(value: str) -> tuple[str, str] | None:
-    """Return the DOI in `value`, in lower case; a DOI of arXiv as the arXiv id."""
+    """Return the DOI in `value` in lower case; for a DOI assigned by arXiv, return the arXiv id."""
     found = DOI.fullmatch(unquote(value))
     if found is None:
         return None
@@ -79,7 +79,7 @@ def doi(value: str) -> tuple[str, str] | None:
 
 
 def id_in(url: str) -> tuple[str, str] | None:  # noqa: PLR0911  (one return for each host)
-    """Return the id in `url`, or None."""
+    """Return the id in `url` as (scheme, id), or None if it contains none."""
     if len(url) > 10 * MAX_ID:
         return None
     lowered = url[:MAX_ID].casefold()
@@ -95,7 +95,7 @@ def id_in(url: str) -> tuple[str, str] | None:  # noqa: PLR0911  (one return for
 
 
 def ids_in(urls: Iterable[str]) -> dict[str, str]:
-    """Return the ids in `urls`, the first of each scheme."""
+    """Return {scheme: id} with the first id of each scheme in `urls`."""
     found: dict[str, str] = {}
     for scheme, value in filter(None, map(id_in, urls)):
         found.setdefault(scheme, value)

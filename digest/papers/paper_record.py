@@ -1,4 +1,4 @@
-"""Define papers, the records of them in dumps, and their keys, links and bylines."""
+"""Define papers, their records in dumps, and their keys, links and bylines."""
 
 from __future__ import annotations
 
@@ -18,17 +18,17 @@ NO_SIGNALS: Mapping[str, float] = MappingProxyType({})
 
 
 class Announcement(StrEnum):
-    """How a dump presents a paper; a replacement by itself is never news."""
+    """How a dump announces a paper; a replacement alone is not news."""
 
     NEW = "new"  #: announced for the first time
     CROSS = "cross"  #: listed under a further category
-    REPLACED = "replaced"  #: a later version of a paper announced before
+    REPLACED = "replaced"  #: a later version of a paper that was already announced
     WITHDRAWN = "withdrawn"  #: withdrawn by its authors
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Organization:
-    """The organisation behind a paper, where a page names one instead of the authors."""
+    """The organisation that a page names instead of a paper's authors."""
 
     handle: str
     name: str
@@ -36,7 +36,7 @@ class Organization:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Record:
-    """A paper as one dump has it: raw text, with nothing inferred except where marked."""
+    """A paper as listed in one dump: raw text, with no inferred values except where marked."""
 
     title: str
     abstract: str = ""
@@ -47,24 +47,24 @@ class Record:
     n_authors: int | None = None
     organization: Organization | None = None
     published: date | None = None
-    published_inferred: bool = False  #: the year was not printed in the dump
-    posted: date | None = None  #: the day a page featured it
+    published_inferred: bool = False  #: the dump does not print the year
+    posted: date | None = None  #: the day on which a page featured the paper
     categories: tuple[str, ...] = ()
     urls: tuple[str, ...] = ()
     signals: Mapping[str, float] = field(
         default_factory=lambda: NO_SIGNALS
     )  #: "upvotes", "comments", "stars", ...
     announcement: Announcement = Announcement.NEW
-    is_summary: bool = False  #: `abstract` is a short summary, which never replaces a real abstract
+    is_summary: bool = False  #: `abstract` is a short summary, which never replaces a full abstract
     comment: str = ""  #: the authors' remark ("12 pages, accepted at ...")
     journal: str = ""
-    position: int = 0  #: 1-based place in the dump
+    position: int = 0  #: 1-based position in the dump
     line: int = 0  #: 1-based line of the title, for error messages
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Paper:
-    """A research paper, identified without its version."""
+    """A research paper; all its versions are one paper."""
 
     id: int
     title: str
@@ -77,16 +77,16 @@ class Paper:
     published_inferred: bool = False
     categories: tuple[str, ...] = ()
     urls: tuple[str, ...] = ()
-    signals: Mapping[str, float] = field(default_factory=dict)  #: the latest figure of each
+    signals: Mapping[str, float] = field(default_factory=dict)  #: the latest value of each signal
     announcement: Announcement = Announcement.NEW
     comment: str = ""
     journal: str = ""
     first_seen_at: datetime
-    sources: tuple[str, ...] = ()  #: where dumps with this paper came from
+    sources: tuple[str, ...] = ()  #: the sources of the dumps that list this paper
     is_sample: bool = False
 
 
-#: Letters that NFKD does not decompose; without them, keys would differ from those of ASCII sources.
+#: Letters that NFKD does not decompose; sources that write ASCII spell them this way.
 EXTRA_FOLDS = str.maketrans(
     {"ł": "l", "ø": "o", "ß": "ss", "ı": "i", "đ": "d", "ð": "d", "þ": "th", "æ": "ae", "œ": "oe", "ħ": "h"}
 )
@@ -94,19 +94,19 @@ NOT_A_LETTER = re.compile(r"[^a-z0-9]+")
 
 
 def fold(text: str) -> str:
-    """Return `text` without case, accents or compatibility forms, for comparison."""
+    """Return `text` without case, accents or compatibility forms, for comparisons."""
     if text.isascii():
         return text.casefold()
     return unicodedata.normalize("NFKD", text).casefold().translate(FOLD_TABLE)
 
 
 def is_ignorable(char: str) -> bool:
-    """Return whether a character is an accent or invisible: a soft hyphen, joiner or direction mark."""
+    """Return whether a character is an accent or is invisible: a soft hyphen, joiner or direction mark."""
     return unicodedata.combining(char) > 0 or unicodedata.category(char) == "Cf"
 
 
 class FoldTable(dict[int, str | int | None]):
-    """A translation table filled when a character first occurs: most texts have few different ones."""
+    """A translation table that adds each character when it first occurs, as most texts use few characters."""
 
     def __missing__(self, code: int) -> str | int | None:
         found = self[code] = None if is_ignorable(chr(code)) else EXTRA_FOLDS.get(code, code)
@@ -117,10 +117,10 @@ FOLD_TABLE = FoldTable()
 
 
 def title_key(title: str) -> str:
-    """Return the strict key that two titles of the same paper share; empty if no letter or digit is left.
+    """Return the strict key that two titles of the same paper share; empty for a title without letters or digits.
 
-    The title is folded, and every run of other characters than ASCII letters and digits becomes one space.
-    A title without any of those (Chinese, Russian, ...) keeps its own letters instead.
+    The title is folded, and every run of characters other than ASCII letters and digits becomes one space.
+    A title without ASCII letters and digits (Chinese, Russian, ...) keeps its own letters.
     """
     folded = fold(title)
     ascii_key = NOT_A_LETTER.sub(" ", folded).strip()
@@ -136,7 +136,7 @@ CODE_HOSTS = ("github.com", "gitlab.com", "bitbucket.org", "codeberg.org", "sr.h
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class PaperLinks:
-    """The addresses where a paper can be read; None where unknown."""
+    """The URLs of a paper's abstract, PDF and code; None where unknown."""
 
     abstract: str | None = None
     pdf: str | None = None
@@ -144,7 +144,7 @@ class PaperLinks:
 
 
 def links_of(paper: Paper) -> PaperLinks:
-    """Return the paper's links, built from its ids, else its first known address."""
+    """Return the paper's links, built from its ids or else taken from its URLs."""
     urls = [url for url in paper.urls if is_safe(url)]
     code = next((url for url in urls if is_code(url)), None)
     pdf = next((url for url in urls if urlsplit(url).path.endswith(".pdf")), None)
@@ -157,7 +157,7 @@ def links_of(paper: Paper) -> PaperLinks:
 
 
 def url_of_ids(ids: Mapping[str, str]) -> str | None:
-    """Return the address of the first id that has one."""
+    """Return the URL of the first id that has a public page, or None."""
     if doi := ids.get("doi"):
         return f"https://doi.org/{doi}"
     if pmid := ids.get("pmid"):
@@ -170,7 +170,7 @@ def url_of_ids(ids: Mapping[str, str]) -> str | None:
 
 
 def is_safe(url: str) -> bool:
-    """Return whether `url` may become a link in a letter: http or https, with a host, without odd characters."""
+    """Return whether `url` is safe to link to: http or https with a host and no unusual characters."""
     if not url.isprintable() or any(char in url for char in " <>\"'\\`"):
         return False
     try:
@@ -181,13 +181,13 @@ def is_safe(url: str) -> bool:
 
 
 def is_code(url: str) -> bool:
-    """Return whether `url` leads to a code host."""
+    """Return whether `url` points to a code host."""
     host = (urlsplit(url).hostname or "").removeprefix("www.")
     return host in CODE_HOSTS or any(host.endswith("." + known) for known in CODE_HOSTS)
 
 
 def byline(paper: Paper) -> str:
-    """Return a short author line: "Ito, Okafor, Lind + 4", "7 authors", or "" if unknown."""
+    """Return a short author line, such as "Ito, Okafor, Lind + 4" or "7 authors", or "" if unknown."""
     if paper.authors:
         named = [family_name(author) for author in paper.authors[:3]]
         others = max(paper.n_authors or 0, len(paper.authors)) - len(named)

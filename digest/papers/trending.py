@@ -1,8 +1,8 @@
-"""Score papers by the votes a day that each is expected to draw now, with the figures as reasons.
+"""Score papers by the votes per day that each is expected to receive now, and give the reasons.
 
-The score is log2 of an empirical-Bayes estimate (Gamma-Poisson). Age gives the prior and observations
-override it. An unknown figure leaves the prior in place, so no paper is penalised for a figure that its
-source does not print. Every term adds bits, and its figure can be given as a reason.
+The score is log2 of an empirical-Bayes estimate (Gamma-Poisson). The prior depends on the paper's age and
+is updated by observations. An unknown signal leaves the prior unchanged, so a paper is not penalised for a
+signal that its source does not print. Each term adds bits to the score and may give a reason.
 """
 
 from __future__ import annotations
@@ -15,35 +15,37 @@ from types import MappingProxyType
 
 from digest.papers import Paper
 
-HALF_LIFE = 2.0  #: days after which a paper draws half the votes
-DECAY_DAYS = HALF_LIFE / log(2)  #: the mean life of that exponential
-FIRST_DAY_VOTES = 4.0  #: m0: votes a day expected of a new paper without votes
-FIRST_DAY_WEIGHT = 0.5  #: k0: how many days of observation that expectation is worth
+HALF_LIFE = 2.0  #: days after which a paper's votes per day have halved
+DECAY_DAYS = HALF_LIFE / log(2)  #: the mean lifetime of this exponential decay
+FIRST_DAY_VOTES = 4.0  #: m0: votes per day expected for a new paper without observed votes
+FIRST_DAY_WEIGHT = 0.5  #: k0: days of observation that have the same weight as this prior
 WINDOW_WEIGHT = (
-    0.5  #: k1: the same, for the votes since the last snapshot (0.3 to 1: `make bench ARGS=trending`)
+    0.5  #: k1: the same for votes since the last snapshot (`make bench ARGS=trending` compares 0.3 to 1)
 )
-SNAPSHOT_AGE_DAYS = 0.75  #: the last snapshot at least this much older counts as "about a day ago"
-MAX_AGE_DAYS = 100.0  #: a greater age counts as this one (2 ** -age must not become zero)
-USUAL_OVERLAP = 0.2  #: p0: how often a source shows a paper again
-NEWCOMER_SCORE = log2(FIRST_DAY_VOTES)  #: the score of a new paper without any figures
-MIN_REASON_BITS = 0.3  #: a figure that adds fewer bits is not given as a reason
+SNAPSHOT_AGE_DAYS = (
+    0.75  #: a snapshot must be at least this much older than the latest to be compared with it
+)
+MAX_AGE_DAYS = 100.0  #: greater ages are clamped to this one, so that 2 ** -age does not become zero
+USUAL_OVERLAP = 0.2  #: p0: the usual share of papers that a source lists again
+NEWCOMER_SCORE = log2(FIRST_DAY_VOTES)  #: the score of a new paper without observed signals
+MIN_REASON_BITS = 0.3  #: a term that adds fewer bits is not given as a reason
 
 Observations = Sequence[tuple[datetime, float]]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class SecondarySignal:
-    """A signal besides votes: its usual figure, and how much it may change the prior."""
+    """A signal other than votes: its usual rate and how much it may change the prior."""
 
-    usual: float  #: a day
-    weight: float  #: of its surprise, in bits
-    prior_days: float  #: how many days of observation `usual` is worth
-    from_birth: bool  #: whether the first figure was gathered since the paper appeared
+    usual: float  #: the usual increase per day
+    weight: float  #: factor for the log2 ratio of observed to usual rate
+    prior_days: float  #: days of observation that have the same weight as `usual`
+    from_birth: bool  #: whether the signal was zero when the paper appeared
 
 
 SECONDARY_SIGNALS: Mapping[str, SecondarySignal] = MappingProxyType(
     {
-        # A repository may be older than its paper, so its first figure gives no rate.
+        # A repository may be older than its paper, so its first count gives no rate.
         "stars": SecondarySignal(usual=3.0, weight=0.15, prior_days=1.0, from_birth=False),
         "comments": SecondarySignal(usual=0.2, weight=0.10, prior_days=3.0, from_birth=True),
     }
@@ -56,28 +58,28 @@ class Appearance:
 
     observed_at: datetime
     position: int  #: 1-based
-    size: int  #: papers in that dump
-    order: str = "none"  #: ranked, relevance or none; only `ranked` means popularity
+    size: int  #: number of papers in the dump
+    order: str = "none"  #: ranked, relevance or none; only `ranked` is an order by popularity
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Evidence:
-    """Everything observed about one paper. A missing figure does not lower its score."""
+    """All observations of one paper; a missing signal does not lower its score."""
 
     first_seen_at: datetime
-    posted: date | None = None  #: the day it was opened for votes
+    posted: date | None = None  #: the day on which voting opened
     published: date | None = None
     observations: Mapping[str, Observations] = field(default_factory=dict)  #: per signal, oldest first
     appearances: tuple[Appearance, ...] = ()  #: oldest first
-    n_dumps: int = 1  #: dumps read since it was first seen, including that one
+    n_dumps: int = 1  #: dumps read since the paper was first seen, including that dump
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class TrendingScore:
-    """How much a paper trends, and why."""
+    """The trending score of a paper and the reasons for it."""
 
-    value: float  #: log2 of the votes a day expected now
-    reasons: tuple[str, ...]  #: observed figures only, strongest first
+    value: float  #: log2 of the votes per day expected now
+    reasons: tuple[str, ...]  #: from observed signals only, strongest first
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -91,14 +93,14 @@ class Ranked:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ScoreTerm:
-    """One piece of evidence: the bits it adds to the prior, and its reason in words."""
+    """A term of the score: the bits that it adds to the prior and its reason in words."""
 
     bits: float
-    reason: str = ""  #: empty without an observed figure
+    reason: str = ""  #: empty if no signal was observed
 
 
 def rank(papers: Iterable[Paper], evidence: Mapping[int, Evidence], as_of: datetime) -> list[Ranked]:
-    """Return the papers, the most trending first; of equal scores the newer first, then the lower id."""
+    """Return the papers sorted by trending score; on a tie the newer comes first, then the lower id."""
     overlap = usual_overlap(evidence.values())
     ranked = []
     for paper in papers:
@@ -110,7 +112,7 @@ def rank(papers: Iterable[Paper], evidence: Mapping[int, Evidence], as_of: datet
 
 
 def score(evidence: Evidence, as_of: datetime, *, overlap: float = USUAL_OVERLAP) -> TrendingScore:
-    """Return the trending score at `as_of`; later observations are ignored."""
+    """Return the trending score at `as_of`, ignoring later observations."""
     votes = observed_by(evidence.observations.get("upvotes", ()), as_of)
     age = age_in_days(evidence, as_of, has_votes=bool(votes))
     terms = secondary_terms(evidence, age, as_of)
@@ -129,9 +131,10 @@ def score(evidence: Evidence, as_of: datetime, *, overlap: float = USUAL_OVERLAP
 
 
 def score_of_votes(votes: Observations, age: float, as_of: datetime, tilt: float) -> tuple[float, ScoreTerm]:
-    """Return the score of a paper with known votes, and the term that the votes contributed.
+    """Return the score of a paper with known votes, and the term for its votes.
 
-    A paper missing from the latest dumps is scored at its last figure and aged from there.
+    A paper that is missing from the latest dumps is scored by its last known votes, and that score then
+    decays with time.
     """
     at, latest = votes[-1]
     stale = days_between(at, as_of)
@@ -151,13 +154,13 @@ def score_of_votes(votes: Observations, age: float, as_of: datetime, tilt: float
 
 
 def first_day_rate(votes: float, age: float) -> float:
-    """Return the votes a day on the first day, estimated from those gathered up to `age`."""
+    """Return the votes per day on the first day, estimated from the votes received up to `age`."""
     lived = DECAY_DAYS * (1 - exp(-age / DECAY_DAYS))
     return (FIRST_DAY_WEIGHT * FIRST_DAY_VOTES + votes) / (FIRST_DAY_WEIGHT + lived)
 
 
 def votes_reason(votes: Observations, before: tuple[datetime, float] | None, as_of: datetime) -> str:
-    """Return the reason about votes, or nothing if none were gained."""
+    """Return the reason that mentions the votes, or "" if the paper gained none."""
     latest = votes[-1][1]
     if before is None:
         return figure_with_noun(latest, "upvote") if latest > 0 else ""
@@ -171,7 +174,7 @@ def votes_reason(votes: Observations, before: tuple[datetime, float] | None, as_
 
 
 def secondary_terms(evidence: Evidence, age: float, as_of: datetime) -> list[ScoreTerm]:
-    """Return the terms of stars and comments."""
+    """Return the terms for stars and comments."""
     terms = []
     for name, side in SECONDARY_SIGNALS.items():
         seen = observed_by(evidence.observations.get(name, ()), as_of)
@@ -183,7 +186,7 @@ def secondary_terms(evidence: Evidence, age: float, as_of: datetime) -> list[Sco
 def secondary_term(
     name: str, side: SecondarySignal, seen: Observations, age: float, as_of: datetime
 ) -> ScoreTerm:
-    """Return the term of one secondary signal: the surprise of its rate, shrunk towards the usual one."""
+    """Return the term for one secondary signal: log2 of its rate over the usual rate, shrunk towards zero."""
     at, latest = seen[-1]
     before = snapshot_before(seen)
     if before is not None:
@@ -200,7 +203,7 @@ def secondary_term(
 
 
 def position_term(evidence: Evidence, as_of: datetime) -> ScoreTerm:
-    """Return the term of the position in the latest dump that is ordered by popularity."""
+    """Return the term for the paper's position in the latest dump that is ordered by popularity."""
     ranked = [one for one in evidence.appearances if one.order == "ranked" and one.observed_at <= as_of]
     if not ranked:
         return ScoreTerm(bits=0.0)
@@ -211,7 +214,7 @@ def position_term(evidence: Evidence, as_of: datetime) -> ScoreTerm:
 
 
 def return_term(evidence: Evidence, as_of: datetime, overlap: float) -> ScoreTerm:
-    """Return the term of how often the paper was listed again, compared with the usual share."""
+    """Return the term for how often the paper was listed again, compared with the usual share."""
     seen = sum(one.observed_at <= as_of for one in evidence.appearances)
     chances = max(evidence.n_dumps, seen) - 1  # its first dump does not count as a return
     if seen == 0 or chances <= 0:
@@ -224,13 +227,13 @@ def return_term(evidence: Evidence, as_of: datetime, overlap: float) -> ScoreTer
 
 
 def usual_overlap(evidence: Iterable[Evidence]) -> float:
-    """Return the share of returning papers in these dumps, shrunk towards the usual overlap."""
+    """Return the observed share of papers that are listed again, shrunk towards `USUAL_OVERLAP`."""
     returned, chances = 0, 0
     for one in evidence:
         if one.appearances:
             returned += len(one.appearances) - 1
             chances += max(one.n_dumps, len(one.appearances)) - 1
-    weight = 50.0  # this many chances weigh as much as the usual overlap
+    weight = 50.0  # `USUAL_OVERLAP` has the weight of this many observations
     return (returned + weight * USUAL_OVERLAP) / (chances + weight)
 
 
@@ -238,7 +241,7 @@ def usual_overlap(evidence: Iterable[Evidence]) -> float:
 
 
 def score_reasons(terms: Iterable[ScoreTerm], evidence: Evidence, as_of: datetime) -> tuple[str, ...]:
-    """Return the reasons of the terms that matter, strongest first; else that the paper is new."""
+    """Return the reasons of the strong terms, strongest first, or "first seen today" if there are none."""
     strong = sorted(
         (term for term in terms if term.reason and term.bits > MIN_REASON_BITS), key=lambda t: -t.bits
     )
@@ -249,7 +252,7 @@ def score_reasons(terms: Iterable[ScoreTerm], evidence: Evidence, as_of: datetim
 
 
 def figure_with_noun(figure: float, noun: str) -> str:
-    """Return "1 upvote", "42 upvotes", "1,310 stars"."""
+    """Return a count with its noun, such as "1 upvote", "42 upvotes" or "1,310 stars"."""
     return f"{figure:,.0f} {noun}{'' if round(figure) == 1 else 's'}"
 
 
@@ -257,14 +260,14 @@ ORDINALS = ("second", "third", "fourth", "fifth", "sixth", "seventh", "eighth", 
 
 
 def days_on_list(days: int) -> str:
-    """Return "third day on the list", or "12 days on the list" above ten."""
+    """Return the number of days as "third day on the list" or, above ten, "12 days on the list"."""
     return (
         f"{ORDINALS[days - 2]} day on the list" if days <= len(ORDINALS) + 1 else f"{days} days on the list"
     )
 
 
 def relative_day(moment: datetime, as_of: datetime) -> str:
-    """Return the UTC day of `moment` in words at `as_of`: today, yesterday, Monday, 3 November."""
+    """Return the UTC day of `moment` relative to `as_of`: today, yesterday, Monday, 3 November."""
     day, today = moment.astimezone(UTC).date(), as_of.astimezone(UTC).date()
     match (today - day).days:
         case 0:
@@ -281,10 +284,11 @@ def relative_day(moment: datetime, as_of: datetime) -> str:
 
 
 def age_in_days(evidence: Evidence, as_of: datetime, *, has_votes: bool) -> float:
-    """Return for how many days the paper has been able to gather attention.
+    """Return the paper's age in days, for the expected votes per day.
 
-    Votes gather from the posting day, else from publication. A paper without votes counts from the day
-    it was first seen, since dumps list old papers again for good reasons.
+    The age counts from the day the paper was posted. If that is unknown, it counts from publication for a
+    paper with votes and from the first sighting for one without, as dumps may list an old paper for good
+    reason.
     """
     born = evidence.posted or (evidence.published if has_votes else None)
     start = datetime.combine(born, time(), UTC) if born else evidence.first_seen_at
@@ -292,19 +296,19 @@ def age_in_days(evidence: Evidence, as_of: datetime, *, has_votes: bool) -> floa
 
 
 def days_between(start: datetime, end: datetime) -> float:
-    """Return the days from `start` to `end`."""
+    """Return the number of days from `start` to `end`."""
     return (end - start).total_seconds() / 86400
 
 
 def observed_by(observations: Observations, as_of: datetime) -> Observations:
-    """Return the observations made by `as_of`."""
+    """Return the observations made up to `as_of`."""
     if not observations or observations[-1][0] <= as_of:
         return observations
     return [one for one in observations if one[0] <= as_of]
 
 
 def snapshot_before(observations: Observations) -> tuple[datetime, float] | None:
-    """Return the snapshot about a day before the latest: the last one old enough, else the oldest."""
+    """Return the snapshot about a day before the latest, or else the oldest earlier snapshot, if any."""
     at = observations[-1][0]
     older = [one for one in observations[:-1] if days_between(one[0], at) >= SNAPSHOT_AGE_DAYS]
     if older:

@@ -1,4 +1,4 @@
-"""Store papers and their observations, and look them up; nothing here commits."""
+"""Store and look up papers and their observations; callers commit."""
 
 from digest.papers.catalog.add_records import CatalogCounts, add, lock_catalog_writes
 from digest.papers.catalog.queries import arrivals, evidence, find, observed_at, papers, resolve

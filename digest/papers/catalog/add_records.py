@@ -1,8 +1,8 @@
-"""Add records to the catalog in batches of a few statements, so that a paper from several sources is stored once.
+"""Add records to the catalog in batches, storing a paper from several sources only once.
 
-A record belongs to the paper that shares an id with it; failing that, to the paper with the same
+A record belongs to the paper that shares an id with it. Otherwise it belongs to the paper with the same
 strict title key, unless their ids contradict each other. A record that belongs to two papers merges
-them: the elder stays, the other points to it for good, and no reader is shown both.
+them: the older paper is kept, the newer one points to it permanently, and no reader is shown both.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ from digest.papers.catalog.paper_changes import detect_changes, is_journal, is_p
 PAPER_TABLE, ALIAS_TABLE = cast(Table, PaperRow.__table__), cast(Table, Alias.__table__)
 APPEARANCE_TABLE, SIGNAL_TABLE = cast(Table, AppearanceRow.__table__), cast(Table, SignalRow.__table__)
 
-CATALOG_LOCK_ID = 0xD16E57  #: the advisory lock that allows one catalog writer at a time
+CATALOG_LOCK_ID = 0xD16E57  #: the id of the advisory lock that allows one catalog writer at a time
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class CatalogCounts:
-    """Counts of new, updated and unchanged papers in a batch; a paper twice in one dump counts once."""
+    """Counts of new, updated and unchanged papers in a batch; a paper listed twice in a dump counts once."""
 
     new: int = 0
     updated: int = 0
@@ -69,26 +69,26 @@ def lock_catalog_writes(session: Session) -> None:
 
 @dataclass(slots=True)
 class BatchPaper:
-    """A paper in a batch: its row, its ids, and what has to be written."""
+    """A paper in a batch: its row, its ids and which of its data must be written."""
 
     id: int  #: negative until the paper has a row
     row: Row
     ids: dict[str, set[str]] = field(default_factory=dict)
     is_changed: bool = False  #: its row has changed
-    has_new_fields: bool = False  #: its row, its ids or its figures have changed
-    is_already_in_dump: bool = False  #: an earlier batch of this dump had it
+    has_new_fields: bool = False  #: its row, its ids or its signals have changed
+    is_already_in_dump: bool = False  #: an earlier batch of this dump contained it
 
     def contradicts(self, ids: Iterable[Key]) -> bool:
         """Return whether one of the ids differs from this paper's id of the same scheme."""
         return any(scheme in self.ids and value not in self.ids[scheme] for scheme, value in ids)
 
     def keys(self) -> Iterator[Key]:
-        """Yield all its ids."""
+        """Yield all ids of the paper as (scheme, value)."""
         return ((scheme, value) for scheme, values in self.ids.items() for value in values)
 
 
 class CatalogBatch:
-    """A batch of records: gather in a few queries, decide in memory, write in a few statements."""
+    """A batch of records: fetched in a few queries, decided in memory, written in a few statements."""
 
     def __init__(self, session: Session, dump: DumpRow):
         self.session = session
@@ -123,7 +123,7 @@ class CatalogBatch:
                 self.gather_signals(ids)
 
     def gather_papers(self, ids: Sequence[int]) -> None:
-        """Fetch rows, ids and appearances in this dump."""
+        """Fetch the papers' rows, their ids and their appearances in this dump."""
         for row in self.connection.execute(
             select(PAPER_TABLE).where(db.one_of(PAPER_TABLE.c.id, ids))
         ).mappings():
@@ -143,7 +143,7 @@ class CatalogBatch:
             self.papers[paper].is_already_in_dump = True
 
     def gather_signals(self, ids: Sequence[int]) -> None:
-        """Fetch the latest figure of each signal, to find out which figures change."""
+        """Fetch the latest value of each signal, to detect which values change."""
         query = (
             select(SIGNAL_TABLE.c.paper_id, SIGNAL_TABLE.c.name, SIGNAL_TABLE.c.value)
             .where(db.one_of(SIGNAL_TABLE.c.paper_id, ids), SIGNAL_TABLE.c.source == self.dump.source)
@@ -154,7 +154,7 @@ class CatalogBatch:
     # ── decide ──────────────────────────────────────────────────────────────────────────────────
 
     def assign_record(self, record: Record, title: Key | None) -> None:
-        """Find or create the paper a record belongs to, and note what the record adds."""
+        """Find or create the paper of a record and add the record's data to it."""
         row = paper_row(
             record,
             first_seen_at=self.dump.seen_at or self.dump.observed_at,
@@ -173,7 +173,7 @@ class CatalogBatch:
         self.note_observation(paper, record)
 
     def find_paper(self, record: Record, title: Key | None) -> BatchPaper | None:
-        """Return the paper a record belongs to; merge the papers if there are several."""
+        """Return the paper that a record belongs to; merge the papers if there are several."""
         keys = ids_of_record(record)
         found = [self.paper_by_id[key] for key in keys if key in self.paper_by_id]
         if title in self.paper_by_id and not self.papers[self.paper_by_id[title]].contradicts(keys):
@@ -187,7 +187,7 @@ class CatalogBatch:
         return paper
 
     def merge(self, one: BatchPaper, other: BatchPaper) -> BatchPaper:
-        """Merge two papers; the elder stays."""
+        """Merge two papers and return the older one."""
         elder, younger = sorted((one, other), key=age_key)
         self.enrich(elder, younger.row)
         for value in younger.ids.get("doi", ()):
@@ -208,7 +208,7 @@ class CatalogBatch:
         return elder
 
     def enrich(self, paper: BatchPaper, row: Row) -> None:
-        """Add what another row has and this paper lacks."""
+        """Update the paper with the better values of another row."""
         better = enrich_row(paper.row, row)
         if better != paper.row:
             for kind, detail in detect_changes(paper.row, better, row):
@@ -217,17 +217,17 @@ class CatalogBatch:
             paper.is_changed = paper.has_new_fields = True
 
     def note_change(self, paper: BatchPaper, kind: ChangeKind, detail: str) -> None:
-        """Note a change of a paper that was stored before, unless the dump was loaded as history."""
+        """Record a change of a previously stored paper, unless the dump is loaded as history."""
         if paper.id > 0 and not self.dump.is_history:
             self.changes.setdefault((paper.id, kind), detail)
 
     def note_publication(self, paper: BatchPaper, doi: str) -> None:
-        """Note that a paper was published, if this DOI is the first sign of it."""
+        """Record that a paper was published if this DOI is its first evidence of publication."""
         if "doi" not in paper.ids and is_publication(doi) and not is_journal(paper.row["journal"]):
             self.note_change(paper, ChangeKind.PUBLISHED, f"doi:{doi}")
 
     def claim_id(self, paper: BatchPaper, key: Key) -> None:
-        """Assign an id to the paper, unless it belongs to another."""
+        """Assign an id to the paper, unless the id belongs to another paper."""
         if key in self.paper_by_id:
             return
         if key[0] == "doi":
@@ -238,7 +238,7 @@ class CatalogBatch:
             paper.ids.setdefault(key[0], set()).add(key[1])
 
     def note_observation(self, paper: BatchPaper, record: Record) -> None:
-        """Note the paper's first position in the dump, and its figures."""
+        """Record the paper's first position in the dump and its signals."""
         self.appearances.setdefault(paper.id, (record.position, record.line))
         for name, value in record.signals.items():
             self.signals.setdefault((paper.id, name), value)
@@ -274,7 +274,7 @@ class CatalogBatch:
         self.write_changes()
 
     def survivor(self, paper: int) -> int:
-        """Return the paper that `paper` was merged into, following further merges."""
+        """Return the id of the paper that `paper` was finally merged into."""
         while paper in self.merged:
             paper = self.merged[paper]
         return paper
@@ -298,7 +298,7 @@ class CatalogBatch:
         )
 
     def write_signals(self, ids: dict[int, int]) -> None:
-        """Write the figures observed at the dump's moment; loading the same moment again replaces them."""
+        """Write the signals observed at the dump's timestamp, replacing any stored for that timestamp."""
         if not self.signals:
             return
         statement = db.upsert(self.session, SignalRow)
@@ -321,7 +321,7 @@ class CatalogBatch:
         )
 
     def write_changes(self) -> None:
-        """Write the changes of papers; only the first of each kind is kept."""
+        """Write the changes of papers; only the first change of each kind is stored."""
         rows = [
             {
                 "paper_id": self.survivor(paper),
@@ -345,5 +345,5 @@ class CatalogBatch:
 
 
 def age_key(paper: BatchPaper) -> tuple[bool, Any, int]:
-    """Return a sort key by age: stored papers by when they were first seen, then new ones."""
+    """Return a sort key by age: stored papers by the date they were first seen, then new papers."""
     return paper.id < 0, paper.row["first_seen_at"], abs(paper.id)

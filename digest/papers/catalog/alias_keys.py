@@ -1,4 +1,4 @@
-"""Compute the keys that identify a record's paper: its external ids and its strict title key."""
+"""Compute the keys that identify the paper of a record: its external ids and its strict title key."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ Key = tuple[str, str]
 TITLE_SCHEME = "title"  #: the alias scheme of strict title keys
 MAX_KEY_LENGTH = 400
 
-#: Titles that many papers have; they do not identify a paper.
+#: Titles that many papers share and that therefore do not identify a paper.
 GENERIC_TITLES = frozenset(
     [
         "abstract",
@@ -51,18 +51,18 @@ GENERIC_TITLES = frozenset(
 
 
 def ids_of_record(record: Record) -> list[Key]:
-    """Return the ids of a record, the strongest first."""
+    """Return the ids of a record, the most reliable first."""
     keys = list(record.ids.items())
     return sorted(keys, key=lambda item: id_rank(item[0])) if len(keys) > 1 else keys
 
 
 def id_rank(scheme: str) -> int:
-    """Return the rank of an id scheme; lower is stronger."""
+    """Return the rank of an id scheme; a lower rank is more reliable."""
     return SCHEMES_BY_STRENGTH.index(scheme) if scheme in SCHEMES_BY_STRENGTH else len(SCHEMES_BY_STRENGTH)
 
 
 def title_alias(record: Record) -> Key | None:
-    """Return the strict title key as an alias; None for a title that does not identify a paper."""
+    """Return the strict title key as an alias, or None if the title does not identify a paper."""
     key = title_key(record.title)
     if key in GENERIC_TITLES:
         if record.ids or not record.abstract:

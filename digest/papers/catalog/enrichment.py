@@ -1,4 +1,4 @@
-"""Combine a stored paper with a further record: the richer value wins, and an empty one never does."""
+"""Combine a stored paper with another record: prefer the more complete value, never an empty one."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from typing import Any
 
 from digest.papers import Announcement, Record
 
-Row = dict[str, Any]  #: a row of `paper` by column name
+Row = dict[str, Any]  #: a row of the table `paper`, by column name
 
-MAX_LIST_ITEMS = 60  #: categories or addresses kept with a paper
+MAX_LIST_ITEMS = 60  #: categories or URLs stored with a paper
 LATER_VERSIONS = (Announcement.REPLACED, Announcement.WITHDRAWN)
 
 
@@ -41,7 +41,7 @@ def paper_row(record: Record, *, first_seen_at: datetime, is_history: bool, is_s
 
 
 def enrich_row(row: Row, other: Row) -> Row:
-    """Return `row` with the better values of `other`; equal to `row` if it has none."""
+    """Return a copy of `row` with the values that are better in `other`."""
     result = dict(row)
     is_later_version = other["announcement"] == Announcement.REPLACED
     if is_better_abstract(row, other) or (is_later_version and len(other["abstract"]) > 200):
@@ -71,7 +71,11 @@ def enrich_row(row: Row, other: Row) -> Row:
 
 
 def is_better_abstract(row: Row, other: Row) -> bool:
-    """Return whether the other abstract is better: any beats none, a real one beats a summary, then the longer one."""
+    """Return whether the other abstract is better.
+
+    Any abstract is better than none, a full abstract is better than a summary, and otherwise the longer
+    one is better.
+    """
     if not other["abstract"] or other["abstract"] == row["abstract"]:
         return False
     if not row["abstract"] or row["abstract_is_summary"] != other["abstract_is_summary"]:
@@ -80,17 +84,17 @@ def is_better_abstract(row: Row, other: Row) -> bool:
 
 
 def text_length(text: str) -> int:
-    """Return the length of `text` regardless of its line breaks."""
+    """Return the length of `text`, counting each run of whitespace as one character."""
     return len(" ".join(text.split()))
 
 
 def is_better_date(row: Row, other: Row) -> bool:
-    """Return whether the other date is known where this one is not, or printed where this one was inferred."""
+    """Return whether the other date is better: any beats none, and a printed date beats an inferred one."""
     if other["published"] is None:
         return False
     return row["published"] is None or (row["published_inferred"] and not other["published_inferred"])
 
 
 def merge_lists(kept: Iterable[str], added: Iterable[str]) -> list[str]:
-    """Return the kept values, then the added ones that are new."""
+    """Return the values of `kept` followed by the new values of `added`, up to `MAX_LIST_ITEMS`."""
     return list(dict.fromkeys((*kept, *added)))[:MAX_LIST_ITEMS]

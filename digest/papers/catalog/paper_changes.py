@@ -1,4 +1,4 @@
-"""Detect when a stored paper was withdrawn, published or rewritten; smaller changes do not count."""
+"""Detect that a stored paper was withdrawn, published or rewritten; ignore smaller changes."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from digest.db.tables import ChangeKind
 from digest.papers import Announcement, fold
 from digest.papers.catalog.enrichment import Row
 
-SAME_TEXT_SHARE = 0.5  #: a text that keeps a smaller share of its words counts as rewritten
-MAX_DETAIL_LENGTH = 300  #: characters of a change's detail
+SAME_TEXT_SHARE = 0.5  #: a text that shares fewer of its words with the old text counts as rewritten
+MAX_DETAIL_LENGTH = 300  #: characters stored as the detail of a change
 
-#: Preprint servers and their DOI prefixes. (Of the DOIs that begin with 10.1101, those of preprints
-#: continue with a digit.)
+#: Names and DOI prefixes of preprint servers. The prefix 10.1101 is shared with journals; a preprint's
+#: DOI continues with a digit.
 PREPRINT_SERVERS = re.compile(
     r"\b(arxiv|corr|biorxiv|medrxiv|chemrxiv|psyarxiv|techrxiv|ssrn|zenodo|openreview|research square|"
     r"preprints?|figshare|authorea|hal|osf)\b",
@@ -38,21 +38,21 @@ def detect_changes(before: Row, after: Row, other: Row) -> Iterator[tuple[Change
 
 
 def is_publication(doi: str) -> bool:
-    """Return whether a DOI is not one of a preprint server."""
+    """Return whether a DOI was assigned by a publisher, not by a preprint server."""
     return PREPRINT_DOI.match(doi) is None
 
 
 def is_journal(name: str) -> bool:
-    """Return whether `name` is a journal or conference, not a preprint server."""
+    """Return whether `name` names a journal or conference, not a preprint server."""
     return bool(name) and PREPRINT_SERVERS.search(name) is None
 
 
 def are_similar(one: str, other: str) -> bool:
-    """Return whether two texts share at least half of their words, or one is empty."""
+    """Return whether two texts share at least half of their words or either is empty."""
     words, others = set(fold(one).split()), set(fold(other).split())
     return not (words and others) or len(words & others) >= SAME_TEXT_SHARE * max(len(words), len(others))
 
 
 def change_detail(text: str) -> str:
-    """Return a text on one line, cut to the length stored with a change."""
+    """Return `text` on one line, truncated to the length stored with a change."""
     return " ".join(text.split())[:MAX_DETAIL_LENGTH]

@@ -1,4 +1,4 @@
-"""Look up papers by condition or by any reference, and load the observations behind their scores."""
+"""Look up papers by condition or reference, and load the observations used to score them."""
 
 from __future__ import annotations
 
@@ -35,9 +35,9 @@ def papers(
     until: datetime | None = None,
     news_only: bool = False,
 ) -> list[Paper]:
-    """Return papers in id order, first seen in the half-open window (since, until], without merged ones.
+    """Return the unmerged papers first seen in the half-open window (since, until], in id order.
 
-    With `news_only`, back-filled, replaced and withdrawn papers are left out too.
+    With `news_only`, back-filled, replaced and withdrawn papers are excluded too.
     """
     conditions: list[Condition] = [PAPER_TABLE.c.merged_into.is_(None)]
     if since is not None:
@@ -57,7 +57,7 @@ def papers(
 
 
 def load_matching(session: Session, conditions: Sequence[Condition]) -> list[Paper]:
-    """Return the papers that meet the conditions, with their ids, latest figures and sources."""
+    """Return the papers that meet the conditions, with their ids, latest signals and sources."""
     rows = session.execute(select(PAPER_TABLE).where(*conditions).order_by(PAPER_TABLE.c.id)).mappings().all()
     chosen = select(PAPER_TABLE.c.id).where(*conditions)
     ids: dict[int, dict[str, str]] = defaultdict(dict)
@@ -93,7 +93,7 @@ def sources_query(chosen: Select[tuple[int]]) -> Select[Any]:
 
 
 def paper_from_row(row: Any, ids: dict[str, str], signals: dict[str, float], sources: Iterable[str]) -> Paper:
-    """Return a paper from its row, ids, signals and sources."""
+    """Build a paper from its row, ids, signals and sources."""
     handle = row["organization_handle"]
     return Paper(
         id=row["id"],
@@ -121,9 +121,9 @@ def paper_from_row(row: Any, ids: dict[str, str], signals: dict[str, float], sou
 
 
 def find(session: Session, reference: str) -> Paper:
-    """Return the paper of a reference: its own id, an external id, an address, or the exact title.
+    """Return the paper with the given catalog id, external id, URL or exact title.
 
-    A merged paper gives the one it was merged into. Raises NotFound with the nearest title.
+    For a merged paper, return the paper it was merged into. Raises NotFound with the most similar title.
     """
     stripped = reference.strip()
     for paper_id in candidate_ids(session, stripped):
@@ -136,7 +136,7 @@ def find(session: Session, reference: str) -> Paper:
 
 
 def candidate_ids(session: Session, reference: str) -> Iterator[int]:
-    """Yield the ids of papers that `reference` may mean, the likeliest first."""
+    """Yield the ids of the papers that `reference` may refer to, the most likely first."""
     if reference.isascii() and reference.isdigit() and len(reference) < 18:
         yield int(reference)
     for scheme, value in filter(None, ids_in_reference(reference)):
@@ -152,7 +152,7 @@ def candidate_ids(session: Session, reference: str) -> Iterator[int]:
 
 
 def ids_in_reference(reference: str) -> Iterator[tuple[str, str] | None]:
-    """Yield the keys that `reference` can be parsed as."""
+    """Yield the keys that `reference` can be parsed as; None for a scheme it does not fit."""
     yield id_in(reference)
     scheme, separator, value = reference.partition(":")
     if separator:
@@ -163,7 +163,7 @@ def ids_in_reference(reference: str) -> Iterator[tuple[str, str] | None]:
 
 
 def nearest_title(session: Session, reference: str) -> str | None:
-    """Return the title most similar to `reference` among those that contain its longest word."""
+    """Return the title most similar to `reference` among the titles that contain its longest word."""
     words = sorted(title_key(reference).split(), key=len, reverse=True)
     if not words or len(words[0]) < 3:
         return None
@@ -176,7 +176,7 @@ def nearest_title(session: Session, reference: str) -> str | None:
 
 
 def resolve(session: Session, ids: Collection[int]) -> dict[int, int]:
-    """Return {paper id: id it was merged into} for the merged ones among `ids`."""
+    """Return {paper id: id of the paper it was merged into} for the merged papers among `ids`."""
     found: dict[int, int] = {}
     for chunk in id_chunks(ids):
         query = select(PAPER_TABLE.c.id, PAPER_TABLE.c.merged_into).where(
@@ -190,7 +190,10 @@ def resolve(session: Session, ids: Collection[int]) -> dict[int, int]:
 
 
 def observed_at(session: Session, *, until: datetime) -> datetime | None:
-    """Return the moment of the latest dump up to `until`; trending is computed for it, so results repeat."""
+    """Return the timestamp of the latest dump up to `until`.
+
+    Trending scores are computed for this timestamp, so that they are reproducible.
+    """
     query = select(func.max(DUMP_TABLE.c.observed_at)).where(
         DUMP_TABLE.c.state == DumpState.LOADED.value, DUMP_TABLE.c.observed_at <= until
     )
@@ -199,7 +202,7 @@ def observed_at(session: Session, *, until: datetime) -> datetime | None:
 
 
 def evidence(session: Session, papers: Sequence[Paper], *, as_of: datetime) -> dict[int, Evidence]:
-    """Return every figure and position observed for these papers up to `as_of`."""
+    """Return all signals and positions observed for these papers up to `as_of`."""
     figures: dict[int, dict[str, list[tuple[datetime, float]]]] = defaultdict(lambda: defaultdict(list))
     places: dict[int, list[Place]] = defaultdict(list)
     posted: dict[int, Any] = {}
@@ -232,7 +235,7 @@ def evidence(session: Session, papers: Sequence[Paper], *, as_of: datetime) -> d
 
 
 def signals_query(ids: Sequence[int], as_of: datetime) -> Select[Any]:
-    """Return the query for the papers' figures, oldest first."""
+    """Return the query for the papers' signals, oldest first."""
     return (
         select(SIGNAL_TABLE.c.paper_id, SIGNAL_TABLE.c.name, SIGNAL_TABLE.c.observed_at, SIGNAL_TABLE.c.value)
         .where(SIGNAL_TABLE.c.paper_id.in_(ids), SIGNAL_TABLE.c.observed_at <= as_of)
@@ -259,7 +262,7 @@ def appearances_query(ids: Sequence[int], as_of: datetime) -> Select[Any]:
 
 
 def dump_moments(session: Session, as_of: datetime) -> list[datetime]:
-    """Return the moments of all dumps loaded up to `as_of`, in order."""
+    """Return the timestamps of all dumps loaded up to `as_of`, in order."""
     query = select(DUMP_TABLE.c.observed_at).where(
         DUMP_TABLE.c.state == DumpState.LOADED.value, DUMP_TABLE.c.observed_at <= as_of
     )
@@ -267,9 +270,9 @@ def dump_moments(session: Session, as_of: datetime) -> list[datetime]:
 
 
 def arrivals(session: Session, *, until: datetime) -> list[ListArrival]:
-    """Return when lists with new papers arrived, from the folder and the sources that are on.
+    """Return the arrivals of lists with new papers from the dumps folder and from enabled sources.
 
-    A held list counts as arrived. A list released more than a day after its date is left out.
+    A held list counts as arrived. A list that arrived more than a day after its date is excluded.
     """
     is_on = select(SourceRow.name).where(SourceRow.is_on)
     query = select(DUMP_TABLE.c.source, DUMP_TABLE.c.read_at, DUMP_TABLE.c.date).where(
@@ -289,7 +292,7 @@ def arrivals(session: Session, *, until: datetime) -> list[ListArrival]:
 
 
 def id_chunks(ids: Collection[int]) -> Iterator[list[int]]:
-    """Yield the ids by hundreds, in order."""
+    """Yield the ids in order, in chunks of up to 500."""
     ordered = sorted(set(ids))
     for start in range(0, len(ordered), CHUNK):
         yield ordered[start : start + CHUNK]
