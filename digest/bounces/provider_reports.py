@@ -1,6 +1,6 @@
 """Read bounces and complaints from SES notices, which are JSON. Pure.
 
-A notice is trusted because its signature was checked before; see `digest.inbound.provider_notices`.
+A notice is trusted because its signature was checked before; see `digest.inbound.provider_signatures`.
 """
 
 from __future__ import annotations

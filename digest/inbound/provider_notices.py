@@ -1,194 +1,20 @@
-"""Verify and store the notices that a provider posts to the web server about our letters (Amazon SNS, for SES).
-
- signature checked ─▶ stored like a mail, once for each id ─▶ processed, or shunted and listed
-
-Only messages that Amazon signed for one of our topics are accepted. The URLs that the certificate is fetched from and
-that confirms a subscription are built from the name of our topic, never taken from the message.
-"""
+"""Store the notices that a provider posts to the web server about our letters, once their signature is checked."""
 
 from __future__ import annotations
 
-import base64
-import binascii
-import json
-import re
-from collections.abc import Callable
-from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Any
 from urllib.parse import urlencode
 
 from sqlalchemy import delete
 from sqlalchemy.orm import Session
 
 from digest import db
-from digest.bounces.sns_topics import TOPIC_ARN
 from digest.db.tables import ReceivedNotice
-from digest.errors import DigestError
+from digest.inbound.provider_signatures import SnsMessage, host_of
 from digest.inbound.stored_mail import store_mail
 
-CERTIFICATE_PATH = re.compile(r"/SimpleNotificationService-[0-9a-f]{1,64}\.pem")
-SIGNER_NAME = re.compile(r"sns[a-z0-9.-]*\.amazonaws\.com(?:\.cn)?")
-SUBSCRIPTION_TYPES = frozenset({"SubscriptionConfirmation", "UnsubscribeConfirmation"})
-
-MAX_AGE = timedelta(days=1)  #: SNS stops retrying after some hours
-MAX_CLOCK_SKEW = timedelta(minutes=15)  #: by which its clock may be ahead of our clock
 REMEMBER_FOR = timedelta(days=3)  #: longer than a notice is accepted, so that none counts twice
-
 SNS_SENDER = "sns"  #: stored in place of an envelope sender
-
-Fetch = Callable[[str], bytes]  #: returns the content at an https URL; follows no redirect
-
-
-class UntrustedNotice(DigestError):
-    """Why a notice is rejected."""
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class SnsMessage:
-    """An SNS message whose signature was checked."""
-
-    id: str
-    kind: str  #: Notification, SubscriptionConfirmation or UnsubscribeConfirmation
-    topic: str
-    message: str
-    token: str = ""
-
-
-def host_of(topic: str) -> str:
-    """Return the only SNS host of a topic."""
-    match = TOPIC_ARN.fullmatch(topic)
-    if match is None:
-        raise UntrustedNotice("it names no topic")
-    return f"sns.{match['region']}.amazonaws.com" + (".cn" if topic.startswith("arn:aws-cn:") else "")
-
-
-# ── verification ────────────────────────────────────────────────────────────────────────────────
-
-
-def verify_message(body: bytes, *, topics: frozenset[str], certificate: Fetch, now: datetime) -> SnsMessage:
-    """Return the message that Amazon signed for one of our topics, or raise UntrustedNotice.
-
-    As much as possible is checked before the certificate is fetched.
-    """
-    found = message_fields(body)
-    topic = found.get("TopicArn", "")
-    if topic not in topics:
-        raise UntrustedNotice("its topic is not in DIGEST_SNS_TOPICS")
-    check_timestamp(found.get("Timestamp", ""), now)
-    url = certificate_url(found.get("SigningCertURL", ""), host_of(topic))
-    check_signature(found, certificate(url), now)
-    return SnsMessage(
-        id=found["MessageId"],
-        kind=found["Type"],
-        topic=topic,
-        message=found["Message"],
-        token=found.get("Token", ""),
-    )
-
-
-def message_fields(body: bytes) -> dict[str, str]:
-    """Return the text fields of a message, or raise UntrustedNotice if a required one is missing."""
-    try:
-        parsed = json.loads(body)
-    except (ValueError, RecursionError):
-        raise UntrustedNotice("it is no JSON") from None
-    items = parsed.items() if isinstance(parsed, dict) else ()
-    found = {name: value for name, value in items if isinstance(value, str)}
-    required = {"Type", "MessageId", "Message", "Timestamp", "TopicArn", "Signature", "SigningCertURL"}
-    if found.get("Type") in SUBSCRIPTION_TYPES:
-        required |= {"Token", "SubscribeURL"}
-    elif found.get("Type") != "Notification":
-        raise UntrustedNotice("it is no SNS message; is raw delivery on?")
-    if missing := required - found.keys():
-        raise UntrustedNotice(f"it has no {min(missing)}")
-    return found
-
-
-def check_timestamp(text: str, now: datetime) -> None:
-    """Raise UntrustedNotice for a message that was not signed lately: it may be a replay."""
-    try:
-        at = datetime.fromisoformat(text)
-    except ValueError:
-        at = None
-    if at is None or at.tzinfo is None or not now - MAX_AGE <= at <= now + MAX_CLOCK_SKEW:
-        raise UntrustedNotice("its timestamp is too old, or in the future")
-
-
-def certificate_url(url: str, host: str) -> str:
-    """Return the URL of the certificate if it is on the topic's own host and has the form of Amazon's."""
-    at_host = f"https://{host}"
-    if not url.startswith(at_host) or not CERTIFICATE_PATH.fullmatch(url.removeprefix(at_host)):
-        raise UntrustedNotice("its certificate is not on Amazon's host")
-    return url
-
-
-def check_signature(message: dict[str, str], pem: bytes, now: datetime) -> None:
-    """Raise UntrustedNotice unless the key of a currently valid SNS certificate signed the message."""
-    from cryptography.exceptions import InvalidSignature
-    from cryptography.hazmat.primitives import hashes
-    from cryptography.hazmat.primitives.asymmetric.padding import PKCS1v15
-    from cryptography.hazmat.primitives.asymmetric.rsa import RSAPublicKey
-
-    versions: dict[str, hashes.HashAlgorithm] = {
-        "1": hashes.SHA1(),  # noqa: S303  (Amazon's default, unless the topic is set to 2)
-        "2": hashes.SHA256(),
-    }
-    algorithm = versions.get(message.get("SignatureVersion", ""))
-    if algorithm is None:
-        raise UntrustedNotice("its signature version is unknown")
-    key = load_certificate(pem, now).public_key()
-    if not isinstance(key, RSAPublicKey) or key.key_size < 2048:
-        raise UntrustedNotice("its certificate holds no RSA key of 2048 bits")
-    try:
-        signature = base64.b64decode(message["Signature"], validate=True)
-        key.verify(signature, signed_text(message), PKCS1v15(), algorithm)
-    except (InvalidSignature, binascii.Error):
-        raise UntrustedNotice("its signature is wrong") from None
-
-
-def load_certificate(pem: bytes, now: datetime) -> Any:
-    """Return the certificate if it is valid now and names SNS, or raise UntrustedNotice.
-
-    The TLS connection that it was fetched over proves that it is Amazon's: the chain is not in the file.
-    """
-    from cryptography import x509
-    from cryptography.x509.oid import NameOID
-
-    try:
-        found = x509.load_pem_x509_certificates(pem)[0]
-        names = [str(each.value) for each in found.subject.get_attributes_for_oid(NameOID.COMMON_NAME)]
-        names += alternative_names(found)
-    except ValueError:
-        raise UntrustedNotice("its certificate cannot be read") from None
-    if not found.not_valid_before_utc <= now <= found.not_valid_after_utc:
-        raise UntrustedNotice("its certificate is not valid now")
-    if not any(SIGNER_NAME.fullmatch(name) for name in names):
-        raise UntrustedNotice("its certificate is not one of SNS")
-    return found
-
-
-def alternative_names(certificate: Any) -> list[str]:
-    """Return the alternative DNS names of a certificate."""
-    from cryptography import x509
-
-    try:
-        found = certificate.extensions.get_extension_for_class(x509.SubjectAlternativeName)
-    except x509.ExtensionNotFound:
-        return []
-    names: list[str] = found.value.get_values_for_type(x509.DNSName)
-    return names
-
-
-def signed_text(message: dict[str, str]) -> bytes:
-    """Return the signed text: each name and value on a line of its own, in alphabetical order."""
-    names = ["Message", "MessageId", "Subject", "SubscribeURL", "Timestamp", "Token", "TopicArn", "Type"]
-    unsigned = {"Subject"} if message["Type"] in SUBSCRIPTION_TYPES else {"SubscribeURL", "Token"}
-    signed = [name for name in names if name in message and name not in unsigned]
-    return "".join(f"{name}\n{message[name]}\n" for name in signed).encode()
-
-
-# ── confirmation and storage ────────────────────────────────────────────────────────────────────
 
 
 def confirmation_url(message: SnsMessage) -> str:

@@ -22,7 +22,7 @@ from starlette.responses import PlainTextResponse, Response
 from digest import __version__, inbound
 from digest.app_context import AppContext
 from digest.dumps.sources.http_fetch import Fetcher, FetchFailed, Resolve, addresses_of
-from digest.inbound.provider_notices import SnsMessage, UntrustedNotice
+from digest.inbound.provider_signatures import SnsMessage, UntrustedNotice, verify_message
 from digest.web import request_context
 
 log = logging.getLogger(__name__)
@@ -102,7 +102,7 @@ def handle_notice(request: Request, body: bytes) -> Response:
     context, certificates = request_context.context_of(request), request.app.state.certificates
     now = context.clock()
     try:
-        posted = inbound.provider_notices.verify_message(
+        posted = verify_message(
             body,
             topics=context.settings.sns_topic_arns,
             certificate=lambda url: certificates.get(url, now),
