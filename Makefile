@@ -51,7 +51,7 @@ lint: dev  ## Check style, types, plain words and the order of packages
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 	$(BIN)/python -m tests.lint.plain_words
-
+	$(BIN)/python -m tests.lint.entry_points
 
 words: dev  ## Draw sixty sentences for an editor to read (SEED=... chooses which)
 	@$(BIN)/python -m tests.lint.draw_sentences "$(SEED)"

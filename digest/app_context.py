@@ -127,7 +127,6 @@ class AppContext:
             key_fingerprints.check_fingerprints(
                 session, self.site, own if renders else known, now=self.clock()
             )
-            session.commit()
 
 
 def open_context(settings: Settings, *, clock: Clock = wall_clock) -> AppContext:

@@ -2,7 +2,7 @@
 
 A machine with other keys would sign links that the web server does not accept; with another pepper it
 would not recognise suppressed addresses; with other templates it would send other bytes on a second
-attempt. Such a machine refuses to work. Nothing here commits.
+attempt. Such a machine refuses to work. What changes the fingerprints commits.
 """
 
 from __future__ import annotations
@@ -22,10 +22,18 @@ SIGNING_KEY, PEPPER, TEMPLATES = "signing key", "pepper", "templates"
 RETIRED = "retired key "  #: prefix of the name of a retired key
 
 
-def check_fingerprints(session: Session, site: Site, templates_fingerprint: str, *, now: datetime) -> None:
-    """Raise SetupMismatch, saying what to do, unless this machine matches; the first machine sets the values.
+def check_fingerprints(
+    session: Session,
+    site: Site,
+    templates_fingerprint: str,
+    *,
+    now: datetime,
+    adopts_templates: bool = False,
+) -> None:
+    """Raise SetupMismatch, saying what to do, unless this machine matches; the first machine sets the values; commits.
 
-    A key ring may get a new first key if it keeps the previous one, or if that one was retired.
+    A key ring may get a new first key if it keeps the previous one, or if that one was retired. With
+    `adopts_templates` the templates of this machine become the ones that every machine must have.
     """
     known = stored_fingerprints(session)
     ring = [fingerprint(key) for key in site.keys]
@@ -46,12 +54,13 @@ def check_fingerprints(session: Session, site: Site, templates_fingerprint: str,
             "DIGEST_PEPPER is not the one this database was set up with, so suppressed addresses would not"
             " be recognised. Use the same on every machine; it can never change."
         )
-    if known.get(TEMPLATES) not in {None, templates_fingerprint}:
+    if not adopts_templates and known.get(TEMPLATES) not in {None, templates_fingerprint}:
         raise SetupMismatch(
             "The templates on this machine are not those of the others. Install the same version everywhere,"
             " then run: digest db upgrade"
         )
     record_fingerprints(session, site, templates_fingerprint, now=now)
+    session.commit()
 
 
 def record_fingerprints(session: Session, site: Site, templates_fingerprint: str, *, now: datetime) -> None:
@@ -70,10 +79,11 @@ def record_fingerprints(session: Session, site: Site, templates_fingerprint: str
 
 
 def adopt_templates(session: Session, templates_fingerprint: str, *, now: datetime) -> None:
-    """Store the fingerprint of this machine's templates, as an upgrade does."""
+    """Store the fingerprint of this machine's templates, as an upgrade does; commits."""
     row = {"name": TEMPLATES, "value": templates_fingerprint, "since": now}
     insert = db.upsert(session, Fingerprint).values(row)
     session.execute(insert.on_conflict_do_update(index_elements=["name"], set_=row))
+    session.commit()
 
 
 def stored_fingerprints(session: Session) -> dict[str, str]:
@@ -114,7 +124,7 @@ def list_keys(session: Session, site: Site) -> list[Key]:
 
 
 def retire_key(session: Session, site: Site, key_id: str, *, now: datetime) -> Key:
-    """Retire a key: no machine may have it, and no link signed with it is valid. A second call changes nothing."""
+    """Retire a key: no machine may have it, and no link signed with it is valid; commits. A second call changes nothing."""
     known = list_keys(session, site)
     found = next((key for key in known if key.id == key_id.strip().lower()), None)
     if found is None:
@@ -122,4 +132,5 @@ def retire_key(session: Session, site: Site, key_id: str, *, now: datetime) -> K
     row = {"name": f"{RETIRED}{found.fingerprint[:16]}", "value": found.fingerprint, "since": now}
     insert = db.upsert(session, Fingerprint).values(row)
     session.execute(insert.on_conflict_do_nothing(index_elements=["name"]))
+    session.commit()
     return found

@@ -11,10 +11,10 @@ import warnings
 from billiard import Semaphore
 from celery.exceptions import SecurityWarning
 from celery.signals import worker_ready
-from sqlalchemy.exc import DBAPIError
 
 from digest import logs
 from digest.app_context import AppContext
+from digest.db import DBAPIError
 from digest.errors import DigestError, SetupMismatch
 from digest.heartbeats import HeartbeatThread
 from digest.letters import press

@@ -18,16 +18,16 @@ from typing import Any
 from apscheduler.schedulers.blocking import BlockingScheduler
 from celery import Task
 from kombu.exceptions import OperationalError
-from sqlalchemy import exists, select
-from sqlalchemy.exc import DBAPIError
 
 from digest import heartbeats, inbound, subscribers
-from digest.db.tables import Lane, PaperRow
+from digest.db import DBAPIError
+from digest.db.tables import Lane
 from digest.delivery import limits, outbox
 from digest.dumps import intake, sources
 from digest.errors import DigestError
 from digest.monitoring import alarm_letters, problems
-from digest.publishing.due_readers import is_due
+from digest.publishing import due_readers
+from digest.subscribers import use_cases
 from workers import tasks
 from workers.app import BULK, PROMPT, app
 from workers.folder_reader import FolderReader
@@ -69,8 +69,7 @@ def publish() -> None:
     if is_arriving(app_context().settings.dumps, now):
         return
     with app_context().read_session() as session:
-        is_due_now = session.scalar(select(exists().where(is_due(now)) & exists(select(PaperRow.id))))
-        is_due_now = is_due_now or bool(subscribers.due_to_resume(session, now))
+        is_due_now = due_readers.are_due(session, now) or bool(subscribers.due_to_resume(session, now))
     if is_due_now:
         enqueue(tasks.publish, queue=BULK)
 
@@ -119,9 +118,7 @@ def remind() -> None:
     """Remind those who did not confirm for a day, once, and delete expired sign-ups."""
     context = app_context()
     with context.write_session() as session:
-        subscribers.forget_sign_ups(session, context.clock())
-        subscribers.queue_reminders(session, context.site, context.clock())
-        session.commit()
+        use_cases.remind_unconfirmed(session, context.site, now=context.clock())
 
 
 def confirm() -> None:
@@ -131,8 +128,7 @@ def confirm() -> None:
         if not subscribers.are_waiting(session):
             return
     with context.write_session() as session:
-        subscribers.send_confirmations(session, context.site, context.clock())
-        session.commit()
+        use_cases.answer_sign_ups(session, context.site, now=context.clock())
 
 
 def process_stored_mail() -> None:

@@ -9,15 +9,12 @@ from dataclasses import asdict
 from datetime import datetime, timedelta
 from time import sleep
 
-from sqlalchemy import func, select
-from sqlalchemy.orm import Session
-
 from digest import db, heartbeats, publishing
-from digest.db.tables import Lane, Subscriber
+from digest.db.tables import Lane
 from digest.delivery import delivery_run
 from digest.dumps import intake, sources
 from digest.letters import press_store
-from digest.publishing.due_readers import is_due
+from digest.publishing import due_readers
 from workers.app import BULK, PROMPT, app, is_stopping
 from workers.worker_context import app_context
 
@@ -44,17 +41,9 @@ def publish() -> None:
     context, now = app_context(), app_context().clock()
     with context.write_session() as session:
         press = publishing.prepare_press(session, site=context.site, templates=context.templates, now=now)
-        starts = chunk_starts(session, now) if press else []
+        starts = due_readers.chunk_starts(session, now, size=publishing.CHUNK_SUBSCRIBERS) if press else []
     for after_id in starts:
         publish_chunk.delay(press.name if press else "", after_id, now.isoformat())
-
-
-def chunk_starts(session: Session, now: datetime) -> list[int]:
-    """Return the ids after which each chunk of due subscribers begins."""
-    place = func.row_number().over(order_by=Subscriber.id)
-    due = select(Subscriber.id, place.label("place")).where(is_due(now)).subquery()
-    borders = select(due.c.id).where(due.c.place % publishing.CHUNK_SUBSCRIBERS == 0).order_by(due.c.id)
-    return [0, *session.scalars(borders)]
 
 
 @app.task(queue=BULK)

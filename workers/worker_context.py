@@ -7,10 +7,10 @@ from functools import cache
 from typing import Any
 
 from celery.signals import worker_process_init
-from sqlalchemy.exc import DBAPIError
 
 from digest import gc_control
 from digest.app_context import AppContext, open_context
+from digest.db import DBAPIError
 from digest.errors import DigestError
 from digest.settings import load_settings
 

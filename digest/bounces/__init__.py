@@ -34,8 +34,10 @@ from digest.bounces.suppressions import (
     is_suppressed,
     list_suppressions,
     suppress,
+    suppress_by_operator,
     suppress_many,
     unsuppress,
+    unsuppress_by_operator,
 )
 
 __all__ = [
@@ -69,6 +71,8 @@ __all__ = [
     "record_failure",
     "score_of_address",
     "suppress",
+    "suppress_by_operator",
     "suppress_many",
     "unsuppress",
+    "unsuppress_by_operator",
 ]

@@ -206,18 +206,19 @@ def frozen_domains(session: Session, *, since: datetime) -> dict[str, int]:
 
 
 def forgive_domain(session: Session, *, domain: str, since: datetime, now: datetime) -> tuple[int, int]:
-    """Ignore a domain's failures since then; return how many, and how many suppressions were lifted."""
+    """Ignore a domain's failures since then; return how many, and how many suppressions were lifted; commits."""
     failures = (BounceRow.domain == addresses.ascii_domain(domain), BounceRow.at >= since)
     lifted = lift_bounce_suppressions(session, select(BounceRow.hmac).where(*failures), since=since)
     forgiving = update(BounceRow).where(*failures, BounceRow.forgiven_at.is_(None)).values(forgiven_at=now)
     done = session.execute(
         forgiving.returning(BounceRow.id).execution_options(synchronize_session=False)
     ).all()
+    session.commit()
     return len(done), lifted
 
 
 def accept_failures(session: Session, *, domain: str, since: datetime, now: datetime) -> int:
-    """Suppress the addresses of a domain's frozen failures, and return how many are new."""
+    """Suppress the addresses of a domain's frozen failures, and return how many are new; commits."""
     frozen = (
         BounceRow.domain == addresses.ascii_domain(domain),
         BounceRow.at >= since,
@@ -236,7 +237,7 @@ def accept_failures(session: Session, *, domain: str, since: datetime, now: date
         )
         for hmac in new
     )
-    session.flush()
+    session.commit()
     return len(new)
 
 

@@ -16,6 +16,7 @@ from sqlalchemy.orm import Session
 
 from digest import addresses, db
 from digest.db.tables import Suppression
+from digest.errors import NotFound
 from digest.links import address_hash
 from digest.site_profile import Site
 
@@ -70,6 +71,20 @@ def unsuppress(session: Session, site: Site, email: str) -> bool:
         delete(Suppression).where(Suppression.hmac == address_hmac(site, email)).returning(Suppression.hmac)
     )
     return result.first() is not None
+
+
+def suppress_by_operator(session: Session, site: Site, email: str, note: str, now: datetime) -> bool:
+    """Suppress an address as the operator asked; return whether it is new on the list; commits."""
+    is_new = suppress(session, site, email, SuppressionReason.OPERATOR, note, now)
+    session.commit()
+    return is_new
+
+
+def unsuppress_by_operator(session: Session, site: Site, email: str) -> None:
+    """Allow mail to an address again, or raise NotFound; commits."""
+    if not unsuppress(session, site, email):
+        raise NotFound(f"{email} is not suppressed.")
+    session.commit()
 
 
 def find_suppression(session: Session, site: Site, email: str) -> SuppressionEntry | None:

@@ -111,7 +111,6 @@ def forgive(domain: Domain, start: Since = None, now: Now = None, as_json: AsJso
     at = current_time(now)
     with command_context.open_context() as context, command_context.open_write_session(context) as session:
         failures, freed = bounces.forgive_domain(session, domain=domain, since=start or at - A_DAY, now=at)
-        session.commit()
     if as_json:
         terminal.print_json({"domain": domain, "forgiven": failures, "lifted": freed})
     else:
@@ -129,7 +128,6 @@ def accept(domain: Domain, start: Since = None, now: Now = None, as_json: AsJson
     at = current_time(now)
     with command_context.open_context() as context, command_context.open_write_session(context) as session:
         number = bounces.accept_failures(session, domain=domain, since=start or at - A_DAY, now=at)
-        session.commit()
     if as_json:
         terminal.print_json({"domain": domain, "suppressed": number})
     else:

@@ -14,10 +14,8 @@ from digest.cli import failures
 from digest.errors import BadField, DigestError, UsageError
 
 if TYPE_CHECKING:
-    from sqlalchemy import Engine
-    from sqlalchemy.orm import Session
-
     from digest.app_context import AppContext
+    from digest.db import Engine, Session
     from digest.settings import Settings
 
 
@@ -48,7 +46,7 @@ def open_write_session(context: AppContext, *, renders: bool = False) -> Iterato
 @contextmanager
 def explain_database_errors(engine: Engine) -> Iterator[None]:
     """Turn a database error into one sentence that names the database; close its connections at the end."""
-    from sqlalchemy.exc import DBAPIError
+    from digest.db import DBAPIError
 
     try:
         yield

@@ -10,8 +10,7 @@ from digest.cli import command_context, terminal
 from digest.cli.common_options import AsJson, current_time
 
 if TYPE_CHECKING:
-    from sqlalchemy import Engine
-
+    from digest.db import Engine
     from digest.settings import Settings
 
 app = typer.Typer(help="Create, migrate or copy the database.", no_args_is_help=True)
@@ -52,7 +51,7 @@ def copy(
     Stop every role first. Then set DIGEST_DATABASE_URL to the new database; the old one is not changed.
     """
     from digest import db
-    from digest.cli import database_copy
+    from digest.db import database_copy
 
     target = db.make_engine(url)
     with (
@@ -78,4 +77,3 @@ def adopt_templates(engine: Engine, settings: Settings) -> None:
     fingerprint = Templates(templates_dir(), settings.template_overrides).fingerprint
     with db.write_session(engine) as session:
         key_fingerprints.adopt_templates(session, fingerprint, now=current_time(None))
-        session.commit()

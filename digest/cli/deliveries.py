@@ -2,24 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from digest import plurals
 from digest.cli import command_context, terminal
-from digest.cli.common_options import MAX_NUMBER, AsJson, Limit, Now, current_time
+from digest.cli.common_options import AsJson, Limit, Now, current_time
 
 if TYPE_CHECKING:
     from datetime import datetime
 
-    from sqlalchemy import ColumnElement
-    from sqlalchemy.orm import Session
+    from digest.db.tables import Attempt, Delivery, DeliveryState
 
-    from digest.db.tables import Attempt, Delivery
-
-BATCH_ROWS = 500  #: rows read at once
 app = typer.Typer(help="List the deliveries; stop and resume mail.")
 STATES = "queued, claimed, sending, sent, failed, expired, suppressed, stuck or empty"
 
@@ -40,22 +35,25 @@ def deliveries(
     """List every letter, its state and the reason, newest first; stop and resume mail."""
     if context.invoked_subcommand is not None:
         return
+    from digest.delivery import outbox
+
     with command_context.open_context() as app_context, app_context.read_session() as session:
-        conditions = filter_conditions(state, email)
+        chosen = parse_state(state)
         if as_json:
-            terminal.lines(as_report(row) for row in list_deliveries(session, conditions, limit))
+            found = outbox.list_deliveries(session, state=chosen, email=email, limit=limit)
+            terminal.lines(as_report(row) for row in found)
             return
         shown = limit or terminal.LIMIT
         terminal.print_table(
             ("id#", "letter", "to", "state", "when", "reason"),
             (
                 (str(r.id), r.edition or r.letter, r.email, r.state, r.settled_at or r.due_at, r.reason)
-                for r in list_deliveries(session, conditions, shown)
+                for r in outbox.list_deliveries(session, state=chosen, email=email, limit=shown)
             ),
             shrinkable=["reason", "to"],
             empty="No deliveries.",
         )
-        if (left := count_deliveries(session, conditions) - shown) > 0:
+        if (left := outbox.count_deliveries(session, state=chosen, email=email) - shown) > 0:
             terminal.print_note(
                 f"{left:,} more; --limit {left + shown} shows them all. Narrow with --state or --email."
             )
@@ -73,12 +71,11 @@ def stop(
     as_json: AsJson = False,
 ) -> None:
     """Stop sending digests until `digest deliveries resume`."""
-    from digest.delivery import limits
+    from digest.delivery import limits, stop_and_resume
 
     scope = limits.ALL if everything else limits.BULK
     with command_context.open_context() as context, command_context.open_write_session(context) as session:
-        is_new = limits.emergency_stop(session, reason, scope=scope, now=current_time(now))
-        session.commit()
+        is_new = stop_and_resume.stop_mail(session, reason, scope=scope, now=current_time(now))
     if as_json:
         terminal.print_json({"stopped": is_new, "scope": scope})
     else:
@@ -90,13 +87,10 @@ def stop(
 @app.command()
 def resume(now: Now = None, as_json: AsJson = False) -> None:
     """Resume mail after a stop; letters that waited are due at once."""
-    from digest.delivery import limits, outbox
+    from digest.delivery import stop_and_resume
 
-    moment = current_time(now)
     with command_context.open_context() as context, command_context.open_write_session(context) as session:
-        lifted = limits.lift_stops(session, now=moment)
-        due = outbox.make_due(session, reason=limits.STOPPED_PREFIX, now=moment) if lifted else 0
-        session.commit()
+        lifted, due = stop_and_resume.resume_mail(session, now=current_time(now))
     if as_json:
         terminal.print_json({"lifted": lifted, "due": due})
     elif lifted:
@@ -105,46 +99,14 @@ def resume(now: Now = None, as_json: AsJson = False) -> None:
         terminal.print_line("Nothing is stopped.")
 
 
-def filter_conditions(state: str | None, email: str | None) -> list[ColumnElement[bool]]:
-    """Return the WHERE conditions for a state and an address."""
-    from sqlalchemy import func, select
-
-    from digest import addresses
-    from digest.db.tables import Delivery, DeliveryState, Subscriber
+def parse_state(text: str | None) -> DeliveryState | None:
+    """Return the state of that name, or raise BadField."""
+    from digest.db.tables import DeliveryState
     from digest.errors import BadField
 
-    conditions: list[ColumnElement[bool]] = []
-    if state is not None:
-        if state not in set(DeliveryState):
-            raise BadField("--state", f"{state!r} is not one of {STATES}.")
-        conditions.append(Delivery.state == DeliveryState(state))
-    if email is not None:
-        ids = select(Subscriber.id).where(Subscriber.email_key == addresses.fold_address(email))
-        conditions.append(
-            Delivery.subscriber_id.in_(ids) | (func.lower(Delivery.email) == email.strip().lower())
-        )
-    return conditions
-
-
-def list_deliveries(
-    session: Session, conditions: list[ColumnElement[bool]], limit: int | None
-) -> Iterable[Delivery]:
-    """Return the deliveries that meet the conditions, newest first, read in batches."""
-    from sqlalchemy import select
-
-    from digest.db.tables import Delivery
-
-    query = select(Delivery).where(*conditions).order_by(Delivery.id.desc()).limit(limit)
-    return session.scalars(query.execution_options(yield_per=BATCH_ROWS))
-
-
-def count_deliveries(session: Session, conditions: list[ColumnElement[bool]]) -> int:
-    """Return how many deliveries meet the conditions."""
-    from sqlalchemy import func, select
-
-    from digest.db.tables import Delivery
-
-    return session.scalar(select(func.count()).select_from(Delivery).where(*conditions)) or 0
+    if text is not None and text not in set(DeliveryState):
+        raise BadField("--state", f"{text!r} is not one of {STATES}.")
+    return DeliveryState(text) if text else None
 
 
 def as_report(row: Delivery) -> dict[str, Any]:
@@ -167,7 +129,7 @@ def trace(
     from digest.delivery import outbox
 
     with command_context.open_context() as context, context.read_session() as session:
-        row = find_delivery(session, delivery)
+        row = outbox.find_delivery(session, delivery)
         attempts = [attempt_report(attempt) for attempt in outbox.list_attempts(session, row.id)]
         returned = [
             bounces.failure_report(bounce) for bounce, _ in bounces.list_failures(session, delivery_id=row.id)
@@ -203,27 +165,6 @@ def bounce_event(bounce: dict[str, Any]) -> tuple[datetime, str]:
     return bounce["at"], " ".join(
         part for part in ("bounced:", bounce["kind"], bounce["status"], bounce["diagnostic"]) if part
     )
-
-
-def find_delivery(session: Session, name: str) -> Delivery:
-    """Return the delivery with this id or Message-ID, ours or the provider's, or raise NotFound."""
-    from sqlalchemy import or_, select
-
-    from digest.db.tables import Delivery
-    from digest.errors import NotFound
-
-    message_id = name.strip("<>")
-    condition = (
-        Delivery.id == int(name)
-        if name.isascii() and name.isdigit() and len(name) < 20 and int(name) <= MAX_NUMBER
-        else or_(
-            Delivery.message_id == f"<{message_id}>", Delivery.provider_id == message_id.partition("@")[0]
-        )
-    )
-    row = session.scalars(select(Delivery).where(condition).limit(1)).first()
-    if row is None:
-        raise NotFound(f"There is no delivery {name}. See: digest deliveries")
-    return row
 
 
 def attempt_report(row: Attempt) -> dict[str, Any]:

@@ -14,8 +14,7 @@ from digest.cli import command_context, failures, terminal
 from digest.cli.common_options import AsJson, Limit, Now, current_time, day, positive_number
 
 if TYPE_CHECKING:
-    from sqlalchemy.orm import Session
-
+    from digest.db import Session
     from digest.db.tables import DumpRow
     from digest.papers.expected_arrivals import LateList
 
@@ -142,14 +141,12 @@ def show_list(limit: Limit = None, now: Now = None, as_json: AsJson = False) -> 
 
     With --json a late dump is a line at the end, without an id and with the state `late`.
     """
-    from sqlalchemy import select
-
-    from digest.db.tables import DumpRow
+    from digest.dumps import intake
     from digest.papers import catalog, expected_arrivals
 
     shown = limit if limit or as_json else terminal.LIMIT
     with command_context.open_context() as context, context.read_session() as session:
-        rows = session.scalars(select(DumpRow).order_by(DumpRow.id.desc()).limit(shown)).all()
+        rows = intake.list_dumps(session, limit=shown)
         moment = current_time(now)
         late = expected_arrivals.late_lists(catalog.arrivals(session, until=moment), now=moment)
     if as_json:
@@ -176,18 +173,11 @@ def show(
     as_json: AsJson = False,
 ) -> None:
     """Show one dump and every record that could not be read."""
-    from sqlalchemy import select
-
-    from digest.db.tables import DumpRow, ProblemRow
-    from digest.errors import NotFound
+    from digest.dumps import intake
 
     with command_context.open_context() as context, context.read_session() as session:
-        dump = session.get(DumpRow, dump_id)
-        if dump is None:
-            raise NotFound(f"There is no dump {dump_id}; see digest dumps list.")
-        problems = session.scalars(
-            select(ProblemRow).filter_by(dump_id=dump_id).order_by(ProblemRow.id)
-        ).all()
+        dump = intake.get_dump(session, dump_id)
+        problems = intake.list_unread_records(session, dump_id)
         report = as_report(dump) | {
             "problems": [{"line": p.line, "reason": p.reason, "excerpt": p.excerpt} for p in problems]
         }

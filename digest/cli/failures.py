@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from digest.errors import DigestError
 
 if TYPE_CHECKING:
-    from sqlalchemy.exc import SQLAlchemyError
+    from digest.db import SQLAlchemyError
 
 STOPPED = 130  #: the exit code after Ctrl-C, as shells have it
 
@@ -43,7 +43,7 @@ def on_ctrl_c(message: Callable[[], str]) -> Iterator[None]:
 
 def describe_error(error: Exception) -> str | None:
     """Return the message for an error of the system or the database; None for a bug."""
-    from sqlalchemy.exc import SQLAlchemyError
+    from digest.db import SQLAlchemyError
 
     match error:
         case OSError():

@@ -73,24 +73,22 @@ def retry(
     """Process mail again, for example after an upgrade."""
     from digest import inbound
 
-    with command_context.open_context() as context, command_context.open_write_session(context) as session:
-        numbers = (
-            [row.id for row in inbound.list_mails(session)]
-            if number is None
-            else [inbound.get_mail(session, number).id]
-        )
-        session.commit()
-        outcomes = {
-            each: inbound.process_mail(
-                session,
-                site=context.site,
-                number=each,
-                may_sign_up=context.settings.may_sign_up,
-                lookup=context.lookup,
-                now=current_time(now),
-            )
-            for each in numbers
-        }
+    with command_context.open_context() as context:
+        with context.read_session() as session:
+            found = inbound.list_mails(session) if number is None else [inbound.get_mail(session, number)]
+            numbers = [row.id for row in found]
+        with command_context.open_write_session(context) as session:
+            outcomes = {
+                each: inbound.process_mail(
+                    session,
+                    site=context.site,
+                    number=each,
+                    may_sign_up=context.settings.may_sign_up,
+                    lookup=context.lookup,
+                    now=current_time(now),
+                )
+                for each in numbers
+            }
     if as_json:
         terminal.lines({"id": each, "outcome": outcome} for each, outcome in outcomes.items())
         return
@@ -104,8 +102,7 @@ def delete(number: Number) -> None:
     from digest import inbound
 
     with command_context.open_context() as context, command_context.open_write_session(context) as session:
-        session.delete(inbound.get_mail(session, number))
-        session.commit()
+        inbound.delete_mail(session, number)
     terminal.print_line(f"Message {number} deleted.")
 
 

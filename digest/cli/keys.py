@@ -51,7 +51,6 @@ def retire(
     # Not checked here: this machine may already have only the new key.
     with command_context.open_context() as context, context.write_session() as session:
         retired = key_fingerprints.retire_key(session, context.site, key, now=current_time(now))
-        session.commit()
         is_replaced = context.settings.drop_kept_key(retired.id)
         is_here = retired.state != "missing" and not is_replaced
     if as_json:

@@ -16,8 +16,7 @@ from digest.cli.common_options import AsJson, Now, current_time, positive_number
 from digest.errors import UsageError
 
 if TYPE_CHECKING:
-    from sqlalchemy.orm import Session
-
+    from digest.db import Session
     from digest.papers import Paper
     from digest.subscribers import FilterChange, PackChange
     from digest.topics import Filter, FilterComparison, Pack, PackVersions, PaperIndex, PerDay
@@ -142,7 +141,6 @@ def publish(path: File, now: Now = None, as_json: AsJson = False) -> None:
             pack, comparison = read(session, path), catalog_comparison(session, now)
         with command_context.open_write_session(context) as session:
             report = publish_pack(session, context.site, pack, None, current_time(now), comparison)
-            session.commit()
     finish(report, f"{report['name']} is published as version {report['version']}.", as_json)
 
 
@@ -165,7 +163,6 @@ def undo(name: Name, now: Now = None, as_json: AsJson = False) -> None:
                 current_time(now),
                 comparison,
             )
-            session.commit()
     finish(report, f"{name} version {report['version']} is the same as version {former}.", as_json)
 
 

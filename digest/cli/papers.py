@@ -14,8 +14,7 @@ from digest.cli import command_context, terminal
 from digest.cli.common_options import AsJson, Limit, Now, current_time, positive_number
 
 if TYPE_CHECKING:
-    from sqlalchemy.orm import Session
-
+    from digest.db import Session
     from digest.papers import Paper
 
 LAST_MOMENT = datetime.max.replace(tzinfo=UTC)
@@ -104,11 +103,11 @@ def list_papers(
 ) -> list[ListedPaper]:
     """Return the papers that match, in this order."""
     from digest import subscribers, topics
+    from digest.papers import catalog
 
     parsed = subscribers.FilterRegistry(session).resolve_text(filter_text) if filter_text else None
-    positions = (
-        positions_in_dump(session, dump_id) if dump_id is not None or order is SortOrder.POSITION else {}
-    )
+    has_positions = dump_id is not None or order is SortOrder.POSITION
+    positions = catalog.positions(session, dump_id) if has_positions else {}
     found = rank_papers(session, None if dump_id is None else positions.keys(), now)
     if parsed is not None:
         index = topics.PaperIndex([one.paper for one in found])
@@ -136,29 +135,6 @@ def rank_papers(session: Session, ids: Collection[int] | None, now: datetime | N
         ListedPaper(paper=one.paper, score=one.score, reasons=one.reasons)
         for one in trending.rank(chosen, evidence, as_of)
     ]
-
-
-def positions_in_dump(session: Session, dump_id: int | None) -> dict[int, tuple[int, int]]:
-    """Return a sort key by paper id: the position in this dump, or in the newest dump with the paper.
-
-    A merged paper has the id of the paper it was merged into.
-    """
-    from sqlalchemy import select
-
-    from digest.db.tables import AppearanceRow, DumpRow
-    from digest.errors import NotFound
-    from digest.papers import catalog
-
-    query = select(AppearanceRow.paper_id, AppearanceRow.dump_id, AppearanceRow.position).order_by(
-        AppearanceRow.dump_id
-    )
-    if dump_id is not None:
-        if session.get(DumpRow, dump_id) is None:
-            raise NotFound(f"There is no dump {dump_id}; see digest dumps list.")
-        query = query.where(AppearanceRow.dump_id == dump_id)
-    positions = {row.paper_id: (-row.dump_id, row.position) for row in session.execute(query)}
-    merged = catalog.resolve(session, positions.keys())
-    return {merged.get(paper_id, paper_id): position for paper_id, position in positions.items()}
 
 
 def show(found: Sequence[ListedPaper], limit: int, *, empty: str) -> None:

@@ -159,8 +159,9 @@ def load_dumps_folder(context: AppContext, now: datetime) -> list[dict[str, Any]
 
 def publish_due(context: AppContext, now: datetime) -> dict[str, int]:
     """Publish every due digest and return the counts."""
-    from digest import publishing, subscribers
+    from digest import publishing
     from digest.publishing import due_readers
+    from digest.subscribers import use_cases
 
     count = 0
     with context.read_session() as session:
@@ -176,9 +177,8 @@ def publish_due(context: AppContext, now: datetime) -> dict[str, int]:
             count += more
             done.advance(more)
 
-        subscribers.send_confirmations(session, context.site, now)
-        subscribers.queue_reminders(session, context.site, now)
-        session.commit()
+        use_cases.answer_sign_ups(session, context.site, now=now)
+        use_cases.remind_unconfirmed(session, context.site, now=now)
         report = publishing.publish(
             session, site=context.site, templates=context.templates, now=now, progress=show_published
         )

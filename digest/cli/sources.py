@@ -90,7 +90,6 @@ def add(
         row = sources.add(
             session, source, now=moment, order=order, interval=timedelta(hours=hours) if hours else None
         )
-        session.commit()
         with terminal.show_progress(f"The past of {row.name}", total=days) as done:
             filled = sources.back_fill(
                 context.poll_context(session, moment), row.name, days=days, progress=done.update_to
@@ -121,7 +120,6 @@ def remove(source: SourceName, as_json: AsJson = False) -> None:
     with command_context.open_context() as context, command_context.open_write_session(context) as session:
         report = as_report(sources.get(session, source))
         sources.remove(session, source)
-        session.commit()
     if as_json:
         terminal.print_json(report | {"is_on": False})
     else:
@@ -164,13 +162,13 @@ def poll_with_progress(
     """Poll sources, show the progress, and return the results."""
     from digest.dumps import sources
 
-    with command_context.open_write_session(context) as session:
+    with context.read_session() as session:
         total = len(names or sources.due(session, now))
-        session.commit()
-        with terminal.show_progress("Polling", total=total) as done:
-            return sources.poll(
-                context.poll_context(session, now), names=names or None, progress=done.update_to
-            )
+    with (
+        command_context.open_write_session(context) as session,
+        terminal.show_progress("Polling", total=total) as done,
+    ):
+        return sources.poll(context.poll_context(session, now), names=names or None, progress=done.update_to)
 
 
 def format_interval(seconds: int) -> str:

@@ -62,6 +62,7 @@ def import_file(
     Rows with state active become active, but only with --consent. All others become pending and get one invitation by mail, one a minute. Unsubscribed addresses stay unsubscribed. A bad row is reported with its line and the others are imported; an unknown column or an unclosed quote stops the import. Exports of listmonk are understood.
     """
     from digest import subscribers
+    from digest.subscribers import use_cases
 
     with (
         failures.on_ctrl_c(lambda: "Stopped. Nothing was imported. Run the command again."),
@@ -71,13 +72,15 @@ def import_file(
         terminal.show_progress("Importing", unit="lines") as done,
     ):
         rows = subscribers.read_rows(count_lines(file, done.update_to))
-        imported = subscribers.import_rows(
-            session, context.site, rows, consent=consent, invited_by=invited_by, now=current_time(now)
+        imported = use_cases.import_list(
+            session,
+            context.site,
+            rows,
+            consent=consent,
+            invited_by=invited_by,
+            is_dry_run=dry_run,
+            now=current_time(now),
         )
-        if dry_run:
-            session.rollback()
-        else:
-            session.commit()
     report = {name: getattr(imported, name) for name in COUNTED}
     report["problems"] = [{"line": one.line, "reason": one.reason} for one in imported.problems]
     report |= {"from": "listmonk" if rows.is_listmonk else "digest", "left_out": list(rows.ignored_columns)}

@@ -7,8 +7,7 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from sqlalchemy.orm import Session
-
+    from digest.db import Session
     from digest.db.tables import Subscriber, SubscriberState
 
 BATCH_ROWS = 500  #: subscribers whose topics are read at once
@@ -33,7 +32,7 @@ def subscriber_reports(session: Session, batch: Sequence[Subscriber]) -> Iterato
     from digest import subscribers
     from digest.editions import schedule
 
-    topics = topics_of(session, [subscriber.id for subscriber in batch])
+    topics = subscribers.typed_topics(session, [subscriber.id for subscriber in batch])
     for subscriber in batch:
         yield {
             "email": subscriber.email,
@@ -49,20 +48,3 @@ def subscriber_reports(session: Session, batch: Sequence[Subscriber]) -> Iterato
             "confirmed_at": subscriber.confirmed_at,
             "topics": topics.get(subscriber.id, {}),
         }
-
-
-def topics_of(session: Session, ids: list[int]) -> dict[int, dict[str, str]]:
-    """Return {subscriber id: {topic: filter as typed}}, the topics in the order of the digest."""
-    from sqlalchemy import select
-
-    from digest.db.tables import Subscription
-
-    query = (
-        select(Subscription.subscriber_id, Subscription.name, Subscription.typed)
-        .where(Subscription.subscriber_id.in_(ids))
-        .order_by(Subscription.subscriber_id, Subscription.position, Subscription.id)
-    )
-    topics: dict[int, dict[str, str]] = {}
-    for row in session.execute(query):
-        topics.setdefault(row.subscriber_id, {})[row.name] = row.typed
-    return topics

@@ -14,8 +14,7 @@ from digest.cli.common_options import AsJson, Limit, Now, current_time, day
 from digest.errors import BadField
 
 if TYPE_CHECKING:
-    from sqlalchemy.orm import Session
-
+    from digest.db import Session
     from digest.db.tables import Subscriber
 
 app = typer.Typer(help="Manage subscribers.", no_args_is_help=True)
@@ -85,9 +84,8 @@ def add(
 
     Without --confirmed they get one confirmation mail, and nothing else until they confirm.
     """
-    from digest import subscribers
-    from digest.db.tables import SubscriberState
     from digest.editions import schedule as edition_schedule
+    from digest.subscribers import use_cases
 
     if confirmed and not consent:
         raise BadField(
@@ -95,57 +93,21 @@ def add(
         )
     schedule = edition_schedule.parse_schedule(cadence=cadence or "", at=at or "", timezone=timezone or "")
     topics = parse_topics(topic or [])
+    given: dict[str, Any] = {
+        "name": name, "topics": topics, "schedule": schedule, "max_papers": max_papers, "now": current_time(now),
+    }  # fmt: skip
     with command_context.open_context() as context, command_context.open_write_session(context) as session:
         if confirmed:
-            subscriber = subscribers.add(
-                session,
-                email,
-                name=name or "",
-                topics=topics,
-                schedule=schedule,
-                state=SubscriberState.ACTIVE,
-                consent=consent,
-                now=current_time(now),
-                site=context.site,
-            )
+            subscriber = use_cases.add_confirmed(session, context.site, email, consent=consent, **given)
         else:
-            require_not_subscribed(session, email)
-            request = subscribers.request_subscription(
-                session, context.site, email, topics=topics, schedule=schedule, now=current_time(now)
-            )
-            require_letter_sent(request.outcome, email)
-            subscriber = subscribers.get(session, email)
-        subscribers.edit(session, subscriber, name=name, max_papers=max_papers, now=current_time(now))
+            subscriber = use_cases.add_unconfirmed(session, context.site, email, **given)
         report = subscriber_listing.subscriber_report(session, subscriber)
-        session.commit()
     if as_json:
         terminal.print_json(report)
     elif confirmed:
         terminal.print_line(f"{report['email']} is active.")
     else:
         terminal.print_line(f"{report['email']} is pending; a confirmation mail is in the outbox.")
-
-
-def require_not_subscribed(session: Session, email: str) -> None:
-    """Raise BadField if the address is subscribed already."""
-    from digest import subscribers
-    from digest.db.tables import SubscriberState
-
-    known = subscribers.find(session, email)
-    if known is not None and known.state in {SubscriberState.ACTIVE, SubscriberState.PAUSED}:
-        raise BadField("email", f"{known.email} is already {known.state}. See: digest subscribers edit")
-
-
-def require_letter_sent(outcome: str, email: str) -> None:
-    """Raise BadField if no confirmation mail was sent, for the reason that the web form does not reveal."""
-    from digest.subscribers import SignUpOutcome
-
-    if outcome == SignUpOutcome.SUPPRESSED:
-        raise BadField("email", f"{email} is suppressed. See: digest suppressions list")
-    if outcome == SignUpOutcome.CAPPED:
-        raise BadField(
-            "email", f"{email} got a confirmation mail recently; wait until tomorrow, or use --confirmed."
-        )
 
 
 @app.command("list")
@@ -229,10 +191,11 @@ def edit(
     --topic with the name of an existing topic replaces its filter.
     """
     from digest import subscribers
+    from digest.subscribers import use_cases
 
     with command_context.open_context() as context, command_context.open_write_session(context) as session:
         subscriber = subscribers.get(session, email)
-        changed = subscribers.edit(
+        changed = use_cases.change_by_operator(
             session,
             subscriber,
             now=current_time(now),
@@ -243,7 +206,6 @@ def edit(
             wants_nothing_today_letters=nothing_today,
         )
         report = subscriber_listing.subscriber_report(session, subscriber) | {"changed": changed}
-        session.commit()
     if as_json:
         terminal.print_json(report)
     else:
@@ -280,12 +242,12 @@ def pause(
 ) -> None:
     """Pause a subscriber, until a day or until they are resumed."""
     from digest import subscribers
+    from digest.subscribers import use_cases
 
     with command_context.open_context() as context, command_context.open_write_session(context) as session:
         subscriber = subscribers.get(session, email)
-        paused = subscribers.pause(session, subscriber, until, current_time(now))
+        paused = use_cases.pause_by_operator(session, subscriber, until, now=current_time(now))
         report = subscriber_listing.subscriber_report(session, subscriber)
-        session.commit()
     if not paused:
         raise BadField(
             "email", f"{report['email']} is {report['state']}; only an active subscriber can be paused."
@@ -298,12 +260,12 @@ def pause(
 def resume(email: Email, as_json: AsJson = False) -> None:
     """Resume a paused subscriber. One catch-up digest has what they missed."""
     from digest import subscribers
+    from digest.subscribers import use_cases
 
     with command_context.open_context() as context, command_context.open_write_session(context) as session:
         subscriber = subscribers.get(session, email)
-        resumed = subscribers.resume(session, subscriber)
+        resumed = use_cases.end_pause(session, subscriber)
         report = subscriber_listing.subscriber_report(session, subscriber)
-        session.commit()
     if not resumed:
         raise BadField("email", f"{report['email']} is {report['state']}, not paused.")
     finish(report, f"{report['email']} is active again.", as_json)
@@ -321,7 +283,6 @@ def remove(email: Email, now: Now = None, as_json: AsJson = False) -> None:
         report = subscriber_listing.subscriber_report(
             session, subscribers.remove(session, email, now=current_time(now))
         )
-        session.commit()
     finish(report, f"{report['email']} is {report['state']}.", as_json)
 
 
@@ -342,7 +303,6 @@ def erase(
 
     with command_context.open_context() as context, command_context.open_write_session(context) as session:
         subscribers.erase(session, context.site, email, now=current_time(now), suppress=suppress)
-        session.commit()
     finish({"email": email, "erased": True}, f"Erased {email}.", as_json)
 
 

@@ -45,10 +45,7 @@ def add(
 
     address = addresses.parse_address(email)
     with command_context.open_context() as context, command_context.open_write_session(context) as session:
-        is_new = bounces.suppress(
-            session, context.site, address.email, bounces.SuppressionReason.OPERATOR, note, current_time(now)
-        )
-        session.commit()
+        is_new = bounces.suppress_by_operator(session, context.site, address.email, note, current_time(now))
     if as_json:
         terminal.print_json({"email": address.email, "suppressed": True, "new": is_new})
     else:
@@ -59,13 +56,9 @@ def add(
 def remove(email: Email, as_json: AsJson = False) -> None:
     """Allow mail to this address again."""
     from digest import bounces
-    from digest.errors import NotFound
 
     with command_context.open_context() as context, command_context.open_write_session(context) as session:
-        lifted = bounces.unsuppress(session, context.site, email)
-        session.commit()
-    if not lifted:
-        raise NotFound(f"{email} is not suppressed.")
+        bounces.unsuppress_by_operator(session, context.site, email)
     if as_json:
         terminal.print_json({"email": email, "suppressed": False})
     else:

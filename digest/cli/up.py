@@ -20,21 +20,18 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from datetime import time as time_of_day
 from pathlib import Path
 from types import FrameType
 
-from sqlalchemy import Engine, select
-
-from digest import db, heartbeats, key_fingerprints, parent_death, subscribers
+from digest import db, heartbeats, key_fingerprints, parent_death
 from digest.cli import embedded_broker, terminal
-from digest.db.tables import PaperRow, Subscriber, SubscriberState
+from digest.db import Engine
 from digest.dumps import intake
-from digest.editions.schedule import Schedule, zone_names
+from digest.editions.schedule import zone_names
 from digest.errors import BadField, DigestError, SetupMismatch
 from digest.letters import Templates
 from digest.settings import Settings, templates_dir
-from digest.site_profile import Site
+from digest.subscribers import sample_reader
 
 log = logging.getLogger(__name__)
 
@@ -43,13 +40,6 @@ READY_SECONDS = 60.0
 STOP_SECONDS = 30.0  #: enough to finish sending a letter
 LONGEST_PAUSE = 30.0  #: seconds between two starts of a child that keeps dying
 STABLE_SECONDS = 60.0  #: a child that lived this long is restarted at once
-
-SAMPLE = Path(__file__).parent.parent / "dumps" / "sample"
-SAMPLE_READER = "you@localhost"
-SAMPLE_TOPICS = {
-    "Language models": '"language model*" OR "chain* of thought" OR retrieval',
-    "Images": "diffusion OR image* OR video*",
-}
 
 
 def run(settings: Settings) -> int:
@@ -105,37 +95,15 @@ def prepare(engine: Engine, settings: Settings) -> None:
     )
     settings.dumps.mkdir(parents=True, exist_ok=True)
     with db.write_session(engine) as session:
-        key_fingerprints.adopt_templates(session, templates.fingerprint, now=now)
-        key_fingerprints.check_fingerprints(session, site, templates.fingerprint, now=now)
-        session.commit()
+        key_fingerprints.check_fingerprints(
+            session, site, templates.fingerprint, now=now, adopts_templates=True
+        )
     if settings.is_sample_allowed:
-        load_sample(engine, site, now)
+        with db.write_session(engine) as session:
+            sample_reader.load_sample(session, site, timezone=local_zone(), now=now)
     else:
         with db.write_session(engine) as session:
             intake.remove_samples(session)
-            session.commit()
-
-
-def load_sample(engine: Engine, site: Site, now: datetime) -> None:
-    """Load invented papers and one reader into an empty database, so that there is a digest to see."""
-    with db.write_session(engine) as session:
-        if session.scalar(select(PaperRow.id).limit(1)) or session.scalar(select(Subscriber.id).limit(1)):
-            return
-        for path in sorted(SAMPLE.glob("*.txt")):
-            intake.load(session, path, now=now, is_sample=True)
-        subscribers.add(
-            session,
-            SAMPLE_READER,
-            name="Sample reader",
-            topics=SAMPLE_TOPICS,
-            schedule=Schedule(at=time_of_day(0), timezone=local_zone()),
-            state=SubscriberState.ACTIVE,
-            consent="sample",
-            now=now,
-            site=site,
-            is_sample=True,
-        )
-        session.commit()
 
 
 def local_zone() -> str:

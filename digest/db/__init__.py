@@ -6,6 +6,8 @@ bulk_rows    hundreds of rows at once       column_types    column types, the ba
 migrate      the schema                     dialects        what differs: `postgresql` and `sqlite`
 """
 
+from sqlalchemy import Engine
+from sqlalchemy.exc import DBAPIError, SQLAlchemyError
 from sqlalchemy.orm import Session
 
 from digest.db.array_literals import NULL_MARK, UNIT, array_literal, join_values, split_to_array
@@ -43,7 +45,10 @@ __all__ = [
     "UNIT",
     "Base",
     "BigKey",
+    "DBAPIError",
     "DatabaseDialect",
+    "Engine",
+    "SQLAlchemyError",
     "Session",
     "Unindexed",
     "UtcDateTime",

@@ -17,13 +17,21 @@ from digest.inbound.classification import (
     process_stored_mails,
 )
 from digest.inbound.storage_quota import InboxFull, check_storage, is_full
-from digest.inbound.stored_mail import count_mails, delete_old_mails, get_mail, list_mails, store_mail
+from digest.inbound.stored_mail import (
+    count_mails,
+    delete_mail,
+    delete_old_mails,
+    get_mail,
+    list_mails,
+    store_mail,
+)
 
 __all__ = [
     "InboxFull",
     "awaits_proof",
     "check_storage",
     "count_mails",
+    "delete_mail",
     "delete_old_mails",
     "get_mail",
     "is_accepted_recipient",

@@ -55,6 +55,12 @@ def get_mail(session: Session, number: int) -> InboundMail:
     return row
 
 
+def delete_mail(session: Session, number: int) -> None:
+    """Delete a mail, or raise NotFound; commits."""
+    session.delete(get_mail(session, number))
+    session.commit()
+
+
 def delete_old_mails(session: Session, *, now: datetime) -> int:
     """Delete mails that were shunted 90 days ago or earlier; return how many; commits."""
     old = delete(InboundMail).where(

@@ -7,11 +7,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import URL, ColumnElement, and_, case, func, or_, select
+from sqlalchemy import URL, ColumnElement, and_, case, exists, func, or_, select
 from sqlalchemy.orm import Session
 
 from digest import db
-from digest.db.tables import FilterRow, ResolvedFilter, Subscriber, SubscriberState, Subscription
+from digest.db.tables import FilterRow, PaperRow, ResolvedFilter, Subscriber, SubscriberState, Subscription
 from digest.editions import shown as shown_papers
 from digest.letters.press import Press
 from digest.publishing import paper_updates
@@ -72,6 +72,19 @@ def count_due(session: Session, now: datetime, *, and_for: int | None = None) ->
     ).one()
     starts = (considered_until, TRENDS_AGAIN_WITHIN), (joined_at, FIRST_LOOK), (promised_at, FIRST_LOOK)
     return due, min((moment - reach for moment, reach in starts if moment), default=None)
+
+
+def are_due(session: Session, now: datetime) -> bool:
+    """Return whether any reader is due, and there are papers."""
+    return bool(session.scalar(select(exists().where(is_due(now)) & exists(select(PaperRow.id)))))
+
+
+def chunk_starts(session: Session, now: datetime, *, size: int) -> list[int]:
+    """Return the ids after which each chunk of due readers begins."""
+    place = func.row_number().over(order_by=Subscriber.id)
+    due = select(Subscriber.id, place.label("place")).where(is_due(now)).subquery()
+    borders = select(due.c.id).where(due.c.place % size == 0).order_by(due.c.id)
+    return [0, *session.scalars(borders)]
 
 
 def lock_due_readers(session: Session, *, after_id: int, limit: int, now: datetime) -> Sequence[Reader]:

@@ -14,6 +14,7 @@ from digest.subscribers.confirmations import (
     queue_reminders,
     request_subscription,
     send_link,
+    subscriber_of,
 )
 from digest.subscribers.csv_import import CsvRows, ImportProblem, ImportReport, import_rows, read_rows
 from digest.subscribers.pack_updates import (
@@ -51,10 +52,12 @@ from digest.subscribers.subscriber_rows import (
     add,
     check_topics,
     find,
+    find_by_link,
     get,
     list_subscribers,
     schedule_of,
     topics_of,
+    typed_topics,
 )
 from digest.subscribers.unsubscribe import (
     can_undo,
@@ -95,6 +98,7 @@ __all__ = [
     "filter_id",
     "filter_ids",
     "find",
+    "find_by_link",
     "fold_address",
     "forget_sign_ups",
     "get",
@@ -124,7 +128,9 @@ __all__ = [
     "schedule_of",
     "send_confirmations",
     "send_link",
+    "subscriber_of",
     "topics_of",
+    "typed_topics",
     "undo",
     "unsubscribe",
 ]

@@ -315,6 +315,11 @@ def confirmation_in(session: Session, site: Site, token: str, now: datetime) -> 
     return confirmation
 
 
+def subscriber_of(session: Session, confirmation: Confirmation) -> Subscriber:
+    """Return the subscriber of a confirmation."""
+    return session.get_one(Subscriber, confirmation.subscriber_id)
+
+
 def confirm(
     session: Session,
     site: Site,

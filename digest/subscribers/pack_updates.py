@@ -148,7 +148,7 @@ def publish(
     puts_back: int | None = None,
     now: datetime,
 ) -> PackChange:
-    """Publish a pack as its next version, update the filters that use it, and queue the letters about it.
+    """Publish a pack as its next version, update the filters that use it, and queue the letters about it; commits.
 
     `effect` returns what a change from one canonical filter to another would have changed in recent digests. Raises
     UsageError if the newest version is the same already.
@@ -160,6 +160,7 @@ def publish(
     stored_packs.store_pack(session, change.pack, now)
     update_resolved_filters(session, change.applied)
     queue_pack_letters(session, site, change, effect, puts_back, now)
+    session.commit()
     return change
 
 

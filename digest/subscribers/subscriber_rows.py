@@ -61,6 +61,12 @@ def get(session: Session, email: str) -> Subscriber:
     raise NotFound(f"There is no subscriber {email!r}.{hint}")
 
 
+def find_by_link(session: Session, subscriber_id: int, link_version: int) -> Subscriber | None:
+    """Return the subscriber that a link names, or None if the link was revoked."""
+    subscriber = session.get(Subscriber, subscriber_id)
+    return subscriber if subscriber is not None and subscriber.link_version == link_version else None
+
+
 def similar_addresses(session: Session, email: str) -> list[str]:
     """Return up to 500 addresses with the same first two characters."""
     start = addresses.fold_address(email)[:2]
@@ -186,6 +192,19 @@ def topics_of(session: Session, subscriber: Subscriber) -> list[SubscriberTopic]
         )
         for row in rows
     ]
+
+
+def typed_topics(session: Session, ids: Sequence[int]) -> dict[int, dict[str, str]]:
+    """Return {subscriber id: {topic: filter as typed}}, the topics in the order of the digest."""
+    query = (
+        select(Subscription.subscriber_id, Subscription.name, Subscription.typed)
+        .where(Subscription.subscriber_id.in_(ids))
+        .order_by(Subscription.subscriber_id, Subscription.position, Subscription.id)
+    )
+    topics: dict[int, dict[str, str]] = {}
+    for row in session.execute(query):
+        topics.setdefault(row.subscriber_id, {})[row.name] = row.typed
+    return topics
 
 
 def replace_topics(session: Session, subscriber_id: int, topics: Mapping[str, str]) -> None:

@@ -89,16 +89,17 @@ def can_undo(subscriber: Subscriber, *, now: datetime) -> bool:
 
 
 def remove(session: Session, email: str, *, now: datetime) -> Subscriber:
-    """Unsubscribe a subscriber without a letter; their history stays, so no paper comes twice."""
+    """Unsubscribe a subscriber without a letter; their history stays, so no paper comes twice; commits."""
     subscriber = subscriber_rows.get(session, email)
     mark_unsubscribed(session, subscriber, now=now)
+    session.commit()
     return subscriber
 
 
 def erase(session: Session, site: Site, email: str, *, now: datetime, suppress: bool = False) -> None:
-    """Erase a subscriber's data; their deliveries keep state and counts but no address.
+    """Erase a subscriber's data; their deliveries keep state and counts but no address; commits.
 
-    With `keep_out` the keyed hash of the address is suppressed, so that no mail is ever sent to it again.
+    With `suppress` the keyed hash of the address is suppressed, so that no mail is ever sent to it again.
     """
     subscriber = subscriber_rows.get(session, email)
     lock_subscriber(session, subscriber)
@@ -115,7 +116,7 @@ def erase(session: Session, site: Site, email: str, *, now: datetime, suppress: 
     if suppress:
         bounces.suppress(session, site, subscriber.email, SuppressionReason.ERASED, "", now)
     session.delete(subscriber)
-    session.flush()
+    session.commit()
 
 
 def lock_subscriber(session: Session, subscriber: Subscriber) -> None:

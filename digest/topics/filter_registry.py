@@ -102,6 +102,12 @@ def stored_filter_ids(session: Session, canonicals: Sequence[str]) -> dict[str, 
     return {row[0]: row[1] for row in found}
 
 
+def canonical_filters(session: Session, ids: Collection[int]) -> dict[int, str]:
+    """Return the canonical filters with these ids."""
+    found = session.execute(select(FilterRow.id, FilterRow.canonical).where(FilterRow.id.in_(ids)))
+    return {row.id: row.canonical for row in found}
+
+
 def store_filters(session: Session, canonicals: Sequence[str]) -> None:
     """Store filters, and for each that uses packs the filter it resolves to."""
     shared = [text for text in canonicals if "use:" in text]

@@ -11,20 +11,21 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from msgspec.structs import replace
-from sqlalchemy import select
-from sqlalchemy.orm import Session
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, PlainTextResponse, Response
 
 from digest import db, links, publishing, subscribers
 from digest.app_context import AppContext
-from digest.db.tables import Delivery, DeliveryState, FilterRow, Subscriber
+from digest.db import Session
+from digest.db.tables import Delivery, Subscriber
+from digest.delivery import outbox
 from digest.editions.compose import Digest
 from digest.errors import NotFound
 from digest.letters import Personalization, cards, figures_in_words, personalization, press, press_store
 from digest.letters.cards import CardForm
 from digest.papers import Paper, catalog
+from digest.topics import filter_registry
 from digest.web import page_rendering, papers, request_context
 from digest.web.middleware import mail_headers
 from digest.web.unsubscribe_page import mask_address, subscriber_of_link
@@ -93,12 +94,9 @@ def show_overflow(request: Request) -> Response:
 def digest_of_link(request: Request, session: Session) -> tuple[Delivery, Subscriber]:
     """Return the digest that a link names, and its reader; raise 404 for an invalid link."""
     found = links.read_view_token(request_context.context_of(request).site, request.path_params["token"])
-    reader = session.get(Subscriber, found[0]) if found else None
-    if found is None or reader is None or reader.link_version != found[1]:
-        raise HTTPException(404)
-    conditions = (Delivery.subscriber_id == reader.id, Delivery.edition == found[2])
-    delivery = session.scalars(select(Delivery).where(*conditions)).one_or_none()
-    if delivery is None:
+    reader = subscribers.find_by_link(session, found[0], found[1]) if found else None
+    delivery = outbox.find_digest(session, reader.id, found[2]) if found and reader else None
+    if delivery is None or reader is None:
         raise HTTPException(404)
     return delivery, reader
 
@@ -108,7 +106,6 @@ def personalization_of(
 ) -> Personalization:
     """Return the personal parts of that digest, with the reader's address masked."""
     chosen_by = {section[1] for section in json.loads(delivery.decision)["sections"]} - {None}
-    found = session.execute(select(FilterRow.id, FilterRow.canonical).where(FilterRow.id.in_(chosen_by)))
     copy = personalization.personalize(
         context.site,
         delivery_id=delivery.id,
@@ -119,7 +116,7 @@ def personalization_of(
         dated_at=delivery.dated_at,
         schedule=subscribers.schedule_of(reader),
         key_id=delivery.key_id,
-        filters={row.id: row.canonical for row in found},
+        filters=filter_registry.canonical_filters(session, chosen_by),
         message_id=delivery.message_id,
     )
     return replace(copy, recipient=mask_address(copy.recipient))
@@ -175,17 +172,10 @@ def show_archive(request: Request) -> Response:
         )
 
 
-def sent_digests(session: Session, reader: Subscriber) -> list[Delivery]:
-    """Return the reader's digests, latest first."""
-    of_reader = (Delivery.subscriber_id == reader.id, Delivery.edition.is_not(None))
-    is_viewable = (Delivery.state == DeliveryState.SENT, Delivery.press.is_not(None))
-    newest = select(Delivery).where(*of_reader, *is_viewable).order_by(Delivery.id.desc()).limit(MAX_LISTED)
-    return list(session.scalars(newest))
-
-
 def archive_entries(context: AppContext, session: Session, reader: Subscriber) -> Iterator[ArchiveEntry]:
     """Yield an entry for each digest, with its day and the title of its first paper."""
-    digests = [(one, Digest.from_json(one.decision).papers) for one in sent_digests(session, reader)]
+    sent = outbox.list_sent_digests(session, reader.id, limit=MAX_LISTED)
+    digests = [(one, Digest.from_json(one.decision).papers) for one in sent if one.press is not None]
     leading = {papers[0] for _, papers in digests if papers}
     titles = (
         {one.id: cards.display_title(one) for one in catalog.papers(session, ids=leading)} if leading else {}

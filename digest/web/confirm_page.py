@@ -9,6 +9,7 @@ from starlette.responses import Response
 from digest import db, links, subscribers
 from digest.db.tables import Subscriber, SubscriberState
 from digest.letters import figures_in_words
+from digest.subscribers import use_cases
 from digest.web import forms, page_rendering, request_context, trending
 from digest.web.front_page import request_network
 
@@ -20,7 +21,7 @@ def show_button(request: Request) -> Response:
         confirmation = subscribers.confirmation_in(session, context.site, request.path_params["token"], now)
         if confirmation is None:
             return page_rendering.problem_page(request, 410)
-        subscriber = session.get_one(Subscriber, confirmation.subscriber_id)
+        subscriber = subscribers.subscriber_of(session, confirmation)
         if confirmation.used_at is not None:
             return confirmed_page(request, subscriber)
     return page_rendering.render_page(request, "confirm", is_early=False)
@@ -35,15 +36,14 @@ def handle_button(request: Request, form: FormData) -> Response:
     with db.write_session(context.engine) as session:
         if subscribers.is_scanner(session, context.site, token, network=pressed_from, now=now):
             return page_rendering.render_page(request, "confirm", is_early=True)
-        subscriber = subscribers.confirm(
+        subscriber = use_cases.confirm_on_page(
             session,
             context.site,
             token,
-            now,
             network=request_network(request),
             today=trending.best_cards(context, session, 3),
+            now=now,
         )
-        session.commit()
     if subscriber is None:
         return page_rendering.problem_page(request, 410)
     return confirmed_page(request, subscriber)

@@ -9,15 +9,15 @@ from dataclasses import dataclass
 from datetime import datetime
 from xml.etree import ElementTree
 
-from sqlalchemy import select
-from sqlalchemy.orm import Session
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
 
 from digest import db, links, subscribers, topics
 from digest.app_context import AppContext
-from digest.db.tables import Delivery, DeliveryState, Subscriber
+from digest.db import Session
+from digest.db.tables import Delivery, Subscriber
+from digest.delivery import outbox
 from digest.editions.compose import Digest
 from digest.errors import BadFilter
 from digest.letters import cards
@@ -91,16 +91,7 @@ def shared_feed(context: AppContext, session: Session, reference: str, address: 
 
 def sent_feed(context: AppContext, session: Session, subscriber: Subscriber, address: str) -> Feed:
     """Return the papers of one subscriber's latest digests, as they were sent."""
-    deliveries = session.scalars(
-        select(Delivery)
-        .where(
-            Delivery.subscriber_id == subscriber.id,
-            Delivery.edition.is_not(None),
-            Delivery.state == DeliveryState.SENT,
-        )
-        .order_by(Delivery.id.desc())
-        .limit(EDITIONS_IN_FEED)
-    ).all()
+    deliveries = outbox.list_sent_digests(session, subscriber.id, limit=EDITIONS_IN_FEED)
     entries = tuple(digest_entries(session, deliveries))
     at = max((delivery.dated_at for delivery in deliveries), default=subscriber.created_at)
     return Feed(title=f"{context.site.name}: your papers", address=address, entries=entries, at=at)
@@ -220,7 +211,7 @@ def show_shared(request: Request) -> Response:
         raise HTTPException(404)
     address = f"{context.site.url}/feed/{reference}.{form}"
     with db.read_session(context.engine) as session:
-        key = (trending.catalog_state(session), stored_packs.load_packs(session), context.clock().date())
+        key = (catalog.state(session), stored_packs.load_packs(session), context.clock().date())
         try:
             feed = context.caches.get_or_make(
                 f"feed {reference}.{form}", key, lambda: shared_feed(context, session, reference, address)

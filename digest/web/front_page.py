@@ -7,15 +7,17 @@ from collections.abc import Mapping
 from time import perf_counter
 from typing import Any
 
-from sqlalchemy.orm import Session
 from starlette.datastructures import FormData
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, Response
 
 from digest import addresses, db, subscribers
 from digest.app_context import AppContext
+from digest.db import Session
 from digest.errors import BadField, BadFilter, UsageError
 from digest.letters import figures_in_words
+from digest.papers import catalog
+from digest.subscribers import use_cases
 from digest.web import forms, page_rendering, request_context, starter_topics, trending
 from digest.web.form_limits import is_proxied, network_of
 from digest.web.forms import field_text
@@ -37,7 +39,7 @@ def show_front(request: Request) -> Response:
 def cached_page(context: AppContext) -> str:
     """Return the page without its stamp, cached until the catalog or the day changes."""
     with db.read_session(context.engine) as session:
-        key = (trending.catalog_state(session), context.clock().date())
+        key = (catalog.state(session), context.clock().date())
         return context.caches.get_or_make(
             "front", key, lambda: render_front(context, session, stamp=STAMP_PLACEHOLDER)
         )
@@ -121,17 +123,15 @@ def handle_sign_up(request: Request, form: FormData, fields: Mapping[str, Any]) 
     if meant:
         return show_again(request, 422, meant=meant, **fields)
     with db.write_session(context.engine) as session:
-        if is_proxied(request.headers, proxies=context.settings.proxies):
-            subscribers.note_proxy_header(session, now)
-        subscribers.request(
+        use_cases.sign_up(
             session,
             address.email,
             network=subscribers.network_hash(context.site, request_network(request)),
             topics=starter_topics.as_topics(fields["chosen"], fields["filter"]),
             may_sign_up=context.settings.may_sign_up,
+            is_proxied=is_proxied(request.headers, proxies=context.settings.proxies),
             now=now,
         )
-        session.commit()
     return show_sent(request, address.email)
 
 
@@ -169,7 +169,7 @@ def show_as_email(request: Request) -> Response:
     """Show today's papers as an email, on a page of its own with the mail's styles."""
     context = request_context.context_of(request)
     with db.read_session(context.engine) as session:
-        key = (trending.catalog_state(session), context.clock().date())
+        key = (catalog.state(session), context.clock().date())
         html = context.caches.get_or_make("email", key, lambda: trending.list_as_email(context, session))
     if html is None:
         return page_rendering.problem_page(request, 404)

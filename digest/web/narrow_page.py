@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from sqlalchemy.orm import Session
 from starlette.datastructures import FormData
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
 
 from digest import db, subscribers
+from digest.db import Session
 from digest.db.tables import Subscriber, SubscriberState
 from digest.editions.compose import Digest, NarrowingSuggestion
-from digest.subscribers import SubscriberTopic
+from digest.subscribers import SubscriberTopic, use_cases
 from digest.web import forms, page_rendering, request_context
 from digest.web.archive import digest_of_link
 from digest.web.forms import field_text
@@ -37,15 +37,12 @@ def handle_form(request: Request, form: FormData) -> Response:
     context = request_context.context_of(request)
     with db.write_session(context.engine) as session:
         offer, reader, topic = load_suggestion(request, session)
-        had = subscribers.topics_of(session, reader)
-        filters = {one.name: filter_text(one) for one in had}
+        filters = {one.name: filter_text(one) for one in subscribers.topics_of(session, reader)}
         if field_text(form, "do") == "undo" and is_narrow(topic, offer):
             filters[topic.name] = widened_filter(topic, offer)
         elif field_text(form, "do") == "narrow" and topic.resolved_filter_id == offer.filter_id:
             filters[topic.name] = f"({filter_text(topic)}) AND {offer.clause}"
-        subscribers.edit(session, reader, topics=filters, now=context.clock())
-        subscribers.queue_changed_letter(session, context.site, reader, previous=had, now=context.clock())
-        session.commit()
+        use_cases.save_settings(session, context.site, reader, topics=filters, now=context.clock())
     return page_rendering.redirect_back(request)
 
 

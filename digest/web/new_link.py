@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from contextlib import suppress
 from time import perf_counter
 
 from starlette.datastructures import FormData
@@ -11,9 +10,9 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from digest import addresses, db, subscribers
-from digest.db.tables import SubscriberState
 from digest.errors import UsageError
 from digest.letters import figures_in_words
+from digest.subscribers import use_cases
 from digest.web import forms, front_page, page_rendering, request_context
 from digest.web.forms import field_text
 
@@ -33,19 +32,14 @@ def handle_form(request: Request, form: FormData) -> Response:
             request, 410, error=figures_in_words.TRANSLATIONS.gettext("Please press the button again.")
         )
     with db.write_session(context.engine) as session:
-        reader = subscribers.find(session, email)
-        if reader is not None and reader.state in {SubscriberState.ACTIVE, SubscriberState.PAUSED}:
-            subscribers.send_link(session, context.site, reader, now)
-        else:
-            with suppress(UsageError):  # the response must not reveal who may sign up
-                subscribers.request(
-                    session,
-                    email,
-                    network=subscribers.network_hash(context.site, front_page.request_network(request)),
-                    may_sign_up=context.settings.may_sign_up,
-                    now=now,
-                )
-        session.commit()
+        use_cases.send_link_or_sign_up(
+            session,
+            context.site,
+            email,
+            network=subscribers.network_hash(context.site, front_page.request_network(request)),
+            may_sign_up=context.settings.may_sign_up,
+            now=now,
+        )
     return front_page.show_sent(request, email)
 
 

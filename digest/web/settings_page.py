@@ -7,19 +7,19 @@ from contextlib import suppress
 from dataclasses import dataclass
 from datetime import date, datetime, timedelta
 
-from sqlalchemy.orm import Session
 from starlette.datastructures import FormData, QueryParams
 from starlette.requests import Request
 from starlette.responses import Response
 
 from digest import db, links, subscribers
 from digest.app_context import AppContext
+from digest.db import Session
 from digest.db.tables import Subscriber, SubscriberState
 from digest.editions import schedule
 from digest.errors import BadField, BadFilter, UsageError
 from digest.letters import figures_in_words
 from digest.site_profile import Site
-from digest.subscribers import FilterRegistry
+from digest.subscribers import FilterRegistry, use_cases
 from digest.web import forms, page_rendering, request_context, starter_topics
 from digest.web.forms import field_text
 from digest.web.front_page import error_sentence
@@ -188,12 +188,12 @@ def handle_form(request: Request, form: FormData) -> Response:
                 pause_for_days(session, context.site, subscriber, field_text(form, "days"), now)
                 done = ""  # the page says until when
             case "resume":
-                done = "resumed" if subscribers.resume(session, subscriber) else ""
+                done = "resumed" if use_cases.end_pause(session, subscriber) else ""
             case "leave":
-                subscribers.unsubscribe(session, context.site, subscriber, now=now)
+                use_cases.leave(session, context.site, subscriber, now=now)
                 done = ""
             case "undo":
-                done = "back" if subscribers.undo(session, subscriber, now=now) else ""
+                done = "back" if use_cases.return_after_leaving(session, subscriber, now=now) else ""
             case _ if subscriber.state == SubscriberState.UNSUBSCRIBED:
                 done = ""  # the form was open when they unsubscribed in another window
             case _:
@@ -201,7 +201,6 @@ def handle_form(request: Request, form: FormData) -> Response:
                 if isinstance(saved, Response):
                     return saved
                 done = saved
-        session.commit()
     return page_rendering.redirect_back(request, done)
 
 
@@ -213,8 +212,7 @@ def pause_for_days(session: Session, site: Site, subscriber: Subscriber, days: s
     length = int(days) if days.isdigit() and len(days) < 4 else 0
     today = now.astimezone(schedule.zone_of(subscriber.timezone)).date()
     until: date | None = today + timedelta(days=length) if length else None
-    if subscribers.pause(session, subscriber, until, now):
-        subscribers.queue_paused_letter(session, site, subscriber, now=now)
+    use_cases.pause_with_letter(session, site, subscriber, until, now=now)
 
 
 def save_settings(
@@ -231,23 +229,19 @@ def save_settings(
             subscriber, cadence=fields["cadence"], at=fields["at"], timezone=fields["timezone"]
         )
         if not errors:
-            had = subscribers.topics_of(session, subscriber)
-            changed = subscribers.edit(
+            changed = use_cases.save_settings(
                 session,
+                request_context.context_of(request).site,
                 subscriber,
-                now=now,
                 schedule=schedule,
                 topics={row.name: row.filter for row in rows},
                 max_papers=parse_number(fields["max_papers"]),
-            )
-            subscribers.queue_changed_letter(
-                session, request_context.context_of(request).site, subscriber, previous=had, now=now
+                now=now,
             )
             return "saved" if changed else "unchanged"
     except UsageError as error:
         field = error.field if isinstance(error, BadField) else "topics"
         errors[field] = error_sentence(error)
-    session.rollback()
     return settings_page(
         request, subscriber_of_link(session, request, "manage"), rows=rows, errors=errors, fields=fields
     )

@@ -7,14 +7,12 @@ from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 from types import MappingProxyType
 
-from sqlalchemy.orm import Session
-
 from digest import topics
 from digest.app_context import AppContext
+from digest.db import Session
 from digest.letters import figures_in_words
 from digest.papers import catalog
 from digest.topics import Backtest, Filter, PaperIndex, PerDay
-from digest.web import trending
 
 DAYS_BACK = 31  #: days of papers that filters are tried on
 MAX_PAPERS = 4000  #: papers: about a second to index, once for each dump
@@ -55,7 +53,7 @@ def recent_papers(context: AppContext, session: Session) -> RecentPapers:
     now = context.clock()
     return context.caches.get_or_make(
         "recent papers",
-        (trending.catalog_state(session), now.date()),
+        (catalog.state(session), now.date()),
         lambda: load_recent_papers(session, now),
     )
 

@@ -12,10 +12,11 @@ from starlette.datastructures import FormData
 from starlette.requests import Request
 from starlette.responses import Response
 
-from digest import db, links, subscribers
+from digest import db, links
 from digest.db.tables import SubscriberState
 from digest.editions import schedule
 from digest.letters import figures_in_words
+from digest.subscribers import use_cases
 from digest.web import forms, page_rendering, request_context
 from digest.web.forms import field_text
 from digest.web.unsubscribe_page import mask_address, next_due, subscriber_of_link
@@ -55,16 +56,13 @@ def handle_button(request: Request, form: FormData) -> Response:
     with db.write_session(context.engine) as session:
         subscriber = subscriber_of_link(session, request, "topic-links")
         match field_text(form, "do"):
-            case "mail" if subscriber.state in {SubscriberState.ACTIVE, SubscriberState.PAUSED}:
-                subscribers.send_link(session, context.site, subscriber, now)
-                done = "mailed"
+            case "mail":
+                done = "mailed" if use_cases.mail_link(session, context.site, subscriber, now=now) else ""
             case "pause":
                 until = now.astimezone(schedule.zone_of(subscriber.timezone)).date() + PAUSE_LENGTH
-                if subscribers.pause(session, subscriber, until, now):
-                    subscribers.queue_paused_letter(session, context.site, subscriber, now=now)
+                use_cases.pause_with_letter(session, context.site, subscriber, until, now=now)
             case "resume":
-                done = "resumed" if subscribers.resume(session, subscriber) else ""
-        session.commit()
+                done = "resumed" if use_cases.end_pause(session, subscriber) else ""
     return page_rendering.redirect_back(request, done)
 
 

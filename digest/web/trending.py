@@ -5,12 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, time, timedelta
 
-from sqlalchemy import func, select
-from sqlalchemy.orm import Session
-
 from digest import links
 from digest.app_context import AppContext
-from digest.db.tables import DumpRow
+from digest.db import Session
 from digest.editions.compose import TRENDING_TOPIC, Digest, Section
 from digest.letters import Personalization, cards, figures_in_words, press
 from digest.letters.cards import Card
@@ -35,16 +32,11 @@ class TrendingList:
     cards: tuple[Card, ...]
 
 
-def catalog_state(session: Session) -> tuple[object, ...]:
-    """Return a cheap key that changes whenever the catalog does."""
-    return tuple(session.execute(select(func.max(DumpRow.id), func.count(), func.max(DumpRow.read_at))).one())
-
-
 def todays_list(context: AppContext, session: Session) -> TrendingList | None:
     """Return the list, cached until the catalog or the day changes."""
     now = context.clock()
     return context.caches.get_or_make(
-        "today", (catalog_state(session), now.date()), lambda: make_list(session, context.site, now)
+        "today", (catalog.state(session), now.date()), lambda: make_list(session, context.site, now)
     )
 
 

@@ -7,7 +7,6 @@ so that Back and Reload never repeat a press.
 
 from __future__ import annotations
 
-from sqlalchemy.orm import Session
 from starlette.datastructures import FormData
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
@@ -15,8 +14,10 @@ from starlette.responses import PlainTextResponse, Response
 
 from digest import db, links, subscribers
 from digest.app_context import AppContext
+from digest.db import Session
 from digest.db.tables import Subscriber, SubscriberState
 from digest.letters import figures_in_words
+from digest.subscribers import use_cases
 from digest.web import forms, page_rendering, request_context
 from digest.web.forms import field_text
 
@@ -34,10 +35,9 @@ def handle_button(request: Request, form: FormData) -> Response:
         subscriber = subscriber_of_link(session, request, "unsubscribe")
         is_undo = field_text(form, "do") == "undo"
         if is_undo:
-            subscribers.undo(session, subscriber, now=now)
+            use_cases.return_after_leaving(session, subscriber, now=now)
         else:
-            subscribers.unsubscribe(session, context.site, subscriber, now=now)
-        session.commit()
+            use_cases.leave(session, context.site, subscriber, now=now)
     if field_text(form, "List-Unsubscribe"):
         return PlainTextResponse("Unsubscribed.\n")
     return page_rendering.redirect_back(request, "back" if is_undo else "")
@@ -51,8 +51,8 @@ def subscriber_of_link(session: Session, request: Request, purpose: str) -> Subs
     found = links.read_subscriber_token(
         request_context.context_of(request).site, purpose, request.path_params["token"]
     )
-    subscriber = session.get(Subscriber, found[0]) if found else None
-    if found is None or subscriber is None or subscriber.link_version != found[1]:
+    subscriber = subscribers.find_by_link(session, *found) if found else None
+    if subscriber is None:
         raise HTTPException(404)
     return subscriber
 

@@ -20,6 +20,7 @@ from digest import db, key_fingerprints, publishing, subscribers
 from digest.db.tables import SubscriberState
 from digest.editions.schedule import Schedule
 from digest.errors import SetupMismatch
+from digest.publishing import due_readers
 from digest.site_profile import Site
 from tests.conftest import ROOT
 from tests.support.mail_sink import MailSink, run_mail_sink
@@ -194,15 +195,13 @@ for tick in scheduler.TICKS:
 
 
 def test_each_chunk_begins_where_the_previous_one_ends(session: Session, now: datetime) -> None:
-    from workers.tasks import chunk_starts
-
     for number in range(2 * publishing.CHUNK_SUBSCRIBERS + 3):
         subscribers.add(
             session, f"reader{number}@example.org", state=SubscriberState.ACTIVE, consent="a test", now=now
         )
     session.commit()
 
-    starts = chunk_starts(session, now)
+    starts = due_readers.chunk_starts(session, now, size=publishing.CHUNK_SUBSCRIBERS)
 
     assert [later - earlier for earlier, later in pairwise(starts)] == [publishing.CHUNK_SUBSCRIBERS] * 2
 

@@ -24,6 +24,13 @@ from digest.delivery.outbox.backoff import (
     withdraw_letter,
 )
 from digest.delivery.outbox.delete_old import prune_attempts, prune_deliveries
+from digest.delivery.outbox.delivery_listing import (
+    count_deliveries,
+    find_delivery,
+    find_digest,
+    list_deliveries,
+    list_sent_digests,
+)
 from digest.delivery.outbox.enqueue import (
     DIGEST_DEFAULTS,
     LETTER_LIFE,
@@ -79,11 +86,16 @@ __all__ = [
     "RecipientState",
     "are_recorded",
     "count_by_state",
+    "count_deliveries",
     "count_due",
     "find_already_queued",
+    "find_delivery",
+    "find_digest",
     "forget_recipient",
     "is_due",
     "list_attempts",
+    "list_deliveries",
+    "list_sent_digests",
     "load_recipients",
     "load_recipients_with_versions",
     "make_due",

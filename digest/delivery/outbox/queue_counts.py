@@ -22,19 +22,3 @@ def count_by_state(session: Session) -> dict[DeliveryState, int]:
     found = session.execute(select(Delivery.state, func.count()).group_by(Delivery.state))
     count_of = {DeliveryState(state): number for state, number in found}
     return {state: count_of.get(state, 0) for state in DeliveryState}
-
-
-def list_deliveries(
-    session: Session,
-    *,
-    state: DeliveryState | None = None,
-    email: str | None = None,
-    limit: int | None = None,
-) -> list[Delivery]:
-    """Return deliveries, newest first."""
-    query = select(Delivery).order_by(Delivery.id.desc()).limit(limit)
-    if state is not None:
-        query = query.where(Delivery.state == state)
-    if email is not None:
-        query = query.where(func.lower(Delivery.email) == email.lower())
-    return list(session.scalars(query))

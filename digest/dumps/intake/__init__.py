@@ -11,6 +11,7 @@ from digest.dumps.intake.load_dump import load
 from digest.dumps.intake.load_report import LATEST, LoadResult
 from digest.dumps.intake.retry_dump import retry
 from digest.dumps.intake.sample_content import remove_samples
+from digest.dumps.intake.stored_dumps import get_dump, list_dumps, list_unread_records
 
 logging.getLogger("bibtexparser").setLevel(logging.CRITICAL)  # its warnings become problems of the dump
 
@@ -18,6 +19,9 @@ __all__ = [
     "LATEST",
     "LoadResult",
     "candidates",
+    "get_dump",
+    "list_dumps",
+    "list_unread_records",
     "load",
     "load_folder",
     "prune_done",

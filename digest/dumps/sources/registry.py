@@ -1,4 +1,4 @@
-"""Store the sources and claim them and their servers for one worker at a time. Nothing here commits."""
+"""Store the sources and claim them and their servers for one worker at a time."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def add(
     order: str | None = None,
     interval: timedelta | None = None,
 ) -> SourceRow:
-    """Add a source, or turn it on again with these options; it is due at once.
+    """Add a source, or turn it on again with these options; it is due at once; commits.
 
     `name` is a preset or an https URL; a long URL gets a shorter name. `url` replaces the URL of a
     preset. Raises BadField for an unknown name or an interval outside 15 minutes to 7 days.
@@ -43,14 +43,14 @@ def add(
     row.order = order or row.order or preset.order
     if interval or not row.interval_seconds:
         row.interval_seconds = int((interval or preset.interval).total_seconds())
-    session.flush()
+    session.commit()
     return row
 
 
 def remove(session: Session, name: str) -> None:
-    """Delete a source; its dumps and papers stay."""
+    """Delete a source; its dumps and papers stay; commits."""
     session.delete(get(session, name))
-    session.flush()
+    session.commit()
 
 
 def get(session: Session, name: str) -> SourceRow:

@@ -1,7 +1,16 @@
 """Store and look up papers and their observations; callers commit."""
 
 from digest.papers.catalog.add_records import CatalogCounts, add, lock_catalog_writes
-from digest.papers.catalog.queries import arrivals, evidence, find, observed_at, papers, resolve
+from digest.papers.catalog.queries import (
+    arrivals,
+    evidence,
+    find,
+    observed_at,
+    papers,
+    positions,
+    resolve,
+    state,
+)
 
 __all__ = [
     "CatalogCounts",
@@ -12,5 +21,7 @@ __all__ = [
     "lock_catalog_writes",
     "observed_at",
     "papers",
+    "positions",
     "resolve",
+    "state",
 ]

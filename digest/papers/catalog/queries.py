@@ -291,6 +291,27 @@ def arrivals(session: Session, *, until: datetime) -> list[ListArrival]:
     ]
 
 
+def positions(session: Session, dump_id: int | None = None) -> dict[int, tuple[int, int]]:
+    """Return a sort key by paper id: the position in this dump, or in the newest dump with the paper.
+
+    A merged paper has the id of the paper it was merged into. Raises NotFound for an unknown dump.
+    """
+    if dump_id is not None and session.get(DumpRow, dump_id) is None:
+        raise NotFound(f"There is no dump {dump_id}; see digest dumps list.")
+    query = select(AppearanceRow.paper_id, AppearanceRow.dump_id, AppearanceRow.position)
+    if dump_id is not None:
+        query = query.where(AppearanceRow.dump_id == dump_id)
+    rows = session.execute(query.order_by(AppearanceRow.dump_id))
+    found = {row.paper_id: (-row.dump_id, row.position) for row in rows}
+    merged = resolve(session, found.keys())
+    return {merged.get(paper_id, paper_id): position for paper_id, position in found.items()}
+
+
+def state(session: Session) -> tuple[object, ...]:
+    """Return a cheap key that changes whenever the catalog does."""
+    return tuple(session.execute(select(func.max(DumpRow.id), func.count(), func.max(DumpRow.read_at))).one())
+
+
 def id_chunks(ids: Collection[int]) -> Iterator[list[int]]:
     """Yield the ids in order, in chunks of up to 500."""
     ordered = sorted(set(ids))

@@ -1,0 +1,71 @@
+"""Find and list deliveries, for operators and for readers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from sqlalchemy import ColumnElement, func, or_, select
+from sqlalchemy.orm import Session
+
+from digest import addresses
+from digest.db.tables import Delivery, DeliveryState, Subscriber
+from digest.errors import NotFound
+
+BATCH_ROWS = 500  #: rows read at once
+
+
+def list_deliveries(
+    session: Session,
+    *,
+    state: DeliveryState | None = None,
+    email: str | None = None,
+    limit: int | None = None,
+) -> Iterator[Delivery]:
+    """Yield deliveries, newest first, read in batches."""
+    query = select(Delivery).where(*conditions_for(state, email)).order_by(Delivery.id.desc()).limit(limit)
+    yield from session.scalars(query.execution_options(yield_per=BATCH_ROWS))
+
+
+def count_deliveries(
+    session: Session, *, state: DeliveryState | None = None, email: str | None = None
+) -> int:
+    """Return how many deliveries there are."""
+    counting = select(func.count()).select_from(Delivery).where(*conditions_for(state, email))
+    return session.scalar(counting) or 0
+
+
+def conditions_for(state: DeliveryState | None, email: str | None) -> list[ColumnElement[bool]]:
+    """Return the conditions for a state and an address, which is the reader's or the letter's."""
+    conditions: list[ColumnElement[bool]] = [] if state is None else [Delivery.state == state]
+    if email is not None:
+        ids = select(Subscriber.id).where(Subscriber.email_key == addresses.fold_address(email))
+        is_to = func.lower(Delivery.email) == email.strip().lower()
+        conditions.append(Delivery.subscriber_id.in_(ids) | is_to)
+    return conditions
+
+
+def find_delivery(session: Session, name: str) -> Delivery:
+    """Return the delivery with this id or Message-ID, ours or the provider's, or raise NotFound."""
+    message_id = name.strip("<>")
+    condition = or_(
+        Delivery.message_id == f"<{message_id}>", Delivery.provider_id == message_id.partition("@")[0]
+    )
+    if name.isascii() and name.isdigit() and len(name) < 19:  # any number of 18 digits fits in the column
+        condition = Delivery.id == int(name)
+    row = session.scalars(select(Delivery).where(condition).limit(1)).first()
+    if row is None:
+        raise NotFound(f"There is no delivery {name}. See: digest deliveries")
+    return row
+
+
+def find_digest(session: Session, subscriber_id: int, edition: str) -> Delivery | None:
+    """Return the digest of a reader for an edition."""
+    conditions = (Delivery.subscriber_id == subscriber_id, Delivery.edition == edition)
+    return session.scalars(select(Delivery).where(*conditions)).one_or_none()
+
+
+def list_sent_digests(session: Session, subscriber_id: int, *, limit: int) -> list[Delivery]:
+    """Return the digests that were sent to a reader, latest first."""
+    is_sent = (Delivery.edition.is_not(None), Delivery.state == DeliveryState.SENT)
+    query = select(Delivery).where(Delivery.subscriber_id == subscriber_id, *is_sent)
+    return list(session.scalars(query.order_by(Delivery.id.desc()).limit(limit)))

@@ -1,0 +1,29 @@
+"""Look up dumps and the records in them that could not be read."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from sqlalchemy import select
+from sqlalchemy.orm import Session
+
+from digest.db.tables import DumpRow, ProblemRow
+from digest.errors import NotFound
+
+
+def list_dumps(session: Session, *, limit: int | None = None) -> Sequence[DumpRow]:
+    """Return the dumps, newest first."""
+    return session.scalars(select(DumpRow).order_by(DumpRow.id.desc()).limit(limit)).all()
+
+
+def get_dump(session: Session, dump_id: int) -> DumpRow:
+    """Return a dump, or raise NotFound."""
+    dump = session.get(DumpRow, dump_id)
+    if dump is None:
+        raise NotFound(f"There is no dump {dump_id}; see digest dumps list.")
+    return dump
+
+
+def list_unread_records(session: Session, dump_id: int) -> Sequence[ProblemRow]:
+    """Return every record of a dump that could not be read."""
+    return session.scalars(select(ProblemRow).filter_by(dump_id=dump_id).order_by(ProblemRow.id)).all()

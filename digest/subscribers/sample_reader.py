@@ -1,0 +1,43 @@
+"""Load the sample content: invented papers and one reader, so that a new service has a digest to see."""
+
+from __future__ import annotations
+
+from datetime import datetime, time
+from pathlib import Path
+
+from sqlalchemy import exists, select
+from sqlalchemy.orm import Session
+
+from digest.db.tables import PaperRow, Subscriber, SubscriberState
+from digest.dumps import intake
+from digest.editions.schedule import Schedule
+from digest.site_profile import Site
+from digest.subscribers import subscriber_rows
+
+SAMPLE = Path(__file__).parent.parent / "dumps" / "sample"
+SAMPLE_READER = "you@localhost"
+SAMPLE_TOPICS = {
+    "Language models": '"language model*" OR "chain* of thought" OR retrieval',
+    "Images": "diffusion OR image* OR video*",
+}
+
+
+def load_sample(session: Session, site: Site, *, timezone: str, now: datetime) -> None:
+    """Load the sample content, unless there are papers or subscribers; commits."""
+    if session.scalar(select(exists(select(PaperRow.id)) | exists(select(Subscriber.id)))):
+        return
+    for path in sorted(SAMPLE.glob("*.txt")):
+        intake.load(session, path, now=now, is_sample=True)
+    subscriber_rows.add(
+        session,
+        SAMPLE_READER,
+        name="Sample reader",
+        topics=SAMPLE_TOPICS,
+        schedule=Schedule(at=time(0), timezone=timezone),
+        state=SubscriberState.ACTIVE,
+        consent="sample",
+        now=now,
+        site=site,
+        is_sample=True,
+    )
+    session.commit()

@@ -1,0 +1,270 @@
+"""Change subscribers for the pages and the commands: each function is one transaction, and commits."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
+from datetime import date, datetime
+
+from sqlalchemy.orm import Session
+
+from digest.db.tables import Subscriber, SubscriberState
+from digest.editions.schedule import Schedule
+from digest.errors import BadField, UsageError
+from digest.letters.cards import Card
+from digest.site_profile import Site
+from digest.subscribers import (
+    change_letters,
+    confirmations,
+    csv_import,
+    preferences,
+    sign_up_queue,
+    subscriber_rows,
+)
+from digest.subscribers.confirmations import SignUpOutcome
+from digest.subscribers.csv_import import ImportReport
+from digest.subscribers.csv_import.csv_rows import Row
+from digest.subscribers.unsubscribe import undo, unsubscribe
+
+HAS_TOPICS = frozenset({SubscriberState.ACTIVE, SubscriberState.PAUSED})  #: states of those who get digests
+
+
+# ── for the pages ───────────────────────────────────────────────────────────────────────────────
+
+
+def sign_up(
+    session: Session,
+    email: str,
+    *,
+    network: str,
+    topics: Mapping[str, str] | None = None,
+    may_sign_up: frozenset[str] | None,
+    is_proxied: bool = False,
+    now: datetime,
+) -> None:
+    """Queue a sign-up from the form, and record whether it came through a proxy that is not configured."""
+    if is_proxied:
+        sign_up_queue.note_proxy_header(session, now)
+    sign_up_queue.request(session, email, network=network, topics=topics, may_sign_up=may_sign_up, now=now)
+    session.commit()
+
+
+def send_link_or_sign_up(
+    session: Session,
+    site: Site,
+    email: str,
+    *,
+    network: str,
+    may_sign_up: frozenset[str] | None,
+    now: datetime,
+) -> None:
+    """Mail a new settings link to a subscriber; an unknown address is signed up, if it may be."""
+    reader = subscriber_rows.find(session, email)
+    if reader is not None and reader.state in HAS_TOPICS:
+        mail_link(session, site, reader, now=now)
+        return
+    with suppress(UsageError):  # the response must not reveal who may sign up
+        sign_up(session, email, network=network, may_sign_up=may_sign_up, now=now)
+
+
+def mail_link(session: Session, site: Site, subscriber: Subscriber, *, now: datetime) -> bool:
+    """Mail subscribers their settings link; return False if they get no digests."""
+    if subscriber.state not in HAS_TOPICS:
+        return False
+    confirmations.send_link(session, site, subscriber, now)
+    session.commit()
+    return True
+
+
+def confirm_on_page(
+    session: Session, site: Site, token: str, *, network: str | None, today: Mapping[int, Card], now: datetime
+) -> Subscriber | None:
+    """Activate the subscriber of a confirmation link; return None for a link that is not valid."""
+    subscriber = confirmations.confirm(session, site, token, now, network=network, today=today)
+    session.commit()
+    return subscriber
+
+
+def pause_with_letter(
+    session: Session, site: Site, subscriber: Subscriber, until: date | None, *, now: datetime
+) -> None:
+    """Pause a subscriber who pressed the button, and report it to their address."""
+    if preferences.pause(session, subscriber, until, now):
+        change_letters.queue_paused_letter(session, site, subscriber, now=now)
+    session.commit()
+
+
+def save_settings(
+    session: Session,
+    site: Site,
+    subscriber: Subscriber,
+    *,
+    topics: Mapping[str, str],
+    schedule: Schedule | None = None,
+    max_papers: int | None = None,
+    now: datetime,
+) -> bool:
+    """Save the form of the settings page and report changed topics by mail; return whether anything changed.
+
+    Raises BadField or BadFilter, and then nothing is changed.
+    """
+    previous = subscriber_rows.topics_of(session, subscriber)
+    try:
+        changed = preferences.edit(
+            session, subscriber, now=now, schedule=schedule, topics=topics, max_papers=max_papers
+        )
+    except UsageError:
+        session.rollback()
+        raise
+    change_letters.queue_changed_letter(session, site, subscriber, previous=previous, now=now)
+    session.commit()
+    return changed
+
+
+def leave(session: Session, site: Site, subscriber: Subscriber, *, now: datetime) -> None:
+    """Unsubscribe a subscriber at once."""
+    unsubscribe(session, site, subscriber, now=now)
+    session.commit()
+
+
+def return_after_leaving(session: Session, subscriber: Subscriber, *, now: datetime) -> bool:
+    """Undo an unsubscribe; return whether it was undone."""
+    is_back = undo(session, subscriber, now=now)
+    session.commit()
+    return is_back
+
+
+def end_pause(session: Session, subscriber: Subscriber) -> bool:
+    """Resume a paused subscriber; return False in any other state."""
+    is_resumed = preferences.resume(session, subscriber)
+    session.commit()
+    return is_resumed
+
+
+# ── for the commands ────────────────────────────────────────────────────────────────────────────
+
+
+def add_confirmed(  # noqa: PLR0913  (the columns of a subscriber, by keyword)
+    session: Session,
+    site: Site,
+    email: str,
+    *,
+    name: str | None = None,
+    topics: Mapping[str, str],
+    schedule: Schedule,
+    max_papers: int | None = None,
+    consent: str | None,
+    now: datetime,
+) -> Subscriber:
+    """Add an active subscriber who agreed as `consent` says."""
+    subscriber = subscriber_rows.add(
+        session,
+        email,
+        topics=topics,
+        schedule=schedule,
+        state=SubscriberState.ACTIVE,
+        consent=consent,
+        now=now,
+        site=site,
+    )
+    preferences.edit(session, subscriber, name=name, max_papers=max_papers, now=now)
+    session.commit()
+    return subscriber
+
+
+def add_unconfirmed(
+    session: Session,
+    site: Site,
+    email: str,
+    *,
+    name: str | None = None,
+    topics: Mapping[str, str],
+    schedule: Schedule,
+    max_papers: int | None = None,
+    now: datetime,
+) -> Subscriber:
+    """Add a pending subscriber and queue the confirmation letter, or raise BadField, which says why not."""
+    known = subscriber_rows.find(session, email)
+    if known is not None and known.state in HAS_TOPICS:
+        raise BadField("email", f"{known.email} is already {known.state}. See: digest subscribers edit")
+    result = confirmations.request_subscription(
+        session, site, email, topics=topics, schedule=schedule, now=now
+    )
+    if result.outcome == SignUpOutcome.SUPPRESSED:
+        raise BadField("email", f"{email} is suppressed. See: digest suppressions list")
+    if result.outcome == SignUpOutcome.CAPPED:
+        raise BadField(
+            "email", f"{email} got a confirmation mail recently; wait until tomorrow, or use --confirmed."
+        )
+    subscriber = subscriber_rows.get(session, email)
+    preferences.edit(session, subscriber, name=name, max_papers=max_papers, now=now)
+    session.commit()
+    return subscriber
+
+
+def change_by_operator(
+    session: Session,
+    subscriber: Subscriber,
+    *,
+    name: str | None = None,
+    schedule: Schedule | None = None,
+    topics: Mapping[str, str] | None = None,
+    max_papers: int | None = None,
+    wants_nothing_today_letters: bool | None = None,
+    now: datetime,
+) -> bool:
+    """Change the given settings and leave those that are None, without a letter; return whether anything changed."""
+    changed = preferences.edit(
+        session,
+        subscriber,
+        now=now,
+        name=name,
+        schedule=schedule,
+        topics=topics,
+        max_papers=max_papers,
+        wants_nothing_today_letters=wants_nothing_today_letters,
+    )
+    session.commit()
+    return changed
+
+
+def pause_by_operator(session: Session, subscriber: Subscriber, until: date | None, *, now: datetime) -> bool:
+    """Pause an active subscriber without a letter; return False in any other state."""
+    is_paused = preferences.pause(session, subscriber, until, now)
+    session.commit()
+    return is_paused
+
+
+def import_list(
+    session: Session,
+    site: Site,
+    rows: Iterable[Row],
+    *,
+    consent: str | None,
+    invited_by: str,
+    is_dry_run: bool,
+    now: datetime,
+) -> ImportReport:
+    """Import subscribers all together, or not at all if the file cannot be read; a dry run only reports."""
+    report = csv_import.import_rows(session, site, rows, consent=consent, invited_by=invited_by, now=now)
+    if is_dry_run:
+        session.rollback()
+    else:
+        session.commit()
+    return report
+
+
+# ── for the scheduler ───────────────────────────────────────────────────────────────────────────
+
+
+def answer_sign_ups(session: Session, site: Site, *, now: datetime) -> None:
+    """Queue the confirmations that may be sent now."""
+    sign_up_queue.send_confirmations(session, site, now)
+    session.commit()
+
+
+def remind_unconfirmed(session: Session, site: Site, *, now: datetime) -> None:
+    """Queue the reminders that are due, and delete expired sign-ups."""
+    sign_up_queue.forget_sign_ups(session, now)
+    confirmations.queue_reminders(session, site, now)
+    session.commit()
