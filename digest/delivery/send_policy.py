@@ -7,7 +7,7 @@ it reserves its tokens, so a window that meets none pays nothing for the check.
 from __future__ import annotations
 
 import logging
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
@@ -149,7 +149,8 @@ class SendPolicy:
 
         Rows are written in the order of their names, so that two workers cannot deadlock.
         """
-        self.release_unused(going, outcomes, now)
+        untried = [going[each.delivery_id] for each in outcomes if each.verdict is Verdict.UNTRIED]
+        self.release([(each.delivery, each.message.server) for each in untried], now)
         emails = (
             [each.delivery.email or "" for each in going.values()] if self.rules.conversation_limits else []
         )
@@ -197,18 +198,16 @@ class SendPolicy:
             for each in going.values()
         )
 
-    def release_unused(
-        self, going: Mapping[int, RenderedDelivery], outcomes: Sequence[Outcome], now: datetime
-    ) -> None:
-        """Release the tokens of letters that no server began; an alarm has used none."""
-        untried = [going[each.delivery_id] for each in outcomes if each.verdict is Verdict.UNTRIED]
-        unspent = [
-            (each.delivery.email or "", each.message.server)
-            for each in untried
-            if each.delivery.letter != "alarm"
+    def release(self, letters: Iterable[tuple[ClaimedDelivery, str]], now: datetime) -> None:
+        """Give back the tokens of letters that no server began; an alarm has used none.
+
+        Each is given with the server that it was assigned to.
+        """
+        unsent = [
+            (delivery.email or "", server) for delivery, server in letters if delivery.letter != "alarm"
         ]
-        if unspent and self.rules.are_counted:
-            limits.release(self.session, self.rules, unspent, now=now)
+        if unsent and self.rules.are_counted:
+            limits.release(self.session, self.rules, unsent, now=now)
 
     def check_thresholds_periodically(self, now: datetime) -> None:
         """Check the stop thresholds at most every two seconds: the check reads many rows."""

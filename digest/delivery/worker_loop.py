@@ -142,9 +142,9 @@ class DeliveryRun:
         refill_reason = self.policy.refill.reason if self.policy.refill else ""
         reason = "no server answered" if self.is_disconnected else refill_reason
         lease = self.remaining[0].lease
-        requeued: set[int] = set()
+        requeued: dict[DeliveryState, set[int]] = {}
         for state in (DeliveryState.CLAIMED, DeliveryState.SENDING):
-            requeued |= self.outbox.release(
+            requeued[state] = self.outbox.release(
                 [delivery.id for delivery in self.remaining],
                 reason,
                 from_state=state,
@@ -153,11 +153,13 @@ class DeliveryRun:
                 + (settlement.SILENT_SERVER_PAUSE if self.is_disconnected else timedelta()),
                 counts_as_attempt=False,
             )
+        intended = [each for each in self.remaining if each.id in requeued[DeliveryState.SENDING]]
+        self.policy.release([(each, "") for each in intended], self.clock())
         emails = [delivery.email or "" for delivery in self.remaining]
         limits.end_conversations(self.outbox.session, self.policy.rules, emails, lease=lease)
         self.outbox.session.commit()
         self.remaining, self.unflushed_settlement = [], None
-        self.tally["deferred"] += len(requeued) if self.is_disconnected else 0
+        self.tally["deferred"] += sum(map(len, requeued.values())) if self.is_disconnected else 0
 
     def send_window(self, context: RenderContext, size: int) -> int:
         """Take the next window from the decision to its outcome, and return how many letters it held.
@@ -346,6 +348,8 @@ class DeliveryRun:
         intents = [each.intent for each in to_send.values()]
         until = outbox.renewed_lease(first.leased_until, now)
         held = self.outbox.intend(intents, lease=first.lease, until=until)
+        lost = [each for number, each in to_send.items() if number not in held]  # another worker has them
+        self.policy.release([(each.delivery, each.message.server) for each in lost], now)
         failpoints.reach("intending")
         self.outbox.session.commit()
         self.tally += check.tally

@@ -366,7 +366,11 @@ def test_intent_with_a_lost_commit_reply_leaves_no_doubt_and_no_delay(
     options = {
         "transport": memory,
         "lane": Lane.BULK,
-        "limits": SendLimits(conversation_limits=limits.parse_conversation_limits("1 at once")),
+        "limits": SendLimits(
+            rates=limits.parse_rates("3/day, 2/s"),
+            conversation_limits=limits.parse_conversation_limits("1 at once"),
+            warm_up=limits.parse_warm_up("2026-11-20: 3", "UTC"),
+        ),
     }
 
     def clock() -> datetime:

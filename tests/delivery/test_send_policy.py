@@ -10,7 +10,7 @@ from random import Random
 from threading import Barrier
 
 import pytest
-from sqlalchemy import Engine, select
+from sqlalchemy import Engine, select, update
 from sqlalchemy.orm import Session
 
 from digest import db, subscribers
@@ -425,6 +425,22 @@ def test_letter_takes_tokens_once_if_the_server_closed_the_connection_before_it(
     put(9)
 
     assert deliver(SendLimits(rates=limits.parse_rates("9/day")), transport=Weary(), window=5).sent == 9
+
+
+def test_letter_that_another_worker_took_over_uses_no_token(put, deliver, session: Session) -> None:
+    class Overtaken(MemoryTransport):
+        """A server during whose first window another worker takes over a letter of the second."""
+
+        def send(self, window: Sequence[Message]) -> Iterator[Outcome]:
+            if not self.messages:
+                third = update(Delivery).where(Delivery.email == "r2@example.org")
+                session.execute(third.values(lease="another's"))
+                session.commit()
+            yield from super().send(window)
+
+    put(6)
+
+    assert deliver(SendLimits(rates=limits.parse_rates("5/day")), transport=Overtaken(), window=2).sent == 5
 
 
 # ── domains that defer ──────────────────────────────────────────────────────────────────────────
