@@ -12,6 +12,7 @@ from sqlalchemy.orm import Session
 
 from digest.db.array_literals import NULL_MARK, UNIT, array_literal, join_values, split_to_array
 from digest.db.bulk_rows import (
+    advance_sequences,
     insert_lists,
     insert_many,
     load_rows,
@@ -21,8 +22,8 @@ from digest.db.bulk_rows import (
 )
 from digest.db.column_types import NO_VALUES, Base, BigKey, UtcDateTime, bind_values
 from digest.db.conditions import LAST_KEY, Unindexed, hint_few_rows, one_of, one_of_few, values_param
-from digest.db.dialects import DIALECTS, DatabaseDialect, dialect_of
-from digest.db.engine import make_engine, parsed_url, with_driver
+from digest.db.dialects import DIALECTS, DatabaseDialect, dialect_name, dialect_of
+from digest.db.engine import database_file, make_engine, parsed_url, with_driver
 from digest.db.migrate import ensure_schema, newest_revision, revision, upgrade
 from digest.db.postgresql import driver_connection
 from digest.db.sessions import (
@@ -52,10 +53,13 @@ __all__ = [
     "Session",
     "Unindexed",
     "UtcDateTime",
+    "advance_sequences",
     "array_literal",
     "bind_values",
     "commit_asynchronously",
     "common_clock",
+    "database_file",
+    "dialect_name",
     "dialect_of",
     "driver_connection",
     "ensure_schema",

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, cast
 
-from sqlalchemy import Row, Table
+from sqlalchemy import Connection, Row, Table
 from sqlalchemy.dialects import sqlite
 from sqlalchemy.orm import Session
 
 from digest.db.column_types import NO_VALUES, Base
-from digest.db.dialects import dialect_of
+from digest.db.dialects import DIALECTS, dialect_of
 
 
 def upsert(session: Session, mapped: type[Base]) -> sqlite.Insert:
@@ -78,3 +78,8 @@ def reserve_keys(session: Session, mapped: type[Base], count: int) -> Sequence[i
     if not count:
         return []
     return dialect_of(session).reserve_keys(session.connection(), cast(Table, mapped.__table__), count)
+
+
+def advance_sequences(connection: Connection, tables: Iterable[Table]) -> None:
+    """Make a database continue after the highest ids of rows that were copied into it with their ids."""
+    DIALECTS[connection.dialect.name].advance_sequences(connection, tables)

@@ -25,7 +25,7 @@ def copy(source: Engine, target: Engine, progress: Callable[[int], None]) -> dic
         counts = {table.name: copy_table(table, reading, writing, progress) for table in tables()}
         for table in tables():
             verify(table, counts[table.name], writing)
-        db.DIALECTS[target.dialect.name].advance_sequences(writing, tables())
+        db.advance_sequences(writing, tables())
     return counts
 
 

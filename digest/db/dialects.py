@@ -52,6 +52,7 @@ class DatabaseDialect(Protocol):
     ) -> None: ...
     def reserve_keys(self, connection: Connection, table: Table, count: int) -> Sequence[int]: ...
     def advance_sequences(self, connection: Connection, tables: Iterable[Table]) -> None: ...
+    def row_version_sql(self, table: str, columns: Sequence[str]) -> str: ...
     def rows_by_key(
         self, table: Table, key: Column[int], keys: BindParameter[Any], condition: ColumnElement[bool]
     ) -> Subquery: ...
@@ -60,6 +61,11 @@ class DatabaseDialect(Protocol):
 DIALECTS: Mapping[str, DatabaseDialect] = {"postgresql": postgresql, "sqlite": sqlite}
 
 
+def dialect_name(session: Session) -> str:
+    """Return "postgresql" or "sqlite"; no transaction begins."""
+    return session.get_bind().dialect.name
+
+
 def dialect_of(session: Session) -> DatabaseDialect:
     """Return the dialect of the session's database; no transaction begins."""
-    return DIALECTS[session.get_bind().dialect.name]
+    return DIALECTS[dialect_name(session)]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 from sqlalchemy import URL, Engine, make_url
 from sqlalchemy.exc import ArgumentError
 
@@ -35,3 +37,10 @@ def with_driver(url: str) -> str:
         if url.startswith(prefix):
             return "postgresql+psycopg://" + url.removeprefix(prefix)
     return url
+
+
+def database_file(url: str) -> Path | None:
+    """Return the file of an SQLite database; None for PostgreSQL, or for a database in memory."""
+    parsed = parsed_url(url)
+    is_file = parsed.get_backend_name() == "sqlite" and parsed.database not in {None, "", ":memory:"}
+    return Path(str(parsed.database)) if is_file else None

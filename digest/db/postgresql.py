@@ -353,6 +353,12 @@ def rows_by_key(
     return select(each).select_from(one.join(each, true())).subquery("found")
 
 
+def row_version_sql(table: str, columns: Sequence[str]) -> str:
+    """Return the SQL for the number of the transaction that wrote a row."""
+    del columns
+    return f"CAST({table}.xmin AS text)"
+
+
 @compiles(OneOf, "postgresql")
 def one_of_in_array(element: OneOf, compiler: SQLCompiler, **details: Any) -> str:
     """Compare with an array, or join its values as rows."""

@@ -227,6 +227,11 @@ def rows_by_key(
     return select(table).where(one_of(key, keys), condition).subquery("found")
 
 
+def row_version_sql(table: str, columns: Sequence[str]) -> str:
+    """Return the SQL for the content of these columns as one text."""
+    return " || ' ' || ".join(f"coalesce({table}.{column}, '')" for column in columns)
+
+
 @compiles(OneOf, "sqlite")
 def one_of_in_json(element: OneOf, compiler: SQLCompiler, **details: Any) -> str:
     """Compare with the values of a JSON list."""

@@ -208,16 +208,10 @@ class Disk:
         return f"{self.free / 10**6:,.0f} MB ({self.free / max(1, self.size):.0%}) free in {self.folder}"
 
 
-def database_file(settings: Settings) -> Path | None:
-    """Return the file of an SQLite database; None for PostgreSQL."""
-    url = db.parsed_url(settings.database)
-    return Path(url.database) if url.get_backend_name() == "sqlite" and url.database else None
-
-
 def writable_disks(settings: Settings) -> tuple[Disk, ...]:
     """Return the disks that the service writes to."""
     folders = [settings.data_dir.absolute(), settings.dumps.absolute()]
-    if (file := database_file(settings)) is not None:
+    if (file := db.database_file(settings.database)) is not None:
         folders.append(file.absolute().parent)
     try:
         return tuple(disks_of(folders))

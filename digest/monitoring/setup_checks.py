@@ -66,7 +66,7 @@ def check_secrets(settings: Settings) -> Iterator[Check]:
     yield from check_keys(settings)
     folder = settings.data_dir
     private = [folder / name for name in ("secret_key", "pepper", "digest.toml")]
-    if (file := probes.database_file(settings)) is not None:
+    if (file := db.database_file(settings.database)) is not None:
         private += [file.with_name(file.name + end) for end in ("", "-wal", "-shm")]
     readable = [str(path) for path in private if path.exists() and path.stat().st_mode & 0o077]
     if readable:

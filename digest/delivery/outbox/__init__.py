@@ -7,6 +7,7 @@ whose worker died. Claims and intents do not touch that index, which saves Postg
 Nothing here commits, except `Outbox.settle_and_intend`: the caller does.
 """
 
+from digest import db
 from digest.db import Session
 from digest.delivery.outbox.attempts import (
     AttemptRecord,
@@ -68,7 +69,7 @@ IMPLEMENTATIONS: dict[str, type[Outbox]] = {"postgresql": PostgresqlOutbox, "sql
 
 def open_outbox(session: Session) -> Outbox:
     """Return the outbox in the session's database."""
-    return IMPLEMENTATIONS[session.get_bind().dialect.name](session)
+    return IMPLEMENTATIONS[db.dialect_name(session)](session)
 
 
 __all__ = [

@@ -45,16 +45,16 @@ RECIPIENT_COLUMNS = tuple(
         "not_after",
     )
 )
-#: The version of a row: on PostgreSQL the number of the transaction that wrote it, on SQLite what is in it.
+#: The SQL for the version of a recipient's row, which changes whenever the row does.
 RECIPIENT_VERSION = {
-    "postgresql": "CAST(subscriber.xmin AS text)",
-    "sqlite": " || ' ' || ".join(f"coalesce(subscriber.{column.name}, '')" for column in RECIPIENT_COLUMNS),
+    name: dialect.row_version_sql("subscriber", [column.name for column in RECIPIENT_COLUMNS])
+    for name, dialect in db.DIALECTS.items()
 }
-RECIPIENTS_QUERY = {
-    kind: select(literal_column(version), *RECIPIENT_COLUMNS).where(
+RECIPIENTS_QUERIES = {
+    name: select(literal_column(version), *RECIPIENT_COLUMNS).where(
         db.one_of(RECIPIENT_COLUMNS[0], db.values_param("ids", RECIPIENT_COLUMNS[0]))
     )
-    for kind, version in RECIPIENT_VERSION.items()
+    for name, version in RECIPIENT_VERSION.items()
 }
 
 
@@ -70,8 +70,8 @@ def load_recipients_with_versions(
     known = {number for number in ids if number is not None}
     if not known:
         return {}
-    connection = session.connection()
-    found = connection.execute(RECIPIENTS_QUERY[connection.dialect.name], {"ids": known}).all()
+    query = RECIPIENTS_QUERIES[db.dialect_name(session)]
+    found = session.connection().execute(query, {"ids": known}).all()
     return {row[1]: (recipient_state(*row[2:]), row[0]) for row in found}
 
 
