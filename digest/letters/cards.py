@@ -1,4 +1,4 @@
-"""Make the card of a paper: what a reader sees of it, as a value that every template can show."""
+"""Make the card of a paper: the displayed fields, as a value that every template can render."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ Span: TypeAlias = tuple[int, int]  #: start and end in a text
 
 
 class CardForm(StrEnum):
-    """How much of a paper a card shows; a long digest must fit its size budget."""
+    """The lengths of a card: long digests use shorter cards to fit the size budget."""
 
     FULL = "full"  #: the abstract, cut at the end of a sentence
     BRIEF = "brief"  #: the first two sentences of the abstract
@@ -48,7 +48,7 @@ class Link:
 
     label: str
     href: str
-    about: str = ""  #: what a screen reader says after the label: "PDF" alone does not say of what
+    about: str = ""  #: read after the label by screen readers, because "PDF" alone does not name the paper
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -61,17 +61,17 @@ class Card:
     byline: str
     abstract: tuple[TextRun, ...]
     why: str
-    links: tuple[Link, ...]  #: besides the title's link: nothing is linked twice
+    links: tuple[Link, ...]  #: without the title's link
     leads_to: str = ""  #: the label of the title's link in plain text
     is_sample: bool = False  #: a made-up paper
 
     @property
     def text_links(self) -> tuple[Link, ...]:
-        """Return the links in plain text: the title's first."""
+        """Return the links of the plain-text card, the title's link first."""
         return (Link(self.leads_to or figures_in_words.TRANSLATIONS.gettext("Read"), self.href), *self.links)
 
     def to_json(self) -> dict[str, Any]:
-        """Return the card as JSON, for a stored decision."""
+        """Return the card as JSON values, to be stored with a decision."""
         runs_of = {name: [run._asdict() for run in getattr(self, name)] for name in ("title", "abstract")}
         return asdict(self) | runs_of
 
@@ -92,14 +92,14 @@ def make_card(
 ) -> Card:
     """Make the card of `paper`; `page` is the URL of the paper's page on this site.
 
-    `words` are (field, start, end) in the displayed title and abstract. If the paper has no link, the
-    title leads to `page`, which says where to find it.
+    `words` are the matched words as (field, start, end) in the displayed title and abstract. If the
+    paper has no link, the title links to `page`, which says where to find the paper.
     """
     return with_match(bare_card(paper, page=page, form=form), paper, why=why, words=words, form=form)
 
 
 def bare_card(paper: Paper, *, page: str, form: CardForm = CardForm.FULL) -> Card:
-    """Make a card without what depends on the filter."""
+    """Make a card without the parts that depend on the filter."""
     found = links_of(paper)
     abstract, pdf, code = (safe_url(url) for url in (found.abstract, found.pdf, found.code))
     href, leads_to = title_link(abstract=abstract, pdf=pdf, page=page)
@@ -151,7 +151,7 @@ def why_line(why: Sequence[str]) -> str:
 
 
 def meta_line(paper: Paper) -> str:
-    """Return the category and the date as far as known: `cs.LG · 19 Nov 2026`."""
+    """Return the category and the date, if known: `cs.LG · 19 Nov 2026`."""
     known = [
         *(one_line(category) for category in paper.categories[:1]),
         *([figures_in_words.short_day(paper.published)] if paper.published else []),
@@ -175,7 +175,7 @@ class Abstract(NamedTuple):
 class Excerpt(NamedTuple):
     """The part of an abstract that a card shows."""
 
-    lead: str  #: the first sentence, if the text comes from further on
+    lead: str  #: the first sentence, if the text does not begin with it
     text: str
     marks: Sequence[Span]  #: in the text
 
@@ -189,8 +189,8 @@ def abstract_runs(paper: Paper, marks: Sequence[Span], form: CardForm) -> tuple[
 def excerpt(paper: Paper, marks: Sequence[Span], form: CardForm) -> Excerpt:
     """Return the beginning of the abstract, cut at the end of a sentence.
 
-    If the filter matched only later in the abstract, return the first sentence and as much as fits of
-    the sentence that matched, so that the reader sees why the paper is here.
+    If the filter matched only later in the abstract, return the first sentence and as much of the
+    matching sentence as fits, so that the reader sees why the paper was chosen.
     """
     text, shown, opening = abstract_of(paper.abstract, form)
     first = min(marks)[0] if marks else 0
@@ -204,7 +204,7 @@ def excerpt(paper: Paper, marks: Sequence[Span], form: CardForm) -> Excerpt:
 
 @lru_cache(maxsize=4096)  # called again for every filter that matched the paper
 def abstract_of(abstract: str, form: CardForm) -> Abstract:
-    """Return the abstract, and the part of it that a card of that form shows."""
+    """Return the abstract and the part that a card of this form shows."""
     text = display(abstract)
     if form is CardForm.LINE:
         return Abstract(text, "", "")
@@ -215,7 +215,7 @@ def abstract_of(abstract: str, form: CardForm) -> Abstract:
 
 
 def sentence_around(text: str, place: int, max_length: int) -> tuple[int, int]:
-    """Return start and end of the sentence at `place`, or of the text around `place` if it is too long."""
+    """Return the span of the sentence at `place`; if that is too long, of the text around `place`."""
     ends = sentence_ends(text)
     behind = bisect_right(ends, place)
     start = ends[behind - 1] if behind else 0
@@ -228,7 +228,7 @@ def sentence_around(text: str, place: int, max_length: int) -> tuple[int, int]:
 
 
 def to_sentence_end(text: str, max_length: int) -> str:
-    """Return as many whole sentences as fit; if not even one fits, cut it at a word."""
+    """Return as many whole sentences as fit; if none fits, cut the first at a word."""
     if len(text) <= max_length:
         return text
     ends = [end for end in sentence_ends(text[: max_length + 1]) if max_length // 4 < end <= max_length]
@@ -236,14 +236,14 @@ def to_sentence_end(text: str, max_length: int) -> str:
 
 
 def first_sentences(text: str, count: int) -> str:
-    """Return the first `count` sentences, if there are more."""
+    """Return the first `count` sentences, or the whole text if it has no more sentences."""
     ends = sentence_ends(text)
     return text[: ends[count - 1]] if len(ends) > count else text
 
 
 @lru_cache(maxsize=4096)  # called again for every filter that matched the paper
 def sentence_ends(text: str) -> tuple[int, ...]:
-    """Return where sentences end; a full stop after an initial or `et al` does not end one."""
+    """Return the ends of sentences; a full stop after an initial or `et al` does not end a sentence."""
     found = (match.end() for match in SENTENCE_END.finditer(text))
     return tuple([end for end in found if not ABBREVIATION.search(text[max(0, end - 12) : end])])
 
@@ -263,7 +263,7 @@ def marked_runs(text: str, spans: Iterable[Span]) -> tuple[TextRun, ...]:
 
 
 def clip_spans(spans: Iterable[Span], length: int) -> list[Span]:
-    """Return the spans in order, without overlaps and without what is beyond `length`."""
+    """Return the spans in order, without overlaps, cut at `length`."""
     made: list[Span] = []
     reached = 0
     for first, last in sorted(spans):
@@ -295,7 +295,7 @@ def title_link(*, abstract: str | None, pdf: str | None, page: str) -> tuple[str
 
 
 def link_line(*, pdf: str | None, code: str | None, page: str, about: str, besides: str) -> tuple[Link, ...]:
-    """Return the links that exist, without the one that the title has."""
+    """Return the links that exist, except the title's link."""
     _ = figures_in_words.TRANSLATIONS.gettext
     offered = ((_("PDF"), pdf), (_("Code"), code), (_("Cite"), f"{page}#cite"))
     return tuple(Link(label, href, about) for label, href in offered if href and href != besides)

@@ -1,7 +1,7 @@
 """Move CSS onto the elements it applies to, because many mail programs ignore style sheets.
 
-premailer does the work. It is slow and not thread-safe, so it runs under a lock, once for each
-template and never for each mail.
+premailer is slow and not thread-safe, so it runs under a lock, once per template rather than once per
+letter.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ LOCK = Lock()
 def inline(page: str) -> str:
     """Return `page` with the style sheet in its head moved onto its elements.
 
-    `!important` stays in the media queries, or inline styles would override the rules for phones and
-    dark mode. Nothing is fetched. No presentational attribute is added to a tag that must not have it.
+    `!important` stays in the media queries; otherwise inline styles would override the rules for phones
+    and dark mode. Nothing is fetched. Presentational attributes are added only to tags that allow them.
     """
-    from premailer import Premailer  # a tenth of a second to import, and many commands never mail
+    from premailer import Premailer  # takes 0.1 s to import, and many commands send no mail
 
     with LOCK:
         inlined: str = Premailer(

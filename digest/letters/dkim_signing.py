@@ -1,8 +1,8 @@
 """Sign messages with DKIM (RFC 6376, 8301, 8463), using only `cryptography`.
 
-Every header that a reader or a mailbox provider acts on is signed, including the one-click header,
-which other signers leave out. `From` and `Subject` are signed once more than they occur, so that
-nobody can add a second one. A signature depends only on the message and the key, so it is the same
+Every header that readers or mailbox providers act on is signed, including the one-click header, which
+other signers leave out. `From` and `Subject` are signed once more than they occur, so that adding
+another one breaks the signature. A signature depends only on the message and the key, so it is the same
 on every attempt.
 """
 
@@ -24,14 +24,15 @@ from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat,
 
 from digest.errors import BadField
 
-#: Headers that are signed if present, in this order; `OVERSIGNED_HEADERS` once more than they occur.
+#: Headers that are signed if present, in this order; each of `OVERSIGNED_HEADERS` is signed once more
+#: than it occurs.
 SIGNED_HEADERS = (
     "from", "to", "subject", "date", "message-id", "reply-to", "list-id", "list-unsubscribe",
     "list-unsubscribe-post", "list-help", "auto-submitted", "precedence", "feedback-id", "mime-version",
     "content-type",
 )  # fmt: skip
 OVERSIGNED_HEADERS = frozenset({"from", "subject"})
-MIN_RSA_BITS = 2048  #: verifiers may refuse shorter keys (RFC 8301), and some do
+MIN_RSA_BITS = 2048  #: RFC 8301 lets verifiers refuse shorter keys, and some do
 
 PEM_BLOCK = re.compile(r"-----BEGIN [A-Z ]*PRIVATE KEY-----.*?-----END [A-Z ]*PRIVATE KEY-----", re.DOTALL)
 BLANKS = re.compile(rb"[ \t]+")
@@ -49,7 +50,7 @@ class Signer:
 
     @cached_property
     def key(self) -> RSAPrivateKey | Ed25519PrivateKey:
-        """Return the private key; raise BadField if it is not usable."""
+        """Return the private key; raise BadField if it is unusable."""
         try:
             key = load_pem_private_key(self.pem, password=None)
         except (ValueError, TypeError) as error:
@@ -147,7 +148,7 @@ def signature(
 def choose_fields(
     fields: Sequence[tuple[str, bytes]], unsigned: frozenset[str]
 ) -> tuple[list[str], list[bytes]]:
-    """Return the header names to sign and their fields; of fields with the same name, the last first."""
+    """Return the header names to sign and their fields; fields with the same name are in reverse order."""
     names: list[str] = []
     signed_fields: list[bytes] = []
     by_name: dict[str, list[bytes]] = {}
@@ -162,7 +163,7 @@ def choose_fields(
     return names, signed_fields
 
 
-@lru_cache(maxsize=64)  # always the same for one kind of letter
+@lru_cache(maxsize=64)  # each kind of letter has the same header names
 def fold_names(names: tuple[str, ...]) -> str:
     """Return the header names joined with colons, on short lines."""
     lines = [""]

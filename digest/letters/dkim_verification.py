@@ -1,11 +1,11 @@
-"""Verify DKIM signatures as a receiver does (RFC 6376), with the keys that a lookup returns."""
+"""Verify DKIM signatures as a receiver does (RFC 6376), using a given DNS lookup."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from email.message import Message
 
-Lookup = Callable[[str], Sequence[str]]  #: returns the TXT records of a name
+Lookup = Callable[[str], Sequence[str]]  #: returns the TXT records of a DNS name
 
 
 def signatures_in(letter: Message) -> list[dict[str, str]]:
@@ -20,12 +20,12 @@ def tags_of(text: str) -> dict[str, str]:
 
 
 def key_name(tags: dict[str, str]) -> str:
-    """Return the name in the DNS of the key that made a signature."""
+    """Return the DNS name of a signature's key."""
     return f"{tags.get('s', '')}._domainkey.{tags['d']}"
 
 
 def signature_fault(content: bytes, place: int, name: str, lookup: Lookup) -> str:
-    """Return why the signature at `place` does not verify with the key at `name`; empty if it does."""
+    """Return why the signature at index `place` fails with the key at `name`, or "" if it is valid."""
     import dkim
 
     record = next((text for text in lookup(name) if tags_of(text).get("p")), None)

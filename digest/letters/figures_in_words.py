@@ -21,12 +21,12 @@ MAX_PREHEADER_LENGTH = 90
 WORDS_PER_MINUTE = 200
 MAX_FOLLOWUP_LENGTH = 160
 MAX_TOPICS_NAMED = 8  #: topics named in the footer
-LINE_WIDTH = 72  #: columns of the text part
+LINE_WIDTH = 72  #: columns in the plain-text part
 TRAILING_CONNECTIVES = re.compile(
     r"(?:[\s,;:–—-]+(?:a|an|and|as|at|by|for|from|in|into|is|of|on|or|over|that|the|to|under|via|when|where|with))+$",
     re.IGNORECASE,
 )
-CATCH_UP = "catch-up"  #: in place of the cadence in the first digest after a pause
+CATCH_UP = "catch-up"  #: replaces the cadence in the first digest after a pause
 FIRST_SEEN = _("First seen today")
 #: Scripts written without spaces, whose characters are two columns wide.
 WIDE_SIGNS = (
@@ -61,7 +61,7 @@ def day_and_hour(moment: datetime) -> str:
 
 
 def moment_in_words(moment: datetime, timezone: str, *, seen_from: datetime) -> str:
-    """Return `Monday 08:00, Oslo`, with the date where the weekday alone could mislead."""
+    """Return `Monday 08:00, Oslo`, with the date if the weekday alone is ambiguous."""
     local = moment.astimezone(zone_of(timezone))
     place = timezone.rpartition("/")[2].replace("_", " ")
     weekday = DAYS[local.weekday()]
@@ -111,7 +111,7 @@ def cut_at_word(text: str, max_length: int) -> str:
 
 
 def subject(cadence: str, title: str, count: int) -> str:
-    """Return the subject: the top paper's title, and how many more there are."""
+    """Return the subject: the top paper's title and the number of other papers."""
     if cadence == CATCH_UP:
         return ngettext(
             "While you were away: the top paper",
@@ -132,7 +132,7 @@ def subject(cadence: str, title: str, count: int) -> str:
 
 
 def preheader(others: Sequence[str]) -> str:
-    """Return what the inbox shows after the subject: the second title, and the third if it fits."""
+    """Return the preheader that inboxes show after the subject: the second title, and the third if it fits."""
     lead = _("Also: ")
     second = cut_at_word(others[0], MAX_PREHEADER_LENGTH - len(lead))
     if len(others) > 1 and len(second) <= 42:
@@ -143,7 +143,7 @@ def preheader(others: Sequence[str]) -> str:
 
 
 def subscription_reason(topics: Sequence[str]) -> str:
-    """Return why a subscriber gets a digest."""
+    """Return the sentence that says why a subscriber gets a digest."""
     if not topics:
         return _("You asked for the day's trending papers.")
     named = ", ".join(topics[:MAX_TOPICS_NAMED])
@@ -209,7 +209,7 @@ def missing_lists_note(sources: Sequence[str]) -> str:
 
 
 def source_in_words(source: str) -> str:
-    """Return a source's name for readers: `arXiv`, or the host of a URL; the dumps folder has none."""
+    """Return a source's name for readers: `arXiv`, or the host of a URL; empty for the dumps folder."""
     if "://" in source:
         return source.partition("://")[2].partition("/")[0][:60]
     kind = source.partition(":")[0]
@@ -236,7 +236,7 @@ def narrowing_sentence(topic: str, clause: str, before: float, after: float) -> 
 
 
 def followup_text(kind: str, text: str) -> str:
-    """Return what became of a paper: `Published: J. Gravel 12 (2026)`."""
+    """Return the update of a paper in words: `Published: J. Gravel 12 (2026)`."""
     detail = cut_at_word(text, MAX_FOLLOWUP_LENGTH)
     match kind:
         case "withdrawn":
@@ -254,7 +254,7 @@ def followup_text(kind: str, text: str) -> str:
 
 
 def wrap(text: str, *, measure: int = LINE_WIDTH) -> str:
-    """Return `text` on lines of at most 72 columns; a longer word keeps a line of its own."""
+    """Return `text` on lines of at most 72 columns; a longer word gets its own line."""
     if not text.isascii() and WIDE_SIGN.search(text):
         return "\n".join(wide_lines(text, measure))
     if len(text) <= measure:

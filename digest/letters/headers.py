@@ -14,7 +14,7 @@ from functools import lru_cache
 from digest.site_profile import Site
 
 MAX_HEADER_LENGTH = 200  #: characters of untrusted text in one header
-MAX_STACKED_MARKS = 3  #: combining marks on one letter; more is zalgo text
+MAX_STACKED_MARKS = 3  #: combining marks on one character; more is zalgo text
 
 #: Marks, overrides and isolates that change the reading order.
 BIDI_CONTROLS = dict.fromkeys((0x061C, 0x200E, 0x200F, *range(0x202A, 0x202F), *range(0x2066, 0x206A)))
@@ -54,16 +54,16 @@ def one_line(text: str) -> str:
 
 
 def is_no_character(char: str) -> bool:
-    """Return whether Unicode reserves this code point as a noncharacter (an unassigned one may become one)."""
+    """Return whether this code point is a Unicode noncharacter; unassigned code points are not."""
     return ord(char) & 0xFFFE == 0xFFFE or 0xFDD0 <= ord(char) <= 0xFDEF
 
 
 def list_headers(
     site: Site, unsubscribe_url: str, *, unsubscribe_address: str = "", campaign: str = "digest"
 ) -> tuple[Header, ...]:
-    """Return the list headers, including how to unsubscribe: in one click, or by mail.
+    """Return the list headers, which let readers unsubscribe with one click or by mail.
 
-    An empty `unsubscribe_address` means that no incoming mail is accepted; then only the link is given.
+    An empty `unsubscribe_address` means that no incoming mail is accepted, so only the link is included.
     """
     mailto = f",\r\n <mailto:{unsubscribe_address}?subject=unsubscribe>" if unsubscribe_address else ""
     one_click = (("List-Unsubscribe-Post", "List-Unsubscribe=One-Click"),) if site.is_https else ()
@@ -79,9 +79,9 @@ def list_headers(
 
 
 def reply_headers(answered_id: str = "") -> tuple[Header, ...]:
-    """Return the headers of an automatic reply, which is neither list nor bulk mail (RFC 3834).
+    """Return the headers of an automatic reply (RFC 3834), which is not list mail.
 
-    `answered_id` is the Message-ID of the mail it answers, if any: mail programs show the two together.
+    `answered_id` is the Message-ID of the mail it answers, if any, so that mail programs thread the two.
     """
     about = (
         (("In-Reply-To", answered_id), ("References", answered_id)) if MESSAGE_ID.match(answered_id) else ()
@@ -91,7 +91,7 @@ def reply_headers(answered_id: str = "") -> tuple[Header, ...]:
 
 @lru_cache(maxsize=256)
 def feedback_id(domain: str, campaign: str) -> str:
-    """Return Gmail's four fields; the last identifies the sender permanently, and no reader."""
+    """Return Gmail's Feedback-ID: four fields, the last of which is a permanent id of the sender."""
     sender = "digest" + hashlib.sha256(domain.encode()).hexdigest()[:8]
     return f"{campaign}:digest:{domain}:{sender}"
 
@@ -151,7 +151,7 @@ def display_name(text: str) -> str:
 def encode_header(text: str, *, width: int = 66) -> str:
     """Return header text folded into lines, as encoded words if it is not ASCII (RFC 2047).
 
-    Text that is mostly ASCII uses the Q encoding, which people and spam filters can read; other text B.
+    Text that is mostly ASCII uses the Q encoding, which people and spam filters can read; other text uses B.
     """
     if text.isascii():
         return fold_line(text, width=width)
@@ -172,7 +172,7 @@ def quote_char(char: str) -> str:
 
 
 def byte_length(char: str) -> int:
-    """Return how many bytes a character takes."""
+    """Return the length of a character in bytes."""
     return len(char.encode())
 
 

@@ -1,4 +1,4 @@
-"""Render letters from their templates, and fill in what differs between copies of a letter."""
+"""Render letters from their templates, and fill in the personal values."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ from digest.letters.piece_templates import PieceTemplate, cut_at_marks, escape_h
 from digest.letters.templates import Templates
 from digest.site_profile import Site
 
-#: Invisible characters after the preheader, so that no mail program shows the letter's first lines there.
+#: Invisible characters after the preheader, so that mail programs do not append the letter's first lines.
 FILLER = "\u034f " * 40
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class RenderedLetter:
-    """A letter as the reader sees it."""
+    """A rendered letter: its subject and both bodies."""
 
     subject: str
     text: str
@@ -34,7 +34,7 @@ class RenderedLetter:
 
 
 class Personalization(Struct, frozen=True, kw_only=True):
-    """What differs between two copies of a digest, apart from the papers in it."""
+    """The personal values of one copy of a digest, apart from its papers."""
 
     delivery_id: int = 0
     recipient: str
@@ -54,7 +54,7 @@ class Personalization(Struct, frozen=True, kw_only=True):
 #: Every letter except the digest, with the context it requires besides `site`.
 REQUIRED_CONTEXT: Mapping[str, tuple[str, ...]] = {
     "confirm": ("confirm_url",),
-    "reminder": ("confirm_url",),  #: once, after a day
+    "reminder": ("confirm_url",),  #: sent once, after a day
     "invite": (
         "confirm_url",
         "unsubscribe_url",
@@ -65,7 +65,7 @@ REQUIRED_CONTEXT: Mapping[str, tuple[str, ...]] = {
     "changed": (
         "manage_url",
         "unsubscribe_url",
-    ),  #: `topics` as {name, filter}, none means trending; optional: `pack`
+    ),  #: `topics` as {name, filter}, empty for trending; optional: `pack`
     "paused": ("manage_url", "unsubscribe_url"),  #: optional: `until`
     "nothing_today": (
         "manage_url",
@@ -76,12 +76,12 @@ REQUIRED_CONTEXT: Mapping[str, tuple[str, ...]] = {
     "reply": (
         "manage_url",
         "outcomes",
-    ),  #: {command, result} for each; optional: `answered_subject`, `prefilled`, `asks_to_unsubscribe`
-    "help": ("manage_url", "commands"),  #: {spelled, does}
+    ),  #: `outcomes` as {command, result}; optional: `answered_subject`, `prefilled`, `asks_to_unsubscribe`
+    "help": ("manage_url", "commands"),  #: `commands` as {spelled, does}
     "alarm": ("message", "fix"),  #: to the operator; optional: `since`, `facts`
 }
-#: The letters whose link opens the settings directly. The others may be forwarded or come every day: their
-#: link only opens a page that mails the settings link.
+#: The letters whose link opens the settings directly. Other letters may be forwarded, so their link
+#: only opens a page that mails the settings link.
 LETTERS_WITH_SETTINGS_LINK = frozenset(
     {"welcome", "settings", "settings_link", "changed", "paused", "reply", "help"}
 )
@@ -113,9 +113,9 @@ DEFAULT_CONTEXT: Mapping[str, Any] = {
 def render_letter(templates: Templates, kind: str, context: Mapping[str, Any]) -> RenderedLetter:
     """Render the letter of that kind from templates/letters/KIND/{subject.txt,body.txt,body.html}.
 
-    `context` has the `site` and the decision kept with the delivery. Links and moments may be given
-    as text (`manage_url`, `next_due`) or as the values they are made from: `subscriber_id`,
-    `link_version` and `key`; `confirmation_id`; `next_due_at`, `timezone` and `dated_at`.
+    `context` has the `site` and the decision stored with the delivery. Links and times may be given as
+    text (`manage_url`, `next_due`) or as the values they are made from: `subscriber_id`, `link_version`
+    and `key`; `confirmation_id`; `next_due_at`, `timezone` and `dated_at`.
     """
     folder = f"letters/{kind}"
     values = {**DEFAULT_CONTEXT, **derived_context(kind, context), **context}
@@ -128,7 +128,7 @@ def render_letter(templates: Templates, kind: str, context: Mapping[str, Any]) -
     )
 
 
-#: What differs between two copies of a letter: links and a few words, shown as given.
+#: The personal values of a letter, which templates show unchanged.
 PERSONAL_VALUES = (
     "subject", "email", "next_due", "until", "asked_at",
     "confirm_url", "manage_url", "unsubscribe_url", "undo_url",
@@ -138,8 +138,8 @@ PERSONAL_VALUES = (
 def render_html(templates: Templates, kind: str, context: Mapping[str, Any]) -> str:
     """Return the letter's HTML, with personal values filled in after premailer has run.
 
-    So premailer runs once for many readers. If a template does more with those values than show them,
-    the result differs from the page inlined whole; such a letter is then inlined whole every time.
+    So premailer runs once for many readers. A template that does more with those values than show them
+    would give another page than inlining after rendering; its letters are inlined one by one.
     """
     template = templates.html.get_template(f"letters/{kind}/body.html")
     personal = {
@@ -160,18 +160,18 @@ def render_html(templates: Templates, kind: str, context: Mapping[str, Any]) -> 
     return inline(template.render(context))
 
 
-#: Part of a mark that a template changed or cut.
+#: Part of a placeholder mark; finding it after the cut means that a template changed or split a mark.
 LEFTOVER_MARK = re.compile(r"q9[a-z]|9slot|\.q9", re.IGNORECASE)
 
 
 @lru_cache(maxsize=256)
 def template_of_page(page: str) -> PieceTemplate:
-    """Inline a page that has marks, and cut it at them."""
+    """Inline a page that contains marks, and cut it at the marks."""
     return cut_at_marks(inline(page))
 
 
 def derived_context(kind: str, context: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the links and texts that follow from the ids and moments in `context`."""
+    """Return the links and texts derived from the ids and times in `context`."""
     site: Site = context["site"]
     key = context.get("key")
     made: dict[str, Any] = {}
@@ -194,5 +194,5 @@ def derived_context(kind: str, context: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def parse_moment(stored: datetime | str) -> datetime:
-    """Return a moment; a stored decision has it as text."""
+    """Return a datetime, parsed if a stored decision has it as text."""
     return datetime.fromisoformat(stored) if isinstance(stored, str) else stored

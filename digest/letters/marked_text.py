@@ -1,4 +1,4 @@
-"""Represent text in which the words that matched are marked."""
+"""Represent text with the matched words marked."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 
 class TextRun(NamedTuple):
-    """A stretch of text, marked if a filter matched it."""
+    """A run of text, marked if a filter matched it."""
 
     text: str
     is_marked: bool = False

@@ -1,12 +1,12 @@
 """Build MIME messages from quoted-printable fragments that can be joined in any order.
 
-Two encoded texts may be joined if the first ends at a line end or at a soft break: the result is
-the encoding of both texts joined. So text that is in many messages is encoded once. (base64 could
-be joined only at every 57th byte.)
+Two encoded texts may be joined if the first ends at a line end or a soft break: the result is the
+encoding of the joined text. So text that many messages share is encoded once. (base64 could be joined
+only at every 57th byte.)
 
-No line ends in a blank, and no two blanks follow each other. So the body is already in DKIM's
-`relaxed` form, and signing need not check every byte (letters.dkim_signing). No line begins with a
-dot (RFC 2049), which SMTP would have to double and undouble.
+No line ends in a space, and no two spaces are adjacent. So the body is already in DKIM's `relaxed`
+form, and signing need not check every byte (letters.dkim_signing). No line begins with a dot (RFC
+2049), which SMTP would have to escape.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from digest.letters.headers import Header, header_block
 from digest.letters.letter_templates import RenderedLetter
 from digest.site_profile import Site
 
-MAX_LINE_LENGTH = 76  #: by RFC 2045, the soft break included
+MAX_LINE_LENGTH = 76  #: RFC 2045, including the soft break
 SOFT_BREAK = b"=\r\n"
 LEADING_DOTS = re.compile(rb"^\.+", re.MULTILINE)
 
@@ -29,12 +29,12 @@ LEADING_DOTS = re.compile(rb"^\.+", re.MULTILINE)
 def encode_quoted_printable(text: str) -> bytes:
     """Return `text` in quoted-printable with CRLF; more may be appended to it."""
     if text.isascii() and text.isprintable() and "=" not in text and "  " not in text:
-        lines = add_soft_breaks(text.encode())  # most links and words stay as they are
+        lines = add_soft_breaks(text.encode())  # most links and words need no encoding
     elif "  " in text or "\t" in text:
         lines = end_with_soft_break(b"\r\n".join([encode_line(line) for line in text.split("\n")]))
     else:
         lines = b2a_qp(text.replace("\n", "\r\n").encode(), istext=True)
-        if "\n" not in text:  # then b2a_qp, which goes by the first line's end, breaks with a bare LF
+        if "\n" not in text:  # b2a_qp takes the line ending from the first line, and defaults to a bare LF
             lines = lines.replace(b"=\n", b"=\r\n")
         lines = end_with_soft_break(lines)
     if b"\n." in lines or lines[:1] == b".":
@@ -43,7 +43,7 @@ def encode_quoted_printable(text: str) -> bytes:
 
 
 def add_soft_breaks(octets: bytes) -> bytes:
-    """Return text that needs no encoding on lines of the maximum length, each with a soft break."""
+    """Split text that needs no encoding into lines of the maximum length, each ending with a soft break."""
     if len(octets) < MAX_LINE_LENGTH:
         return octets + SOFT_BREAK if octets else b""
     lines = [octets[at : at + MAX_LINE_LENGTH - 1] for at in range(0, len(octets), MAX_LINE_LENGTH - 1)]
@@ -54,14 +54,14 @@ def end_with_soft_break(lines: bytes) -> bytes:
     """Return encoded lines with a soft break after the last, unless it ends with CRLF."""
     if lines.endswith(b"\r\n"):
         return lines
-    if len(lines) - lines.rfind(b"\n") > MAX_LINE_LENGTH:  # too long for it: break before the last character
+    if len(lines) - lines.rfind(b"\n") > MAX_LINE_LENGTH:  # break before the last character
         last = 3 if lines[-3:-2] == b"=" else 1
         lines = lines[:-last] + SOFT_BREAK + lines[-last:]
     return lines + SOFT_BREAK
 
 
 def encode_line(line: str) -> bytes:
-    """Encode one line; if it has tabs or consecutive blanks, encode all its blanks."""
+    """Encode one line; if it has tabs or consecutive spaces, encode all its whitespace."""
     has_gaps = "  " in line or "\t" in line
     return b2a_qp(line.encode(), quotetabs=has_gaps, istext=True).replace(b"=\n", b"=\r\n")
 
@@ -72,7 +72,7 @@ def decode_quoted_printable(encoded: bytes) -> str:
 
 
 def mime_boundary(message_id: str) -> bytes:
-    """Return the MIME boundary: the same on every attempt, and impossible in a body.
+    """Return the MIME boundary, which is the same on every attempt and cannot occur in a body.
 
     Quoted-printable never contains `=_`: after an equals sign come two hex digits or a line end.
     """

@@ -1,4 +1,4 @@
-"""Compute what differs between two copies of a digest, for previews and real runs alike."""
+"""Compute the personal values of one copy of a digest, for previews and real runs."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ def personalize(  # noqa: PLR0913  (the columns of a subscriber, by keyword)
 ) -> Personalization:
     """Return the personal values of one subscriber's copy of an edition.
 
-    `filters` has at least the digest's canonical filters, by id. `message_id` is that of an earlier
-    attempt. A signing key that is no longer configured is replaced by the newest.
+    `filters` maps ids to canonical filters and includes all filters of the digest. `message_id` is the
+    id used by an earlier attempt. A signing key that is no longer configured is replaced by the newest.
     """
     key = key_id if key_id in site.ring else None
     identity = f"{subscriber_id}|{edition}"
@@ -53,11 +53,11 @@ def personalize(  # noqa: PLR0913  (the columns of a subscriber, by keyword)
 
 @lru_cache(maxsize=4096)
 def day_of(schedule: Schedule, moment: datetime) -> date:
-    """Return the local day of a moment."""
+    """Return the date of `moment` in the schedule's time zone."""
     return moment.astimezone(edition_schedule.zone_of(schedule.timezone)).date()
 
 
 @lru_cache(maxsize=4096)
 def due_after(schedule: Schedule, moment: datetime) -> datetime:
-    """Return when the next edition after that moment is due."""
+    """Return when the first edition after `moment` is due."""
     return edition_schedule.next_edition(schedule, moment).due_at

@@ -1,8 +1,8 @@
-"""Cut a page that was inlined once into pieces, so that a letter is made by joining strings.
+"""Cut an inlined page into pieces, so that letters are made by joining strings.
 
-A template is rendered with marks instead of values, inlined by premailer, and cut at the marks.
-Filling the pieces with escaped values gives, byte for byte, what premailer would make of the page
-rendered with those values.
+A template is rendered with marks instead of values, inlined by premailer, and cut at the marks. Filling
+the pieces with escaped values gives the same bytes as rendering the page with those values and inlining
+it.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ MARK_PATTERN = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Placeholder:
-    """The position of a value."""
+    """A named gap that a value fills."""
 
     name: str
 
 
 @dataclass(frozen=True, slots=True)
 class PieceTemplate:
-    """A part of a page as its pieces in order; of parts with the same name, one is kept."""
+    """A part of a page as its pieces in order."""
 
     name: str
     pieces: tuple[str | Placeholder | PieceTemplate, ...] = field(default=())
@@ -48,7 +48,7 @@ class PieceTemplate:
                 yield values.get(piece.name, "")
 
     def parts(self) -> dict[str, PieceTemplate]:
-        """Return this part and all nested ones by name; of two with the same name, the first."""
+        """Return this part and all nested parts by name; if two have the same name, the first."""
         found = {self.name: self}
         for piece in self.pieces:
             if isinstance(piece, PieceTemplate):
@@ -81,20 +81,20 @@ def piece_from_json(stored: Any) -> str | Placeholder | PieceTemplate:
 
 
 def escape_html(text: str) -> str:
-    """Escape `text` as lxml does: quotes stay as they are (links have none)."""
+    """Escape `text` as lxml does, which leaves quotes unescaped; links contain none."""
     return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
 
 
 def placeholder_mark(name: str) -> str:
-    """Return the mark that takes the place of a value on a page that will be cut."""
+    """Return the mark that replaces a value on a page to be cut."""
     return f"{SLOT_MARK}{name}{MARK_END}"
 
 
 def cut_at_marks(page: str, name: str = "page") -> PieceTemplate:
     """Cut a page at its marks into placeholders and parts.
 
-    Of parts with the same name in the same parent the first is kept: the others were there so that
-    the template also rendered what stands between two of them.
+    Of parts with the same name and parent, only the first is used; the others make the template render
+    the separators too.
     """
     before, *marks = MARK_PATTERN.split(page)
     open_parts: list[tuple[str, list[str | Placeholder | PieceTemplate]]] = [(name, [before])]
@@ -113,7 +113,7 @@ def cut_at_marks(page: str, name: str = "page") -> PieceTemplate:
 
 
 def close_part(name: str, pieces: list[str | Placeholder | PieceTemplate]) -> PieceTemplate:
-    """Return a part with adjacent literals joined and empty ones left out."""
+    """Return a part with adjacent literals joined and empty literals removed."""
     joined: list[str | Placeholder | PieceTemplate] = []
     for piece in pieces:
         if isinstance(piece, str) and joined and isinstance(joined[-1], str):

@@ -1,4 +1,4 @@
-"""Store presses in the database until no delivery made with them can be retried."""
+"""Store presses in the database as long as a delivery may need them for a retry."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from digest.letters.press import Press
 from digest.papers import catalog, expected_arrivals, trending
 from digest.site_profile import Site
 
-#: How far back a press reaches, in days: for daily readers, and for monthly ones.
-#: Only two, so that the first run of an hour makes the press and all others reuse it.
+#: How many days back a press reaches: for daily readers, and for monthly readers. There are only two
+#: values, so that the runs of an hour can share a press.
 REACH_DAYS = (8, 36)
 
 
 def press_start(now: datetime, earliest: datetime | None) -> datetime:
-    """Return the start of a press that has all papers since `earliest`; None means the shortest reach."""
+    """Return the start of a press with all papers since `earliest`; None means the shorter reach."""
     today = datetime.combine(now.astimezone(UTC).date(), time(), UTC)
     starts = [today - timedelta(days=reach) for reach in REACH_DAYS]
     return next((start for start in starts if earliest is None or earliest >= start), starts[-1])
@@ -32,7 +32,7 @@ def press_start(now: datetime, earliest: datetime | None) -> datetime:
 def current_press(
     session: Session, *, site: Site, templates: Templates, now: datetime, since: datetime
 ) -> Press:
-    """Return the press of the papers after `since` as known at `now`, and store it for every machine."""
+    """Return the press of the papers seen since `since`, as known at `now`, and store it for all machines."""
     found, key = build_press(session, site=site, templates=templates, now=now, since=since)
     if session.scalar(select(PressRow.key).where(PressRow.name == found.name)) != key:
         store_press(session, found, key=key, now=now)
@@ -56,7 +56,7 @@ def build_press(
 
 
 def store_press(session: Session, made: Press, *, key: str, now: datetime) -> None:
-    """Store a press under its name; the same content is stored once."""
+    """Store a press under its name unless it is already stored."""
     row = {"name": made.name, "key": key, "made_at": now, "content": press.to_bytes(made)}
     adding = db.upsert(session, PressRow).values(row)
     session.execute(adding.on_conflict_do_update(index_elements=["name"], set_={"key": key, "made_at": now}))
@@ -88,7 +88,7 @@ def press_note(session: Session, site: Site, now: datetime) -> str:
 
 
 def todays_late_lists(session: Session, now: datetime) -> list[expected_arrivals.LateList]:
-    """Return the lists that are expected today and have not arrived."""
+    """Return the lists expected today that have not arrived."""
     found = expected_arrivals.late_lists(catalog.arrivals(session, until=now), now=now)
     return [one for one in found if one.day == now.astimezone(UTC).date()]
 
@@ -103,7 +103,7 @@ def press_key(
     as_of: datetime,
     note: str,
 ) -> str:
-    """Return the hash of everything that a press is made from."""
+    """Return the hash of all inputs of a press."""
     state = session.execute(
         select(
             select(func.max(DumpRow.id)).scalar_subquery(),
@@ -118,14 +118,14 @@ def press_key(
 
 
 def load_press(session: Session, name: str) -> Press:
-    """Return the press of that name, from this process's memory if it was used recently."""
+    """Return the press with this name, from the process's cache if it was used recently."""
     found = RECENT_PRESSES.pop(name, None) or read_stored_press(session, name)
     cache_press(found)
     return found
 
 
 def read_stored_press(session: Session, name: str) -> Press:
-    """Return the stored press of that name; raises NotFound if it is gone."""
+    """Return the stored press with this name; raise NotFound if it was deleted."""
     content = session.scalar(select(PressRow.content).where(PressRow.name == name))
     if content is None:
         raise NotFound(f"The press {name[:12]} is no longer in the database.")
@@ -137,14 +137,14 @@ MAX_RECENT_PRESSES = 4  # today's, the previous one, and two for retries
 
 
 def cache_press(made: Press) -> None:
-    """Keep a press in this process's memory, and drop the least recently used one."""
+    """Cache a press in this process, and drop the least recently used press if there are too many."""
     RECENT_PRESSES[made.name] = made
     for name in list(RECENT_PRESSES)[:-MAX_RECENT_PRESSES]:
         RECENT_PRESSES.pop(name, None)
 
 
 def delete_old_presses(session: Session, *, before: datetime) -> int:
-    """Delete presses made before that moment that no open delivery needs; return how many."""
+    """Delete presses made before `before` that no open delivery needs; return how many were deleted."""
     needed = select(Delivery.press).where(Delivery.settled_at.is_(None), Delivery.press.is_not(None))
     forgetting = delete(PressRow).where(PressRow.made_at < before, PressRow.name.not_in(needed))
     return session.connection().execute(forgetting).rowcount

@@ -1,4 +1,4 @@
-"""Load the templates of letters and pages, and mark where a page is to be cut into parts."""
+"""Load the templates of letters and pages, and mark the parts into which pages are cut."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from markupsafe import Markup
 from digest.letters import figures_in_words
 from digest.letters.marked_text import plain_text
 
-#: Marks in place of values and around parts; ASCII, because some stand in URLs.
+#: Marks that replace values and surround parts; ASCII, because some are in URLs.
 SLOT_MARK, OPEN_MARK, CLOSE_MARK, MARK_END = "q9slot.", "q9open.", "q9close.", ".q9z"
 
 
 class PartExtension(Extension):
-    """Add `{% part NAME %}...{% endpart %}`: its content, between marks on a page that will be cut."""
+    """Add `{% part NAME %}...{% endpart %}`, which puts marks around its content on pages to be cut."""
 
     tags = {"part"}  # noqa: RUF012 - Jinja's own attribute
 
@@ -33,7 +33,7 @@ class PartExtension(Extension):
         return nodes.CallBlock(self.call_method("render_part", [name]), [], [], body).set_lineno(line)
 
     def render_part(self, name: str, caller: Any) -> str:
-        """Return the part's content, between marks if the page is to be cut."""
+        """Return the part's content, with marks around it if the page is to be cut."""
         body: str = caller()
         if not getattr(self.environment, "is_cutting", False):
             return body
@@ -42,13 +42,13 @@ class PartExtension(Extension):
 
 
 class Templates:
-    """Every template of letters and pages; a file of the same name in `overrides` comes first."""
+    """The templates of letters and pages; files in `overrides` replace templates of the same name."""
 
     def __init__(self, directory: Path, overrides: Path | None = None):
         self.directory = directory
         self.overrides = overrides
-        self.checked_letters: set[str] = set()  #: kinds that may be filled in after inlining
-        self.uncut_letters: set[str] = set()  #: kinds that must be inlined whole
+        self.checked_letters: set[str] = set()  #: kinds that can be filled in after inlining
+        self.uncut_letters: set[str] = set()  #: kinds that are inlined with their values
 
     @property
     def folders(self) -> list[Path]:
@@ -77,9 +77,9 @@ class Templates:
 
     @cached_property
     def fingerprint(self) -> str:
-        """Return the hash of the templates of letters: machines with different ones must not share a Press.
+        """Return the hash of the letter templates; machines with different templates must not share a press.
 
-        Web pages are left out: machines may have different ones.
+        Templates of web pages are not included: they may differ between machines.
         """
         content = hashlib.sha256()
         for folder in self.folders:
@@ -105,14 +105,12 @@ def make_environment(folders: list[Path], *, escapes: bool, is_cutting: bool = F
     made.extend(is_cutting=is_cutting)
     made.filters.update(
         plain=plain_text,
-        wrapped=str
-        if is_cutting
-        else figures_in_words.wrap,  # its values are wrapped before they are filled in
+        wrapped=str if is_cutting else figures_in_words.wrap,  # values are wrapped before they are filled in
         barred=str if is_cutting else figures_in_words.wrap_with_bar,
     )
     return made
 
 
 def make_loader(folders: list[Path]) -> BaseLoader:
-    """Return a loader that takes a template from the first folder that has it."""
+    """Return a loader that uses the first folder that has the template."""
     return FileSystemLoader(folders)

@@ -1,4 +1,4 @@
-"""Compose every due digest into the outbox; nothing is sent yet."""
+"""Write every due digest to the outbox, which is sent later."""
 
 from digest.publishing.cleanup import delete_old_rows, delete_old_shown, is_cleanup_overdue
 from digest.publishing.decide_digest import considered_until_of

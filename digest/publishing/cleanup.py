@@ -1,4 +1,4 @@
-"""Delete rows that no digest needs any more, in batches that do not block other writers."""
+"""Delete rows that digests no longer need, in batches that do not block other writers."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from digest.editions import shown
 from digest.letters import press_store
 from digest.retention_rules import Retention
 
-#: A press reaches back 36 days at most, so a paper shown before that can never be new again.
+#: A press reaches back at most 36 days, so a paper shown earlier can never be new again.
 KEEP_SHOWN_FOR = timedelta(days=180)
-#: How long the web page of a digest can be opened.
+#: How long the web page of a digest is available.
 KEEP_PRESSES_FOR = timedelta(days=60)
-PAUSE_SECONDS = 0.01  #: seconds between two batches, in which SQLite lets others write
+PAUSE_SECONDS = 0.01  #: pause between two batches, in which other processes can write to SQLite
 
 
 def delete_old_rows(
@@ -32,9 +32,9 @@ def delete_old_rows(
     is_over: Callable[[], bool] = lambda: False,
     between: float = PAUSE_SECONDS,
 ) -> tuple[Counter[str], bool]:
-    """Delete rows past their retention; return the counts by kind, and whether everything was deleted.
+    """Delete rows past their retention; return the deleted rows by kind, and whether none are left.
 
-    Each batch has its own transaction, and none begins once `is_over` returns true; the next call continues.
+    Each batch has its own transaction. No batch begins after `is_over` returns true; the next call continues.
     """
     deleted: Counter[str] = Counter()
     for what, batches in deletions(session, kept, now):
@@ -67,9 +67,9 @@ def delete_old_shown(
     is_over: Callable[[], bool] = lambda: False,
     between: float = PAUSE_SECONDS,
 ) -> tuple[int, int | None]:
-    """Delete `shown` rows older than 180 days, of the subscribers after the id `after`.
+    """Delete `shown` rows older than 180 days for subscribers with ids above `after`.
 
-    Returns how many were deleted, and the subscriber id to continue after; None once all are done.
+    Returns how many were deleted, and the subscriber id to continue after, or None when all are done.
     """
     deleted = 0
     for number, last in shown.delete_old(session, before=(now - KEEP_SHOWN_FOR).date(), after=after):
@@ -82,6 +82,6 @@ def delete_old_shown(
 
 
 def is_cleanup_overdue(session: Session, now: datetime) -> bool:
-    """Return whether a press is kept a day longer than it should be."""
+    """Return whether a press is a day past its retention."""
     before = now - KEEP_PRESSES_FOR - timedelta(days=1)
     return bool(session.scalar(select(exists().where(PressRow.made_at < before))))

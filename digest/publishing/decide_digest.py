@@ -1,4 +1,4 @@
-"""Decide what one reader is shown in one edition, without reading or writing the database."""
+"""Decide the content of one reader's edition, without reading or writing the database."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from digest.publishing.match_index import FIRST_LOOK, ConsideredUntil, MatchInde
 from digest.publishing.reader_values import Decision, GatheredInputs, Reader, ScheduleStatus, Topic
 from digest.site_profile import Site
 
-#: After a shorter pause a digest is not announced as a catch-up.
+#: After a shorter pause, the digest is not called a catch-up.
 CATCH_UP_AFTER = timedelta(days=3)
 
 NO_MATCHES = rank_matches(0, (), {})
@@ -40,7 +40,7 @@ def schedule_status(  # noqa: PLR0917  (the columns of one row)
     promised: datetime | None,
     now: datetime,
 ) -> ScheduleStatus:
-    """Return a schedule's state at `now`, for a reader whose next digest was due at `promised`."""
+    """Return the state of a schedule at `now`; the reader's next digest was due at `promised`."""
     schedule = Schedule(
         cadence=Cadence(cadence), at=at, timezone=timezone, weekday=weekday, not_after=not_after
     )
@@ -67,7 +67,7 @@ def decide_digest(
     *,
     site: Site,
 ) -> Decision:
-    """Return what this reader is shown in this edition; no other code decides that."""
+    """Return the content of this reader's edition; only this function decides it."""
     considered_until = considered_until_of(reader, now)
     eligible = match_index.eligible(considered_until, start_of_day(reader.created_at), now)
     if reader.max_age_days is not None:
@@ -101,10 +101,10 @@ def decide_digest(
 
 
 def considered_until_of(reader: Reader | Subscriber, now: datetime) -> ConsideredUntil:
-    """Return up to which paper this reader's editions have considered the catalog.
+    """Return the last paper of the catalog that this reader's editions have considered.
 
-    A new reader's first edition reaches back a day before it was due; if no run published it in time, the
-    next one reaches back to when the reader joined, if that is earlier.
+    A new reader's first edition reaches back to a day before it was due. If no run published it in
+    time, the next edition reaches back to the reader's sign-up if that is earlier.
     """
     if reader.considered_until is not None:
         return reader.considered_until, reader.considered_paper_id
@@ -114,14 +114,14 @@ def considered_until_of(reader: Reader | Subscriber, now: datetime) -> Considere
 
 @lru_cache(maxsize=1024)
 def digest_limits(papers: int, at_least: int) -> DigestLimits:
-    """Return how many papers a reader's digest may have."""
+    """Return the limits on the number of papers in a reader's digest."""
     return DigestLimits(papers=papers, at_least=at_least)
 
 
 def requested_topics(
     match_index: MatchIndex, reader: Reader, topics: Sequence[Topic]
 ) -> list[RequestedTopic]:
-    """Return the reader's topics, and the trending one if they want it or have no topic."""
+    """Return the reader's topics, with the trending topic if they want it or have no other."""
     requested = [
         RequestedTopic(name, number, match_index.choices.get(number, NO_MATCHES)) for name, number in topics
     ]
@@ -131,5 +131,5 @@ def requested_topics(
 
 
 def may_wait(decision: Decision) -> bool:
-    """Return whether an edition without papers may wait for today's dump: its reader set `not_after`."""
+    """Return whether an edition without papers may wait for today's dump, which requires `not_after`."""
     return not decision.digest.sections and decision.reader.not_after is not None

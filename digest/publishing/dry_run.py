@@ -1,7 +1,7 @@
-"""Compose and render every due digest as a real run would, without storing or sending anything.
+"""Render every due digest as a real run would, without storing or sending anything.
 
-A dry run is compared with another one, or with the last digests sent. It shows, before templates, topics
-or weights go live, who would gain or lose mail.
+A dry run is compared with another dry run or with the last digests sent. The comparison shows who would
+gain or lose mail before new templates, topics or weights go live.
 """
 
 from __future__ import annotations
@@ -32,25 +32,25 @@ BATCH_SUBSCRIBERS = 500  #: subscribers decided together
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class DryRunResult:
-    """The letter one subscriber would get, in figures. `letter` is empty if nothing would be sent."""
+    """The figures of the letter one subscriber would get; `letter` is empty if nothing would be sent."""
 
     email: str
     edition: str
     letter: str
     papers: int
-    bytes: int | None  #: of the whole message; None if it cannot be rendered any more
+    bytes: int | None  #: of the whole message; None if it can no longer be rendered
     subject: str | None
-    file: str = ""  #: the name of its files, without extension
+    file: str = ""  #: the base name of the letter's files
 
     def to_json(self) -> dict[str, Any]:
-        """Return the entry of this result in the dry run's index file."""
+        """Return this result as an entry of the dry run's index file."""
         return asdict(self)
 
 
 def dry_run(
     session: Session, *, site: Site, templates: Templates, signers: Sequence[Signer] = (), now: datetime
 ) -> Iterator[tuple[DryRunResult, Preview]]:
-    """Yield, for every reader due at `now`, what a run would make. Changes nothing."""
+    """Yield the result of a run for every reader due at `now`. Changes nothing."""
     resuming = [subscriber.id for subscriber in subscribers.due_to_resume(session, now)]
     due, earliest = count_due(session, now)
     if not due and not resuming:
@@ -124,7 +124,7 @@ def last_published(session: Session, *, site: Site) -> Iterator[DryRunResult]:
 def render_again(
     session: Session, site: Site, delivery: Delivery, subscriber: Subscriber, digest: Digest
 ) -> tuple[int | None, str | None]:
-    """Return the size and the subject of an earlier digest; (None, None) if its press is gone."""
+    """Return the size and subject of an earlier digest, or (None, None) if its press was deleted."""
     try:
         made = press_store.load_press(session, delivery.press or "")
     except NotFound:
@@ -149,11 +149,11 @@ def render_again(
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class DryRunDifference:
-    """The differences between two dry runs, or a dry run and the last digests, by address."""
+    """The differences between two dry runs, or between the last digests and a dry run, by address."""
 
-    gains: tuple[str, ...]  #: would get mail now, and got none before
+    gains: tuple[str, ...]  #: got no mail before and would get some now
     loses: tuple[str, ...]
-    changed: tuple[dict[str, Any], ...]  #: {email, papers, bytes, subject}, each as [before, after]
+    changed: tuple[dict[str, Any], ...]  #: {email, papers, bytes, subject}, as [before, after]
     same: int
     mails: tuple[int, int]  #: before, after
     papers: tuple[int, int]
@@ -165,7 +165,7 @@ class DryRunDifference:
 
 
 def compare_runs(before: Iterable[DryRunResult], after: Iterable[DryRunResult]) -> DryRunDifference:
-    """Return who gains and who loses mail, and what changes for the others."""
+    """Return who gains mail, who loses mail, and the changes for the others."""
     old, new = results_with_letter(before), results_with_letter(after)
     both = sorted(old.keys() & new.keys())
     changed = tuple(one for email in both if (one := change_between(old[email], new[email])) is not None)
@@ -186,7 +186,7 @@ def results_with_letter(results: Iterable[DryRunResult]) -> Mapping[str, DryRunR
 
 
 def change_between(old: DryRunResult, new: DryRunResult) -> dict[str, Any] | None:
-    """Return what differs for one subscriber, or None."""
+    """Return the changes for one subscriber, or None."""
     named = {name: [getattr(old, name), getattr(new, name)] for name in ("papers", "bytes", "subject")}
     found = {name: pair for name, pair in named.items() if None not in pair and pair[0] != pair[1]}
     return {"email": new.email, **found} if found else None

@@ -1,4 +1,4 @@
-"""Load the readers who are due, and everything that their decisions need."""
+"""Load the due readers and the inputs of their decisions."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from digest.publishing import paper_updates
 from digest.publishing.match_index import FIRST_LOOK, TRENDS_AGAIN_WITHIN, MatchIndex
 from digest.publishing.reader_values import GatheredInputs, Reader, Topic
 
-#: Resumed since the last digest; for a paused reader, the next digest is the first one after the pause.
+#: Whether the reader has paused since the last digest, so that the next digest is the first after the pause.
 IS_RESUMED = or_(Subscriber.is_resumed, Subscriber.state == SubscriberState.PAUSED).label("is_resumed")
 
 #: The columns of a subscriber that a decision needs.
@@ -26,11 +26,11 @@ READER_COLUMNS = tuple(
     IS_RESUMED if name == "is_resumed" else Subscriber.__table__.c[name] for name in Reader._fields
 )
 
-#: Filters kept in a match index: each takes a few kilobytes, and a rare filter is seldom needed again.
+#: Filters cached in a match index. Each takes a few kilobytes, and rare filters are seldom needed again.
 MAX_FILTERS = 20_000
 
-# Core tables: the ORM would inspect every object. Statements that run for every chunk are built once, since
-# building one takes as long as running it.
+# These are Core tables because the ORM would inspect every object. Statements that run for every chunk
+# are built once, since building a statement takes as long as running it.
 SUBSCRIBER_COLUMNS: Any = Subscriber.__table__.c
 SUBSCRIPTION_COLUMNS: Any = Subscription.__table__.c
 FILTER_COLUMNS: Any = FilterRow.__table__.c
@@ -51,13 +51,13 @@ RESOLVED_FILTERS_QUERY = select(RESOLVED_FILTER_COLUMNS.filter_id, RESOLVED_FILT
 
 
 def is_due(now: datetime, state: ColumnElement[Any] = SUBSCRIBER_COLUMNS.state) -> ColumnElement[bool]:
-    """Return the condition for being due: active, and the next due moment has come or is not set."""
+    """Return the condition for being due: active, and the next due time has passed or is not set."""
     promised = or_(Subscriber.next_due_at.is_(None), Subscriber.next_due_at <= now)
     return and_(state == SubscriberState.ACTIVE, promised)
 
 
 def count_due(session: Session, now: datetime, *, and_for: int | None = None) -> tuple[int, datetime | None]:
-    """Return how many readers are due, and the earliest moment whose papers may matter to one of them.
+    """Return the number of due readers, and the start of the period whose papers they may be shown.
 
     The subscriber `and_for` counts as due.
     """
@@ -88,10 +88,10 @@ def chunk_starts(session: Session, now: datetime, *, size: int) -> list[int]:
 
 
 def lock_due_readers(session: Session, *, after_id: int, limit: int, now: datetime) -> Sequence[Reader]:
-    """Lock and return the next due subscribers; a second publisher waits here, and then finds them not due.
+    """Lock and return the next due subscribers; a second publisher waits here until they are no longer due.
 
-    Rows are read in id order. With the index on due readers, either database would read and sort every due
-    reader again for each chunk.
+    Rows are read in id order. With the index on due readers, both databases would read and sort all due
+    readers for every chunk.
     """
     due = is_due(now, db.Unindexed(SUBSCRIBER_COLUMNS.state))
     query = select(*READER_COLUMNS).where(due, Subscriber.id > after_id).order_by(Subscriber.id)
@@ -103,7 +103,7 @@ def lock_due_readers(session: Session, *, after_id: int, limit: int, now: dateti
 def gather_inputs(
     session: Session, match_index: MatchIndex, found: Sequence[Reader], now: datetime
 ) -> GatheredInputs:
-    """Return these readers with their topics, the papers of this press they were shown, and their updates."""
+    """Return these readers with their topics, the papers of this press already shown, and pending updates."""
     ids = [reader.id for reader in found]
     topics = topics_of(session, ids) if ids else {}
     evaluate_filters(session, match_index, {number for some in topics.values() for _, number in some})
@@ -117,7 +117,7 @@ def gather_inputs(
 
 
 def topics_of(session: Session, ids: Sequence[int]) -> Mapping[int, Sequence[Topic]]:
-    """Return the topics of each of these subscribers, in their order."""
+    """Return each subscriber's topics, in the subscriber's order."""
     topics: dict[int, list[Topic]] = defaultdict(list)
     resolved = load_resolved_filters(session)
     for subscriber_id, name, number in session.connection().execute(SUBSCRIPTIONS_QUERY, {"ids": ids}).all():
@@ -126,7 +126,7 @@ def topics_of(session: Session, ids: Sequence[int]) -> Mapping[int, Sequence[Top
 
 
 def load_resolved_filters(session: Session) -> Mapping[int, int]:
-    """Return {filter id: resolved filter id} for the filters that use packs; decisions keep the resolved one."""
+    """Return {filter id: resolved filter id} for filters that use packs; decisions store the resolved id."""
     return {row[0]: row[1] for row in session.connection().execute(RESOLVED_FILTERS_QUERY)}
 
 
@@ -142,9 +142,9 @@ def evaluate_filters(session: Session, match_index: MatchIndex, numbers: Iterabl
 
 
 def match_index_of(session: Session, press: Press) -> MatchIndex:
-    """Return the match index of that press; this process keeps the last two.
+    """Return the match index of this press; each process caches the last two.
 
-    An index knows filters by their ids, so two databases never share one, even for the same press.
+    Filter ids differ between databases, so two databases never share an index, even for the same press.
     """
     key = session.get_bind().engine.url, press.name
     if key not in MATCH_INDEXES:

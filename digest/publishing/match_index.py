@@ -1,7 +1,8 @@
-"""Index a press for composing, so that each filter and each set of eligible papers is computed once.
+"""Index a press for matching, so that each filter and each set of eligible papers is computed once.
 
-Filters are evaluated once per press and process, however many subscribers hold them. Sets of papers
-are integers. The papers new since a `considered_until` are found once for each, and a morning has few.
+Filters are evaluated once per press and process, regardless of how many subscribers use them. Sets of
+papers are integers used as bitsets. The papers new since a `considered_until` are found once per value;
+there are only a few values a day.
 """
 
 from __future__ import annotations
@@ -21,13 +22,13 @@ from digest.publishing.near_duplicates import near_duplicates
 
 log = logging.getLogger(__name__)
 
-FIRST_LOOK = timedelta(hours=24)  #: how far a new subscriber's first digest reaches back
-TRENDS_AGAIN_WITHIN = timedelta(days=7)  #: how long a paper that the size limit left out may return
-ARRIVAL_RACE = timedelta(hours=1)  #: longer than a load takes; see `is_news`
+FIRST_LOOK = timedelta(hours=24)  #: the period of a new subscriber's first digest
+TRENDS_AGAIN_WITHIN = timedelta(days=7)  #: how long a paper left out by the size limit may be shown later
+ARRIVAL_RACE = timedelta(hours=1)  #: longer than loading a dump takes; see `is_news`
 
-ConsideredUntil = tuple[datetime, int | None]  #: papers up to this moment, and up to this id, were considered
+ConsideredUntil = tuple[datetime, int | None]  #: papers up to this time and this id were considered
 
-#: A paper trends above this score: more votes a day than expected of a paper without any figures.
+#: A paper trends above this score: it gets more votes a day than expected of a paper without figures.
 TRENDING_SCORE = trending.NEWCOMER_SCORE + trending.MIN_REASON_BITS
 
 
@@ -48,7 +49,7 @@ class MatchIndex:
 
     @property
     def index(self) -> topics.PaperIndex:
-        """Return the papers indexed for matching; it is built only when a topic needs it."""
+        """Return the index of the papers; it is built when a topic first needs it."""
         return self.press.index
 
     @cached_property
@@ -58,11 +59,11 @@ class MatchIndex:
 
     @cached_property
     def near_duplicates(self) -> Mapping[int, int]:
-        """Return the papers whose text is almost the same as another's."""
+        """Return the near duplicates of each paper."""
         return near_duplicates(self.press.papers)
 
     def evaluate(self, filters: Mapping[int, str]) -> None:
-        """Evaluate canonical filters, given by id, and keep their ranked matches."""
+        """Evaluate canonical filters, given by id, and cache their ranked matches."""
         parsed = {number: parse_or_none(canonical) for number, canonical in filters.items()}
         known = {number: one for number, one in parsed.items() if one is not None}
         found = self.index.evaluate(known)
@@ -81,7 +82,7 @@ class MatchIndex:
         return self.narrowings[filter_id, papers_a_day]
 
     def find_narrowing(self, filter_id: int, papers_a_day: int) -> topics.Narrowing | None:
-        """Find a narrowing clause, taking the best-ranked papers as those that readers would keep."""
+        """Find a narrowing clause, assuming that readers prefer the best-ranked papers."""
         filter_ = parse_or_none(self.canonicals[filter_id]) if filter_id in self.canonicals else None
         if filter_ is None:
             return None
@@ -93,7 +94,7 @@ class MatchIndex:
     # ── which papers may be shown ───────────────────────────────────────────────────────────────
 
     def eligible(self, considered_until: ConsideredUntil, joined_on: datetime, now: datetime) -> int:
-        """Return the papers that may be shown to a subscriber with that `considered_until`.
+        """Return the papers that may be shown to a subscriber with this `considered_until`.
 
         `joined_on` is the start of the day the subscriber joined.
         """
@@ -114,7 +115,7 @@ class MatchIndex:
         return self.eligible_cache[key]
 
     def trends_again(self, number: int, considered_until: ConsideredUntil) -> bool:
-        """Return whether an earlier paper trends now, by figures newer than the last edition considered."""
+        """Return whether an already considered paper trends now, by figures newer than the last edition's."""
         return self.press.as_of > considered_until[0] and self.press.scores[number] > TRENDING_SCORE
 
     def recently_published(self, days: int, today: date) -> int:
@@ -131,8 +132,8 @@ class MatchIndex:
 def is_news(paper: Paper, considered_until: ConsideredUntil) -> bool:
     """Return whether a paper is newer than the last one considered.
 
-    True also for a paper that arrived later (its id is higher) although it is dated earlier on that day:
-    from a second dump of the day, or from one that was being loaded while the edition was published.
+    A paper dated earlier but with a higher id is new too: it came with a second dump of the day, or
+    with a dump that was being loaded while the edition was published.
     """
     moment, last_id = considered_until
     if paper.first_seen_at > moment:
@@ -145,13 +146,13 @@ def is_news(paper: Paper, considered_until: ConsideredUntil) -> bool:
 
 
 def is_recently_published(paper: Paper, days: int, today: date) -> bool:
-    """Return whether a paper was published in the last `days` days; if unknown, whether first seen then."""
+    """Return whether a paper was published, or if that is unknown first seen, in the last `days` days."""
     born = paper.published or paper.first_seen_at.astimezone(UTC).date()
     return born >= today - timedelta(days=days)
 
 
 def parse_or_none(canonical: str) -> topics.Filter | None:
-    """Return the filter, or None for a stored one that today's filter language does not accept."""
+    """Return the filter, or None if the current filter language does not accept the stored text."""
     try:
         filter_ = topics.parse(canonical)
         return topics.resolve_filter(filter_, {})  # no packs needed: they were resolved when it was stored

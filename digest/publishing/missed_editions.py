@@ -19,7 +19,7 @@ from digest.publishing.reader_values import Reader, ScheduleStatus
 def record_missed_editions(
     session: Session, readers: Iterable[Reader], slots: Mapping[int, ScheduleStatus], *, now: datetime
 ) -> int:
-    """Record the missed editions of these readers as expired, and return how many there were."""
+    """Record the missed editions of these readers as expired; return how many there were."""
     by_edition: dict[str, list[dict[str, Any]]] = defaultdict(list)
     for reader in readers:
         for edition in slots[reader.id].missed_editions:
@@ -28,7 +28,7 @@ def record_missed_editions(
 
 
 def missed_row(reader: Reader, edition: Edition, now: datetime) -> dict[str, Any]:
-    """Return the row of a missed edition, which covers no papers: they are still new for the next one."""
+    """Return the row of a missed edition; it covers no papers, so they remain new for the next edition."""
     return {
         "subscriber_id": reader.id,
         "email": reader.email,

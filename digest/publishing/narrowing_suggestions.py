@@ -1,4 +1,4 @@
-"""Suggest a narrower filter for a topic that has overflowed several digests in a row."""
+"""Suggest a narrower filter for a topic that overflowed several digests in a row."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from digest.editions.compose import NarrowingSuggestion, Section
 from digest.publishing.match_index import MatchIndex
 from digest.publishing.reader_values import Reader, Topic
 
-FULL_DIGESTS_NEEDED = 3  #: digests in a row that left papers of a topic out; the next one suggests
-SUGGEST_EVERY = timedelta(days=60)  #: a reader gets no further suggestion for this long
+FULL_DIGESTS_NEEDED = 3  #: overflowing digests in a row before the next digest has a suggestion
+SUGGEST_EVERY = timedelta(days=60)  #: minimum time between two suggestions to a reader
 MAX_TOPICS = 50
 NEXT_STREAK = {"": "1", "0": "1", "1": "2", "2": "3", "3": "3"}
 
@@ -22,7 +22,7 @@ def suggest_narrowing(
     sections: Sequence[Section],
     now: datetime,
 ) -> NarrowingSuggestion | None:
-    """Return a suggestion for the fullest topic that left papers out of three digests in a row, or None."""
+    """Return a suggestion for the fullest topic that overflowed three digests in a row, or None."""
     past = reader.full_streaks
     if not past or str(FULL_DIGESTS_NEEDED) not in past:
         return None
@@ -44,7 +44,7 @@ def suggest_narrowing(
 
 
 def count_full_streaks(past: str | None, topics: Sequence[Topic], sections: Sequence[Section]) -> str:
-    """Return, one digit for each topic, how many digests in a row left papers of it out; at most three."""
+    """Return a digit for each topic: the number of digests in a row that it overflowed, at most three."""
     full = [section.filter_id for section in sections if section.more]
     if not full:
         return "0" * len(topics[:MAX_TOPICS])

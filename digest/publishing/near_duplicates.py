@@ -1,6 +1,6 @@
 """Find papers whose text is almost the same, so that all but one are ranked lower.
 
-The rule is strict, since similar papers are not the same. Two abstracts must share most of their
+The rule is strict, because similar papers are not duplicates. Two abstracts must share most of their
 five-word shingles. Equal titles count only if they are too long to be equal by chance.
 """
 
@@ -15,15 +15,15 @@ from digest import papers
 from digest.papers import Paper
 
 SHINGLE_WORDS = 5  #: words in a shingle
-SAMPLED_ONE_IN = 4  #: one shingle in four is compared, the same ones on every machine
-MIN_SHARED_SHARE = 0.6  #: share of the shorter abstract's shingles that both must have
-MIN_SHARED_SHINGLES = 6  #: shared shingles needed: fewer, in about a hundred words, prove nothing
+SAMPLED_ONE_IN = 4  #: one shingle in four is compared; every machine picks the same shingles
+MIN_SHARED_SHARE = 0.6  #: minimum share of the shorter abstract's shingles that occur in both
+MIN_SHARED_SHINGLES = 6  #: minimum of shared shingles; fewer may be chance in texts of about 100 words
 MAX_HOLDERS = 12  #: a shingle in more papers is a common phrase and is ignored
-MIN_TITLE_WORDS = 4  #: words in a title that two papers do not share by chance
+MIN_TITLE_WORDS = 4  #: minimum number of words in a title that proves a duplicate
 
 
 def near_duplicates(found: Sequence[Paper]) -> dict[int, int]:
-    """Return {paper number: bitset of its near-duplicates} for the papers that have some."""
+    """Return {paper number: bitset of its near-duplicates} for the papers that have near-duplicates."""
     near: dict[int, int] = defaultdict(int)
     for one, other in {*similar_abstracts(found), *same_titles(found)}:
         near[one] |= 1 << other
@@ -52,7 +52,7 @@ def similar_abstracts(found: Sequence[Paper]) -> Iterable[tuple[int, int]]:
 
 
 def same_titles(found: Sequence[Paper]) -> Iterable[tuple[int, int]]:
-    """Yield the pairs that have the same long title but are stored as two papers."""
+    """Yield the pairs of papers that have the same long title."""
     by_title: dict[str, list[int]] = defaultdict(list)
     for number, paper in enumerate(found):
         key = papers.title_key(paper.title)
@@ -63,7 +63,7 @@ def same_titles(found: Sequence[Paper]) -> Iterable[tuple[int, int]]:
 
 
 def sampled_shingles(text: str) -> set[int]:
-    """Return the sampled shingles of a text, as numbers that are the same in every process."""
+    """Return hashes of the sampled shingles of a text; they are equal in every process."""
     words = papers.fold(text).split()
     shingles = (
         crc32(" ".join(words[at : at + SHINGLE_WORDS]).encode())

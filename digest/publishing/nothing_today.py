@@ -1,4 +1,4 @@
-"""Write the "nothing today" letter, sent for an edition without papers if the reader wants it or got no mail for long."""
+"""Write the "nothing today" letter for an edition without papers."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ from digest.publishing.reader_values import Decision, PendingFollowups, Topic
 from digest.site_profile import Site
 from digest.topics.filter_tree import And, Node, Not, TextClause
 
-SILENT_DAYS = timedelta(days=14)  #: after this long without mail, every reader gets the letter
+SILENT_DAYS = timedelta(days=14)  #: after this period without mail, every reader gets the letter
 MAX_CLAUSE_LENGTH = 60  #: characters; a longer clause is not quoted
 
 
 def needs_letter(decision: Decision, now: datetime) -> bool:
-    """Return whether this edition without papers is worth a letter.
+    """Return whether this edition without papers gets a letter.
 
-    It is when updates have waited long, or when papers were checked and the reader wants the letter or got no
-    mail for 14 days.
+    It does if updates are overdue, or if papers were checked and the reader either wants the letter or
+    got no mail for 14 days.
     """
     if decision.digest.sections:
         return False
@@ -46,7 +46,7 @@ def queue_nothing_today_letters(
     site: Site,
     now: datetime,
 ) -> dict[int, int]:
-    """Queue nothing-today letters in the bulk lane, given decisions with topics and the next due moment.
+    """Queue nothing-today letters in the bulk lane for these decisions.
 
     Returns {subscriber id: delivery id}. Each edition gets one letter at most: the dedupe key is the
     subscriber and the edition.
@@ -84,9 +84,9 @@ def checked_summary(
     site: Site,
     next_due_at: datetime | None,
 ) -> dict[str, Any]:
-    """Return the content of a nothing-today letter: how many papers were checked, the closest one, the updates."""
+    """Return the content of a nothing-today letter: the papers checked, the closest miss, the updates."""
     return {
-        "checked": 0 if decision.is_too_few else decision.digest.checked,  # if too few, some did match
+        "checked": 0 if decision.is_too_few else decision.digest.checked,  # if too few, some papers matched
         "nearest": None
         if decision.is_too_few
         else nearest_miss(match_index, decision.eligible, topics, site),
@@ -96,7 +96,7 @@ def checked_summary(
 
 
 def followup_items(pending: PendingFollowups | None, site: Site) -> list[dict[str, str]]:
-    """Return the updates as letters show them."""
+    """Return the updates in the form that letter templates need."""
     return [
         {
             "title": one.title,
@@ -110,10 +110,10 @@ def followup_items(pending: PendingFollowups | None, site: Site) -> list[dict[st
 def nearest_miss(
     match_index: MatchIndex, eligible: int, topics: Sequence[Topic], site: Site
 ) -> dict[str, Any] | None:
-    """Return the paper that came closest to matching a topic, and the clause it does not match; None without one.
+    """Return the closest miss, a paper and the clause of a topic that it does not match, or None.
 
-    The closest papers fail one clause of several; among those, or where no topic has several clauses, the
-    most trending one is returned.
+    Papers that fail one of several clauses come first; among equals, the most trending paper is
+    returned.
     """
     found = [
         one for _, number in topics if (one := near_miss_of_filter(match_index, number, eligible)) is not None
@@ -126,14 +126,14 @@ def nearest_miss(
         "title": papers.display(paper.title),
         "href": links.paper_url(site, paper.id),
         "lacked": f"'{clause}'" if len(clause) <= MAX_CLAUSE_LENGTH else "",
-        "is_text": is_text,  # "does not mention" is true only of words anywhere in the paper
+        "is_text": is_text,  # "does not mention" fits only clauses on any text of the paper
     }
 
 
 def near_miss_of_filter(
     match_index: MatchIndex, filter_id: int, eligible: int
 ) -> tuple[bool, int, str, bool] | None:
-    """Return (is far, paper number, clause, is it text) of the paper that came closest to a filter.
+    """Return (is far, paper number, clause, is text) of the paper that came closest to matching a filter.
 
     Papers that the filter excludes with NOT are left out.
     """
@@ -158,7 +158,7 @@ def near_miss_of_filter(
 def best_paper_lacking(
     match_index: MatchIndex, clause: Node, clauses: Sequence[Node], eligible: int
 ) -> tuple[bool, int, str, bool] | None:
-    """Return the most trending paper that does not match this clause, if possible one that matches the others."""
+    """Return the most trending paper that fails this clause, preferably one that matches the others."""
     pool = eligible & ~match_index.index.matches_of_node(clause)
     close = pool
     for other in clauses:

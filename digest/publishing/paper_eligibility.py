@@ -1,4 +1,4 @@
-"""Compute the position of one paper among those an edition can show; `why` uses it."""
+"""Compute the position of one paper among the papers that an edition can show; used by `why`."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from digest.publishing.reader_values import GatheredInputs, Reader
 def positions(
     session: Session, press: Press, subscriber_id: int, paper_id: int, delivery: Delivery
 ) -> dict[str, int]:
-    """Return {topic: position} of the paper among those the edition could show."""
+    """Return {topic: position} of the paper among the papers that the edition could show."""
     match_index, reader = match_index_of(session, press), load_reader(session, subscriber_id)
     gathered = gather_inputs(session, match_index, [reader], delivery.dated_at)
     shown = shown_before(session, match_index, gathered, reader, delivery)
@@ -59,7 +59,7 @@ def overflow_papers(session: Session, press: Press, delivery: Delivery, section:
 
 
 def considered_until_of_delivery(delivery: Delivery) -> ConsideredUntil:
-    """Return up to which paper the catalog had been considered when an edition was published."""
+    """Return the last paper that had been considered when an edition was published."""
     return delivery.covers_from or delivery.dated_at, delivery.covers_paper_id
 
 
@@ -79,7 +79,7 @@ def shown_before(
 def positions_now(
     session: Session, press: Press, subscriber_id: int, paper_id: int, now: datetime
 ) -> dict[str, int]:
-    """Return {topic: position} of the paper among those the next edition can show so far."""
+    """Return {topic: position} of the paper among the papers that the next edition can show so far."""
     match_index, reader = match_index_of(session, press), load_reader(session, subscriber_id)
     gathered = gather_inputs(session, match_index, [reader], now)
     shown = gathered.shown.get(subscriber_id, set())

@@ -1,8 +1,8 @@
-"""Load the updates to papers that readers were sent before; each reader gets an update once.
+"""Load the updates to papers that readers were sent earlier; each reader gets an update once.
 
-Updates go out with the next digest that has papers. If none comes within a week, a nothing-today letter
-brings them. While nothing has changed this costs one short statement a chunk; otherwise one more query,
-over the readers' own `shown` rows.
+Updates go out with the next digest that has papers. If there is none within a week, they go out in a
+nothing-today letter. If no paper has changed, this costs one short statement per chunk; otherwise one
+more query on the readers' `shown` rows.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from digest.editions import shown as shown_papers
 from digest.editions.compose import FollowUp
 from digest.publishing.reader_values import PendingFollowups, Reader
 
-MAX_DELAY = timedelta(days=2)  #: how long after its date a dump may arrive
+MAX_DELAY = timedelta(days=2)  #: maximum delay of a dump after its date
 MAX_AGE = timedelta(days=60)  #: an older change is not sent
 MAX_FOLLOWUPS = 20  #: in one digest; withdrawals first
 
@@ -33,7 +33,7 @@ KINDS_BY_GRAVITY = ("withdrawn", "published", "rewritten")
 class PaperChange(NamedTuple):
     """A change of a paper, and the update that reports it."""
 
-    gravity: int  #: position in the order of sending: withdrawals first
+    gravity: int  #: sort key: withdrawals first
     seen_at: datetime
     news: FollowUp
 
@@ -41,7 +41,7 @@ class PaperChange(NamedTuple):
 def load_pending(
     session: Session, readers: Sequence[Reader], now: datetime
 ) -> Mapping[int, PendingFollowups]:
-    """Return the updates that these readers have not got yet, by subscriber id."""
+    """Return the updates that these readers have not been sent yet, by subscriber id."""
     if not readers:
         return {}
     changed = load_changes(session, max(min(map(last_mail_at, readers)) - MAX_DELAY, now - MAX_AGE), now)
@@ -63,7 +63,7 @@ def load_pending(
 
 
 def last_mail_at(reader: Reader) -> datetime:
-    """Return when the reader last got mail, else when they confirmed or signed up."""
+    """Return when the reader last got mail, or else confirmed or signed up."""
     moment: datetime = reader.last_mail_at or reader.confirmed_at or reader.created_at
     return moment
 
@@ -113,7 +113,7 @@ def load_changes(session: Session, since: datetime, until: datetime) -> Mapping[
 def load_sent_papers(
     session: Session, subscriber_ids: Collection[int], papers: Collection[int]
 ) -> Sequence[Row[int, int, datetime | None, str | None]]:
-    """Return (subscriber id, paper id, sent at, update kinds sent) for those papers that these readers were shown.
+    """Return (subscriber id, paper id, sent at, update kinds sent) for the papers that readers were shown.
 
     `sent at` is None if the digest was not delivered; the kinds are comma-separated, or None.
     """
@@ -125,8 +125,8 @@ def load_sent_papers(
 def sent_papers_query(dialect: DatabaseDialect) -> Select[int, int, datetime | None, str | None]:
     """Return the statement of `load_sent_papers`, built once.
 
-    Delivery and sent updates are subqueries of each `shown` row: with a join, a planner without current
-    statistics would read all deliveries again and again.
+    The delivery and the sent updates are subqueries of each `shown` row: with a join, a planner without
+    current statistics would read all deliveries repeatedly.
     """
     shown = shown_papers.shown_by_subscriber(
         dialect, db.one_of(SHOWN_COLUMNS.paper_id, db.values_param("papers", SHOWN_COLUMNS.paper_id))
@@ -147,7 +147,7 @@ def sent_papers_query(dialect: DatabaseDialect) -> Select[int, int, datetime | N
 def record_followups(
     session: Session, sent_followups: Iterable[tuple[int, int, Sequence[FollowUp]]], *, now: datetime
 ) -> None:
-    """Record which delivery sent which updates; raises IntegrityError if another process recorded one first."""
+    """Record which delivery sent which updates; raise IntegrityError if one is already recorded."""
     rows = [
         {
             "subscriber_id": subscriber_id,

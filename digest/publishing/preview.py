@@ -1,4 +1,4 @@
-"""Preview the digest that a run would make for one subscriber, by the same code, without storing it."""
+"""Preview one subscriber's digest with the code of a real run, without storing it."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ from digest.site_profile import Site
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Preview:
-    """What one subscriber would be sent."""
+    """The letter that one subscriber would be sent."""
 
     edition: Edition
     digest: Digest
     letter: RenderedLetter
     message: bytes
     json: dict[str, Any]
-    is_published: bool = False  #: it was published before, and is shown as it was
+    is_published: bool = False  #: whether this is an already published digest
 
 
 def preview(
@@ -46,10 +46,11 @@ def preview(
     email: str,
     now: datetime,
 ) -> Preview:
-    """Return the digest this subscriber would get at `now`: the open edition's, else the next one's.
+    """Return the digest this subscriber would get at `now`: that of the open edition, else of the next one.
 
-    If the next one has no papers yet and the open one was published with some, return the open one.
-    The message is signed as it would be when sent. Raises NotFound for an unknown address. Changes nothing.
+    If the next edition has no papers yet and the open edition was published with papers, return the
+    open edition's. The message is signed as for sending. Raises NotFound for an unknown address.
+    Changes nothing.
     """
     subscriber = subscribers.get(session, email)
     edition = edition_for(session, subscriber, now)
@@ -74,7 +75,7 @@ def preview_of_decision(  # noqa: PLR0917  (the parts of one decision)
     decision: Decision,
     now: datetime,
 ) -> Preview:
-    """Return the letter and message that the decision would become."""
+    """Return the letter and message of a decision."""
     schedule = subscribers.schedule_of(subscriber)
     copy = personalization_of_decision(session, site, subscriber, schedule, decision, now)
     if decision.digest.sections:
@@ -136,7 +137,7 @@ def decide_for(
     edition: Edition,
     now: datetime,
 ) -> tuple[Press, Decision]:
-    """Return the press that a run would use, and what it would decide for one subscriber."""
+    """Return the press that a run would use, and its decision for one subscriber."""
     since = press_store.press_start(now, count_due(session, now, and_for=subscriber.id)[1])
     made, _ = press_store.build_press(session, site=site, templates=templates, now=now, since=since)
     reader = load_reader(session, subscriber.id)
@@ -147,12 +148,12 @@ def decide_for(
 
 
 def load_reader(session: Session, subscriber_id: int) -> Reader:
-    """Return one subscriber's columns that a decision needs."""
+    """Return the columns of one subscriber that a decision needs."""
     return Reader._make(session.execute(select(*READER_COLUMNS).where(Subscriber.id == subscriber_id)).one())
 
 
 def edition_for(session: Session, subscriber: Subscriber, now: datetime) -> Edition:
-    """Return the edition that is open and not decided yet, else the next one."""
+    """Return the open edition if it is not decided yet, else the next edition."""
     found = open_edition(subscriber, now)
     if found is None or is_decided(session, subscriber.id, found.name):
         return schedule.next_edition(subscribers.schedule_of(subscriber), now)
@@ -165,7 +166,7 @@ def open_edition(subscriber: Subscriber, now: datetime) -> Edition | None:
 
 
 def published_open(session: Session, subscriber: Subscriber, now: datetime) -> Delivery | None:
-    """Return the digest that was published for the open edition, if it has papers and its press is kept."""
+    """Return the published digest of the open edition, if it has papers and its press is still stored."""
     edition = open_edition(subscriber, now)
     conditions = (
         Delivery.subscriber_id == subscriber.id,
@@ -177,7 +178,7 @@ def published_open(session: Session, subscriber: Subscriber, now: datetime) -> D
 
 
 def is_decided(session: Session, subscriber_id: int, edition: str) -> bool:
-    """Return whether the subscriber's digest of that edition is already decided."""
+    """Return whether the subscriber's digest of this edition is already decided."""
     decision = select(Delivery.id).where(Delivery.subscriber_id == subscriber_id, Delivery.edition == edition)
     return session.execute(decision).first() is not None
 
@@ -190,7 +191,7 @@ def personalization_of_decision(
     decision: Decision,
     now: datetime,
 ) -> Personalization:
-    """Return the personal values of this digest; for a future edition, as of its due moment."""
+    """Return the personal values of this digest; those of a future edition are as of its due time."""
     chosen_by = {section.filter_id for section in decision.digest.sections} - {None}
     found = session.execute(select(FilterRow.id, FilterRow.canonical).where(FilterRow.id.in_(chosen_by)))
     return personalization.personalize(

@@ -1,9 +1,10 @@
-"""Publish one chunk of subscribers in one transaction: gather those due, decide, write.
+"""Publish one chunk of due subscribers in one transaction: load, decide, write.
 
  due rows ─▶ topics, shown papers ─▶ decisions ─▶ deliveries, shown, considered_until ─▶ nothing-today letters ─▶ commit
 
-A chunk of hundreds of subscribers takes a dozen statements on plain rows and tuples. A crash leaves
-nothing of the chunk. A second run, or a concurrent one, finds the editions taken and writes nothing.
+A chunk of hundreds of subscribers takes a dozen statements on plain rows and tuples. After a crash,
+nothing of the chunk is stored. A second or concurrent run finds the editions already decided and writes
+nothing.
 """
 
 from __future__ import annotations
@@ -30,9 +31,9 @@ from digest.publishing.missed_editions import record_missed_editions
 from digest.publishing.reader_values import Decision, GatheredInputs, Reader, ScheduleStatus
 from digest.site_profile import Site
 
-SUBSCRIBERS_PER_WRITE = 500  #: readers whose digests are written together, while the next are decided
+SUBSCRIBERS_PER_WRITE = 500  #: readers whose digests are written together while the next digests are decided
 MAX_CONFLICTS = (
-    5  #: attempts at a chunk; only a letter that another process wrote at the same time can conflict
+    5  #: attempts per chunk; only a letter written by another process at the same time can conflict
 )
 
 
@@ -42,9 +43,9 @@ class PublishReport:
 
     due: int = 0  #: the sum of the counts below
     queued: int = 0  #: digests now in the outbox
-    empty: int = 0  #: without papers: recorded, not sent
-    already: int = 0  #: still open, and decided before
-    expired: int = 0  #: missed: their day ended before a run published them
+    empty: int = 0  #: editions without papers: recorded, not sent
+    already: int = 0  #: open editions that were decided before
+    expired: int = 0  #: missed editions: their day ended before a run published them
 
     def __add__(self, other: PublishReport) -> PublishReport:
         return PublishReport(
@@ -54,12 +55,12 @@ class PublishReport:
 
 @dataclass(frozen=True, slots=True)
 class SubscriberChunk:
-    """Due readers with everything that their decisions need."""
+    """Due readers and the inputs of their decisions."""
 
     match_index: MatchIndex
     gathered: GatheredInputs
     slots: Mapping[int, ScheduleStatus]  #: each reader's schedule at `now`
-    already_queued: Set[int]  #: readers known to have their edition already
+    already_queued: Set[int]  #: readers whose edition is known to be decided
     site: Site
     now: datetime
 
@@ -103,8 +104,8 @@ def publish_once(
 ) -> tuple[PublishReport, int | None]:
     """Try to publish the next chunk, after `conflicts` failed attempts.
 
-    The chunk's values are freed when this returns, so the garbage collector, which is then switched on
-    again, does not traverse them.
+    The chunk's values are freed when this function returns, before the garbage collector is enabled
+    again, so it does not traverse them.
     """
     db.commit_asynchronously(session)
     gathered = gather_inputs(
@@ -128,10 +129,10 @@ def editions_of(slots: Mapping[int, ScheduleStatus]) -> dict[int, str]:
 
 
 def decide_and_write(session: Session, chunk: SubscriberChunk) -> PublishReport:
-    """Decide and write every digest of the chunk; PostgreSQL writes some while the next are decided.
+    """Decide and write every digest of the chunk; PostgreSQL writes digests while the next ones are decided.
 
-    Raises IntegrityError if a reader already has the edition, or if another letter showed them one of its
-    papers at the same time. Both are too rare to check beforehand.
+    Raises IntegrityError if a reader already has the edition, or if another letter showed the reader
+    one of its papers at the same time. Both are too rare to check beforehand.
     """
     readers, new = chunk.gathered.readers, dict[int, Decision]()
     delivery_ids = iter(outbox.reserve_ids(session, len(readers)))
@@ -178,7 +179,7 @@ def write_digests(
 
 
 def delivery_row(number: int, decision: Decision, press: Press, now: datetime) -> dict[str, Any]:
-    """Return the delivery that keeps the decision, without the columns that a chunk shares."""
+    """Return the delivery row that stores the decision, without the columns that a chunk shares."""
     reader, edition = decision.reader, decision.edition
     is_empty = not decision.digest.sections
     return {
@@ -239,9 +240,9 @@ def write_nothing_today_and_followups(
 
 
 def subscriber_changes(reader: Reader, slot: ScheduleStatus, now: datetime) -> dict[str, Any]:
-    """Return the columns written for every subscriber: the next due moment, and the others unchanged.
+    """Return the columns written for every subscriber: the next due time, and the others unchanged.
 
-    The rows are locked, and one statement for all costs less than one for each kind of change.
+    The rows are locked, and a single statement for all changes costs less than one per kind of change.
     """
     considered_until = reader.considered_until
     if slot.missed_editions and considered_until is None:  # a missed first edition keeps its papers
@@ -261,9 +262,9 @@ def subscriber_changes(reader: Reader, slot: ScheduleStatus, now: datetime) -> d
 def decision_changes(
     decision: Decision, gathered: GatheredInputs, match_index: MatchIndex, now: datetime
 ) -> dict[str, Any]:
-    """Return the columns a new decision changes: the next digest begins where this one ended.
+    """Return the columns that a new decision changes; the next digest begins where this one ends.
 
-    After an edition with too few papers, the next one begins where that one began.
+    After an edition with too few papers, the next edition begins where that edition began.
     """
     reader, sections = decision.reader, decision.digest.sections
     changes: dict[str, Any] = {

@@ -1,7 +1,7 @@
-"""Compose every due digest into the outbox; nothing is sent yet.
+"""Write every due digest to the outbox, which is sent later.
 
-The press is made once for all subscribers. Then each chunk of subscribers is published in its own
-transaction. A preview runs the same code and writes nothing.
+The press is made once for all subscribers. Each chunk of subscribers is published in its own
+transaction. A preview runs the same code without writing.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from digest.publishing.due_readers import count_due
 from digest.publishing.publish_chunk import PublishReport, publish_chunk
 from digest.site_profile import Site
 
-#: Subscribers in one transaction: with fewer, commits dominate; with more, a second writer waits long.
+#: Subscribers in one transaction: with fewer, commits dominate; with more, other writers wait too long.
 CHUNK_SUBSCRIBERS = 1_000
 
 
@@ -34,7 +34,7 @@ def publish(
 ) -> PublishReport:
     """Publish every digest that is due at `now`, and return the counts.
 
-    A second run at the same moment writes nothing and counts every digest as `already`.
+    A second run at the same time writes nothing and counts every digest as `already`.
     """
     press = prepare_press(session, site=site, templates=templates, now=now)
     total = PublishReport()
@@ -51,7 +51,7 @@ def publish(
 
 
 def prepare_press(session: Session, *, site: Site, templates: Templates, now: datetime) -> Press | None:
-    """Resume subscribers whose pause is over, and return the press for those due; None if nobody is. Commits."""
+    """Resume subscribers whose pause is over; return the press for the due readers, or None. Commits."""
     subscribers.resume_due(session, now)
     due, earliest = count_due(session, now)
     press = None
@@ -63,7 +63,7 @@ def prepare_press(session: Session, *, site: Site, templates: Templates, now: da
 
 
 def count_open_decisions(session: Session, now: datetime) -> int:
-    """Return how many digests are already decided for editions that are open at `now`."""
+    """Return the number of digests already decided for editions open at `now`."""
     return session.execute(
         select(func.count()).where(
             Delivery.edition.is_not(None), Delivery.expires_at > now, Delivery.dated_at <= now

@@ -10,13 +10,13 @@ from typing import NamedTuple
 from digest.editions.compose import Digest, FollowUp
 from digest.editions.schedule import Edition
 
-Topic = tuple[str, int]  #: its name and the id of its filter
+Topic = tuple[str, int]  #: a topic's name and the id of its filter
 
-FOLLOWUPS_MAY_WAIT = timedelta(days=7)  #: how long updates wait for a digest with papers
+FOLLOWUPS_MAY_WAIT = timedelta(days=7)  #: maximum time that updates wait for a digest with papers
 
 
 class Reader(NamedTuple):
-    """The columns of a subscriber that a decision needs. (A tuple: each is read some forty times.)"""
+    """The columns of a subscriber that a decision needs; a tuple, because it is read often."""
 
     id: int
     email: str
@@ -43,7 +43,7 @@ class Reader(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class ScheduleStatus:
-    """The state of a schedule at a moment."""
+    """The state of a schedule at one time."""
 
     open_edition: Edition | None
     missed_editions: tuple[Edition, ...]
@@ -52,33 +52,33 @@ class ScheduleStatus:
 
 @dataclass(frozen=True, slots=True)
 class PendingFollowups:
-    """The updates waiting for one reader, and when the first of them was seen."""
+    """The updates waiting for one reader, and when the first update was seen."""
 
     news: tuple[FollowUp, ...]
     since: datetime
 
     def is_overdue(self, now: datetime) -> bool:
-        """Return whether the updates have waited for a digest with papers long enough."""
+        """Return whether the updates have waited the maximum time for a digest with papers."""
         return now - self.since >= FOLLOWUPS_MAY_WAIT
 
 
 class Decision(NamedTuple):
-    """What one subscriber is shown in one edition."""
+    """The content of one subscriber's edition."""
 
     reader: Reader
     edition: Edition
     digest: Digest
-    eligible: int  #: bitset of the numbers of the papers it could show
+    eligible: int  #: bitset of the numbers of the papers that the edition could show
     covers_from: datetime
-    is_too_few: bool  #: fewer papers than `min_papers`: they stay new for the next edition
+    is_too_few: bool  #: fewer papers than `min_papers`; they remain new for the next edition
     pending: PendingFollowups | None = None  #: updates to papers sent before
 
 
 @dataclass(frozen=True, slots=True)
 class GatheredInputs:
-    """Everything that the decisions of a chunk need."""
+    """The inputs of a chunk's decisions."""
 
     readers: Sequence[Reader]
     topics: Mapping[int, Sequence[Topic]]
     shown: Mapping[int, set[int]]  #: subscriber id to the numbers of papers shown before
-    pending: Mapping[int, PendingFollowups]  #: subscriber id to updates to papers they were sent
+    pending: Mapping[int, PendingFollowups]  #: subscriber id to updates to papers sent earlier

@@ -31,20 +31,20 @@ from digest.site_profile import Site
 Parts = Mapping[str, PieceTemplate]
 
 CARDS_CACHED = 32768  #: a kilobyte each; the part that depends only on the paper is stored once
-SHARED_CARDS_CACHED = 8192  #: for other filters that match the same words
-MATCHES_CACHED = 1024  #: for the same card in another length
+SHARED_CARDS_CACHED = 8192  #: shared by filters that match the same words
+MATCHES_CACHED = 1024  #: reused when the same card is rendered in another length
 TEMPLATES_CACHED = 4096
 PLAIN_TEXTS_CACHED = 8192
 
-#: Where a filled card is split again; untrusted text never has a NUL.
+#: Marks where a filled card is split; untrusted text never contains NUL.
 NUMBER, TITLE, ABSTRACT, WHY, MARK = "\0n", "\0t", "\0a", "\0w", "\0m"
-GAP_PATTERN = re.compile("\0(.)")  #: the letter names the gap
+GAP_PATTERN = re.compile("\0(.)")  #: the character names the gap
 MATCH_GAPS = re.compile("\0([aw])(.*\0[taw])?", re.DOTALL)  #: from the first gap to the last
 BLANK_CARD = Card(meta="", href="", title=(), byline="", abstract=(), why="", links=())
 
 
 class EncodedText(NamedTuple):
-    """A stretch of a card, encoded for both bodies."""
+    """Part of a card, encoded for both bodies."""
 
     html: bytes
     text: bytes
@@ -53,12 +53,12 @@ class EncodedText(NamedTuple):
 
 
 class EncodedCard(NamedTuple):
-    """A card without its number, in pieces; cached cards share the pieces they have in common."""
+    """A card without its number, in pieces; cached cards share equal pieces."""
 
     frame: CardTemplate
     head: bytes  #: the beginning of the HTML
     html: bytes  #: the HTML that depends on the filter
-    first: bytes  #: the same in plain text: usually the abstract, which many cards share
+    first: bytes  #: the beginning of the plain text: usually the abstract, which many cards share
     rest: bytes  #: the plain text that follows
     size: int  #: bytes of HTML, decoded
     words: int  #: words to read
@@ -67,15 +67,15 @@ class EncodedCard(NamedTuple):
 class BodyCardTemplate(NamedTuple):
     """A card in one of the bodies, with `%` gaps for what depends on the filter."""
 
-    opening: bytes  #: with a gap for the title
-    head: bytes  #: the same with the unmarked title
+    opening: bytes  #: the beginning, with a gap for the title
+    head: bytes  #: the beginning, with the unmarked title
     first: bytes  #: the name of the first gap
-    rest: bytes  #: from there to the last gap
+    rest: bytes  #: from the first gap to the last
     tail: bytes
 
 
 class CardTemplate(NamedTuple):
-    """A card without what depends on the filter."""
+    """A card without the parts that depend on the filter."""
 
     html: BodyCardTemplate
     text: BodyCardTemplate
@@ -102,7 +102,7 @@ class CardRenderer:
         self.plain = lru_cache(PLAIN_TEXTS_CACHED)(encode_plain)
 
     def start(self) -> tuple[str, str]:
-        """Return what comes before the number of any card, in HTML and text."""
+        """Return the HTML and the text before a card's number."""
         return (
             fill_card(self.html_parts, html_values(self.html_parts, BLANK_CARD, number=NUMBER)).partition(
                 NUMBER
@@ -113,12 +113,12 @@ class CardRenderer:
         )
 
     def card_for_filter(self, paper_id: int, canonical: str | None, form: CardForm) -> EncodedCard:
-        """Return the card of a paper after its number; filters that match the same words share it."""
+        """Return a paper's card without its number; filters that match the same words share it."""
         number = self.press.rank_of_paper[paper_id]
         return self.card_of(number, self.found(number, canonical), form)
 
     def encode_card(self, number: int, found: CardMatch, form: CardForm) -> EncodedCard:
-        """Encode the card of a paper with its matches."""
+        """Encode the card of a paper with the matched words marked."""
         paper, frame = self.press.papers[number], self.frame(number, form)
         in_title, in_abstract = split_places(found.words)
         title, abstract, why = frame.title, frame.abstract, encode_why(why_line(found.why))
@@ -157,7 +157,7 @@ class CardRenderer:
         )
 
     def encode_excerpt(self, shown: Excerpt) -> EncodedText:
-        """Encode an excerpt: HTML with its marks, and plain text, which has none."""
+        """Encode an excerpt as HTML with marks and as plain text without."""
         lead, text, marks = shown
         lines, size, words = self.plain(lead + text)
         marks = clip_spans(marks, len(text))
@@ -179,12 +179,12 @@ def encode_html(text: str) -> bytes:
 
 
 def encode_plain(text: str) -> tuple[bytes, int, int]:
-    """Return the text encoded for the text body, its bytes in HTML, and its number of words."""
+    """Return the text encoded for the text body, its size in HTML, and its number of words."""
     return encode_quoted_printable(wrap(text)), len(escape_html(text).encode()), len(text.split())
 
 
 def encode_why(why: str) -> EncodedText:
-    """Encode the why line; its plain text is usually the same after a bar."""
+    """Encode the why line; the plain text usually differs only by a leading bar."""
     html = escape_html(why)
     lines = encode_quoted_printable(html)
     is_short = html == why and len(lines) < LINE_WIDTH
@@ -210,7 +210,7 @@ def body_card_template(card: str, title: bytes) -> BodyCardTemplate:
 
 def format_with_gaps(some: str) -> bytes:
     """Encode part of a filled card as a `%` format with named gaps."""
-    pieces = enumerate(GAP_PATTERN.split(some))  # every second one is the name of a gap
+    pieces = enumerate(GAP_PATTERN.split(some))  # odd pieces are names of gaps
     return b"".join(
         [
             f"%({piece})b".encode() if number % 2 else encode_quoted_printable(piece).replace(b"%", b"%%")
@@ -220,7 +220,7 @@ def format_with_gaps(some: str) -> bytes:
 
 
 def html_values(parts: Parts, card: Card, **gaps: str) -> dict[str, str]:
-    """Return the values of a card's placeholders in HTML; the gaps stay open."""
+    """Return the HTML values of a card's placeholders; `gaps` replace some of them."""
     ways = [
         parts["link"].fill(
             {"label": escape_html(link.label), "href": escape_html(link.href), "about": link.about}
@@ -240,7 +240,7 @@ def html_values(parts: Parts, card: Card, **gaps: str) -> dict[str, str]:
 
 
 def text_values(parts: Parts, card: Card, **gaps: str) -> dict[str, str]:
-    """Return the values of a card's placeholders in the text part; the gaps stay open."""
+    """Return the plain-text values of a card's placeholders; `gaps` replace some of them."""
     ways = [parts["link"].fill({"label": link.label, "href": link.href}) for link in card.text_links]
     return {
         "meta": card.meta,
@@ -254,7 +254,7 @@ def text_values(parts: Parts, card: Card, **gaps: str) -> dict[str, str]:
     }
 
 
-#: The parts of a card, and the value without which each is left out.
+#: The optional parts of a card, each with the value it requires.
 REQUIRED_VALUES = {
     "details": "meta",
     "meta": "number",
@@ -275,5 +275,5 @@ def fill_card(parts: Parts, values: Mapping[str, str]) -> str:
 
 
 def separator_part(parts: Parts, name: str) -> str:
-    """Return the part that separates two others, or nothing if the template has none."""
+    """Return the named separator, or "" if the template has none."""
     return parts[name].fill({}) if name in parts else ""

@@ -22,10 +22,10 @@ if TYPE_CHECKING:
 
 
 class CardMatch(NamedTuple):
-    """What a filter found in a paper."""
+    """The match of a filter in a paper."""
 
     why: tuple[str, ...]
-    words: tuple[tuple[str, int, int], ...]  #: to mark, as (field, start, end)
+    words: tuple[tuple[str, int, int], ...]  #: the words to mark, as (field, start, end)
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +37,7 @@ class NumberedCard:
 
 
 MAX_ANCHOR_COLUMNS = (
-    38  #: columns of one line on the narrowest phone, so that the first paper is visible below it
+    38  #: columns of one line on the narrowest phone; a second line would push the first paper off the screen
 )
 
 
@@ -58,8 +58,8 @@ class PageSection:
     topic: str
     underline: str
     cards: tuple[NumberedCard, ...]
-    more: str  #: how many papers were left out, if no page lists them
-    rest: str  #: the same as a link, if a page lists them
+    more: str  #: the number of papers left out, as text, if no page lists them
+    rest: str  #: the label of the link to the page that lists them
     rest_url: str
 
 
@@ -74,7 +74,7 @@ class FollowUpItem:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class DigestPage:
-    """Everything in a digest letter."""
+    """The content of a digest letter."""
 
     subject: str
     preheader: str
@@ -147,7 +147,7 @@ def suggestion_url(browser_url: str) -> str:
 
 
 def headline(digest: Digest, papers: int) -> str:
-    """Return the headline: the number of papers, and in a catch-up how many matched."""
+    """Return the headline: the number of papers, and in a catch-up the number of matches."""
     if digest.is_catch_up and digest.matched > papers:
         return figures_in_words.catch_up_headline(digest.matched, papers)
     return figures_in_words.headline(papers)
@@ -190,7 +190,7 @@ def sections_of(press: Press, site: Site, plan: Sequence[SectionPlan], browser_u
 
 
 def count_words(card: Card) -> int:
-    """Return how many words of a card there are to read."""
+    """Return the number of words in a card."""
     return len(plain_text(card.title).split()) + len(plain_text(card.abstract).split())
 
 
@@ -215,7 +215,7 @@ def title_of(press: Press, paper_id: int) -> str:
 
 
 def card_of_paper(press: Press, site: Site, paper_id: int, canonical: str | None, form: CardForm) -> Card:
-    """Return the card of one paper as the filter found it."""
+    """Return the card of one paper with the words marked that the filter matched."""
     number = press.rank_of_paper[paper_id]
     why, words = find_match(press, number, canonical)
     return make_card(press.papers[number], page=paper_url(site, paper_id), why=why, words=words, form=form)
@@ -236,7 +236,7 @@ def heading(topic: str) -> str:
 
 
 def anchors(topics: Sequence[tuple[str, int]]) -> tuple[Anchor, ...]:
-    """Return the links to the sections; a single section needs none."""
+    """Return the links to the sections; a single section needs no link."""
     if len(topics) < 2:
         return ()
     return tuple(
@@ -246,7 +246,7 @@ def anchors(topics: Sequence[tuple[str, int]]) -> tuple[Anchor, ...]:
 
 
 def fit_on_one_line(links: tuple[Anchor, ...]) -> tuple[Anchor, ...]:
-    """Return the links that fit on one line of a phone, then one link to the remaining topics."""
+    """Return the links that fit on one line of a phone, followed by one link to the remaining topics."""
     if fits_on_one_line(links):
         return links
     for shown in range(len(links) - 1, 0, -1):
@@ -276,7 +276,7 @@ def columns_of(links: tuple[Anchor, ...]) -> int:
 
 
 def next_due(copy: Personalization) -> str:
-    """Return when the next digest comes, in the reader's time zone."""
+    """Return the time of the next digest in the reader's time zone, in words."""
     if copy.next_due_at is None:
         return ""
     return figures_in_words.moment_in_words(copy.next_due_at, copy.timezone, seen_from=copy.dated_at)

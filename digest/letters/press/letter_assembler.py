@@ -1,8 +1,8 @@
-"""Assemble digest letters: whatever many letters share is filled, escaped and encoded once.
+"""Assemble digest letters; shared parts are filled, escaped and encoded once.
 
-A letter is joined from quoted-printable pieces, which can follow each other in any order
-(letters.mime). Only a few placeholders differ between copies. Cards are cached by paper and filter,
-because many readers have the same filter.
+A letter is joined from quoted-printable pieces, which can be joined in any order (letters.mime). Only a
+few placeholders differ between copies. Cards are cached by paper and filter, because many readers have
+the same filter.
 """
 
 from __future__ import annotations
@@ -35,19 +35,19 @@ from digest.letters.press.size_budget import SectionPlan
 from digest.site_profile import Site
 
 WORDS_CACHED = 4096
-#: Upper limits, in bytes, for nearly every title line and nearly every section without its cards. A digest
-#: far below the budget by these figures is not measured.
+#: Upper limits, in bytes, for nearly every title line and nearly every section without its cards. If
+#: these limits put a digest below the budget, its size is not measured.
 MAX_CARD_BYTES, MAX_SECTION_BYTES = 2000, 1500
-VALUES_BYTES = 3000  #: reserved for what differs between copies
+VALUES_BYTES = 3000  #: reserved for personal values
 
 
 EMPTY_PAIR = EncodedPair(b"", b"")
-#: Parts of the page that are left out if they are empty.
+#: Parts of the page that are omitted if empty.
 OPTIONAL_PARTS = frozenset({"next", "anchors", "browser", "sample", "note", "news", "offer"})
 
 
 class LetterPieces(NamedTuple):
-    """The pieces of one letter: what surrounds the sections, and the sections."""
+    """The pieces of one letter: its sections, and the parts around them."""
 
     subject: str
     header: bytes  #: the value of the Subject header
@@ -57,7 +57,7 @@ class LetterPieces(NamedTuple):
 
 
 def digest_letter(press: Press, site: Site, digest: Digest, copy: Personalization) -> RenderedLetter:
-    """Return the digest as the reader sees it."""
+    """Return the rendered digest letter of one reader."""
     assembler = letter_assembler(press, site)
     pieces = assembler.assemble(digest, copy)
     return RenderedLetter(
@@ -94,9 +94,9 @@ def page_of_letter(press: Press, site: Site, digest: Digest, copy: Personalizati
 
 
 def fit_digest(press: Press, site: Site, digest: Digest, filters: Mapping[int, str]) -> Digest:
-    """Return the digest without the papers for which the letter is too small, even for their titles.
+    """Return the digest without the papers that do not fit into the letter, even as title lines.
 
-    They are counted but not shown, so they may come in the next digest.
+    They are counted but not recorded as shown, so the next digest may show them.
     """
     if (
         digest.size * MAX_CARD_BYTES + len(digest.sections) * MAX_SECTION_BYTES < size_budget.HTML_BYTES // 2
@@ -111,7 +111,7 @@ def fit_digest(press: Press, site: Site, digest: Digest, filters: Mapping[int, s
 
 
 def letter_assembler(press: Press, site: Site) -> LetterAssembler:
-    """Return the assembler of this press, cached with it while the site is the same."""
+    """Return the assembler of this press; it is cached with the press until the site changes."""
     kept: LetterAssembler | None = press.__dict__.get("letter_assembler")
     if kept is None or (kept.site is not site and kept.site != site):
         kept = press.__dict__["letter_assembler"] = LetterAssembler(press, site)
@@ -119,7 +119,7 @@ def letter_assembler(press: Press, site: Site) -> LetterAssembler:
 
 
 class OuterTemplate:
-    """What surrounds the sections in one body: literals, encoded once, and places for the rest."""
+    """The parts around the sections in one body: encoded literals, and placeholders."""
 
     def __init__(self, outer: PieceTemplate):
         self.literals = [
@@ -140,7 +140,7 @@ class OuterTemplate:
     def joined(
         self, values: Mapping[str, EncodedPair], sections: list[bytes], side: Literal[0, 1]
     ) -> list[bytes]:
-        """Return the pieces of a whole body; `side` picks HTML or text from every pair."""
+        """Return the pieces of a whole body; `side` selects HTML or text from every pair."""
         made = self.literals.copy()
         for place, name in self.places:
             made[place] = values[name][side]
@@ -183,7 +183,7 @@ class LetterAssembler:
         news = self.news(digest.news) if digest.news else EMPTY_PAIR
         if (
             octets + len(news.html) > self.cards_budget
-        ):  # the decoded size is smaller, so this cheap test comes first
+        ):  # cheap first test: the encoded size is at least the decoded size
             plan = self.plan(digest, copy.filters)
             html, text, papers, octets, reading = self.sections.render_sections(plan, page)
         topics = tuple([(section.topic, len(section.papers)) for section in plan])
@@ -218,7 +218,7 @@ class LetterAssembler:
         return LetterPieces(subject, header, values, html, text)
 
     def plan(self, digest: Digest, filters: Mapping[int, str]) -> list[SectionPlan]:
-        """Return which papers the letter shows, and in which form, so that it fits the size budget."""
+        """Return the papers that fit the letter's size budget, each with its card form."""
         return size_budget.shorten_plan(
             size_budget.full_plan(digest, filters),
             max_bytes=self.cards_budget - len(self.news(digest.news).html),
@@ -228,7 +228,7 @@ class LetterAssembler:
         )
 
     def measure_section(self, topic: str) -> int:
-        """Return how many bytes of HTML a section takes without its cards, with its link at the top."""
+        """Return the HTML size of a section without its cards, including its link at the top."""
         two, three = (digest_page.anchors(((topic, 99),) * count) for count in (2, 3))
         return (
             self.sections.measure_section(topic)
@@ -242,7 +242,7 @@ class LetterAssembler:
         dated_at: datetime,
         has_address: bool,  # noqa: FBT001 - part of the cache key
     ) -> bytes:
-        """Encode the headers of an edition's messages, with places for what differs between them."""
+        """Encode the headers of an edition's messages, with placeholders for the personal values."""
         marks = {name: placeholder_mark(name) for name in ("to", "subject", "id", "unsubscribe", "mailto")}
         block = header_block(
             site=self.site,
@@ -264,7 +264,7 @@ class LetterAssembler:
     # ── pieces that many letters share ──────────────────────────────────────────────────────────
 
     def encode_anchors(self, topics: tuple[tuple[str, int], ...]) -> EncodedPair:
-        """Encode the line of links to the sections; a single section and the text part have none."""
+        """Encode the line of links to the sections; the text part and letters with one section have none."""
         anchors = digest_page.fit_on_one_line(digest_page.anchors(topics))
         return (
             EncodedPair(encode_quoted_printable(self.anchors_html(anchors)), b"") if anchors else EMPTY_PAIR
@@ -283,7 +283,7 @@ class LetterAssembler:
         )
 
     def encode_note(self) -> EncodedPair:
-        """Encode the note of the press, if the templates have a place for it."""
+        """Encode the note of the press, if the templates have a part for it."""
         note = self.press.note
         if not note:
             return EMPTY_PAIR
@@ -294,7 +294,7 @@ class LetterAssembler:
         )
 
     def encode_followups(self, news: tuple[FollowUp, ...]) -> EncodedPair:
-        """Encode the updates to papers of earlier digests, if the templates have a place for them."""
+        """Encode the updates to papers of earlier digests, if the templates have a part for them."""
         html, text = self.html_parts.get("news"), self.text_parts.get("news")
         items = digest_page.followup_items(news, self.site)
         if not items:
@@ -323,7 +323,7 @@ class LetterAssembler:
         return self.text_parts["item"].fill(values)
 
     def encode_suggestion(self, digest: Digest, copy: Personalization) -> EncodedPair:
-        """Encode the suggestion to narrow a topic, if the templates have a place for it."""
+        """Encode the suggestion to narrow a topic, if the templates have a part for it."""
         html, text = self.html_parts.get("offer"), self.text_parts.get("offer")
         said, url = digest_page.suggestion_text(digest), digest_page.suggestion_url(copy.browser_url)
         return EncodedPair(
@@ -334,7 +334,7 @@ class LetterAssembler:
         )
 
     def encode_next_due(self, due_at: datetime, timezone: str, dated_at: datetime) -> EncodedPair:
-        """Encode the line that says when the next digest comes."""
+        """Encode the line with the time of the next digest."""
         said = figures_in_words.moment_in_words(due_at, timezone, seen_from=dated_at)
         return EncodedPair(
             encode_quoted_printable(self.html_parts["next"].fill({"next_due": escape_html(said)})),
@@ -342,7 +342,7 @@ class LetterAssembler:
         )
 
     def encode_browser_link(self) -> tuple[list[bytes], list[bytes]]:
-        """Return what surrounds the URL of the same digest on the web, in HTML and text."""
+        """Return the pieces around the URL of this digest on the web, in HTML and text."""
         parts = self.html_parts["browser"], self.text_parts["browser"]
         html, text = (part.fill({"browser_url": GAP_MARK}).split(GAP_MARK) for part in parts)
         return list(map(encode_quoted_printable, html)), list(map(encode_quoted_printable, text))
@@ -353,7 +353,7 @@ class LetterAssembler:
         return EncodedPair(page.html.join(html), page.text.join(text))
 
     def sample(self, papers: Iterable[int]) -> EncodedPair:
-        """Return the line that says that papers are made up, if any of these are."""
+        """Return the note about sample papers, if any of these papers is a sample."""
         if self.samples.isdisjoint(papers):
             return EMPTY_PAIR
         return EncodedPair(
@@ -377,7 +377,7 @@ class LetterAssembler:
 
 
 def encode_words(text: str) -> EncodedPair:
-    """Encode a short text for both bodies; usually it has nothing to escape."""
+    """Encode a short text for both bodies; most need no escaping."""
     shown = escape_html(text)
     encoded = encode_quoted_printable(text)
     return EncodedPair(encoded if shown == text else encode_quoted_printable(shown), encoded)

@@ -20,7 +20,7 @@ from digest.site_profile import Site
 def make_press(
     ranked: Sequence[Ranked], *, site: Site, templates: Templates, as_of: datetime, note: str = ""
 ) -> Press:
-    """Make the press of these papers, best first.
+    """Make the press of these papers, which are sorted by rank.
 
     Raises SetupMismatch if the digest letter's templates cannot be cut into pieces.
     """
@@ -39,13 +39,13 @@ def make_press(
 def digest_templates(templates: Templates, site: Site) -> tuple[PieceTemplate, PieceTemplate]:
     """Return the digest letter's template pieces, HTML and text.
 
-    They are cut and checked once in a process: half a second, which a worker spends before its first
-    task. premailer runs here, and never for a mail. Raises SetupMismatch if the templates cannot be cut
-    into pieces.
+    They are cut and checked once per process, which takes half a second; a worker does so before its
+    first task. premailer runs only here, never for a single letter. Raises SetupMismatch if the
+    templates cannot be cut into pieces.
     """
     key = templates.fingerprint, site
     if key not in TEMPLATE_CACHE:
-        TEMPLATE_CACHE.clear()  # templates or site have changed: the old ones are not needed again
+        TEMPLATE_CACHE.clear()  # templates or site have changed: the old pieces are obsolete
         TEMPLATE_CACHE[key] = cut_and_check(templates, site)
     return TEMPLATE_CACHE[key]
 
@@ -54,7 +54,7 @@ TEMPLATE_CACHE: dict[tuple[str, Site], tuple[PieceTemplate, PieceTemplate]] = {}
 
 
 def cut_and_check(templates: Templates, site: Site) -> tuple[PieceTemplate, PieceTemplate]:
-    """Cut the templates into pieces, and check that they give the same letter as the templates."""
+    """Cut the templates into pieces, and check that the pieces render the same letter."""
     try:
         cut = cut_digest_templates(templates, site)
         self_check.check_templates(templates, *cut, site)

@@ -1,4 +1,4 @@
-"""Represent the press as a value, and as the bytes that every worker machine reads."""
+"""Define the press and its stored form, which every worker machine reads."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ from digest.errors import SetupMismatch
 from digest.letters.piece_templates import PieceTemplate
 from digest.papers import Announcement, Organization, Paper
 
-FORMAT_VERSION = 1  #: increased whenever the stored form changes
+FORMAT_VERSION = 1  #: incremented when the stored form changes
 
 
 @dataclass(frozen=True, kw_only=True)
 class Press:
     """Papers by rank (0 is the most trending), and the template pieces of the digest letter."""
 
-    as_of: datetime  #: the moment for which trending was computed
+    as_of: datetime  #: the time for which trending was computed
     papers: tuple[Paper, ...]
     scores: tuple[float, ...]
-    reasons: tuple[tuple[str, ...], ...]  #: observed figures, strongest first
+    reasons: tuple[tuple[str, ...], ...]  #: observed figures in words, strongest first
     html: PieceTemplate
     text: PieceTemplate
     note: str = ""  #: a remark in every letter, such as that a list is incomplete
@@ -44,12 +44,12 @@ class Press:
 
     @cached_property
     def explainer(self) -> topics.Explainer:
-        """Return what explains matches; it uses the index if this process has built it."""
+        """Return the explainer of matches; it uses the index if this process has built it."""
         return topics.Explainer(self.papers, vars(self).get("index"))
 
     @cached_property
     def name(self) -> str:
-        """Return the hash of the content, so equal presses have the same name on every machine."""
+        """Return the name of the press: the hash of its content, equal on every machine."""
         return hashlib.sha256(serialize(self)).hexdigest()
 
 
@@ -61,7 +61,7 @@ def to_bytes(press: Press) -> bytes:
 def from_bytes(content: bytes, *, name: str | None = None) -> Press:
     """Return the stored press.
 
-    Raises SetupMismatch if it is damaged, is not the one called `name`, or has another format version.
+    Raises SetupMismatch if it is damaged, has another name than `name`, or has another format version.
     """
     try:
         text = zlib.decompress(content)
@@ -113,7 +113,7 @@ def written_paper(paper: Paper) -> dict[str, Any]:
 
 
 def to_json_value(value: Any) -> Any:
-    """Return one field of a paper as JSON."""
+    """Return one field of a paper as a JSON value."""
     match value:
         case date():
             return value.isoformat()

@@ -30,7 +30,7 @@ def cut_digest_templates(templates: Templates, site: Site) -> tuple[PieceTemplat
 
 @lru_cache(maxsize=1)
 def sample_page() -> dict[str, Any]:
-    """Return a page with every optional part present, and everything that repeats present twice."""
+    """Return a page with every optional part once and every repeatable part twice."""
     card = Card(
         meta=placeholder_mark("meta"),
         href=placeholder_mark("href"),

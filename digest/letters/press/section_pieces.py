@@ -1,4 +1,4 @@
-"""Encode sections as pieces: the cards under a topic, and what surrounds them."""
+"""Encode sections as pieces: the cards under a topic, and the parts around them."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ from digest.site_profile import Site
 
 PIECES_CACHED = 4096
 ROWS_CACHED = 8192
-MAX_URL_LENGTH = 200  #: about how many bytes the URL of a digest in the browser has
-GAP_MARK = "\0"  #: where a filled part will be split again; it never occurs in text
-IN_HTML, IN_TEXT = 4, 5  #: pieces of a card, with its number
+MAX_URL_LENGTH = 200  #: approximate bytes of a digest's web URL
+GAP_MARK = "\0"  #: marks where a filled part is split; never occurs in text
+IN_HTML, IN_TEXT = 4, 5  #: indexes of a card's pieces that include its number
 
 
 class EncodedPair(NamedTuple):
@@ -91,7 +91,7 @@ class SectionRenderer:
         return SectionPieces(html, text, papers, octets, reading)
 
     def overflow_pieces(self, more: int, place: int, page: EncodedPair) -> tuple[EncodedPair, ...]:
-        """Return the end of a section, with a link to the papers left out if a page lists them."""
+        """Return the end of a section, with a link to the omitted papers if a page lists them."""
         if more and page.html:
             before, after = self.rest(more, place)
             return before, page, after
@@ -100,7 +100,7 @@ class SectionRenderer:
     def encode_cards(
         self, canonical: str | None, papers: tuple[int, ...], forms: tuple[CardForm, ...]
     ) -> CardSequence:
-        """Encode the cards of a section, with gaps for the numbers, the only thing that varies with position."""
+        """Encode the cards of a section, with gaps for the numbers, which depend on the position."""
         html: list[bytes] = []
         text: list[bytes] = []
         words = 0
@@ -118,7 +118,7 @@ class SectionRenderer:
         return CardSequence(html, tuple([number.text for number in numbers]), sum(map(len, html)))
 
     def encode_number(self, number: int, row: int) -> EncodedPair:
-        """Encode the beginning of a card with its number, and the rule before it unless it is the first."""
+        """Encode the beginning of a card with its number, preceded by a rule unless the card is the first."""
         html, text = self.cards.start()
         if row:
             html, text = (
@@ -130,7 +130,7 @@ class SectionRenderer:
         )
 
     def encode_opening(self, place: int, topic: str) -> EncodedPair:
-        """Encode the beginning of a section, and the gap before it unless it is the first."""
+        """Encode the beginning of a section, preceded by a gap unless the section is the first."""
         shown = digest_page.heading(topic)
         values = {
             "name": digest_page.anchor_name(place),
@@ -147,7 +147,7 @@ class SectionRenderer:
         return EncodedPair(encode_quoted_printable(html), encode_quoted_printable(text))
 
     def encode_ending(self, more: int) -> EncodedPair:
-        """Encode the end of a section, which says how many papers were left out."""
+        """Encode the end of a section with the number of papers left out."""
         values = {"name": "", "topic": "", "underline": "", "card": GAP_MARK}
         said = figures_in_words.more_matched(more) if more else ""
         html = values | ({"more": self.html_parts["more"].fill({"more": escape_html(said)})} if said else {})
@@ -158,7 +158,7 @@ class SectionRenderer:
         )
 
     def encode_overflow(self, more: int, place: int) -> tuple[EncodedPair, EncodedPair]:
-        """Encode the end of a section in two pieces: before and after the URL of the page with the rest."""
+        """Encode the end of a section in two pieces: before and after the URL of its overflow page."""
         values = {"name": "", "topic": "", "underline": "", "card": GAP_MARK}
         said, url = figures_in_words.see_more_matches(more), digest_page.overflow_url(GAP_MARK, place)
         html = self.html_parts["rest"].fill({"rest": escape_html(said), "rest_url": url})
@@ -174,15 +174,15 @@ class SectionRenderer:
     # ── sizes ─────────────────────────────────────────────────────────────────
 
     def measure_card(self, paper_id: int, canonical: str | None, form: CardForm) -> int:
-        """Return how many bytes of HTML a card takes, with its number and its rule."""
+        """Return the HTML size of a card with its number and rule, in bytes."""
         return self.card(paper_id, canonical, form).size + self.start
 
     def measure_section(self, topic: str) -> int:
-        """Return how many bytes of HTML a section takes without its cards."""
+        """Return the HTML size of a section without its cards, in bytes."""
         return len(decode_quoted_printable(self.opening(2, topic).html + self.ending(0).html).encode())
 
     def measure_rest(self) -> int:
-        """Return how many bytes of HTML the line with the number of papers left out takes, with its link."""
+        """Return the HTML size of the linked line that counts the papers left out, in bytes."""
         linked = (
             sum(len(decode_quoted_printable(piece.html).encode()) for piece in self.encode_overflow(999, 99))
             + MAX_URL_LENGTH

@@ -1,7 +1,7 @@
-"""Check that letters joined from template pieces equal those that Jinja and premailer render.
+"""Check that letters joined from template pieces equal letters rendered by Jinja and premailer.
 
-An operator's template that cannot be cut into pieces is then refused when the worker starts, before
-any reader gets a broken letter.
+A worker refuses at startup a customized template that cannot be cut into pieces, before any reader gets
+a broken letter.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ SAMPLE_PERSONALIZATIONS = (
 
 
 def check_templates(templates: Templates, html: PieceTemplate, text: PieceTemplate, site: Site) -> None:
-    """Raise SetupMismatch if a letter joined from these pieces differs from what the templates render."""
+    """Raise SetupMismatch if a letter joined from these pieces differs from the letter that Jinja renders."""
     trial = Press(
         as_of=SAMPLE_MOMENT,
         papers=(FULL_PAPER, MINIMAL_PAPER, replace(FULL_PAPER, id=3), replace(MINIMAL_PAPER, id=4)),
@@ -96,7 +96,7 @@ def check_templates(templates: Templates, html: PieceTemplate, text: PieceTempla
 def reference_rendering(
     templates: Templates, press: Press, site: Site, digest: Digest, copy: Personalization
 ) -> RenderedLetter:
-    """Render the whole page with Jinja and premailer: slow, but the reference for all other ways."""
+    """Render the whole page with Jinja and premailer: slow, but the reference for faster renderings."""
     shown = page_of_letter(press, site, digest, copy)
     context = {field.name: getattr(shown, field.name) for field in fields(shown)}
     context |= {"site": site, "filler": FILLER}

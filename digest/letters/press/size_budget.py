@@ -1,7 +1,7 @@
 """Shorten a digest until its letter fits: Gmail clips HTML at about 102 KB, with the unsubscribe link.
 
-If a digest is too long, cards are shortened from the end of all topics at once, so that every topic
-loses about as much: first to two sentences, then to the title line, then to `See 37 more matches`.
+If a digest is too long, the lowest-ranked cards of all topics are shortened first: to two sentences,
+then to the title line; then they are replaced by `See 37 more matches`.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from digest.letters.cards import CardForm
 
 HTML_BYTES = 90_000
 
-#: Bytes of HTML that a card takes, by (paper id, canonical filter, form).
+#: Returns the HTML size of a card in bytes, given (paper id, canonical filter, form).
 Measure = Callable[[int, str | None, CardForm], int]
 
 
@@ -52,9 +52,9 @@ def shorten_plan(
 ) -> list[SectionPlan]:
     """Return the plan with cards shortened until they take at most `max_bytes` of HTML.
 
-    `section_size` gives the bytes of a section without its cards, `overflow_size` those of the line that
-    counts the papers left out. A section without cards is left out too, and the section before it counts
-    its papers.
+    `section_size` gives the bytes of a section without its cards; `overflow_size` is the size of the
+    line that counts the papers left out. A section without cards is left out, and the section before it
+    counts its papers.
     """
     forms: list[list[CardForm | None]] = [[CardForm.FULL] * len(section.papers) for section in plan]
     counts = [one.more > 0 for one in plan]
@@ -79,7 +79,7 @@ def shorten_plan(
                 used -= (section_size(section.topic) + overflow_size * counts[place]) * (row == 0)
                 counting = (
                     place if row else place - 1
-                )  # the section before counts the papers of one that is gone
+                )  # papers of a removed section are counted by the section before
                 if counting >= 0 and not counts[counting]:
                     used += overflow_size
                     counts[counting] = True
@@ -87,14 +87,14 @@ def shorten_plan(
     made = apply_forms(plan, forms)
     if not any(None in section for section in forms):
         return made
-    # dropping the last paper freed more than needed: lengthen the first cards again
+    # dropping the last paper freed more than needed, so lengthen the first cards again
     return shorten_plan(
         made, max_bytes=max_bytes, measure=measure, section_size=section_size, overflow_size=overflow_size
     )
 
 
 def apply_forms(plan: Sequence[SectionPlan], forms: Sequence[Sequence[CardForm | None]]) -> list[SectionPlan]:
-    """Return the plan with each card in its form; None leaves a card out and counts it."""
+    """Return the plan with each card in its form; a card with None is left out and counted."""
     made: list[SectionPlan] = []
     uncounted = 0
     for section, kept in zip(plan, forms, strict=True):

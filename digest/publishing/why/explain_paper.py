@@ -1,6 +1,6 @@
 """Explain why a subscriber did or did not get a paper.
 
-Nothing extra is stored for this: the decision is read, or made again with the same press and code.
+Nothing is stored only for this: the decision is read, or computed again with the same press and code.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ def why(
 ) -> WhyAnswer:
     """Return why this subscriber did or did not get this paper.
 
-    Raises NotFound for an unknown address. For a paper that no dump had, the answer says so.
+    Raises NotFound for an unknown address. If no dump contained the paper, the answer says so.
     """
     subscriber = subscribers.get(session, email)
     try:
@@ -56,7 +56,7 @@ def candidate_answers(question: WhyQuestion, reference: str) -> Iterator[WhyAnsw
 
 
 def describe_paper(question: WhyQuestion, reference: str) -> None:
-    """Add which paper this is, whether it was merged, and whether its list was late."""
+    """Add the paper's title, whether it was merged, and whether its list was late."""
     paper = question.paper
     question.lines.append(
         f"{display(paper.title)} (paper {paper.id}), first seen {minute_text(paper.first_seen_at)}"
@@ -69,7 +69,7 @@ def describe_paper(question: WhyQuestion, reference: str) -> None:
 
 
 def late_dump(question: WhyQuestion) -> DumpRow | None:
-    """Return the dump that brought the paper, if it was loaded days after its date."""
+    """Return the dump that first contained the paper, if it was loaded days after its date."""
     return question.session.scalar(
         select(DumpRow)
         .join(AppearanceRow, AppearanceRow.dump_id == DumpRow.id)
@@ -86,7 +86,7 @@ def late_dump(question: WhyQuestion) -> DumpRow | None:
 
 
 def answer_if_not_news(question: WhyQuestion) -> WhyAnswer | None:
-    """Answer if the paper can be in no digest."""
+    """Answer if no digest can show the paper."""
     if question.paper.announcement == Announcement.WITHDRAWN:
         return question.answer(WhyCause.WITHDRAWN, "Its authors withdrew it.")
     is_history = select(PaperRow.is_history).where(PaperRow.id == question.paper.id)
@@ -122,7 +122,7 @@ def answer_if_not_mailed(question: WhyQuestion) -> WhyAnswer | None:
 
 
 def answer_by_elimination(question: WhyQuestion) -> WhyAnswer:
-    """Answer that the paper was there before the subscriber, or arrived after its day was published."""
+    """Answer that the paper came before the subscriber joined, or after its editions were published."""
     subscriber, paper = question.subscriber, question.paper
     if unsent_editions(question):
         return question.answer(WhyCause.UNSENT, "The digest that considered it was never sent.")

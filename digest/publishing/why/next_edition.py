@@ -1,4 +1,4 @@
-"""Explain what the next edition would decide about a paper now."""
+"""Explain whether the next edition would show a paper if it were made now."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from digest.publishing.why.topic_matches import describe_topics
 
 
 def answer_if_upcoming(question: WhyQuestion) -> WhyAnswer | None:
-    """Return what the next edition would decide now about a paper that it will consider, else None."""
+    """Answer if the next edition will consider the paper; return None otherwise."""
     subscriber, paper = question.subscriber, question.paper
     edition = publishing.edition_for(question.session, subscriber, question.now)
     considered_until = publishing.considered_until_of(subscriber, question.now)
@@ -25,7 +25,7 @@ def answer_if_upcoming(question: WhyQuestion) -> WhyAnswer | None:
 
 
 def describe_positions_now(question: WhyQuestion, edition: Edition) -> int | None:
-    """Add the paper's rank if the next edition were made now, and return its best rank."""
+    """Add the ranks that the paper would have if the next edition were made now; return the best rank."""
     made, decision = publishing.decide_for(
         question.session, question.site, question.templates, question.subscriber, edition, question.now
     )

@@ -1,4 +1,4 @@
-"""Explain why a published edition considered a paper and left it out."""
+"""Explain why a published edition left out a paper that it considered."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def answer_if_considered(question: WhyQuestion) -> WhyAnswer | None:
 
 
 def editions_considering(question: WhyQuestion) -> Iterator[Delivery]:
-    """Yield the editions for which the paper was new, the latest first."""
+    """Yield the editions for which the paper was new, latest first."""
     paper, last_considered_id = question.paper, question.subscriber.considered_paper_id
     editions = select(Delivery).where(
         Delivery.subscriber_id == question.subscriber.id,
@@ -48,8 +48,8 @@ def editions_considering(question: WhyQuestion) -> Iterator[Delivery]:
 def was_in_catalog(question: WhyQuestion, delivery: Delivery, considered_paper_id: int | None) -> bool:
     """Return whether the paper was in the catalog when an edition was made.
 
-    The edition's press shows it. If the press is gone, compare the paper's id with the last id that the
-    edition considered, which is where the following edition begins.
+    The edition's press contains the papers. If the press was deleted, compare the paper's id with the
+    last id that the edition considered, where the following edition begins.
     """
     if delivery.press is not None:
         try:
@@ -81,14 +81,14 @@ def answer_left_out(question: WhyQuestion, delivery: Delivery) -> WhyAnswer:
 
 
 def resolved_topics_then(question: WhyQuestion, delivery: Delivery) -> dict[str, str]:
-    """Return {topic: resolved filter} of a digest as decided: packs have versions."""
+    """Return {topic: resolved filter} at the time of the decision, since packs have versions."""
     sections = Digest.from_json(delivery.decision).sections
     stored = {one.topic: question.session.get(FilterRow, one.filter_id) for one in sections if one.filter_id}
     return {topic: row.canonical for topic, row in stored.items() if row is not None}
 
 
 def describe_positions(question: WhyQuestion, delivery: Delivery) -> int | None:
-    """Add the paper's rank in an edition, and return its best rank; None if that press is gone."""
+    """Add the paper's ranks in an edition; return the best rank, or None if the press was deleted."""
     try:
         made = press_store.load_press(question.session, delivery.press or "")
     except NotFound:

@@ -19,17 +19,17 @@ class WhyCause(StrEnum):
     """The reason why a paper was or was not shown."""
 
     SHOWN = "shown"  #: it was put into a digest
-    UNKNOWN = "unknown"  #: no dump had it
-    HISTORY = "history"  #: back-filled: in the catalog, never in a digest
+    UNKNOWN = "unknown"  #: no dump contained it
+    HISTORY = "history"  #: back-filled into the catalog, so never in a digest
     WITHDRAWN = "withdrawn"  #: its authors withdrew it
     UNMATCHED = "unmatched"  #: no topic matches it
     TOO_OLD = "too old"  #: published longer ago than the subscriber wants
     OVER_CAP = "over the cap"  #: it ranked below the digest's limit
-    TOO_FEW = "too few"  #: too few papers for a digest; they are kept for the next one
+    TOO_FEW = "too few"  #: too few papers for a digest; they go into the next edition
     NOT_DUE = "not due yet"  #: the edition that considers it is not due yet
     BEFORE = "before"  #: seen before the subscriber's first digest began
-    LATE = "late"  #: arrived after its day had been published
-    UNSENT = "unsent"  #: its digest was made and never sent
+    LATE = "late"  #: arrived after the editions of its day were published
+    UNSENT = "unsent"  #: its digest was made but never sent
     SUPPRESSED = "suppressed"
     PENDING = "pending"
     PAUSED = "paused"
@@ -65,5 +65,5 @@ class WhyQuestion:
 
 
 def minute_text(moment: datetime) -> str:
-    """Return a moment as text, to the minute."""
+    """Return a datetime as text, to the minute."""
     return f"{moment:%Y-%m-%d %H:%M} UTC"

@@ -11,9 +11,9 @@ from digest.publishing.why.question import WhyQuestion
 
 
 def describe_topics(question: WhyQuestion, resolved_then: Mapping[str, str] = NO_IDS) -> bool:
-    """Add for each topic whether it matches the paper and why; return whether one does.
+    """Add whether and why each topic matches the paper; return whether any topic matches.
 
-    `resolved_then` has the filters that topics resolved to at the time, where known.
+    `resolved_then` has the filters to which topics resolved at the time, if known.
     """
     own_topics = subscribers.topics_of(question.session, question.subscriber)
     matched = not own_topics or question.subscriber.wants_trending
