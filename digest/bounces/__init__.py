@@ -1,4 +1,4 @@
-"""Read bounces and complaints, score addresses, and suppress those we must not write to."""
+"""Read bounces and complaints, score addresses, and maintain the suppression list."""
 
 from digest.bounces.bounce_score import (
     FailureOutcome,

@@ -1,9 +1,9 @@
-"""Score how often mail to an address failed, and suppress it when the score is too high.
+"""Score the failures of mail to each address, and suppress addresses with high scores.
 
-The score grows with each day of failures and expires. A hard failure counts 1 a day, a soft one 0.5; at 5
-the address is suppressed. A policy failure counts nothing: its cause is us. When many addresses of one
-domain fail at once, the domain is broken and not its readers: those failures are stored as frozen and count
-nothing until the operator decides.
+The score grows with each day of failures and expires. A hard failure counts 1 a day, a soft failure
+0.5; at 5 the address is suppressed. A policy failure does not count, because we caused it. When many
+addresses of a domain fail at once, the cause is the domain: those failures are stored as frozen and do
+not count until the operator decides.
 """
 
 from __future__ import annotations
@@ -31,15 +31,15 @@ FAILURE_WEIGHTS = {
 }
 SUPPRESS_AT_SCORE = 5.0  #: the score at which an address is suppressed
 SCORE_LASTS = timedelta(days=7)  #: the score expires this long after the last failure
-#: The same for subscribers who get less mail, which fails less often.
+#: Longer periods for subscribers who get less mail, and so have fewer failures in a given time.
 SCORE_LASTS_BY_CADENCE = {"weekly": timedelta(days=15), "monthly": timedelta(days=64)}
 REFUSED_TWICE_WITHIN = timedelta(
     days=64
-)  #: two refusals with 5.1.1 on different days within this time suppress
+)  #: two 5.1.1 refusals on different days within this time suppress the address
 
 MASS_FAILURE_WINDOW = timedelta(hours=24)
-MASS_FAILURE_COUNT = 10  #: this many addresses of a domain failing within a day ...
-MASS_FAILURE_SHARE = 0.2  #: ... and this share of its readers mean a broken domain
+MASS_FAILURE_COUNT = 10  #: a domain counts as broken if this many of its addresses fail within a day,
+MASS_FAILURE_SHARE = 0.2  #: and at least this share of its subscribers
 
 DELETE_BATCH = 500  #: rows deleted in one transaction
 ACCEPTED_NOTE = (
@@ -67,7 +67,7 @@ def record_failure(
     delivery_id: int | None = None,
     cadence: str = "daily",
 ) -> FailureOutcome:
-    """Store a failure or a complaint, and suppress the address if the limit is reached."""
+    """Store a failure or complaint, and suppress the address if its score reaches the limit."""
     row = BounceRow(
         delivery_id=delivery_id,
         hmac=address_hmac(site, email),
@@ -94,7 +94,7 @@ def record_failure(
 
 
 def score_of_address(session: Session, hmac: str, *, now: datetime, cadence: str = "daily") -> float:
-    """Return the score of an address at this moment."""
+    """Return the score of an address at `now`."""
     stale = SCORE_LASTS_BY_CADENCE.get(cadence, SCORE_LASTS)
     days = weights_by_day(counted_failures(session, hmac))
     points, last = 0.0, None
@@ -105,9 +105,10 @@ def score_of_address(session: Session, hmac: str, *, now: datetime, cadence: str
 
 
 def weights_by_day(rows: Iterable[BounceRow]) -> dict[date, float]:
-    """Return the weight of each day: that of its worst failure.
+    """Return the weight of each day, which is the weight of its worst failure.
 
-    All reports of one delivery count on the day of the first, since servers and forgers can repeat a report.
+    All reports of one delivery count on the day of the first report, since servers and forgers can
+    repeat reports.
     """
     days: dict[date, float] = {}
     failed_on: dict[int, date] = {}
@@ -128,7 +129,7 @@ def counted_failures(session: Session, hmac: str) -> Sequence[BounceRow]:
 
 
 def is_refused_twice(session: Session, hmac: str, now: datetime) -> bool:
-    """Return whether the server itself replied on two days that the recipient is unknown."""
+    """Return whether the server itself rejected the recipient as unknown on two days."""
     days = {
         row.at.date()
         for row in counted_failures(session, hmac)
@@ -155,14 +156,14 @@ def is_domain_broken(session: Session, domain: str, now: datetime) -> bool:
     )
     if not failing or failing < MASS_FAILURE_COUNT:
         return False
-    most = int(failing / MASS_FAILURE_SHARE)  # with more readers the share is too small: count no further
+    most = int(failing / MASS_FAILURE_SHARE)  # with more readers the share is too small, so stop here
     of_domain = select(Subscriber.id).where(Subscriber.email_key.endswith(f"@{domain}", autoescape=True))
     readers = session.scalar(select(func.count()).select_from(of_domain.limit(most + 1).subquery())) or 0
     return readers <= most
 
 
 def is_accepted() -> ColumnElement[bool]:
-    """Return the condition that the operator has accepted a failure's address as gone."""
+    """Return the condition that the operator accepted a failure's address as gone."""
     return exists().where(
         Suppression.hmac == BounceRow.hmac, Suppression.note == ACCEPTED_NOTE + BounceRow.domain
     )
@@ -187,7 +188,7 @@ def freeze_domain(session: Session, domain: str, now: datetime) -> None:
 
 
 def frozen_domains(session: Session, *, since: datetime) -> dict[str, int]:
-    """Return the domains with failures frozen since then, and how many addresses each has."""
+    """Return {domain: number of addresses} for failures frozen since `since`."""
     found = session.execute(
         select(BounceRow.domain, func.count(distinct(BounceRow.hmac)))
         .where(
@@ -206,7 +207,7 @@ def frozen_domains(session: Session, *, since: datetime) -> dict[str, int]:
 
 
 def forgive_domain(session: Session, *, domain: str, since: datetime, now: datetime) -> tuple[int, int]:
-    """Ignore a domain's failures since then; return how many, and how many suppressions were lifted; commits."""
+    """Ignore a domain's failures since `since`; return the numbers of failures and lifted suppressions; commits."""
     failures = (BounceRow.domain == addresses.ascii_domain(domain), BounceRow.at >= since)
     lifted = lift_bounce_suppressions(session, select(BounceRow.hmac).where(*failures), since=since)
     forgiving = update(BounceRow).where(*failures, BounceRow.forgiven_at.is_(None)).values(forgiven_at=now)
@@ -218,7 +219,7 @@ def forgive_domain(session: Session, *, domain: str, since: datetime, now: datet
 
 
 def accept_failures(session: Session, *, domain: str, since: datetime, now: datetime) -> int:
-    """Suppress the addresses of a domain's frozen failures, and return how many are new; commits."""
+    """Suppress the addresses of a domain's frozen failures; return how many are new on the list; commits."""
     frozen = (
         BounceRow.domain == addresses.ascii_domain(domain),
         BounceRow.at >= since,
@@ -244,11 +245,11 @@ def accept_failures(session: Session, *, domain: str, since: datetime, now: date
 def lift_confirmed_suppression(
     session: Session, site: Site, email: str, *, confirmed: datetime, now: datetime
 ) -> bool:
-    """Lift a suppression if its owner confirmed; return whether it was lifted. `confirmed` is when the
-    confirmation was requested.
+    """Lift a suppression if the owner of the address confirmed; return whether it was lifted.
 
-    Earlier bounces no longer count, or the next failure would suppress the address again. A suppression by
-    the operator or by an erasure stays, and so does one that is newer than the request.
+    `confirmed` is the time of the confirmation request. Earlier bounces no longer count; otherwise the
+    next failure would suppress the address again. Suppressions by the operator or an erasure stay, and
+    so do suppressions newer than the request.
     """
     found = suppressions.find_suppression(session, site, email)
     if found is None or found.reason not in suppressions.OWNER_CAN_LIFT or found.since > confirmed:
@@ -260,7 +261,7 @@ def lift_confirmed_suppression(
 
 
 def lift_bounce_suppressions(session: Session, hashes: Select[Any], *, since: datetime) -> int:
-    """Lift suppressions of these hashes that bounces caused since then, and return how many."""
+    """Lift the suppressions of these hashes that bounces caused since `since`; return how many."""
     lifting = delete(Suppression).where(
         Suppression.hmac.in_(hashes),
         Suppression.reason == SuppressionReason.BOUNCE,
@@ -278,7 +279,7 @@ def list_failures(
     delivery_id: int | None = None,
     limit: int | None = None,
 ) -> list[tuple[BounceRow, str | None]]:
-    """Return failures and complaints, newest first, each with the letter's address if it is known."""
+    """Return failures and complaints, newest first, each with the recipient's address if it is known."""
     query = (
         select(BounceRow, Delivery.email)
         .outerjoin(Delivery, Delivery.id == BounceRow.delivery_id)
@@ -327,9 +328,9 @@ def failure_report(row: BounceRow) -> dict[str, Any]:
 
 
 def delete_old_failures(session: Session, *, before: datetime) -> Iterator[int]:
-    """Delete failures and complaints from before that moment; yield how many, by batch. The caller commits.
+    """Delete failures and complaints older than `before`; yield the number in each batch. The caller commits.
 
-    Ids ascend with time. Suppressions that they caused are kept.
+    Ids ascend with time. The suppressions they caused are not deleted.
     """
     oldest = select(BounceRow.id, BounceRow.at).order_by(BounceRow.id).limit(DELETE_BATCH)
     while past := [row.id for row in session.execute(oldest) if row.at < before]:

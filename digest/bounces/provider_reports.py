@@ -1,6 +1,6 @@
 """Read bounces and complaints from SES notices, which are JSON. Pure.
 
-A notice is trusted because its signature was checked before; see `digest.inbound.provider_signatures`.
+Notices are trusted because their signatures are verified first; see `digest.inbound.provider_signatures`.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ from digest.bounces.report_parser import (
     redacted_line,
 )
 
-#: Amazon's types of bounces that are about what we sent, not about the address.
+#: Amazon's types of bounces that our letter caused, not the address.
 CONTENT_REJECTED_TYPES = frozenset({"ContentRejected", "AttachmentRejected"})
 MAILBOX_FULL_TYPES = frozenset({"MailboxFull", "MessageTooLarge"})
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class NoticeReport:
-    """What a notice reports, and about which letter."""
+    """The report in a notice, and the letter that it concerns."""
 
     report: MailReport
     provider_id: str = ""  #: the provider's id of the letter
@@ -35,7 +35,7 @@ class NoticeReport:
 
 
 def read_notice(content: bytes) -> NoticeReport | None:
-    """Return what a notice from SES reports, or None where it cannot be read."""
+    """Return the report in a notice from SES, or None if the notice cannot be parsed."""
     try:
         notice = json.loads(content)
     except (ValueError, RecursionError):
@@ -55,8 +55,9 @@ def read_notice(content: bytes) -> NoticeReport | None:
 
 
 def report_in_notice(notice: dict[str, Any]) -> tuple[MailReport | None, str]:
-    """Return the report of a notice and its recipient: of an identity (`notificationType`) or a
-    configuration set.
+    """Return the report in a notice and its recipient.
+
+    Notices of an identity name their kind `notificationType`, those of a configuration set `eventType`.
     """
     kind = text_field(notice, "notificationType") or text_field(notice, "eventType")
     match kind:
@@ -77,7 +78,7 @@ def report_in_notice(notice: dict[str, Any]) -> tuple[MailReport | None, str]:
 
 
 def read_bounce(block: dict[str, Any]) -> tuple[MailReport, str]:
-    """Return what a bounce reports, and its recipient."""
+    """Return the report in a bounce, and its recipient."""
     people = block.get("bouncedRecipients")
     person = people[0] if isinstance(people, list) and people and isinstance(people[0], dict) else {}
     recipient = text_field(person, "emailAddress")
@@ -98,7 +99,7 @@ def read_bounce(block: dict[str, Any]) -> tuple[MailReport, str]:
 
 
 def failure_kind_of_bounce(kind: str, sort: str, status: str, words: str) -> FailureKind:
-    """Return the failure kind from Amazon's types and the server's text; the text is more precise."""
+    """Return the failure kind by Amazon's types and the server's text, which is more precise."""
     if sort in CONTENT_REJECTED_TYPES:
         return FailureKind.POLICY
     if kind != "Permanent" or sort in MAILBOX_FULL_TYPES:
@@ -108,11 +109,11 @@ def failure_kind_of_bounce(kind: str, sort: str, status: str, words: str) -> Fai
 
 
 def read_complaint(block: dict[str, Any]) -> tuple[MailReport, str]:
-    """Return what a complaint reports, and its recipient."""
+    """Return the report in a complaint, and its recipient."""
     recipient = ""
     people = block.get("complainedRecipients")
     if isinstance(people, list) and len(people) == 1 and isinstance(people[0], dict):
-        recipient = text_field(people[0], "emailAddress")  # of several, any may have complained
+        recipient = text_field(people[0], "emailAddress")  # SES names all recipients who may have complained
     kind = text_field(block, "complaintFeedbackType") or "abuse"
     if kind == "not-spam":
         return NoActionNeeded(reason="a reader marked a letter as not spam"), recipient
@@ -123,17 +124,17 @@ def read_complaint(block: dict[str, Any]) -> tuple[MailReport, str]:
 
 
 def dict_field(fields: dict[str, Any], name: str) -> dict[str, Any]:
-    """Return an object in a notice, or an empty one."""
+    """Return an object field of a notice, or {} if it has another type."""
     found = fields.get(name)
     return found if isinstance(found, dict) else {}
 
 
 def text_field(fields: dict[str, Any], name: str) -> str:
-    """Return a text in a notice, or an empty one."""
+    """Return a text field of a notice, or "" if it has another type."""
     found = fields.get(name)
     return found if isinstance(found, str) else ""
 
 
 def only_text(found: object) -> str:
-    """Return the only text of a list, or an empty one."""
+    """Return the text if `found` is a list of one text, else ""."""
     return found[0] if isinstance(found, list) and len(found) == 1 and isinstance(found[0], str) else ""

@@ -1,7 +1,7 @@
-"""Read bounce and complaint reports in mail. Pure: nothing is looked up and nothing changes.
+"""Read bounce and complaint reports in mail. Pure.
 
-Machine-readable reports come first (RFC 3464 on deliveries, RFC 5965 on complaints); the prose of older
-servers is left to flufl.bounce, which knows thirty years of it.
+Machine-readable reports are tried first (RFC 3464 for deliveries, RFC 5965 for complaints).
+flufl.bounce reads the prose of older servers.
 """
 
 from __future__ import annotations
@@ -18,27 +18,27 @@ from typing import cast
 
 #: Delivery reports: in ASCII (RFC 3464), and with internationalised addresses (RFC 6533).
 STATUS_REPORTS = frozenset({"message/delivery-status", "message/global-delivery-status"})
-QUOTED_TYPES = frozenset({"message/rfc822", "message/global"})  #: a quoted letter: its text is our own
+QUOTED_TYPES = frozenset({"message/rfc822", "message/global"})  #: a quoted letter, whose text is ours
 KNOWN_ACTIONS = frozenset({"failed", "delayed", "delivered", "relayed", "expanded"})
 
-#: Abuse reports that no reader made: our signature failed, or our letter looked infected.
+#: Types of abuse reports made by machines: our signature failed, or our letter looked infected.
 SENDER_FAULT_TYPES = frozenset({"auth-failure", "dmarc", "virus"})
 
 #: An enhanced status (RFC 3463) in text.
 STATUS = re.compile(r"(?<![\d.])([45])\.(\d{1,3})\.(\d{1,3})(?![\d.]*\d)")
 ADDRESS = re.compile(r"[^\s<>\"'(),:;]{1,320}@[^\s<>\"'(),:;]{1,320}")
-MAX_BYTES = 256 * 1024  #: of a mail that are read, which limits the cost of mail made to be slow to read
-MAX_DIAGNOSTIC_LENGTH = 300  #: characters stored of a server's text
-MAX_READ = 2000  #: characters of it that are read
-NEARBY_CHARS = 400  #: characters after an address in which the reason is expected
+MAX_BYTES = 256 * 1024  #: maximum bytes read of a mail, since some mail is designed to be slow to parse
+MAX_DIAGNOSTIC_LENGTH = 300  #: maximum characters stored of a server's text
+MAX_READ = 2000  #: maximum characters parsed of a server's text
+NEARBY_CHARS = 400  #: the reason is expected within this many characters after an address
 
 
 class FailureKind(StrEnum):
-    """What a failure means for the address."""
+    """The kinds of failures by their meaning for the address."""
 
     HARD = "hard"  #: unknown recipient
-    SOFT = "soft"  #: known recipient who cannot get it now
-    POLICY = "policy"  #: refused because of us: our problem, never the reader's
+    SOFT = "soft"  #: known recipient who cannot receive it now
+    POLICY = "policy"  #: refused because of our mail, not because of the recipient
     COMPLAINT = "complaint"  #: the reader marked it as spam
 
 
@@ -62,7 +62,7 @@ class Complaint:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class NoActionNeeded:
-    """A mail that needs no action, and why."""
+    """The result for a mail that needs no action, with the reason."""
 
     reason: str
 
@@ -73,9 +73,9 @@ AUTOMATIC_REPLY = NoActionNeeded(reason="an automatic reply")
 
 
 def read_report(content: bytes) -> MailReport | None:
-    """Return what a mail reports about one of our letters, or None where it cannot be read.
+    """Return the report in a mail about one of our letters, or None if it has none that can be parsed.
 
-    Reports come first and quote the letter after, so only the beginning of a long mail is read.
+    The report precedes the quoted letter, so only the beginning of a long mail is read.
     """
     message = email.message_from_bytes(content[:MAX_BYTES])
     complaint = abuse_report_in(message)
@@ -93,7 +93,7 @@ def read_report(content: bytes) -> MailReport | None:
 
 
 def is_automatic(message: Message) -> bool:
-    """Return whether a machine wrote it: such mail is never answered (RFC 3834)."""
+    """Return whether a mail is automatic, and so must not be answered (RFC 3834)."""
     submitted = str(message.get("Auto-Submitted", "no")).split(";")[0].strip().lower()
     precedence = str(message.get("Precedence", "")).strip().lower()
     return (
@@ -108,7 +108,7 @@ def is_automatic(message: Message) -> bool:
 
 
 def abuse_report_in(message: Message) -> Complaint | Failure | NoActionNeeded | None:
-    """Return what an abuse report contains: a reader's complaint, or a failure that we caused."""
+    """Return the content of an abuse report: a reader's complaint, or a failure that we caused."""
     for part in parts_of_type(message, frozenset({"message/feedback-report"})):
         values = report_fields(part)
         kind = values.get("feedback-type", "").lower()
@@ -122,7 +122,7 @@ def abuse_report_in(message: Message) -> Complaint | Failure | NoActionNeeded | 
 
 
 def delivery_report_in(message: Message) -> Failure | NoActionNeeded | None:
-    """Return what a delivery status report says about the recipients it names."""
+    """Return the failure in a delivery status report, or that it reports none."""
     blocks = [block for part in parts_of_type(message, STATUS_REPORTS) for block in field_groups(part)]
     reported = [block for block in blocks if "Final-Recipient" in block or "Action" in block]
     failed = [block for block in reported if is_failure(block)]
@@ -135,7 +135,7 @@ def delivery_report_in(message: Message) -> Failure | NoActionNeeded | None:
 
 
 def is_failure(block: Message) -> bool:
-    """Return whether the recipient of this block will not get the letter."""
+    """Return whether this block reports a permanent failure."""
     action = str(block.get("Action", "")).strip().lower()
     if action.startswith(("delay", "deliver", "relay", "expand")):
         return False
@@ -143,7 +143,7 @@ def is_failure(block: Message) -> bool:
 
 
 def failure_in_blocks(blocks: list[Message], whole: str) -> Failure:
-    """Return the failure that the first of these blocks reports; `whole` is the text for people."""
+    """Return the failure reported by the first of these blocks; `whole` is the human-readable text."""
     diagnosis = " ".join(str(blocks[0].get("Diagnostic-Code", ""))[:MAX_READ].split())
     _, _, words = diagnosis.partition(";")
     status = most_precise_status(str(blocks[0].get("Status", "")), diagnosis)
@@ -157,7 +157,7 @@ def failure_in_blocks(blocks: list[Message], whole: str) -> Failure:
 
 
 def most_precise_status(status: str, diagnosis: str) -> str:
-    """Return the more precise status: some reports have 5.0.0 beside a text with a better one."""
+    """Return the more precise status: some reports have 5.0.0 and a more precise status in the text."""
     given, in_text = STATUS.search(status), STATUS.search(diagnosis)
     if given and not (given[2] == given[3] == "0" and in_text):
         return given[0]
@@ -165,7 +165,7 @@ def most_precise_status(status: str, diagnosis: str) -> str:
 
 
 def recipients_of(block: Message) -> Iterator[str]:
-    """Yield the recipient of a block, as we had written it, if it is given."""
+    """Yield the original recipient of a block, if the block names one."""
     for name in ("Original-Recipient", "Final-Recipient"):
         _, _, address = str(block.get(name, "")).rpartition(";")
         if "@" in address:
@@ -183,9 +183,7 @@ def parts_of_type(message: Message, types: frozenset[str]) -> Iterator[Message]:
 
 
 def field_groups(part: Message) -> list[Message]:
-    """Return the field groups of a report: in a delivery report, one for the message and one for each
-    recipient.
-    """
+    """Return the field groups of a report. A delivery report has one for the message and one per recipient."""
     text = decoded_report(part).replace(b"\r\n", b"\n")
     return [email.message_from_bytes(block) for block in re.split(rb"(?:\n[ \t]*)+\n", text) if block.strip()]
 
@@ -193,7 +191,7 @@ def field_groups(part: Message) -> list[Message]:
 def decoded_report(part: Message) -> bytes:
     """Return the text of a report with its transfer encoding removed.
 
-    The parser takes the text for one or more embedded mails, so it is put together again.
+    The parser splits the text into embedded messages, so they are joined again.
     """
     payload = part.get_payload()
     inside = payload if isinstance(payload, list) else [payload]
@@ -218,12 +216,12 @@ def report_fields(part: Message) -> dict[str, str]:
 
 
 def failure_in_prose(message: Message) -> Failure | NoActionNeeded | None:
-    """Return the failure that a server reports in prose, as flufl.bounce finds it."""
+    """Return the failure that flufl.bounce finds in a server's prose."""
     from flufl.bounce import all_failures
 
     try:
         passing, lasting = all_failures(message)
-    except Exception:  # noqa: BLE001 - it raises many errors on malformed mail
+    except Exception:  # noqa: BLE001 - it raises many kinds of errors on malformed mail
         return None
     if not lasting:
         return NoActionNeeded(reason="a warning: the server keeps trying") if passing else None
@@ -242,9 +240,7 @@ def failure_in_prose(message: Message) -> Failure | NoActionNeeded | None:
 
 
 def text_after_address(text: str, address: str) -> str:
-    """Return the text right after an address: the reason is usually there, with courtesies before and much
-    text after.
-    """
+    """Return the text right after an address, where servers usually give the reason."""
     place = text.lower().find(address.lower())
     return (
         text[place + len(address) : place + len(address) + NEARBY_CHARS]
@@ -254,7 +250,7 @@ def text_after_address(text: str, address: str) -> str:
 
 
 def plain_text_of(message: Message) -> str:
-    """Return the text of a mail, at most some pages of it."""
+    """Return the plain text of a mail, cut to a few pages."""
     for part in message.walk():
         if part.get_content_maintype() == "text":
             payload = part.get_payload(decode=True)
@@ -280,10 +276,10 @@ REFUSED_BY_POLICY = re.compile(
     re.IGNORECASE,
 )
 
-#: Gmail's text with 5.2.1 for a mailbox that gets too much mail at the moment.
+#: Gmail's text with 5.2.1 for a mailbox that is currently receiving too much mail.
 RECEIVING_TOO_FAST = re.compile(r"receiving mail (?:at a rate|too quickly)", re.IGNORECASE)
 
-#: A policy deferral that lasted until the server gave up: as little the reader's fault as a policy refusal.
+#: A policy deferral that lasted until the server gave up; like a policy refusal, not the reader's fault.
 POLICY_DEFERRAL = re.compile(r"(?<![\d.])4\.7\.\d")
 
 #: Statuses of class 5 that are not hard, by subject and detail (RFC 3463, RFC 7505, and practice).
@@ -292,9 +288,9 @@ POLICY_STATUSES = frozenset({"1.7", "1.8", "5.1", "5.2", "5.3", "5.4", "5.5", "5
 
 
 def failure_kind(status: str, words: str, *, code: int | None = None, phase: str = "") -> FailureKind:
-    """Return the kind of a failure from its enhanced status, or else from the text.
+    """Return the kind of a failure by its enhanced status, or else by the text.
 
-    `phase` is the SMTP phase: a refusal before the recipient was named is about us.
+    `phase` is the SMTP phase: a refusal before RCPT TO is about us, not about the recipient.
     """
     match = STATUS.search(status) or STATUS.search(words)
     if match and match[1] == "4":
@@ -307,7 +303,7 @@ def failure_kind(status: str, words: str, *, code: int | None = None, phase: str
 
 
 def failure_kind_in_context(status: str, words: str, whole: str) -> FailureKind:
-    """Return the kind of a failure; where status and text give no reason, the whole mail may."""
+    """Return the kind of a failure; if status and text give no reason, search the whole mail."""
     kind = failure_kind(status, words)
     is_vague = status in {"", "5.0.0"} and not UNKNOWN_RECIPIENT.search(words)
     return FailureKind.SOFT if kind is FailureKind.HARD and is_vague and MAILBOX_FULL.search(whole) else kind
@@ -326,7 +322,7 @@ def failure_kind_of_status(subject: str, detail: str, words: str) -> FailureKind
 
 
 def failure_kind_of_words(words: str, code: int | None, phase: str) -> FailureKind:
-    """Return the kind that a server's text suggests."""
+    """Return the kind of failure suggested by a server's text."""
     if REFUSED_BY_POLICY.search(words):
         return FailureKind.POLICY
     if UNKNOWN_RECIPIENT.search(words):
@@ -337,7 +333,7 @@ def failure_kind_of_words(words: str, code: int | None, phase: str) -> FailureKi
 
 
 def failure_of_reply(code: int | None, reply: str, *, phase: str) -> Failure:
-    """Return the failure that a server reported in its SMTP reply."""
+    """Return the failure reported in an SMTP reply."""
     found = STATUS.search(reply)
     return Failure(
         kind=failure_kind(found[0] if found else "", reply, code=code, phase=phase),
@@ -350,7 +346,7 @@ def failure_of_reply(code: int | None, reply: str, *, phase: str) -> Failure:
 def redacted_line(words: str) -> str:
     """Return a server's text on one printable line, with addresses removed.
 
-    PostgreSQL cannot store NUL, nothing can store half a surrogate, and a terminal would obey control
+    PostgreSQL cannot store NUL, lone surrogates cannot be encoded, and terminals obey control
     characters.
     """
     shown = "".join(char if char.isprintable() else " " for char in words[:MAX_READ])

@@ -8,5 +8,5 @@ TOPIC_ARN = re.compile(r"arn:aws(?:-cn|-us-gov)?:sns:(?P<region>[a-z0-9-]+):\d{1
 
 
 def is_topic_arn(arn: str) -> bool:
-    """Return whether this is the ARN of a topic."""
+    """Return whether `arn` is the ARN of an SNS topic."""
     return TOPIC_ARN.fullmatch(arn) is not None

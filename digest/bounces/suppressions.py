@@ -1,6 +1,6 @@
-"""Store the addresses we must not write to, with the reason and the date.
+"""Store the suppression list: the addresses that must get no mail, each with a reason and a date.
 
-Only the keyed hash of an address is stored, so the list can outlive an erasure and reveals no address.
+Only the keyed hash of an address is stored, so entries reveal no address and may remain after an erasure.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ class SuppressionReason(StrEnum):
 
     OPERATOR = "operator"  #: the operator suppressed it
     BOUNCE = "bounce"  #: mail to it bounces
-    COMPLAINT = "complaint"  #: its owner reported our mail as spam
+    COMPLAINT = "complaint"  #: its owner marked our mail as spam
     ERASED = "erased"  #: its owner asked for erasure and no more mail
 
 
-#: Reported by mail servers and feedback loops, which can be wrong: the owner of the address may subscribe again.
+#: Reasons reported by mail servers and feedback loops, which can be wrong, so the owner may subscribe again.
 OWNER_CAN_LIFT = frozenset({SuppressionReason.BOUNCE, SuppressionReason.COMPLAINT})
 
 
@@ -47,7 +47,7 @@ class SuppressionEntry:
 def suppress(
     session: Session, site: Site, email: str, reason: SuppressionReason, note: str, now: datetime
 ) -> bool:
-    """Suppress an address; return whether it is new on the list. An existing entry keeps its reason."""
+    """Suppress an address; return whether it was added. An existing entry keeps its reason."""
     row = {"hmac": address_hmac(site, email), "reason": SuppressionReason(reason), "note": note, "since": now}
     result = session.execute(
         db.upsert(session, Suppression).values(row).on_conflict_do_nothing().returning(Suppression.hmac)
@@ -66,7 +66,7 @@ def suppress_many(
 
 
 def unsuppress(session: Session, site: Site, email: str) -> bool:
-    """Remove an address from the list; return whether it was on it."""
+    """Remove an address from the list; return whether it was listed."""
     result = session.execute(
         delete(Suppression).where(Suppression.hmac == address_hmac(site, email)).returning(Suppression.hmac)
     )
@@ -107,9 +107,9 @@ PERMANENTLY_SUPPRESSED_QUERY = SUPPRESSED_QUERY.where(REASON_COLUMN.not_in(OWNER
 def find_suppressed(
     session: Session, site: Site, emails: Iterable[str], *, permanently: bool = False
 ) -> set[str]:
-    """Return those of `emails`, as spelled there, that are suppressed.
+    """Return the suppressed addresses among `emails`, spelled as given.
 
-    With `permanently`, only those whose owner cannot lift the suppression by confirming.
+    With `permanently`, return only addresses whose owners cannot lift the suppression by confirming.
     """
     hashes = {email: address_hmac(site, email) for email in emails}
     query = PERMANENTLY_SUPPRESSED_QUERY if permanently else SUPPRESSED_QUERY
@@ -118,7 +118,7 @@ def find_suppressed(
 
 
 def list_suppressions(session: Session) -> list[SuppressionEntry]:
-    """Return the whole list, oldest first."""
+    """Return all entries, oldest first."""
     rows = session.scalars(select(Suppression).order_by(Suppression.since, Suppression.hmac))
     return [suppression_entry(row) for row in rows]
 

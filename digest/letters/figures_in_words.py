@@ -132,7 +132,7 @@ def subject(cadence: str, title: str, count: int) -> str:
 
 
 def preheader(others: Sequence[str]) -> str:
-    """Return the preheader that inboxes show after the subject: the second title, and the third if it fits."""
+    """Return the preheader, shown after the subject: the second title, and the third if it fits."""
     lead = _("Also: ")
     second = cut_at_word(others[0], MAX_PREHEADER_LENGTH - len(lead))
     if len(others) > 1 and len(second) <= 42:

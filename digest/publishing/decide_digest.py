@@ -101,7 +101,7 @@ def decide_digest(
 
 
 def considered_until_of(reader: Reader | Subscriber, now: datetime) -> ConsideredUntil:
-    """Return the last paper of the catalog that this reader's editions have considered.
+    """Return the time and the paper id up to which this reader's editions have considered the catalog.
 
     A new reader's first edition reaches back to a day before it was due. If no run published it in
     time, the next edition reaches back to the reader's sign-up if that is earlier.

@@ -59,7 +59,7 @@ def overflow_papers(session: Session, press: Press, delivery: Delivery, section:
 
 
 def considered_until_of_delivery(delivery: Delivery) -> ConsideredUntil:
-    """Return the last paper that had been considered when an edition was published."""
+    """Return the time and the paper id up to which papers had been considered before an edition."""
     return delivery.covers_from or delivery.dated_at, delivery.covers_paper_id
 
 

@@ -1,7 +1,7 @@
-"""Notify subscribers by mail of a pause or a change of topics made through a link.
+"""Notify subscribers by mail of pauses and topic changes made through a link.
 
-Letters get forwarded with their links. So each change is reported to the subscriber's own address, with a link to
-undo it.
+Letters may be forwarded with their links. So each change is reported to the subscriber's own address,
+with a link to undo it.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ from digest.site_profile import Site
 from digest.subscribers import subscriber_rows
 from digest.subscribers.subscriber_rows import SubscriberTopic
 
-SEND_AFTER = timedelta(minutes=5)  #: a subscriber who tries filters saves often, and gets one letter
+SEND_AFTER = timedelta(minutes=5)  #: a subscriber who saves several times gets one letter
 
 
 def queue_paused_letter(session: Session, site: Site, subscriber: Subscriber, *, now: datetime) -> None:
-    """Queue the letter that says until when digests are paused; once a day for the same pause."""
+    """Queue the letter that confirms a pause, at most once a day for the same pause."""
     until = subscriber.paused_until
     outbox.queue_letter(
         session,
@@ -45,7 +45,7 @@ def queue_changed_letter(
     previous: Sequence[SubscriberTopic],
     now: datetime,
 ) -> None:
-    """Queue the letter that lists the topics, to go out after some minutes without a change; none if nothing changed."""
+    """Queue the letter that lists the changed topics, sent after five minutes without another change."""
     topics = subscriber_rows.topics_of(session, subscriber)
     if topics == previous:
         return
@@ -71,7 +71,7 @@ def queue_changed_letter(
 
 
 def waiting_change_letters(session: Session, subscriber: Subscriber) -> list[str]:
-    """Return the keys of queued letters about changes."""
+    """Return the keys of a subscriber's queued letters about changes."""
     waiting = select(Delivery.dedupe_key).where(
         Delivery.subscriber_id == subscriber.id,
         Delivery.letter == "changed",

@@ -1,7 +1,7 @@
 """Send confirmation letters, and activate subscribers who confirm (double opt-in).
 
-Anybody can type anybody's address, so a request only creates a pending row, and the page answers the same for every
-address. The requested settings wait with the confirmation and are applied when it is used.
+Anybody can enter any address, so a request only creates a pending row, and the page shows the same text
+for every address. The requested settings are stored with the confirmation and applied when it is used.
 """
 
 from __future__ import annotations
@@ -37,11 +37,12 @@ log = logging.getLogger(__name__)
 
 CONFIRMATION_LIFETIME = timedelta(hours=48)
 REMIND_AFTER = timedelta(hours=24)
-SCANNER_SECONDS = timedelta(seconds=60)  #: some mail systems follow links and press buttons as mail arrives
+SCANNER_SECONDS = timedelta(seconds=60)  #: some mail scanners follow links and press buttons on arrival
 
-#: The most confirmations to one address within each span, so that nobody can flood it through our form.
+#: The maximum number of confirmations to one address in each period, so that the form cannot be used to
+#: flood it.
 REQUEST_CAPS = ((1, timedelta(hours=24)), (3, timedelta(days=30)))
-LIFT_OFFER_INTERVAL = timedelta(days=30)  #: between two confirmations to a suppressed address
+LIFT_OFFER_INTERVAL = timedelta(days=30)  #: minimum time between two confirmations to a suppressed address
 
 NO_CARDS: Mapping[int, Card] = MappingProxyType({})
 
@@ -50,9 +51,9 @@ class SignUpOutcome(StrEnum):
     """The outcome of a request. The web page is the same for all of them."""
 
     ASKED = "asked"  #: a confirmation is queued
-    KNOWN = "known"  #: they get digests already; a letter with the link to their settings is queued
-    CAPPED = "capped"  #: the address had its confirmations lately: nothing is sent
-    SUPPRESSED = "suppressed"  #: the address is suppressed: nothing is sent
+    KNOWN = "known"  #: already subscribed; a letter with the settings link is queued
+    CAPPED = "capped"  #: the address reached its limit of confirmations; nothing is sent
+    SUPPRESSED = "suppressed"  #: the address is suppressed; nothing is sent
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -79,7 +80,7 @@ def request_subscription(
 ) -> SignUpResult:
     """Create a pending subscriber and queue the confirmation letter.
 
-    Raises BadField if the address is invalid, or its domain may not sign up.
+    Raises BadField if the address is invalid or its domain may not sign up.
     """
     address = addresses.parse_address(email)
     check_policy(address.email, may_sign_up)
@@ -98,10 +99,10 @@ def queue_sign_up_letter(
     may_lift: bool = False,
     now: datetime,
 ) -> SignUpResult:
-    """Queue the confirmation or settings letter for an address, if it may get one.
+    """Queue the confirmation or settings letter for an address if it may get a letter.
 
-    With `may_lift` an address suppressed by bounces or a complaint also gets a confirmation, at most every 30 days;
-    confirming lifts the suppression.
+    With `may_lift`, addresses suppressed by bounces or a complaint also get a confirmation, at most
+    every 30 days; confirming lifts the suppression.
     """
     suppression = bounces.find_suppression(session, site, address.email)
     if suppression and not (may_lift and suppression.reason in bounces.OWNER_CAN_LIFT):
@@ -126,7 +127,7 @@ def queue_sign_up_letter(
 
 
 def check_policy(email: str, may_sign_up: Collection[str] | None) -> None:
-    """Raise BadField if this site is not open to the address (`may_sign_up` None: open to all)."""
+    """Raise BadField if this address may not sign up; with `may_sign_up` None, all addresses may."""
     domain = email.rpartition("@")[2]
     if may_sign_up is None or domain in may_sign_up:
         return
@@ -136,7 +137,7 @@ def check_policy(email: str, may_sign_up: Collection[str] | None) -> None:
 
 
 def requested_settings_json(session: Session, topics: Mapping[str, str], schedule: Schedule | None) -> str:
-    """Return the requested settings, checked, as the JSON stored with the confirmation."""
+    """Check the requested settings, and return them as the JSON stored with the confirmation."""
     subscriber_rows.check_topics(topics, FilterRegistry(session))
     requested_settings: dict[str, Any] = {}
     if topics:
@@ -149,7 +150,7 @@ def requested_settings_json(session: Session, topics: Mapping[str, str], schedul
 
 
 def lock_or_create_pending(session: Session, address: addresses.Address, now: datetime) -> Subscriber:
-    """Return the row of that address, locked; create a pending one if there is none."""
+    """Return the locked row of this address; create a pending subscriber if there is none."""
     row = {
         "email": address.email, "email_key": address.folded, "state": SubscriberState.PENDING, "created_at": now,
     }  # fmt: skip
@@ -173,7 +174,7 @@ def is_capped(session: Session, subscriber_id: int, now: datetime) -> bool:
 
 
 def was_lift_offered(session: Session, subscriber_id: int, now: datetime) -> bool:
-    """Return whether the address had a confirmation lately although it was suppressed."""
+    """Return whether the address was recently sent a confirmation although it was suppressed."""
     sent = select(Confirmation.id).where(
         Confirmation.subscriber_id == subscriber_id,
         Confirmation.lifts_suppression,
@@ -193,7 +194,7 @@ def queue_confirmation(
     lifts_suppression: bool,
     now: datetime,
 ) -> SignUpResult:
-    """Store a confirmation and queue its letter. The letter's decision has its id; the token is never stored."""
+    """Store a confirmation and queue its letter, which has only the id; the token is never stored."""
     confirmation = Confirmation(
         subscriber_id=subscriber.id,
         made_at=now,
@@ -226,17 +227,17 @@ def queue_confirmation(
 
 
 def confirmation_key(confirmation_id: int) -> str:
-    """Return the key of the letter with a confirmation link."""
+    """Return the dedupe key of the letter with a confirmation link."""
     return f"confirm-{confirmation_id}"
 
 
 def reminder_key(subscriber_id: int) -> str:
-    """Return the key of the one reminder that a subscriber may get."""
+    """Return the dedupe key of a subscriber's only reminder."""
     return f"reminder-{subscriber_id}"
 
 
 def send_settings_letter(session: Session, site: Site, subscriber: Subscriber, now: datetime) -> SignUpResult:
-    """Queue, at most once a day, the settings letter for an active subscriber; the page does not reveal that they are one."""
+    """Queue the settings letter for an active subscriber, at most once a day."""
     outbox.queue_letter(
         session,
         letter="settings",
@@ -251,7 +252,7 @@ def send_settings_letter(session: Session, site: Site, subscriber: Subscriber, n
 
 
 def send_link(session: Session, site: Site, subscriber: Subscriber, now: datetime) -> None:
-    """Queue, at most once an hour, the letter with a subscriber's settings link; only their own address gets it."""
+    """Queue the letter with a subscriber's settings link to their own address, at most once an hour."""
     outbox.queue_letter(
         session,
         letter="settings_link",
@@ -265,10 +266,11 @@ def send_link(session: Session, site: Site, subscriber: Subscriber, now: datetim
 
 
 def queue_reminders(session: Session, site: Site, now: datetime) -> int:
-    """Queue a reminder for each confirmation unused for a day; return how many.
+    """Queue a reminder for each confirmation unused after a day; return how many.
 
-    An address gets one reminder ever, however often it is signed up. Invited and suppressed addresses get none.
-    No reminders are sent while sign-ups are slowed down because too many confirmations stay unused.
+    An address gets only one reminder, regardless of how often it is signed up. Invited and suppressed
+    addresses get none. No reminders are sent while sign-ups are slowed down because of unused
+    confirmations.
     """
     if sign_up_limits.is_slower(counts(session, now)):
         return 0
@@ -305,7 +307,7 @@ def queue_reminders(session: Session, site: Site, now: datetime) -> int:
 
 
 def confirmation_in(session: Session, site: Site, token: str, now: datetime) -> Confirmation | None:
-    """Return the confirmation that a token names; None for an invalid or expired token."""
+    """Return the confirmation identified by a token, or None if the token is invalid or expired."""
     number = verify_token(site, "confirm", token)
     if number is None:
         return None
@@ -332,9 +334,9 @@ def confirm(
 ) -> Subscriber | None:
     """Activate the subscriber of a confirmation, and queue the welcome letter with today's papers.
 
-    Returns None for a link that is invalid, has expired or belongs to a suppressed address. A second use changes
-    nothing and returns the subscriber as they are now. A confirmation sent to an address that bounces or a
-    complaint had suppressed lifts the suppression.
+    Returns None if the link is invalid, has expired or belongs to a suppressed address. A second use
+    changes nothing and returns the current subscriber. A confirmation sent to an address that was
+    suppressed by bounces or a complaint lifts the suppression.
     """
     confirmation = confirmation_in(session, site, token, now)
     if confirmation is None:
@@ -360,7 +362,8 @@ def confirm(
 def is_scanner(session: Session, site: Site, token: str, *, network: str, now: datetime) -> bool:
     """Return whether a mail scanner may have pressed the button.
 
-    That is assumed within a minute of the letter, from another network than the sign-up, while the confirmation is unused.
+    A scanner is assumed if an unused confirmation is used within a minute of the letter, from another
+    network than the sign-up.
     """
     confirmation = confirmation_in(session, site, token, now)
     if confirmation is None or confirmation.used_at is not None or confirmation.network == network:
@@ -369,7 +372,7 @@ def is_scanner(session: Session, site: Site, token: str, *, network: str, now: d
 
 
 def letter_sent_at(session: Session, confirmation: Confirmation, now: datetime) -> datetime:
-    """Return when the letter or the reminder was last sent; now, if one is still being sent."""
+    """Return when the letter or the reminder was last sent, or `now` if one is still being sent."""
     keys = [confirmation_key(confirmation.id), reminder_key(confirmation.subscriber_id)]
     letters = select(Delivery.settled_at).where(Delivery.dedupe_key.in_(keys))
     settled = session.scalars(letters).all()
@@ -377,7 +380,7 @@ def letter_sent_at(session: Session, confirmation: Confirmation, now: datetime) 
 
 
 def mark_used(session: Session, confirmation: Confirmation, now: datetime) -> bool:
-    """Mark a confirmation as used; return False if it was used already."""
+    """Mark a confirmation as used; return False if it was already used."""
     used = session.execute(
         update(Confirmation)
         .where(Confirmation.id == confirmation.id, Confirmation.used_at.is_(None))
@@ -401,7 +404,7 @@ def apply_requested_settings(session: Session, subscriber: Subscriber, requested
 
 
 def readable_topics(session: Session, topics: Mapping[str, str]) -> dict[str, str]:
-    """Return the requested topics whose filters are still valid, so that a removed pack does not fail the confirmation."""
+    """Return the requested topics whose filters are still valid, so that a removed pack breaks nothing."""
     registry, kept = FilterRegistry(session), {}
     for name, text in topics.items():
         try:
@@ -414,7 +417,7 @@ def readable_topics(session: Session, topics: Mapping[str, str]) -> dict[str, st
 
 
 def activate(session: Session, subscriber: Subscriber, now: datetime) -> None:
-    """Make a subscriber active: their first digest is the next on the schedule, with that day's papers."""
+    """Activate a subscriber; their first digest is the next on the schedule, with that day's papers."""
     subscriber.state = SubscriberState.ACTIVE
     subscriber.confirmed_at = now
     subscriber.unsubscribed_at = None
@@ -433,7 +436,7 @@ def queue_welcome(
     today: Mapping[int, Card],
     now: datetime,
 ) -> None:
-    """Queue the welcome letter: when the first digest comes, and today's papers, which then count as shown."""
+    """Queue the welcome letter with the first digest's date and today's papers, which then count as shown."""
     due = subscriber.next_due_at or now
     already_shown = {
         paper for _, paper in shown.shown_to(session, [subscriber.id], since_id=min(today, default=0))

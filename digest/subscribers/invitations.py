@@ -1,7 +1,7 @@
-"""Invite the addresses that an operator added, each once, at a slow pace.
+"""Invite each address that an operator added once, at a low rate.
 
-An invitation is the only letter that an unconfirmed address may get unasked. Its key depends on the address
-alone, so no second one is sent when an address is removed and imported again.
+An invitation is the only letter that an unconfirmed address may get without asking. Its key depends
+only on the address, so an address that is removed and imported again gets no second invitation.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from digest.subscribers.subscriber_rows import one_line
 
 INVITATION_INTERVAL = timedelta(
     minutes=1
-)  #: between two invitations, so that a large list makes no burst of unrequested mail
+)  #: time between two invitations, so that a large list causes no burst of unrequested mail
 ANSWER_WITHIN = timedelta(days=14)
 INVITED_MARK = '{"invited":true}'  #: the requested_settings of an invitation, which gets no reminder
 MAX_NAMED = 8  #: topics named in an invitation
@@ -37,7 +37,7 @@ class Invitee:
     id: int
     email: str
     email_key: str
-    topics: tuple[str, ...]  #: the names of those that the operator chose for them
+    topics: tuple[str, ...]  #: names of the topics that the operator chose
 
 
 def queue_invitations(
@@ -49,9 +49,10 @@ def queue_invitations(
     moments: Iterator[datetime],
     now: datetime,
 ) -> int:
-    """Queue an invitation to each address that never had one; return how many.
+    """Queue an invitation to each address that was never invited; return how many.
 
-    `invited_by` says who added them, in the operator's words. Each is due at the next of `moments`.
+    `invited_by` says who added them, in the operator's words. Each invitation is due at the next of
+    `moments`.
     """
     by_key = {invitation_key(site, one.email_key): one for one in invitees}
     for name in used_keys(session, by_key):
@@ -119,12 +120,12 @@ ASKED_QUERY = select(SUBSCRIBER_ID_COLUMN).where(
 
 
 def used_keys(session: Session, keys: Collection[str]) -> list[str]:
-    """Return those of these keys that an invitation already has."""
+    """Return the keys that existing invitations already use."""
     return list(session.connection().execute(USED_KEYS_QUERY, {"keys": keys}).scalars()) if keys else []
 
 
 def never_asked(session: Session, invitees: Sequence[Invitee]) -> list[Invitee]:
-    """Return the invitees that have had no confirmation letter yet, whichever way they signed up."""
+    """Return the invitees who have had no confirmation letter of any kind."""
     if not invitees:
         return []
     ids = [one.id for one in invitees]
@@ -133,7 +134,7 @@ def never_asked(session: Session, invitees: Sequence[Invitee]) -> list[Invitee]:
 
 
 def free_moments(session: Session, now: datetime) -> Iterator[datetime]:
-    """Yield the moments at which the next invitations are due: a minute apart, after those already queued."""
+    """Yield the due times of the next invitations, a minute apart and after the queued invitations."""
     last = session.scalar(
         select(func.max(Delivery.due_at)).where(
             outbox.IS_OPEN,
@@ -149,5 +150,5 @@ def free_moments(session: Session, now: datetime) -> Iterator[datetime]:
 
 
 def withdraw_invitation(session: Session, site: Site, email_key: str, *, now: datetime) -> None:
-    """Withdraw a queued invitation: its recipient has signed up already."""
+    """Withdraw a queued invitation whose recipient has signed up."""
     outbox.withdraw_letter(session, invitation_key(site, email_key), "they signed up themselves", now=now)

@@ -23,7 +23,7 @@ BATCH_LETTERS = 500  #: letters inserted at once
 RECEIVING_STATES = (
     SubscriberState.ACTIVE,
     SubscriberState.PAUSED,
-)  #: those who get the letter, now or when they resume
+)  #: states that get the letter, now or after resuming
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -32,8 +32,8 @@ class FilterChange:
 
     filter_id: int
     canonical: str  #: with `use:`
-    before: str  #: what it resolves to now
-    after: str  #: what it resolves to after; the same if it cannot be updated
+    before: str  #: its current resolved filter
+    after: str  #: its new resolved filter; equal to `before` if it cannot be updated
     blocked_reason: str = ""  #: why it cannot be updated
 
 
@@ -42,10 +42,10 @@ class PackChange:
     """A new version of a pack and its effect on the filters that use it. Nothing is changed yet."""
 
     pack: Pack
-    before: Pack | None  #: the version it follows; None for a new pack
-    packs_before: PackVersions  #: the packs as they were
-    packs_after: PackVersions  #: the packs as they would be
-    filter_changes: tuple[FilterChange, ...]  #: of the filters that change or cannot be updated
+    before: Pack | None  #: the previous version; None for a new pack
+    packs_before: PackVersions  #: the current packs
+    packs_after: PackVersions  #: the packs after publishing
+    filter_changes: tuple[FilterChange, ...]  #: only filters that change or cannot be updated
 
     @property
     def is_new(self) -> bool:
@@ -54,7 +54,7 @@ class PackChange:
 
     @property
     def applied(self) -> tuple[FilterChange, ...]:
-        """Return the filters that will resolve to something else."""
+        """Return the filters whose resolved filter changes."""
         return tuple(change for change in self.filter_changes if not change.blocked_reason)
 
     @property
@@ -64,7 +64,7 @@ class PackChange:
 
 
 def plan_pack_change(session: Session, pack: Pack) -> PackChange:
-    """Return what publishing this pack would change; raises BadFilter if it uses an unknown pack or filter."""
+    """Return the effects of publishing this pack; raise BadFilter if it uses an unknown pack or filter."""
     packs = stored_packs.load_packs(session)
     versions = packs.get(pack.name, {})
     before = versions[max(versions)] if versions else None
@@ -81,7 +81,7 @@ def plan_pack_change(session: Session, pack: Pack) -> PackChange:
 
 
 def previous_version(session: Session, name: str) -> Pack:
-    """Return the version before the newest, to publish it again; raises UsageError if there is only one."""
+    """Return the version before the newest, to be published again; raise UsageError if there is none."""
     newest = stored_packs.get(session, name)
     if newest.version == 1:
         raise UsageError(f"{name} has only one version; there is no earlier one to publish.")
@@ -89,7 +89,7 @@ def previous_version(session: Session, name: str) -> Pack:
 
 
 def filter_changes(session: Session, packs_after: PackVersions) -> Iterable[FilterChange]:
-    """Yield the stored filters that resolve to something else, or no longer resolve, with these packs."""
+    """Yield the stored filters that resolve differently, or no longer resolve, with these packs."""
     resolved = aliased(FilterRow)
     stored = (
         select(FilterRow.id, FilterRow.canonical, resolved.canonical.label("before"))
@@ -113,7 +113,7 @@ def filter_changes(session: Session, packs_after: PackVersions) -> Iterable[Filt
 
 
 def count_followers(session: Session, changes: Iterable[FilterChange]) -> int:
-    """Return how many subscribers have one of these filters."""
+    """Return how many subscribers use these filters."""
     ids = [change.filter_id for change in changes]
     query = (
         select(func.count(distinct(Subscription.subscriber_id)))
@@ -150,8 +150,8 @@ def publish(
 ) -> PackChange:
     """Publish a pack as its next version, update the filters that use it, and queue the letters about it; commits.
 
-    `effect` returns what a change from one canonical filter to another would have changed in recent digests. Raises
-    UsageError if the newest version is the same already.
+    `effect` returns how a change from one canonical filter to another would have changed recent
+    digests. Raises UsageError if the pack equals its newest version.
     """
     stored_packs.lock_packs_exclusive(session)
     change = plan_pack_change(session, pack)
@@ -165,7 +165,7 @@ def publish(
 
 
 def update_resolved_filters(session: Session, changed: Sequence[FilterChange]) -> None:
-    """Store what the changed filters resolve to now."""
+    """Store the new resolved filters of the changed filters."""
     if changed:
         filter_registry.filter_ids(session, [change.after for change in changed])
         filter_registry.store_resolved_filters(
@@ -181,7 +181,7 @@ def queue_pack_letters(
     puts_back: int | None,
     now: datetime,
 ) -> None:
-    """Queue one letter to each subscriber of a changed filter, in the bulk lane; once for each version."""
+    """Queue one letter per pack version to each subscriber of a changed filter, in the bulk lane."""
     by_filter = {one.filter_id: one for one in change.applied}
     effects = {number: effect(one.before, one.after) for number, one in by_filter.items()}
     query = (

@@ -26,7 +26,7 @@ def edit(
     max_papers: int | None = None,
     wants_nothing_today_letters: bool | None = None,
 ) -> bool:
-    """Change the given settings, leave those that are None, and return whether anything changed."""
+    """Change the settings that are not None; return whether anything changed."""
     before = editable_state(session, subscriber)
     if name is not None:
         subscriber.name = subscriber_rows.one_line(name)
@@ -52,7 +52,7 @@ def editable_state(session: Session, subscriber: Subscriber) -> tuple[object, ..
 
 
 def check_max_papers(number: int) -> int:
-    """Return the most papers in a digest; raise BadField unless it is from 1 to 100."""
+    """Return `number`; raise BadField unless it is between 1 and 100."""
     if not 1 <= number <= 100:
         raise BadField("max_papers", f"{number} is not between 1 and 100.")
     return number
@@ -76,10 +76,10 @@ def changed_schedule(
 
 
 def reschedule(subscriber: Subscriber, schedule: Schedule, now: datetime) -> None:
-    """Put a subscriber on another schedule.
+    """Change a subscriber's schedule.
 
-    If today's edition was still due, it is sent even if the new hour has passed; otherwise the next edition is
-    due. No edition is sent twice: its name is a key.
+    If today's edition was still due, it is sent even if the new hour has passed; otherwise the next
+    edition is due. No edition is sent twice, because its name is part of a unique key.
     """
     was_due_at = subscriber.next_due_at
     for column, value in subscriber_rows.schedule_columns(schedule).items():
@@ -94,7 +94,7 @@ def reschedule(subscriber: Subscriber, schedule: Schedule, now: datetime) -> Non
 
 
 def pause(session: Session, subscriber: Subscriber, until: date | None, now: datetime) -> bool:
-    """Pause an active subscriber until a day, or until they resume; return False in any other state."""
+    """Pause an active subscriber until a date or until they resume; return False if they are not active."""
     if until is not None and until <= now.astimezone(edition_schedule.zone_of(subscriber.timezone)).date():
         raise BadField("until", f"{until} is not in the future. Choose a later day.")
     if subscriber.state not in {SubscriberState.ACTIVE, SubscriberState.PAUSED}:
@@ -106,7 +106,7 @@ def pause(session: Session, subscriber: Subscriber, until: date | None, now: dat
 
 
 def resume(session: Session, subscriber: Subscriber) -> bool:
-    """End a pause. Missed papers come as one catch-up digest, since `considered_until` did not move."""
+    """End a pause. One catch-up digest has the missed papers, because `considered_until` did not change."""
     if subscriber.state != SubscriberState.PAUSED:
         return False
     subscriber.state = SubscriberState.ACTIVE
@@ -118,7 +118,7 @@ def resume(session: Session, subscriber: Subscriber) -> bool:
 
 
 def resume_due(session: Session, now: datetime) -> int:
-    """End every pause whose last day has come in the subscriber's time zone; return how many."""
+    """End every pause whose date has come in the subscriber's time zone; return how many."""
     return sum(resume(session, subscriber) for subscriber in due_to_resume(session, now))
 
 
@@ -132,6 +132,6 @@ def due_to_resume(session: Session, now: datetime) -> list[Subscriber]:
 
 
 def is_pause_over(subscriber: Subscriber, now: datetime) -> bool:
-    """Return whether the last day of a pause has come."""
+    """Return whether the date until which a subscriber paused has come."""
     today = now.astimezone(edition_schedule.zone_of(subscriber.timezone)).date()
     return subscriber.paused_until is not None and subscriber.paused_until <= today

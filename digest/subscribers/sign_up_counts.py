@@ -1,6 +1,7 @@
-"""Count the used and unused confirmations of the last days, which set the pace of the next ones.
+"""Count the recent used and unused confirmations, which determine the rate of new confirmations.
 
-Confirmations requested by the operator or by a proven sender, and invitations, do not count: no stranger can cause one.
+Invitations and confirmations requested by the operator or a proven sender do not count, since strangers
+cannot cause them.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ ANSWERED = func.coalesce(func.sum(case((Confirmation.used_at.is_not(None), 1), e
 
 
 def counts(session: Session, now: datetime) -> Counts:
-    """Return the counts of all networks together."""
+    """Return the total counts of all networks."""
     unanswered, used = session.execute(
         select(UNANSWERED, ANSWERED).where(Confirmation.made_at > now - limits.REMEMBERED_FOR, BY_A_STRANGER)
     ).one()
@@ -33,7 +34,7 @@ def counts(session: Session, now: datetime) -> Counts:
 
 
 def counts_by_network(session: Session, now: datetime) -> dict[str, Counts]:
-    """Return the counts of each network that has a sign-up waiting."""
+    """Return the counts of each network with a waiting sign-up."""
     found = session.execute(
         select(Confirmation.network, UNANSWERED, ANSWERED)
         .where(
@@ -57,7 +58,7 @@ def counts_of_network(session: Session, network: str, now: datetime) -> Counts:
 
 
 def recent(session: Session, now: datetime) -> Recent:
-    """Return the confirmations sent lately."""
+    """Return the recently sent confirmations."""
     minute = select(func.count()).where(Confirmation.made_at > now - timedelta(minutes=1), BY_A_STRANGER)
     newest = session.scalar(
         select(func.max(Confirmation.made_at)).where(Confirmation.made_at <= now, BY_A_STRANGER)
@@ -70,5 +71,5 @@ def recent(session: Session, now: datetime) -> Recent:
 
 
 def are_slow(session: Session, now: datetime) -> bool:
-    """Return whether confirmations are sent at the lowest pace because too many earlier ones stay unanswered."""
+    """Return whether confirmations are sent at the lowest rate because too many are unanswered."""
     return limits.is_lowest(counts(session, now))

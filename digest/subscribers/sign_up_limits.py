@@ -1,9 +1,9 @@
 """Decide how many confirmations may be sent now, and to which sign-ups. Pure.
 
-Anybody can type any address into the form, so each confirmation may be a letter that nobody asked for. While most
-are answered, sign-ups wait only seconds. Unanswered confirmations slow the pace, and each answered one makes up
-for two of them. The network with the fewest unanswered ones is next, so a network that floods the queue waits
-behind all others.
+Anybody can enter any address in the form, so any confirmation may be unrequested. While most
+confirmations are answered, sign-ups wait only seconds. Unanswered confirmations lower the rate; each
+answered confirmation offsets two of them. The network with the fewest unanswered confirmations is
+served next, so a network that floods the queue waits behind all others.
 """
 
 from __future__ import annotations
@@ -14,23 +14,23 @@ from dataclasses import dataclass
 from datetime import timedelta
 from heapq import heapify, heappop, heappush
 
-MAX_WAIT = timedelta(hours=48)  #: a sign-up that waited so long is dropped without a letter
-REMEMBERED_FOR = timedelta(hours=72)  #: how long a confirmation counts; longer than any sign-up waits
+MAX_WAIT = timedelta(hours=48)  #: sign-ups that have waited this long are dropped without a letter
+REMEMBERED_FOR = timedelta(hours=72)  #: how long a confirmation counts; longer than `MAX_WAIT`
 
 PER_MINUTE = 60
-SLOWER_FROM = 50  #: unanswered confirmations from which the pace falls
-LOWEST_FROM = 100  #: unanswered confirmations from which the pace is lowest
-LOWEST_PER_MINUTE = 5  #: at `LOWEST_FROM`; half of it at twice as many, and so on
-CREDIT = 2  #: unanswered confirmations that one answered one makes up for
+SLOWER_FROM = 50  #: number of unanswered confirmations at which the rate starts to fall
+LOWEST_FROM = 100  #: number of unanswered confirmations at which the rate is lowest
+LOWEST_PER_MINUTE = 5  #: the rate at `LOWEST_FROM`; twice as many halve it, and so on
+CREDIT = 2  #: unanswered confirmations offset by each answered confirmation
 
-PER_NETWORK = 10  #: unanswered confirmations that one network may cause
+PER_NETWORK = 10  #: limit of unanswered confirmations per network
 PER_NETWORK_AT_LOWEST = 1
 
-UNKNOWN = ""  #: the network of a sign-up from this machine, or through a proxy that is not configured
-BY_MAIL = "mail"  #: the network of all sign-ups by mail whose sender is not proven
-BY_OPERATOR = "operator"  #: the network of one on the command line, which neither waits nor counts
-PROVEN = "@"  #: begins the network of one by a mail whose sender is proven: the domain that proves it
-SHARED = frozenset({UNKNOWN, BY_MAIL})  #: used by many people, so any number of their sign-ups may wait
+UNKNOWN = ""  #: the network of sign-ups from this machine or through an unconfigured proxy
+BY_MAIL = "mail"  #: the network of all sign-ups by mail from unproven senders
+BY_OPERATOR = "operator"  #: the network of sign-ups by the CLI, which neither wait nor count
+PROVEN = "@"  #: prefix of the network of sign-ups by mail from a proven sender, before the signing domain
+SHARED = frozenset({UNKNOWN, BY_MAIL})  #: networks of many people, with no limit on waiting sign-ups
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -42,22 +42,22 @@ class Counts:
 
     @property
     def surplus(self) -> int:
-        """Return the unanswered confirmations that no answered one makes up for."""
+        """Return the unanswered confirmations that are not offset by answered confirmations."""
         return max(0, self.unanswered - CREDIT * self.answered)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Recent:
-    """The confirmations sent lately, of all networks together."""
+    """The recently sent confirmations of all networks."""
 
     counts: Counts
     last_minute: int = 0
-    since_last: timedelta | None = None  #: since the newest one
+    since_last: timedelta | None = None  #: time since the newest confirmation
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class WaitingSignUp:
-    """A sign-up that waits for its confirmation letter. Ids grow with time."""
+    """A sign-up waiting for its confirmation letter. Ids ascend with time."""
 
     id: int
     email_key: str
@@ -65,7 +65,7 @@ class WaitingSignUp:
 
 
 def per_minute(counts: Counts) -> float:
-    """Return how many confirmations may be sent in a minute."""
+    """Return how many confirmations may be sent per minute."""
     if counts.surplus <= SLOWER_FROM:
         return PER_MINUTE
     if counts.surplus >= LOWEST_FROM:
@@ -75,12 +75,12 @@ def per_minute(counts: Counts) -> float:
 
 
 def is_slower(counts: Counts) -> bool:
-    """Return whether too many confirmations stay unanswered for the full pace."""
+    """Return whether unanswered confirmations have lowered the rate."""
     return counts.surplus > SLOWER_FROM
 
 
 def is_lowest(counts: Counts) -> bool:
-    """Return whether the pace is at its lowest."""
+    """Return whether the rate is at its lowest."""
     return counts.surplus >= LOWEST_FROM
 
 
@@ -96,9 +96,9 @@ def confirmations_allowed(recent: Recent) -> int:
 def choose_next(
     waiting: Iterable[WaitingSignUp], networks: Mapping[str, Counts], recent: Recent
 ) -> list[WaitingSignUp]:
-    """Return the sign-ups to send confirmations to: each time the oldest of the network with the fewest unanswered.
+    """Choose sign-ups to confirm: repeatedly the oldest of the network with the fewest unanswered.
 
-    An address is chosen once, even if it waits for several networks.
+    An address is chosen once, even if several networks signed it up.
     """
     queues: dict[str, deque[WaitingSignUp]] = defaultdict(deque)
     for one in sorted(waiting, key=lambda one: one.id):
@@ -126,7 +126,7 @@ def blocked_networks(networks: Mapping[str, Counts], recent: Recent) -> list[str
 
 
 def network_limit(network: str, counts: Counts, recent: Recent) -> float:
-    """Return the number of unanswered confirmations from which a network has to wait."""
+    """Return the number of unanswered confirmations at which a network must wait."""
     if network == UNKNOWN:
         return float("inf")
     least = PER_NETWORK_AT_LOWEST if is_lowest(recent.counts) else PER_NETWORK

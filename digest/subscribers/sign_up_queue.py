@@ -1,8 +1,8 @@
-"""Queue sign-ups, and send their confirmations at a limited pace.
+"""Queue sign-ups, and send their confirmations at a limited rate.
 
  request: a row is written ─▶ send_confirmations, every few seconds: letters to those that are next ─▶ the row is deleted
 
-Only a keyed hash of a network is stored, and only as long as it counts for the pace.
+Only a keyed hash of a network is stored, and only while it counts for the rate.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ from digest.subscribers.sign_up_limits import Recent, WaitingSignUp
 
 log = logging.getLogger(__name__)
 
-MAX_PER_NETWORK = 40  #: sign-ups of one network that may wait
-MAX_WAITING = 10_000  #: in total; beyond it the network with the most loses its newest
-PROXY_HEADER = "proxy header"  #: the observation of a proxy header while DIGEST_PROXIES is 0
+MAX_PER_NETWORK = 40  #: maximum waiting sign-ups per network
+MAX_WAITING = 10_000  #: maximum in total; beyond it, the largest network loses its newest sign-up
+PROXY_HEADER = "proxy header"  #: recorded when a request has a proxy header while DIGEST_PROXIES is 0
 REPORT_FOR = timedelta(days=7)
 
 
@@ -49,7 +49,7 @@ def request(
     may_sign_up: frozenset[str] | None = None,
     now: datetime,
 ) -> None:
-    """Queue a sign-up of an address, whether or not it is subscribed; nothing is sent yet.
+    """Queue a sign-up of an address, whether or not the address is subscribed. Sends nothing.
 
     A second sign-up from the same network replaces the requested settings. Raises BadField if the address is
     invalid or its domain may not sign up, and UsageError if the network has too many sign-ups waiting.
@@ -80,10 +80,10 @@ def request_proven(
     may_sign_up: frozenset[str] | None,
     now: datetime,
 ) -> bool:
-    """Queue the confirmation of an address whose owner has proven by a signed mail that they ask for it.
+    """Queue the confirmation of an address whose owner requested it by signed mail.
 
-    It waits for nobody and slows nobody down. Returns False if the signing domain has too many unanswered
-    confirmations, since whoever owns a domain can sign for any number of addresses.
+    The request does not wait and does not slow down others. Returns False if the signing domain has too
+    many unanswered confirmations, since the owner of a domain can sign for any number of addresses.
     """
     address = addresses.parse_address(email)
     confirmations.check_policy(address.email, may_sign_up)
@@ -107,13 +107,13 @@ def request_proven(
 
 
 def proven_network(site: Site, domain: str) -> str:
-    """Return the network of a signing domain: its last two labels, since anybody's names below them are free."""
+    """Return the network of a signing domain: its last two labels, since subdomains are free."""
     last_two = ".".join(domain.lower().split(".")[-2:])
     return f"{limits.PROVEN}{network_hash(site, f'{limits.PROVEN}{last_two}')[:15]}"
 
 
 def limit_waiting(session: Session, network: str) -> None:
-    """Raise UsageError if this network has too many sign-ups waiting; at the total limit drop one of the largest network."""
+    """Raise UsageError if this network has too many waiting sign-ups; at the total limit, drop one."""
     of_network = session.scalar(select(func.count()).where(SignUp.network == network)) or 0
     if of_network >= MAX_PER_NETWORK and network not in limits.SHARED:
         raise UsageError("Too many sign-ups from your network are waiting. Try again later.")
@@ -129,12 +129,12 @@ def limit_waiting(session: Session, network: str) -> None:
 
 
 def are_waiting(session: Session) -> bool:
-    """Return whether any sign-up waits."""
+    """Return whether any sign-up is waiting."""
     return bool(session.scalar(select(exists(select(SignUp.id)))))
 
 
 def send_confirmations(session: Session, site: Site, now: datetime) -> int:
-    """Queue the confirmations that may be sent now and return how many; drop sign-ups that waited too long."""
+    """Queue the confirmations that may be sent now; return how many. Drops sign-ups that waited too long."""
     forget_sign_ups(session, now)
     lately = recent(session, now)
     if not limits.confirmations_allowed(lately) or not are_waiting(session):
@@ -147,7 +147,7 @@ def send_confirmations(session: Session, site: Site, now: datetime) -> int:
 
 
 def load_waiting(session: Session, blocked: Collection[str]) -> list[WaitingSignUp]:
-    """Return the waiting sign-ups except those of blocked networks, which after a flood are nearly all."""
+    """Return the waiting sign-ups of networks that are not blocked; after a flood, nearly all are."""
     rows = select(SignUp.id, SignUp.email_key, SignUp.network).where(SignUp.network.not_in(blocked))
     return [
         WaitingSignUp(id=number, email_key=key, network=network)
@@ -156,7 +156,7 @@ def load_waiting(session: Session, blocked: Collection[str]) -> list[WaitingSign
 
 
 def answer_request(session: Session, site: Site, one: WaitingSignUp, now: datetime) -> bool:
-    """Process one sign-up and delete all others of its address; return whether a letter was queued."""
+    """Process one sign-up and delete all sign-ups of its address; return whether a letter was queued."""
     taken = session.execute(
         delete(SignUp).where(SignUp.id == one.id).returning(SignUp.email, SignUp.requested_settings)
     )
@@ -195,6 +195,6 @@ def note_proxy_header(session: Session, now: datetime) -> None:
 
 
 def proxy_header_seen(session: Session, now: datetime) -> bool:
-    """Return whether such a request came within the last seven days."""
+    """Return whether a request with a proxy header came within the last seven days."""
     at = session.scalar(select(Observation.at).where(Observation.name == PROXY_HEADER))
     return at is not None and at > now - REPORT_FOR

@@ -23,34 +23,34 @@ from digest.topics.filter_registry import FilterRegistry
 MAX_TOPICS = 50
 MAX_NAME = 80  #: characters of a topic's name
 
-#: Control characters except line ends and tabs: nobody types them, and no database stores them all.
+#: Control characters except line ends and tabs; nobody types them, and databases cannot store all of them.
 CONTROL_CHARS = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff]")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class SubscriberTopic:
-    """A named interest of one subscriber."""
+    """A subscriber's topic: a name and a filter."""
 
     name: str
     filter_id: int
     canonical: str
     resolved: str  #: the canonical filter with its packs resolved
-    resolved_filter_id: int  #: the filter that papers are matched with
-    typed: str  #: the filter as its owner typed it
+    resolved_filter_id: int  #: the filter used for matching
+    typed: str  #: the filter as typed by the subscriber
 
 
 # ── finding ─────────────────────────────────────────────────────────────────────────────────────
 
 
 def find(session: Session, email: str) -> Subscriber | None:
-    """Return the subscriber of that address, however it is spelled, or None."""
+    """Return the subscriber with this address in any spelling, or None."""
     return session.scalars(
         select(Subscriber).where(Subscriber.email_key == addresses.fold_address(email))
     ).one_or_none()
 
 
 def get(session: Session, email: str) -> Subscriber:
-    """Return the subscriber of that address, or raise NotFound, which suggests a similar one."""
+    """Return the subscriber with this address, or raise NotFound with a similar address."""
     subscriber = find(session, email)
     if subscriber is not None:
         return subscriber
@@ -75,7 +75,7 @@ def similar_addresses(session: Session, email: str) -> list[str]:
 
 
 def list_subscribers(session: Session, *, state: SubscriberState | None = None) -> Iterator[Subscriber]:
-    """Yield the subscribers in the order of their addresses."""
+    """Yield the subscribers in the order of addresses."""
     query = select(Subscriber).order_by(Subscriber.email_key)
     if state is not None:
         query = query.where(Subscriber.state == state)
@@ -100,8 +100,8 @@ def add(  # noqa: PLR0913  (the columns of a subscriber, by keyword)
 ) -> Subscriber:
     """Add a subscriber; raise BadField if the address is invalid, taken or suppressed.
 
-    An active one needs `consent`: the operator's words on how they agreed. Suppressed addresses
-    are refused here if `site` is given; the delivery refuses them in any case.
+    An active subscriber needs `consent`: how they agreed, in the operator's words. Suppressed addresses
+    are refused here if `site` is given; the delivery always refuses them.
     """
     address = addresses.parse_address(email)
     if state is SubscriberState.ACTIVE and not consent:
@@ -125,7 +125,7 @@ def add(  # noqa: PLR0913  (the columns of a subscriber, by keyword)
 
 
 def schedule_columns(schedule: Schedule) -> dict[str, object]:
-    """Return the schedule as the columns of a subscriber."""
+    """Return the schedule as columns of a subscriber."""
     return {
         "cadence": str(schedule.cadence),
         "at": schedule.at,
@@ -208,11 +208,11 @@ def typed_topics(session: Session, ids: Sequence[int]) -> dict[int, dict[str, st
 
 
 def replace_topics(session: Session, subscriber_id: int, topics: Mapping[str, str]) -> None:
-    """Replace the subscriber's topics, or raise BadField or BadFilter, which names the wrong one."""
+    """Replace the subscriber's topics, or raise BadField or BadFilter, which names the invalid topic."""
     checked = check_topics(topics, FilterRegistry(session))
     numbers = filter_registry.filter_ids(session, [canonical for _, canonical, _ in checked])
     session.execute(delete(Subscription).where(Subscription.subscriber_id == subscriber_id))
-    reset = {"full_streaks": None}  # it counts by the position of topics
+    reset = {"full_streaks": None}  # the counts depend on the positions of topics
     session.execute(update(Subscriber).where(Subscriber.id == subscriber_id).values(reset))
     session.add_all(
         Subscription(
@@ -236,7 +236,7 @@ def check_topics(topics: Mapping[str, str], registry: FilterRegistry) -> list[tu
 
 
 def check_names(names: Sequence[str]) -> None:
-    """Raise BadField if one subscriber's topics are too many, or their names are invalid or repeated."""
+    """Raise BadField if a subscriber has too many topics, or if names are invalid or repeated."""
     if len(names) > MAX_TOPICS:
         raise BadField("topics", f"{len(names)} topics are too many; the limit is {MAX_TOPICS}.")
     folded = [name.casefold() for name in names]

@@ -33,8 +33,8 @@ BATCH_ADDRESSES = 200  #: addresses deleted at once
 def unsubscribe(session: Session, site: Site, subscriber: Subscriber, *, now: datetime) -> bool:
     """Unsubscribe a subscriber at once, and queue the goodbye letter with its undo link.
 
-    Returns False if they were unsubscribed already. A subscriber who never confirmed cannot undo it and gets no
-    letter. The delivery drops what is queued for them: it checks the state before it sends.
+    Returns False if they were already unsubscribed. A subscriber who never confirmed cannot undo this
+    and gets no letter. Queued letters are dropped at delivery, which checks the state before sending.
     """
     if not mark_unsubscribed(session, subscriber, now=now):
         return False
@@ -54,7 +54,7 @@ def unsubscribe(session: Session, site: Site, subscriber: Subscriber, *, now: da
 
 
 def mark_unsubscribed(session: Session, subscriber: Subscriber, *, now: datetime) -> bool:
-    """Mark a subscriber as unsubscribed, without a letter; return False if they were already."""
+    """Mark a subscriber as unsubscribed without a letter; return False if they already were."""
     session.refresh(subscriber, with_for_update=True)
     if subscriber.state == SubscriberState.UNSUBSCRIBED:
         return False
@@ -66,7 +66,7 @@ def mark_unsubscribed(session: Session, subscriber: Subscriber, *, now: datetime
 
 
 def undo(session: Session, subscriber: Subscriber, *, now: datetime) -> bool:
-    """Undo an unsubscribe within 30 days, for a subscriber who had confirmed; return whether it was undone."""
+    """Resubscribe a confirmed subscriber within 30 days of unsubscribing; return whether it was undone."""
     session.refresh(subscriber, with_for_update=True)
     if not can_undo(subscriber, now=now):
         return False
@@ -89,7 +89,7 @@ def can_undo(subscriber: Subscriber, *, now: datetime) -> bool:
 
 
 def remove(session: Session, email: str, *, now: datetime) -> Subscriber:
-    """Unsubscribe a subscriber without a letter; their history stays, so no paper comes twice; commits."""
+    """Unsubscribe a subscriber without a letter, and keep their history in case they return; commits."""
     subscriber = subscriber_rows.get(session, email)
     mark_unsubscribed(session, subscriber, now=now)
     session.commit()
@@ -97,9 +97,9 @@ def remove(session: Session, email: str, *, now: datetime) -> Subscriber:
 
 
 def erase(session: Session, site: Site, email: str, *, now: datetime, suppress: bool = False) -> None:
-    """Erase a subscriber's data; their deliveries keep state and counts but no address; commits.
+    """Erase a subscriber's data; their deliveries keep states and counts but no address; commits.
 
-    With `suppress` the keyed hash of the address is suppressed, so that no mail is ever sent to it again.
+    With `suppress`, the keyed hash of the address is suppressed, so that the address never gets mail again.
     """
     subscriber = subscriber_rows.get(session, email)
     lock_subscriber(session, subscriber)
@@ -120,14 +120,14 @@ def erase(session: Session, site: Site, email: str, *, now: datetime, suppress: 
 
 
 def lock_subscriber(session: Session, subscriber: Subscriber) -> None:
-    """Lock the subscriber's row, so that no digest is being composed for them at the same time."""
+    """Lock the subscriber's row, so that no digest is published for them at the same time."""
     session.execute(select(Subscriber.id).where(Subscriber.id == subscriber.id).with_for_update())
 
 
 def prune_unconfirmed(session: Session, *, before: datetime) -> Iterator[int]:
-    """Delete addresses that signed up before a moment and never confirmed; yield the number in each batch.
+    """Delete addresses that signed up before `before` and never confirmed; yield the number in each batch.
 
-    An address with a later confirmation, or with a letter still queued, stays. The caller commits.
+    Addresses with a later confirmation or a queued letter are kept. The caller commits.
     """
     asked_since = exists().where(Confirmation.subscriber_id == Subscriber.id, Confirmation.made_at >= before)
     awaited = exists().where(Delivery.subscriber_id == Subscriber.id, Delivery.settled_at.is_(None))

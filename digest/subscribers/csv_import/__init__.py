@@ -1,8 +1,8 @@
-"""Import subscribers from a CSV file; bad rows are reported with line and reason, and do not stop good ones.
+"""Import the valid rows of a CSV file of subscribers, and report the others with line and reason.
 
-A file can be imported repeatedly; rows that change nothing are left alone. An import never resubscribes anybody,
-never overrides a suppression, and never activates a subscriber without consent. Rows are processed in batches of
-a thousand, and none is kept in memory after its batch.
+A file can be imported repeatedly; rows that change nothing are skipped. An import never resubscribes
+anybody, never overrides a suppression, and never activates a subscriber without consent. Rows are
+processed in batches of a thousand and freed after their batch.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from digest.subscribers.csv_import.write_rows import ImportState, Layer, write_l
 
 __all__ = ["CsvRows", "ImportProblem", "ImportReport", "import_rows", "read_rows"]
 
-BATCH_ROWS = 1_000  #: rows queried and written at once
+BATCH_ROWS = 1_000  #: rows read and written together
 
 
 def import_rows(
@@ -36,17 +36,18 @@ def import_rows(
     invited_by: str = "",
     now: datetime,
 ) -> ImportReport:
-    """Add and update subscribers from `rows`; `consent` says how the active ones agreed.
+    """Add and update subscribers from `rows`; `consent` says how active subscribers agreed.
 
-    Without consent they are added as pending, like rows without a state, and each is invited once; `invited_by` says
-    who added them. Line numbers are those of the file if `rows` is a CsvRows, else the header counts as line 1.
-    Raises BadField if the file ends inside a quoted cell: then nothing may be committed.
+    Without consent, subscribers are added as pending, as for rows without a state, and are invited
+    once; `invited_by` says who added them. If `rows` is not a CsvRows, lines are counted with the
+    header as line 1. Raises BadField if the file ends inside a quoted cell; the caller must then roll
+    back.
     """
     moments = invitations.free_moments(session, now)
     state = ImportState(session, site, consent=consent or "", invited_by=invited_by, now=now, moments=moments)
     valid = good_rows(rows, FilterCellReader(session), state.report, may_activate=bool(consent))
     while batch := list(islice(valid, BATCH_ROWS)):
-        with gc_control.gc_paused():  # a batch makes tens of thousands of values and few cycles
+        with gc_control.gc_paused():  # a batch creates tens of thousands of values but few cycles
             for layer in split_repeated_addresses(batch):
                 write_layer(state, layer)
     state.report.problems.sort(key=lambda problem: problem.line)
@@ -56,7 +57,7 @@ def import_rows(
 def good_rows(
     rows: Iterable[Row], cell_reader: FilterCellReader, report: ImportReport, *, may_activate: bool
 ) -> Iterator[ImportRow]:
-    """Yield the valid rows, and record why the others are rejected."""
+    """Yield the valid rows; record the other rows as rejected."""
     for line, row in rows_with_lines(rows):
         try:
             yield check_row(row, line, cell_reader, may_activate=may_activate)
@@ -65,7 +66,7 @@ def good_rows(
 
 
 def split_repeated_addresses(batch: Iterable[ImportRow]) -> Iterator[Layer]:
-    """Yield the rows of a batch in layers that hold each address once, in their order."""
+    """Split a batch into layers that contain each address once, in the order of rows."""
     left = list(batch)
     while left:
         layer: Layer = {}

@@ -1,7 +1,7 @@
-"""Read the rows of a CSV file from any program, including a listmonk export, in our own columns.
+"""Read the rows of a CSV file; columns of a listmonk export are translated to ours.
 
-A file is refused as a whole for an unknown or repeated column, and for a quote that is never closed and so swallows
-the rows after it.
+The whole file is refused if a column is unknown or repeated, or if an unclosed quote swallows the
+following rows.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ from digest.db.tables import SubscriberState
 from digest.errors import BadField
 
 COLUMNS = ("email", "name", "cadence", "at", "timezone", "state", "topics", "packs")
-SUPPRESSED_STATE = "suppressed"  #: a state in files only: suppress the address
-DELIMITERS = ",;\t"  #: of files, the usual one first
+SUPPRESSED_STATE = "suppressed"  #: a state only used in files: suppress the address
+DELIMITERS = ",;\t"  #: possible delimiters, the most common first
 
-#: The columns of a listmonk export besides address and name. `status` says whether mail may be sent at all, not that
-#: the subscriber agreed: one who unsubscribed from a list, or never confirmed, is `enabled` too.
+#: The columns of a listmonk export besides address and name. `status` does not show consent:
+#: subscribers who unsubscribed from a list or never confirmed are `enabled` too.
 STATUS = "status"
 IGNORED_COLUMNS = ("id", "uuid", "attributes", "attribs", "created_at", "updated_at")
 LISTMONK_STATES = {
@@ -29,16 +29,17 @@ LISTMONK_STATES = {
     "disabled": SubscriberState.UNSUBSCRIBED,
     "unsubscribed": SubscriberState.UNSUBSCRIBED,
     "blocklisted": SUPPRESSED_STATE,
-    "blacklisted": SUPPRESSED_STATE,  # its name before version 1
+    "blacklisted": SUPPRESSED_STATE,  # the name of `blocklisted` before listmonk 1.0
 }
 
 Row = Mapping[Any, Any]  #: cells by column; cells without a column are under None
 
 
 class CsvRows:
-    """An iterator over the rows of a file, with the line that the last one began on.
+    """An iterator over the rows of a file, with the first line of the last row.
 
-    It raises csv.Error for a row that cannot be read, and continues after it; BadField for a file that cannot be read.
+    It raises csv.Error for an unreadable row, after which iteration can continue, and BadField for an
+    unreadable file.
     """
 
     def __init__(self, file: Iterable[str]):
@@ -84,7 +85,7 @@ class CsvRows:
 
 
 def read_rows(file: Iterable[str]) -> CsvRows:
-    """Return the rows of a CSV file, or raise BadField, which names the wrong column of its header."""
+    """Return the rows of a CSV file; raise BadField if its header has a wrong column."""
     return CsvRows(file)
 
 
@@ -98,7 +99,7 @@ def header_columns(reader: Iterator[Sequence[str]]) -> list[str]:
 
 
 def check_names(names: Sequence[str], *, is_listmonk: bool) -> None:
-    """Raise BadField for a missing, unknown or repeated column; a column without a name must be empty."""
+    """Raise BadField for a missing, unknown or repeated column."""
     known = (*COLUMNS, STATUS, *IGNORED_COLUMNS) if is_listmonk else COLUMNS
     if "email" not in names:
         found = ", ".join(map(repr, filter(None, names))) or "none"
@@ -120,13 +121,13 @@ def unclosed_quote_error(line: int) -> BadField:
 
 
 def has_swallowed_rows(cell: str) -> bool:
-    """Return whether a cell of several lines has swallowed rows: it has addresses after a line break."""
+    """Return whether a multi-line cell has swallowed rows: it contains an address after a line break."""
     first, broken, rest = cell.partition("\n")
     return bool(broken) and "@" in rest and not first.lstrip().startswith("{")  # JSON may have many lines
 
 
 def row_of_listmonk(row: Row) -> Row:
-    """Return a row of a listmonk export in our columns; a `state` column counts if the status is `enabled`."""
+    """Return a listmonk row in our columns; a `state` column is used if the status is `enabled`."""
     status = row.get(STATUS, "").strip().lower()
     state = LISTMONK_STATES.get(status)
     if state is None:

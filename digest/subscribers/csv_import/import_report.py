@@ -20,8 +20,8 @@ class ImportReport:
     added: int = 0
     updated: int = 0
     unchanged: int = 0
-    invited: int = 0  #: of the pending ones; each is invited once, even if imported again
-    suppressed: int = 0  #: addresses newly suppressed because the file says so
+    invited: int = 0  #: invited pending subscribers; a repeated import does not invite them again
+    suppressed: int = 0  #: addresses newly suppressed by the file
     problems: list[ImportProblem] = field(default_factory=list)
 
     @property

@@ -1,4 +1,4 @@
-"""Decide what a row changes for an existing subscriber."""
+"""Compute the changes that a row makes to an existing subscriber."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from digest.subscribers import subscriber_rows
 from digest.subscribers.csv_import.row_values import CheckedTopics, ImportRow, cached_schedule
 from digest.topics import filter_registry
 
-#: The state changes that a row may cause; any other leaves the state as it is.
+#: The state changes that a row may cause; any other state in a row is ignored.
 ALLOWED_TRANSITIONS = {
     SubscriberState.PENDING: frozenset(SubscriberState),
     SubscriberState.ACTIVE: frozenset({SubscriberState.PAUSED, SubscriberState.UNSUBSCRIBED}),
@@ -25,10 +25,10 @@ ALLOWED_TRANSITIONS = {
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class MergedSubscriber:
-    """An existing subscriber and the changes that a row asks for."""
+    """An existing subscriber and the changes that a row makes."""
 
     existing: Any  #: their row
-    columns: dict[str, Any]  #: only those that change: the reader may change others at the same time
+    columns: dict[str, Any]  #: only changed columns, because the subscriber may edit others at the same time
     held: CheckedTopics  #: the topics before
     topics: CheckedTopics  #: the topics after
 
@@ -50,7 +50,7 @@ def merge_row(existing: Any, held: CheckedTopics, row: ImportRow, now: datetime)
         columns |= state_columns(row.state, now)
     topics = topics_after(row, held)
     if topics != held:
-        columns["full_streaks"] = None  # it counts by the position of topics
+        columns["full_streaks"] = None  # the counts depend on the positions of topics
     return MergedSubscriber(existing=existing, columns=columns, held=held, topics=topics)
 
 
@@ -79,7 +79,7 @@ def differing_columns(existing: Any, row: ImportRow) -> dict[str, Any]:
 
 
 def state_columns(state: SubscriberState, now: datetime) -> dict[str, Any]:
-    """Return the columns to set for another state."""
+    """Return the columns to set for a new state."""
     values: dict[str, Any] = {"state": state}
     if state == SubscriberState.UNSUBSCRIBED:
         values["unsubscribed_at"] = now
@@ -89,7 +89,7 @@ def state_columns(state: SubscriberState, now: datetime) -> dict[str, Any]:
 
 
 def topics_after(row: ImportRow, held: CheckedTopics) -> CheckedTopics:
-    """Return the topics after the row: each column replaces its kind of topics, and packs come last."""
+    """Return the topics after the row; each column replaces its kind of topics, and packs come last."""
     if not held:
         return (*(row.topics or ()), *(row.packs or ()))
     if row.topics is None and row.packs is None:
@@ -109,6 +109,6 @@ def topics_after(row: ImportRow, held: CheckedTopics) -> CheckedTopics:
 
 
 def without_named(topics: Iterable[tuple[str, str, str]], others: CheckedTopics) -> CheckedTopics:
-    """Return the topics without those that have the name of one of the others."""
+    """Return the topics whose names are not used by `others`."""
     taken = {name.casefold() for name, _, _ in others}
     return tuple(topic for topic in topics if topic[0].casefold() not in taken)

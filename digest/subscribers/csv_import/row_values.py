@@ -22,29 +22,29 @@ from digest.subscribers.csv_import.csv_rows import SUPPRESSED_STATE, Row
 from digest.topics import filter_registry
 from digest.topics.filter_registry import FilterRegistry
 
-CELLS_CACHED = 4_096  #: distinct topics cells whose parsed filters are kept
+CELLS_CACHED = 4_096  #: distinct topics cells whose parsed filters are cached
 
 CheckedTopics = tuple[tuple[str, str, str], ...]  #: topics: (name, canonical filter, filter as typed)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ImportRow:
-    """One checked row. A value of None is not in the file and changes nothing."""
+    """One checked row. A value of None is missing in the file and changes nothing."""
 
     line: int
     address: addresses.Address
     state: SubscriberState
-    is_suppressed: bool  #: suppress the address; nothing else in the row counts
+    is_suppressed: bool  #: suppress the address and ignore the other cells
     name: str | None
     cadence: str | None
     at: str | None
     timezone: str | None
     topics: CheckedTopics | None
-    packs: CheckedTopics | None = None  #: topics that are just a filter of a pack
+    packs: CheckedTopics | None = None  #: topics whose filters are single packs
 
 
 def rows_with_lines(rows: Iterable[Row]) -> Iterator[tuple[int, Row | csv.Error]]:
-    """Yield each row with the line it begins on; for one that cannot be read, its error."""
+    """Yield each row, or the error of an unreadable row, with its first line number."""
     iterator = iter(rows)
     for number in itertools.count(2):
         row: Row | csv.Error
@@ -60,7 +60,7 @@ def rows_with_lines(rows: Iterable[Row]) -> Iterator[tuple[int, Row | csv.Error]
 def check_row(
     row: Row | csv.Error, line: int, cell_reader: FilterCellReader, *, may_activate: bool
 ) -> ImportRow:
-    """Return a row with its values checked, or raise a UsageError that names the wrong field."""
+    """Return a row with checked values, or raise a UsageError that names the wrong field."""
     if isinstance(row, csv.Error):
         raise BadField("row", f"it cannot be read: {row}.")
     if row.get(None):
@@ -88,19 +88,19 @@ def check_row(
 
 
 def unescape_formula(cell: Any) -> str:
-    """Return a cell's text without the apostrophe that our export puts before a formula."""
+    """Return a cell's text without the apostrophe that our export adds before a formula."""
     text = str(cell).strip()
     return text[1:] if text[:1] == "'" and text[1:2] in {"=", "+", "-", "@"} else text
 
 
 @lru_cache(maxsize=4096)
 def cached_schedule(cadence: str, at: str, timezone: str) -> Schedule:
-    """Return the schedule of these cells; a file has few distinct ones."""
+    """Return the schedule of these cells, cached because a file has few distinct schedules."""
     return schedule.parse_schedule(cadence=cadence, at=at, timezone=timezone)
 
 
 def parse_state(text: str, *, may_activate: bool) -> SubscriberState:
-    """Return the state in a cell; pending if it is empty, or if it needs consent and there is none."""
+    """Return the state in a cell; pending if the cell is empty or required consent is missing."""
     if text == SUPPRESSED_STATE:
         return SubscriberState.UNSUBSCRIBED
     try:
@@ -115,7 +115,7 @@ def parse_state(text: str, *, may_activate: bool) -> SubscriberState:
 
 
 class FilterCellReader:
-    """A parser of cells with filters that caches them: most files have few distinct ones."""
+    """A caching parser of cells with filters: most files have few distinct cells."""
 
     def __init__(self, session: Session):
         self.registry = FilterRegistry(session)
@@ -127,7 +127,7 @@ class FilterCellReader:
         return self.checked("topics", parse_topics_cell(cell))
 
     def read_packs(self, cell: str) -> CheckedTopics:
-        """Return the topics of a list of packs, `lab/nlp; lab/robots`; each is named after its pack."""
+        """Return the topics for a list of packs, `lab/nlp; lab/robots`; each is named after its pack."""
         return self.checked("packs", parse_packs_cell(cell))
 
     def checked(self, column: str, topics: Mapping[str, str]) -> CheckedTopics:

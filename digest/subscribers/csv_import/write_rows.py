@@ -24,7 +24,7 @@ from digest.subscribers.csv_import.row_values import CheckedTopics, ImportRow, c
 from digest.subscribers.invitations import Invitee
 from digest.topics import filter_registry
 
-Layer = dict[str, ImportRow]  #: rows by folded address, so each address is there once
+Layer = dict[str, ImportRow]  #: rows by folded address, so addresses are unique
 
 CONSENTING_STATES = frozenset({SubscriberState.ACTIVE, SubscriberState.PAUSED})
 
@@ -57,14 +57,14 @@ TOPICS_QUERY = (
 
 @dataclass(frozen=True, slots=True)
 class ImportState:
-    """What all steps of an import share, and its report."""
+    """The state shared by all steps of an import, including its report."""
 
     session: Session
     site: Site
-    consent: str  #: how the active ones agreed
+    consent: str  #: how active subscribers agreed
     invited_by: str
     now: datetime
-    moments: Iterator[datetime]  #: when the next invitations are due
+    moments: Iterator[datetime]  #: times at which the next invitations are due
     report: ImportReport = field(default_factory=ImportReport)
 
 
@@ -99,7 +99,7 @@ def suppress_rows(state: ImportState, rows: Collection[ImportRow], suppressed: C
 
 
 def without_suppressed(state: ImportState, layer: Layer, suppressed: Collection[str]) -> Layer:
-    """Return the rows without those of suppressed addresses, which are rejected."""
+    """Return the rows except those of suppressed addresses, which are rejected."""
     for row in layer.values():
         if row.address.email in suppressed:
             state.report.reject(row.line, f"email: {row.address.email} is suppressed; nothing is sent to it.")
@@ -115,7 +115,7 @@ def load_existing(session: Session, keys: Iterable[str]) -> dict[str, Any]:
 
 
 def merge_rows(state: ImportState, pairs: Collection[tuple[Any, ImportRow]]) -> None:
-    """Apply rows to existing subscribers, as far as rows may change them."""
+    """Apply rows to existing subscribers."""
     held = load_topics(state.session, [existing.id for existing, _ in pairs])
     pending, changes = [], []
     for existing, row in pairs:
@@ -137,7 +137,7 @@ def merge_rows(state: ImportState, pairs: Collection[tuple[Any, ImportRow]]) -> 
 
 
 def load_topics(session: Session, ids: Collection[int]) -> dict[int, CheckedTopics]:
-    """Return the topics of each subscriber, in the form that rows have them in."""
+    """Return the topics of each subscriber, in the same form as in rows."""
     held: defaultdict[int, list[tuple[str, str, str]]] = defaultdict(list)
     if ids:
         for subscriber_id, *topic in session.connection().execute(TOPICS_QUERY, {"ids": ids}):
@@ -146,7 +146,7 @@ def load_topics(session: Session, ids: Collection[int]) -> dict[int, CheckedTopi
 
 
 def write_changes(state: ImportState, changes: Iterable[MergedSubscriber]) -> None:
-    """Write the changed columns and topics, and no others."""
+    """Write only the changed columns and topics."""
     rows_by_columns = defaultdict(list)
     for one in changes:
         rows_by_columns[tuple(one.columns)].append({"id": one.existing.id, **one.columns})
@@ -164,9 +164,9 @@ def write_changes(state: ImportState, changes: Iterable[MergedSubscriber]) -> No
 
 # ── new subscribers ─────────────────────────────────────────────────────────────────────────────
 
-GIVEN_COLUMNS = ("name", "cadence", "at", "timezone", "weekday")  #: columns with a default that rows set
+GIVEN_COLUMNS = ("name", "cadence", "at", "timezone", "weekday")  #: columns with defaults
 
-#: The other defaults: a Core insert does not apply those of the mapping.
+#: The other defaults, because a Core insert does not apply the defaults of the mapping.
 DEFAULT_VALUES = {
     column.name: column.default.arg
     for column in SUBSCRIBER_TABLE.c
@@ -177,7 +177,7 @@ DEFAULT_VALUES = {
 def add_rows(state: ImportState, new: Layer) -> Layer:
     """Add new subscribers with their topics and consents.
 
-    Returns the rows of subscribers that another process added at the same time, which must be written again.
+    Returns the rows of subscribers that another process added at the same time; they must be merged instead.
     """
     rows = [subscriber_row(row, state.now) for row in new.values()]
     shared = {**DEFAULT_VALUES, "created_at": state.now}
@@ -218,7 +218,7 @@ def subscriber_row(row: ImportRow, now: datetime) -> dict[str, Any]:
 
 
 def insert_consents(state: ImportState, ids: Iterable[int]) -> None:
-    """Record that these subscribers agreed, and how."""
+    """Record how these subscribers agreed."""
     rows = [{"subscriber_id": number} for number in ids]
     db.insert_many(state.session, Consent, rows, shared={"given_at": state.now, "how": state.consent})
 
@@ -247,7 +247,7 @@ def make_invitee(number: int, email: str, email_key: str, topics: CheckedTopics)
 
 
 def invite_new(state: ImportState, invitees: Collection[Invitee]) -> None:
-    """Queue invitations to those of these who never had one."""
+    """Queue invitations to the invitees who were never invited."""
     state.report.invited += invitations.queue_invitations(
         state.session, state.site, invitees, invited_by=state.invited_by, moments=state.moments, now=state.now
     )
