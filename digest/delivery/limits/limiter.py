@@ -113,17 +113,23 @@ class Limiter:
 
     def shortage(self, scopes: Collection[str], window: Window, now: datetime) -> Shortage | None:
         """Return the allowance of these scopes that a letter waits for longest, or None if all have a token."""
-        applying = [each for each in self.allowances if each.scope in scopes]
-        waits = [(each, each.wait(now, can_wait=window.can_wait)) for each in applying]
-        short = [(each, wait) for each, wait in waits if wait]
-        return max(short, key=lambda each: each[1].until, default=None)
+        waits = [
+            (each, each.wait(now, can_wait=window.can_wait))
+            for each in self.allowances
+            if each.scope in scopes
+        ]
+        return max(
+            [(each, wait) for each, wait in waits if wait], key=lambda each: each[1].until, default=None
+        )
 
     def take(self, domain: str, server: str, window: Window, now: datetime) -> Limiter:
         """Return the limiter after one letter that goes."""
+        if not (self.allowances or self.conversations):
+            return self
         scopes, conversations = {ALL_MAIL, domain, server}, self.conversations
         if domain in conversations:
             conversations = {**conversations, domain: conversations[domain].begin(window.lease, now)}
-        taken = tuple(each.take(now) if each.scope in scopes else each for each in self.allowances)
+        taken = tuple([each.take(now) if each.scope in scopes else each for each in self.allowances])
         return replace(self, allowances=taken, conversations=conversations)
 
     def postpone(self, short: Allowance, wait: Wait, *, is_for_all: bool) -> tuple[Limiter, Decision]:

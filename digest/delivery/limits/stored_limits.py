@@ -44,10 +44,11 @@ def lock_rows(session: Session, table: Table, rows: Sequence[Mapping[str, Any]])
     if not rows:
         return []
     keys = key_names(table)
-    insert = db.upsert(session, table).values(sorted(rows, key=lambda row: [row[name] for name in keys]))
+    in_order = sorted(rows, key=lambda row: [row[name] for name in keys])
+    insert = db.upsert(session, table)
     unchanged = {keys[0]: insert.excluded[keys[0]]}
     locking = insert.on_conflict_do_update(index_elements=keys, set_=unchanged)
-    return session.connection().execute(locking.returning(*table.__table__.c)).all()
+    return session.connection().execute(locking.returning(*table.__table__.c), in_order).all()
 
 
 def write_changes(session: Session, table: Table, before: Rows, after: Rows) -> None:
@@ -62,9 +63,9 @@ def write_changes(session: Session, table: Table, before: Rows, after: Rows) -> 
     changed = [key for key in sorted(after) if after[key] != before.get(key)]
     if changed:
         rows = [dict(zip(keys, key, strict=True)) | after[key] for key in changed]
-        insert = db.upsert(session, table).values(rows)
+        insert = db.upsert(session, table)
         values = {name: insert.excluded[name] for name in after[changed[0]]}
-        session.execute(insert.on_conflict_do_update(index_elements=keys, set_=values))
+        session.connection().execute(insert.on_conflict_do_update(index_elements=keys, set_=values), rows)
 
 
 def key_names(table: Table) -> list[str]:
