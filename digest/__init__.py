@@ -1,3 +1,3 @@
-"""Trending papers in your email inbox once a day, self-hosted."""
+"""Mail trending papers once a day: a self-hosted service."""
 
 __version__ = "0.1.0"

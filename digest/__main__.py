@@ -4,7 +4,7 @@ import sys
 
 
 def main() -> int:
-    """Run one command; Ctrl-C while it is still loading exits with 130, without a traceback."""
+    """Run one command; Ctrl-C during its imports exits with 130, without a traceback."""
     try:
         from digest.cli import main as run
 

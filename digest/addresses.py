@@ -1,4 +1,4 @@
-"""Check email addresses, and fold them so that one person has one row."""
+"""Validate email addresses, and fold them so that one person has one row."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from functools import lru_cache
 
 from digest.errors import BadField
 
-#: Domains that work on a local network only; mail to them is allowed.
+#: Domains that exist only on local networks; mail to them is allowed.
 LOCAL_DOMAIN = re.compile(r"(?:.+\.)?(?:localhost|local|test)", re.IGNORECASE)
 
-#: A short lower-case address: only its domain still needs checking.
+#: A short lower-case address of which only the domain must be checked.
 PLAIN_ADDRESS = re.compile(r"(?=.{,64}\Z)(?P<local>[a-z0-9_+-]+(?:\.[a-z0-9_+-]+)*)@(?P<domain>[a-z0-9.-]+)")
 
-#: The domains of most mailboxes, compared with a domain that may be mistyped.
+#: Common mailbox domains, compared with domains that may be mistyped.
 WELL_KNOWN_DOMAINS = (
     "gmail.com", "googlemail.com", "outlook.com", "hotmail.com", "live.com", "yahoo.com", "icloud.com",
     "proton.me", "protonmail.com", "gmx.de", "gmx.net", "web.de", "posteo.de", "fastmail.com", "aol.com",
@@ -28,14 +28,14 @@ WELL_KNOWN_DOMAINS = (
 class Address:
     """A syntactically valid address."""
 
-    email: str  #: for the envelope: as typed, the domain in ASCII
-    folded: str  #: the same for all spellings of one address
+    email: str  #: for the envelope: as typed, with the domain in ASCII
+    folded: str  #: equal for all spellings of an address
 
 
 def parse_address(text: str) -> Address:
-    """Return the address in `text`, or raise BadField; makes no network request.
+    """Return the address in `text`, or raise BadField. Makes no network request.
 
-    In a long list most addresses are plain and share a few domains, and each domain is checked once.
+    In a long list, most addresses are plain and share a few domains; each domain is checked once.
     """
     typed = text.strip()
     plain = PLAIN_ADDRESS.fullmatch(typed)
@@ -45,7 +45,7 @@ def parse_address(text: str) -> Address:
 
 @lru_cache(maxsize=16_384)
 def is_domain(domain: str) -> bool:
-    """Return whether a domain is valid and already spelled as the envelope needs it."""
+    """Return whether a domain is valid and already in the form used in envelopes."""
     try:
         return envelope_address(f"somebody@{domain}") == f"somebody@{domain}"
     except BadField:
@@ -53,7 +53,7 @@ def is_domain(domain: str) -> bool:
 
 
 def envelope_address(typed: str) -> str:
-    """Return an address as the envelope needs it, or raise BadField."""
+    """Return an address in the form used in envelopes, or raise BadField."""
     from email_validator import EmailNotValidError, validate_email
 
     local, _, domain = typed.rpartition("@")
@@ -69,7 +69,7 @@ def envelope_address(typed: str) -> str:
 def fold_address(email: str) -> str:
     """Return the folded address: NFC, case-folded, the domain in ASCII.
 
-    It accepts any text, since addresses also come from bounces: an invalid domain is only case-folded.
+    It accepts any text, because addresses also come from bounces; an invalid domain is only case-folded.
     """
     local, _, domain = unicodedata.normalize("NFC", email.strip()).rpartition("@")
     return f"{local.casefold()}@{ascii_domain(domain)}"

@@ -1,4 +1,4 @@
-"""Open what every entry point needs: settings, database, site, templates, mail, clock and caches."""
+"""Open the app context of an entry point: settings, database, site, templates, mail, clock and caches."""
 
 from __future__ import annotations
 
@@ -35,14 +35,14 @@ def wall_clock() -> datetime:
 
 
 class Caches:
-    """Values that are expensive to make, each kept while its key stays the same."""
+    """A cache of expensive values; each is valid until its key changes."""
 
     def __init__(self) -> None:
         self.entries: dict[str, tuple[object, Any]] = {}
         self.lock = RLock()
 
     def get_or_make(self, name: str, key: object, make: Callable[[], Value]) -> Value:
-        """Return the cached value of that name, or make it if the key has changed; one thread makes it."""
+        """Return the cached value of this name; if the key has changed, one thread makes a new value."""
         with self.lock:
             if name not in self.entries or self.entries[name][0] != key:
                 self.entries[name] = key, make()
@@ -52,23 +52,23 @@ class Caches:
 
 @dataclass(frozen=True, kw_only=True)
 class AppContext:
-    """What every entry point works with."""
+    """The settings and resources of an entry point."""
 
     settings: Settings
     engine: Engine
     site: Site
     clock: Clock = wall_clock
-    lookup: Lookup = dns_records.txt_records  #: of DKIM keys
+    lookup: Lookup = dns_records.txt_records  #: looks up DKIM keys
     caches: Caches = field(default_factory=Caches)
 
     @cached_property
     def templates(self) -> Templates:
-        """Read the templates on first use."""
+        """Return the templates, read on first use."""
         return Templates(templates_dir(), self.settings.template_overrides)
 
     @cached_property
     def signers(self) -> tuple[Signer, ...]:
-        """Return the DKIM signers; none if no key is set, because then the relay signs."""
+        """Return the DKIM signers; none if no key is set and the relay signs."""
         from digest.letters import dkim_signing  # imports cryptography, which few commands need
 
         if self.settings.dkim_key is None:
@@ -92,7 +92,7 @@ class AppContext:
     def open_transport(self) -> Iterator[Transport]:
         """Yield the mail transport of this thread, and close its connections afterwards.
 
-        A thread gets the same transport each time, because it remembers which server is next and which is down.
+        A thread always gets the same transport, which stores the next server and the servers that are down.
         """
         key, name = (self.settings.mail, self.site), f"transport of {get_ident()}"
         transport = self.caches.get_or_make(
@@ -104,7 +104,7 @@ class AppContext:
             transport.close()
 
     def poll_context(self, session: Session, now: datetime) -> PollContext:
-        """Return what polling needs: session, fetcher, folder and clock."""
+        """Return the context of polling: session, fetcher, folder and clock."""
         from digest.dumps import sources  # imports TLS and XML, which few commands need
 
         return sources.PollContext(
@@ -119,7 +119,7 @@ class AppContext:
     def check_setup(self, *, renders: bool = True) -> None:
         """Raise SetupMismatch unless this machine has the same keys and templates as the others.
 
-        A process that renders no letters (`renders=False`) needs the keys only.
+        For a process that renders no letters (`renders=False`), only the keys are checked.
         """
         with self.write_session() as session:
             own = self.templates.fingerprint
@@ -130,7 +130,7 @@ class AppContext:
 
 
 def open_context(settings: Settings, *, clock: Clock = wall_clock) -> AppContext:
-    """Open the context; create the schema in an empty database, raise SetupMismatch for another version's."""
+    """Open the context; create the schema in an empty database, raise SetupMismatch for another revision."""
     engine = db.make_engine(settings.database)
     db.ensure_schema(engine)
     return AppContext(settings=settings, engine=engine, site=settings.site(), clock=clock)

@@ -10,7 +10,7 @@ class DnsUnavailable(Exception):
 
 
 def txt_records(name: str) -> list[str]:
-    """Return the TXT records of a name; raise DnsUnavailable if the DNS cannot be queried."""
+    """Return the TXT records of a DNS name; raise DnsUnavailable if the query fails."""
     import dns.exception
     import dns.resolver
 

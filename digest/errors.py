@@ -5,29 +5,29 @@ DigestError
 │   ├── BadFilter               an invalid filter, with the column of the mistake
 │   │   └── BadPack             an invalid file of filters, with the line too
 │   └── BadField                an invalid value, with its field
-├── UnreadableDump              a dump that cannot be read at all
-├── NotFound                    something named that does not exist
+├── UnreadableDump              a dump that cannot be read
+├── NotFound                    a requested name that does not exist
 ├── SetupMismatch               this machine's keys, schema or templates are not the database's
 └── Unreachable                 a database, broker or mail server that does not answer
 
-A message is one sentence that says what is wrong, where, and what to do.
+Messages say what is wrong, where, and what to do.
 """
 
 from __future__ import annotations
 
 
 class DigestError(Exception):
-    """Something an operator can understand and fix."""
+    """An error that an operator can understand and fix."""
 
 
 class UsageError(DigestError):
-    """A request that cannot be carried out as it is."""
+    """The request is invalid and cannot be carried out."""
 
 
 class BadFilter(UsageError):
     """An invalid filter.
 
-    `column` counts characters from 1; `suggestion` is a spelling that would work, or None.
+    `column` counts characters from 1; `suggestion` is a valid spelling, or None.
     """
 
     def __init__(
@@ -71,7 +71,7 @@ class BadPack(BadFilter):
 
 
 class BadField(UsageError):
-    """An invalid value; the message names its field."""
+    """An invalid value of the field named in the message."""
 
     def __init__(self, field: str, message: str):
         super().__init__(f"{field}: {message}")
@@ -79,16 +79,16 @@ class BadField(UsageError):
 
 
 class UnreadableDump(DigestError):
-    """A dump that cannot be read at all; the reason is the message."""
+    """The dump cannot be read; the message gives the reason."""
 
 
 class NotFound(DigestError):
-    """Something named that does not exist."""
+    """The requested name does not exist."""
 
 
 class SetupMismatch(DigestError):
-    """This machine's keys, schema or templates differ from those in the database."""
+    """This machine's keys, schema or templates do not match the database."""
 
 
 class Unreachable(DigestError):
-    """A database, broker or mail server that does not answer."""
+    """The database, broker or mail server does not answer."""

@@ -1,4 +1,4 @@
-"""Pause the garbage collector around work that makes many values and no cycles."""
+"""Pause the garbage collector during work that creates many values but no cycles."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from contextlib import contextmanager
 
 @contextmanager
 def gc_paused() -> Iterator[None]:
-    """Pause the collector: a chunk's tuples would start it, and it would walk the whole press."""
+    """Pause the collector, which a chunk's tuples would trigger and which would traverse the whole press."""
     was_on = gc.isenabled()
     gc.disable()
     try:
@@ -20,9 +20,9 @@ def gc_paused() -> Iterator[None]:
 
 
 def freeze_startup_objects() -> None:
-    """Exclude all present objects from garbage collection, since a process keeps what it opened at the start.
+    """Exclude all existing objects from garbage collection, since startup objects are never freed.
 
-    Otherwise each full collection walks every imported module, which takes a tenth of a second.
+    Otherwise each full collection traverses every imported module, which takes 0.1 s.
     """
     gc.collect()
     gc.freeze()

@@ -1,7 +1,7 @@
-"""Record that each process is alive, and find those that have died.
+"""Record the heartbeats of processes, and find processes that have died.
 
-A process that stops cleanly removes its row; one whose row has no recent heartbeat has died. A process of the same
-role that starts later replaces it, on any machine; one that is not replaced is reported for a day.
+A process that stops cleanly removes its row; a process whose row has no recent heartbeat has died. A
+later process of the same role, on any machine, replaces it; otherwise it is reported for a day.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ from digest.errors import DigestError
 
 log = logging.getLogger(__name__)
 
-BEAT_SECONDS = 20.0  #: between two heartbeats
-SILENT_AFTER = timedelta(seconds=100)  #: without a heartbeat for so long, a process has died
-FORGOTTEN_AFTER = timedelta(days=1)  #: after which a process that died is no longer reported
-QUEUE_ROLE = "queue"  #: the row that a task writes, which proves that broker and workers pass tasks on
+BEAT_SECONDS = 20.0  #: time between two heartbeats
+SILENT_AFTER = timedelta(seconds=100)  #: a process without a heartbeat for this long has died
+FORGOTTEN_AFTER = timedelta(days=1)  #: how long a process that died is reported
+QUEUE_ROLE = "queue"  #: the role of the row that a task writes, to prove that tasks are run
 
-# A worker forks. A child must not inherit a half-written heartbeat, nor the locks it holds.
+# Workers fork, and a child must not inherit the locks of a heartbeat that is being written.
 FORK_LOCK = Lock()
 os.register_at_fork(
     before=FORK_LOCK.acquire, after_in_parent=FORK_LOCK.release, after_in_child=FORK_LOCK.release
@@ -39,7 +39,7 @@ os.register_at_fork(
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ProcessRecord:
-    """A process that has recorded that it is alive."""
+    """The recorded heartbeat of a process."""
 
     role: str
     host: str
@@ -48,7 +48,7 @@ class ProcessRecord:
     started_at: datetime
 
     def is_silent(self, now: datetime) -> bool:
-        """Return whether it has died; a process that stops cleanly has no row."""
+        """Return whether the process has died; a process that stopped cleanly has no row."""
         return now - self.at > SILENT_AFTER
 
 
@@ -58,7 +58,7 @@ class ProcessRecord:
 def missing_processes(processes: Sequence[ProcessRecord], now: datetime) -> list[ProcessRecord]:
     """Return the processes of one role that died within the last day and were not replaced.
 
-    Every process that started after another had died replaces one, and only one.
+    Each process that started after another died replaces exactly one.
     """
     starts = sorted(process.started_at for process in processes)
     missing = []
@@ -78,7 +78,7 @@ def missing_processes(processes: Sequence[ProcessRecord], now: datetime) -> list
 def record_heartbeat(
     session: Session, role: str, now: datetime, *, started_at: datetime | None = None
 ) -> None:
-    """Record that this process is alive, and forget those of its role that died long ago; commits."""
+    """Record this process's heartbeat, and delete rows of its role that died long ago; commits."""
     row = {
         "role": role,
         "host": machine_name(),
@@ -92,26 +92,26 @@ def record_heartbeat(
 
 
 def record_queue_heartbeat(session: Session, now: datetime) -> None:
-    """Record that a task has come through the broker to a worker; commits."""
+    """Record that a task reached a worker through the broker; commits."""
     write_heartbeat(session, {"role": QUEUE_ROLE, "host": "", "pid": 0, "at": now}, changed={"at": now})
     session.commit()
 
 
 def write_heartbeat(session: Session, row: Mapping[str, object], *, changed: Mapping[str, object]) -> None:
-    """Insert the row of a process, or update it."""
+    """Insert or update the row of a process."""
     adding = db.upsert(session, Heartbeat).values(row)
     session.execute(adding.on_conflict_do_update(index_elements=["role", "host", "pid"], set_=changed))
 
 
 def remove_heartbeat(session: Session, role: str) -> None:
-    """Remove the row of this process, which stops cleanly; commits."""
+    """Remove the row of this process when it stops cleanly; commits."""
     is_this_process = (Heartbeat.role == role, Heartbeat.host == machine_name(), Heartbeat.pid == os.getpid())
     session.execute(delete(Heartbeat).where(*is_this_process))
     session.commit()
 
 
 def list_processes(session: Session) -> list[ProcessRecord]:
-    """Return every recorded process, by role, then machine."""
+    """Return every recorded process, ordered by role and machine."""
     rows = session.scalars(
         select(Heartbeat)
         .where(Heartbeat.role != QUEUE_ROLE)
@@ -126,7 +126,7 @@ def list_processes(session: Session) -> list[ProcessRecord]:
 
 
 def last_queue_heartbeat(session: Session) -> datetime | None:
-    """Return when a task last came through the broker to a worker."""
+    """Return when a task last reached a worker through the broker."""
     return session.scalar(select(Heartbeat.at).where(Heartbeat.role == QUEUE_ROLE))
 
 
@@ -140,7 +140,7 @@ def machine_name() -> str:
 
 @dataclass(kw_only=True)
 class HeartbeatThread:
-    """A thread that records every few seconds that its process is alive.
+    """A thread that records its process's heartbeat at intervals.
 
     It opens a new connection each time, so that a worker's children inherit none.
     """
@@ -157,13 +157,13 @@ class HeartbeatThread:
         self.thread.start()
 
     def stop(self) -> None:
-        """Stop the thread, which removes the row of this process; do nothing if it was never started."""
+        """Stop the thread, which then removes this process's row; do nothing if it was never started."""
         self.stop_event.set()
         if self.thread is not None:
             self.thread.join(timeout=BEAT_SECONDS)
 
     def run(self) -> None:
-        """Record a heartbeat every few seconds until stopped, then remove the row."""
+        """Record heartbeats until stopped, then remove the row."""
         started_at, is_fine = self.clock(), True
         while not self.stop_event.is_set():
             is_fine = self.try_write(
@@ -174,7 +174,7 @@ class HeartbeatThread:
         self.try_write(lambda session: remove_heartbeat(session, self.role), was_fine=is_fine)
 
     def try_write(self, write: Callable[[Session], None], *, was_fine: bool) -> bool:
-        """Write to the database and return whether it worked; log the first failure in a row."""
+        """Write to the database; return whether that succeeded. Logs the first of consecutive failures."""
         try:
             with FORK_LOCK, fresh_session(self.engine) as session:
                 write(session)
@@ -187,7 +187,7 @@ class HeartbeatThread:
 
 @contextmanager
 def fresh_session(engine: Engine) -> Iterator[Session]:
-    """Open a session on a new connection to the same database, which is closed afterwards."""
+    """Open a session on a new connection to the same database, and close the connection afterwards."""
     fresh = db.make_engine(engine.url.render_as_string(hide_password=False))
     try:
         with db.write_session(fresh) as session:
@@ -198,7 +198,7 @@ def fresh_session(engine: Engine) -> Iterator[Session]:
 
 @contextmanager
 def heartbeat_while(role: str, engine: Engine, clock: Callable[[], datetime]) -> Iterator[None]:
-    """Record that this process is alive while the block runs, and remove its row at the end."""
+    """Record heartbeats while the block runs, and remove the row at its end."""
     heartbeat = HeartbeatThread(role=role, engine=engine, clock=clock)
     heartbeat.start()
     try:

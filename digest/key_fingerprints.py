@@ -1,4 +1,4 @@
-"""Check that all machines share keys, pepper and templates, by fingerprints in the database.
+"""Check by fingerprints in the database that all machines share keys, pepper and templates.
 
 A machine with other keys would sign links that the web server does not accept; with another pepper it
 would not recognise suppressed addresses; with other templates it would send other bytes on a second
@@ -32,7 +32,7 @@ def check_fingerprints(
 ) -> None:
     """Raise SetupMismatch, saying what to do, unless this machine matches; the first machine sets the values; commits.
 
-    A key ring may get a new first key if it keeps the previous one, or if that one was retired. With
+    A key ring may get a new first key if the previous one is still in the ring or was retired. With
     `adopts_templates` the templates of this machine become the ones that every machine must have.
     """
     known = stored_fingerprints(session)
@@ -97,20 +97,20 @@ def stored_fingerprints(session: Session) -> dict[str, str]:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Key:
-    """A key that signs links, or once did."""
+    """A current or former key for signing links."""
 
     fingerprint: str
-    state: str  #: signs, verifies, missing (it signed links, and this machine lacks it) or retired
-    since: datetime | None  #: when it was retired, or first signed
+    state: str  #: signs, verifies, missing (signed links, but not on this machine) or retired
+    since: datetime | None  #: when it was retired or first signed
 
     @property
     def id(self) -> str:
-        """Return the id of the key, as links name it."""
+        """Return the key's id, which links contain."""
         return self.fingerprint[:ID_LENGTH]
 
 
 def list_keys(session: Session, site: Site) -> list[Key]:
-    """List the keys of this machine, the signing key first, then those that signed and are missing or retired."""
+    """List this machine's keys, the signing key first, then former signing keys (missing or retired)."""
     rows = session.execute(select(Fingerprint.name, Fingerprint.value, Fingerprint.since)).all()
     retired = {row.value: row.since for row in rows if row.name.startswith(RETIRED)}
     signed = {row.value: row.since for row in rows if row.name == SIGNING_KEY}

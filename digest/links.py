@@ -1,8 +1,8 @@
 """Make and verify the signed links and addresses in letters.
 
-A token is `KEY.SUBJECT.MAC`: the MAC is HMAC-SHA256 over purpose and subject, so a token for one
-purpose is invalid for any other. The first key of the ring signs, all of them verify, and a link
-stays valid after a rotation as long as its key stays in the ring.
+A token is `KEY.SUBJECT.MAC`. The MAC is HMAC-SHA256 over purpose and subject, so a token for one
+purpose is invalid for any other. The first key of the ring signs and all keys verify, so a link is
+valid while its key is in the ring.
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ from functools import lru_cache
 
 from digest.site_profile import ID_LENGTH, Site
 
-HMAC_BLOCK = 64  #: bytes that SHA-256 takes at a time
+HMAC_BLOCK = 64  #: block size of SHA-256 in bytes
 KEY_ID_PATTERN = re.compile(f"[0-9a-f]{{{ID_LENGTH}}}")
 MAC_BYTES = 18  #: 144 bits: 24 characters in a link
 
 
 def is_of_unknown_key(site: Site, token: str) -> bool:
-    """Return whether a token names a key that is not in the ring, such as a retired one."""
+    """Return whether a token names a key that is not in the ring, such as a retired key."""
     name, dot, _ = token.partition(".")
     return bool(dot) and KEY_ID_PATTERN.fullmatch(name) is not None and name not in site.ring
 
@@ -48,7 +48,7 @@ def mac(key: bytes, purpose: str, subject: str) -> str:
 
 
 def keyed_hash(key: bytes, text: str) -> bytes:
-    """Return HMAC-SHA256 of a text."""
+    """Return the HMAC-SHA256 of a text."""
     first, second = hmac_states(key)
     inner, outer = first.copy(), second.copy()
     inner.update(text.encode())
@@ -58,9 +58,9 @@ def keyed_hash(key: bytes, text: str) -> bytes:
 
 @lru_cache(maxsize=64)
 def hmac_states(key: bytes) -> tuple[hashlib._Hash, hashlib._Hash]:
-    """Return the initial states of the inner and outer hash of a key's MACs (RFC 2104), to be copied.
+    """Return a key's initial states of the inner and outer hash (RFC 2104), which callers copy.
 
-    The standard library's HMAC takes twice as long, and every letter has seven MACs.
+    This is twice as fast as the standard library's HMAC, and every letter has seven MACs.
     """
     block = (hashlib.sha256(key).digest() if len(key) > HMAC_BLOCK else key).ljust(HMAC_BLOCK, b"\0")
     inner, outer = (bytes(sign ^ pad for sign in block) for pad in (0x36, 0x5C))
@@ -83,27 +83,27 @@ def confirm_url(site: Site, confirmation_id: int, *, key: str | None = None) -> 
 
 
 def feed_url(site: Site, subscriber_id: int, link_version: int) -> str:
-    """Return the address of one subscriber's digests as a feed."""
+    """Return the URL of one subscriber's feed of digests."""
     return f"{site.url}/f/{sign_token(site, 'feed', f'{subscriber_id}-{link_version}')}.atom"
 
 
 def topic_links_url(site: Site, subscriber_id: int, link_version: int, *, key: str | None = None) -> str:
     """Return the link to a page that mails the settings link to its owner, or pauses for a week.
 
-    It is in every digest, and people forward digests, so it changes nothing that lasts.
+    It is in every digest, and people forward digests, so it allows no lasting changes.
     """
     return f"{site.url}/t/{sign_token(site, 'topic-links', f'{subscriber_id}-{link_version}', key=key)}"
 
 
 def archive_url(site: Site, subscriber_id: int, link_version: int) -> str:
-    """Return the address of the archive of one subscriber's digests."""
+    """Return the URL of one subscriber's archive of digests."""
     return f"{site.url}/a/{sign_token(site, 'archive', f'{subscriber_id}-{link_version}')}"
 
 
 def view_url(
     site: Site, subscriber_id: int, link_version: int, edition: str, *, key: str | None = None
 ) -> str:
-    """Return the address of one digest in the browser."""
+    """Return the URL of one digest on the web."""
     return f"{site.url}/v/{sign_token(site, 'view', f'{subscriber_id}-{link_version}-{edition}', key=key)}"
 
 
@@ -117,7 +117,7 @@ def read_view_token(site: Site, token: str) -> tuple[int, int, str] | None:
 
 
 def paper_url(site: Site, paper_id: int) -> str:
-    """Return the address of a paper's own page."""
+    """Return the URL of a paper's page."""
     return f"{site.url}/papers/{paper_id}"
 
 
@@ -132,22 +132,22 @@ def read_subscriber_token(site: Site, purpose: str, token: str) -> tuple[int, in
 
 # ── addresses ───────────────────────────────────────────────────────────────────────────────────
 #
-# Mail systems may lower-case an address, so these MACs are hexadecimal. They do not name the key:
-# each key of the ring is tried.
+# Mail systems may lower-case an address, so these MACs are hexadecimal. Addresses do not name the key,
+# so each key of the ring is tried.
 
 
 def bounce_address(site: Site, delivery_id: int) -> str:
-    """Return the envelope sender of a delivery, to which only its bounces come back (VERP)."""
+    """Return the envelope sender of a delivery, which receives only its bounces (VERP)."""
     return signed_address(site, "bounce", str(delivery_id))
 
 
 def envelope_sender(site: Site, delivery_id: int) -> str:
-    """Return the envelope sender of a delivery: an address of its own if we receive mail, else the sender's."""
+    """Return the envelope sender of a delivery: its bounce address if we receive mail, else the sender's."""
     return bounce_address(site, delivery_id) if site.inbound_domain else site.sender_address
 
 
 def unsubscribe_address(site: Site, subscriber_id: int, link_version: int, *, key: str | None = None) -> str:
-    """Return the address to which any mail unsubscribes one subscriber; empty while we receive no mail."""
+    """Return the address at which any mail unsubscribes one subscriber; empty if we receive no mail."""
     if not site.inbound_domain:
         return ""
     return signed_address(site, "unsubscribe", f"{subscriber_id}-{link_version}", key=key)
@@ -179,11 +179,11 @@ def address_mac(key: bytes, purpose: str, subject: str) -> str:
 
 
 def message_id(site: Site, identity: str) -> str:
-    """Return the Message-ID of a delivery: the same on every attempt, and revealing nothing."""
-    key = site.keys[-1]  # the oldest: rotating the signing key does not change it
+    """Return the Message-ID of a delivery, which is the same on every attempt and reveals nothing."""
+    key = site.keys[-1]  # the oldest key, which rotation does not change
     return f"<{keyed_hash(key, f'message-id{chr(0)}{identity}').hex()[:40]}@{site.domain}>"
 
 
 def address_hash(site: Site, email_key: str) -> str:
-    """Return the keyed hash under which a suppressed address is stored."""
+    """Return the keyed hash of an address, as stored in the suppression list."""
     return keyed_hash(site.pepper, email_key).hex()

@@ -1,7 +1,7 @@
-"""Write logs to stderr, one line for each event, as text or JSON (`DIGEST_LOG_FORMAT`).
+"""Write logs to stderr, one line per event, as text or JSON (`DIGEST_LOG_FORMAT`).
 
-Log messages name deliveries and subscribers by id. Addresses in a server's reply or in an error are
-masked here.
+Log messages identify deliveries and subscribers by id. Addresses in server replies or errors are
+masked.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ QUIETED_LOGGERS = (
     "uvicorn.error",
 )
 
-#: It logs every mail that a bounce reader cannot parse; we keep such mail for a person to read.
+#: This logger reports every mail that flufl.bounce cannot parse; we store such mail for a person to read.
 NOISY_LOGGER = "flufl.bounce"
 
-#: Anything that looks like an address, or like a password in a URL; only its domain remains. The pattern takes
-#: too much before the `@` rather than too little, since `o'brien` and `a/b` are valid. In a URL the `@` may be `%40`.
-#: The limit of 320 characters, the longest address, keeps the search fast on any line.
+#: Matches the part before the domain of an address, or a password in a URL. The pattern rather matches
+#: too much before the `@` than too little, since `o'brien` and `a/b` are valid. In a URL, the `@` may
+#: be `%40`. The limit of 320 characters, the maximum of an address, makes the search fast on any line.
 ADDRESS = re.compile(
     r"""(?:(?<=://)[^\s@/]{0,320}|"[^"\n]{1,320}"|[^\s@<>"(),;:\[\]]{1,320})(?:@|%40)(?=[\w-]+(?:\.[\w-]+)*)"""
 )
@@ -48,13 +48,13 @@ def set_up_logging(log_format: str, *, level: int | str = logging.INFO) -> None:
 
 
 def limit_warnings(*names: str) -> None:
-    """Limit these loggers and their children to one warning of a kind a minute, since strangers can cause them."""
+    """Limit these loggers to one warning of each kind a minute, because strangers can cause warnings."""
     for handler in logging.getLogger().handlers:
         handler.addFilter(OnceAMinute(names))
 
 
 class OnceAMinute(logging.Filter):
-    """Pass the first warning of a kind in a minute; the next one says how many were left out."""
+    """Pass one warning of each kind a minute; the next warning says how many were left out."""
 
     def __init__(self, names: Sequence[str]):
         super().__init__()
@@ -82,15 +82,15 @@ def without_addresses(text: str) -> str:
 
 
 class TextFormatter(logging.Formatter):
-    """Write one line for each record, with the traceback below it."""
+    """Write one line per record, followed by any traceback."""
 
     def format(self, record: logging.LogRecord) -> str:
-        """Return the record as a line."""
+        """Return the record as one line and any traceback."""
         return without_addresses(super().format(record))
 
 
 class JsonFormatter(logging.Formatter):
-    """Write one JSON object for each record."""
+    """Write one JSON object per record."""
 
     def format(self, record: logging.LogRecord) -> str:
         """Return the record as JSON, with any traceback in `error`."""

@@ -1,4 +1,4 @@
-"""End a child process when its parent ends, however the parent died."""
+"""End a child process when its parent ends for any reason."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import ctypes
 import signal
 import sys
 
-LIBC = ctypes.CDLL(None, use_errno=True)  # loaded at import: code after a fork should do little
+LIBC = ctypes.CDLL(None, use_errno=True)  # loaded at import, because code after a fork should do little
 PR_SET_PDEATHSIG = 1
 
 

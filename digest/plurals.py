@@ -1,4 +1,4 @@
-"""Write counts in the English messages for operators; what readers see goes through gettext."""
+"""Write counts in English messages for operators; texts for readers use gettext."""
 
 from __future__ import annotations
 

@@ -14,7 +14,7 @@ MIN_DAYS = {
     "attempts": 30,
     "deliveries": 200,
     "dumps": 1,
-}  #: days; `why` explains shown papers from deliveries for 180
+}  #: days; `why` needs deliveries for 180 days to explain shown papers
 MAX_DAYS = 36_500
 
 
@@ -28,7 +28,7 @@ class Retention:
 
 
 def parse_retention(text: str) -> Retention:
-    """Parse the setting; what it does not name keeps its default. Raises BadField."""
+    """Parse the setting, with defaults for missing kinds. Raises BadField."""
     found = {}
     for part in filter(None, (each.strip() for each in text.split(","))):
         match = PART.fullmatch(part)
@@ -47,5 +47,5 @@ def parse_retention(text: str) -> Retention:
 
 
 def in_days(kept: Retention) -> dict[str, int]:
-    """Return the retention in days, by name."""
+    """Return the retention of each kind in days."""
     return {name: span.days for name, span in asdict(kept).items()}

@@ -1,7 +1,7 @@
 """Read the settings once at an entry point, check them, and pass them down as a value.
 
-Precedence: command line, environment (`DIGEST_X`, or `DIGEST_X_FILE` naming a file that holds the
-value), `digest.toml` in the working directory or the data directory, default.
+Precedence: command line, environment (`DIGEST_X`, or `DIGEST_X_FILE` with the path of a file that
+contains the value), `digest.toml` in the working directory or the data directory, default.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ from digest.site_profile import LOCAL_URL, Site
 
 PREFIX = "DIGEST_"
 MAX_SENDER_LENGTH = 320
-MAX_BRACKETS = 10  #: the standard library reads brackets in brackets by recursion
+MAX_BRACKETS = 10  #: the TOML parser of the standard library is recursive
 BROKER_SCHEMES = frozenset({"redis", "rediss", "redis+socket", "unix"})
 LOCAL_SENDER = "Digest <digest@localhost>"
 
@@ -105,9 +105,9 @@ class Settings(BaseSettings):
     @model_validator(mode="before")
     @classmethod
     def follow_port(cls, given: dict[str, Any]) -> dict[str, Any]:
-        """Use the web server's port in links, unless an address is set for them."""
+        """Use the web server's port in links unless `base_url` is set."""
         if "base_url" in given or not str(given.get("port", "")).isdigit():
-            return given  # an invalid port is refused by its own check
+            return given  # the check of `port` refuses an invalid value
         return given | {"base_url": f"http://127.0.0.1:{given['port']}"}
 
     @field_validator("base_url")
@@ -122,7 +122,7 @@ class Settings(BaseSettings):
     @field_validator("database_url", "broker_url")
     @classmethod
     def check_server_url(cls, value: SecretStr | None, info: ValidationInfo) -> SecretStr | None:
-        """Refuse the URL of an unsupported server; the error does not repeat a password in it."""
+        """Refuse the URL of an unsupported server; the error does not contain the password."""
         if value is None:
             return value
         try:
@@ -141,7 +141,7 @@ class Settings(BaseSettings):
     @field_validator("sender")
     @classmethod
     def check_sender(cls, value: str) -> str:
-        """Refuse a sender that no mail server would accept."""
+        """Refuse a sender that mail servers would not accept."""
         name, address = parseaddr(value if value.count("(") < MAX_BRACKETS else "")
         if len(value) > MAX_SENDER_LENGTH or "@" not in address or any(char in value for char in "\r\n"):
             raise ValueError("write it as: Name <address@example.org>")
@@ -154,13 +154,13 @@ class Settings(BaseSettings):
     @field_validator("inbound_domain")
     @classmethod
     def check_inbound_domain(cls, value: str) -> str:
-        """Return the domain in ASCII, as envelopes need it."""
+        """Return the domain in ASCII, the form used in envelopes."""
         return value if value.isascii() else addresses.ascii_domain(value)
 
     @field_validator("mail_url")
     @classmethod
     def check_mail_url(cls, value: SecretStr | None) -> SecretStr | None:
-        """Refuse a scheme that has no transport."""
+        """Refuse a URL whose scheme has no transport."""
         servers, folders = {"smtp", "smtps", "lmtp"}, {"maildir", "eml", "memory"}
         if value is None or urlsplit(value.get_secret_value()).scheme in folders:
             return value
@@ -194,7 +194,7 @@ class Settings(BaseSettings):
     @field_validator("signup")
     @classmethod
     def check_signup(cls, value: str) -> str:
-        """Refuse a word that is not open, closed or a domain, because it would silently let nobody subscribe."""
+        """Refuse words other than open, closed or domains, which would prevent every sign-up."""
         parts = [part.strip() for part in value.split(",") if part.strip()]
         if value.strip() not in {"open", "closed"} and not all("." in part for part in parts):
             raise ValueError("write open, closed, or domains: uni.example, lab.example")
@@ -237,7 +237,7 @@ class Settings(BaseSettings):
         dotenv_settings: PydanticBaseSettingsSource,
         file_secret_settings: PydanticBaseSettingsSource,
     ) -> tuple[PydanticBaseSettingsSource, ...]:
-        """Put the sources in their order of precedence."""
+        """Return the sources in order of precedence."""
         del dotenv_settings, file_secret_settings
         return (init_settings, env_settings, EnvFileSource(settings_cls), toml_source(settings_cls))
 
@@ -319,18 +319,18 @@ class Settings(BaseSettings):
 
     @property
     def is_sample_allowed(self) -> bool:
-        """Return whether sample content may exist: only while all mail stays in the local Maildir."""
+        """Return whether sample content is allowed: only if all mail goes to the local Maildir."""
         return self.mail_url is None and self.database_url is None and Site(url=self.base_url).is_local
 
     @property
     def may_sign_up(self) -> frozenset[str] | None:
-        """Return the domains that may sign up; None for all, empty for none."""
+        """Return the domains whose addresses may sign up; None for all, empty for none."""
         if self.signup == "open":
             return None
         return frozenset(part.strip().lower() for part in self.signup.split(",") if part.strip() != "closed")
 
     def site(self) -> Site:
-        """Return the site, with keys from the settings or generated in the data directory."""
+        """Return the site, with keys from the settings or the data directory, where they are generated."""
         name, address = parseaddr(self.sender)
         ring = self.secret_key.get_secret_value() if self.secret_key else self.stored_secret("secret_key")
         pepper = self.pepper.get_secret_value() if self.pepper else self.stored_secret("pepper")
@@ -347,9 +347,9 @@ class Settings(BaseSettings):
         )
 
     def stored_secret(self, name: str) -> str:
-        """Return the secret stored in the data directory, made on first use with mode 600.
+        """Return a secret stored in the data directory; it is created on first use with mode 600.
 
-        The file appears with its content in one step: of roles that start together, the first makes it for all.
+        The file is created atomically with its content, so roles that start together use the same secret.
         """
         path = self.data_dir / name
         if not path.exists():
@@ -363,9 +363,9 @@ class Settings(BaseSettings):
         return path.read_text().strip()
 
     def drop_kept_key(self, key_id: str) -> bool:
-        """Remove a signing key from the ring in the data directory; return whether it was there.
+        """Remove a signing key from the ring in the data directory; return whether it was in the ring.
 
-        If none is left, a new key is made.
+        If no key is left, a new one is generated.
         """
         path = self.data_dir / "secret_key"
         if self.secret_key is not None or not path.exists():
@@ -381,7 +381,7 @@ class Settings(BaseSettings):
 
 
 class EnvFileSource(EnvSettingsSource):
-    """Read settings from files named by `DIGEST_X_FILE`, as container secrets are passed."""
+    """Read settings from files named by `DIGEST_X_FILE`, the way container secrets are passed."""
 
     def get_field_value(self, field: Any, field_name: str) -> tuple[Any, str, bool]:
         """Return the content of the named file, or None."""
@@ -389,7 +389,7 @@ class EnvFileSource(EnvSettingsSource):
         return (Path(path).read_text().strip() if path else None), field_name, False
 
     def __call__(self) -> dict[str, Any]:
-        """Return every field that is set by a file."""
+        """Return all fields set by files."""
         found = {name: self.get_field_value(None, name)[0] for name in self.settings_cls.model_fields}
         return {name: value for name, value in found.items() if value is not None}
 

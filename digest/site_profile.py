@@ -1,4 +1,4 @@
-"""Define the site: its name, addresses and signing keys, which every letter and link uses."""
+"""Define the site: its name, addresses and signing keys."""
 
 from __future__ import annotations
 
@@ -7,23 +7,23 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from urllib.parse import urlsplit
 
-LOCAL_URL = "http://127.0.0.1:8000"  #: the web server's address by default
+LOCAL_URL = "http://127.0.0.1:8000"  #: the default address of the web server
 ID_LENGTH = 6  #: characters of a fingerprint that identify a key
 
 
 @dataclass(frozen=True, kw_only=True)
 class Site:
-    """Who sends the letters: the name, address and keys that every letter and link uses."""
+    """The name, addresses and keys that letters and links use."""
 
     name: str = "Digest"
-    url: str = LOCAL_URL  #: without a final slash
+    url: str = LOCAL_URL  #: without a trailing slash
     sender_name: str = "Digest"
     sender_address: str = "digest@localhost"
     postal_address: str = ""
-    keys: tuple[bytes, ...] = field(default=(), repr=False)  #: the first signs, all verify
-    pepper: bytes = field(default=b"", repr=False)  #: never rotates: guards suppressions
-    inbound_domain: str = ""  #: where incoming mail arrives; empty: we receive none
-    #: the day's letters name the lists that had not arrived when they were written
+    keys: tuple[bytes, ...] = field(default=(), repr=False)  #: the first key signs, all keys verify
+    pepper: bytes = field(default=b"", repr=False)  #: never changes: the suppression list depends on it
+    inbound_domain: str = ""  #: domain of incoming mail; empty if we receive none
+    #: whether letters name the lists that had not arrived when they were written
     announces_late_lists: bool = False
 
     @property
@@ -33,7 +33,7 @@ class Site:
 
     @property
     def takes_commands(self) -> bool:
-        """Return whether a reply to a letter reaches us, so that it can carry commands."""
+        """Return whether we receive replies to letters, which may contain commands."""
         return self.inbound_domain.lower() == self.domain.lower()
 
     @property
@@ -43,7 +43,7 @@ class Site:
 
     @property
     def is_local(self) -> bool:
-        """Return whether the URL works on this machine only."""
+        """Return whether the URL works only on this machine."""
         host = urlsplit(self.url).hostname or ""
         return host == "localhost" or host == "::1" or host.startswith("127.")
 

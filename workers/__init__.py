@@ -1,1 +1,1 @@
-"""Run the Celery workers and the scheduler. A task carries ids, never content."""
+"""Run the Celery workers and the scheduler. Tasks contain ids, never content."""

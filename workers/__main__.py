@@ -24,7 +24,7 @@ log = logging.getLogger(__name__)
 
 
 def main(arguments: list[str]) -> int:
-    """Run a role until it is stopped, or print one line that says why it cannot run."""
+    """Run a role until it is stopped; if it cannot run, print the reason on one line."""
     try:
         settings = load_settings()
         logs.set_up_logging(settings.log_format, level=settings.log_level.upper())
@@ -52,14 +52,14 @@ def run_worker() -> int:
     app_context().check_setup()
     prepare_templates(app_context())
     heart = HeartbeatThread(role="worker", engine=app_context().engine, clock=app_context().clock)
-    app_context().engine.dispose()  # the pool's processes make their own connections
+    app_context().engine.dispose()  # the pool's processes open their own connections
     app_context.cache_clear()
     warnings.filterwarnings(
         "ignore", category=SecurityWarning
-    )  # it warns root of unpickling; we accept JSON only
+    )  # it warns root users of unpickling, but we accept only JSON
     options = [f"--concurrency={max(2, os.cpu_count() or 2)}", f"--pool={pool_kind()}"]
     options += [f"--queues={PROMPT},{BULK}", "--without-gossip", "--without-mingle", "--without-heartbeat"]
-    worker_ready.connect(lambda **_: heart.start(), weak=False)  # once it listens to the broker
+    worker_ready.connect(lambda **_: heart.start(), weak=False)  # when the worker is connected to the broker
     try:
         app.worker_main(["--quiet", "worker", *options])
     finally:
@@ -68,7 +68,7 @@ def run_worker() -> int:
 
 
 def prepare_templates(context: AppContext) -> None:
-    """Prepare what all presses share before the fork, so that each process need not."""
+    """Prepare the templates of all presses before the fork, so that processes share them."""
     try:
         press.digest_templates(context.templates, context.site)
     except SetupMismatch as error:
@@ -76,7 +76,7 @@ def prepare_templates(context: AppContext) -> None:
 
 
 def pool_kind() -> str:
-    """Return the kind of pool: processes, or threads where there is no shared memory for semaphores."""
+    """Return the kind of pool: processes, or threads if there is no shared memory for semaphores."""
     try:
         Semaphore()
     except OSError:
@@ -95,11 +95,11 @@ def run_scheduler() -> int:
 
 
 def read_folder() -> int:
-    """Read this machine's dumps folder, for the scheduler that started this process."""
+    """Read this machine's dumps folder on behalf of the scheduler."""
     from workers.folder_reader import load_dumps
     from workers.worker_context import app_context
 
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches the scheduler too, which ends this process
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C also reaches the scheduler, which ends this process
     try:
         load_dumps(app_context())
     except (DBAPIError, OSError) as error:

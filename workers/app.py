@@ -1,4 +1,4 @@
-"""Configure the Celery application; its messages say that there is work, and the database says which."""
+"""Configure the Celery application; messages announce work, and the database defines it."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from kombu import Exchange, Queue
 
 from digest.settings import load_settings
 
-PROMPT, BULK = "prompt", "bulk"  #: the queues: letters that somebody waits for, and digests
-TIME_LIMIT = 780  #: seconds: longer than a mail server may take to reply (600), shorter than a lease (900)
+PROMPT, BULK = "prompt", "bulk"  #: the queues: letters that people wait for, and digests
+TIME_LIMIT = 780  #: seconds; longer than a mail server's reply may take (600), shorter than a lease (900)
 
 
 def make_app(broker_url: str) -> Celery:
     """Return a Celery application for a broker.
 
-    Messages are acknowledged when they are received: the broker does not repeat a task that died, but a
-    sweep finds its work in the database once the lease is over. So losing Redis loses no work.
+    Messages are acknowledged when they are received, so the broker does not repeat a task that died; a
+    sweep finds its work in the database when the lease has expired. So losing Redis loses no work.
     """
     app = Celery("digest", broker=broker_url, include=["workers.tasks"])
     app.conf.update(
@@ -31,7 +31,7 @@ def make_app(broker_url: str) -> Celery:
         broker_transport_options={
             "global_keyprefix": "digest:",
             "health_check_interval": 25,
-            "queue_order_strategy": "priority",  # the first queue first, whatever waits in the second
+            "queue_order_strategy": "priority",  # the first queue always comes first
             "socket_connect_timeout": 5,
             "socket_keepalive": True,
             "socket_timeout": 30,
@@ -64,19 +64,19 @@ app = make_app(load_settings().broker)
 
 @setup_logging.connect
 def keep_log_level(**_details: Any) -> None:
-    """Keep Celery from changing the log level; it sets up no logging if this signal has a receiver."""
+    """Prevent Celery from changing the log level: it sets up no logging if this signal has a receiver."""
 
 
 # ── stopping ────────────────────────────────────────────────────────────────────────────────────
 
-# A pipe that the pool's processes inherit: it becomes readable, for all of them and for good, when the
-# worker is stopped. The signal itself reaches only the worker's first process.
+# A pipe that the pool's processes inherit. When the worker is stopped, it becomes readable in all of
+# them permanently. The signal itself reaches only the worker's main process.
 STOP_PIPE_READ, STOP_PIPE_WRITE = os.pipe()
 
 
 @worker_shutting_down.connect
 def signal_running_tasks(**_details: Any) -> None:
-    """Make running tasks stop at the next window."""
+    """Make running tasks stop before the next window."""
     os.write(STOP_PIPE_WRITE, b".")
 
 

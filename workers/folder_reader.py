@@ -1,7 +1,8 @@
 """Read the dumps folder of the scheduler's machine in a separate process.
 
-A folder belongs to one machine, so this cannot be a task: any worker could take it and read its own folder.
-A large dump takes minutes and a hostile one may crash its reader, so the scheduler does not read it either.
+A folder belongs to one machine, so this cannot be a task: a worker on another machine could take it and
+read its own folder. A large dump takes minutes and a malicious dump may crash its reader, so the
+scheduler does not read dumps itself.
 """
 
 from __future__ import annotations
@@ -18,12 +19,12 @@ from digest.dumps import intake
 
 log = logging.getLogger(__name__)
 
-SETTLED_SECONDS = 2.0  #: a file may be complete when it was not written to for this long
-RETRY_SECONDS = 60.0  #: seconds until files that were left unread are tried again
+SETTLED_SECONDS = 2.0  #: a file may be complete if it was not modified for this long
+RETRY_SECONDS = 60.0  #: seconds until unread files are tried again
 
 
 class FolderReader:
-    """Start a reader process when there are files in the folder, one at a time."""
+    """Start a reader process when the folder has files, one process at a time."""
 
     def __init__(self) -> None:
         self.process: subprocess.Popen[bytes] | None = None
@@ -31,7 +32,7 @@ class FolderReader:
         self.tried_at = 0.0
 
     def read_new_files(self, folder: Path) -> None:
-        """Read the folder if it has new files; return when that is done."""
+        """Read the folder if it has new files; return when all are read."""
         folder.mkdir(parents=True, exist_ok=True)
         found = {path: state for path, state in intake.candidates(folder).items() if is_settled(state)}
         if not found or (found == self.unread and time.monotonic() - self.tried_at < RETRY_SECONDS):
@@ -45,18 +46,18 @@ class FolderReader:
         self.unread, self.tried_at = intake.candidates(folder), time.monotonic()
 
     def stop(self) -> None:
-        """End the reader; the next one resumes the dump it was loading."""
+        """End the reader; the next reader resumes the dump that was being loaded."""
         if self.process is not None and self.process.poll() is None:
             self.process.terminate()
 
 
 def is_settled(state: tuple[int, int]) -> bool:
-    """Return whether a file was not written to in the last seconds; a time in the future is ignored."""
+    """Return whether a file was not modified recently; times in the future are ignored."""
     return not 0 <= time.time() - state[1] / 1e9 < SETTLED_SECONDS
 
 
 def load_dumps(context: AppContext) -> None:
-    """Load all dumps in the folder; the scheduler then finds the digests that are due."""
+    """Load all dumps in the folder; the scheduler afterwards finds the due digests."""
     with context.write_session() as session:
         loads = intake.load_folder(
             session,

@@ -1,8 +1,8 @@
-"""Run the scheduler: at fixed intervals, query the database for due work and enqueue tasks for it.
+"""Run the scheduler, which queries the database for due work at fixed intervals and enqueues tasks.
 
-Every tick is idempotent. Digests are due in each subscriber's own time zone, which the database query
-decides; the scheduler itself runs in UTC and knows no schedules. Two schedulers do no harm, and nothing is
-lost while none runs.
+Every tick is idempotent. The due time of a digest depends on the subscriber's time zone and is stored
+in the database; the scheduler runs in UTC. Two schedulers may run at the same time, and nothing is lost
+while none runs.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from workers.worker_context import app_context
 
 log = logging.getLogger(__name__)
 
-LETTERS_PER_TASK = 1_000  #: due deliveries for each delivery task
+LETTERS_PER_TASK = 1_000  #: due deliveries per delivery task
 MAX_TASKS = 8
 ARRIVAL_SECONDS = 300  #: how long digests wait for a dump that is still in the folder
 
@@ -56,7 +56,7 @@ def report_unread() -> None:
 
 
 def poll() -> None:
-    """Enqueue a poll of every source that is due; one that is being polled is not due."""
+    """Enqueue a poll of every due source; a source that is being polled is not due."""
     with app_context().read_session() as session:
         due = sources.due(session, app_context().clock())
     for name in due:
@@ -64,7 +64,7 @@ def poll() -> None:
 
 
 def publish() -> None:
-    """Enqueue publishing if a digest is due or a pause is over, unless a dump is about to be loaded."""
+    """Enqueue publishing if a digest is due or a pause is over, unless a dump has just arrived."""
     now = app_context().clock()
     if is_arriving(app_context().settings.dumps, now):
         return
@@ -77,8 +77,8 @@ def publish() -> None:
 def is_arriving(folder: Path, now: datetime) -> bool:
     """Return whether a dump arrived in the folder in the last five minutes and is not loaded yet.
 
-    Its papers belong in the digests that are due, and an edition is composed only once. After five minutes
-    an upload that never ends no longer delays the digests.
+    Its papers belong in the due digests, and each edition is published only once. After five minutes,
+    an upload that does not end no longer delays the digests.
     """
     try:
         changed = [entry.stat().st_mtime for entry in os.scandir(folder) if entry.is_file()]
@@ -88,7 +88,7 @@ def is_arriving(folder: Path, now: datetime) -> bool:
 
 
 def sweep() -> None:
-    """Enqueue delivery of all due letters of each lane: new ones, deferred ones, and those whose worker died."""
+    """Enqueue delivery of all due letters of each lane: new, deferred, and those whose lease has expired."""
     for lane, queue in ((Lane.PROMPT, PROMPT), (Lane.BULK, BULK)):
         with app_context().read_session() as session:
             due = outbox.count_due(
@@ -99,7 +99,7 @@ def sweep() -> None:
 
 
 def probe_queue() -> None:
-    """Enqueue a task that records that it came through the broker to a worker."""
+    """Enqueue a task that records that it reached a worker through the broker."""
     enqueue(tasks.heartbeat, queue=PROMPT)
 
 
@@ -115,7 +115,7 @@ def watch() -> None:
 
 
 def remind() -> None:
-    """Remind those who did not confirm for a day, once, and delete expired sign-ups."""
+    """Send one reminder to subscribers who did not confirm within a day, and delete expired sign-ups."""
     context = app_context()
     with context.write_session() as session:
         use_cases.remind_unconfirmed(session, context.site, now=context.clock())
@@ -132,7 +132,7 @@ def confirm() -> None:
 
 
 def process_stored_mail() -> None:
-    """Process stored mail and notices that their receiver did not process, because it died or failed."""
+    """Process stored mail and notices that their receiver failed to process."""
     context = app_context()
     with context.write_session() as session:
         inbound.process_stored_mails(
@@ -165,14 +165,14 @@ def enqueue(task: Task[Any, Any], *arguments: Any, queue: str, times: int = 1) -
 
 
 def count_queued(queue: str) -> int:
-    """Return how many messages wait in a queue."""
+    """Return how many messages are waiting in a queue."""
     with app.connection_for_write() as connection:
         channel: Any = connection.default_channel
         return int(channel.queue_declare(queue, durable=True).message_count)
 
 
 def safe_tick(tick: Tick) -> Tick:
-    """Return the tick with errors of the database, broker and files logged; the next tick tries again."""
+    """Return a tick that logs errors of the database, broker and files; the next run tries again."""
 
     def tried() -> None:
         try:

@@ -1,4 +1,4 @@
-"""Define the tasks: each may run twice or never, and nothing is lost. They carry ids and moments only."""
+"""Define the tasks; nothing is lost if a task runs twice or never. Arguments are only ids and times."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ from workers.worker_context import app_context
 
 log = logging.getLogger(__name__)
 
-MAX_DELIVERY_TIME = timedelta(seconds=20)  #: then a task ends, so that others can run
+MAX_DELIVERY_TIME = timedelta(seconds=20)  #: after which a task ends, so that others can run
 
 
 @app.task(queue=BULK)
 def poll_source(name: str) -> None:
-    """Poll a source that is due, and publish if it had new papers."""
+    """Poll a due source, and publish if it had new papers."""
     context, now = app_context(), app_context().clock()
     with context.write_session() as session:
         found = sources.poll(context.poll_context(session, now), names=[name], if_due=True)
@@ -37,7 +37,7 @@ def poll_source(name: str) -> None:
 
 @app.task(queue=BULK)
 def publish() -> None:
-    """Prepare the press for the digests that are due now, and enqueue a task for each chunk of subscribers."""
+    """Prepare the press for the due digests, and enqueue a task for each chunk of subscribers."""
     context, now = app_context(), app_context().clock()
     with context.write_session() as session:
         press = publishing.prepare_press(session, site=context.site, templates=context.templates, now=now)
@@ -48,7 +48,7 @@ def publish() -> None:
 
 @app.task(queue=BULK)
 def publish_chunk(press_name: str, after_id: int, now: str) -> None:
-    """Compose the digests of one chunk of subscribers, and enqueue their delivery."""
+    """Publish the digests of one chunk of subscribers, and enqueue their delivery."""
     context = app_context()
     with context.write_session() as session:
         press = press_store.load_press(session, press_name)
@@ -67,7 +67,7 @@ def publish_chunk(press_name: str, after_id: int, now: str) -> None:
 
 @app.task(queue=PROMPT)
 def deliver(lane: str) -> None:
-    """Deliver what is due. Prompt letters never wait behind digests: each claim takes them first."""
+    """Deliver due letters. Prompt letters never wait behind digests, because each claim takes them first."""
     context = app_context()
     with context.write_session() as session, context.open_transport() as transport:
         report = delivery_run.deliver(
@@ -96,7 +96,7 @@ def report_in_words(report: delivery_run.DeliveryReport) -> str:
 
 @app.task(queue=PROMPT)
 def heartbeat() -> None:
-    """Record that a task came through the broker to a worker and the database."""
+    """Record that a task reached a worker through the broker."""
     context, now = app_context(), app_context().clock()
     with context.write_session() as session:
         heartbeats.record_queue_heartbeat(session, now)
@@ -105,7 +105,7 @@ def heartbeat() -> None:
 
 @app.task(queue=BULK)
 def tidy() -> None:
-    """Delete old rows for up to 20 seconds, then enqueue the rest behind other tasks."""
+    """Delete old rows for up to 20 seconds, then enqueue a task for the remaining rows."""
     context = app_context()
     with context.write_session() as session:
         kept, is_over = context.settings.retention, task_deadline()
@@ -117,7 +117,7 @@ def tidy() -> None:
 
 @app.task(queue=BULK)
 def tidy_showings(after_id: int = 0) -> None:
-    """Delete old `shown` rows of the readers after this one for up to 20 seconds, then enqueue the rest."""
+    """Delete old `shown` rows of readers after `after_id` for up to 20 seconds, then enqueue the rest."""
     context = app_context()
     with context.write_session() as session:
         gone, after = publishing.delete_old_shown(
@@ -130,6 +130,6 @@ def tidy_showings(after_id: int = 0) -> None:
 
 
 def task_deadline() -> Callable[[], bool]:
-    """Return a function that says whether the task should end so that others can run."""
+    """Return a function that returns whether the task should end so that others can run."""
     began = time.monotonic()
     return lambda: is_stopping() or time.monotonic() - began > MAX_DELIVERY_TIME.total_seconds()

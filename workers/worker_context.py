@@ -1,4 +1,4 @@
-"""Open the app context of this process, once and only after the fork."""
+"""Open the app context of this process once, after the fork."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def app_context() -> AppContext:
 
 @worker_process_init.connect
 def open_before_first_task(**_details: Any) -> None:
-    """Open the context before the first task; if the database does not answer, that task reports it."""
+    """Open the context before the first task, which reports the error if the database does not answer."""
     with suppress(DigestError, DBAPIError):
         app_context()
     gc_control.freeze_startup_objects()

@@ -1,4 +1,4 @@
-"""Connect to the database, and define what all queries share.
+"""Connect to the database, and define sessions, bulk statements and conditions for both databases.
 
 engine       engines from a URL             conditions      "one of many" as one parameter
 sessions     to read, or to write           array_literals  many values as one text

@@ -27,10 +27,10 @@ def insert_many(
     key: Sequence[str] = (),
     returning: Sequence[str] = (),
 ) -> Sequence[Row[Any]]:
-    """Insert hundreds of rows, skip those whose `key` exists, and return some columns of the new ones.
+    """Insert hundreds of rows except those whose `key` exists; return some columns of the new rows.
 
-    Every row has the same columns; `shared` holds the columns with one value for all rows. The first column
-    of `returning` is the table's id.
+    Every row has the same columns; `shared` contains the columns with the same value in all rows. The
+    first column of `returning` is the table's id.
     """
     if not rows:
         return []
@@ -48,9 +48,9 @@ def insert_lists(
     *,
     shared: Mapping[str, Any] = NO_VALUES,
 ) -> None:
-    """Insert a row for each number in the third value of each tuple; the first two are repeated.
+    """Insert a row for each number in the third value of each tuple, repeating the first two values.
 
-    Lists that the database takes apart cost half as much as rows.
+    Sending lists that the database expands costs half as much as sending rows.
     """
     if rows:
         dialect_of(session).insert_lists(
@@ -59,7 +59,7 @@ def insert_lists(
 
 
 def load_rows(session: Session, mapped: type[Base], rows: Sequence[Mapping[str, Any]]) -> None:
-    """Insert thousands of new rows in the fastest way; every row has the same columns."""
+    """Insert thousands of new rows by the fastest method; every row has the same columns."""
     if rows:
         dialect_of(session).load_rows(session.connection(), cast(Table, mapped.__table__), rows)
 

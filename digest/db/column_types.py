@@ -35,27 +35,27 @@ class Base(DeclarativeBase):
 
 
 class UtcDateTime(TypeDecorator[datetime]):
-    """A moment: stored in UTC, refused if naive, aware when read back, on SQLite too."""
+    """A timezone-aware datetime, stored in UTC on both databases; naive values are refused."""
 
     impl = DateTime(timezone=True)
     cache_ok = True
 
     def process_bind_param(self, value: datetime | None, dialect: Dialect) -> datetime | None:
-        """Return the moment in UTC, or raise ValueError for a naive one."""
+        """Return the datetime in UTC; raise ValueError if it is naive."""
         if value is None:
             return None
         if value.tzinfo is None:
-            raise ValueError(f"a stored moment needs an offset, and {value!r} has none")
+            raise ValueError(f"a stored datetime needs an offset; {value!r} has none")
         return value.astimezone(UTC)
 
     def result_processor(self, dialect: Dialect, coltype: object) -> Any:
-        """Return the function that reads a value."""
+        """Return the function that converts a stored value."""
         del dialect, coltype
         return read_moment
 
 
 def read_moment(value: datetime | str | None) -> datetime | None:
-    """Return a moment in UTC: PostgreSQL returns one that is aware, SQLite its text."""
+    """Return a datetime in UTC, from PostgreSQL's aware datetime or SQLite's text."""
     if isinstance(value, str):
         return parse_moment(value)
     return None if value is None else value.astimezone(UTC)
@@ -63,12 +63,12 @@ def read_moment(value: datetime | str | None) -> datetime | None:
 
 @lru_cache(maxsize=8192)
 def parse_moment(text: str) -> datetime:
-    """Return the moment that SQLite stores as this text; cached, since many rows share a moment."""
+    """Return the datetime that SQLite stores as `text`; cached, since many rows share a value."""
     return datetime.fromisoformat(text).replace(tzinfo=UTC)
 
 
 def bind_values(dialect: Dialect, column: Column[Any], values: Sequence[Any]) -> Sequence[Any]:
-    """Return a column's values as the database takes them; equal values are converted once."""
+    """Return a column's values converted for the database; equal values are converted once."""
     process = column.type.dialect_impl(dialect).bind_processor(dialect)
     if process is None:
         return values
@@ -84,5 +84,5 @@ def values_by_column(
 
 
 def json_list(texts: Sequence[str]) -> str:
-    """Return a list of texts as `json.dumps` writes it, in a quarter of the time."""
+    """Return a list of texts as JSON, four times as fast as `json.dumps`."""
     return f"[{', '.join(map(encode_basestring_ascii, texts))}]"

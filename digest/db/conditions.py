@@ -1,4 +1,4 @@
-"""Build conditions that the two databases write differently, such as "one of many values"."""
+"""Build conditions that differ between the two databases, such as "one of many values"."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ LAST_KEY = 2**63 - 1  #: the largest key that a table can have
 class ManyValues(TypeDecorator[Collection[Any]]):
     """Any number of values as one parameter: PostgreSQL's array literal "{1,2}".
 
-    The driver takes a microsecond for every value of a list. The parameter has no type, so that the planner
-    sees an array: values made from a text would be compared one by one with every row.
+    The driver takes a microsecond per value of a list. The parameter has no type, so that the planner
+    sees an array; values split from a text would be compared one by one with every row.
     """
 
     impl = NullType
@@ -60,7 +60,7 @@ class OneOf(ColumnElement[bool]):
 
     inherit_cache = True
     type = Boolean()
-    _traverse_internals = [  # noqa: RUF012 - SQLAlchemy compares conditions by it
+    _traverse_internals = [  # noqa: RUF012 - used by SQLAlchemy to compare conditions
         ("column", InternalTraversal.dp_clauseelement),
         ("values", InternalTraversal.dp_clauseelement),
         ("are_rows", InternalTraversal.dp_boolean),
@@ -77,7 +77,7 @@ class OneOf(ColumnElement[bool]):
         return cast(ManyValues, self.values.type).holds_numbers
 
     def self_group(self, against: Any = None) -> OneOf:
-        """Return the condition unchanged: SQLAlchemy would compare it with 1 on SQLite, which no index supports."""
+        """Return the condition unchanged; SQLAlchemy would add `= 1` on SQLite, which prevents index use."""
         return self
 
 
@@ -86,8 +86,8 @@ def one_of(
 ) -> ColumnElement[bool]:
     """Return the condition that `column` is one of `values`, sent as one parameter.
 
-    An IN with a thousand parameters is written, parsed and planned each time. With `values_param` for the
-    values a statement is built once, which takes as long as sending it. Texts are looked up one by one.
+    An IN with a thousand parameters is compiled, parsed and planned each time. With `values_param`, a
+    statement is built only once; building takes as long as sending. Texts are looked up one by one.
     """
     given = values if isinstance(values, BindParameter) else literal(values, many_values(column.type))
     return OneOf(column, given, are_rows=not cast(ManyValues, given.type).holds_numbers)
@@ -96,31 +96,31 @@ def one_of(
 def one_of_few(
     column: ColumnElement[Any], values: Collection[int] | BindParameter[Any]
 ) -> ColumnElement[bool]:
-    """Return the same condition for a table of a few thousand rows.
+    """Return the condition of `one_of` for a table of a few thousand rows.
 
-    For a prepared statement PostgreSQL assumes that an array holds ten values: it would read the whole
-    table and compare each row with hundreds of values.
+    In a prepared statement, PostgreSQL assumes that an array has ten values. It would scan the table
+    and compare each row with hundreds of values.
     """
     given = values if isinstance(values, BindParameter) else literal(values, many_values(column.type))
     return OneOf(column, given, are_rows=True)
 
 
 def hint_few_rows(key: ColumnElement[int]) -> ColumnElement[bool]:
-    """Return a condition that every key meets, but that makes PostgreSQL expect few rows.
+    """Return a condition that is always true but makes PostgreSQL expect few rows.
 
-    It then looks up the joined rows one by one. Without the hint it may read the whole joined table, if it
-    has no statistics yet, or compare hundreds of rows with each of hundreds.
+    PostgreSQL then looks up the joined rows one by one. Without the hint it may scan the joined table
+    if that has no statistics yet, or use a nested loop over hundreds of rows.
     """
     return key.between(-LAST_KEY, LAST_KEY)
 
 
 def values_param(name: str, column: ColumnElement[Any]) -> BindParameter[Any]:
-    """Return a parameter for any number of a column's values."""
+    """Return a parameter for any number of values of a column."""
     return bindparam(name, type_=many_values(column.type))
 
 
 class Unindexed(ColumnElement[Any]):
-    """A column that SQLite compares without using an index on it."""
+    """A column whose indexes SQLite ignores in a comparison."""
 
     inherit_cache = True
     _traverse_internals = [("column", InternalTraversal.dp_clauseelement)]  # noqa: RUF012 - as in `OneOf`
@@ -132,5 +132,5 @@ class Unindexed(ColumnElement[Any]):
 
 @compiles(Unindexed)
 def unindexed(element: Unindexed, compiler: SQLCompiler, **details: Any) -> str:
-    """Leave the column as it is: PostgreSQL chooses indexes by its statistics."""
+    """Return the column unchanged: PostgreSQL chooses indexes by its statistics."""
     return compiler.process(element.column, **details)

@@ -1,4 +1,4 @@
-"""Choose between the two databases: what differs between them stands in `postgresql` and `sqlite`."""
+"""Choose between the two dialects, `postgresql` and `sqlite`."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from digest.db import postgresql, sqlite
 
 
 class DatabaseDialect(Protocol):
-    """What both databases do, each in its own way; its module describes how."""
+    """The functions that both databases implement differently, in the modules `postgresql` and `sqlite`."""
 
     def __hash__(self) -> int: ...
     def make_engine(self, url: URL) -> Engine: ...
@@ -67,5 +67,5 @@ def dialect_name(session: Session) -> str:
 
 
 def dialect_of(session: Session) -> DatabaseDialect:
-    """Return the dialect of the session's database; no transaction begins."""
+    """Return the dialect of the session's database without beginning a transaction."""
     return DIALECTS[dialect_name(session)]

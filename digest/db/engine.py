@@ -14,7 +14,7 @@ DRIVERS = frozenset({"sqlite", "sqlite+pysqlite", "postgresql+psycopg"})  #: the
 
 
 def make_engine(url: str) -> Engine:
-    """Return an engine for `url` (SQLite or PostgreSQL), without connecting yet."""
+    """Return an engine for `url` (SQLite or PostgreSQL) without connecting."""
     parsed = parsed_url(url)
     return DIALECTS[parsed.get_backend_name()].make_engine(parsed)
 

@@ -29,13 +29,13 @@ def upgrade(engine: Engine) -> None:
 
 
 def revision(engine: Engine) -> str | None:
-    """Return the revision of the database; None for an empty one."""
+    """Return the revision of the database, or None if it is empty."""
     with report_unreachable(engine), engine.connect() as connection:
         return MigrationContext.configure(connection).get_current_revision()
 
 
 def newest_revision(engine: Engine) -> str | None:
-    """Return the revision that this code needs."""
+    """Return the newest revision, which this code requires."""
     return ScriptDirectory.from_config(alembic_config(engine)).get_current_head()
 
 

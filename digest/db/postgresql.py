@@ -1,4 +1,4 @@
-"""Everything that only PostgreSQL understands, by the same names as in `sqlite`."""
+"""Implement the database dialect for PostgreSQL, with the same names as in `sqlite`."""
 
 from __future__ import annotations
 
@@ -46,10 +46,10 @@ from digest.db.array_literals import array_literal, join_values, split_to_array
 from digest.db.column_types import bind_values, json_list, values_by_column
 from digest.db.conditions import OneOf, hint_few_rows
 
-logging.getLogger("psycopg").setLevel(logging.ERROR)  # it logs a warning for errors that it also raises
+logging.getLogger("psycopg").setLevel(logging.ERROR)  # it logs warnings for errors that it also raises
 
-#: A server that vanishes, as in a power cut, is given up within a minute. By the system's own settings that takes
-#: hours, in which letters that were sent are not recorded.
+#: A connection to a server that disappears, as in a power cut, is closed within a minute. By default
+#: that takes hours, during which sent letters are not recorded.
 CONNECT_OPTIONS = {
     "connect_timeout": 5,
     "keepalives_idle": 30,
@@ -64,7 +64,7 @@ PING_AFTER_SECONDS = 1.0  #: idle seconds after which a connection is tested bef
 
 
 def make_engine(url: URL) -> Engine:
-    """Return an engine whose connections use UTC, are kept alive, and are tested after a pause."""
+    """Return an engine whose connections use UTC and keepalives, and are tested after idle time."""
     engine = create_engine(url, connect_args={"application_name": "digest", **CONNECT_OPTIONS})
     event.listen(engine, "connect", set_utc)
     event.listen(engine, "checkin", note_last_use)
@@ -73,9 +73,9 @@ def make_engine(url: URL) -> Engine:
 
 
 def set_utc(connection: Any, _record: Any) -> None:
-    """Set the session's time zone to UTC: with any other, `Etc/UTC` included, the driver reads moments half as fast.
+    """Set the session's time zone to UTC; with others, even `Etc/UTC`, the driver parses times half as fast.
 
-    It is set here and not as a connection option, because some poolers refuse options.
+    It is not a connection option, because some poolers refuse options.
     """
     connection.autocommit = True
     connection.execute("SET TIME ZONE 'UTC'")
@@ -88,10 +88,10 @@ def note_last_use(_connection: Any, record: ConnectionPoolEntry) -> None:
 
 
 def ping_if_idle(dialect: Dialect) -> Callable[[Any, ConnectionPoolEntry, Any], None]:
-    """Return a hook that tests a connection that was idle; the pool replaces one that is dead.
+    """Return a hook that tests idle connections; the pool replaces dead connections.
 
-    A connection that was in use a moment ago is not tested: each window of letters takes two transactions,
-    and the tests made a fifth of its round trips.
+    Recently used connections are not tested: each window of letters takes two transactions, and tests
+    would be a fifth of its round trips.
     """
 
     def ping(connection: Any, record: ConnectionPoolEntry, _proxy: Any) -> None:
@@ -108,7 +108,7 @@ def ping_if_idle(dialect: Dialect) -> Callable[[Any, ConnectionPoolEntry, Any], 
 def common_clock(session: Session, local_clock: Callable[[], datetime]) -> Callable[[], datetime]:
     """Return the server's clock, read once and advanced by a monotonic timer.
 
-    Changes of the local clock do not matter then.
+    So changes of the local clock have no effect.
     """
     del local_clock
     server_time: datetime = session.connection().exec_driver_sql("SELECT clock_timestamp()").scalar_one()
@@ -128,8 +128,8 @@ def commit_asynchronously(session: Session) -> None:
 def prefer_index_order(session: Session) -> Iterator[None]:
     """Read rows in the requested order from an index until the limit is reached.
 
-    Without statistics the planner expects few rows: it would find all of them, however many, and sort them
-    to return a few.
+    Without statistics the planner expects few rows; it would find and sort all matching rows to return
+    a few.
     """
     session.connection().exec_driver_sql("SET LOCAL enable_sort = off")
     yield
@@ -137,20 +137,20 @@ def prefer_index_order(session: Session) -> Iterator[None]:
 
 
 def lock(session: Session, number: int) -> None:
-    """Wait until no other transaction holds this lock, and hold it until this one ends."""
+    """Wait until no other transaction holds this lock, and hold it until this transaction ends."""
     session.connection().execute(text("SELECT pg_advisory_xact_lock(:number)"), {"number": number})
 
 
 def lock_shared(session: Session, number: int) -> None:
-    """Wait until no transaction holds this lock alone, and share it until this one ends."""
+    """Wait until no transaction holds this lock exclusively, and share it until this transaction ends."""
     session.connection().execute(text("SELECT pg_advisory_xact_lock_shared(:number)"), {"number": number})
 
 
 @contextmanager
 def driver_connection(session: Session) -> Iterator[Any]:
-    """Yield the driver's own connection; its errors are raised as SQLAlchemy's.
+    """Yield the driver's connection; its errors are raised as SQLAlchemy errors.
 
-    A connection that is lost, or that cannot leave its pipeline, is invalidated.
+    A connection that is lost or cannot leave its pipeline is invalidated.
     """
     connection = session.connection()
     dialect, raw = connection.dialect, cast(Any, connection.connection.driver_connection)
@@ -167,7 +167,7 @@ def driver_connection(session: Session) -> Iterator[Any]:
 
 @contextmanager
 def pipelined(session: Session) -> Iterator[None]:
-    """Send the writes of this block without waiting for each; the end of the block waits for all."""
+    """Send the writes of this block without waiting for each; wait for all at its end."""
     with driver_connection(session) as raw, raw.pipeline():
         yield
 
@@ -176,7 +176,7 @@ def pipelined(session: Session) -> Iterator[None]:
 
 
 def insert(table: Table) -> sqlite.Insert:
-    """Return an INSERT that supports ON CONFLICT; SQLite writes it in the same way."""
+    """Return an INSERT that supports ON CONFLICT, whose syntax is the same in SQLite."""
     return cast("sqlite.Insert", postgresql.insert(table))
 
 
@@ -189,9 +189,9 @@ def insert_many(
     key: Sequence[str],
     returning: Sequence[str],
 ) -> Sequence[Row[Any]]:
-    """Insert the rows whose `key` does not exist, each column as one array; shared values are sent once.
+    """Insert the rows whose `key` does not exist, each column as an array; shared values are sent once.
 
-    Separate parameters take 115 µs of our time a row, arrays as text 10 µs.
+    Separate parameters take 115 µs of client time per row, arrays as text 10 µs.
     """
     differing, common = split_columns(rows, next(iter(rows[0])))
     common |= shared
@@ -208,7 +208,7 @@ def update_many(connection: Connection, table: Table, rows: Sequence[Mapping[str
 
 
 def split_columns(rows: Sequence[Mapping[str, Any]], key: str) -> tuple[dict[str, list[Any]], dict[str, Any]]:
-    """Return the values of the key and of each column that differs, and the one value of each other column."""
+    """Return the values of the key and of the columns that differ, and the values of the other columns."""
     columns = {name: [row[name] for row in rows] for name in rows[0]}
     differing = {
         name: values
@@ -255,7 +255,7 @@ def update_statement(table: Table, differing: tuple[str, ...], shared: tuple[str
 def array_columns(
     table: Table, differing: Iterable[str], shared: Iterable[str]
 ) -> dict[str, ColumnElement[Any]]:
-    """Return the SQL for each column by name: arrays unnested side by side where rows differ, else one parameter."""
+    """Return each column's SQL by name: an unnested array where rows differ, else one parameter."""
     unnested = func.unnest(*(split_to_array(table.c[name]) for name in differing)).table_valued(
         *differing, name="new"
     )
@@ -265,7 +265,7 @@ def array_columns(
 
 
 def load_rows(connection: Connection, table: Table, rows: Sequence[Mapping[str, Any]]) -> None:
-    """Insert new rows with COPY, which takes half as long as INSERT here."""
+    """Insert new rows with COPY, which takes half as long as INSERT."""
     names = ", ".join(f'"{name}"' for name in rows[0])
     lists = [
         list(map(json_list, values)) if isinstance(column.type, JSON) else values
@@ -284,7 +284,7 @@ def insert_lists(
     rows: Sequence[tuple[int, int, Sequence[int]]],
     shared: Mapping[str, Any],
 ) -> None:
-    """Insert a row for each number of each row's list, the lists of all rows in one statement."""
+    """Insert a row for each number of each row's list, in one statement."""
     keys, others, lists = zip(*rows, strict=True)
     given = {
         "keys": array_literal(keys),
@@ -312,7 +312,7 @@ def insert_lists_statement(table: Table, names: tuple[str, str, str], shared: tu
 
 
 def reserve_keys(connection: Connection, table: Table, count: int) -> Sequence[int]:
-    """Return keys that the table's sequence gives to nobody else, in ascending order."""
+    """Return new keys from the table's sequence, in ascending order."""
     return connection.execute(NEXT_IDS, {"table": table.name, "many": count}).scalars().all()
 
 
@@ -338,10 +338,10 @@ def advance_sequences(connection: Connection, tables: Iterable[Table]) -> None:
 def rows_by_key(
     table: Table, key: Column[int], keys: BindParameter[Any], condition: ColumnElement[bool]
 ) -> Subquery:
-    """Return the rows with one of these keys that meet the condition, looked up key by key.
+    """Return the rows with these keys that meet the condition, looked up key by key.
 
-    In one condition for all keys, PostgreSQL scans the whole table on a first morning, while its statistics
-    still say that the table is empty. A lateral join uses the key whatever the statistics say.
+    With one condition for all keys, PostgreSQL scans the whole table while its statistics still say
+    that the table is empty. A lateral join uses the index on the key regardless of statistics.
     """
     one = (
         func.unnest(sql_cast(keys, postgresql.ARRAY(BigInteger)))

@@ -1,4 +1,4 @@
-"""Open sessions: to read, or to write in transactions that use cases commit."""
+"""Open sessions that read, or that write in transactions which use cases commit."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def write_session(engine: Engine) -> Iterator[Session]:
 
 @contextmanager
 def report_unreachable(engine: Engine) -> Iterator[None]:
-    """Raise Unreachable, with one clear sentence, if the database does not answer."""
+    """Raise Unreachable if the database does not answer."""
     try:
         yield
     except OperationalError as error:
@@ -50,7 +50,7 @@ def report_unreachable(engine: Engine) -> Iterator[None]:
 
 
 def is_connection_error(error: DBAPIError) -> bool:
-    """Return whether `error` is about the connection, not about the statement."""
+    """Return whether the connection caused `error`, not the statement."""
     message = str(error.orig).lower()
     return any(
         hint in message for hint in ("connection", "could not translate", "unable to open", "timeout expired")
@@ -58,24 +58,24 @@ def is_connection_error(error: DBAPIError) -> bool:
 
 
 def common_clock(session: Session, local_clock: Clock) -> Clock:
-    """Return one clock for all workers of this database, so that they agree when a lease ends."""
+    """Return the common clock of all workers of this database, so that they agree when a lease ends."""
     return dialect_of(session).common_clock(session, local_clock)
 
 
 def commit_asynchronously(session: Session) -> None:
-    """Commit this transaction without waiting for the disk, where the database can.
+    """Commit this transaction without waiting for the disk, if the database supports it.
 
-    Use it for work that is repeated if it is lost. A later commit that waits, such as the intent to send,
-    flushes all earlier commits too, so nothing ever depends on a commit that may be lost.
+    Use it for work that is repeated if lost. A later commit that waits, such as the intent to send,
+    also flushes all earlier commits, so nothing depends on a commit that may be lost.
     """
     dialect_of(session).commit_asynchronously(session)
 
 
 def pipelined(session: Session) -> AbstractContextManager[None]:
-    """Send the writes of this block without waiting for each, where the database can; its end waits for all.
+    """Send the writes of this block without waiting for each, if supported; wait for all at its end.
 
-    No statement in it may need a result, not even a row count. An error is raised by a later statement or
-    at the end.
+    No statement in the block may need a result, not even a row count. Errors are raised by a later
+    statement or at the end.
     """
     return dialect_of(session).pipelined(session)
 
@@ -86,10 +86,10 @@ def prefer_index_order(session: Session) -> AbstractContextManager[None]:
 
 
 def lock(session: Session, number: int) -> None:
-    """Wait until no other transaction holds this lock, and hold it until this one ends."""
+    """Wait until no other transaction holds this lock, and hold it until this transaction ends."""
     dialect_of(session).lock(session, number)
 
 
 def lock_shared(session: Session, number: int) -> None:
-    """Wait until no transaction holds this lock alone, and share it until this one ends."""
+    """Wait until no transaction holds this lock exclusively, and share it until this transaction ends."""
     dialect_of(session).lock_shared(session, number)

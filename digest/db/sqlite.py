@@ -1,4 +1,4 @@
-"""Everything that only SQLite understands, by the same names as in `postgresql`."""
+"""Implement the database dialect for SQLite, with the same names as in `postgresql`."""
 
 from __future__ import annotations
 
@@ -43,8 +43,8 @@ from digest.db.conditions import OneOf, Unindexed, one_of
 def make_engine(url: URL) -> Engine:
     """Return an engine whose file is private and in WAL mode.
 
-    It runs with `synchronous=FULL`, since with NORMAL a power cut can take back a committed acknowledgement
-    and cause a second mail (sqlite.org/pragma.html#pragma_synchronous).
+    It uses `synchronous=FULL`, since with NORMAL a power cut can roll back a committed acknowledgement
+    and so cause a second mail (sqlite.org/pragma.html#pragma_synchronous).
     """
     if url.database and url.database != ":memory:":
         Path(url.database).parent.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -56,12 +56,13 @@ def make_engine(url: URL) -> Engine:
 
 
 def make_private(_dialect: Dialect, _record: Any, arguments: Sequence[Any], _options: Any) -> None:
-    """Create a missing database file with mode 600; SQLite would make it readable for everybody.
+    """Create a missing database file with mode 600; SQLite would make it readable by everyone.
 
-    The files that SQLite puts beside it get the same mode. Errors are left for SQLite to report.
+    SQLite gives its other files the same mode. SQLite reports any errors.
 
-    A file that exists is never opened here: closing any descriptor of it would drop the locks that SQLite holds
-    for this process (POSIX), and another process would then delete the log this one writes to.
+    An existing file is never opened here: closing any descriptor of it would release the POSIX locks
+    that SQLite holds for this process, and another process would then delete the log that this process
+    writes.
     """
     path = str(arguments[0])
     if path and not path.startswith((":", "file:")):
@@ -70,25 +71,25 @@ def make_private(_dialect: Dialect, _record: Any, arguments: Sequence[Any], _opt
 
 
 def set_up_connection(connection: Any, _record: Any) -> None:
-    """Configure a new SQLite connection; `begin_transaction` begins transactions, not the driver."""
+    """Configure a new SQLite connection; transactions are begun by `begin_transaction`, not by the driver."""
     connection.isolation_level = None
     cursor = connection.cursor()
     for pragma in (
         "journal_mode=WAL", "synchronous=FULL", "foreign_keys=ON", "busy_timeout=30000", "secure_delete=ON",
-        "cache_size=-16384",  # KiB: with the default of 2,000 a large dump writes each page of an index several times
+        "cache_size=-16384",  # KiB; with the default of 2,000, a large dump rewrites index pages
     ):  # fmt: skip
         cursor.execute(f"PRAGMA {pragma}")
     cursor.close()
 
 
 def begin_transaction(connection: Any) -> None:
-    """Begin a transaction; a writer takes the lock at once, or two readers that start to write would deadlock."""
+    """Begin a transaction; writers lock at once, since two readers that start to write would deadlock."""
     writing = connection.get_execution_options().get("writing", False)
     connection.exec_driver_sql("BEGIN IMMEDIATE" if writing else "BEGIN")
 
 
 def common_clock(session: Session, local_clock: Callable[[], datetime]) -> Callable[[], datetime]:
-    """Return the clock of this machine: all workers run on it."""
+    """Return the local clock: with SQLite, all workers run on this machine."""
     del session
     return local_clock
 
@@ -101,7 +102,7 @@ def commit_asynchronously(session: Session) -> None:
 
 
 def prefer_index_order(session: Session) -> AbstractContextManager[None]:
-    """Do nothing: SQLite reads an index in order by itself."""
+    """Do nothing: SQLite already reads an index in order."""
     del session
     return nullcontext()
 
@@ -137,9 +138,9 @@ def insert_many(
     key: Sequence[str],
     returning: Sequence[str],
 ) -> Sequence[Row[Any]]:
-    """Insert the rows whose `key` does not exist, in the driver's own loop, which is fastest.
+    """Insert the rows whose `key` does not exist with `executemany`, which is fastest.
 
-    The new rows are those with an id above the highest one before, since nobody else can write.
+    The new rows are those with ids above the previous highest id, since there is only one writer.
     """
     columns = [table.c[name] for name in returning]
     last = connection.execute(select(func.max(columns[0]))).scalar() if columns else None
@@ -151,7 +152,7 @@ def insert_many(
 
 
 def insert_statement(table: Table, names: Sequence[str]) -> str:
-    """Return an INSERT with positional parameters; named ones take twice as long."""
+    """Return an INSERT with positional parameters; named parameters take twice as long."""
     columns, places = ", ".join(f'"{name}"' for name in names), ", ".join("?" * len(names))
     return f'INSERT INTO "{table.name}" ({columns}) VALUES ({places})'  # noqa: S608 - our own names
 
@@ -171,7 +172,7 @@ def row_tuples(
     rows: Sequence[Mapping[str, Any]],
     shared: Mapping[str, Any] = NO_VALUES,
 ) -> list[tuple[Any, ...]]:
-    """Return the rows as tuples: the named columns of each, then the shared values."""
+    """Return the rows as tuples: the named columns, then the shared values."""
     own = [bind_values(dialect, table.c[name], [row[name] for row in rows]) for name in names]
     common = [repeat(bind_values(dialect, table.c[name], [value])[0]) for name, value in shared.items()]
     return list(zip(*own, *common, strict=False))
@@ -195,7 +196,7 @@ def insert_lists(
     rows: Sequence[tuple[int, int, Sequence[int]]],
     shared: Mapping[str, Any],
 ) -> None:
-    """Insert a row for each number of each row's list, one list after the other."""
+    """Insert a row for each number of each row's list, with one statement per list."""
     columns = ", ".join([*names, *shared])
     places = "".join(", ?" for _ in shared)
     common = [bind_values(connection.dialect, table.c[name], [value])[0] for name, value in shared.items()]
@@ -205,7 +206,7 @@ def insert_lists(
 
 
 def reserve_keys(connection: Connection, table: Table, count: int) -> Sequence[int]:
-    """Return the next keys of a table that never reuses one: nobody else can write."""
+    """Return the next keys of a table that never reuses keys; there is only one writer."""
     last = connection.execute(LAST_ID, {"table": table.name}).scalar() or 0
     return range(last + 1, last + 1 + count)
 
@@ -214,7 +215,7 @@ LAST_ID = text("SELECT seq FROM sqlite_sequence WHERE name = :table")
 
 
 def advance_sequences(connection: Connection, tables: Iterable[Table]) -> None:
-    """Do nothing: SQLite continues after the highest id by itself."""
+    """Do nothing: SQLite always continues after the highest id."""
 
 
 # ── conditions ──────────────────────────────────────────────────────────────────────────────────

@@ -1,12 +1,12 @@
-"""Receive mail to the service, store it, and process it.
+"""Receive, store and process incoming mail.
 
  received, committed ─▶ understood: processed and deleted
-                    └─▶ not understood: shunted, and listed by `digest inbox list`
+                    └─▶ not understood: shunted and listed by `digest inbox list`
 
-Nothing counts without proof: a bounce or complaint must name a delivery by its signed envelope address. A complaint
-that only quotes a letter unsubscribes its reader, who gets the goodbye letter with its undo link. The From line is
-never trusted: replies go only to that address, and a command does nothing that its owner cannot undo. A signature that
-proves it lets a sign-up go ahead of others (sender_proof), and no more.
+A bounce or complaint counts only if it is sent to the signed envelope address of a delivery. A
+complaint that only quotes a letter unsubscribes the reader, who gets the goodbye letter with an undo
+link. The From line is never trusted: replies go only to that address, and its owner can undo every
+command. If a signature proves the sender, a sign-up need not wait for others (sender_proof).
 """
 
 from digest.inbound import provider_notices

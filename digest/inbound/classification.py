@@ -1,4 +1,4 @@
-"""Classify stored mail and act on it, once: the action and the deletion of the mail are one transaction."""
+"""Classify and process stored mail; the action and the deletion of the mail are one transaction."""
 
 from __future__ import annotations
 
@@ -30,22 +30,22 @@ MESSAGE_ID = re.compile(
 )
 SOFT_BREAK = re.compile(rb"=\r?\n")
 
-#: Addresses that every domain must have (RFC 2142); a person reads what arrives there.
+#: Addresses that every domain must have (RFC 2142); people read their mail.
 ROLE_ADDRESSES = frozenset({"postmaster", "abuse"})
 
-MaySignUp = frozenset[str] | None  #: domains whose addresses may subscribe; None: all
+MaySignUp = frozenset[str] | None  #: domains whose addresses may subscribe; None for all
 NOBODY: frozenset[str] = frozenset()
 
 
 def no_lookup(name: str) -> list[str]:
-    """Return no keys, so that nobody's mail is proven."""
+    """Return no keys, so that no sender is proven."""
     del name
     return []
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class IdentifiedRecipient:
-    """The recipient of the letter that a report is about, proven by a signature or an id."""
+    """The recipient of a reported letter, identified by a signature or an id."""
 
     email: str | None
     subscriber: Subscriber | None
@@ -54,11 +54,11 @@ class IdentifiedRecipient:
 
 
 class UnclassifiedMail(Exception):
-    """Why a person has to read a mail."""
+    """The reason why a person must read a mail."""
 
 
 def is_accepted_recipient(site: Site, recipient: str) -> bool:
-    """Return whether mail to this address is accepted: our own addresses, and those we have signed."""
+    """Return whether mail to this address is accepted: our own and signed addresses are."""
     local, _, domain = recipient.lower().rpartition("@")
     if domain != site.inbound_domain.lower():
         return False
@@ -75,7 +75,7 @@ def process_stored_mails(
     lookup: Lookup = no_lookup,
     now: datetime,
 ) -> int:
-    """Process every stored mail that is new; return how many there were."""
+    """Process all new stored mail; return how many there were."""
     waiting = session.scalars(
         select(InboundMail.id).where(InboundMail.state == MailState.NEW).order_by(InboundMail.id)
     ).all()
@@ -94,13 +94,13 @@ def process_mail(
     lookup: Lookup = no_lookup,
     now: datetime,
 ) -> str:
-    """Act on a mail and delete it, or shunt it; return the outcome for the log."""
+    """Process a mail and delete or shunt it; return the outcome for the log."""
     try:
         row, proof = lock_mail(session, site, number, lookup, now)
         if row is None:  # another process was faster
             session.rollback()
             return "gone"
-        row.state = MailState.NEW  # it may be processed for the second time
+        row.state = MailState.NEW  # it may have been shunted before
         outcome = classify_and_apply(session, site, row, may_sign_up, proof, now)
         if row.state == MailState.NEW:
             session.delete(row)
@@ -111,8 +111,8 @@ def process_mail(
         outcome = shunt(session, number, str(error))
     except DataError as error:  # retrying would fail every time and block all other mail
         log.warning("mail %d cannot be stored: %s", number, type(error.orig).__name__)
-        outcome = shunt(session, number, "the database cannot store what it contains")
-    except DBAPIError:  # not the mail's fault: it stays new, and the next tick retries
+        outcome = shunt(session, number, "the database cannot store its content")
+    except DBAPIError:  # not caused by the mail, so it stays new and the next tick retries
         raise
     except Exception as error:
         log.exception("mail %d cannot be processed", number)
@@ -124,7 +124,7 @@ def process_mail(
 def lock_mail(
     session: Session, site: Site, number: int, lookup: Lookup, now: datetime
 ) -> tuple[InboundMail | None, SenderProof | None]:
-    """Return a mail, locked, and the proof of its sender if it has one; nothing is locked while the DNS is queried."""
+    """Return a locked mail and the proof of its sender, if any; DNS queries come before the lock."""
     row = session.get(InboundMail, number, with_for_update=True)
     if row is None or not awaits_proof(site, row.recipient, row.content, now):
         return row, None
@@ -135,7 +135,7 @@ def lock_mail(
 
 
 def awaits_proof(site: Site, recipient: str, content: bytes, now: datetime) -> bool:
-    """Return whether a mail asks to subscribe and has a signature that may prove who sent it."""
+    """Return whether a mail asks to subscribe and has a signature that may prove the sender."""
     if recipient.lower() != site.sender_address.lower():
         return False
     email = command_handlers.address_to_subscribe(site, content)
@@ -143,7 +143,7 @@ def awaits_proof(site: Site, recipient: str, content: bytes, now: datetime) -> b
 
 
 def proof_of(site: Site, content: bytes, lookup: Lookup, now: datetime) -> SenderProof | None:
-    """Return the proof of who sent a mail that asks to subscribe, if it has one."""
+    """Return the proof of the sender of a mail that asks to subscribe, if any."""
     email = command_handlers.address_to_subscribe(site, content)
     return (
         sender_proof.prove_sender(content, email, to=site.sender_address, lookup=lookup, now=now)
@@ -170,7 +170,7 @@ def classify_and_apply(  # noqa: PLR0911  (one return for each class of mail)
     proof: SenderProof | None,
     now: datetime,
 ) -> str:
-    """Act on a mail and return what was done, or raise UnclassifiedMail."""
+    """Process a mail and return the outcome, or raise UnclassifiedMail."""
     unsubscribed = links.verify_address(site, "unsubscribe", row.recipient)
     if unsubscribed is not None:
         return apply_unsubscribe(session, site, unsubscribed, row, now)
@@ -201,7 +201,7 @@ def apply_commands(
     proof: SenderProof | None,
     now: datetime,
 ) -> str:
-    """Run the commands in a mail to the address that our letters come from."""
+    """Run the commands in a mail to the sender address of our letters."""
     is_to_us = row.recipient.lower() == site.sender_address.lower()
     commands = mail_commands.parse_commands(row.content) if is_to_us and row.sender else []
     if not commands:
@@ -218,7 +218,7 @@ def apply_commands(
 
 
 def apply_notice(session: Session, site: Site, row: InboundMail, now: datetime) -> str:
-    """Count the report in a provider's notice; its signature was checked before it was stored."""
+    """Count the report in a provider's notice, whose signature was verified before it was stored."""
     notice = bounces.read_notice(row.content)
     if notice is None:
         raise UnclassifiedMail("it is no SES notice that we know")
@@ -231,7 +231,7 @@ def apply_notice(session: Session, site: Site, row: InboundMail, now: datetime) 
 
 
 def apply_unsubscribe(session: Session, site: Site, subject: str, row: InboundMail, now: datetime) -> str:
-    """Unsubscribe the subscriber whose unsubscribe address was written to, whoever wrote."""
+    """Unsubscribe the subscriber whose unsubscribe address a mail was sent to, by any sender."""
     if not row.sender:
         return "a report on mail to an unsubscribe address"
     number, _, link_version = subject.partition("-")
@@ -245,7 +245,7 @@ def apply_unsubscribe(session: Session, site: Site, subject: str, row: InboundMa
 def count_report(
     session: Session, site: Site, recipient: IdentifiedRecipient, report: Failure | Complaint, now: datetime
 ) -> str:
-    """Count a failure or a complaint against its address; a complaint also unsubscribes."""
+    """Count a failure or complaint against its address; a complaint also unsubscribes."""
     if recipient.email is None or recipient.letter == "alarm":
         return "about a letter that counts against no address"
     result = bounces.record_failure(
@@ -268,7 +268,7 @@ def count_report(
 
 
 def identify_recipient(session: Session, site: Site, row: InboundMail) -> IdentifiedRecipient | None:
-    """Return the recipient of the delivery that a report names by its envelope address, which only mail servers see."""
+    """Return the recipient identified by a report's envelope address, which only mail servers see."""
     content = SOFT_BREAK.sub(b"", row.content)
     shown = (found[0].decode() for found in BOUNCE_ADDRESS.finditer(content))
     for address in (row.recipient, *shown):
@@ -281,8 +281,8 @@ def identify_recipient(session: Session, site: Site, row: InboundMail) -> Identi
 def reader_of_quoted_letter(session: Session, site: Site, content: bytes) -> Subscriber | None:
     """Return the subscriber whose letter a report quotes.
 
-    Digests get forwarded, so this proves only that somebody had the letter. It may cause no more than
-    the letter's unsubscribe link does for anybody who opens it.
+    Digests get forwarded, so this proves only that somebody had the letter. It therefore has no more
+    effect than opening the letter's unsubscribe link.
     """
     content = SOFT_BREAK.sub(b"", content)
     for found in UNSUBSCRIBE_LINK.finditer(content):
@@ -300,7 +300,7 @@ def reader_of_quoted_letter(session: Session, site: Site, content: bytes) -> Sub
 def identify_notice_recipient(
     session: Session, site: Site, notice: NoticeReport
 ) -> IdentifiedRecipient | None:
-    """Return the recipient of a notice: by the provider's id, our envelope address, or the letter's last recipient."""
+    """Return the recipient of a notice by the provider's id, our envelope address, or the last recipient."""
     if notice.provider_id:
         named = select(Delivery.id).where(Delivery.provider_id == notice.provider_id.partition("@")[0])
         if (number := session.scalar(named)) is not None:
@@ -317,7 +317,7 @@ def identify_notice_recipient(
 
 
 def recipient_of_delivery(session: Session, number: int) -> IdentifiedRecipient:
-    """Return the recipient of a delivery; without an address if the delivery is unknown or was erased."""
+    """Return the recipient of a delivery, without an address if the delivery is unknown or erased."""
     delivery = session.get(Delivery, number)
     if delivery is None:
         return IdentifiedRecipient(email=None, subscriber=None)

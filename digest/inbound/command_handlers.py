@@ -1,14 +1,16 @@
-"""Run the commands that readers send by mail; lasting changes wait until the reader saves them on their page.
+"""Run the commands that readers send by mail; readers confirm lasting changes on their settings page.
 
-From lines can be forged. So replies go only to the address in the From line: a reply to a pause or unsubscribe says
-how to undo it, and lasting changes are filled in on the reader's settings page, where they save them. An unknown
-address gets only the confirmation letter. A sentence that merely begins like a command changes nothing: the reply
-asks what was meant and has the link, and the mail is kept for a person.
+From lines can be forged. So replies go only to the address in the From line: a reply to a pause or
+unsubscribe says how to undo it, and lasting changes are prefilled on the settings page, where the
+reader saves them. An unknown address gets only the confirmation letter. A sentence that merely begins
+like a command changes nothing: the reply asks what was meant and has the settings link, and the mail is
+kept for a person.
 
-Automatic mail is never answered (RFC 3834), and no address more than twelve times an hour. A reply has a signed
-envelope sender (links.bounce_address) as every letter has, and mail to that is never answered. RFC 3834 (3.3) allows
-this as well as the empty return path. With an empty one dead addresses would go unnoticed, some servers would take
-the reply for a report, and SPF would be checked against another name.
+Automatic mail is never answered (RFC 3834), and no address is answered more than twelve times an hour.
+Like every letter, a reply has a signed envelope sender (links.bounce_address), and mail to that address
+is never answered. RFC 3834 (3.3) allows this as well as the empty return path. With an empty return
+path, dead addresses would go unnoticed, some servers would treat the reply as a report, and SPF would
+be checked against another name.
 """
 
 from __future__ import annotations
@@ -42,17 +44,17 @@ from digest.site_profile import Site
 _ = figures_in_words.TRANSLATIONS.gettext
 
 RECEIVING_STATES = frozenset({SubscriberState.ACTIVE, SubscriberState.PAUSED})
-MAX_REPLIES = 12  #: to one address within an hour; further mail from it waits for a person
+MAX_REPLIES = 12  #: maximum to one address within an hour; further mail from it waits for a person
 HOUR = timedelta(hours=1)
 
-#: Local parts of addresses that no person reads (RFC 3834, 5.2).
+#: Local parts of addresses whose mail no person reads (RFC 3834, 5.2).
 AUTOMATIC_SENDERS = re.compile(
     r"(?:mailer-daemon|postmaster|.*\bno-?reply|.*do-?not-?reply|owner-.*|.*-(?:request|owner|bounces?))(?:\+.*)?$",
     re.IGNORECASE,
 )
-#: What mail programs turn into links.
+#: Text that mail programs turn into links.
 ADVERTISING = re.compile(r"[/\\@]|\w\.\w\w|\+?\d[\d ()-]{6,}")
-#: How upstream mail servers mark spam and forgeries: a header and a pattern of its value.
+#: The headers by which upstream mail servers mark spam and forgeries, with patterns of their values.
 SPAM_HEADERS = {
     "X-Spam-Flag": re.compile(r"yes", re.IGNORECASE),
     "X-Spam-Status": re.compile(r"yes", re.IGNORECASE),
@@ -64,11 +66,11 @@ SPAM_HEADERS = {
 
 @dataclass(kw_only=True, slots=True)
 class CommandReply:
-    """The outcomes of the commands of one mail, and the changes to fill in on the settings page."""
+    """The outcomes of the commands of one mail, and the changes to prefill on the settings page."""
 
     outcomes: list[dict[str, str]] = field(default_factory=list)
     wants_help: bool = False
-    asks_to_unsubscribe: bool = False  #: the writer may want to unsubscribe: the reply has the link
+    asks_to_unsubscribe: bool = False  #: the writer may want to unsubscribe, so the reply has the link
     prefilled: list[tuple[str, str]] = field(default_factory=list)
 
     def add_outcome(self, command: Command, result: str, *prefilled: tuple[str, str]) -> None:
@@ -78,15 +80,15 @@ class CommandReply:
 
 
 class CommandsIgnored(Exception):
-    """Why commands are ignored and their mail is kept for a person."""
+    """The reason why commands are ignored and their mail is kept for a person."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class CommandsOutcome:
-    """What was done with a mail of commands."""
+    """The outcome of a mail with commands."""
 
     outcome: str
-    needs_human: bool = False  #: it may not be meant as a command, so it is kept
+    needs_human: bool = False  #: it may not be meant as a command, so the mail is kept
 
 
 def run_commands(
@@ -99,7 +101,7 @@ def run_commands(
     proof: SenderProof | None = None,
     now: datetime,
 ) -> CommandsOutcome:
-    """Run the commands of a mail and queue the reply; raise CommandsIgnored if nothing may be done."""
+    """Run the commands of a mail and queue the reply; raise CommandsIgnored if none may be run."""
     message = message_from_bytes(content[: mail_commands.MAX_BYTES], policy=policy.default)
     email = sender_of(site, message)
     subscriber = subscribers.find(session, email)
@@ -128,7 +130,7 @@ def run_commands(
 
 
 def is_from_person(message: EmailMessage, unclear: Sequence[Command]) -> bool:
-    """Return whether a person may have written the mail; spam and automatic replies get no reply."""
+    """Return whether a person may have written the mail, as opposed to spam and automatic replies."""
     if any(
         sign.match(str(value)) for name, sign in SPAM_HEADERS.items() for value in message.get_all(name, [])
     ):
@@ -167,7 +169,7 @@ def reply_to_reader(
 
 
 def sender_of(site: Site, message: EmailMessage) -> str:
-    """Return the one address in the From line; raise CommandsIgnored if no person could read a reply there."""
+    """Return the only address in the From line; raise CommandsIgnored if no person reads mail to it."""
     named = getaddresses(message.get_all("From", []))
     try:
         ((_name, address),) = named
@@ -180,7 +182,7 @@ def sender_of(site: Site, message: EmailMessage) -> str:
 
 
 def answered_mail(message: EmailMessage) -> dict[str, str]:
-    """Return the subject and the id of the mail that a reply answers."""
+    """Return the subject and the Message-ID of the answered mail."""
     subject = reply_text.without_prefixes(one_line(str(message.get("Subject", ""))))
     return {
         "answered_subject": safe_quote(subject),
@@ -189,7 +191,7 @@ def answered_mail(message: EmailMessage) -> dict[str, str]:
 
 
 def safe_quote(text: str) -> str:
-    """Return what a mail says, for our reply; "" if it could advertise, as the mail may be forged."""
+    """Return a quote of a mail for our reply, or "" if the text may be an advertisement in a forged mail."""
     return (
         ""
         if ADVERTISING.search(text)
@@ -201,7 +203,7 @@ def safe_quote(text: str) -> str:
 
 
 def address_to_subscribe(site: Site, content: bytes) -> str | None:
-    """Return the address in the From line of a mail that asks to subscribe; None for any other mail."""
+    """Return the From address of a mail that asks to subscribe; None for any other mail."""
     commands = mail_commands.parse_commands(content)
     if not commands or commands[0].verb is not Verb.SUBSCRIBE:
         return None
@@ -221,9 +223,9 @@ def ask_to_subscribe(
     proof: SenderProof | None,
     now: datetime,
 ) -> str:
-    """Queue a sign-up for an address that gets no digests; the topics named wait until it is confirmed.
+    """Queue a sign-up for an address that gets no digests; the requested topics apply after confirmation.
 
-    With a proof of the sender its confirmation does not wait. Either way the address must still be confirmed.
+    With a proof of the sender, the confirmation does not wait. The address must be confirmed in any case.
     """
     first = commands[0]
     if first.verb is not Verb.SUBSCRIBE:
@@ -255,7 +257,7 @@ def ask_to_subscribe(
 def run_command(
     session: Session, site: Site, subscriber: Subscriber, command: Command, reply: CommandReply, now: datetime
 ) -> None:
-    """Run one command, or fill in the change that the reader must save."""
+    """Run one command, or prefill the change that the reader must save."""
     match command.verb:
         case Verb.UNSUBSCRIBE:
             reply.asks_to_unsubscribe = True
@@ -307,7 +309,7 @@ SAVE_ON_PAGE = _("Open the link below and press Save to confirm.")
 
 
 def prefill_topic(session: Session, command: Command, reply: CommandReply) -> None:
-    """Fill in one more topic, if its filter is valid."""
+    """Prefill a new topic if its filter is valid."""
     name, text = mail_commands.parse_topic(command.argument)
     try:
         subscribers.check_topics({name: text}, subscribers.FilterRegistry(session))
@@ -320,7 +322,7 @@ def prefill_topic(session: Session, command: Command, reply: CommandReply) -> No
 def prefill_dropped_topic(
     session: Session, subscriber: Subscriber, command: Command, reply: CommandReply
 ) -> None:
-    """Fill in the removal of a topic, by the name it has in the digest."""
+    """Prefill the removal of a topic, given its name in the digest."""
     given = command.argument.casefold().rstrip(".")
     names = [topic.name for topic in subscribers.topics_of(session, subscriber)]
     name = next((name for name in names if name.casefold() == given), None)
@@ -333,7 +335,7 @@ def prefill_dropped_topic(
 
 
 def prefill_schedule(subscriber: Subscriber, command: Command, reply: CommandReply) -> None:
-    """Fill in another hour or cadence."""
+    """Prefill a new hour or cadence."""
     changes = mail_commands.parse_schedule(command.line)
     if changes is None:
         reply.add_outcome(command, _("Not understood. Write: weekly fri at 8:00, or: at 7:30 Europe/Oslo"))
@@ -347,7 +349,7 @@ def prefill_schedule(subscriber: Subscriber, command: Command, reply: CommandRep
 
 
 def error_text(error: UsageError) -> str:
-    """Return an error for a reply: a filter is quoted if that is safe, and the field name of a form is left out."""
+    """Return an error as text for a reply, without field names; filters are quoted if that is safe."""
     if isinstance(error, BadFilter):
         shown = safe_quote(error.text)  # the error message quotes words of the filter
         message = _("In %(filter)s: %(mistake)s") % {"filter": shown, "mistake": error}
@@ -356,7 +358,7 @@ def error_text(error: UsageError) -> str:
 
 
 def help_lines() -> list[dict[str, str]]:
-    """Return every command with what it does."""
+    """Return every command with its effect."""
     return [
         {"spelled": "add flows: flow matching", "does": _("Add a topic called flows.")},
         {"spelled": "drop flows", "does": _("Remove the topic called flows.")},
@@ -380,13 +382,13 @@ def queue_reply(
     *,
     once_a_day: Sequence[Command] = (),
 ) -> None:
-    """Queue a reply, to be sent at once; raise CommandsIgnored if its address has had twelve within the hour.
+    """Queue a reply to be sent at once; raise CommandsIgnored after twelve replies to an address in an hour.
 
-    The same unclear commands (`once_a_day`) get one reply a day: an automatic reply that looks like a
-    person's would otherwise be answered for ever.
+    The same unclear commands (`once_a_day`) get one reply a day; otherwise an automatic reply that
+    looks like a person's would be answered forever.
     """
     prefix = f"answer-{links.address_hash(site, subscriber.email_key)}-"
-    session.refresh(subscriber, with_for_update=True)  # so that no two processes count at once
+    session.refresh(subscriber, with_for_update=True)  # so that two processes do not count at the same time
     count = replies_since(session, subscriber, prefix, now - HOUR)
     if count >= MAX_REPLIES:
         raise CommandsIgnored(f"its writer was answered {MAX_REPLIES} times within the hour")
@@ -406,7 +408,7 @@ def queue_reply(
 
 
 def replies_since(session: Session, subscriber: Subscriber, prefix: str, moment: datetime) -> int:
-    """Return how many replies a reader was sent since a moment."""
+    """Return how many replies a reader was sent since `moment`."""
     found = select(func.count()).where(
         Delivery.subscriber_id == subscriber.id,
         Delivery.dated_at > moment,
@@ -416,5 +418,5 @@ def replies_since(session: Session, subscriber: Subscriber, prefix: str, moment:
 
 
 def commands_hash(commands: Sequence[Command]) -> str:
-    """Return a hash of the words of some commands, for a key."""
+    """Return a hash of the text of these commands, for a dedupe key."""
     return hashlib.sha256("\n".join(command.line for command in commands).encode()).hexdigest()[:16]

@@ -1,7 +1,7 @@
 """Limit the connections of the inbound mail server. Pure: no socket, no clock.
 
-Silent clients could otherwise take every connection and stop the server. So connections are limited in total and
-per network, and at a limit an idle client is disconnected in favour of a new one.
+Otherwise silent clients could occupy every connection and stop the server. So connections are limited
+in total and per network. At a limit, an idle client is disconnected in favour of a new client.
 """
 
 from __future__ import annotations
@@ -14,22 +14,23 @@ from ipaddress import IPv6Address, ip_address
 
 from digest import plurals
 
-MAX_CONNECTIONS = 100  #: connections at once
-MAX_BY_NETWORK = 20  #: as many as Postfix opens to one destination
-LOG_EVERY = 60.0  #: seconds between two log lines about rejected clients
-MAX_SECONDS_WITHOUT_MAIL = 60.0  #: after so long without a mail a client counts as idle, whatever it sends
+MAX_CONNECTIONS = 100  #: maximum number of connections
+MAX_BY_NETWORK = 20  #: the number that Postfix opens to one destination
+LOG_EVERY = 60.0  #: minimum seconds between log lines about rejected clients
+MAX_SECONDS_WITHOUT_MAIL = 60.0  #: a client without a mail for this long counts as idle, whatever it sends
 
 
 class Stage(Enum):
-    """What a client is doing."""
+    """The stage of a client's session."""
 
     SILENT = "silent"  #: it has sent nothing yet
     IDLE = "idle"  #: between two commands
     RECEIVING = "receiving"  #: it is sending a mail
-    STORING = "storing"  #: it waits while we store its mail
+    STORING = "storing"  #: waiting while we store its mail
 
 
-#: Seconds after which a client may be disconnected in favour of another, at the limit. Honest clients are not silent for long.
+#: At a limit, a client may be disconnected in favour of another after this many seconds in its stage.
+#: Honest clients are not silent for long.
 IDLE_AFTER = {Stage.SILENT: 0.0, Stage.IDLE: 5.0, Stage.RECEIVING: 20.0, Stage.STORING: float("inf")}
 
 
@@ -38,13 +39,13 @@ class MailConnection:
     """The connection of one client."""
 
     network: str
-    close: Callable[[], None]  #: ends it with a reply that says why
+    close: Callable[[], None]  #: closes the connection with a reply that says why
     last_mail_at: float  #: when its last command came
     mailed_at: float  #: when its last mail was stored, or when it connected
     stage: Stage = Stage.SILENT
 
     def enter(self, stage: Stage, now: float) -> None:
-        """Record what the client does from now on."""
+        """Record the client's new stage."""
         self.stage, self.last_mail_at = stage, now
 
     def is_idle(self, now: float) -> bool:
@@ -58,7 +59,7 @@ class MailConnection:
 
 
 class Connections:
-    """The clients of a mail server, and counts of those it has rejected."""
+    """The clients of a mail server, and the numbers of rejected clients."""
 
     def __init__(self, *, most: int = MAX_CONNECTIONS, most_by_network: int = MAX_BY_NETWORK) -> None:
         self.most, self.most_by_network = most, most_by_network
@@ -67,7 +68,7 @@ class Connections:
         self.logged_at = float("-inf")
 
     def admit(self, connection: MailConnection, now: float) -> bool:
-        """Admit a client, at the limit in place of an idle one; return False if none is idle."""
+        """Admit a client, at a limit by disconnecting an idle client; return False if no client is idle."""
         rivals = self.rivals(connection.network)
         if rivals is not None:
             idle = min(
@@ -82,7 +83,7 @@ class Connections:
         return True
 
     def rivals(self, network: str) -> set[MailConnection] | None:
-        """Return the clients one of which must go before a client of this network is admitted; None below the limits.
+        """Return the clients of which one must be disconnected to admit this network; None below the limits.
 
         At the total limit these are the clients of the networks with the most connections.
         """
@@ -98,7 +99,7 @@ class Connections:
         self.held.discard(connection)
 
     def report(self, now: float) -> str | None:
-        """Return a log line about the clients rejected since the last one; None within a minute of it."""
+        """Return a log line about the clients rejected since the last line, or None within a minute."""
         if not self.rejected or now - self.logged_at < LOG_EVERY:
             return None
         count, ((network, most),) = self.rejected.total(), self.rejected.most_common(1)
@@ -111,7 +112,7 @@ class Connections:
 
 
 def network_of(address: str) -> str:
-    """Return the network that connections from an address count for: the IPv4 address or the IPv6 /64; "" for a Unix socket."""
+    """Return the network of an address: the IPv4 address or the IPv6 /64; "" for a Unix socket."""
     try:
         found = ip_address(address.partition("%")[0])
     except ValueError:
@@ -122,18 +123,18 @@ def network_of(address: str) -> str:
 
 
 class MemoryBudget:
-    """A limit on the bytes of mail held in memory at once."""
+    """A limit on the bytes of mail in memory."""
 
     def __init__(self, most: int) -> None:
         self.most, self.held = most, 0
 
     def take(self, count: int) -> bool:
-        """Reserve bytes; return False if too few are left."""
+        """Reserve bytes; return False if not enough are free."""
         if self.held + count > self.most:
             return False
         self.held += count
         return True
 
     def release(self, count: int) -> None:
-        """Return reserved bytes."""
+        """Release reserved bytes."""
         self.held -= count

@@ -1,8 +1,9 @@
-"""Parse the commands in a mail. Pure: it looks nothing up and changes nothing.
+"""Parse the commands in a mail. Pure.
 
-A command fills a line: the subject, or one of the first lines of the body. The first line that is not a
-command ends them, so signatures and quoted letters are never read. A line that begins like a command and goes on
-like a sentence is unclear: it changes nothing, and the reply asks what was meant.
+A command is a line of its own: the subject, or one of the first lines of the body. The first line that
+is not a command ends the commands, so signatures and quoted letters are never read. A line that begins
+like a command and continues like a sentence is unclear: it changes nothing, and the reply asks what was
+meant.
 """
 
 from __future__ import annotations
@@ -22,12 +23,12 @@ from digest.inbound import reply_text
 from digest.letters import figures_in_words
 from digest.letters.headers import one_line
 
-MAX_COMMANDS = 10  #: commands in one mail
-MAX_BYTES = 32 * 1024  #: of a mail that are parsed: some mail is made to be slow to parse
-MAX_LINE_LENGTH = 2000  #: characters of a line that are read: as long as a filter may be
-MAX_SENTENCE_LENGTH = 100  #: characters of a line that may be an unclear command; a longer one is text
-MAX_NAMES = 3  #: words after `subscribe`: people add their name, and advertisers much more
-MAX_WORDS = 6  #: of a filter without an operator or a name; a longer one is a sentence
+MAX_COMMANDS = 10  #: maximum commands in one mail
+MAX_BYTES = 32 * 1024  #: bytes of a mail that are parsed, since some mail is designed to be slow to parse
+MAX_LINE_LENGTH = 2000  #: characters of a line that are read; the maximum length of a filter
+MAX_SENTENCE_LENGTH = 100  #: characters of an unclear command; a longer line is text
+MAX_NAMES = 3  #: words allowed after `subscribe`: people add their name, advertisers write more
+MAX_WORDS = 6  #: words of a filter without an operator or a name; a longer text is a sentence
 DEFAULT_PAUSE = timedelta(days=7)
 
 
@@ -45,7 +46,7 @@ class Verb(StrEnum):
     HELP = "help"
 
 
-#: Every word that a command may begin with, with its verb.
+#: The words with which commands may begin, and their verbs.
 VERB_OF_WORD = {
     **dict.fromkeys(("subscribe", "join"), Verb.SUBSCRIBE),
     **dict.fromkeys(("leave", "unsubscribe", "cancel", "signoff", "stop"), Verb.UNSUBSCRIBE),
@@ -57,7 +58,7 @@ VERB_OF_WORD = {
     **dict.fromkeys(("at", "daily", "weekdays", "weekly", "monthly"), Verb.SCHEDULE),
     **dict.fromkeys(("help", "commands"), Verb.HELP),
 }
-CERTAIN_WORDS = frozenset({"unsubscribe", "signoff"})  #: words that always mean the digests
+CERTAIN_WORDS = frozenset({"unsubscribe", "signoff"})  #: words that always refer to the digests
 #: Commands that contradict an `unsubscribe` in the same mail.
 CHANGING_VERBS = frozenset({Verb.ADD, Verb.DROP, Verb.SCHEDULE, Verb.PAUSE, Verb.RESUME})
 
@@ -87,15 +88,15 @@ class Command:
 
     verb: Verb
     line: str  #: as written
-    argument: str = ""  #: what follows the first word
-    is_clear: bool = True  #: False: it begins like a command but may be a sentence about something else
+    argument: str = ""  #: the text after the first word
+    is_clear: bool = True  #: False if it may be a sentence about something else
 
 
 # ── finding commands ────────────────────────────────────────────────────────────────────────────
 
 
 def parse_commands(content: bytes) -> list[Command]:
-    """Return the commands of a mail in their order; none if it is written to a person."""
+    """Return the commands of a mail in order; none if the mail is addressed to a person."""
     message = message_from_bytes(content[:MAX_BYTES], policy=policy.default)
     names = names_of(message)
     subject, is_answer = subject_of(message)
@@ -110,9 +111,10 @@ def parse_commands(content: bytes) -> list[Command]:
 
 
 def commands_in_reply(subject: str, lines: Sequence[str], names: frozenset[str]) -> list[Command]:
-    """Return the commands of a reply: those written above the quoted letter.
+    """Return the commands of a reply, which are above the quoted letter.
 
-    Its subject is that of the letter it answers. It counts only if it says to unsubscribe and the body is empty.
+    Its subject is usually that of the answered letter, so it counts only if it says to unsubscribe and
+    the body is empty.
     """
     if lines:
         found, below = leading_commands(lines, names)
@@ -122,7 +124,7 @@ def commands_in_reply(subject: str, lines: Sequence[str], names: frozenset[str])
 
 
 def leading_commands(lines: Sequence[str], names: frozenset[str]) -> tuple[list[Command], Sequence[str]]:
-    """Return the commands at the start of the lines, below a greeting, and the lines after them."""
+    """Return the commands at the start of the lines, after any greeting, and the remaining lines."""
     below, found = skip_greeting(lines), list[Command]()
     for number, line in enumerate(below):
         command = parse_command(line, names)
@@ -133,14 +135,14 @@ def leading_commands(lines: Sequence[str], names: frozenset[str]) -> tuple[list[
 
 
 def skip_greeting(lines: Sequence[str]) -> Sequence[str]:
-    """Return the lines below a greeting."""
+    """Return the lines after any greeting."""
     return lines[1:] if lines and reply_text.is_greeting(lines[0]) else lines
 
 
 def mark_unclear(found: list[Command], below: Sequence[str], names: frozenset[str]) -> list[Command]:
-    """Return the commands, with doubtful ones marked as unclear.
+    """Return the commands, with doubtful commands marked as unclear.
 
-    `Cancel` above a text about a meeting is about the meeting, and `stop` below an `add` only ends the list.
+    `Cancel` above a text about a meeting refers to the meeting, and `stop` below an `add` only ends the list.
     """
     has_text = not reply_text.is_signature(below, names) or any(not command.is_clear for command in found)
     changes = any(command.verb in CHANGING_VERBS for command in found)
@@ -162,7 +164,7 @@ def is_doubtful(command: Command, *, has_text: bool, changes: bool) -> bool:
 
 
 def unsubscribe_mentions(*lines: str) -> list[Command]:
-    """Return an unclear unsubscribe command if one of the lines mentions it: `how do I unsubscribe?`."""
+    """Return an unclear unsubscribe command if a line mentions unsubscribing: `how do I unsubscribe?`."""
     return [
         Command(verb=Verb.UNSUBSCRIBE, line=line, is_clear=False)
         for line in lines
@@ -178,14 +180,14 @@ def names_of(message: EmailMessage) -> frozenset[str]:
 
 
 def subject_of(message: EmailMessage) -> tuple[str, bool]:
-    """Return the subject without prefixes, and whether the mail is a reply; ("", True) for a forwarded one."""
+    """Return the subject without prefixes, and whether the mail is a reply; ("", True) if forwarded."""
     subject = one_line(str(message.get("Subject", "")))
     bare = reply_text.without_prefixes(subject)
     return ("", True) if reply_text.is_forwarded(subject) else (bare, bare != subject)
 
 
 def written_lines(message: EmailMessage) -> Iterator[str]:
-    """Yield the lines that the sender wrote, without quoted and empty ones."""
+    """Yield the lines that the sender wrote, without quoted and empty lines."""
     body = message.get_body(("plain", "html"))
     if body is None:
         return
@@ -203,7 +205,7 @@ def written_lines(message: EmailMessage) -> Iterator[str]:
 
 
 def text_of_html(html: str) -> str:
-    """Return the text of an HTML mail, with its lines."""
+    """Return the text of an HTML mail, with line breaks."""
     flat = " ".join(HIDDEN_HTML.sub("\n", html).split())
     return unescape(HTML_TAG.sub("", HTML_LINE_BREAK.sub("\n", flat)))
 
@@ -212,7 +214,7 @@ def text_of_html(html: str) -> str:
 
 
 def parse_command(line: str, names: frozenset[str] = frozenset()) -> Command | None:  # noqa: PLR0911  (one return for each command)
-    """Return the command in a line, an unclear one for a sentence that begins like it, or None."""
+    """Return the command in a line, unclear if the line is a sentence that begins like a command, or None."""
     bare_line = reply_text.without_please(line)
     first, _, rest = bare_line.partition(" ")
     word = reply_text.strip_punctuation(first).casefold()
@@ -239,14 +241,14 @@ def parse_command(line: str, names: frozenset[str] = frozenset()) -> Command | N
 
 
 def with_clarity(command: Command, *, is_clear: bool) -> Command | None:
-    """Return a command marked as clear or unclear; None for a long line that only begins like one."""
+    """Return a command marked as clear or unclear; None for a long line that only begins like a command."""
     if is_clear:
         return command
     return replace(command, is_clear=False) if len(command.line) <= MAX_SENTENCE_LENGTH else None
 
 
 def says_unsubscribe(word: str, line: str, names: frozenset[str]) -> bool:
-    """Return whether a line says to unsubscribe, and nothing else."""
+    """Return whether a line only says to unsubscribe."""
     if "?" in line:
         return False
     rest = reply_text.words_in(line.partition(" ")[2])
@@ -265,7 +267,7 @@ def says_subscribe(word: str, rest: str, names: frozenset[str]) -> bool:
 
 
 def is_topic(rest: str) -> bool:
-    """Return whether `add` or `drop` is followed by a topic, and not by a sentence."""
+    """Return whether `add` or `drop` is followed by a topic rather than a sentence."""
     if not rest:
         return False
     first = reply_text.strip_punctuation(rest.split(maxsplit=1)[0]).casefold()
@@ -273,11 +275,11 @@ def is_topic(rest: str) -> bool:
     return bool(NAMED_FILTER.fullmatch(rest) or OPERATORS.search(rest)) or is_short
 
 
-# ── what follows the first word ─────────────────────────────────────────────────────────────────
+# ── the text after the first word ───────────────────────────────────────────────────────────────
 
 
 def parse_topic(rest: str) -> tuple[str, str]:
-    """Return name and filter of `flows: flow matching`; a filter alone is named after its text."""
+    """Return the name and filter in `flows: flow matching`; an unnamed filter is named after its text."""
     named = NAMED_FILTER.fullmatch(rest)
     return (
         (named["name"].strip(), named["filter"]) if named else (figures_in_words.cut_at_word(rest, 60), rest)
@@ -285,7 +287,7 @@ def parse_topic(rest: str) -> tuple[str, str]:
 
 
 def parse_pause(rest: str, today: date) -> date | None:
-    """Return the last day of `2 weeks` or `until 6 January`, of one week if `rest` is empty, or None."""
+    """Return the last day of `2 weeks` or `until 6 January`, one week if `rest` is empty, or None."""
     text = rest.lower().rstrip(".!")
     if not text:
         return today + DEFAULT_PAUSE
@@ -314,7 +316,7 @@ def next_date_named(until: re.Match[str], today: date) -> date | None:
 
 
 def parse_schedule(line: str) -> dict[str, str] | None:
-    """Return those of cadence, at and timezone that a line like `weekly fri at 8:00 Europe/Oslo` names; None if none."""
+    """Return the cadence, at and timezone in a line like `weekly fri at 8:00 Europe/Oslo`, or None."""
     found = SCHEDULE_LINE.fullmatch(line.rstrip(".!"))
     if found is None or not (found["cadence"] or found["at"]):
         return None

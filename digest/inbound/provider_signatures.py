@@ -1,7 +1,7 @@
-"""Verify the signature of a notice that a provider posts to the web server (Amazon SNS, for SES). Pure.
+"""Verify the signatures of notices that Amazon SNS posts to the web server for SES. Pure.
 
-Only messages that Amazon signed for one of our topics are accepted. The URL that the certificate is fetched from is
-built from the name of our topic, never taken from the message.
+Only messages that Amazon signed for one of our topics are accepted. The host of the certificate's URL
+must be that of our topic.
 """
 
 from __future__ import annotations
@@ -23,17 +23,17 @@ SIGNER_NAME = re.compile(r"sns[a-z0-9.-]*\.amazonaws\.com(?:\.cn)?")
 SUBSCRIPTION_TYPES = frozenset({"SubscriptionConfirmation", "UnsubscribeConfirmation"})
 
 MAX_AGE = timedelta(days=1)  #: SNS stops retrying after some hours
-MAX_CLOCK_SKEW = timedelta(minutes=15)  #: by which its clock may be ahead of our clock
+MAX_CLOCK_SKEW = timedelta(minutes=15)  #: by which Amazon's clock may be ahead of this clock
 Fetch = Callable[[str], bytes]  #: returns the content at an https URL; follows no redirect
 
 
 class UntrustedNotice(DigestError):
-    """Why a notice is rejected."""
+    """The reason why a notice is rejected."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class SnsMessage:
-    """An SNS message whose signature was checked."""
+    """An SNS message with a verified signature."""
 
     id: str
     kind: str  #: Notification, SubscriptionConfirmation or UnsubscribeConfirmation
@@ -46,14 +46,14 @@ def host_of(topic: str) -> str:
     """Return the only SNS host of a topic."""
     match = TOPIC_ARN.fullmatch(topic)
     if match is None:
-        raise UntrustedNotice("it names no topic")
+        raise UntrustedNotice("it does not name a topic")
     return f"sns.{match['region']}.amazonaws.com" + (".cn" if topic.startswith("arn:aws-cn:") else "")
 
 
 def verify_message(body: bytes, *, topics: frozenset[str], certificate: Fetch, now: datetime) -> SnsMessage:
     """Return the message that Amazon signed for one of our topics, or raise UntrustedNotice.
 
-    As much as possible is checked before the certificate is fetched.
+    All checks that need no certificate come before it is fetched.
     """
     found = message_fields(body)
     topic = found.get("TopicArn", "")
@@ -76,21 +76,21 @@ def message_fields(body: bytes) -> dict[str, str]:
     try:
         parsed = json.loads(body)
     except (ValueError, RecursionError):
-        raise UntrustedNotice("it is no JSON") from None
+        raise UntrustedNotice("it is not JSON") from None
     items = parsed.items() if isinstance(parsed, dict) else ()
     found = {name: value for name, value in items if isinstance(value, str)}
     required = {"Type", "MessageId", "Message", "Timestamp", "TopicArn", "Signature", "SigningCertURL"}
     if found.get("Type") in SUBSCRIPTION_TYPES:
         required |= {"Token", "SubscribeURL"}
     elif found.get("Type") != "Notification":
-        raise UntrustedNotice("it is no SNS message; is raw delivery on?")
+        raise UntrustedNotice("it is not an SNS message; is raw delivery on?")
     if missing := required - found.keys():
         raise UntrustedNotice(f"it has no {min(missing)}")
     return found
 
 
 def check_timestamp(text: str, now: datetime) -> None:
-    """Raise UntrustedNotice for a message that was not signed lately: it may be a replay."""
+    """Raise UntrustedNotice if a message was not signed recently and may be a replay."""
     try:
         at = datetime.fromisoformat(text)
     except ValueError:
@@ -100,7 +100,7 @@ def check_timestamp(text: str, now: datetime) -> None:
 
 
 def certificate_url(url: str, host: str) -> str:
-    """Return the URL of the certificate if it is on the topic's own host and has the form of Amazon's."""
+    """Return the URL of the certificate if it is on the topic's host and has the form of Amazon's URLs."""
     at_host = f"https://{host}"
     if not url.startswith(at_host) or not CERTIFICATE_PATH.fullmatch(url.removeprefix(at_host)):
         raise UntrustedNotice("its certificate is not on Amazon's host")
@@ -123,7 +123,7 @@ def check_signature(message: dict[str, str], pem: bytes, now: datetime) -> None:
         raise UntrustedNotice("its signature version is unknown")
     key = load_certificate(pem, now).public_key()
     if not isinstance(key, RSAPublicKey) or key.key_size < 2048:
-        raise UntrustedNotice("its certificate holds no RSA key of 2048 bits")
+        raise UntrustedNotice("its certificate has no RSA key of at least 2048 bits")
     try:
         signature = base64.b64decode(message["Signature"], validate=True)
         key.verify(signature, signed_text(message), PKCS1v15(), algorithm)
@@ -132,9 +132,9 @@ def check_signature(message: dict[str, str], pem: bytes, now: datetime) -> None:
 
 
 def load_certificate(pem: bytes, now: datetime) -> Any:
-    """Return the certificate if it is valid now and names SNS, or raise UntrustedNotice.
+    """Return the certificate if it is currently valid and names SNS, or raise UntrustedNotice.
 
-    The TLS connection that it was fetched over proves that it is Amazon's: the chain is not in the file.
+    The file has no certificate chain; the TLS connection to Amazon's host proves its origin.
     """
     from cryptography import x509
     from cryptography.x509.oid import NameOID
@@ -148,7 +148,7 @@ def load_certificate(pem: bytes, now: datetime) -> Any:
     if not found.not_valid_before_utc <= now <= found.not_valid_after_utc:
         raise UntrustedNotice("its certificate is not valid now")
     if not any(SIGNER_NAME.fullmatch(name) for name in names):
-        raise UntrustedNotice("its certificate is not one of SNS")
+        raise UntrustedNotice("its certificate is not from SNS")
     return found
 
 
@@ -165,7 +165,7 @@ def alternative_names(certificate: Any) -> list[str]:
 
 
 def signed_text(message: dict[str, str]) -> bytes:
-    """Return the signed text: each name and value on a line of its own, in alphabetical order."""
+    """Return the signed text: names and values on alternating lines, in alphabetical order of names."""
     names = ["Message", "MessageId", "Subject", "SubscribeURL", "Timestamp", "Token", "TopicArn", "Type"]
     unsigned = {"Subject"} if message["Type"] in SUBSCRIPTION_TYPES else {"SubscribeURL", "Token"}
     signed = [name for name in names if name in message and name not in unsigned]

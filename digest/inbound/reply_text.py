@@ -1,7 +1,7 @@
-"""Recognise the text that people and mail programs write around a command. Pure.
+"""Recognise the text around a command that people and mail programs write. Pure.
 
-That is greetings, thanks, signatures, the line above a quoted letter, `Re:` in the languages of mail programs, and
-the words of automatic replies and advertisements.
+This includes greetings, thanks, signatures, the line above a quoted letter, `Re:` in many languages,
+and the phrases of automatic replies and advertisements.
 """
 
 from __future__ import annotations
@@ -9,9 +9,9 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-MAX_NAME_LENGTH = 30  #: characters of a word in a signature
-MAX_WORDS_IN_NAME = 6  #: words of a line in a signature
-MAX_CHARS_SEARCHED = 4000  #: characters of a mail in which an automatic reply says that it is one
+MAX_NAME_LENGTH = 30  #: maximum characters of a word in a signature
+MAX_WORDS_IN_NAME = 6  #: maximum words of a line in a signature
+MAX_CHARS_SEARCHED = 4000  #: characters of a mail searched for the phrases of automatic replies
 
 
 def word_set(text: str) -> frozenset[str]:
@@ -29,14 +29,14 @@ LIST_WORDS = word_set(
     "from to this the these your my all of list mailing newsletter digest digests email emails mail mails"
     " paper papers subscription service now immediately asap"
 )
-#: Objects of `cancel` and `stop` that mean the digests.
+#: Objects of `cancel` and `stop` that refer to the digests.
 SUBSCRIPTIONS = frozenset(
     f"{which}{what}"
     for which in ("", "my ", "the ", "your ", "this ")
     for what in ("subscription", "digest", "digests")
 )
 SELF_WORDS = frozenset({"me", "myself", "my address", "my email", "my email address"})
-#: What advertisers write after `subscribe`.
+#: Words that advertisers write after `subscribe`.
 ADVERTISING_WORDS = word_set("now today free here newsletter immediately")
 #: Words that begin a sentence to a person, not a topic: `add me to the thread`.
 PERSON_WORDS = word_set("me us him her them this that these those the my your our a an it to")
@@ -89,7 +89,7 @@ UNSUBSCRIBE_PHRASE = re.compile(
     re.IGNORECASE,
 )
 
-#: What automatic replies say that have no header for it.
+#: Phrases of automatic replies that have no header to mark them.
 AUTOMATIC_REPLY_PHRASE = re.compile(
     r"out[- ]of[- ](?:the[- ])?office|on (?:(?:annual|parental|maternity|paternity|sick|medical|my|a) )?(?:leave|vacation"
     r"|holidays?)\b|away (?:from|until|on)|auto(?:matic|mated)?[- ]?(?:reply|response|answer)"
@@ -112,7 +112,7 @@ def strip_punctuation(word: str) -> str:
 
 
 def words_in(text: str, *, polite: bool = True) -> list[str]:
-    """Return the words of a text in lower case; without polite words unless `polite` is False."""
+    """Return the words of a text in lower case; `polite=False` includes polite words."""
     found = [strip_punctuation(word).casefold() for word in text.split()]
     return [word for word in found if word and not (polite and word in POLITE_WORDS)]
 
@@ -131,7 +131,7 @@ def without_thanks(text: str) -> str:
 
 
 def is_about_writer(text: str) -> bool:
-    """Return whether what follows `remove` means the writer: `remove me from this list`."""
+    """Return whether the text after `remove` refers to the writer: `remove me from this list`."""
     found = words_in(text, polite=False)
     return any(
         " ".join(found[:many]) in SELF_WORDS
@@ -159,7 +159,7 @@ def is_forwarded(subject: str) -> bool:
 
 
 def is_end_of_text(line: str, following: str) -> bool:
-    """Return whether the writer's own text ends at this line; `On Friday Ada wrote:` may fill two lines."""
+    """Return whether the writer's text ends before this line; `On Friday Ada wrote:` may take two lines."""
     if QUOTE_START.match(line) or DEVICE_SIGNATURE.match(line) or ATTRIBUTION_LINE.match(line):
         return True
     return bool(DATED_ATTRIBUTION.match(line) and ATTRIBUTION_LINE.match(f"{line} {following}"))
@@ -181,7 +181,7 @@ def is_signature(lines: Sequence[str], names: frozenset[str]) -> bool:
 
 
 def is_name(line: str) -> bool:
-    """Return whether a line may be part of a signature: few words, written like names."""
+    """Return whether a line may be part of a signature: a few words written like names."""
     found = line.split()
     return len(found) <= MAX_WORDS_IN_NAME and "?" not in line and all(map(is_name_like, found))
 

@@ -1,8 +1,8 @@
-"""Prove by a DKIM signature that a mail comes from the address in its From line. Pure.
+"""Prove by DKIM that a mail comes from the address in its From line. Pure.
 
-The signing domain must be that of the address or one above it, since a domain controls what is below it and not
-what is above. The signature must cover From, To and Subject, each of them present once, and the whole body: so a
-signed mail that was written to somebody else, or about something else, proves nothing.
+The signing domain must be the address's domain or a parent of it, since a domain controls its
+subdomains. The signature must cover From, To and Subject, each present exactly once, and the whole
+body. So a signed mail to somebody else, or about something else, proves nothing.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ from digest.inbound.mail_commands import MAX_BYTES as MAX_HEADER_BYTES
 from digest.letters.dkim_verification import Lookup, key_name, signature_fault, signatures_in, tags_of
 from digest.letters.headers import one_line
 
-MAX_BYTES = 256 * 1024  #: of a mail; more is no command, and some mail is made to be slow to verify
+MAX_BYTES = 256 * 1024  #: maximum bytes of a mail, since some mail is designed to be slow to verify
 MAX_SIGNATURE_LENGTH = 4096
-MAX_SIGNATURES = 2  #: tried in one mail, since each takes a query to a DNS server that the sender may control
-MAX_QUOTED = 200  #: characters of the Message-ID and of the date
-ALGORITHMS = frozenset({"rsa-sha256", "ed25519-sha256"})  #: SHA-1 is not to be trusted (RFC 8301)
+MAX_SIGNATURES = 2  #: maximum tried per mail, since each needs a query to the sender's DNS server
+MAX_QUOTED = 200  #: maximum characters of the Message-ID and the date
+ALGORITHMS = frozenset({"rsa-sha256", "ed25519-sha256"})  #: SHA-1 is insecure (RFC 8301)
 COVERED = frozenset({"from", "to", "subject"})
 BARE_CR = re.compile(rb"\r(?!\n)")
 END_OF_HEADER = re.compile(rb"\n\r?\n")
@@ -34,7 +34,7 @@ END_OF_HEADER = re.compile(rb"\n\r?\n")
 class SenderProof:
     """A mail whose sender is proven."""
 
-    domain: str  #: that signed it
+    domain: str  #: the signing domain
     message_id: str
     date: str  #: as written
 
@@ -43,7 +43,7 @@ class SenderProof:
 
 
 def prove_sender(content: bytes, email: str, *, to: str, lookup: Lookup, now: datetime) -> SenderProof | None:
-    """Return the proof that the owner of an address sent this mail `to` us; None without one, or without DNS."""
+    """Return the proof that the owner of `email` sent this mail to `to`; None without proof or DNS."""
     for place, tags in usable_signatures(content, email, to=to, now=now):
         try:
             fault = signature_fault(content, place, key_name(tags), lambda name: keys_in_use(lookup(name)))
@@ -60,14 +60,14 @@ def prove_sender(content: bytes, email: str, *, to: str, lookup: Lookup, now: da
 
 
 def keys_in_use(records: Sequence[str]) -> list[str]:
-    """Return the key records of a name without those that are only being tested (RFC 6376, 3.6.1)."""
+    """Return the key records except those in test mode (RFC 6376, 3.6.1)."""
     return [text for text in records if "y" not in tags_of(text).get("t", "").split(":")]
 
 
 def usable_signatures(
     content: bytes, email: str, *, to: str, now: datetime
 ) -> list[tuple[int, dict[str, str]]]:
-    """Return the first signatures that would prove the sender if they verify, each with its place."""
+    """Return the first signatures that would prove the sender if valid, each with its index."""
     if not is_unambiguous(content, email, to=to):
         return []
     numbered = enumerate(signatures_in(parsed_header(content)))
@@ -81,7 +81,7 @@ def parsed_header(content: bytes) -> EmailMessage:
 
 
 def is_unambiguous(content: bytes, email: str, *, to: str) -> bool:
-    """Return whether every program reads the same From, To and Subject in a mail, and these are the address and us."""
+    """Return whether From, To and Subject are unambiguous, and the mail is from `email` and to `to`."""
     if len(content) > MAX_BYTES or BARE_CR.search(content):
         return False
     if not END_OF_HEADER.search(content, 0, MAX_HEADER_BYTES):
@@ -94,12 +94,12 @@ def is_unambiguous(content: bytes, email: str, *, to: str) -> bool:
 
 
 def raw_from(message: EmailMessage) -> str:
-    """Return the From line as it was sent: a decoded name could look like an address."""
+    """Return the undecoded From line, because a decoded name could look like an address."""
     return next("".join(str(value).split()) for name, value in message.raw_items() if name.lower() == "from")
 
 
 def is_written_as(line: str, email: str) -> bool:
-    """Return whether a From line names this address and no other."""
+    """Return whether a From line contains only this address."""
     line, email = line.lower(), email.lower()
     return line == email or (line.endswith(f"<{email}>") and line.count("<") == 1)
 
@@ -119,5 +119,5 @@ def is_usable(tags: dict[str, str], email: str, now: datetime) -> bool:
 
 
 def is_own_or_above(signer: str, domain: str) -> bool:
-    """Return whether a signing domain is the domain of an address or one above it; never a top-level domain."""
+    """Return whether `signer` is `domain` or a parent of it, but not a top-level domain."""
     return "." in signer and (domain == signer or domain.endswith(f".{signer}"))

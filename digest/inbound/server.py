@@ -1,7 +1,7 @@
 """Receive incoming mail over LMTP or SMTP (`DIGEST_INBOUND`).
 
-A mail is accepted only once it is in the database. It is processed after that, which does not change the reply.
-Silent, slow or numerous clients cannot use up the connections or memory of others.
+A mail is accepted once it is stored in the database, and processed afterwards, which does not affect
+the reply. Silent, slow or numerous clients cannot use up all connections or memory.
 """
 
 from __future__ import annotations
@@ -42,29 +42,29 @@ from digest.letters.dkim_verification import Lookup
 
 log = logging.getLogger(__name__)
 
-MAX_BYTES = 2 * 1024 * 1024  #: of one mail; a report quotes at most one of our letters
+MAX_BYTES = 2 * 1024 * 1024  #: maximum size of a mail; a report quotes at most one of our letters
 MAX_RECIPIENTS = 20
-TIMEOUT_SECONDS = 60  #: seconds in which a client must send its next command
-MAIL_SECONDS = 180  #: in which a whole mail must arrive
-SESSION_SECONDS = 300  #: in which a client must have sent a mail, whatever other commands it sends
-ACCEPTED_AT_ONCE = 16  #: connections; asyncio's 100 can use up the open files before rejected ones are closed
-WAITING_CONNECTIONS = 128  #: that the kernel holds until they are accepted; asyncio has one number for both
-CLOSE_SECONDS = 5  #: seconds that a client has to read why it is disconnected
-TICK_SECONDS = 30  #: seconds between two passes over unprocessed mail
-PIECE_BYTES = 64 * 1024  #: of an arriving mail in one piece of memory
-READ_BYTES = 32 * 1024  #: read at once; lines may be longer
-SMALL_BYTES = 128 * 1024  #: bytes of a small mail; larger ones wait for each other
-LARGE_AT_ONCE, LARGE_SECONDS = 6, 30  #: large mails that are received at once, and how long others wait
-#: of all mails that are being received or stored
+TIMEOUT_SECONDS = 60  #: maximum time until a client's next command
+MAIL_SECONDS = 180  #: maximum time for receiving a mail
+SESSION_SECONDS = 300  #: maximum time without a mail, whatever other commands a client sends
+ACCEPTED_AT_ONCE = 16  #: connections; asyncio's 100 can exhaust the open files before any are closed
+WAITING_CONNECTIONS = 128  #: kernel's backlog; asyncio uses one number for both
+CLOSE_SECONDS = 5  #: time for a client to read why it is disconnected
+TICK_SECONDS = 30  #: interval of processing unprocessed mail
+PIECE_BYTES = 64 * 1024  #: size of the pieces in which an arriving mail is stored in memory
+READ_BYTES = 32 * 1024  #: maximum bytes per read; lines may be longer
+SMALL_BYTES = 128 * 1024  #: maximum size of a small mail; larger mails wait for each other
+LARGE_AT_ONCE, LARGE_SECONDS = 6, 30  #: large mails received at a time, and how long others wait
+#: Memory for all mails that are being received or stored.
 MAX_MEMORY_BYTES = MAX_CONNECTIONS * SMALL_BYTES + LARGE_AT_ONCE * MAX_BYTES
 STORED_AT_ONCE = 2  #: mails
-PROVED_AT_ONCE = 4  #: mails whose signature is verified, which waits for DNS servers of the sender's choice
-MAX_AWAITING_PROOF = 100  #: mails; the sender of a further one counts as unproven
+PROVED_AT_ONCE = 4  #: mails verified at a time; verification waits for DNS servers chosen by senders
+MAX_AWAITING_PROOF = 100  #: mails; senders of further mails count as unproven
 BUSY = "452 4.3.1 too busy, try again later"
 
 
 class Content:
-    """A mail while it arrives, in pieces: twenty large buffers growing side by side would fragment the memory."""
+    """An arriving mail, stored in pieces because many large growing buffers would fragment the memory."""
 
     def __init__(self) -> None:
         self.pieces, self.last, self.size = list[bytes](), bytearray(), 0
@@ -79,7 +79,7 @@ class Content:
             self.last.clear()
 
     def clear(self) -> None:
-        """Drop the content."""
+        """Discard the content."""
         self.pieces.clear()
         self.last.clear()
         self.size, self.is_large = 0, False
@@ -89,13 +89,13 @@ class Content:
 
 
 class MailReceiver:
-    """The state that all clients share: the app context, the connections, the memory budget."""
+    """The state shared by all clients: the app context, the connections, the memory budget."""
 
     def __init__(self, context: AppContext) -> None:
         self.context = context
         self.connections = Connections(most=max_connections())
         self.memory, self.large = MemoryBudget(MAX_MEMORY_BYTES), asyncio.Semaphore(LARGE_AT_ONCE)
-        self.threads = ThreadPoolExecutor(STORED_AT_ONCE)  # few: each keeps the memory of its largest mail
+        self.threads = ThreadPoolExecutor(STORED_AT_ONCE)  # few: each retains its largest mail's memory
         self.provers = ThreadPoolExecutor(PROVED_AT_ONCE)
         self.awaiting_proof = BoundedSemaphore(MAX_AWAITING_PROOF)
         self.failed_at = float("-inf")
@@ -103,7 +103,7 @@ class MailReceiver:
     async def handle_RCPT(  # noqa: N802  (aiosmtpd's name)
         self, server: Any, session: Session, envelope: Envelope, address: str, options: list[str]
     ) -> str:
-        """Accept mail for our own addresses only, and only while it can be stored; refuse others at once."""
+        """Accept a recipient only if the address is ours and mail to it can be stored."""
         del server, session, options
         if not inbound.is_accepted_recipient(self.context.site, address):
             return "550 5.1.1 no such address here"
@@ -147,7 +147,7 @@ class MailReceiver:
             self.release(content)
 
     async def admit_large(self, content: Content) -> bool:
-        """Wait until a large mail may be received; False if that takes too long."""
+        """Wait until a large mail may be received; return False if that takes too long."""
         try:
             await asyncio.wait_for(self.large.acquire(), LARGE_SECONDS)
         except TimeoutError:
@@ -156,7 +156,7 @@ class MailReceiver:
         return True
 
     def release(self, content: Content) -> None:
-        """Release the memory of a mail, and its place among the large ones."""
+        """Release the memory of a mail and, if it is large, its slot."""
         self.memory.release(content.size)
         if content.is_large:
             self.large.release()
@@ -177,12 +177,12 @@ class MailReceiver:
                 self.provers.submit(self.prove_and_process, numbers, now)
             else:
                 self.process(numbers, no_lookup, now)
-        except Exception:  # it is stored: the next tick retries
+        except Exception:  # the mail is stored, so the next tick retries
             log.exception("mails %s were stored but not processed; retrying", numbers)
         return "250 2.0.0 stored"
 
     def prove_and_process(self, numbers: list[int], now: datetime) -> None:
-        """Process stored mails whose sender may be proven by a query to the DNS."""
+        """Process stored mails whose senders a DNS query may prove."""
         try:
             self.process(numbers, self.context.lookup, now)
         except Exception:
@@ -210,7 +210,7 @@ class MailReceiver:
 
 
 def max_connections() -> int:
-    """Return how many connections this process may hold: at most half its limit of open files."""
+    """Return the maximum number of connections: at most half this process's limit of open files."""
     soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
     return MAX_CONNECTIONS if soft == resource.RLIM_INFINITY else max(4, min(MAX_CONNECTIONS, soft // 2))
 
@@ -221,12 +221,12 @@ def sender_of(envelope: Envelope) -> str:
 
 
 def storable_sender(sender: str) -> str:
-    """Return a sender that every database can store: some servers send Latin-1, and a few send any bytes."""
+    """Return a sender that every database can store: some servers send Latin-1 or arbitrary bytes."""
     return sender.encode("utf-8", "surrogateescape").decode("utf-8", "replace").replace("\0", "\ufffd")
 
 
 class AdmissionProtocol(asyncio.Protocol):
-    """Admit or reject a new client. This is cheap, as rejected clients come again."""
+    """Admit or reject a new client; rejection is cheap, because rejected clients try again."""
 
     def __init__(self, handler: MailReceiver, *, is_lmtp: bool) -> None:
         self.handler, self.is_lmtp = handler, is_lmtp
@@ -242,7 +242,7 @@ class AdmissionProtocol(asyncio.Protocol):
         if not self.handler.connections.admit(connection, now):
             reject(transport)
             return
-        vars(transport)["max_size"] = READ_BYTES  # asyncio reads 256 KB at once, whatever its reader asks for
+        vars(transport)["max_size"] = READ_BYTES  # asyncio otherwise reads 256 KB at a time
         protocol = make_protocol(self.handler, connection, is_lmtp=self.is_lmtp)
         transport.set_protocol(protocol)
         protocol.connection_made(transport)
@@ -257,7 +257,7 @@ def reject(transport: asyncio.Transport) -> None:
 
 
 class LongLineSmtp(SMTP):
-    """SMTP with one client. Long lines are allowed: a report refused for one would never be sent again."""
+    """SMTP with one client. Long lines are allowed, because refused reports are not sent again."""
 
     line_length_limit = READ_BYTES
     handler: MailReceiver
@@ -277,7 +277,7 @@ class LongLineSmtp(SMTP):
         self.connection.close()
 
     def _reset_timeout(self, duration: float | None = None) -> None:
-        """Wait for the next command, but no longer than a session without a mail may last."""
+        """Wait for the next command, at most until the limit of a session without a mail."""
         now = self.loop.time()
         self.connection.enter(Stage.IDLE, now)
         left = self.connection.mailed_at + SESSION_SECONDS - now
@@ -314,12 +314,12 @@ class LongLineSmtp(SMTP):
         if self._timeout_handle is not None:
             self._timeout_handle.cancel()
         storing = self.loop.create_task(self.handler.store(envelope, content))
-        reply = await asyncio.shield(storing)  # it continues if the client hangs up
+        reply = await asyncio.shield(storing)  # continues if the client disconnects
         self.connection.mailed_at = self.loop.time()
         return reply
 
     async def read_mail(self, content: Content) -> str:
-        """Read a mail up to its final dot; return "", or the reply that refuses it."""
+        """Read a mail up to its final dot; return "", or the reply that refuses the mail."""
         refusal, is_inside, count = "", False, 0
         while (line := await self.read_line()) != b".\r\n" or is_inside:
             text = line[1:] if line.startswith(b".") and not is_inside else line
@@ -333,7 +333,7 @@ class LongLineSmtp(SMTP):
         return refusal
 
     async def refusal_of(self, content: Content, line: bytes) -> str:
-        """Reserve memory for a line and return "", or return the reply that refuses the mail."""
+        """Reserve memory for a line; return "", or the reply that refuses the mail."""
         size = content.size + len(line)
         if size > MAX_BYTES:
             return "552 5.3.4 the mail is too large"
@@ -342,7 +342,7 @@ class LongLineSmtp(SMTP):
         return "" if self.handler.memory.take(len(line)) else BUSY
 
     async def read_line(self) -> bytes:
-        """Read a line, or as much of a long one as has arrived."""
+        """Read a line, or the part of a long line that has arrived."""
         try:
             return await self._reader.readuntil(b"\r\n")
         except asyncio.LimitOverrunError as error:
@@ -350,7 +350,7 @@ class LongLineSmtp(SMTP):
 
 
 class LongLineLmtp(LongLineSmtp, LMTP):
-    """The same over LMTP, behind a mail server."""
+    """LMTP with one client, usually a local mail server; long lines are allowed."""
 
 
 def make_protocol(handler: MailReceiver, connection: MailConnection, *, is_lmtp: bool) -> LongLineSmtp:
@@ -377,7 +377,7 @@ async def start_listening(handler: MailReceiver, url: str) -> asyncio.Server:
 
 
 async def open_server(handler: MailReceiver, url: str) -> asyncio.Server:
-    """Listen at a port or a Unix socket; a stale socket is replaced, any other file is not."""
+    """Listen on a port or a Unix socket; a stale socket is replaced, but no other file."""
     parts = urlsplit(url)
     protocol: Callable[[], AdmissionProtocol] = partial(
         AdmissionProtocol, handler, is_lmtp=parts.scheme == "lmtp"
@@ -396,7 +396,7 @@ async def open_server(handler: MailReceiver, url: str) -> asyncio.Server:
 
 
 async def run_ticks(handler: MailReceiver) -> None:
-    """Process every half minute what a crash has left unprocessed."""
+    """Process mail that a crash left unprocessed, every 30 seconds."""
     context = handler.context
     while True:
         handler.report()
@@ -408,7 +408,7 @@ async def run_ticks(handler: MailReceiver) -> None:
 
 
 def run_tick(context: AppContext, now: datetime) -> None:
-    """Process new mail and delete what was shunted long ago."""
+    """Process new mail, and delete mail that was shunted long ago."""
     with context.write_session() as session:
         inbound.process_stored_mails(
             session,
@@ -452,5 +452,5 @@ async def run_until_signal(context: AppContext) -> None:
 
 def serve(context: AppContext) -> None:
     """Run the inbound mail server until SIGINT or SIGTERM."""
-    logging.getLogger("mail.log").setLevel(logging.CRITICAL)  # it logs every mistake of a client
+    logging.getLogger("mail.log").setLevel(logging.CRITICAL)  # it logs every error of a client
     asyncio.run(run_until_signal(context))

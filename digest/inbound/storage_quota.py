@@ -1,7 +1,8 @@
 """Limit the unread mail that is stored; beyond the limit, senders are asked to try again later.
 
-Mail that is understood is deleted at once, so bounces and commands take up space only for a moment. Mail to addresses
-that we have signed has a limit of its own: strangers who use up the other one cannot keep bounces out.
+Mail that is understood is deleted at once, so bounces and commands take up space only briefly. Mail to
+addresses that we signed has a separate limit, so strangers who use up the other limit cannot block
+bounces.
 """
 
 from __future__ import annotations
@@ -25,25 +26,25 @@ class StorageUse:
     size: int
 
     def allows(self, used: StorageUse, adding: StorageUse) -> bool:
-        """Return whether more can be stored within this limit."""
+        """Return whether this limit allows adding more."""
         return used.mails + adding.mails <= self.mails and used.size + adding.size <= self.size
 
 
 TOTAL_LIMIT = StorageUse(mails=1_000, size=50 * MB)
-SENDER_LIMIT = StorageUse(mails=50, size=5 * MB)  #: at addresses that anybody may write to
-RECIPIENT_LIMIT = StorageUse(mails=10, size=5 * MB)  #: for an address we signed, of one letter or reader
+SENDER_LIMIT = StorageUse(mails=50, size=5 * MB)  #: per sender, at addresses that anybody may write to
+RECIPIENT_LIMIT = StorageUse(mails=10, size=5 * MB)  #: per signed address of a letter or reader
 
 RECIPIENT = func.lower(InboundMail.recipient)
 IS_SIGNED = or_(RECIPIENT.startswith("bounce+"), RECIPIENT.startswith("unsubscribe+"))
-NOTICES = RECIPIENT.startswith("arn:")  #: not limited: their signatures were checked
+NOTICES = RECIPIENT.startswith("arn:")  #: not limited, because their signatures are verified
 
 
 class InboxFull(DigestError):
-    """Why a mail cannot be stored now."""
+    """The reason why a mail cannot be stored now."""
 
 
 def check_storage(session: Session, *, sender: str, recipients: list[str], size: int = 0) -> None:
-    """Raise InboxFull unless a mail of that size can be stored for each of its recipients."""
+    """Raise InboxFull unless a mail of `size` bytes can be stored for each recipient."""
     for group in (True, False):
         inside = [each for each in recipients if is_signed_address(each) == group]
         if inside:
@@ -59,7 +60,7 @@ def check_storage(session: Session, *, sender: str, recipients: list[str], size:
 def check_storage_of_kind(
     session: Session, *, is_signed: bool, sender: str, recipients: list[str], adding: StorageUse
 ) -> None:
-    """Check one kind of recipients: those at addresses that we signed, or the others."""
+    """Check the limits for recipients of one kind: signed addresses, or other addresses."""
     if not TOTAL_LIMIT.allows(stored_use(session, IS_SIGNED if is_signed else ~IS_SIGNED, ~NOTICES), adding):
         raise InboxFull("too much unread mail is stored")
     if not is_signed and not SENDER_LIMIT.allows(
@@ -73,12 +74,12 @@ def check_storage_of_kind(
 
 
 def is_signed_address(recipient: str) -> bool:
-    """Return whether an accepted address is one that we signed."""
+    """Return whether we signed an accepted address."""
     return recipient.lower().startswith(("bounce+", "unsubscribe+"))
 
 
 def stored_use(session: Session, *conditions: ColumnElement[bool]) -> StorageUse:
-    """Return how much stored mail meets the conditions."""
+    """Return the number and size of stored mails that meet the conditions."""
     mails, size = session.execute(
         select(func.count(), func.coalesce(func.sum(func.length(InboundMail.content)), 0)).where(*conditions)
     ).one()

@@ -1,4 +1,4 @@
-"""Store each mail in a row, from the reply that accepts it until it is understood."""
+"""Store incoming mail until it is processed."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from digest import failpoints
 from digest.db.tables import InboundMail, MailState
 from digest.errors import NotFound
 
-KEEP_SHUNTED_FOR = timedelta(days=90)  #: how long mail that was not understood waits for a person
+KEEP_SHUNTED_FOR = timedelta(days=90)  #: how long shunted mail is kept for a person to read
 
 
 def store_mail(
@@ -36,7 +36,7 @@ def store_mail(
 
 
 def list_mails(session: Session, *, limit: int | None = None) -> Iterator[InboundMail]:
-    """Yield the stored mails, oldest first, with only one in memory at a time."""
+    """Yield the stored mails, oldest first, one in memory at a time."""
     yield from session.scalars(
         select(InboundMail).order_by(InboundMail.id).limit(limit), execution_options={"yield_per": 1}
     )

@@ -1,6 +1,6 @@
 """Manage subscribers: sign-up, topics, schedule, pauses, unsubscribing, import and invitations.
 
-The web form, the mail command and the CLI call the same functions here. Nothing here commits.
+The web form, the mail commands and the CLI call the same functions here. Functions that commit say so.
 """
 
 from digest.addresses import fold_address

@@ -1,4 +1,4 @@
-"""Change subscribers for the pages and the commands: each function is one transaction, and commits."""
+"""Change subscribers for pages and commands; each function commits one transaction."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from digest.subscribers.csv_import import ImportReport
 from digest.subscribers.csv_import.csv_rows import Row
 from digest.subscribers.unsubscribe import undo, unsubscribe
 
-HAS_TOPICS = frozenset({SubscriberState.ACTIVE, SubscriberState.PAUSED})  #: states of those who get digests
+HAS_TOPICS = frozenset({SubscriberState.ACTIVE, SubscriberState.PAUSED})  #: states of subscribers with topics
 
 
 # ── for the pages ───────────────────────────────────────────────────────────────────────────────
@@ -42,7 +42,7 @@ def sign_up(
     is_proxied: bool = False,
     now: datetime,
 ) -> None:
-    """Queue a sign-up from the form, and record whether it came through a proxy that is not configured."""
+    """Queue a sign-up from the form, and record whether it came through an unconfigured proxy."""
     if is_proxied:
         sign_up_queue.note_proxy_header(session, now)
     sign_up_queue.request(session, email, network=network, topics=topics, may_sign_up=may_sign_up, now=now)
@@ -58,7 +58,7 @@ def send_link_or_sign_up(
     may_sign_up: frozenset[str] | None,
     now: datetime,
 ) -> None:
-    """Mail a new settings link to a subscriber; an unknown address is signed up, if it may be."""
+    """Mail a new settings link to a subscriber; sign up an unknown address if it may sign up."""
     reader = subscriber_rows.find(session, email)
     if reader is not None and reader.state in HAS_TOPICS:
         mail_link(session, site, reader, now=now)
@@ -68,7 +68,7 @@ def send_link_or_sign_up(
 
 
 def mail_link(session: Session, site: Site, subscriber: Subscriber, *, now: datetime) -> bool:
-    """Mail subscribers their settings link; return False if they get no digests."""
+    """Mail a subscriber their settings link; return False if they get no digests."""
     if subscriber.state not in HAS_TOPICS:
         return False
     confirmations.send_link(session, site, subscriber, now)
@@ -79,7 +79,7 @@ def mail_link(session: Session, site: Site, subscriber: Subscriber, *, now: date
 def confirm_on_page(
     session: Session, site: Site, token: str, *, network: str | None, today: Mapping[int, Card], now: datetime
 ) -> Subscriber | None:
-    """Activate the subscriber of a confirmation link; return None for a link that is not valid."""
+    """Activate the subscriber of a confirmation link; return None if the link is invalid."""
     subscriber = confirmations.confirm(session, site, token, now, network=network, today=today)
     session.commit()
     return subscriber
@@ -88,7 +88,7 @@ def confirm_on_page(
 def pause_with_letter(
     session: Session, site: Site, subscriber: Subscriber, until: date | None, *, now: datetime
 ) -> None:
-    """Pause a subscriber who pressed the button, and report it to their address."""
+    """Pause a subscriber who pressed the button, and notify them by mail."""
     if preferences.pause(session, subscriber, until, now):
         change_letters.queue_paused_letter(session, site, subscriber, now=now)
     session.commit()
@@ -104,9 +104,9 @@ def save_settings(
     max_papers: int | None = None,
     now: datetime,
 ) -> bool:
-    """Save the form of the settings page and report changed topics by mail; return whether anything changed.
+    """Save the settings form and report changed topics by mail; return whether anything changed.
 
-    Raises BadField or BadFilter, and then nothing is changed.
+    Raises BadField or BadFilter without changing anything.
     """
     previous = subscriber_rows.topics_of(session, subscriber)
     try:
@@ -156,7 +156,7 @@ def add_confirmed(  # noqa: PLR0913  (the columns of a subscriber, by keyword)
     consent: str | None,
     now: datetime,
 ) -> Subscriber:
-    """Add an active subscriber who agreed as `consent` says."""
+    """Add an active subscriber; `consent` says how they agreed."""
     subscriber = subscriber_rows.add(
         session,
         email,
@@ -183,7 +183,7 @@ def add_unconfirmed(
     max_papers: int | None = None,
     now: datetime,
 ) -> Subscriber:
-    """Add a pending subscriber and queue the confirmation letter, or raise BadField, which says why not."""
+    """Add a pending subscriber and queue the confirmation letter, or raise BadField with the reason."""
     known = subscriber_rows.find(session, email)
     if known is not None and known.state in HAS_TOPICS:
         raise BadField("email", f"{known.email} is already {known.state}. See: digest subscribers edit")
@@ -213,7 +213,7 @@ def change_by_operator(
     wants_nothing_today_letters: bool | None = None,
     now: datetime,
 ) -> bool:
-    """Change the given settings and leave those that are None, without a letter; return whether anything changed."""
+    """Change the settings that are not None, without a letter; return whether anything changed."""
     changed = preferences.edit(
         session,
         subscriber,
@@ -245,7 +245,7 @@ def import_list(
     is_dry_run: bool,
     now: datetime,
 ) -> ImportReport:
-    """Import subscribers all together, or not at all if the file cannot be read; a dry run only reports."""
+    """Import a file in one transaction, or nothing if it cannot be read; a dry run only reports."""
     report = csv_import.import_rows(session, site, rows, consent=consent, invited_by=invited_by, now=now)
     if is_dry_run:
         session.rollback()
@@ -264,7 +264,7 @@ def answer_sign_ups(session: Session, site: Site, *, now: datetime) -> None:
 
 
 def remind_unconfirmed(session: Session, site: Site, *, now: datetime) -> None:
-    """Queue the reminders that are due, and delete expired sign-ups."""
+    """Queue due reminders, and delete expired sign-ups."""
     sign_up_queue.forget_sign_ups(session, now)
     confirmations.queue_reminders(session, site, now)
     session.commit()

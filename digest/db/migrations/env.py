@@ -1,4 +1,4 @@
-"""How Alembic runs our migrations: always on the engine it is handed, never from a settings file."""
+"""Run Alembic migrations on the engine passed by the caller, without a settings file."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ with engine.execution_options(writing=True).connect() as connection:
         connection=connection,
         target_metadata=Base.metadata,
         render_as_batch=True,
-        transactional_ddl=True,  # SQLite's is, too, as we begin: nobody meets a schema that is half way
+        transactional_ddl=True,  # also on SQLite, because we begin transactions ourselves
     )
     with context.begin_transaction():
         context.run_migrations()

@@ -1,6 +1,6 @@
-"""Define the schema: every table, with one module for each subject.
+"""Define the schema: all tables, in one module per subject.
 
-Whatever must never happen twice is a key here, not an `if` elsewhere. Times are UTC (`*_at`), days are
+Anything that must not happen twice is prevented by a unique key. Times are UTC (`*_at`), days are
 dates. Migrations are append-only; `tests/db/test_schema.py` compares them with these classes.
 """
 

@@ -19,33 +19,33 @@ from sqlalchemy.orm import Mapped, mapped_column
 from digest.db import Base, BigKey, UtcDateTime
 from digest.db.tables.papers import ChangeKind
 
-#: Old rows are deleted every day: PostgreSQL should reuse their space before it takes more.
+#: Old rows are deleted every day; PostgreSQL should reuse their space early.
 VACUUMED = {"autovacuum_vacuum_scale_factor": 0.02}
 
 
 class PressRow(Base):
-    """A press, stored for all machines until no delivery made with it can be retried."""
+    """A press, stored for all machines while a delivery may need it for a retry."""
 
     __tablename__ = "press"
 
     name: Mapped[str] = mapped_column(String(64), primary_key=True)  #: the hash of its content
-    key: Mapped[str] = mapped_column(String(64), index=True)  #: the hash of what it was made from
+    key: Mapped[str] = mapped_column(String(64), index=True)  #: the hash of its inputs
     made_at: Mapped[datetime] = mapped_column(UtcDateTime)
     content: Mapped[bytes] = mapped_column(LargeBinary)
 
 
 class DeliveryState(StrEnum):
-    """The life of a delivery. The last six are terminal."""
+    """The states of a delivery. The last six are terminal."""
 
     QUEUED = "queued"  #: decided, waiting until it is due
-    CLAIMED = "claimed"  #: a worker holds it under a lease; nothing has been sent
-    SENDING = "sending"  #: intent committed: until the reply comes, it is unknown whether it was sent
+    CLAIMED = "claimed"  #: leased by a worker; nothing has been sent
+    SENDING = "sending"  #: intent committed; until the reply arrives, it is unknown whether it was sent
     SENT = "sent"  #: the mail server accepted it
-    FAILED = "failed"  #: the mail server refused it for good
+    FAILED = "failed"  #: the mail server permanently refused it
     EXPIRED = "expired"  #: too late to be worth sending
     SUPPRESSED = "suppressed"  #: the address is suppressed or unsubscribed
-    STUCK = "stuck"  #: too often in doubt, or the bytes would differ: a person must decide
-    EMPTY = "empty"  #: no papers: recorded, nothing sent
+    STUCK = "stuck"  #: in doubt too often, or the bytes would differ; the operator must decide
+    EMPTY = "empty"  #: an edition without papers; recorded, not sent
 
 
 class Lane(StrEnum):
@@ -56,7 +56,7 @@ class Lane(StrEnum):
 
 
 class Delivery(Base):
-    """One letter to one address; it stores the decision, never the bytes."""
+    """A letter to one address; the row stores the decision, not the bytes."""
 
     __tablename__ = "delivery"
 
@@ -75,25 +75,26 @@ class Delivery(Base):
     covers_to: Mapped[datetime | None] = mapped_column(UtcDateTime)  #: ... and up to this
     covers_paper_id: Mapped[int | None] = mapped_column(
         BigKey
-    )  #: the subscriber's considered_paper_id before it
+    )  #: the subscriber's considered_paper_id before this edition
     state: Mapped[DeliveryState] = mapped_column(String(10))
     reason: Mapped[str] = mapped_column(default="")
-    due_at: Mapped[datetime] = mapped_column(UtcDateTime)  #: not before this moment
-    expires_at: Mapped[datetime] = mapped_column(UtcDateTime)  #: not after this one
+    due_at: Mapped[datetime] = mapped_column(UtcDateTime)  #: not sent before this time
+    expires_at: Mapped[datetime] = mapped_column(UtcDateTime)  #: not sent after this time
     attempts: Mapped[int] = mapped_column(default=0)
     in_doubt: Mapped[int] = mapped_column(default=0)  #: attempts with an unknown outcome
-    lease: Mapped[str | None] = mapped_column(String(32))  #: the fencing token of the worker that holds it
+    lease: Mapped[str | None] = mapped_column(String(32))  #: the fencing token of the leasing worker
     leased_until: Mapped[datetime | None] = mapped_column(UtcDateTime)
     message_id: Mapped[str | None] = mapped_column(String(120))
     provider_id: Mapped[str | None] = mapped_column(
         String(120)
     )  #: the Message-ID that a provider gave it instead
-    content_hash: Mapped[str | None] = mapped_column(String(64))  #: of the first attempt's bytes
-    settled_at: Mapped[datetime | None] = mapped_column(UtcDateTime)  #: None as long as it is open
+    content_hash: Mapped[str | None] = mapped_column(String(64))  #: hash of the first attempt's bytes
+    settled_at: Mapped[datetime | None] = mapped_column(UtcDateTime)  #: None while it is open
 
     __table_args__ = (
-        # On PostgreSQL the key would look up and lock the reader of each new digest, a third of the cost of writing it.
-        # Publishing locks all readers, so an erasure waits for it; ids are never reused.
+        # A foreign key would make PostgreSQL look up and lock the reader of each new digest, a third of
+        # the cost of writing it. Publishing locks all readers, so an erasure waits for it; ids are
+        # never reused.
         ForeignKeyConstraint(["subscriber_id"], ["subscriber.id"], ondelete="SET NULL").ddl_if("sqlite"),
         UniqueConstraint("subscriber_id", "edition"),
         CheckConstraint("edition IS NOT NULL OR dedupe_key IS NOT NULL", name="identity"),
@@ -110,13 +111,13 @@ class Delivery(Base):
             postgresql_where=text("provider_id IS NOT NULL"),
             sqlite_where=text("provider_id IS NOT NULL"),
         ),
-        # Each page has free space for the new row versions that a claim and an intent write.
+        # Each page has free space for the new row versions written by a claim and an intent.
         {"sqlite_autoincrement": True, "postgresql_with": {"fillfactor": 40, **VACUUMED}},
     )
 
 
 class Attempt(Base):
-    """One try at a delivery; rows are only appended.
+    """An attempt at a delivery; rows are only appended.
 
     It has no foreign key, because PostgreSQL would look up and lock the delivery of each new row.
     """
@@ -137,11 +138,11 @@ class Attempt(Base):
 
 
 class Shown(Base):
-    """A paper has been put into a subscriber's digest: the memory behind "never twice".
+    """A paper that was put into a subscriber's digest, so that it is not shown again.
 
     A million readers make eight million rows a day, so the row is as small as possible and has no
-    foreign keys: PostgreSQL would look up three rows for each new one. A second index would cost as much
-    as the row itself, and queries by paper read all readers anyway.
+    foreign keys: PostgreSQL would look up three rows for each new row. A second index would cost as
+    much as the row itself, and queries by paper read all readers anyway.
     """
 
     __tablename__ = "shown"
@@ -155,7 +156,7 @@ class Shown(Base):
 
 
 class FollowupSent(Base):
-    """A subscriber was sent an update to a paper they had been shown: each kind once."""
+    """An update to a shown paper that was sent to a subscriber; each kind is sent once."""
 
     __tablename__ = "followup_sent"
 

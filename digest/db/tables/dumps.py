@@ -1,4 +1,4 @@
-"""Define the tables of dumps: dumps, the sources they are fetched from, and records that could not be read."""
+"""Define the tables of dumps: dumps, their sources, and records that could not be read."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from digest.db import Base, BigKey, UtcDateTime
 
 
 class DumpState(StrEnum):
-    """How far a dump was loaded."""
+    """The states of a dump."""
 
-    LOADING = "loading"  #: being stored, or interrupted: reading it again resumes
-    LOADED = "loaded"  #: its good records are in the catalog
-    HELD = "held"  #: incomplete by its own count; waits for the operator
+    LOADING = "loading"  #: being loaded, or interrupted; reading it again resumes
+    LOADED = "loaded"  #: its valid records are in the catalog
+    HELD = "held"  #: incomplete by its own count; waiting for the operator
     REJECTED = "rejected"  #: unreadable, or too many bad records; nothing was loaded
 
 
@@ -41,10 +41,10 @@ class DumpRow(Base):
     updated: Mapped[int] = mapped_column(default=0)
     unchanged: Mapped[int] = mapped_column(default=0)
     rejected: Mapped[int] = mapped_column(default=0)
-    missing_papers: Mapped[int | None]  #: by its own count; 0: cut off at an unknown place
-    usual_papers: Mapped[int | None]  #: how many are usual on its weekday, if it has far fewer
+    missing_papers: Mapped[int | None]  #: by its own count; 0: truncated, number unknown
+    usual_papers: Mapped[int | None]  #: the usual number on its weekday, if it has far fewer
     observed_at: Mapped[datetime] = mapped_column(UtcDateTime)  #: when its signals were observed
-    #: when its papers count as first seen, if not at `observed_at`
+    #: when its papers count as first seen, if not `observed_at`
     seen_at: Mapped[datetime | None] = mapped_column(UtcDateTime)
     read_at: Mapped[datetime] = mapped_column(UtcDateTime)
 
@@ -61,17 +61,17 @@ class SourceRow(Base):
     order: Mapped[str] = mapped_column(String(10), default="none")  #: ranked, relevance or none
     interval_seconds: Mapped[int]  #: between two polls
     is_on: Mapped[bool] = mapped_column(default=True)
-    since: Mapped[date]  #: the day it was turned on; papers of earlier days are not news
+    since: Mapped[date]  #: the day it was enabled; papers of earlier days are not new
     next_poll_at: Mapped[datetime] = mapped_column(UtcDateTime)
     polled_at: Mapped[datetime | None] = mapped_column(UtcDateTime)
-    failures: Mapped[int] = mapped_column(default=0)  #: in a row
+    failures: Mapped[int] = mapped_column(default=0)  #: consecutive failures
     result: Mapped[str] = mapped_column(default="")  #: the result of the last poll
     #: ETag and Last-Modified of each URL, for conditional requests
     validators: Mapped[dict[str, list[str | None]]] = mapped_column(JSON, default=dict)
 
 
 class HostRow(Base):
-    """A server we fetch from, and when it may be asked next."""
+    """A server we fetch from, and when the next request is allowed."""
 
     __tablename__ = "host"
 
@@ -88,7 +88,7 @@ class UnreadDump(Base):
     folder: Mapped[str] = mapped_column(String(1000), primary_key=True)
     name: Mapped[str] = mapped_column(String(255), primary_key=True)
     since: Mapped[datetime] = mapped_column(UtcDateTime)
-    seen_at: Mapped[datetime] = mapped_column(UtcDateTime)  #: grows old when the machine is gone
+    seen_at: Mapped[datetime] = mapped_column(UtcDateTime)  #: no longer updated when the machine is gone
 
 
 class ProblemRow(Base):

@@ -12,10 +12,10 @@ from digest.db import Base, BigKey, UtcDateTime
 
 
 class MailState(StrEnum):
-    """How far an incoming mail was processed. A mail that was processed is deleted."""
+    """The states of an incoming mail. Processed mail is deleted."""
 
     NEW = "new"  #: stored, not yet processed
-    SHUNTED = "shunted"  #: not understood: a person should read it
+    SHUNTED = "shunted"  #: not understood; a person should read it
 
 
 class InboundMail(Base):
@@ -33,11 +33,11 @@ class InboundMail(Base):
 
 
 class ReceivedNotice(Base):
-    """A provider's notice; it may be sent again, and counts once."""
+    """A provider's notice, stored because repeated notices count once."""
 
     __tablename__ = "received_notice"
 
-    id: Mapped[str] = mapped_column(String(100), primary_key=True)  #: the provider's own
+    id: Mapped[str] = mapped_column(String(100), primary_key=True)  #: the provider's id
     at: Mapped[datetime] = mapped_column(UtcDateTime, index=True)
 
 
@@ -62,13 +62,13 @@ class BounceRow(Base):
     forgiven_at: Mapped[datetime | None] = mapped_column(UtcDateTime)  #: since then it no longer counts
     frozen_at: Mapped[datetime | None] = mapped_column(
         UtcDateTime
-    )  #: set if it came while its whole domain failed
+    )  #: set if its whole domain failed at the time
 
     __table_args__ = (Index("ix_bounce_domain", "domain", "at"),)
 
 
 class Suppression(Base):
-    """An address we must not write to, stored only as a keyed hash."""
+    """A suppressed address, stored only as a keyed hash."""
 
     __tablename__ = "suppression"
 

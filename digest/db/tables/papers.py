@@ -33,16 +33,16 @@ class PaperRow(Base):
     comment: Mapped[str] = mapped_column(default="")
     journal: Mapped[str] = mapped_column(default="")
     first_seen_at: Mapped[datetime] = mapped_column(UtcDateTime, index=True)
-    is_history: Mapped[bool] = mapped_column(default=False)  #: loaded as history: in the catalog, never news
+    is_history: Mapped[bool] = mapped_column(default=False)  #: in the catalog but never new
     is_sample: Mapped[bool] = mapped_column(default=False)
-    #: the paper that this one was merged with
+    #: the paper with which this paper was merged
     merged_into: Mapped[int | None] = mapped_column(ForeignKey("paper.id"))
 
     __table_args__ = ({"sqlite_autoincrement": True},)  # ids are never reused
 
 
 class Alias(Base):
-    """A public id or strict title key, and the one paper it belongs to."""
+    """A public id or strict title key, and the paper it belongs to."""
 
     __tablename__ = "alias"
 
@@ -65,7 +65,7 @@ class AppearanceRow(Base):
 
 
 class SignalRow(Base):
-    """A figure of attention, such as upvotes, observed at a moment; all values are kept."""
+    """A figure of attention, such as upvotes, observed at one time; all values are kept."""
 
     __tablename__ = "signal"
 
@@ -77,19 +77,19 @@ class SignalRow(Base):
 
 
 class ChangeKind(StrEnum):
-    """How a paper may change after it was in a digest."""
+    """The changes of papers that readers are notified of."""
 
     WITHDRAWN = "withdrawn"  #: withdrawn by its authors
     PUBLISHED = "published"  #: published in a journal
-    REWRITTEN = "rewritten"  #: a new version that changed much
+    REWRITTEN = "rewritten"  #: a new version with large changes
 
 
 class ChangeRow(Base):
-    """A change of a paper in the catalog: each kind once."""
+    """A change of a paper in the catalog; each kind is recorded once."""
 
     __tablename__ = "change"
 
     paper_id: Mapped[int] = mapped_column(ForeignKey("paper.id", ondelete="CASCADE"), primary_key=True)
     kind: Mapped[ChangeKind] = mapped_column(String(10), primary_key=True)
     seen_at: Mapped[datetime] = mapped_column(UtcDateTime, index=True)
-    detail: Mapped[str]  #: where it was published, its title before, or why it was withdrawn
+    detail: Mapped[str]  #: where it was published, its previous title, or why it was withdrawn

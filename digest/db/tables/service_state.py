@@ -11,7 +11,7 @@ from digest.db import Base, BigKey, UtcDateTime
 
 
 class Fingerprint(Base):
-    """A fingerprint of what all machines must share: keys, pepper, templates."""
+    """A fingerprint of a setting that all machines must share: keys, pepper, templates."""
 
     __tablename__ = "fingerprint"
 
@@ -21,7 +21,7 @@ class Fingerprint(Base):
 
 
 class EmergencyStop(Base):
-    """An emergency stop of mail: since when, why, and when it was lifted; at most one of a kind is in force."""
+    """An emergency stop of mail; at most one stop of each scope is in force."""
 
     __tablename__ = "emergency_stop"
 
@@ -43,7 +43,7 @@ class EmergencyStop(Base):
 
 
 class Heartbeat(Base):
-    """The last heartbeat of a process; one that stops cleanly removes its row."""
+    """The last heartbeat of a process; a process that stops cleanly removes its row."""
 
     __tablename__ = "heartbeat"
 
@@ -55,7 +55,7 @@ class Heartbeat(Base):
 
 
 class Observation(Base):
-    """Something that a process noticed and the operator should know, and when it last did."""
+    """A condition that the operator should know of, and when a process last observed it."""
 
     __tablename__ = "observation"
 

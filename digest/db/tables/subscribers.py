@@ -12,10 +12,10 @@ from digest.db import Base, BigKey, UtcDateTime
 
 
 class SubscriberState(StrEnum):
-    """Whether a subscriber gets mail."""
+    """The states of a subscriber, which decide whether they get mail."""
 
-    PENDING = "pending"  #: not yet confirmed by the owner: gets nothing but one confirmation
-    ACTIVE = "active"  #: confirmed: gets digests
+    PENDING = "pending"  #: not yet confirmed by the owner; gets only a confirmation and a reminder
+    ACTIVE = "active"  #: confirmed; gets digests
     PAUSED = "paused"  #: paused until a date, or until resumed
     UNSUBSCRIBED = "unsubscribed"  #: gets nothing
 
@@ -27,7 +27,7 @@ class Subscriber(Base):
 
     id: Mapped[int] = mapped_column(BigKey, primary_key=True)
     email: Mapped[str] = mapped_column(String(320))  #: as typed, for the envelope
-    email_key: Mapped[str] = mapped_column(String(320), unique=True)  #: folded: one person, one row
+    email_key: Mapped[str] = mapped_column(String(320), unique=True)  #: folded: one row per person
     name: Mapped[str] = mapped_column(default="")
     state: Mapped[SubscriberState] = mapped_column(String(12))
     cadence: Mapped[str] = mapped_column(String(10), default="daily")
@@ -36,23 +36,23 @@ class Subscriber(Base):
     weekday: Mapped[int] = mapped_column(default=0)  #: for weekly: 0 is Monday
     not_after: Mapped[time | None]
     language: Mapped[str] = mapped_column(String(12), default="en")
-    max_papers: Mapped[int] = mapped_column(default=10)  #: in one digest, 1 to 100; topics share them
-    min_papers: Mapped[int] = mapped_column(default=1)  #: with fewer there is no digest
+    max_papers: Mapped[int] = mapped_column(default=10)  #: per digest, 1 to 100, shared by all topics
+    min_papers: Mapped[int] = mapped_column(default=1)  #: with fewer papers there is no digest
     max_age_days: Mapped[int | None]  #: only papers published within this many days
-    wants_trending: Mapped[bool] = mapped_column(default=False)  #: a trending section beside the topics
+    wants_trending: Mapped[bool] = mapped_column(default=False)  #: a trending section after the topics
     wants_nothing_today_letters: Mapped[bool] = mapped_column(
         default=False
-    )  #: a short letter when nothing matched
-    link_version: Mapped[int] = mapped_column(default=0)  #: raising it revokes all links sent before
+    )  #: whether to send a short letter when nothing matched
+    link_version: Mapped[int] = mapped_column(default=0)  #: incrementing it revokes all earlier links
     paused_until: Mapped[date | None]
-    is_resumed: Mapped[bool] = mapped_column(default=False)  #: from a pause: the next digest catches up
-    next_due_at: Mapped[datetime | None] = mapped_column(UtcDateTime)  #: None: compute it from the schedule
+    is_resumed: Mapped[bool] = mapped_column(default=False)  #: the next digest is a catch-up
+    next_due_at: Mapped[datetime | None] = mapped_column(UtcDateTime)  #: None: follows from the schedule
     considered_until: Mapped[datetime | None] = mapped_column(
         UtcDateTime
-    )  #: papers up to here were considered
-    considered_paper_id: Mapped[int | None] = mapped_column(BigKey)  #: and, for late dumps, up to this paper
+    )  #: papers first seen up to this time were considered
+    considered_paper_id: Mapped[int | None] = mapped_column(BigKey)  #: last id considered, for late dumps
     last_mail_at: Mapped[datetime | None] = mapped_column(UtcDateTime)  #: when the last letter was written
-    #: for each topic, in order: how many digests in a row, up to three, could not hold all its papers
+    #: for each topic, in order: the number of digests in a row, up to three, that it overflowed
     full_streaks: Mapped[str | None] = mapped_column(String(50))
     narrowing_suggested_at: Mapped[datetime | None] = mapped_column(UtcDateTime)
     created_at: Mapped[datetime] = mapped_column(UtcDateTime)
@@ -60,7 +60,7 @@ class Subscriber(Base):
     unsubscribed_at: Mapped[datetime | None] = mapped_column(UtcDateTime)  #: can be undone for 30 days
     is_sample: Mapped[bool] = mapped_column(default=False)
 
-    # Ids are never reused: an old link must not open a new subscriber's settings.
+    # Ids are never reused, so that an old link cannot open a new subscriber's settings.
     __table_args__ = (Index("ix_subscriber_due", "state", "next_due_at"), {"sqlite_autoincrement": True})
 
 
@@ -74,7 +74,7 @@ class FilterRow(Base):
 
 
 class PackRow(Base):
-    """A version of a pack, named filters that a group shares; rows are only added."""
+    """A version of a pack (named filters that a group shares); rows are only added."""
 
     __tablename__ = "pack"
 
@@ -83,7 +83,7 @@ class PackRow(Base):
     version: Mapped[int]
     description: Mapped[str] = mapped_column(default="")
     filters: Mapped[dict[str, str]] = mapped_column(JSON)  #: canonical filters by name
-    #: versions of other packs at the time
+    #: the versions of other packs at that time
     dependency_versions: Mapped[dict[str, int]] = mapped_column(JSON, default=dict)
     text: Mapped[str]  #: the source file
     published_at: Mapped[datetime] = mapped_column(UtcDateTime)
@@ -92,9 +92,9 @@ class PackRow(Base):
 
 
 class ResolvedFilter(Base):
-    """The filter without packs that a filter with packs resolves to now.
+    """The filter without packs to which a filter with packs currently resolves.
 
-    Digests store the resolved one, so a letter stays the same whatever is published between its attempts.
+    Digests store the resolved filter, so publishing a pack between two attempts does not change a letter.
     """
 
     __tablename__ = "resolved_filter"
@@ -104,7 +104,7 @@ class ResolvedFilter(Base):
 
 
 class Subscription(Base):
-    """One subscriber's interest in one topic."""
+    """A topic of one subscriber."""
 
     __tablename__ = "subscription"
 
@@ -119,7 +119,7 @@ class Subscription(Base):
 
 
 class Consent(Base):
-    """How a subscriber agreed: the proof that mail was requested."""
+    """How a subscriber agreed, as proof that mail was requested."""
 
     __tablename__ = "consent"
 
@@ -127,7 +127,7 @@ class Consent(Base):
     subscriber_id: Mapped[int] = mapped_column(ForeignKey("subscriber.id", ondelete="CASCADE"), index=True)
     given_at: Mapped[datetime] = mapped_column(UtcDateTime)
     how: Mapped[str]  #: "confirmed by link", or the operator's own words
-    address: Mapped[str | None] = mapped_column(String(64))  #: the network it came from, truncated
+    address: Mapped[str | None] = mapped_column(String(64))  #: the truncated network address of the request
 
 
 class Confirmation(Base):
@@ -144,7 +144,8 @@ class Confirmation(Base):
     evidence: Mapped[str] = mapped_column(
         default=""
     )  #: the signed mail that requested it; copied to the consent
-    #: keyed hash of the network that the form came from, or of the domain of a signed mail; deleted after 72 hours
+    #: keyed hash of the network that sent the form, or of the domain that signed the mail; deleted
+    #: after 72 hours
     network: Mapped[str] = mapped_column(String(16), default="")
     lifts_suppression: Mapped[bool] = mapped_column(default=False)  #: the address was suppressed at sign-up
 
@@ -152,16 +153,16 @@ class Confirmation(Base):
 
 
 class SignUp(Base):
-    """A request to subscribe that waits for its confirmation to be sent; deleted then, or after 48 hours."""
+    """A sign-up waiting for its confirmation letter; deleted when that is queued, or after 48 hours."""
 
     __tablename__ = "sign_up"
 
     id: Mapped[int] = mapped_column(BigKey, primary_key=True)
     email: Mapped[str] = mapped_column(String(320))  #: as typed
     email_key: Mapped[str] = mapped_column(String(320))  #: folded
-    network: Mapped[str] = mapped_column(String(16), index=True)  #: keyed hash of the network it came from
+    network: Mapped[str] = mapped_column(String(16), index=True)  #: keyed hash of the requesting network
     requested_settings: Mapped[str] = mapped_column(default="{}")  #: JSON
     asked_at: Mapped[datetime] = mapped_column(UtcDateTime, index=True)
 
-    # One row for each network: the first to type an address must not decide when its owner is asked.
+    # One row per network, so that the first to enter an address does not determine when its owner is asked.
     __table_args__ = (UniqueConstraint("email_key", "network"), {"sqlite_autoincrement": True})

@@ -1,7 +1,7 @@
 """Create the schema
 
-Nothing is released yet, so the schema is what the tables say. The first release writes it out here,
-and from then on migrations are append-only.
+Until the first release, this creates the tables as currently defined. The first release will write the
+schema out here; from then on, migrations are append-only.
 """
 
 from __future__ import annotations
