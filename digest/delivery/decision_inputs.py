@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from typing import Any
 
 from sqlalchemy import select
@@ -12,6 +13,8 @@ from sqlalchemy.orm import Session
 
 from digest import db
 from digest.db.tables import FilterRow
+from digest.delivery import outbox
+from digest.delivery.message_rendering import RenderContext
 from digest.delivery.outbox import ClaimedDelivery
 from digest.editions.compose import Digest
 from digest.errors import NotFound
@@ -25,6 +28,26 @@ FILTER_COLUMNS: Any = FilterRow.__table__.c
 FILTERS_QUERY = select(FILTER_COLUMNS.id, FILTER_COLUMNS.canonical).where(
     db.one_of_few(FILTER_COLUMNS.id, db.values_param("ids", FILTER_COLUMNS.id))
 )
+
+
+def load_context(
+    session: Session,
+    base: RenderContext,
+    claimed: Sequence[ClaimedDelivery],
+    *,
+    known_filters: Mapping[int, str],
+) -> RenderContext:
+    """Return the context with what is needed to render these letters."""
+    digests = load_digests(claimed)
+    found = outbox.load_recipients_with_versions(session, (delivery.subscriber_id for delivery in claimed))
+    return replace(
+        base,
+        recipients={number: recipient for number, (recipient, _) in found.items()},
+        versions={number: version for number, (_, version) in found.items()},
+        digests=digests,
+        filters=load_filters(session, digests.values(), known_filters),
+        presses=load_presses(session, claimed),
+    )
 
 
 def load_digests(claimed: Sequence[ClaimedDelivery]) -> dict[int, Digest]:

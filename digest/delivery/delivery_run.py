@@ -1,11 +1,4 @@
-"""Render what is due in the outbox, and hand each message to the transport once.
-
- claim, commit ─▶ load ─▶ render ─▶ check again, intend, commit ─▶ send a window ─▶ settle, commit
-
-A worker that dies between two commits leaves deliveries that become due again when their lease ends:
-unchanged before the intent, in doubt after it. A worker that loses the database records the outcomes when
-it is back. No transaction is open while a message is rendered or a server is waited for.
-"""
+"""Deliver what is due in the outbox, and report what became of it."""
 
 from __future__ import annotations
 
@@ -17,9 +10,9 @@ from sqlalchemy.orm import Session
 
 from digest import gc_control
 from digest.db.tables import Lane
-from digest.delivery import worker_loop
+from digest.delivery import outbox, worker_loop
 from digest.delivery.limits import SendLimits
-from digest.delivery.outbox import open_outbox
+from digest.delivery.message_rendering import RenderContext
 from digest.delivery.send_policy import SendPolicy
 from digest.delivery.transports import Transport
 from digest.letters import Templates
@@ -43,7 +36,7 @@ class DeliveryReport:
 
 
 @gc_control.gc_paused()
-def deliver(  # noqa: PLR0912, PLR0913, PLR0915  (the entry point of a delivery run; all but the session by keyword)
+def deliver(  # noqa: PLR0913  (the entry point of a delivery run; all but the session by keyword)
     session: Session,
     *,
     site: Site,
@@ -68,44 +61,21 @@ def deliver(  # noqa: PLR0912, PLR0913, PLR0915  (the entry point of a delivery 
     begins. With `sleep` the run itself waits for tokens of a rate, up to `limits.MAX_TOKEN_WAIT`; without
     it, such letters are queued until they have one.
     """
-    run = worker_loop.DeliveryRun(
-        outbox=open_outbox(session),
-        site=site,
-        templates=templates,
+    worker = worker_loop.Worker(
+        outbox=outbox.open_outbox(session),
+        context=RenderContext(site=site, templates=templates, signers=signers),
         transport=transport,
-        clock=clock,
-        signers=signers,
         policy=SendPolicy(session=session, rules=limits, can_wait=sleep is not None),
+        clock=clock,
+        sleep=sleep,
         is_stopping=is_stopping,
+        progress=progress,
+        lane=lane,
+        window=window,
+        limit=limit,
+        ends_at=None if max_time is None else clock() + max_time,
     )
     if limits.stop_thresholds:
-        run.policy.check_thresholds(clock())
-    ends_at = None if max_time is None else clock() + max_time
-    done = 0
-
-    def is_over() -> bool:
-        return run.is_disconnected or is_stopping() or (ends_at is not None and clock() >= ends_at)
-
-    def is_interrupted() -> bool:
-        is_old = sleep is not None and run.is_lease_old()
-        return run.policy.met_standstill or is_old or (lane is None and run.is_preempted())
-
-    try:
-        while True:
-            size = window * worker_loop.WINDOWS_PER_CLAIM if limit is None else min(window, limit - done)
-            if not run.claim(lane, size):
-                break
-            context = run.render_context(run.remaining)
-            while run.remaining and not (is_over() or is_interrupted()):
-                if sleep and (seconds := run.seconds_to_wait()):
-                    sleep(min(max(seconds, worker_loop.MIN_SLEEP), worker_loop.MAX_SLEEP))
-                else:
-                    done += run.send_window(context, window)
-                    progress(done)
-            if run.remaining:
-                run.requeue_remaining()
-            if is_over():
-                break
-    finally:
-        run.requeue_remaining()
-    return DeliveryReport(**run.tally)
+        worker.policy.check_thresholds(clock())
+    worker_loop.converse(worker)
+    return DeliveryReport(**worker.tally)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import logging
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from msgspec import Struct
@@ -29,12 +29,12 @@ class RenderContext:
 
     site: Site
     templates: Templates
-    recipients: Mapping[int, RecipientState]
-    versions: Mapping[int, str]  #: of the recipients' rows
-    digests: Mapping[int, Digest]  #: decisions by delivery
-    filters: Mapping[int, str]  #: canonical filters by id
-    presses: Mapping[str, Press]
     signers: Sequence[Signer] = ()  #: sign every letter; empty: the relay signs
+    recipients: Mapping[int, RecipientState] = field(default_factory=dict)
+    versions: Mapping[int, str] = field(default_factory=dict)  #: of the recipients' rows
+    digests: Mapping[int, Digest] = field(default_factory=dict)  #: decisions by delivery
+    filters: Mapping[int, str] = field(default_factory=dict)  #: canonical filters by id
+    presses: Mapping[str, Press] = field(default_factory=dict)
 
 
 class RenderedDelivery(Struct, frozen=True, kw_only=True):

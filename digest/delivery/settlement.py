@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import cached_property
 
@@ -19,39 +19,42 @@ from digest.editions import shown
 from digest.site_profile import Site
 
 SILENT_SERVER_PAUSE = timedelta(seconds=60)  #: until a server that did not answer is tried again
+RESULTS = {
+    Verdict.ACCEPTED: "sent",
+    Verdict.DEFERRED: "deferred",
+    Verdict.REFUSED: "failed",
+    Verdict.IN_DOUBT: "in_doubt",
+}
 
 
-@dataclass(kw_only=True)
-class Settlement:
-    """The outcome of a window. A delivery in doubt stays as it is until its lease ends."""
+@dataclass(frozen=True, kw_only=True)
+class SentWindow:
+    """Letters that were handed to a server under one lease, and what became of them."""
 
-    outbox: Outbox
-    site: Site
-    policy: SendPolicy
-    lease: str
-    rendered: Mapping[int, RenderedDelivery]
+    letters: Mapping[int, RenderedDelivery]
     outcomes: Sequence[Outcome]
     began_at: datetime
-    now: datetime
-    tally: Counter[str] = field(default_factory=Counter)  #: deliveries by result
-    was_tried: bool = False  #: a save may have been committed
-
-    @property
-    def had_no_reply(self) -> bool:
-        """Return whether no server replied at all."""
-        return bool(self.outcomes) and all(each.verdict is Verdict.UNTRIED for each in self.outcomes)
-
-    @property
-    def is_disconnected(self) -> bool:
-        """Return whether no server is available; where letters are assigned to servers, silent servers are
-        paused instead.
-        """
-        return self.had_no_reply and not self.policy.assigns_servers
+    ended_at: datetime
 
     @cached_property
     def accepted_ids(self) -> list[int]:
         """Return the ids of the letters that a server accepted."""
         return [each.delivery_id for each in self.outcomes if each.verdict is Verdict.ACCEPTED]
+
+    @cached_property
+    def attempted(self) -> list[Outcome]:
+        """Return the outcomes of letters that were tried."""
+        return [each for each in self.outcomes if each.verdict is not Verdict.UNTRIED]
+
+    @property
+    def lease(self) -> str:
+        """Return the lease that the letters were held under."""
+        return next(iter(self.letters.values())).delivery.lease
+
+    @property
+    def had_no_reply(self) -> bool:
+        """Return whether no server replied at all."""
+        return bool(self.outcomes) and not self.attempted
 
     @property
     def has_failures(self) -> bool:
@@ -59,109 +62,116 @@ class Settlement:
         return len(self.attempted) > len(self.accepted_ids)
 
     @property
-    def fits_fast_path(self) -> bool:
-        """Return whether every letter was accepted, the replies differ only in their text, and no domain's
-        record changes.
-        """
+    def is_uniform(self) -> bool:
+        """Return whether every letter was accepted, and the replies differ only in their text."""
         kinds = {(each.verdict, each.phase, each.code, each.provider_id) for each in self.outcomes}
         return (
             len(kinds) == 1
-            and len(self.accepted_ids) == len(self.rendered)
+            and len(self.accepted_ids) == len(self.letters)
             and not self.outcomes[0].provider_id
             and all(each.reply.isprintable() for each in self.outcomes)
-            and not self.policy.learns_from(self.rendered)
         )
 
     @property
     def accepted(self) -> AcceptedWindow:
-        """Return what the outbox needs to settle this on the fast path."""
-        attempts = [attempt_record(each, self.began_at) for each in self.outcomes]
-        return AcceptedWindow(attempts=attempts, lease=self.lease, ended_at=self.now)
+        """Return what the outbox needs to settle a uniform window together with the next intent."""
+        return AcceptedWindow(attempts=self.attempts, lease=self.lease, ended_at=self.ended_at)
+
+    @property
+    def attempts(self) -> list[AttemptRecord]:
+        """Return the stored form of what was tried."""
+        return [
+            AttemptRecord(each.delivery_id, self.began_at, each.verdict, each.phase, each.code, each.reply)
+            for each in self.attempted
+        ]
 
     @property
     def description(self) -> str:
         """Return what this settles, for the log."""
-        return f"the outcome of {plurals.count(len(self.rendered), 'letter')}"
+        return f"the outcome of {plurals.count(len(self.letters), 'letter')}"
 
-    @property
-    def accepted_after_lease(self) -> int:
-        """Return how many letters were accepted after our lease had ended."""
-        return len(self.accepted_ids) - self.tally["sent"]
 
-    @cached_property
-    def attempted(self) -> list[Outcome]:
-        """Return the outcomes of letters that were tried."""
-        return [each for each in self.outcomes if each.verdict is not Verdict.UNTRIED]
+@dataclass(frozen=True, kw_only=True)
+class OutcomeRecorder:
+    """Records what became of a window. A delivery in doubt stays as it is until its lease ends."""
 
-    def save(self) -> None:
-        """Write the outcomes, for the caller to commit; a second time only if the first was not committed."""
-        if self.was_tried and outbox.are_recorded(
-            self.outbox.session, [each.delivery_id for each in self.attempted], lease=self.lease, at=self.now
-        ):
-            return
-        self.was_tried = True
-        self.tally.clear()
-        self.save_sent()
-        for outcome in self.outcomes:
+    outbox: Outbox
+    site: Site
+    policy: SendPolicy
+
+    def is_disconnected(self, window: SentWindow) -> bool:
+        """Return whether no server is available; where letters are assigned to servers, silent servers are
+        paused instead.
+        """
+        return window.had_no_reply and not self.policy.assigns_servers
+
+    def fits_fast_path(self, window: SentWindow) -> bool:
+        """Return whether a window can be settled together with the next intent: no domain's record changes."""
+        return window.is_uniform and not self.policy.learns_from(window.letters)
+
+    def record(self, window: SentWindow, *, may_be_recorded: bool) -> Counter[str]:
+        """Write the outcomes, for the caller to commit, unless they are recorded; return how many letters
+        had each result.
+        """
+        session, lease, now = self.outbox.session, window.lease, window.ended_at
+        ids = [each.delivery_id for each in window.attempted]
+        if may_be_recorded and outbox.are_recorded(session, ids, lease=lease, at=now):
+            return Counter(RESULTS[each.verdict] for each in window.attempted)
+        tally = Counter(sent=self.record_sent(window))
+        for outcome in window.outcomes:
             if outcome.verdict is not Verdict.ACCEPTED:
-                self.save_unsent(self.rendered[outcome.delivery_id], outcome)
-        attempts = [attempt_record(each, self.began_at) for each in self.attempted]
-        outbox.record_attempts(self.outbox.session, attempts, lease=self.lease, now=self.now)
-        if self.is_disconnected:
-            self.policy.paused_servers[""] = (
-                self.now + SILENT_SERVER_PAUSE
-            )  # other workers need not try in the meantime
-        self.policy.finish_window(self.rendered, self.outcomes, lease=self.lease, now=self.now)
+                tally.update(self.record_unsent(window, outcome))
+        outbox.record_attempts(session, window.attempts, lease=lease, now=now)
+        if self.is_disconnected(window):  # other workers need not try in the meantime
+            self.policy.paused_servers[""] = now + SILENT_SERVER_PAUSE
+        self.policy.finish_window(window.letters, window.outcomes, lease=lease, now=now)
+        return tally
 
-    def save_sent(self) -> None:
-        """Record the accepted letters, and the ids that their provider gave them."""
+    def record_sent(self, window: SentWindow) -> int:
+        """Record the accepted letters, and the ids that their provider gave them; return how many we still held."""
         sent = self.outbox.settle(
-            self.accepted_ids,
+            window.accepted_ids,
             DeliveryState.SENT,
             from_state=DeliveryState.SENDING,
-            lease=self.lease,
-            now=self.now,
+            lease=window.lease,
+            now=window.ended_at,
         )
-        names = {each.delivery_id: each.provider_id for each in self.outcomes if each.provider_id}
-        outbox.record_provider_ids(
-            self.outbox.session, {number: name for number, name in names.items() if number in sent}
-        )
-        self.tally["sent"] += len(sent)
+        named = {
+            each.delivery_id: each.provider_id
+            for each in window.outcomes
+            if each.provider_id and each.delivery_id in sent
+        }
+        outbox.record_provider_ids(self.outbox.session, named)
+        return len(sent)
 
-    def save_unsent(self, written: RenderedDelivery, outcome: Outcome) -> None:
-        """Record one letter that was not accepted."""
-        delivery, reason, now = written.delivery, outcome_text(outcome), self.now
+    def record_unsent(self, window: SentWindow, outcome: Outcome) -> dict[str, int]:
+        """Record one letter that was not accepted, and return its result."""
+        letter, now, reason = window.letters[outcome.delivery_id], window.ended_at, outcome_text(outcome)
+        delivery, due_at, is_tried = letter.delivery, now, False
         match outcome.verdict:
             case Verdict.REFUSED:
                 state, was = DeliveryState.FAILED, DeliveryState.SENDING
-                self.tally[state] += end_unsent(self.outbox, delivery, state, reason, was=was, now=now)
-                self.count_bounce(written, outcome)
-            case Verdict.DEFERRED if pause := limits.throttle_pause(outcome.reply):
-                self.policy.paused_servers[written.message.server] = now + pause
-                self.requeue(delivery, reason, due_at=now + pause, is_tried=False)
-                self.tally["deferred"] += 1
-            case Verdict.DEFERRED:
-                due_at = outbox.next_attempt_at(delivery.id, delivery.attempts + 1, now)
-                self.requeue(delivery, reason, due_at=due_at, is_tried=True)
-                self.tally["deferred"] += 1
-            case Verdict.UNTRIED if self.had_no_reply and not written.message.server:
-                self.requeue(delivery, reason, due_at=now + SILENT_SERVER_PAUSE, is_tried=False)
-                self.tally["deferred"] += 1
-            case Verdict.UNTRIED:  # the server answers, but had no time for the whole window
-                self.requeue(delivery, reason, due_at=now, is_tried=False)
+                ended = end_unsent(self.outbox, delivery, state, reason, was=was, now=now)
+                self.count_bounce(letter, outcome, now)
+                return {state: ended}
             case Verdict.IN_DOUBT:
-                outbox.note_reason(
-                    self.outbox.session, delivery.id, f"in doubt: {reason}", lease=delivery.lease
-                )
-                self.tally["in_doubt"] += 1
+                noted = f"in doubt: {reason}"
+                outbox.note_reason(self.outbox.session, delivery.id, noted, lease=delivery.lease)
+                return {"in_doubt": 1}
+            case Verdict.DEFERRED if pause := limits.throttle_pause(outcome.reply):
+                due_at = self.policy.paused_servers[letter.message.server] = now + pause
+            case Verdict.DEFERRED:
+                due_at, is_tried = outbox.next_attempt_at(delivery.id, delivery.attempts + 1, now), True
+            case Verdict.UNTRIED if window.had_no_reply and not letter.message.server:
+                due_at = now + SILENT_SERVER_PAUSE
+            # else the server answers, but had no time for the whole window
+        was = DeliveryState.SENDING
+        release(self.outbox, delivery, reason, was=was, due_at=due_at, is_tried=is_tried)
+        return {"deferred": 1} if due_at > now else {}
 
-    def requeue(self, delivery: ClaimedDelivery, reason: str, *, due_at: datetime, is_tried: bool) -> None:
-        """Queue one letter again."""
-        release(self.outbox, delivery, reason, was=DeliveryState.SENDING, due_at=due_at, is_tried=is_tried)
-
-    def count_bounce(self, written: RenderedDelivery, outcome: Outcome) -> None:
+    def count_bounce(self, letter: RenderedDelivery, outcome: Outcome, now: datetime) -> None:
         """Count a permanent refusal against the address, as if the mail had bounced."""
-        delivery, reader = written.delivery, written.recipient
+        delivery, reader = letter.delivery, letter.recipient
         if delivery.email is None or delivery.letter == "alarm":
             return
         bounces.record_failure(
@@ -169,7 +179,7 @@ class Settlement:
             self.site,
             delivery.email,
             bounces.failure_of_reply(outcome.code, outcome.reply, phase=outcome.phase),
-            now=self.now,
+            now=now,
             delivery_id=delivery.id,
             cadence=reader.schedule.cadence if reader else "daily",
         )
@@ -210,13 +220,6 @@ def release(
         lease=delivery.lease,
         due_at=due_at,
         counts_as_attempt=is_tried,
-    )
-
-
-def attempt_record(outcome: Outcome, began_at: datetime) -> AttemptRecord:
-    """Return the stored form of an attempt."""
-    return AttemptRecord(
-        outcome.delivery_id, began_at, outcome.verdict, outcome.phase, outcome.code, outcome.reply
     )
 
 

@@ -1,14 +1,14 @@
 """Check each letter of a window individually before it is sent.
 
 A letter that must not be sent is settled here, one that must wait is queued again, and the others may be sent.
-This runs for every window on SQLite, and on PostgreSQL for windows that the fast path cannot send.
+This runs for the letters that the fast path does not take.
 """
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import datetime
 
 from msgspec.structs import replace
@@ -18,47 +18,50 @@ from digest.db.tables import DeliveryState
 from digest.delivery import outbox
 from digest.delivery.limits import Wait
 from digest.delivery.message_rendering import RenderedDelivery
-from digest.delivery.outbox import ClaimedDelivery, Outbox
+from digest.delivery.outbox import ClaimedDelivery, Outbox, RecipientState
 from digest.delivery.send_policy import SendPolicy
 from digest.delivery.settlement import end_unsent, release
+from digest.delivery.steps import Letter
 from digest.site_profile import Site
 
 
-@dataclass(kw_only=True)
+@dataclass(frozen=True, kw_only=True)
+class CheckedWindow:
+    """The letters of a window that may be sent, and what became of the others."""
+
+    sendable: Mapping[int, RenderedDelivery]
+    short: Mapping[int, Wait]  #: letters we keep until their tokens are available
+    tally: Counter[str]  #: deliveries by result
+
+
+@dataclass(frozen=True, kw_only=True)
 class WindowCheck:
-    """The check of one window, and its results."""
+    """The check of one window, letter by letter."""
 
     outbox: Outbox
     site: Site
     policy: SendPolicy
     lease: str
     now: datetime
-    short: dict[int, Wait] = field(default_factory=dict)  #: letters we keep until their tokens are available
-    tally: Counter[str] = field(default_factory=Counter)  #: deliveries by result
 
-    def check(
-        self, window: Sequence[tuple[ClaimedDelivery, RenderedDelivery | None]]
-    ) -> dict[int, RenderedDelivery]:
-        """End or queue again what may not go, and return the letters that may."""
-        recipients = outbox.load_recipients(
-            self.outbox.session, (delivery.subscriber_id for delivery, _ in window)
-        )
+    def check(self, window: Sequence[Letter]) -> CheckedWindow:
+        """End or queue again what may not go, and reserve the tokens of the rest."""
+        session = self.outbox.session
+        recipients = outbox.load_recipients(session, (delivery.subscriber_id for delivery, _ in window))
         suppressed = self.suppressed([delivery for delivery, _ in window])
-        sendable = {}
+        sendable, tally = dict[int, RenderedDelivery](), Counter[str]()
         for delivery, rendered in window:
             recipient = recipients.get(delivery.subscriber_id or 0)
-            ending = outbox.refusal_reason(
-                delivery, recipient, is_suppressed=delivery.id in suppressed, now=self.now
-            ) or stuck_reason(delivery, rendered)
+            is_suppressed = delivery.id in suppressed
+            ending = reason_to_end(delivery, rendered, recipient, is_suppressed=is_suppressed, now=self.now)
+            was = DeliveryState.CLAIMED
             if ending:
-                self.tally[ending[0]] += end_unsent(
-                    self.outbox, delivery, *ending, was=DeliveryState.CLAIMED, now=self.now
-                )
-            elif rendered and rendered.recipient != recipient:  # their settings have changed since
-                self.requeue_to_rewrite(delivery)
-            elif rendered:
+                tally[ending[0]] += end_unsent(self.outbox, delivery, *ending, was=was, now=self.now)
+            elif rendered and rendered.recipient == recipient:
                 sendable[delivery.id] = rendered
-        return self.reserve(sendable)
+            else:  # their settings have changed since: it is rendered again
+                release(self.outbox, delivery, "", was=was, due_at=self.now, is_tried=False)
+        return self.reserve(sendable, tally)
 
     def suppressed(self, window: Sequence[ClaimedDelivery]) -> set[int]:
         """Return the deliveries whose address is suppressed."""
@@ -72,11 +75,7 @@ class WindowCheck:
             each.id for each in confirmations if each.email not in permanent
         }
 
-    def requeue_to_rewrite(self, delivery: ClaimedDelivery) -> None:
-        """Queue one letter again, to be rendered with its recipient's new settings."""
-        release(self.outbox, delivery, "", was=DeliveryState.CLAIMED, due_at=self.now, is_tried=False)
-
-    def reserve(self, sendable: Mapping[int, RenderedDelivery]) -> dict[int, RenderedDelivery]:
+    def reserve(self, sendable: Mapping[int, RenderedDelivery], tally: Counter[str]) -> CheckedWindow:
         """Queue again the letters that must wait, and return those that may go, with tokens taken. Alarms
         never wait.
         """
@@ -87,19 +86,32 @@ class WindowCheck:
         }
         tried = {number for number, each in sendable.items() if each.delivery.attempts}
         held = self.policy.reserve(emails, lease=self.lease, now=self.now, tried=tried)
-        postpone(self.outbox, held.waits, lease=self.lease)
-        self.tally["deferred"] += len(held.waits)
-        self.short = held.short
+        waits, short, servers = held.waits, held.short, held.servers
+        postpone(self.outbox, waits, lease=self.lease)
         left = {
-            number: each
+            number: through_server(each, servers.get(number))
             for number, each in sendable.items()
-            if number not in held.waits and number not in held.short
+            if number not in waits and number not in short
         }
-        assigned = {
-            number: replace(left[number], message=replace(left[number].message, server=server))
-            for number, server in held.servers.items()
-        }
-        return left | assigned
+        return CheckedWindow(sendable=left, short=short, tally=tally + Counter(deferred=len(waits)))
+
+
+def through_server(letter: RenderedDelivery, server: str | None) -> RenderedDelivery:
+    """Return the letter as it goes through the server whose tokens it took."""
+    return letter if server is None else replace(letter, message=replace(letter.message, server=server))
+
+
+def unblocked(window: Sequence[Letter], now: datetime) -> dict[int, RenderedDelivery]:
+    """Return the letters that nothing in them blocks; the outbox checks the rest with their intent."""
+    return {
+        delivery.id: rendered
+        for delivery, rendered in window
+        if rendered
+        and rendered.recipient
+        and delivery.letter != "alarm"
+        and (delivery.email or "").isprintable()
+        and not reason_to_end(delivery, rendered, rendered.recipient, is_suppressed=False, now=now)
+    }
 
 
 def postpone(box: Outbox, waits: Mapping[int, Wait], *, lease: str) -> None:
@@ -120,12 +132,20 @@ def postpone(box: Outbox, waits: Mapping[int, Wait], *, lease: str) -> None:
         )
 
 
-def stuck_reason(
-    delivery: ClaimedDelivery, rendered: RenderedDelivery | None
+def reason_to_end(
+    delivery: ClaimedDelivery,
+    rendered: RenderedDelivery | None,
+    recipient: RecipientState | None,
+    *,
+    is_suppressed: bool,
+    now: datetime,
 ) -> tuple[DeliveryState, str] | None:
-    """Return why the operator must look at a letter before it goes out, or None."""
+    """Return the state and reason in which a letter ends unsent, or None if it may go out."""
+    refusal = outbox.refusal_reason(delivery, recipient, is_suppressed=is_suppressed, now=now)
+    if refusal or (rendered and not delivery.in_doubt):
+        return refusal
     if rendered is None:
         return DeliveryState.STUCK, "it cannot be rendered; the log of the worker says why"
-    if delivery.in_doubt and delivery.content_hash != rendered.intent.content_hash:
+    if delivery.content_hash != rendered.intent.content_hash:
         return DeliveryState.STUCK, "it is in doubt, and its bytes would differ from the first attempt"
     return None

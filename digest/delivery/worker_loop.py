@@ -1,18 +1,26 @@
-"""Run over the outbox: claim, render, intend, send and settle one window after another."""
+"""Take letters from the outbox to the mail server, one step after another.
+
+ Claimed ──render──▶ Rendered ──intend──▶ Intended ──send──▶ Sent ──settle──▶ Settled ──▶ Claimed: the rest
+    │  nothing is left: claim more; the run is over, or something urgent is due: give back the rest first
+
+A worker that dies between two steps leaves deliveries that become due again when their lease ends: unchanged
+before the intent, in doubt after it. A worker that loses the database records the outcomes when it is back.
+No transaction is open while a message is rendered or a server is waited for.
+"""
 
 from __future__ import annotations
 
 import logging
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import AbstractContextManager
-from dataclasses import dataclass, field
-from datetime import datetime, timedelta
-from functools import partial
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime, timedelta
+from functools import cached_property
 from math import inf
 from time import monotonic
 
 from sqlalchemy.exc import DBAPIError
+from sqlalchemy.orm import Session
 
 from digest import db, failpoints, plurals
 from digest.db.tables import DeliveryState, Lane
@@ -20,422 +28,435 @@ from digest.delivery import database_retries, decision_inputs, limits, outbox, s
 from digest.delivery.limits import SendLimits, Wait
 from digest.delivery.message_rendering import RenderContext, RenderedDelivery, render_delivery
 from digest.delivery.outbox import ClaimedDelivery, Outbox
-from digest.delivery.outbox.transitions import FetchReply
 from digest.delivery.send_policy import SendPolicy
-from digest.delivery.settlement import Settlement
+from digest.delivery.settlement import OutcomeRecorder, SentWindow
+from digest.delivery.steps import Claimed, Intended, Letter, Rendered, Sent, Settled, Step, held_at
 from digest.delivery.transports import Outcome, Transport
-from digest.delivery.window_checks import WindowCheck
-from digest.letters import Templates
-from digest.letters.dkim_signing import Signer
-from digest.site_profile import Site
 
 log = logging.getLogger(__name__)
 
 WINDOWS_PER_CLAIM = 10  #: windows claimed together: each costs a tenth of a claim
 PRIORITY_CHECK_INTERVAL = timedelta(seconds=2)  #: how often a slow run checks for urgent letters
 MIN_SLEEP, MAX_SLEEP = 0.2, 0.5  #: seconds between two checks for tokens or a stop
+LONG_AGO = datetime.min.replace(tzinfo=UTC)
 UNLIMITED = SendLimits()
 
 
-@dataclass(kw_only=True)
-class DeliveryRun:
-    """The state of one run: what it works with and what it has counted."""
+@dataclass(frozen=True, kw_only=True)
+class Worker:
+    """What a conversation with the mail server works with; what it has reached is its step."""
 
     outbox: Outbox
-    site: Site
-    templates: Templates
+    context: RenderContext  #: with nothing loaded yet
     transport: Transport
-    clock: Callable[[], datetime]
     policy: SendPolicy
-    signers: Sequence[Signer] = ()
+    clock: Callable[[], datetime]
+    sleep: Callable[[float], None] | None = None  #: None: letters that need tokens are queued again
     is_stopping: Callable[[], bool] = lambda: False
-    tally: Counter[str] = field(default_factory=Counter)
-    remaining: list[ClaimedDelivery] = field(default_factory=list)  #: claimed and not begun
-    #: Those of `remaining` that are rendered already.
-    rendered_ahead: dict[int, RenderedDelivery | None] = field(default_factory=dict)
-    filters: Mapping[int, str] = field(default_factory=dict)  #: filters that letters of this run name
-    short: dict[int, Wait] = field(default_factory=dict)  #: those of `remaining` that wait for tokens
-    pending_settlement: Settlement | None = None  #: to be committed together with the next intent
-    unflushed_settlement: Settlement | None = None  #: committed, perhaps not yet on disk
-    leased_at: float = 0.0  #: monotonic start of our lease
-    priority_checked_at: datetime = field(init=False)  #: when we last checked for urgent letters
-    is_disconnected: bool = False  #: no server answered, so the rest waits
+    progress: Callable[[int], None] = lambda _done: None
+    lane: Lane | None = None  #: the only lane; None: all, urgent letters first
+    window: int = 50
+    limit: int | None = None  #: the most letters to claim
+    ends_at: datetime | None = None  #: when no further window begins
+    tally: Counter[str] = field(default_factory=Counter)  #: deliveries by result
 
-    def claim(self, lane: Lane | None, limit: int) -> bool:
-        """Claim what is due under one lease: of a lane, or of the first lane that has something."""
-        for each in ([lane] if lane else [Lane.PROMPT, Lane.BULK]) if limit else []:
-            now = self.clock()
-            if self.policy.is_blocked(each, now):
-                continue
-            self.claim_lane(each, now, limit)
-            self.priority_checked_at = now
-            if self.remaining:
+    @property
+    def session(self) -> Session:
+        """Return the session in which all is recorded."""
+        return self.outbox.session
+
+    @cached_property
+    def recorder(self) -> OutcomeRecorder:
+        """Return what records the outcomes of a window."""
+        return OutcomeRecorder(outbox=self.outbox, site=self.context.site, policy=self.policy)
+
+    def is_over(self, held: Claimed) -> bool:
+        """Return whether no further window may begin."""
+        is_late = self.ends_at is not None and self.clock() >= self.ends_at
+        return held.is_disconnected or self.is_stopping() or is_late
+
+    def tries(
+        self, held: Claimed, description: str, lost: DBAPIError | None = None
+    ) -> Iterable[database_retries.Try]:
+        """Return tries of what a lost database must not undo, for up to three quarters of the lease."""
+        deadline = held.leased_at + 0.75 * outbox.LEASE.total_seconds()  # before the task's time limit
+        return database_retries.tries(
+            self.session, description=description, deadline=deadline, is_stopping=self.is_stopping, lost=lost
+        )
+
+
+def converse(worker: Worker) -> None:
+    """Take step after step until nothing is due or the run is over.
+
+    If the database is lost, what the last window became is recorded when it is back, and the run goes on.
+    """
+    step: Step | None = Claimed(context=worker.context, checked_at=LONG_AGO)
+    while step:
+        reached = step
+        try:
+            step = next_step(worker, reached)
+        except BaseException as error:
+            step = give_back(worker, held_at(reached), error)
+            if not (held_at(reached).unsettled and database_retries.retriable(error)):
+                raise
+
+
+def next_step(worker: Worker, step: Step) -> Step | None:
+    """Return the step after this one, or None if it was the last."""
+    match step:
+        case Claimed():
+            return begin_window(worker, step)
+        case Rendered():
+            return intend(worker, step)
+        case Intended():
+            return send(worker, step)
+        case Sent():
+            return settle(worker, step)
+        case Settled():
+            worker.progress(step.rest.done)
+            return step.rest
+
+
+# ── Claimed ─────────────────────────────────────────────────────────────────────────────────────
+
+
+def begin_window(worker: Worker, held: Claimed) -> Step | None:
+    """Render the next window, or do what comes before that."""
+    if worker.is_over(held):
+        give_back(worker, held)
+        return None
+    if not held.deliveries:
+        return claim(worker, held)
+    if not held.is_loaded:
+        return load(worker, held)
+    checked = None if worker.policy.met_standstill else check_for_urgent(worker, held)
+    if checked is None:
+        return give_back(worker, held)
+    return wait_for_tokens(worker, checked) or render(worker, checked)
+
+
+def claim(worker: Worker, before: Claimed) -> Claimed | None:
+    """Claim what is due under one lease, of the first lane that has something; None if nothing is due."""
+    limit = worker.limit
+    size = worker.window * WINDOWS_PER_CLAIM if limit is None else min(worker.window, limit - before.done)
+    lanes = [worker.lane] if worker.lane else [Lane.PROMPT, Lane.BULK]
+    fresh = replace(before, is_loaded=False, rendered={}, waits={})
+    for lane in lanes if size > 0 else ():
+        now = worker.clock()
+        if not worker.policy.is_blocked(lane, now):
+            claimed = claim_lane(worker, replace(fresh, checked_at=now), lane, size)
+            if claimed.deliveries:
                 failpoints.reach("claimed")
-                self.hold_back_after_canary(now)
-                return True
-        return False
+                return claimed
+    give_back(worker, before)
+    return None
 
-    def is_preempted(self) -> bool:
-        """Return whether an urgent letter is due now, while digests go out slowly.
 
-        A fast server is done with all that was claimed together before this check is made.
-        """
-        now = self.clock()
-        if self.policy.lane is Lane.PROMPT or now < self.priority_checked_at + PRIORITY_CHECK_INTERVAL:
-            return False
-        self.priority_checked_at = now
-        found = outbox.count_due(self.outbox.session, lane=Lane.PROMPT, now=now)
-        self.outbox.session.commit()
-        return found > 0
+def claim_lane(worker: Worker, before: Claimed, lane: Lane, size: int) -> Claimed:
+    """Claim what is due in a lane."""
+    claimed, began = before, monotonic()
+    worker.policy.refill = None
+    try:
+        db.commit_asynchronously(worker.session)  # a lost claim leaves its letters queued
+        found = worker.outbox.claim(lane=lane, now=before.checked_at, limit=size)
+        claimed = replace(before, deliveries=found, leased_at=began)
+        worker.session.commit()
+    except BaseException:  # the reply to the commit may be lost, so we may hold them
+        release(worker, claimed)
+        raise
+    return claimed
 
-    def claim_lane(self, lane: Lane, now: datetime, limit: int) -> None:
-        """Claim what is due in a lane; retry if the database is lost while a settlement is pending."""
 
-        def claim() -> None:
-            if self.remaining:  # the reply to a commit was lost, so we may hold them
-                self.requeue_claimed()
-            began = monotonic()
-            db.commit_asynchronously(self.outbox.session)  # a lost claim leaves its letters queued
-            self.remaining = self.outbox.claim(lane=lane, now=now, limit=limit)
-            self.short, self.policy.refill = {}, None
-            self.outbox.session.commit()
-            self.leased_at = began
+def load(worker: Worker, held: Claimed) -> Claimed:
+    """Queue again what waits for the canary of its edition, and load what is needed to render the rest."""
+    waits = worker.policy.waiting_for_canary(held.deliveries, held.checked_at)
+    if waits:
+        window_checks.postpone(worker.outbox, waits, lease=held.deliveries[0].lease)
+        worker.session.commit()
+        worker.tally["deferred"] += len(waits)
+    deliveries = [each for each in held.deliveries if each.id not in waits]
+    context = decision_inputs.load_context(
+        worker.session, worker.context, deliveries, known_filters=held.context.filters
+    )
+    worker.policy.troubled = limits.load_troubled_domains(worker.session, now=held.checked_at)
+    worker.session.commit()
+    return replace(held, deliveries=deliveries, context=context, is_loaded=True)
 
-        self.rendered_ahead.clear()  # rendered under another lease, for recipients as they were then
-        if self.pending_settlement:
-            self.retry(claim, description=self.pending_settlement.description)
-        else:
-            claim()
 
-    def hold_back_after_canary(self, now: datetime) -> None:
-        """Queue again what waits for the canary of its edition, and keep the rest."""
-        waits = self.policy.waiting_for_canary(self.remaining, now)
-        if waits:
-            window_checks.postpone(self.outbox, waits, lease=self.remaining[0].lease)
-            self.tally["deferred"] += len(waits)
-            self.remaining = [delivery for delivery in self.remaining if delivery.id not in waits]
-            self.outbox.session.commit()
+def check_for_urgent(worker: Worker, held: Claimed) -> Claimed | None:
+    """Return what is held, or None if an urgent letter is due now, while digests go out slowly.
 
-    def requeue_remaining(self) -> None:
-        """Queue again what we hold and will not send."""
-        try:
-            self.flush_settlement()
-        finally:
-            if self.remaining:
-                self.retry(
-                    self.requeue_claimed,
-                    description=f"the return of {plurals.count(len(self.remaining), 'letter')} to the queue",
-                )
-            else:
-                self.outbox.session.rollback()  # what an error left unfinished
-
-    def requeue_claimed(self) -> None:
-        """Queue what we hold again, also where the reply to the commit of its intent was lost: no byte of
-        it went out.
-
-        Deliveries in state `sending` come last: that commit may still be in progress, and the first
-        statement waits for it.
-        """
-        self.outbox.session.rollback()
-        if self.unflushed_settlement:
-            self.unflushed_settlement.save()
-        refill_reason = self.policy.refill.reason if self.policy.refill else ""
-        reason = "no server answered" if self.is_disconnected else refill_reason
-        lease = self.remaining[0].lease
-        requeued: dict[DeliveryState, set[int]] = {}
-        for state in (DeliveryState.CLAIMED, DeliveryState.SENDING):
-            requeued[state] = self.outbox.release(
-                [delivery.id for delivery in self.remaining],
-                reason,
-                from_state=state,
-                lease=lease,
-                due_at=self.clock()
-                + (settlement.SILENT_SERVER_PAUSE if self.is_disconnected else timedelta()),
-                counts_as_attempt=False,
-            )
-        intended = [each for each in self.remaining if each.id in requeued[DeliveryState.SENDING]]
-        self.policy.release([(each, "") for each in intended], self.clock())
-        emails = [delivery.email or "" for delivery in self.remaining]
-        limits.end_conversations(self.outbox.session, self.policy.rules, emails, lease=lease)
-        self.outbox.session.commit()
-        self.remaining, self.unflushed_settlement = [], None
-        self.tally["deferred"] += sum(map(len, requeued.values())) if self.is_disconnected else 0
-
-    def send_window(self, context: RenderContext, size: int) -> int:
-        """Take the next window from the decision to its outcome, and return how many letters it held.
-
-        Until its intent is committed a window can be given back; after that it is settled.
-        """
-        window = self.ready()[:size]
-        rendered = self.render_window(context, window)
-        failpoints.reach("written")
-        to_send = self.intend(window, rendered, lambda: self.render_ahead(context, size))
-        done = self.drop_from_remaining(window)
-        if self.short and not to_send:
-            return done
-        began_at, outcomes = self.clock(), list[Outcome]()
-        try:
-            for outcome in self.transport.send([each.message for each in to_send.values()]):
-                outcomes.append(outcome)
-                failpoints.reach("answered")
-        finally:
-            self.settle(window[0].lease, to_send, outcomes, began_at)
-        return done
-
-    def drop_from_remaining(self, window: Sequence[ClaimedDelivery]) -> int:
-        """Remove a window from what remains, except letters that wait for a token; return how many were
-        removed.
-        """
-        dropped = {delivery.id for delivery in window} - self.short.keys()
-        self.remaining = [delivery for delivery in self.remaining if delivery.id not in dropped]
-        return len(dropped)
-
-    def ready(self) -> list[ClaimedDelivery]:
-        """Return what remains and does not wait for a token."""
-        if not self.short:
-            return self.remaining
-        now = self.clock()
-        waiting = {number for number, wait in self.short.items() if wait.until > now}
-        return [delivery for delivery in self.remaining if delivery.id not in waiting]
-
-    def seconds_to_wait(self) -> float:
-        """Return for how many seconds nothing that remains may go, for lack of tokens."""
-        now = self.clock()
-        if self.policy.refill and self.policy.refill.until > now:
-            return (self.policy.refill.until - now).total_seconds()
-        if self.ready():
-            return 0.0
-        return (min(wait.until for wait in self.short.values()) - now).total_seconds()
-
-    def is_lease_old(self) -> bool:
-        """Return whether what remains should be claimed again before another worker does."""
-        return self.remaining[0].leased_until - self.clock() < outbox.LEASE / 2
-
-    def render_window(
-        self, context: RenderContext, window: Sequence[ClaimedDelivery]
-    ) -> list[RenderedDelivery | None]:
-        """Return the letters of a window; most are rendered already."""
-        return [
-            self.rendered_ahead.pop(each.id)
-            if each.id in self.rendered_ahead
-            else render_if_addressed(context, each)
-            for each in window
-        ]
-
-    def render_ahead(self, context: RenderContext, size: int) -> None:
-        """Render the window after this one."""
-        self.rendered_ahead = {
-            each.id: render_if_addressed(context, each) for each in self.remaining[size : 2 * size]
-        }
-
-    # ── gather ──────────────────────────────────────────────────────────────────────────────────
-
-    def render_context(self, claimed: Sequence[ClaimedDelivery]) -> RenderContext:
-        """Load what is needed to render these letters."""
-        digests = decision_inputs.load_digests(claimed)
-        recipients = outbox.load_recipients_with_versions(
-            self.outbox.session, (delivery.subscriber_id for delivery in claimed)
-        )
-        self.filters = decision_inputs.load_filters(self.outbox.session, digests.values(), self.filters)
-        context = RenderContext(
-            site=self.site,
-            templates=self.templates,
-            recipients={number: recipient for number, (recipient, _) in recipients.items()},
-            versions={number: version for number, (_, version) in recipients.items()},
-            digests=digests,
-            filters=self.filters,
-            presses=decision_inputs.load_presses(self.outbox.session, claimed),
-            signers=self.signers,
-        )
-        self.policy.troubled = limits.load_troubled_domains(self.outbox.session, now=self.priority_checked_at)
-        self.outbox.session.commit()
-        return context
-
-    # ── intend ──────────────────────────────────────────────────────────────────────────────────
-
-    def intend(
-        self,
-        window: Sequence[ClaimedDelivery],
-        rendered: Sequence[RenderedDelivery | None],
-        render_ahead: Callable[[], None],
-    ) -> dict[int, RenderedDelivery]:
-        """Commit the intent to send what may be sent, and return it.
-
-        An unsubscribe or a suppression that was committed before this is respected.
-        """
-        to_send: dict[int, RenderedDelivery] = {}
-        if self.policy.is_unrestricted:
-            to_send = self.intend_fast(window, rendered, render_ahead)
-        self.flush_settlement()
-        rest = [pair for pair in zip(window, rendered, strict=True) if pair[0].id not in to_send]
-        return to_send | self.check_individually(rest) if rest and self.remaining else to_send
-
-    def intend_fast(
-        self,
-        window: Sequence[ClaimedDelivery],
-        rendered: Sequence[RenderedDelivery | None],
-        render_ahead: Callable[[], None],
-    ) -> dict[int, RenderedDelivery]:
-        """Settle the last window, intend what nothing blocks, and render the next window while the database works.
-
-        If the database is lost, settling the last window is retried, and this window is given back.
-        """
-        now, lease, began = self.clock(), window[0].lease, monotonic()
-        to_send = {
-            delivery.id: each
-            for delivery, each in zip(window, rendered, strict=True)
-            if each and each.recipient and delivery.letter != "alarm" and (delivery.email or "").isprintable()
-            and not (outbox.refusal_reason(delivery, each.recipient, is_suppressed=False, now=now) or window_checks.stuck_reason(delivery, each))
-        }  # fmt: skip
-        if not to_send:
-            return {}
-        intending = partial(
-            self.outbox.settle_and_intend,
-            intents=[each.intent for each in to_send.values()],
-            lease=lease,
-            until=outbox.renewed_lease(window[0].leased_until, now),
-            now=now,
-            paused=limits.pause_scopes([each.delivery.email or "" for each in to_send.values()]),
-        )
-        held = self.fetch_intended(intending, render_ahead)
-        if held is None:
-            self.requeue_remaining()
-            return {}
-        self.leased_at, self.unflushed_settlement = began, None
-        return {number: each for number, each in to_send.items() if number in held}
-
-    def fetch_intended(
-        self, intending: Callable[..., AbstractContextManager[FetchReply]], render_ahead: Callable[[], None]
-    ) -> set[int] | None:
-        """Return the ids of the letters we may send, or None if only the last window could be settled."""
-        settlement, self.pending_settlement = self.pending_settlement, None
-        if settlement is None:
-            with intending(None) as fetch:
-                render_ahead()
-            return fetch()[1]
-        held: set[int] | None = None
-
-        def save() -> None:
-            nonlocal held
-            if settlement.was_tried:
-                settlement.save()
-                self.outbox.session.commit()
-                return
-            settlement.was_tried = True
-            settlement.tally["sent"] = len(settlement.rendered)  # unless the reply differs
-            with intending(settlement.accepted) as fetch:
-                render_ahead()
-            settlement.tally["sent"], held = fetch()
-
-        try:
-            self.retry(save, description=settlement.description)
-        except BaseException:
-            self.pending_settlement = settlement  # committed by itself, if it has not been
-            raise
-        self.count_settlement(settlement)
+    A fast server is done with all that was claimed together before this check is made.
+    """
+    if worker.lane is not None:
         return held
+    now = worker.clock()
+    if worker.policy.lane is Lane.PROMPT or now < held.checked_at + PRIORITY_CHECK_INTERVAL:
+        return held
+    is_urgent = outbox.count_due(worker.session, lane=Lane.PROMPT, now=now) > 0
+    worker.session.commit()
+    return None if is_urgent else replace(held, checked_at=now)
 
-    def check_individually(
-        self, rest: Sequence[tuple[ClaimedDelivery, RenderedDelivery | None]]
-    ) -> dict[int, RenderedDelivery]:
-        """Intend what may go, after the other letters have ended or wait."""
-        now, first, self.leased_at = self.clock(), rest[0][0], monotonic()
-        check = WindowCheck(
-            outbox=self.outbox, site=self.site, policy=self.policy, lease=first.lease, now=now
-        )
-        to_send = check.check(rest)
-        self.keep_short(rest, check.short)
-        intents = [each.intent for each in to_send.values()]
-        until = outbox.renewed_lease(first.leased_until, now)
-        held = self.outbox.intend(intents, lease=first.lease, until=until)
-        lost = [each for number, each in to_send.items() if number not in held]  # another worker has them
-        self.policy.release([(each.delivery, each.message.server) for each in lost], now)
-        failpoints.reach("intending")
-        self.outbox.session.commit()
-        self.tally += check.tally
-        self.unflushed_settlement = None
-        failpoints.reach("intended")
-        return {number: each for number, each in to_send.items() if number in held}
 
-    def keep_short(
-        self, rest: Sequence[tuple[ClaimedDelivery, RenderedDelivery | None]], short: Mapping[int, Wait]
-    ) -> None:
-        """Keep rendered letters that wait for a token; the others of this window no longer wait."""
-        for delivery, rendered in rest:
-            self.short.pop(delivery.id, None)
-            if delivery.id in short:
-                self.short[delivery.id], self.rendered_ahead[delivery.id] = short[delivery.id], rendered
+def wait_for_tokens(worker: Worker, held: Claimed) -> Claimed | None:
+    """Wait a moment if nothing that is held may go for lack of tokens, or return None.
 
-    # ── settle ──────────────────────────────────────────────────────────────────────────────────
+    A lease that grows old meanwhile is renewed.
+    """
+    if worker.sleep is None:
+        return None
+    now = worker.clock()
+    if held.deliveries[0].leased_until - now < outbox.LEASE / 2:
+        return renew(worker, held, now)
+    seconds = seconds_to_wait(held, worker.policy.refill, now)
+    if not seconds:
+        return None
+    worker.sleep(min(max(seconds, MIN_SLEEP), MAX_SLEEP))
+    return held
 
-    def settle(
-        self,
-        lease: str,
-        rendered: Mapping[int, RenderedDelivery],
-        outcomes: Sequence[Outcome],
-        began_at: datetime,
-    ) -> None:
-        """Record the outcome of a window, at the latest with the next intent or at the end of the run."""
-        settlement = Settlement(
-            outbox=self.outbox, site=self.site, policy=self.policy, lease=lease, rendered=rendered, outcomes=outcomes,
-            began_at=began_at, now=self.clock(),
-        )  # fmt: skip
-        self.pending_settlement = settlement
-        if not (self.policy.is_unrestricted and settlement.fits_fast_path):
-            self.flush_settlement()
 
-    def flush_settlement(self) -> None:
-        """Commit the pending settlement; retry for as long as we hold the lease if the database is away.
+def renew(worker: Worker, held: Claimed, now: datetime) -> Claimed:
+    """Hold what is held for another lease, and load anew what it was rendered from."""
+    began, until = monotonic(), now + outbox.LEASE
+    ids = [each.id for each in held.deliveries]
+    kept = worker.outbox.renew(ids, lease=held.deliveries[0].lease, until=until)
+    worker.session.commit()
+    deliveries = [each._replace(leased_until=until) for each in held.deliveries if each.id in kept]
+    return replace(held, deliveries=deliveries, leased_at=began, is_loaded=False)
 
-        If another window follows, this commit need not wait for the disk: the next intent waits for both
-        before its first byte. If the database crashes before that, the worker still has the settlement and
-        writes it again.
-        """
-        settlement = self.pending_settlement
-        if settlement is None:
-            return
 
-        def save() -> None:
-            self.outbox.session.rollback()  # what an error left unfinished, such as a claim
-            if self.remaining:
-                db.commit_asynchronously(self.outbox.session)
-            settlement.save()
+def seconds_to_wait(held: Claimed, refill: Wait | None, now: datetime) -> float:
+    """Return for how many seconds nothing that is held may go, for lack of tokens."""
+    if refill and refill.until > now:
+        return (refill.until - now).total_seconds()
+    if ready(held, now):
+        return 0.0
+    return (min(wait.until for wait in held.waits.values()) - now).total_seconds()
+
+
+def ready(held: Claimed, now: datetime) -> Sequence[ClaimedDelivery]:
+    """Return what does not wait for a token."""
+    waiting = {number for number, wait in held.waits.items() if wait.until > now}
+    return [each for each in held.deliveries if each.id not in waiting] if waiting else held.deliveries
+
+
+def render(worker: Worker, held: Claimed) -> Rendered:
+    """Render the next window; most of it is rendered already."""
+    window = (ready(held, worker.clock()) if held.waits else held.deliveries)[: worker.window]
+    letters = [(each, rendered_letter(held, each)) for each in window]
+    failpoints.reach("written")
+    return Rendered(claimed=held, window=letters)
+
+
+def rendered_letter(held: Claimed, delivery: ClaimedDelivery) -> RenderedDelivery | None:
+    """Return a letter, or None if it cannot be rendered or its address was erased."""
+    if delivery.id in held.rendered:
+        return held.rendered[delivery.id]
+    return render_delivery(held.context, delivery) if delivery.email else None
+
+
+# ── Rendered ────────────────────────────────────────────────────────────────────────────────────
+
+
+def intend(worker: Worker, step: Rendered) -> Rendered | Intended:
+    """Commit the intent to send what may be sent; each call commits once at most.
+
+    An unsubscribe or a suppression that was committed before this is respected. What the first statement
+    does not take is checked letter by letter.
+    """
+    if step.intended is None:
+        return intend_unblocked(worker, step) if worker.policy.is_unrestricted else replace(step, intended={})
+    if step.claimed.unsettled:
+        return replace(step, claimed=flush(worker, step.claimed))
+    left = [pair for pair in step.window if pair[0].id not in step.intended]
+    return check_individually(worker, step, left) if left else begin_sending(step, step.intended)
+
+
+def intend_unblocked(worker: Worker, step: Rendered) -> Rendered:
+    """Settle the window before and intend what nothing blocks; render the next window while the database works."""
+    held, now, began = step.claimed, worker.clock(), monotonic()
+    letters = window_checks.unblocked(step.window, now)
+    if not letters:
+        return replace(step, intended={})
+    first = step.window[0][0]
+    with worker.outbox.settle_and_intend(
+        held.unsettled.accepted if held.unsettled else None,
+        [each.intent for each in letters.values()],
+        lease=first.lease,
+        until=outbox.renewed_lease(first.leased_until, now),
+        now=now,
+        paused=limits.pause_scopes([each.delivery.email or "" for each in letters.values()]),
+    ) as fetch:
+        following = held.deliveries[worker.window : 2 * worker.window]
+        rendered = {each.id: rendered_letter(held, each) for each in following}
+    settled, ids = fetch()
+    held = replace(held, leased_at=began, rendered=rendered, unflushed=None)
+    if held.unsettled:
+        held = count(worker, held, held.unsettled, Counter(sent=settled))
+    intended = {number: each for number, each in letters.items() if number in ids}
+    return replace(step, claimed=held, intended=intended)
+
+
+def check_individually(worker: Worker, step: Rendered, left: Sequence[Letter]) -> Intended:
+    """Intend what may go, after the other letters have ended or wait."""
+    now, first, began = worker.clock(), left[0][0], monotonic()
+    check = window_checks.WindowCheck(
+        outbox=worker.outbox, site=worker.context.site, policy=worker.policy, lease=first.lease, now=now
+    )
+    checked = check.check(left)
+    until = outbox.renewed_lease(first.leased_until, now)
+    intents = [each.intent for each in checked.sendable.values()]
+    ids = worker.outbox.intend(intents, lease=first.lease, until=until)
+    lost = [each for number, each in checked.sendable.items() if number not in ids]  # another worker has them
+    worker.policy.release([(each.delivery, each.message.server) for each in lost], now)
+    failpoints.reach("intending")
+    worker.session.commit()
+    failpoints.reach("intended")
+    worker.tally.update(checked.tally)
+    held = replace(keep_short(step.claimed, left, checked.short), leased_at=began, unflushed=None)
+    intended = {number: each for number, each in checked.sendable.items() if number in ids}
+    return begin_sending(replace(step, claimed=held), {**(step.intended or {}), **intended})
+
+
+def keep_short(held: Claimed, left: Sequence[Letter], short: Mapping[int, Wait]) -> Claimed:
+    """Return what is held, with the rendered letters that wait for a token; the others of the window no longer wait."""
+    window = {each.id for each, _ in left}
+    keep = {each.id: rendered for each, rendered in left if each.id in short}
+    others = {number: wait for number, wait in held.waits.items() if number not in window}
+    return replace(held, waits={**others, **short}, rendered={**held.rendered, **keep})
+
+
+def begin_sending(step: Rendered, letters: Mapping[int, RenderedDelivery]) -> Intended:
+    """Return the letters to send, and what is held without this window; what waits for a token stays."""
+    held = step.claimed
+    gone = {each.id for each, _ in step.window} - held.waits.keys()
+    rest = replace(
+        held,
+        deliveries=[each for each in held.deliveries if each.id not in gone],
+        rendered={number: each for number, each in held.rendered.items() if number not in gone},
+        done=held.done + len(gone),
+    )
+    return Intended(letters=letters, rest=rest)
+
+
+# ── Intended ────────────────────────────────────────────────────────────────────────────────────
+
+
+def send(worker: Worker, step: Intended) -> Sent | Settled:
+    """Hand a window to the transport; an error that ends it is raised when the replies are recorded."""
+    if not step.letters:
+        return Settled(rest=step.rest)
+    began_at, outcomes, error = worker.clock(), list[Outcome](), None
+    try:
+        for outcome in worker.transport.send([each.message for each in step.letters.values()]):
+            outcomes.append(outcome)
+            failpoints.reach("answered")
+    except BaseException as caught:  # noqa: BLE001 - raised by `settle`
+        error = caught
+    window = SentWindow(letters=step.letters, outcomes=outcomes, began_at=began_at, ended_at=worker.clock())
+    return Sent(window=window, error=error, rest=step.rest)
+
+
+# ── Sent ────────────────────────────────────────────────────────────────────────────────────────
+
+
+def settle(worker: Worker, step: Sent) -> Settled:
+    """Record the outcome of a window, at the latest with the next intent or at the end of the run."""
+    if step.error:
+        raise step.error
+    held = replace(step.rest, unsettled=step.window)
+    if not (worker.policy.is_unrestricted and worker.recorder.fits_fast_path(step.window)):
+        held = flush(worker, held)
+    return Settled(rest=held)
+
+
+def flush(worker: Worker, held: Claimed, error: BaseException | None = None) -> Claimed:
+    """Commit the outcome of the window before; retry for as long as we hold the lease if the database is away.
+
+    After an `error` it may be committed already. If another window follows, this commit need not wait for
+    the disk: the next intent waits for both before its first byte. If the database crashes before that, the
+    worker still has the outcome and records it again.
+    """
+    window, tally = held.unsettled, Counter[str]()
+    if window is None:
+        return held
+    lost = None if worker.is_stopping() else database_retries.retriable(error)
+    for one in worker.tries(held, window.description, lost):
+        with one:
+            worker.session.rollback()  # what an error left unfinished, such as a claim
+            if held.deliveries:
+                db.commit_asynchronously(worker.session)
+            may_be_recorded = one.is_retry or error is not None
+            tally = worker.recorder.record(window, may_be_recorded=may_be_recorded)
             failpoints.reach("settling")
-            self.outbox.session.commit()
-
-        self.pending_settlement = None  # an error here ends the run: nothing records it again
-        self.retry(save, description=settlement.description)
-        failpoints.reach("settled")
-        self.unflushed_settlement = settlement if self.remaining else None
-        self.count_settlement(settlement)
-
-    def count_settlement(self, settlement: Settlement) -> None:
-        """Count a committed settlement, and log its problems."""
-        self.is_disconnected = settlement.is_disconnected
-        self.tally += settlement.tally
-        if settlement.has_failures:
-            self.policy.check_thresholds_periodically(settlement.now)
-        if settlement.had_no_reply:
-            log.warning("No server accepted mail; letters wait. %s", settlement.outcomes[0].reply)
-        if late := settlement.accepted_after_lease:
-            log.warning("%d letters were accepted after their lease had ended", late)
-
-    def retry(self, action: Callable[[], None], *, description: str) -> None:
-        """Retry what a lost database must not undo, for up to three quarters of the lease."""
-        deadline = self.leased_at + 0.75 * outbox.LEASE.total_seconds()  # before the task's time limit
-        try:
-            database_retries.retry_until(
-                self.outbox.session,
-                action,
-                description=description,
-                deadline=deadline,
-                is_stopping=self.is_stopping,
-            )
-        except DBAPIError:
-            self.leased_at = -inf  # nothing else waits for it
-            raise
+            worker.session.commit()
+    failpoints.reach("settled")
+    held = replace(held, unflushed=window if held.deliveries else None)
+    return count(worker, held, window, tally)
 
 
-def render_if_addressed(context: RenderContext, delivery: ClaimedDelivery) -> RenderedDelivery | None:
-    """Return the rendered letter, or None if its address was erased."""
-    return render_delivery(context, delivery) if delivery.email else None
+def count(worker: Worker, held: Claimed, window: SentWindow, tally: Counter[str]) -> Claimed:
+    """Count the recorded outcome of a window, and log its problems."""
+    worker.tally.update(tally)
+    if window.has_failures:
+        worker.policy.check_thresholds_periodically(window.ended_at)
+    if window.had_no_reply:
+        log.warning("No server accepted mail; letters wait. %s", window.outcomes[0].reply)
+    if late := len(window.accepted_ids) - tally["sent"]:
+        log.warning("%d letters were accepted after their lease had ended", late)
+    return replace(held, unsettled=None, is_disconnected=worker.recorder.is_disconnected(window))
+
+
+# ── the way back ────────────────────────────────────────────────────────────────────────────────
+
+
+def give_back(worker: Worker, held: Claimed, error: BaseException | None = None) -> Claimed:
+    """Record the window before, and queue again what we hold and will not send."""
+    if database_retries.is_given_up(error):
+        held = replace(held, leased_at=-inf)  # nothing waits for the database again
+    try:
+        held = flush(worker, held, error)
+    except BaseException:
+        release(worker, replace(held, leased_at=-inf))
+        raise
+    return release(worker, held)
+
+
+def release(worker: Worker, held: Claimed) -> Claimed:
+    """Queue again what we hold, also where the reply to the commit of its intent was lost: no byte went out."""
+    if not held.deliveries:
+        worker.session.rollback()  # what an error left unfinished
+    else:
+        released = 0
+        for one in worker.tries(
+            held, f"the return of {plurals.count(len(held.deliveries), 'letter')} to the queue"
+        ):
+            with one:
+                released = release_once(worker, held)
+        worker.tally["deferred"] += released if held.is_disconnected else 0
+    return replace(held, deliveries=(), rendered={}, waits={}, unflushed=None)
+
+
+def release_once(worker: Worker, held: Claimed) -> int:
+    """Queue again what we hold, and return how many letters we still held."""
+    worker.session.rollback()
+    if held.unflushed:
+        worker.recorder.record(held.unflushed, may_be_recorded=True)
+    refill, lease, now = worker.policy.refill, held.deliveries[0].lease, worker.clock()
+    released: dict[DeliveryState, set[int]] = {}
+    # `sending` comes last: that commit may still be in progress, and the first statement waits for it.
+    for state in (DeliveryState.CLAIMED, DeliveryState.SENDING):
+        released[state] = worker.outbox.release(
+            [delivery.id for delivery in held.deliveries],
+            "no server answered" if held.is_disconnected else refill.reason if refill else "",
+            from_state=state,
+            lease=lease,
+            due_at=now + (settlement.SILENT_SERVER_PAUSE if held.is_disconnected else timedelta()),
+            counts_as_attempt=False,
+        )
+    intended = [each for each in held.deliveries if each.id in released[DeliveryState.SENDING]]
+    worker.policy.release([(each, "") for each in intended], now)
+    emails = [delivery.email or "" for delivery in held.deliveries]
+    limits.end_conversations(worker.session, worker.policy.rules, emails, lease=lease)
+    worker.session.commit()
+    return sum(map(len, released.values()))

@@ -26,12 +26,10 @@ from sqlalchemy import Engine, update
 from digest import db, gc_control, publishing, settings
 from digest.db.tables import Delivery, DeliveryState, Lane
 from digest.delivery import decision_inputs, delivery_run, outbox
-from digest.delivery.message_rendering import render_delivery
+from digest.delivery.message_rendering import RenderContext, render_delivery
 from digest.delivery.outbox import AttemptRecord, Intent
-from digest.delivery.send_policy import SendPolicy
 from digest.delivery.transports import Message, Verdict
 from digest.delivery.transports.smtp import MailServer, SmtpTransport
-from digest.delivery.worker_loop import UNLIMITED, DeliveryRun
 from digest.letters import Templates
 from digest.site_profile import Site
 from tests.bench import process_usage, sink, world
@@ -235,16 +233,11 @@ def bare_run(session: db.Session, transport: SmtpTransport, templates: Templates
     """Write and send the same without keeping anything, the collector held off as in a run; twice, for the
     first time warms the cards.
     """
-    run = DeliveryRun(
-        outbox=outbox.open_outbox(session),
-        site=world.SITE,
-        templates=templates,
-        transport=transport,
-        clock=lambda: world.NOW,
-        policy=SendPolicy(session=session, rules=UNLIMITED),
-    )
     claimed = outbox.open_outbox(session).claim(lane=Lane.BULK, now=world.NOW, limit=part)
-    render_context = run.render_context(claimed)
+    render_context = decision_inputs.load_context(
+        session, RenderContext(site=world.SITE, templates=templates), claimed, known_filters={}
+    )
+    session.commit()
     session.rollback()
     seconds = 0.0
     for _time in ("cold", "warm"):

@@ -6,7 +6,7 @@ import logging
 import resource
 import signal
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -154,22 +154,18 @@ def hurry() -> None:
 
 def count_saved(saved: Any) -> None:
     """Count the letters whose outcome was recorded only by a retry."""
-    retry_until = database_retries.retry_until
+    tries = database_retries.tries
 
-    def counting(session: Any, action: Callable[[], None], *, description: str, **details: Any) -> None:
-        tries = 0
-
-        def counted_action() -> None:
-            nonlocal tries
-            tries += 1
-            action()
-
-        retry_until(session, counted_action, description=description, **details)
-        if tries > 1 and description.startswith("the outcome of"):
+    def counting(session: Any, *, description: str, **details: Any) -> Iterator[database_retries.Try]:
+        is_retry = False
+        for one in tries(session, description=description, **details):
+            is_retry = one.is_retry
+            yield one
+        if is_retry and description.startswith("the outcome of"):
             with saved.get_lock():
                 saved.value += int(description.split()[3])
 
-    database_retries.retry_until = counting
+    database_retries.tries = counting
 
 
 def work(orders: Orders, saved: Any) -> None:

@@ -17,14 +17,16 @@ from sqlalchemy.orm import Session
 
 from digest import bounces, db, subscribers
 from digest.bounces import SuppressionReason
-from digest.db.tables import Attempt, Delivery, Lane, Subscriber, SubscriberState
+from digest.db.tables import Attempt, Delivery, Subscriber, SubscriberState
 from digest.delivery import delivery_run, limits, outbox, worker_loop
 from digest.delivery.delivery_run import DeliveryReport
+from digest.delivery.message_rendering import RenderContext
 from digest.delivery.outbox import Outbox, postgresql
 from digest.delivery.send_policy import SendPolicy
+from digest.delivery.steps import Claimed, Settled, Step
 from digest.delivery.transports import Message, Outcome
 from digest.delivery.transports.memory import MemoryTransport
-from digest.delivery.worker_loop import UNLIMITED, DeliveryRun
+from digest.delivery.worker_loop import UNLIMITED, Worker
 from digest.letters import Templates
 from digest.site_profile import Site
 
@@ -217,19 +219,21 @@ def test_letter_rendered_ahead_and_given_back_is_rendered_again(
     deliver: Callable[[Watched], DeliveryReport],
 ) -> None:
     with db.write_session(postgres_engine) as session:
-        run = DeliveryRun(
-            outbox=outbox.open_outbox(session), site=site, templates=templates, transport=MemoryTransport(), clock=lambda: now,
-            policy=SendPolicy(session=session, rules=UNLIMITED),
+        worker = Worker(
+            outbox=outbox.open_outbox(session), context=RenderContext(site=site, templates=templates),
+            transport=MemoryTransport(), policy=SendPolicy(session=session, rules=UNLIMITED), clock=lambda: now,
+            window=2,
         )  # fmt: skip
-        run.claim(Lane.PROMPT, 6)
-        run.send_window(run.render_context(run.remaining), 2)
-        first = run.rendered_ahead.copy()
-        run.requeue_remaining()
-        run.claim(Lane.PROMPT, 6)
+        step: Step | None = Claimed(context=worker.context, checked_at=now)
+        while step and not isinstance(step, Settled):
+            step = worker_loop.next_step(worker, step)
 
-        assert len(first) == 2
-        assert run.rendered_ahead == {}
-        run.requeue_remaining()
+        assert isinstance(step, Settled)
+        assert len(step.rest.rendered) == 2
+        again = worker_loop.claim(worker, worker_loop.give_back(worker, step.rest))
+        assert again
+        assert again.rendered == {}
+        worker_loop.give_back(worker, again)
 
 
 def test_stop_holds_up_letters_rendered_ahead(

@@ -180,6 +180,28 @@ def test_worker_waiting_for_tokens_gives_up_its_lease_in_time_without_using_up_a
     }
 
 
+def test_worker_waiting_for_tokens_renews_its_lease(
+    put, deliver, engine: Engine, now: datetime, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for module in (outbox, outbox.transitions):
+        monkeypatch.setattr(module, "LEASE", 10 * SECOND)
+    clock, seen = Clock(now), set[tuple[str | None, datetime | None]]()
+    put(60)
+
+    def sleep(seconds: float) -> None:
+        clock.sleep(seconds)
+        with db.read_session(engine) as other:
+            held = select(Delivery.lease, Delivery.leased_until).where(Delivery.state == "claimed")
+            seen.update((row[0], row[1]) for row in other.execute(held))
+
+    rules = SendLimits(rates=limits.parse_rates("2/s"))
+    assert deliver(rules, clock=clock, sleep=sleep) == DeliveryReport(sent=60)
+
+    assert clock.slept > 25
+    assert len({lease for lease, _ in seen}) == 1
+    assert len({until for _, until in seen}) > 3
+
+
 def test_stopped_worker_waits_for_no_token(put, deliver, session: Session, now: datetime) -> None:
     clock = Clock(now)
     put(50)
