@@ -1,1 +1,1 @@
-"""Read files of paper records: formats parse them, intake stores them, sources fetch them."""
+"""Fetch, parse and store files of paper records, called dumps."""

@@ -14,7 +14,9 @@ from datetime import UTC, date, datetime, time, timedelta
 from statistics import median
 
 MAX_WEEKS_BACK = 8  #: weeks compared
-MIN_WEEKS = 3  #: earlier weekdays needed for a usual size; a list is expected after 3 lists in 4 weeks
+MIN_WEEKS = (
+    3  #: weeks with a list needed to compute the usual size, and out of the last four to expect a list
+)
 FAR_BELOW_SHARE = 0.4  #: a list below this share of the usual size is far below it
 MIN_USUAL = 10  #: papers; a list that is usually smaller varies too much to be compared
 LATENESS_SLACK = timedelta(hours=2)  #: minimum delay after the usual time before a list is late
@@ -40,7 +42,7 @@ class LateList:
     last_at: datetime  #: when the last list of this source arrived
 
     def __str__(self) -> str:
-        return f"{self.source}: nothing yet of {self.day:%A}'s list, which usually comes at {self.usual_at:%H:%M} UTC"
+        return f"{self.source}: {self.day:%A}'s list has not arrived; it usually arrives at {self.usual_at:%H:%M} UTC"
 
 
 def usual_papers(lists: Mapping[date, int], day: date) -> int | None:

@@ -21,7 +21,7 @@ class Announcement(StrEnum):
     """How a dump announces a paper; a replacement alone is not news."""
 
     NEW = "new"  #: announced for the first time
-    CROSS = "cross"  #: listed under a further category
+    CROSS = "cross"  #: announced in an additional category
     REPLACED = "replaced"  #: a later version of a paper that was already announced
     WITHDRAWN = "withdrawn"  #: withdrawn by its authors
 

@@ -173,7 +173,7 @@ def test_a_late_list_is_reported_by_every_status_command(digest: Digest, tmp_pat
         (tmp_path / f"{week}.json").write_text(CUT.replace("Kites", week) + '"}]')
         assert digest("intake", tmp_path / f"{week}.json", "--now", f"2026-{week}T06:00:00Z").code == 0
     now = ("--now", "2026-11-20T09:00:00Z")
-    message = "folder: nothing yet of Friday's list, which usually comes at 06:00 UTC"
+    message = "folder: Friday's list has not arrived; it usually arrives at 06:00 UTC"
 
     *dumps, late = digest("dumps", "list", "--json", *now).lines
 

@@ -162,7 +162,7 @@ def test_a_format_is_recognised_by_what_it_contains(content: str, format: str) -
 
 
 def test_an_unknown_format_is_refused_with_the_known_ones() -> None:
-    with pytest.raises(BadField, match="format: there is no format 'word'; there are hf-json, kaggle"):
+    with pytest.raises(BadField, match="format: there is no format 'word'; the formats are hf-json, kaggle"):
         reading("x", format="word")
 
 
@@ -362,7 +362,7 @@ def test_a_listing_shorter_than_announced_is_reported() -> None:
 
     assert items(short)[-1] == RecordProblem(
         line=len(LISTING.splitlines()),
-        reason="its subject announces 57 new papers and cross-lists, and 2 are here",
+        reason="its subject announces 57 new papers and cross-lists, but the file has 2",
         is_truncation=True,
         missing_papers=55,
     )
@@ -400,7 +400,7 @@ def test_an_invalid_entry_is_reported_with_its_line() -> None:
 def test_a_row_with_too_many_columns_is_reported_and_the_next_is_read() -> None:
     found = items("title,doi\nA,10.1234/a,x\nB,10.1234/b\n")
 
-    assert found[0] == RecordProblem(line=2, reason="3 columns where the header names 2")
+    assert found[0] == RecordProblem(line=2, reason="3 columns instead of 2")
     assert isinstance(found[1], Record)
 
 
@@ -472,14 +472,14 @@ def test_a_page_in_blocks_may_carry_its_links_and_figures_on_lines_of_their_own(
 
 
 def test_a_decompression_bomb_is_refused_early() -> None:
-    with pytest.raises(UnreadableDump, match="unpacks to more than 100 times its size"):
+    with pytest.raises(UnreadableDump, match="decompresses to more than 100 times its size"):
         items(gzip.compress(b"Get trending papers in your email inbox!\n\n" + (b"x" * 999 + b"\n") * 60_000))
 
 
 def test_a_packed_dump_that_breaks_off_is_refused() -> None:
     packed = gzip.compress("\n".join([json.dumps(KAGGLE)] * 3000).encode(), compresslevel=0)
 
-    with pytest.raises(UnreadableDump, match="damaged or cut off"):
+    with pytest.raises(UnreadableDump, match="damaged or truncated"):
         items(packed[: len(packed) // 2])
 
 

@@ -116,7 +116,7 @@ def test_a_dump_of_mostly_bad_records_is_rejected_whole(session: Session, folder
     loaded = intake.load(session, put(folder, "a.txt", raw), now=NOW)
 
     assert (loaded.state, loaded.rejected) == (DumpState.REJECTED, 2)
-    assert loaded.reason.startswith("2 of its 3 records are bad; the first: line 3:")
+    assert loaded.reason.startswith("2 of its 3 records are invalid; the first is on line 3:")
     assert catalog.papers(session) == []
     assert len(session.scalars(select(ProblemRow)).all()) == 3
 
@@ -202,8 +202,8 @@ def test_what_is_loaded_moves_to_done(session: Session, folder: Path) -> None:
     [
         (b"", "It is empty."),
         (b"\x89PNG\r\n\x1a\n\0\0", "It is binary, not text."),
-        (b"lunch is at noon\n", "It is in no format known here; it begins with: lunch is at noon"),
-        (b"new\n\nGet trending papers in your email inbox!\n\nSubscribe\n\n", "There is no paper in it."),
+        (b"lunch is at noon\n", "Its format is not recognised; it begins with: lunch is at noon"),
+        (b"new\n\nGet trending papers in your email inbox!\n\nSubscribe\n\n", "It contains no papers."),
     ],
     ids=["empty", "binary", "unknown", "only a header"],
 )
@@ -234,7 +234,7 @@ def test_links_pipes_and_sockets_are_never_opened(
     found = {loaded.path.name: loaded.reason for loaded in collect(session, folder)}
 
     assert found == {
-        "link.txt": "It is a symbolic link, and links are not followed, not a regular file.",
+        "link.txt": "It is a symbolic link, not a regular file.",
         "pipe.txt": "It is a named pipe, not a regular file.",
         "socket.txt": "It is a socket, not a regular file.",
         "good.txt": "",
@@ -304,7 +304,7 @@ def test_an_incomplete_dump_is_held_until_it_is_released(session: Session, folde
 
     assert (held.state, held.papers) == (DumpState.HELD, 0)
     assert held.reason.startswith("It is incomplete: the file ends in the middle of its list (line 1).")
-    assert "Nothing of it was loaded" in aside.with_name("cut.json.reason.txt").read_text()
+    assert "None of it was loaded" in aside.with_name("cut.json.reason.txt").read_text()
     assert catalog.papers(session) == []
     assert intake.load(session, aside, now=NOW, incomplete_ok=True).new == 1
     assert [row.state for row in session.scalars(select(DumpRow))] == [DumpState.LOADED]
@@ -328,7 +328,7 @@ def test_a_bomb_is_rejected_and_the_next_dump_is_loaded(session: Session, folder
 
     bomb, good = collect(session, folder)
 
-    assert bomb.reason == "It unpacks to more than 100 times its size, so it cannot be a dump."
+    assert bomb.reason == "It decompresses to more than 100 times its size, so it cannot be a dump."
     assert good.is_loaded
 
 
@@ -375,7 +375,7 @@ def announced(
 
 
 FRIDAYS = [date(2026, 10, 16) + timedelta(weeks=week) for week in range(5)]  # the last is of six days ago
-FEW = "holds 5 papers, where 20 are usual on a Friday"
+FEW = "holds 5 papers, but 20 are usual on a Friday"
 
 
 def test_a_list_far_shorter_than_usual_is_held(session: Session, folder: Path) -> None:
@@ -386,7 +386,7 @@ def test_a_list_far_shorter_than_usual_is_held(session: Session, folder: Path) -
     assert (held.state, held.papers, held.reason) == (
         DumpState.HELD,
         0,
-        f"It {FEW}. Nothing of it was loaded.",
+        f"It {FEW}. None of it was loaded.",
     )
     assert held.id is not None
     again = intake.retry(session, held.id, now=NOW)
@@ -514,7 +514,7 @@ def test_retrying_a_dump_without_its_file_raises(session: Session, folder: Path)
     assert held.id is not None
     (folder / "rejected" / "half.json").unlink()
 
-    with pytest.raises(NotFound, match=r"half\.json any more"):
+    with pytest.raises(NotFound, match=r"half\.json; load it"):
         intake.retry(session, held.id, now=NOW)
     with pytest.raises(NotFound, match="There is no dump 99"):
         intake.retry(session, 99, now=NOW)

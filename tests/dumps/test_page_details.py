@@ -212,7 +212,7 @@ def test_a_first_line_longer_than_the_others_is_a_title_unless_it_reads_on(
         assert (found.title, found.abstract) == (first_line, ABSTRACT)
     else:
         assert isinstance(found, RecordProblem)
-        assert found.reason == "a text as long as an abstract, and no title above it"
+        assert found.reason == "an abstract with no title above it"
 
 
 @pytest.mark.parametrize(

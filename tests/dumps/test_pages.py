@@ -144,7 +144,7 @@ def test_a_line_that_is_not_utf8_affects_only_its_paper() -> None:
         (b" \n\n", "It is empty."),
         (b"\x7fELF\x02\x01\x01\x00\x00", "It is binary, not text."),
         (bytes(range(128, 256)) * 20, "It is not UTF-8 text."),
-        (b"Dear all,\n\nlunch is at noon.\n", "It is in no format known here; it begins with: Dear all,"),
+        (b"Dear all,\n\nlunch is at noon.\n", "Its format is not recognised; it begins with: Dear all,"),
     ],
     ids=["empty", "blank", "binary", "noise", "a letter"],
 )

@@ -181,7 +181,7 @@ def test_a_late_list_is_reported_to_the_operator(newsroom: Newsroom, tmp_path: P
     assert (early, saturday) == ([], [])
     assert (problem.cause, problem.since) == ("late-lists", at("19T08:00"))
     assert problem.facts == (
-        "folder: nothing yet of Thursday's list, which usually comes at 06:00 UTC"
+        "folder: Thursday's list has not arrived; it usually arrives at 06:00 UTC"
         " (the last came 2026-11-12 06:00 UTC)",
     )
 

@@ -99,7 +99,7 @@ def test_an_empty_list_announces_no_papers(content: str) -> None:
 
 
 def test_an_error_with_an_empty_list_is_refused() -> None:
-    assert "no format known" in refusal('{"error": "too many requests", "data": []}')
+    assert "format is not recognised" in refusal('{"error": "too many requests", "data": []}')
 
 
 @pytest.mark.parametrize(
@@ -207,7 +207,7 @@ def test_an_error_answer_is_refused_with_its_message() -> None:
     )
 
     assert "badResumptionToken: The token expired." in refusal(f"<OAI-PMH>{error}</OAI-PMH>")
-    assert "arXiv answered with an error and no papers (incorrect id format)" in refusal(entry)
+    assert "arXiv returned an error instead of papers (incorrect id format)" in refusal(entry)
 
 
 def test_a_feed_may_stand_below_blank_lines_in_another_encoding_and_hold_cross_lists_only() -> None:
@@ -246,7 +246,7 @@ def test_a_page_saved_by_a_browser_is_read_from_its_json() -> None:
 
     assert (paper.title, paper.abstract) == (TITLES[0], 'We "sort" & sieve.')
     assert paper.signals == {"upvotes": 1200, "comments": 2}
-    assert "without the papers' data" in refusal(saved.replace("data-props", "data-none"))
+    assert "does not contain the papers' data" in refusal(saved.replace("data-props", "data-none"))
     assert "a web page" in refusal("<html><body>Get trending papers in your email inbox!</body></html>")
 
 
@@ -327,7 +327,7 @@ def test_a_dump_beyond_the_decompressed_limit_is_refused(monkeypatch: pytest.Mon
     monkeypatch.setattr(decompression, "MAX_BYTES", 100_000)
     lines = "".join(f"{json.dumps(OWN[0] | {'title': str(number)})}\n" for number in range(1000))
 
-    assert "unpacks to more than" in refusal(gzip.compress(lines.encode()))
+    assert "decompresses to more than" in refusal(gzip.compress(lines.encode()))
 
 
 # ── files of other kinds ─────────────────────────────────────────────────────────────────────────
@@ -436,7 +436,7 @@ def test_an_object_with_several_titles_is_refused() -> None:
     (found,) = items('{"title": ["A", "B"], "abstract": ["x", "y"]}')
 
     assert isinstance(found, RecordProblem)
-    assert "write an object for every paper" in found.reason
+    assert "write one object per paper" in found.reason
 
 
 def test_biorxiv_rows_of_published_preprints_are_read() -> None:

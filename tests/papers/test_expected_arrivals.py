@@ -38,7 +38,7 @@ def test_a_late_list_names_its_usual_time_and_the_last_arrival() -> None:
     assert (found.day, found.usual_at) == (date(2026, 11, 20), FRIDAY + timedelta(hours=3))
     assert found.expected_by == FRIDAY + timedelta(hours=5)
     assert found.last_at == FRIDAY - timedelta(weeks=1) + timedelta(hours=3)
-    assert str(found) == "hf-daily: nothing yet of Friday's list, which usually comes at 03:00 UTC"
+    assert str(found) == "hf-daily: Friday's list has not arrived; it usually arrives at 03:00 UTC"
 
 
 def test_a_list_that_has_arrived_is_not_late() -> None:

@@ -1,4 +1,4 @@
-"""Read each dump format as a stream; the format is recognised by content."""
+"""Recognise the format of a dump by its content and read the dump as a stream."""
 
 from digest.dumps.formats.reader_interface import DumpReading, Header, RecordProblem
 from digest.dumps.formats.recognition import FORMATS, format_named, read

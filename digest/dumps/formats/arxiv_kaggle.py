@@ -1,6 +1,6 @@
 """Read arXiv's metadata snapshot from Kaggle, one JSON object per line ("kaggle").
 
-A paper's date is that of its first version; `update_date` is when its record last changed.
+A paper's date is the date of its first version; `update_date` is the date of the record's last change.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ NAME = "kaggle"
 
 
 def recognises(head: str) -> bool:
-    """Return whether these are records of arXiv's snapshot."""
+    """Return whether the dump contains records of arXiv's snapshot."""
     return {"authors_parsed", "categories", "versions", "title"} <= json_stream.keys_in(head)
 
 
@@ -25,7 +25,7 @@ def read(source: DumpInput) -> tuple[Header, Items]:
 
 
 def record_of(found: dict[str, Any], position: int, line: int) -> Record:
-    """Return the record of one line."""
+    """Return the record for one line."""
     authors = tuple(filter(None, map(name_of, field_parsing.as_list(found.get("authors_parsed")))))
     authors = authors or field_parsing.split_names(found.get("authors"))
     abstract, comment = (
@@ -60,12 +60,12 @@ def name_of(parsed: Any) -> str:
 
 
 def first_version(versions: Any) -> Any:
-    """Return the day of the first version."""
+    """Return the date of the first version."""
     if not (isinstance(versions, list) and versions and isinstance(versions[0], dict)):
         return None
     return field_parsing.parse_spelled_day(versions[0].get("created"))
 
 
 def first_doi(value: Any) -> Any:
-    """Return the first of several DOIs in one field."""
+    """Return the first DOI of a field that may contain several."""
     return value.split()[0] if isinstance(value, str) and value.strip() else None

@@ -1,8 +1,8 @@
 """Read arXiv's plain-text listings, such as its daily mail ("arxiv-listing").
 
-Different rules separate new papers, cross-lists and replacements. The subject line announces the
-number of papers, and a last rule marks the end. The marker `(*cross-listing*)` also appears on
-replaced papers, so the section decides.
+Different horizontal rules separate new papers, cross-lists and replacements. The subject line announces
+the number of papers, and a final rule marks the end. The kind of announcement is taken from the section,
+since the marker `(*cross-listing*)` also appears on replaced papers.
 """
 
 from __future__ import annotations
@@ -40,22 +40,22 @@ RULES = (
     (re.compile(r"(?:%-){8,}"), "cross"),
     (re.compile(r"-{60,}\s*"), "entry"),
 )
-MAX_LINE_LENGTH = 2_000  #: characters of one line, and lines of one entry
+MAX_LINE_LENGTH = 2_000  #: the limit for the characters of a line and for the lines of an entry
 
 
 def recognises(head: str) -> bool:
-    """Return whether entries are separated by double backslashes, or this is arXiv's mail."""
+    """Return whether the dump is a mail from arXiv or has entries separated by double backslashes."""
     return re.search(r"^\\\\\r?\n(?:arXiv:|Paper: |/\* )", head, re.MULTILINE) is not None or is_mail(head)
 
 
 def is_mail(head: str) -> bool:
-    """Return whether a text begins with the headers of arXiv's mail."""
+    """Return whether a text begins with the headers of a mail from arXiv."""
     headers = re.split(r"\r?\n\r?\n", head, maxsplit=1)[0]
     return bool(MAIL_DATE.search(headers) and SUBJECT_COUNTS.search(headers))
 
 
 def read(source: DumpInput) -> tuple[Header, Items]:
-    """Read the listing, and check it against its subject line and its last rule."""
+    """Read the listing and check it against its subject line and its final rule."""
     head = source.head.replace("\r", "")
     if TRANSFER_ENCODING.search(head.partition("\n\n")[0]):
         source = decode_mail(source)
@@ -79,7 +79,7 @@ def read(source: DumpInput) -> tuple[Header, Items]:
 
 
 def decode_mail(source: DumpInput) -> DumpInput:
-    """Return a mail without its transfer encoding (quoted-printable or base64)."""
+    """Return the mail with its transfer encoding (quoted-printable or base64) decoded."""
     mail = message_from_bytes(source.read_all(LARGEST_MAIL), policy=policy.default)
     body = mail.get_body(("plain",))
     text = f"Date: {mail['Date']}\nSubject: {mail['Subject']}\n\n{body.get_content() if body else ''}"
@@ -87,7 +87,7 @@ def decode_mail(source: DumpInput) -> DumpInput:
 
 
 def check_complete(source: DumpInput, announced: int | None, *, must_end: bool) -> Items:
-    """Yield the records, and a problem if papers or the end are missing."""
+    """Yield the records, and a problem if papers or the end of the listing are missing."""
     fresh, line, ended = 0, 0, False
     for found in entries(source):
         if isinstance(found, ListingEnd):
@@ -96,7 +96,7 @@ def check_complete(source: DumpInput, announced: int | None, *, must_end: bool) 
         fresh += isinstance(found, Record) and found.announcement is not Announcement.REPLACED
         yield found
     if announced is not None and fresh < announced:
-        reason = f"its subject announces {announced} new papers and cross-lists, and {fresh} are here"
+        reason = f"its subject announces {announced} new papers and cross-lists, but the file has {fresh}"
         yield RecordProblem(line=line, reason=reason, is_truncation=True, missing_papers=announced - fresh)
     elif must_end and not ended:
         yield RecordProblem(line=line, reason="the rule that ends a listing is missing", is_truncation=True)
@@ -104,7 +104,7 @@ def check_complete(source: DumpInput, announced: int | None, *, must_end: bool) 
 
 @dataclass(frozen=True, slots=True)
 class ListingEnd:
-    """Marks the end of the file."""
+    """The end of a listing's file."""
 
     line: int
     has_end: bool
@@ -112,13 +112,13 @@ class ListingEnd:
 
 @dataclass(kw_only=True, slots=True)
 class ListingEntry:
-    """An entry that is being read."""
+    """A listing entry that is being read."""
 
     line: int
     section: str
     header: list[str] = field(default_factory=list)
     abstract: list[str] = field(default_factory=list)
-    parts: int = 0  #: double backslashes so far
+    parts: int = 0  #: number of double backslashes read so far
     fault: str = ""
 
 
@@ -140,7 +140,7 @@ def entries(source: DumpInput) -> Iterator[Record | RecordProblem | ListingEnd]:
                 continue
         if (
             ended or block is None
-        ) and text == "\\\\":  # the first entry of the file or of another mail in it
+        ) and text == "\\\\":  # the first entry of the file or of a further mail in the same file
             section, ended, block = "new", False, ListingEntry(line=number, section="new")
         if block is None or ended:
             continue
@@ -165,7 +165,7 @@ def add_line(block: ListingEntry, number: int, text: str, fault: str) -> None:
 
 
 def record_of(block: ListingEntry, position: int) -> Record | RecordProblem | None:
-    """Return the record of an entry; None for a block without one."""
+    """Return the record of an entry, or None if the block contains no entry."""
     found = ENTRY_LINE.fullmatch(block.header[0]) if block.header else None
     if found is None:
         return None
@@ -197,7 +197,7 @@ def record_of(block: ListingEntry, position: int) -> Record | RecordProblem | No
 
 
 def fields_of(lines: list[str]) -> dict[str, str]:
-    """Return the fields of an entry; a line that begins with two spaces continues the one before."""
+    """Return the fields of an entry; a line that begins with two spaces continues the previous field."""
     entry_fields: dict[str, str] = {}
     name = ""
     for line in lines:
@@ -212,7 +212,7 @@ def fields_of(lines: list[str]) -> dict[str, str]:
 
 
 def announcement_of(block: ListingEntry, entry_fields: dict[str, str], abstract: str) -> Announcement:
-    """Return the kind of announcement, from the section and the authors' comment."""
+    """Return the kind of announcement, based on the section and the authors' comment."""
     if field_parsing.is_withdrawn(entry_fields.get("Comments", ""), abstract):
         return Announcement.WITHDRAWN
     if block.section == "replaced" or "replaced" in entry_fields:
@@ -222,7 +222,7 @@ def announcement_of(block: ListingEntry, entry_fields: dict[str, str], abstract:
 
 
 def published(entry_fields: dict[str, str], announcement: Announcement) -> date | None:
-    """Return the day of the first version, which a replacement does not contain."""
+    """Return the date of the first version, or None for a replacement, which does not contain it."""
     return (
         None
         if announcement is Announcement.REPLACED

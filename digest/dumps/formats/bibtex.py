@@ -24,8 +24,8 @@ from digest.papers import Record
 NAME = "bibtex"
 
 ENTRIES_PER_CHUNK = 100
-CHUNK_LENGTH = 64 * 1024  #: characters after which the next entry begins a new chunk
-MAX_CHUNK_LENGTH = 256 * 1024  #: characters; a longer chunk holds an entry that cannot be one
+CHUNK_LENGTH = 64 * 1024  #: characters; the first entry after this many begins a new chunk
+MAX_CHUNK_LENGTH = 256 * 1024  #: characters; a longer chunk contains an entry that is too long to be valid
 MAX_STRINGS = 200
 STRING = re.compile(r"[ \t]*@string\s*\{[^{}]*(?:\{[^{}]*\}[^{}]*)?\}\s*", re.IGNORECASE)
 ENTRY = re.compile(r"^[ \t]*@[A-Za-z]{3,30}\s*[{(]", re.MULTILINE)
@@ -37,7 +37,7 @@ PROTECTED = re.compile(r"(?<![\\A-Za-z^_\"'`~=.}])\{([^{}\\]*)\}")
 
 
 def recognises(head: str) -> bool:
-    """Return whether there is an entry, possibly after comments."""
+    """Return whether the dump begins with an entry, possibly after comments."""
     first = ENTRY.search(head)
     if first is None or head.count("\n", 0, first.start()) > LONGEST_PREFACE:
         return False
@@ -45,7 +45,7 @@ def recognises(head: str) -> bool:
 
 
 def read(source: DumpInput) -> tuple[Header, Items]:
-    """Read the entries in chunks: the parser's time and memory grow faster than the file."""
+    """Read the entries in chunks, since the parser's time and memory grow faster than linearly."""
     return Header(), mark_truncation(records(source))
 
 
@@ -64,7 +64,7 @@ def records(source: DumpInput) -> Items:
         for block in sorted(blocks, key=lambda block: block.start_line or 0):
             line = (block.start_line or 0) + shift
             entry = block.ignore_error_block if isinstance(block, DuplicateBlockKeyBlock) else block
-            if not isinstance(entry, Entry):  # entries with the same key are all papers
+            if not isinstance(entry, Entry):  # entries with duplicate keys are different papers
                 yield block_problem(block, line)
                 continue
             position += 1
@@ -78,7 +78,7 @@ def records(source: DumpInput) -> Items:
 
 
 def expand_value(value: str, strings: dict[str, str]) -> str:
-    """Return a value with its abbreviations expanded and concatenated (`jgr # ", Part B"`)."""
+    """Return a value such as `jgr # ", Part B"` with its abbreviations expanded and its parts joined."""
     if "#" not in value or not EXPRESSION.fullmatch(value):
         return value
     return "".join(
@@ -88,7 +88,7 @@ def expand_value(value: str, strings: dict[str, str]) -> str:
 
 
 def block_problem(block: Any, line: int) -> RecordProblem:
-    """Return the parser's error for a block as a problem."""
+    """Return the problem for a block that the parser rejected."""
     error = getattr(block, "error", "")
     reason = " ".join(str(getattr(error, "abort_reason", error)).split())[:200]
     return RecordProblem(
@@ -121,7 +121,7 @@ def entry_chunks(source: DumpInput) -> Iterator[tuple[int, str, str]]:
 
 
 def record_of(values: dict[str, str], position: int, line: int) -> Record:
-    """Return the record of one entry."""
+    """Return the record for one entry."""
     named = field_parsing.as_text(values.get("author")).split(" and ")
     authors = tuple(filter(None, (without_braces(name) for name in named if name != "others")))
     is_arxiv = values.get("archiveprefix", values.get("eprinttype", "arxiv")).casefold() == "arxiv"
@@ -149,14 +149,14 @@ def record_of(values: dict[str, str], position: int, line: int) -> Record:
 
 
 def without_braces(text: str) -> str:
-    """Return a text without the braces that only protect capitals; TeX commands keep theirs."""
+    """Return a text without the braces that only protect capitals; the braces of TeX commands are kept."""
     for _ in range(3):
         text = PROTECTED.sub(r"\1", text)
     return field_parsing.as_text(text)
 
 
 def published(values: dict[str, str]) -> date | None:
-    """Return the day; a missing or unknown month or day means the first."""
+    """Return the publication date; a missing or unknown month or day is taken as the first."""
     if found := field_parsing.parse_day(values.get("date")):
         return found
     month = values.get("month", "").strip('{}" ')

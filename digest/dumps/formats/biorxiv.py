@@ -1,4 +1,4 @@
-"""Read answers of the bioRxiv and medRxiv API: `details` and `pubs` ("biorxiv")."""
+"""Read responses of the bioRxiv and medRxiv API: `details` and `pubs` ("biorxiv")."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ NAME = "biorxiv"
 
 
 def recognises(head: str) -> bool:
-    """Return whether this is an answer of that API."""
+    """Return whether the dump is a response of that API."""
     keys = json_stream.keys_in(head)
     return {"collection", "messages"} <= keys or {"doi", "author_corresponding"} <= keys
 
@@ -23,9 +23,10 @@ def read(source: DumpInput) -> tuple[Header, Items]:
 
 
 def record_of(found: dict[str, Any], position: int, line: int) -> Record:
-    """Return the record of one row; each version of a preprint is a row, and later versions are not news.
+    """Return the record for one row.
 
-    The rows of `pubs`, preprints published since, use other field names.
+    Each version of a preprint has its own row, and later versions are not news. The rows of `pubs`, which
+    lists preprints later published in journals, have different field names.
     """
     found = {name.removeprefix("preprint_"): value for name, value in found.items()}
     authors = tuple(filter(None, map(str.strip, field_parsing.as_text(found.get("authors")).split(";"))))
@@ -49,7 +50,7 @@ def record_of(found: dict[str, Any], position: int, line: int) -> Record:
 
 
 def announcement(found: dict[str, Any]) -> Announcement:
-    """Return whether this row is a first version, a later one, or a withdrawal."""
+    """Return whether a row announces a first version, a later version or a withdrawal."""
     if "withdrawn" in field_parsing.as_text(found.get("type")).casefold():
         return Announcement.WITHDRAWN
     later = (field_parsing.parse_number(found.get("version")) or 1) > 1

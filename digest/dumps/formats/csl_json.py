@@ -1,4 +1,4 @@
-"""Read CSL-JSON of reference managers and DOI servers, and Crossref's similar works ("csl-json")."""
+"""Read CSL-JSON from reference managers and DOI servers, and Crossref's similar format ("csl-json")."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ CSL_KEYS = {"DOI", "container-title", "issued", "page", "publisher", "is-referen
 
 
 def recognises(head: str) -> bool:
-    """Return whether these are objects with CSL's keys."""
+    """Return whether the dump contains objects with the keys of CSL-JSON."""
     keys = json_stream.keys_in(head)
     return "title" in keys and ("date-parts" in keys or ("type" in keys and len(keys & CSL_KEYS) >= 2))
 
@@ -26,7 +26,7 @@ def read(source: DumpInput) -> tuple[Header, Items]:
 
 
 def record_of(found: dict[str, Any], position: int, line: int) -> Record:
-    """Return the record of one item."""
+    """Return the record for one item."""
     found = dict(field_parsing.as_mapping(found.get("message"))) or found
     authors = tuple(filter(None, map(name_of, field_parsing.as_list(found.get("author")))))
     urls = field_parsing.web_urls(found.get("URL"))
@@ -34,7 +34,7 @@ def record_of(found: dict[str, Any], position: int, line: int) -> Record:
         title=field_parsing.without_markup(field_parsing.as_text(found.get("title"))),
         abstract=field_parsing.without_markup(found.get("abstract")).removeprefix(
             "Abstract "
-        ),  # the heading in JATS
+        ),  # the heading in JATS markup
         ids=field_parsing.ids_in_urls(*urls)
         | field_parsing.normalised_ids(
             [("doi", found.get("DOI")), ("pmid", found.get("PMID")), ("pmcid", found.get("PMCID"))]
@@ -54,7 +54,7 @@ def record_of(found: dict[str, Any], position: int, line: int) -> Record:
 
 
 def name_of(author: Any) -> str:
-    """Return "Given Family", or the single name of a group."""
+    """Return the author's name as "Given Family", or the name of a group."""
     one = field_parsing.as_mapping(author)
     parts = (one.get("given"), one.get("non-dropping-particle"), one.get("family"), one.get("suffix"))
     return " ".join(filter(None, map(field_parsing.as_text, parts))) or field_parsing.as_text(

@@ -1,7 +1,7 @@
 """Decompress dumps (gz, zst) as streams, with limits on their decompressed size.
 
-Two hundred kilobytes can hold a gigabyte of zeros. Text compresses to a third or a tenth of its
-size, so a far higher ratio cannot be a dump. The result is not searched for files: archives are not dumps.
+A compressed file of 200 kB can contain a gigabyte of zeros. Text compresses to between a third and a tenth
+of its size, so a file with a far higher ratio is not a dump. Archives are not unpacked.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ except ImportError:
     from backports import zstd
 
 GZIP, ZSTD = b"\x1f\x8b", b"\x28\xb5\x2f\xfd"
-MAX_BYTES = 16 * 1024**3  #: decompressed
+MAX_BYTES = 16 * 1024**3  #: size limit of the decompressed content
 MAX_RATIO = 100
 UNCHECKED_BYTES = 4 * 1024**2  #: decompressed bytes before the ratio is checked
-WINDOW_LOG = 26  #: a zstd frame may use 64 MiB of memory
+WINDOW_LOG = 26  #: log2 of the memory that a zstd frame may use, which is 64 MiB
 
 DAMAGED_ERRORS = (EOFError, OSError, zlib.error, zstd.ZstdError)
 
@@ -49,12 +49,12 @@ class Decompressor(Protocol):
         ...
 
     def seek(self, offset: int, whence: int = 0, /) -> int:
-        """Move to a position in the decompressed content."""
+        """Seek to a position in the decompressed content."""
         ...
 
 
 class LimitedDecompressor(RewindableStream):
-    """A decompressed stream that fails beyond the limits."""
+    """A decompressing stream that fails when its content exceeds the limits."""
 
     def __init__(self, packed: BinaryIO, inner: Decompressor):
         self.packed = packed
@@ -65,16 +65,16 @@ class LimitedDecompressor(RewindableStream):
         self.inner.seek(0)
 
     def produce(self, size: int) -> bytes:
-        """Decompress up to `size` bytes; raise UnreadableDump beyond the limits or for a damaged file."""
+        """Decompress up to `size` bytes; raise UnreadableDump if a limit is exceeded or the file is damaged."""
         try:
             found = self.inner.read(size)
         except DAMAGED_ERRORS as error:
-            raise UnreadableDump(f"It is compressed, and damaged or cut off ({error}).") from error
+            raise UnreadableDump(f"Its compressed content is damaged or truncated ({error}).") from error
         unpacked = self.bytes_read + len(found)
         if unpacked > MAX_BYTES:
-            raise UnreadableDump(f"It unpacks to more than {MAX_BYTES // 1024**3} GiB.")
+            raise UnreadableDump(f"It decompresses to more than {MAX_BYTES // 1024**3} GiB.")
         if unpacked > UNCHECKED_BYTES and unpacked > MAX_RATIO * self.packed.seek(0, io.SEEK_CUR):
             raise UnreadableDump(
-                f"It unpacks to more than {MAX_RATIO} times its size, so it cannot be a dump."
+                f"It decompresses to more than {MAX_RATIO} times its size, so it cannot be a dump."
             )
         return found

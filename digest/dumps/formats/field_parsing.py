@@ -1,4 +1,4 @@
-"""Parse the fields of records; a value of a wrong type counts as missing and never raises."""
+"""Parse the fields of records, treating a value of the wrong type as missing."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from typing import Any
 
 from digest.papers import id_in, normalised_id
 
-MAX_TEXT = 2_000_000  #: characters read of one field
-MAX_NAMES = 20_001  #: one more than a record may have
+MAX_TEXT = 2_000_000  #: characters read from one field
+MAX_NAMES = 20_001  #: one more than the maximum number of authors of a record
 
 TAG = re.compile(r"<(/?)([A-Za-z][\w:.-]{0,30})(?:\s[^<>]{0,300})?/?>")
 INLINE_TAGS = frozenset(
@@ -32,14 +32,17 @@ WITHDRAWN = re.compile(
 )
 PERSON_NAME = re.compile(r"[^\W\d_][\w.'’-]*,?(?: [^\W\d_][\w.'’-]*,?){1,5}")
 PARTICLES = frozenset("van von der den de del della di da dos du la le el al bin ibn ter ten zu y e".split())  # noqa: SIM905
-MIN_TIMESTAMP, MAX_TIMESTAMP = 5e8, 1e10  #: seconds since 1970; other numbers are not timestamps
+MIN_TIMESTAMP, MAX_TIMESTAMP = 5e8, 1e10  #: seconds since 1970; numbers outside this range are not timestamps
 FIGURE_PATTERN = re.compile(r"(\d[\d,]*(?:\.\d+)?)([kKmM]?)", re.ASCII)
 FIGURE_SCALES = {"": 1.0, "k": 1e3, "m": 1e6}
 IN_PARENTHESES = re.compile(r"\s*\([^()]*\)")
 
 
 def as_text(value: Any) -> str:
-    """Return a text on one line, or an empty one for another type; of a list, its first (Crossref titles)."""
+    """Return a text on one line, or "" for a value of another type.
+
+    For a list, such as a title from Crossref, use its first element.
+    """
     if isinstance(value, list) and value:
         value = value[0]
     if not isinstance(value, str):
@@ -48,7 +51,7 @@ def as_text(value: Any) -> str:
 
 
 def as_prose(value: Any) -> str:
-    """Return a longer text with one line for each paragraph."""
+    """Return a longer text with one line per paragraph."""
     if not isinstance(value, str):
         return ""
     whole: str = value[:MAX_TEXT].strip()
@@ -60,7 +63,10 @@ def as_prose(value: Any) -> str:
 
 
 def paragraphs(text: str) -> Iterator[str]:
-    """Yield the paragraphs of a stripped text, each on one line; a blank or an indented line begins a new one."""
+    """Yield the paragraphs of a stripped text, each on one line.
+
+    A new paragraph begins after a blank line or with an indented line.
+    """
     begun: list[str] = []
     for line in text.split("\n"):
         if begun and (not line.strip() or line.startswith("  ")):
@@ -71,7 +77,7 @@ def paragraphs(text: str) -> Iterator[str]:
 
 
 def without_markup(value: Any) -> str:
-    """Return the text of an HTML or JATS fragment; inline tags vanish, other tags separate words."""
+    """Return the text of an HTML or JATS fragment; remove inline tags and replace other tags by spaces."""
     if not isinstance(value, str):
         return ""
     bare = TAG.sub(
@@ -90,25 +96,25 @@ def parse_number(value: Any) -> float | None:
 
 
 def known_signals(**values: Any) -> dict[str, float]:
-    """Return the values that are numbers."""
+    """Return the signals whose values are numbers."""
     found = {name: parse_number(value) for name, value in values.items()}
     return {name: value for name, value in found.items() if value is not None}
 
 
 def parse_count(value: Any) -> int | None:
-    """Return a whole number below a million, or None."""
+    """Parse a whole number below a million; return None for anything else."""
     found = parse_number(value)
     return int(found) if found is not None and found < 1e6 else None
 
 
 def parse_day(value: Any) -> date | None:
-    """Return the day of an ISO date or time in its own zone; a month alone means its first day."""
+    """Return the date of an ISO date or timestamp in its own time zone; a month alone means its first day."""
     found = ISO_DATE.match(value[:40]) if isinstance(value, str) else None
     return make_date(found[1], found[2], found[3] or "1") if found else None
 
 
 def parse_spelled_day(value: Any) -> date | None:
-    """Return the day in `Mon, 2 Apr 2007 19:18:42 GMT`, two-digit years included, or in `April 2, 2007`."""
+    """Return the date in `Mon, 2 Apr 2007 19:18:42 GMT` (also with a two-digit year) or `April 2, 2007`."""
     found = SPELLED_DATE.search(value[:60]) if isinstance(value, str) else None
     if found is None:
         found = MONTH_FIRST.search(value[:60]) if isinstance(value, str) else None
@@ -120,7 +126,7 @@ def parse_spelled_day(value: Any) -> date | None:
 
 
 def parse_date_parts(value: Any) -> date | None:
-    """Return the day in CSL's `{"date-parts": [[2020, 5, 1]]}` or `{"raw": ...}`; month and day may be missing."""
+    """Return the date in CSL's `{"date-parts": [[2020, 5, 1]]}` or `{"raw": ...}`; month and day are optional."""
     if isinstance(value, dict) and isinstance(value.get("raw"), str):
         return parse_day(value["raw"]) or parse_spelled_day(value["raw"])
     parts = value.get("date-parts") if isinstance(value, dict) else None
@@ -139,17 +145,17 @@ def make_date(year: Any, month: Any, day: Any) -> date | None:
 
 
 def as_mapping(value: Any) -> Mapping[str, Any]:
-    """Return a JSON object, or an empty one for another type."""
+    """Return `value` if it is a JSON object, otherwise an empty object."""
     return value if isinstance(value, dict) else {}
 
 
 def as_list(value: Any) -> list[Any]:
-    """Return a list, or an empty one for another type."""
+    """Return `value` if it is a list, otherwise an empty list."""
     return value[:MAX_NAMES] if isinstance(value, list) else []
 
 
 def as_texts(value: Any) -> tuple[str, ...]:
-    """Return the texts of a list without duplicates and empty ones."""
+    """Return the texts in a list without duplicates and empty texts."""
     return tuple(dict.fromkeys(filter(None, map(as_text, as_list(value)))))
 
 
@@ -169,7 +175,7 @@ def split_names(value: Any) -> tuple[str, ...]:
 
 
 def person_names(value: Any) -> tuple[str, ...]:
-    """Return the names in a text if it consists of names of people only."""
+    """Return the names in a text, or none unless all its parts are names of people."""
     found = split_names(value)
     return found if all(map(is_person_name, found)) else ()
 
@@ -182,7 +188,7 @@ def is_person_name(name: str) -> bool:
 
 
 def parse_timestamp(value: Any) -> date | None:
-    """Return the UTC day of a time in seconds or milliseconds since 1970."""
+    """Return the UTC date of a timestamp in seconds or milliseconds since 1970."""
     seconds = parse_number(value) or 0
     seconds = seconds / 1000 if seconds > MAX_TIMESTAMP else seconds
     return datetime.fromtimestamp(seconds, UTC).date() if MIN_TIMESTAMP < seconds < MAX_TIMESTAMP else None
@@ -200,7 +206,7 @@ def normalised_ids(pairs: Iterable[tuple[str, Any]]) -> dict[str, str]:
 
 
 def ids_in_urls(*values: Any) -> dict[str, str]:
-    """Return the ids found in URLs, the first of each scheme."""
+    """Return {scheme: id} with the first id of each scheme in the URLs."""
     found: dict[str, str] = {}
     for value in values:
         if isinstance(value, str) and (key := id_in(value.strip())):
@@ -209,7 +215,7 @@ def ids_in_urls(*values: Any) -> dict[str, str]:
 
 
 def is_withdrawn(comment: str, abstract: str) -> bool:
-    """Return whether the authors say that the paper is withdrawn."""
+    """Return whether the comment or the abstract states that the paper is withdrawn."""
     return bool(WITHDRAWN.search(comment) or WITHDRAWN.match(abstract[:200].lstrip("[(*- ")))
 
 

@@ -1,7 +1,7 @@
 """Read Hugging Face's JSON: `GET /api/daily_papers`, and `GET /api/papers/ID` ("hf-json").
 
-The outer date is the inner one shifted by an American offset but still marked as UTC, so it is not
-used. Only the outer object has the number of comments.
+The date of the outer object is ignored: it is the inner date shifted by an American time zone offset but
+still marked as UTC. Only the outer object has the number of comments.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ HUGGINGFACE_KEYS = {
 
 
 def recognises(head: str) -> bool:
-    """Return whether these are papers with fields that only Hugging Face uses."""
+    """Return whether the dump contains papers with fields that only Hugging Face uses."""
     keys = json_stream.keys_in(head)
     return (
         "title" in keys
@@ -40,7 +40,7 @@ def read(source: DumpInput) -> tuple[Header, Items]:
 
 
 def record_of(found: dict[str, Any], position: int, line: int) -> Record:
-    """Return the record of one element; fields may be missing, and an organisation may be a bare name."""
+    """Return the record for one element; any field may be missing."""
     paper = field_parsing.as_mapping(found.get("paper")) or found
     summary = field_parsing.as_prose(paper.get("summary")) or field_parsing.as_prose(found.get("summary"))
     authors = tuple(
@@ -74,7 +74,7 @@ def record_of(found: dict[str, Any], position: int, line: int) -> Record:
 
 
 def organization(value: Any) -> Organization | None:
-    """Return the paper's organisation, from a name or from an object."""
+    """Return the paper's organisation, given as a name or as an object."""
     if name := field_parsing.as_text(value):
         return Organization(handle=name, name=name)
     handle = field_parsing.as_text(field_parsing.as_mapping(value).get("name"))

@@ -20,23 +20,23 @@ LISTS = ("dailyPapers", "papers")
 
 
 def recognises(head: str) -> bool:
-    """Return whether this is a Hugging Face web page."""
+    """Return whether the dump is a Hugging Face web page."""
     return xml_stream.root_element_name(head).casefold() == "html" and "huggingface.co" in head
 
 
 def read(source: DumpInput) -> tuple[Header, Items]:
-    """Read the papers in the page's data; raise UnreadableDump for a page without any."""
+    """Read the papers in the page's data; raise UnreadableDump if there are none."""
     found = list(papers_in_page(source.read_all(MAX_PAGE_BYTES).decode(errors="replace")))
     if not found:
         raise UnreadableDump(
-            "It is a web page without the papers' data in it. Save its text, or download the papers as JSON:"
+            "It is a web page that does not contain the papers' data. Save its text, or download the papers as JSON:"
             " https://huggingface.co/api/daily_papers"
         )
     return Header(), json_stream.convert_objects(((1, paper) for paper in found), huggingface_json.record_of)
 
 
 def papers_in_page(page: str) -> Iterator[Any]:
-    """Yield the papers in a page's data: those of its lists, or the single paper it shows."""
+    """Yield the papers in a page's data: either the papers in its lists or the single paper on the page."""
     for props in PAPER_PROPS.finditer(page):
         try:
             data = json.loads(html.unescape(props[1] or props[2]))

@@ -1,8 +1,8 @@
-"""Read JSON as a stream of objects: one per line, the elements of a list, or one after another.
+"""Read JSON as a stream of objects: one per line, the elements of a list, or concatenated.
 
-A list is split into its elements as it is read, so its length costs no memory. An object that is
-not a paper is searched for papers. JSON that is too deep, too long or invalid is reported with its
-line; NaN and numbers of a thousand digits count as missing.
+A list is split into its elements while it is read, so memory use does not depend on its length. An object
+that is not a paper is searched for papers. JSON that is nested too deeply, too long or invalid is reported
+with its line number. NaN and excessively long integers count as missing.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ from digest.errors import UnreadableDump
 from digest.papers import Record
 
 CHUNK = 1024 * 1024
-MAX_OBJECT_BYTES = 32 * 1024 * 1024  #: of an object that is not in a list
-VALUE_SEPARATORS = re.compile(r"[\s,\x1e]*")  #: with the record separator of a JSON text sequence
-UNFINISHED_LITERAL = re.compile(r"[\w.+-]*\s*")  #: a number or a word that was cut off
+MAX_OBJECT_BYTES = 32 * 1024 * 1024  #: size limit of an object that is not in a list
+VALUE_SEPARATORS = re.compile(r"[\s,\x1e]*")  #: includes the record separator of JSON text sequences
+UNFINISHED_LITERAL = re.compile(r"[\w.+-]*\s*")  #: a number or a word that may be incomplete
 LINE_DELIMITERS = " \t\r,\x1e"  #: allowed around the object on a line
 TITLE_KEYS = ("title", "paper_title")
 KEY = re.compile(r'"([^"\\]{1,40})"\s*:')
@@ -38,20 +38,20 @@ LONGEST_OPENING = 5_000  #: characters from the beginning of an object to the be
 MAX_DEPTH = 4  #: levels of nested objects that are searched for papers
 
 ObjectConverter = Callable[[dict[str, Any], int, int], Record]
-LocatedValue = tuple[int, Any]  #: line, and a JSON value or a RecordProblem
+LocatedValue = tuple[int, Any]  #: (line number, JSON value or RecordProblem)
 
 
 def keys_in(head: str) -> frozenset[str]:
-    """Return the keys in the beginning of a JSON dump; none if it is not JSON."""
+    """Return the keys at the beginning of a JSON dump, or none if it is not JSON."""
     return frozenset(KEY.findall(head)) if head.lstrip()[:1] in ("{", "[") else frozenset()
 
 
 def read(
     source: DumpInput, convert: ObjectConverter, *, list_names: tuple[str, ...] = ()
 ) -> tuple[Header, Items]:
-    """Return the header and a record for every object.
+    """Return the header and a stream with a record for each object.
 
-    `list_names` are the keys under which a wrapping object holds its list. An empty list announces no papers.
+    `list_names` are the possible keys of the list in a wrapping object. An empty list announces no papers.
     """
     header = Header(announced=0 if is_empty_list(source.head, list_names) else None)
     return header, mark_truncation(convert_objects(objects_in_dump(source, list_names), convert))
@@ -66,12 +66,12 @@ def is_empty_list(head: str, list_names: tuple[str, ...]) -> bool:
 
 
 def find_list(head: str, list_names: tuple[str, ...]) -> re.Match[str] | None:
-    """Return the beginning of the list that a wrapping object holds under the first of these keys."""
+    """Find the beginning of a wrapping object's list under the first of these keys that exists."""
     return next(filter(None, (re.search(rf'"{name}"\s*:\s*\[', head) for name in list_names)), None)
 
 
 def convert_objects(found_objects: Iterable[LocatedValue], convert: ObjectConverter) -> Items:
-    """Convert every object to a record, or to a problem if a field has an unexpected form."""
+    """Convert each object to a record, or to a problem if a field is invalid."""
     position = 0
     for line, found in found_objects:
         if isinstance(found, RecordProblem):
@@ -83,7 +83,7 @@ def convert_objects(found_objects: Iterable[LocatedValue], convert: ObjectConver
         try:
             record = convert(found, position + 1, line)
         except (TypeError, ValueError, LookupError, AttributeError, ArithmeticError) as error:
-            yield RecordProblem(line=line, reason=f"a field does not fit: {error}")
+            yield RecordProblem(line=line, reason=f"a field is invalid: {error}")
             continue
         position += 1
         yield record
@@ -104,7 +104,7 @@ def objects_in_dump(source: DumpInput, list_names: tuple[str, ...]) -> Iterator[
 
 
 def nested_papers(found_objects: Iterable[LocatedValue]) -> Iterator[LocatedValue]:
-    """Yield the objects; replace an object that is not a paper by the papers in it."""
+    """Yield the objects, replacing each object that is not a paper with the papers in it."""
     for line, found in found_objects:
         if isinstance(found, dict) and "title" not in found:
             for paper in papers_in(found) or [found]:
@@ -114,7 +114,10 @@ def nested_papers(found_objects: Iterable[LocatedValue]) -> Iterator[LocatedValu
 
 
 def is_one_a_line(source: DumpInput) -> bool:
-    """Return whether the dump has several lines and the first is a whole object or unreadable."""
+    """Return whether each line holds one object, judged by the first line.
+
+    The dump must have several lines, and the first must be a complete object or unreadable.
+    """
     filled = (
         (text.strip(LINE_DELIMITERS), fault) for _, text, fault in source.lines() if text.strip() or fault
     )
@@ -124,12 +127,12 @@ def is_one_a_line(source: DumpInput) -> bool:
 
 
 def papers_in(found: Any, depth: int = 0) -> list[Any]:
-    """Return the papers in an object that is not a paper: in a list, or under a key each."""
+    """Return the papers in an object that is not a paper: the elements of a list or the values of its keys."""
     if not isinstance(found, dict) or has_title(found) or depth > MAX_DEPTH:
         return []
     named = objects_with_title(found.values())
     if named:
-        return named if len(named) > 1 else []  # a single one is the inner part of this object
+        return named if len(named) > 1 else []  # a single object with a title belongs to this object
     for value in found.values():
         if isinstance(value, list) and any(
             has_title(one) or objects_with_title(one.values()) for one in only_objects(value)
@@ -171,7 +174,7 @@ def objects_by_line(source: DumpInput) -> Iterator[LocatedValue]:
 
 
 def is_cut_off(error: Exception, text: str) -> bool:
-    """Return whether JSON is invalid because its end is missing."""
+    """Return whether JSON is invalid only because it is truncated."""
     if not isinstance(error, json.JSONDecodeError):
         return False
     return error.msg.startswith("Unterminated") or error.pos >= len(text.rstrip())
@@ -187,7 +190,7 @@ def parse_delimited(text: str) -> Any:
 
 
 def json_error_text(error: Exception) -> str:
-    """Describe in a few words why JSON cannot be parsed."""
+    """Return the reason in a few words why JSON cannot be parsed."""
     if isinstance(error, RecursionError):
         return "it is nested too deeply"
     if isinstance(error, json.JSONDecodeError):
@@ -196,20 +199,20 @@ def json_error_text(error: Exception) -> str:
 
 
 def read_constant(_constant: str) -> None:
-    """Return None for NaN and Infinity, which are not JSON."""
+    """Return None for NaN and Infinity, which are not valid JSON."""
 
 
 def parse_integer(digits: str) -> int | None:
-    """Return an integer, or None if it has forty digits or more."""
+    """Parse an integer; return None if it has forty digits or more."""
     return int(digits) if len(digits) < 40 else None
 
 
 def values_in_list(  # noqa: PLR0912, PLR0915  (a streaming state machine)
     source: DumpInput, start: int, *, next_list: re.Pattern[str] | None = None
 ) -> Iterator[LocatedValue]:
-    """Yield the values after the first `start` characters, to the end of the dump or of their list.
+    """Yield the values after the first `start` characters, up to the end of the dump or list.
 
-    `next_list` matches the beginning of a further list, in a file that joins several answers.
+    `next_list` matches the beginning of the next list, for a file that concatenates several responses.
     """
     is_list = next_list is not None
     longest = MAX_LINE if is_list else MAX_OBJECT_BYTES
@@ -256,12 +259,12 @@ def values_in_list(  # noqa: PLR0912, PLR0915  (a streaming state machine)
 
 
 def truncation_problem(line: int, what: str) -> RecordProblem:
-    """Return the problem for a list or a record that is not closed."""
+    """Return the problem for a truncated list or record."""
     return RecordProblem(line=line, reason=f"the file ends in the middle of {what}", is_truncation=True)
 
 
 class TextWindow:
-    """A sliding window over a dump's text that counts lines."""
+    """A sliding window over the text of a dump; it counts lines."""
 
     def __init__(self, source: DumpInput, start: int):
         self.stream = source.rewind()
@@ -278,7 +281,7 @@ class TextWindow:
         """Read more text; return False at the end."""
         chunk = self.stream.read(
             max(CHUNK, len(self.rest) - self.offset)
-        )  # a long value is tried a few times only
+        )  # so that parsing of a long value is retried only a few times
         raw = self.pending + chunk
         try:
             text, self.pending = raw.decode(), b""
@@ -293,7 +296,7 @@ class TextWindow:
         return bool(chunk)
 
     def skip_separators(self) -> None:
-        """Skip the blanks, commas and record separators here, if there are any."""
+        """Skip any blanks, commas and record separators at the current position."""
         self.advance(next(VALUE_SEPARATORS.finditer(self.rest, self.offset)).end())
 
     def skip_to(self, pattern: re.Pattern[str]) -> bool:
@@ -309,10 +312,10 @@ class TextWindow:
         return True
 
     def advance(self, end: int) -> None:
-        """Move to `end` and count the lines."""
+        """Move to offset `end`, counting the lines passed."""
         self.line += self.rest.count("\n", self.offset, end)
         self.offset = end
 
     def line_of(self, place: int) -> int:
-        """Return the line of an offset in the window."""
+        """Return the line number of an offset in the window."""
         return self.line + self.rest.count("\n", self.offset, place)

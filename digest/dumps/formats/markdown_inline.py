@@ -26,23 +26,23 @@ BARE_URL = re.compile(r"\s*<?(https?://[^\s<>]+)>?\s*")
 HUGGINGFACE_URL = "https://huggingface.co"
 LONGEST_REFERENCE = 500
 MAX_REFERENCES = 100_000
-IMAGE_MARK = "\N{OBJECT REPLACEMENT CHARACTER}"  #: replaces an image
+IMAGE_MARK = "\N{OBJECT REPLACEMENT CHARACTER}"  #: stands in place of an image
 NO_ALT_TEXTS = ("无替代文本", "no alt text", "alt text")
 
 
 @dataclass(kw_only=True, slots=True)
 class StrippedLine:
-    """A line without its markup."""
+    """A line of Markdown without its markup."""
 
     text: str
     urls: list[str] = field(default_factory=list)
-    handle: str = ""  #: the alternative text of an image before a name
+    handle: str = ""  #: the alternative text of an image that precedes a name
     had_image: bool = False
-    parts: list[tuple[str, str]] = field(default_factory=list)  #: (text, URL) of its links
+    parts: list[tuple[str, str]] = field(default_factory=list)  #: (text, URL) of each link
 
 
 def read_references(source: DumpInput) -> dict[str, str]:
-    """Return the URLs of a page's link references by their number or name."""
+    """Return {number or name: URL} for the link references of a page."""
     found: dict[str, str] = {}
     for _, line, _ in source.lines():
         reference = REFERENCE.fullmatch(line) if len(line) < LONGEST_REFERENCE else None
@@ -52,7 +52,7 @@ def read_references(source: DumpInput) -> dict[str, str]:
 
 
 class MarkdownStripper:
-    """Removes the markup from lines; knows the page's link references."""
+    """Removes the markup from lines, resolving the page's link references."""
 
     def __init__(self, references: dict[str, str]):
         self.references = references
@@ -102,5 +102,8 @@ class MarkdownStripper:
 
 
 def unwrap(text: str) -> str:
-    """Return a text on one line, without the backslashes that some copies put at line ends and before symbols."""
+    """Return a text on one line, without backslashes at line ends and before symbols.
+
+    Some copying tools add these backslashes.
+    """
     return ESCAPED.sub(r"\1", " ".join(WRAP_MARK.sub(" ", text.replace(IMAGE_MARK, "")).split()))

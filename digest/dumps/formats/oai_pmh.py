@@ -1,6 +1,6 @@
-"""Read OAI-PMH answers of arXiv and other repositories: `arXivRaw`, `arXiv` and `oai_dc` ("oai-pmh").
+"""Read OAI-PMH responses of arXiv and other repositories: `arXivRaw`, `arXiv` and `oai_dc` ("oai-pmh").
 
-`datestamp` is when a record changed; a paper's date is that of its first version.
+A paper's date is the date of its first version; `datestamp` is the date of the record's last change.
 """
 
 from __future__ import annotations
@@ -22,27 +22,27 @@ RESPONSE = re.compile(r"<(?:\w+:)?responseDate[^<>]{0,300}>([^<]{10,40})<")
 
 
 def recognises(head: str) -> bool:
-    """Return whether this is an OAI-PMH answer, or its records in another root element."""
+    """Return whether the dump is an OAI-PMH response or contains OAI-PMH records in another root element."""
     root = xml_stream.root_element_name(head)
     return root in ("OAI-PMH", "ListRecords") or bool(root and RECORD.search(head) and PAYLOAD.search(head))
 
 
 def read(source: DumpInput) -> tuple[Header, Items]:
-    """Read the records except deleted ones; raise UnreadableDump for an error answer."""
+    """Read the records, except deleted ones; raise UnreadableDump for an error response."""
     error = ERROR.search(source.head)
     if error and error["code"] != "noRecordsMatch":
         message = " ".join(f"{error['code']}: {error['text']}".split())
-        raise UnreadableDump(f"The server answered with an error and no records ({message[:200]}).")
+        raise UnreadableDump(f"The server returned an error instead of records ({message[:200]}).")
     dated = RESPONSE.search(source.head)
     header = Header(date=field_parsing.parse_day(dated[1]) if dated else None, announced=0 if error else None)
     return header, OaiHarvest().records(source)
 
 
 class OaiHarvest:
-    """The pages of a list; the last one in the file may refer to a further page."""
+    """The pages of a harvested list; the last page in the file may refer to a missing page."""
 
     def __init__(self) -> None:
-        self.token = ""  #: requests the page after the one read last
+        self.token = ""  #: the resumption token for the page after the last page read
         self.whole = ""  #: the number of records on all pages
         self.line = 0
 
@@ -57,7 +57,7 @@ class OaiHarvest:
             yield RecordProblem(line=self.line, reason=reason, is_remark=True)
 
     def record_of(self, found: Element, position: int, line: int) -> Record | None:
-        """Return a record; for a resumption token, store it and return None."""
+        """Return the record of an element, or store a resumption token and return None."""
         if found.tag.rpartition("}")[2] == "resumptionToken":
             self.token, self.whole, self.line = (
                 xml_stream.one_line(found),
@@ -105,7 +105,7 @@ def record_of(found: Element, position: int, line: int) -> Record | None:
 
 
 def authors_of(content: Element) -> tuple[str, ...]:
-    """Return the authors, from elements with parsed names or from one line."""
+    """Return the authors, given as elements with parsed names or as one line."""
     parsed = xml_stream.children(content, "authors/author")
     if not parsed:
         return field_parsing.split_names(xml_stream.text_at(content, "authors"))
@@ -116,7 +116,11 @@ def authors_of(content: Element) -> tuple[str, ...]:
 
 
 def dublin_core(content: Element, position: int, line: int) -> Record:
-    """Return a Dublin Core record; further descriptions are comments, the earliest date is the first version's."""
+    """Return a Dublin Core record.
+
+    The first description is the abstract and the others are comments. The earliest date is the date of the
+    first version.
+    """
     names = [xml_stream.one_line(one) for one in xml_stream.children(content, "identifier")]
     texts = [
         field_parsing.as_prose(xml_stream.inner_text(one))
@@ -154,6 +158,6 @@ def dublin_core(content: Element, position: int, line: int) -> Record:
 
 
 def given_name_first(name: str) -> str:
-    """Return "Lind, Per" as "Per Lind"."""
+    """Return a name such as "Lind, Per" as "Per Lind"."""
     family, comma, given = name.partition(", ")
     return f"{given} {family}" if comma else name

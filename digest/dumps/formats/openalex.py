@@ -14,7 +14,7 @@ MAX_ABSTRACT_WORDS = 20_000
 
 
 def recognises(head: str) -> bool:
-    """Return whether these are OpenAlex works."""
+    """Return whether the dump contains OpenAlex works."""
     keys = json_stream.keys_in(head)
     return "openalex.org/W" in head and bool(
         keys & {"authorships", "abstract_inverted_index", "publication_date"}
@@ -27,7 +27,7 @@ def read(source: DumpInput) -> tuple[Header, Items]:
 
 
 def record_of(found: dict[str, Any], position: int, line: int) -> Record:
-    """Return the record of one work."""
+    """Return the record for one work."""
     known = field_parsing.as_mapping(found.get("ids"))
     authors = tuple(filter(None, map(name_of, field_parsing.as_list(found.get("authorships")))))
     topics = (found.get("primary_topic"), *field_parsing.as_list(found.get("topics")))
@@ -59,7 +59,7 @@ def record_of(found: dict[str, Any], position: int, line: int) -> Record:
 
 
 def name_of(authorship: Any) -> str:
-    """Return an author's name."""
+    """Return the author's name in an authorship."""
     one = field_parsing.as_mapping(authorship)
     return field_parsing.as_text(
         field_parsing.as_mapping(one.get("author")).get("display_name")
@@ -67,7 +67,7 @@ def name_of(authorship: Any) -> str:
 
 
 def abstract_in_order(index: Any) -> str:
-    """Return the abstract from an inverted index (word -> positions); gaps are closed."""
+    """Return the abstract from an inverted index (word -> positions), ignoring missing positions."""
     places = [
         (place, word)
         for word, found in field_parsing.as_mapping(index).items()

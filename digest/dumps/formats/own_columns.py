@@ -1,8 +1,8 @@
 """Convert the columns of an operator's own JSON ("json") or CSV ("csv") to records.
 
-`title` is required; the others are optional. Lists are JSON lists, or separated by `;`. The output of
-`digest papers --json` can be read back, with `ids` and `signals` as objects. Common other names for a
-column work too (`summary`, `arxiv_id`, `date`, `url`).
+`title` is required; the other columns are optional. A list is a JSON list or a text separated by `;`. The
+output of `digest papers --json`, in which `ids` and `signals` are objects, can be read too. Common
+alternative column names are accepted (`summary`, `arxiv_id`, `date`, `url`).
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ SIGNAL_ALIASES = {
     "stars": ("stars", "github_stars", "githubstars"),
     "citations": ("citations", "citation_count", "citationcount", "cited_by_count"),
     "downloads": ("downloads", "download_count"),
-    "likes": ("likes",),  # also read as upvotes if there are none
+    "likes": ("likes",),  # also used as upvotes if there are no upvotes
     "views": ("views", "view_count"),
     "models": ("models", "num_models"),
     "datasets": ("datasets", "num_datasets"),
@@ -66,9 +66,9 @@ def has_paper_columns(keys: frozenset[str] | set[str]) -> bool:
 
 
 def record_of(found: Mapping[str, Any], position: int, line: int) -> Record:
-    """Return a record of one object or row; raise ValueError if it holds several papers."""
+    """Return the record for one object or row; raise ValueError if it contains several papers."""
     if isinstance(found.get("title"), list | dict) and len(found["title"]) > 1:
-        raise ValueError("it has several titles; write an object for every paper")
+        raise ValueError("it has several titles; write one object per paper")
     row = {key.strip().casefold(): value for key, value in with_nested_paper(found).items()}
     authors = author_names(column_value(row, "authors"))
     abstract, comment = (
@@ -109,14 +109,14 @@ def record_of(found: Mapping[str, Any], position: int, line: int) -> Record:
 
 
 def with_nested_paper(found: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return an object; if it has no title, add the fields of the object in it that has one."""
+    """Return an object with a title: if it has none, add the fields of a nested object that has one."""
     if json_stream.has_title(found):
         return found
     return {**found, **dict(*json_stream.objects_with_title(found.values())[:1])}
 
 
 def author_names(value: Any) -> tuple[str, ...]:
-    """Return the authors: a list, or names separated by `;` or, if unambiguous, by commas."""
+    """Return the authors from a list or from names separated by `;` or, if unambiguous, by commas."""
     return (
         field_parsing.person_names(value) if isinstance(value, str) and ";" not in value else ()
     ) or text_list(value)
@@ -132,7 +132,7 @@ def abstract_text(value: Any) -> str:
 
 
 def parse_day(value: Any) -> date | None:
-    """Return a day in any known spelling; a year alone means its first day."""
+    """Return a date in any known spelling; a year alone means its first day."""
     year = field_parsing.parse_number(value)
     if year is not None and year < 10_000:
         return field_parsing.make_date(year, 1, 1)
@@ -144,7 +144,7 @@ def parse_day(value: Any) -> date | None:
 
 
 def column_value(row: Mapping[str, Any], column: str) -> Any:
-    """Return the value of a column under the first of its names that has one."""
+    """Return the first non-empty value of a column under any of its names."""
     return first_present(row, COLUMN_ALIASES[column])
 
 
@@ -154,7 +154,7 @@ def first_present(row: Mapping[str, Any], names: tuple[str, ...]) -> Any:
 
 
 def text_list(value: Any) -> tuple[str, ...]:
-    """Return the texts of a list or of a text separated by `;`; for objects, their names."""
+    """Return the texts in a list or in a text separated by `;`; an object in a list is read as its name."""
     if isinstance(value, str):
         value = value.split(";")
     return field_parsing.as_texts(
@@ -163,7 +163,7 @@ def text_list(value: Any) -> tuple[str, ...]:
 
 
 def announcement(value: Any, comment: str, abstract: str) -> Announcement:
-    """Return the announcement: withdrawn if the authors say so, else the value if it is known, else new."""
+    """Return the kind of announcement; "withdrawn" in the text takes precedence, and the default is new."""
     if field_parsing.is_withdrawn(comment, abstract):
         return Announcement.WITHDRAWN
     word = field_parsing.as_text(value).casefold()
@@ -171,7 +171,7 @@ def announcement(value: Any, comment: str, abstract: str) -> Announcement:
 
 
 def organization(value: Any) -> Organization | None:
-    """Return the organisation from a name, or from an object with handle and name."""
+    """Return the organisation, given as a name or as an object with a handle and a name."""
     if name := field_parsing.as_text(value):
         return Organization(handle=name, name=name)
     one = field_parsing.as_mapping(value)

@@ -16,7 +16,7 @@ LONGEST_FIELD = 128 * 1024  #: characters
 
 
 def recognises(head: str) -> bool:
-    """Return whether the first line after the preamble names known columns."""
+    """Return whether the first line after the preamble contains known column names."""
     first = next((line for line in head.splitlines() if not is_preamble(line)), "")
     names = header_columns(first) if len(first) < 2000 else []
     return len(names) > 1 and own_columns.has_paper_columns(set(names))
@@ -28,7 +28,7 @@ def is_preamble(line: str) -> bool:
 
 
 def header_columns(line: str) -> list[str]:
-    """Return the columns that a header line names; none if it is not CSV."""
+    """Return the column names in a header line, or none if it is not CSV."""
     try:
         return next(csv.reader([line.strip()], delimiter=delimiter_of(line)), [])
     except csv.Error:
@@ -47,7 +47,7 @@ def read(source: DumpInput) -> tuple[Header, Items]:
 
 
 def rows(source: DumpInput) -> Items:  # noqa: PLR0915  (one pass over a file)
-    """Yield a record for every row; a row that does not fit its header is a problem."""
+    """Yield a record for each row, or a problem if the row does not match the header."""
     lines = CsvLines(source)
     header = next((line for line in lines if not is_preamble(line)), "")
     delimiter = delimiter_of(header)
@@ -67,21 +67,21 @@ def rows(source: DumpInput) -> Items:  # noqa: PLR0915  (one pass over a file)
             continue
         finally:
             yield from lines.faults()
-        if lines.are_over:  # only if a quote is open: otherwise the last row comes before the end
+        if lines.are_over:  # a quote is open: otherwise the csv module returns the last row before the end
             reason = "the file ends in the middle of a row, within a quote that is never closed"
             yield RecordProblem(line=begun, reason=reason, excerpt=excerpt("".join(row)), is_truncation=True)
             break
         if not row:
             continue
         if len(row) != len(names):
-            yield RecordProblem(line=begun, reason=f"{len(row)} columns where the header names {len(names)}")
+            yield RecordProblem(line=begun, reason=f"{len(row)} columns instead of {len(names)}")
         elif any(row):
             position += 1
             yield own_columns.record_of(dict(zip(names, row, strict=True)), position, begun)
 
 
 class CsvLines:
-    """The lines of a CSV file for the csv module; faulty lines are collected as problems."""
+    """The lines of a CSV file for the csv module; it collects faulty lines as problems."""
 
     def __init__(self, source: DumpInput):
         self.lines = source.lines()
@@ -102,6 +102,6 @@ class CsvLines:
         raise StopIteration
 
     def faults(self) -> list[RecordProblem]:
-        """Return the faulty lines since the last call."""
+        """Return the problems of the faulty lines since the last call."""
         found, self.set_aside = self.set_aside, []
         return found

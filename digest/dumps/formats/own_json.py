@@ -12,11 +12,11 @@ OTHER_LIST_NAMES = (
     "collection",
     "dailyPapers",
     "recommendedPapers",
-)  #: of other formats: an empty list does not show its format
+)  #: list names of other formats too, since an empty list does not reveal its format
 
 
 def recognises(head: str) -> bool:
-    """Return whether these are objects with a title and another known column, or an empty list."""
+    """Return whether the dump is an empty list or contains objects with a title and another known column."""
     return own_columns.has_paper_columns(json_stream.keys_in(head)) or json_stream.is_empty_list(
         head, (*LIST_NAMES, *OTHER_LIST_NAMES)
     )

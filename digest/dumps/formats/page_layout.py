@@ -1,7 +1,7 @@
-"""Parse the header and the dates without a year that all text copies of Hugging Face pages share.
+"""Parse the parts that all text copies of Hugging Face pages share: the header and dates without a year.
 
-Copies of the same page differ in layout but share their wording: `5 authors`, a lone middle dot,
-`Mar 11, 2023`, a line of navigation. These lines are metadata; the other lines are titles and abstracts.
+Copies of the same page differ in layout but have the same wording: `5 authors`, a single middle dot,
+`Mar 11, 2023`, a line of navigation. These lines are metadata; all other lines are titles and abstracts.
 """
 
 from __future__ import annotations
@@ -30,22 +30,22 @@ NUMBERED_TITLE = re.compile(r"(?:#(\d{1,3})[:.]?|[(\[]?(\d{1,3})[.)\]])\s+(\S.*)
 LONGEST_LINE = 60_000
 LONGEST_TITLE = 350  #: a longer text is an abstract
 MAX_SUMMARY_LENGTH = 400  #: characters; on a trending page, a shorter text is a summary
-MAX_PREAMBLE_LINES = 200  #: a page's header is within these lines
+MAX_PREAMBLE_LINES = 200  #: the header of a page is within this many lines
 HEADER_LENGTH = 400  #: characters of prose that may precede a page's date; an abstract is longer
-TOP_LENGTH = 2_000  #: a page's title is within these characters
+TOP_LENGTH = 2_000  #: the title of a page is within this many characters
 HTML_CLOSING_TAG = re.compile(r"</(?:p|a|h[1-6]|details|summary|span|div|li|em|strong|b|i)>", re.IGNORECASE)
-MIN_LINK_NUMBERS = 10  #: more numbered links than this mean that a text browser made the copy
+MIN_LINK_NUMBERS = 10  #: a copy with more numbered links was made by a text browser
 MIS_DECODED = re.compile("â€¢|Â·")
 
 
 def urls_in(text: str) -> tuple[str, ...]:
-    """Return the URLs in `text` in order, without punctuation at their end."""
+    """Return the URLs in `text` in order, without trailing punctuation."""
     found = (url.rstrip(URL_TRAILING_SIGNS) for url in URL.findall(text))
     return tuple(dict.fromkeys(url for url in found if url.partition("://")[2]))
 
 
 def organization(text: str) -> Organization:
-    """Return the organisation in a line that holds an image's text (the handle) and then the name."""
+    """Return the organisation on a line with its image's text (the handle) followed by its name."""
     handle, _, name = text.strip().partition(" ")
     return Organization(handle=handle, name=name.strip() or handle)
 
@@ -55,22 +55,22 @@ def organization(text: str) -> Organization:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class PageHeader:
-    """What the header says about the whole page."""
+    """The information about a whole page that its header gives."""
 
     header: Header
     day: date  #: dates without a year are on this day or before it
-    is_trending: bool = False  #: texts may be summaries instead of abstracts
+    is_trending: bool = False  #: the papers' texts may be summaries instead of abstracts
 
 
 def read_page_header(source: DumpInput) -> PageHeader:
     """Read the whole page once to find its date.
 
-    A page omits the year only for dates of its own year, so a paper dated `Dec 27, 2025` anywhere
-    in the file means that the page is from 2026 or later. Raises UnreadableDump for mis-decoded text.
+    A page omits the year only in dates of its own year. If it prints a date such as `Dec 27, 2025`, the
+    page is therefore from 2026 or later. Raises UnreadableDump for text decoded with the wrong encoding.
     """
     if len(MIS_DECODED.findall(source.head)) > 2:
         raise UnreadableDump(
-            "Its UTF-8 was decoded with another encoding: it has â€¢ for • and Â· for ·. Save it again as UTF-8."
+            "Its UTF-8 was decoded with another encoding: it has â€¢ instead of • and Â· instead of ·. Save it again as UTF-8."
         )
     dateline, newest = None, 0
     before, prose = None, 0
@@ -96,7 +96,7 @@ def read_page_header(source: DumpInput) -> PageHeader:
 
 
 def page_header_of(source: DumpInput, dateline: MetadataLine | None, newest: int) -> PageHeader:
-    """Return the page's header, from its date line, its newest year and the day it was fetched."""
+    """Return the page's header, based on its date line, its latest year and the day it was fetched."""
     order = page_order(source.head)
     trending = order == "ranked"
     if (captured := capture_date(source.head)) is not None:
@@ -113,7 +113,7 @@ def page_header_of(source: DumpInput, dateline: MetadataLine | None, newest: int
 
 
 def capture_date(head: str) -> date | None:
-    """Return the day that the copying tool wrote into the page, or the day in the page's title."""
+    """Return the capture date that the copying tool added to the page, or the date in the page's title."""
     if found := CAPTURE_DATE.search(head):
         return field_parsing.make_date(found[1], found[2], found[3])
     titled = TITLE_DATE.search(head[:TOP_LENGTH])
@@ -135,25 +135,27 @@ def page_order(head: str) -> DumpOrder:
     above = re.split(r"^(?:#* *)?by.{0,200}and the research community", head, maxsplit=1, flags=re.MULTILINE)[
         0
     ]
-    named = re.findall(r"^(Daily|Trending) Papers *$", above, re.MULTILINE)  # further down it is a link
+    named = re.findall(
+        r"^(Daily|Trending) Papers *$", above, re.MULTILINE
+    )  # further down, these words are a link
     return "ranked" if set(named) == {"Trending"} else "none"
 
 
 def paper_date(found: MetadataLine, page: PageHeader) -> tuple[date, bool]:
-    """Return a paper's date, and whether we inferred its year from the page's date."""
+    """Return a paper's date and whether its year was inferred from the page's date."""
     if found.year is not None:
         return clamped_date(found.year, found.month, found.day), False
     return latest_date_before(page.day, found.month, found.day), True
 
 
 def latest_date_before(limit: date, month: int, day: int) -> date:
-    """Return the latest date with this month and day that is not after `limit`."""
+    """Return the latest date with this month and day, up to and including `limit`."""
     candidate = clamped_date(limit.year, month, day)
     return candidate if candidate <= limit else clamped_date(limit.year - 1, month, day)
 
 
 def clamped_date(year: int, month: int, day: int) -> date:
-    """Return the date; a day beyond the month's end (Feb 29 of an inferred year) becomes its last day."""
+    """Return the date, replacing a day after the end of the month (such as Feb 29) with its last day."""
     year = max(1, year)
     return date(year, month, min(day, monthrange(year, month)[1]))
 
@@ -169,14 +171,14 @@ def is_page(head: str) -> bool:
 
 
 def alternates_title_and_abstract(head: str) -> bool:
-    """Return whether the lines that are not blank are at least four titles, each before its abstract."""
-    lines = [line for line in head.splitlines()[:-1] if line.strip()]  # the last may be cut off
+    """Return whether short and long non-blank lines alternate, as titles and abstracts, at least four times."""
+    lines = [line for line in head.splitlines()[:-1] if line.strip()]  # the last line may be incomplete
     pairs = list(zip(lines[::2], lines[1::2], strict=False))[:20]
     return len(pairs) >= 4 and all(len(a) <= LONGEST_TITLE < len(b) for a, b in pairs)
 
 
 def clean_lines(source: DumpInput) -> Iterator[tuple[int, str, str]]:
-    """Yield the lines of a page without HTML tags; a line longer than any abstract is a fault."""
+    """Yield the lines of a page without HTML tags, reporting a line longer than any abstract as faulty."""
     has_notes = len(LINK_NUMBER.findall(source.head)) > MIN_LINK_NUMBERS
     for number, line, fault in source.lines():
         if len(line) > LONGEST_LINE:
@@ -187,7 +189,7 @@ def clean_lines(source: DumpInput) -> Iterator[tuple[int, str, str]]:
 
 
 def without_leading_sign(title: str) -> str:
-    """Return a title without the symbol or bullet in front of it."""
+    """Return a title without a leading symbol or bullet."""
     sign, _, rest = title.partition(" ")
     is_sign = sign and all(
         unicodedata.category(char) in ("So", "Mn", "Cf") or char in "•▪►‣◦" for char in sign
@@ -196,7 +198,7 @@ def without_leading_sign(title: str) -> str:
 
 
 def without_number(title: str, expected: int) -> tuple[str, int]:
-    """Return (title without its number, next number) if it has the expected number, else both unchanged."""
+    """Return (title without its number, next number), or both unchanged if the number is not as expected."""
     found = NUMBERED_TITLE.fullmatch(title)
     if found is None or int(found[1] or found[2]) != expected:
         return title, expected
@@ -204,12 +206,12 @@ def without_number(title: str, expected: int) -> tuple[str, int]:
 
 
 def without_button_caption(line: str) -> str:
-    """Return a title without the caption of the Subscribe button that some copies join to the first title."""
+    """Return a title without the "Subscribe" button caption, which some copies join to the first title."""
     return line.removeprefix("Subscribe") if re.match(r"Subscribe[^\sr]", line) else line
 
 
 def page_lines(source: DumpInput) -> Iterator[tuple[int, str, str]]:
-    """Yield the lines of a page after the site's menus, the button caption removed from the first title."""
+    """Yield the lines of a page after the site's menus, without the button caption before the first title."""
     after_caption = False
     first = first_page_line(source.head)
     for number, line, fault in clean_lines(source):
@@ -222,7 +224,7 @@ def page_lines(source: DumpInput) -> Iterator[tuple[int, str, str]]:
 
 
 def first_page_line(head: str) -> int:
-    """Return the number of the line at which a page begins after the menus of the site."""
+    """Return the number of the first line after the site's menus."""
     lines = head.splitlines()[:MAX_PREAMBLE_LINES]
     return next(
         (number for number, line in enumerate(lines, 1) if line.strip().startswith("Get trending papers")), 1

@@ -1,7 +1,7 @@
-"""Read pages copied as Markdown or as text with link references: a heading per paper ("markdown").
+"""Read pages copied as Markdown or as text with link references, with a heading per paper ("markdown").
 
-Upvotes come before or after a paper; authors, date, comments and stars come after its text. Links
-come inline, as numbered references, or as bare URLs on their own lines; texts come whole or wrapped.
+Upvotes are before or after a paper; authors, date, comments and stars are after its text. Links are
+inline, numbered references, or bare URLs on separate lines. Texts may be wrapped.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ NAME = "markdown"
 HEADING = re.compile(r"\s{0,3}(#{2,6})\s+(\S.*)")
 PAPER_PAGE = r"(?:\S*(?:huggingface\.co/papers|arxiv\.org/abs)|/papers)/"
 PAPER_LINK = re.compile(rf"\]\({PAPER_PAGE}")
-#: A title in bold, in a list or in a table, linked to its paper, and the rest of the line.
+#: A line with a title that links to its paper and is in bold, in a list or in a table.
 LINKED_TITLE = re.compile(
     r"\s{0,3}(?:(?:\d{1,3}[.)]|[-*•])\s+)?(?:\*\*|__)\s*(?P<bold>\[.+\]\(PAPER\))\s*(?:\*\*|__)\s*(?P<after>.*)"
     r"|\s{0,3}(?:\d{1,3}[.)]|[-*•])\s+(?:\[[ xX]\]\s+)?(?P<listed>\[.+\]\(PAPER\))\s*(?P<behind>.*)"
@@ -51,12 +51,12 @@ EMPHASISED = re.compile(r"(\*\*|__|[*_])(?P<text>\S.*\S)\1")
 CLOSING_HASHES = re.compile(r"\s+#+\s*$")
 LEADING_DASHES = re.compile(r"(?:[-:–—]+\s+)+")
 STARS = re.compile(r"GitHub\s+(\d[\d.,]*[kKmM]?)\b")
-MIN_CELL = 40  #: characters; a shorter table cell is not an abstract
-MAX_LINES = 2_000  #: lines of one text
+MIN_CELL = 40  #: characters; the text of a shorter table cell is not an abstract
+MAX_LINES = 2_000  #: maximum number of lines of one text
 
 
 def recognises(head: str) -> bool:
-    """Return whether this is a page with headings that are linked titles of papers."""
+    """Return whether the headings of the page are linked titles of papers."""
     titles = [line for line in head.splitlines() if heading_in(line)[0]]
     if not titles:
         return False
@@ -70,7 +70,7 @@ def read(source: DumpInput) -> tuple[Header, Items]:
 
 
 def papers_in_page(source: DumpInput, found: PageHeader, inline: MarkdownStripper) -> Items:
-    """Yield the papers; of two with the same title and abstract only the first."""
+    """Yield the papers of the page without duplicates of the same title and abstract."""
     position, number = 0, 1
     seen: set[int] = set()
     for draft in MarkdownPageReader(found, inline).drafts(page_layout.clean_lines(source)):
@@ -87,20 +87,20 @@ def papers_in_page(source: DumpInput, found: PageHeader, inline: MarkdownStrippe
 
 
 class MarkdownPageReader:
-    """Reads one page line by line and holds one paper at a time."""
+    """Reads a page line by line, building one paper at a time."""
 
     def __init__(self, found: PageHeader, inline: MarkdownStripper):
         self.page = found
         self.inline = inline
         self.draft: PaperDraft | None = None
         self.text: list[str] = []  #: the lines of the current paragraph
-        self.count: float | None = None  #: a figure whose meaning is not known yet
+        self.count: float | None = None  #: a number whose meaning is not known yet
         self.after_upvote = False
         self.votes_stand_first: bool | None = None  #: whether upvotes come before the heading
-        self.heading: list[str] = []  #: the lines of a heading whose link is not closed yet
+        self.heading: list[str] = []  #: the lines of a heading that is not complete yet
         self.begun_at = 0
-        self.is_below_heading = False  #: this line follows the heading directly
-        self.may_be_title = False  #: the abstract so far may be the rest of a wrapped title
+        self.is_below_heading = False  #: the current line directly follows the heading
+        self.may_be_title = False  #: the abstract read so far may be the rest of a wrapped title
 
     def drafts(self, lines: Iterator[tuple[int, str, str]]) -> Iterator[PaperDraft]:
         """Yield the papers of the page in order."""
@@ -118,18 +118,18 @@ class MarkdownPageReader:
             else:
                 self.on_line(raw)
         if self.heading and (finished := self.begin_paper()) is not None:
-            yield finished  # the file ends within the heading after it
+            yield finished  # the file ends in the next paper's heading
         self.end_paragraph()
         if self.draft is not None:
             yield self.draft
 
     def on_fault(self, number: int, fault: str) -> None:
-        """Mark the current paper as unreadable; a bad line above the first paper is ignored."""
+        """Mark the current paper as unreadable, ignoring a faulty line before the first paper."""
         if self.draft is not None:
             self.draft.fault = f"line {number}: {fault}"
 
     def on_heading(self, number: int, raw: str) -> PaperDraft | None:
-        """Begin a paper once its heading is complete; return the paper before it."""
+        """Begin a paper once its heading is complete; return the previous paper."""
         if not self.heading:
             self.begun_at = number
         self.heading.append(raw.strip())
@@ -138,7 +138,7 @@ class MarkdownPageReader:
         return self.begin_paper()
 
     def begin_paper(self) -> PaperDraft | None:
-        """Begin the paper of the current heading; return the paper before it."""
+        """Begin the paper of the current heading; return the previous paper."""
         title, self.heading = " ".join(self.heading), []
         self.end_paragraph()
         finished, line = self.draft, self.inline.strip(CLOSING_HASHES.sub("", title))
@@ -194,7 +194,7 @@ class MarkdownPageReader:
         return re.split(r"\s+·\s+|^·\s*", line.text)
 
     def on_address(self, kind: str, address: str) -> bool:
-        """Process a labelled address (`**arXiv:** [2611.01234](...)`); return whether it was one."""
+        """Process a labelled link (`**arXiv:** [2611.01234](...)`); return whether the line contains one."""
         line = self.inline.strip(address)
         named = field_parsing.ids_in_urls(*line.urls) or (
             field_parsing.normalised_ids([(kind, address)]) if kind in ("arxiv", "doi") else {}
@@ -205,7 +205,7 @@ class MarkdownPageReader:
         return bool(named or line.urls)
 
     def on_signs(self, line: StrippedLine) -> None:
-        """Process a line without words: a URL, a closing bracket, or the dash that means zero."""
+        """Process a line without words: a URL, a closing bracket, or a dash that means zero."""
         self.note(line)
         if line.text.strip(" \\") == "-" and not line.had_image:
             self.end_paragraph()
@@ -214,11 +214,13 @@ class MarkdownPageReader:
             self.end_paragraph()
 
     def on_part(self, text: str, line: StrippedLine) -> None:
-        """Process a part of a line between two middle dots."""
+        """Process one part of a line that is separated by middle dots."""
         if not text:
             return
         found = parse_metadata_line(text)
-        if found and found[0].kind is not MetadataKind.STARS:  # stars come with the repository's URL
+        if (
+            found and found[0].kind is not MetadataKind.STARS
+        ):  # stars are read together with the repository's URL
             self.end_paragraph()
             for one in found:
                 self.apply(one, line.urls)
@@ -235,7 +237,7 @@ class MarkdownPageReader:
                 self.text.append(text)
 
     def apply(self, found: MetadataLine, urls: list[str] | None = None) -> None:  # noqa: PLR0912  (a branch for each field)
-        """Store metadata in the current paper, or keep a figure for the next one."""
+        """Store metadata in the current paper, or save a number for the next paper."""
         draft = self.draft
         if found.kind is MetadataKind.UPVOTE or found.kind is MetadataKind.UPVOTES:
             self.after_upvote = True
@@ -268,7 +270,7 @@ class MarkdownPageReader:
                 draft.signals["comments"] = found.number
 
     def on_organization(self, name: str, line: StrippedLine) -> None:
-        """Store the organisation: an image and a name, linked to a profile page."""
+        """Store the organisation from a name with an image or a link to a profile page."""
         handle = next(filter(None, map(profile_name_in, line.urls)), "") or line.handle
         if self.draft is None or self.draft.abstract is None or not (handle and name):
             return
@@ -277,7 +279,7 @@ class MarkdownPageReader:
             self.draft.has_meta = True
 
     def note(self, line: StrippedLine) -> None:
-        """Store what the links on a line give: ids, repositories and their stars, comments."""
+        """Store the data in the links on a line: ids, repositories with their stars, and comments."""
         draft = self.draft
         if draft is None:
             return
@@ -290,7 +292,7 @@ class MarkdownPageReader:
                 draft.urls.append(url)
 
     def identify(self, urls: list[str]) -> None:
-        """Take the paper's id from the first URL that contains one."""
+        """Set the paper's ids from the URLs, unless its abstract has already begun."""
         for url in urls:
             if self.draft is not None and not self.draft.abstract and (found := id_in(url)):
                 self.draft.ids.setdefault(*found)
@@ -317,7 +319,7 @@ class MarkdownPageReader:
 
 
 def heading_in(line: str) -> tuple[str, str]:
-    """Return (heading, rest of the line), both empty for other lines and for the page's own headings."""
+    """Return (heading, rest of the line), or two empty strings if the line is not the heading of a paper."""
     title, behind = "", ""
     if found := HEADING.fullmatch(line):
         title = found[2]
@@ -339,7 +341,7 @@ def has_comments_link(urls: list[str] | None) -> bool:
 
 
 def is_only_links(text: str, line: StrippedLine) -> bool:
-    """Return whether a text consists of links only; an abstract may be a link to its own paper."""
+    """Return whether a text consists only of links and is not an abstract that links to its paper."""
     labels = "".join(label for label, _ in line.parts)
     may_be_abstract = " " in text and any(id_in(url) for _, url in line.parts)
     return bool(labels) and not may_be_abstract and "".join(labels.split()) == "".join(text.split())

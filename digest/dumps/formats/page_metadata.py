@@ -1,7 +1,7 @@
-"""Parse the metadata lines of a page: figures, dates, numbers of authors, and the site's navigation.
+"""Parse the metadata lines of a page: counts, dates, numbers of authors, and the site's navigation.
 
-The same fact has many spellings: `Nov 3, 2026`, `3 Nov 2026`, `2026-11-03`; `3.29k` under a button,
-after a star, or before the word. A line may hold one fact, or several separated by dots.
+The same value has many spellings: `Nov 3, 2026`, `3 Nov 2026`, `2026-11-03`; `3.29k` below a button,
+after a star, or before a word. A line contains one value or several values separated by dots.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ NAVIGATION = frozenset(
 )
 BYLINE = re.compile(r"by.{0,200}\band the research community")
 SITE_LINE = re.compile(r"©.{0,60}|.{0,12}hugging face.{0,3} logo.{0,20}|submitted by .{1,60}")
-#: Found between papers, under a title, or under a table's header.
+#: Separates papers or underlines a title or the header of a table.
 HORIZONTAL_RULE = re.compile(r"[-=*_~#—–]{3,}|(?:`{3,}|~{3,})\w*|(?:[-*_] ){2,}[-*_]|\|(?:\s*:?-+:?\s*\|)+")
 NUMBER = r"\d[\d,]*(?:\.\d+)?[kKmM]?"
 BULLET = r"(?:[-•*·▪►‣◦–]|\N{BUSTS IN SILHOUETTE}|\N{BUST IN SILHOUETTE}|\N{SPIRAL CALENDAR PAD}|\N{CALENDAR}|\N{TEAR-OFF CALENDAR})"
@@ -87,7 +87,7 @@ LABELLED_LINE = re.compile(
 
 
 def figure_pattern(signs: str, words: str) -> re.Pattern[str]:
-    """Return the pattern of a figure before or after its symbol or its word."""
+    """Return the pattern for a number before or after its symbol or word."""
     named = rf"(?:[{signs}]|{words})"
     return re.compile(
         rf"(?:- )?\(?(?:{named}:? ?({NUMBER}|-)(?: arxiv page)?|({NUMBER}) ?{named})\)?", re.IGNORECASE
@@ -95,13 +95,13 @@ def figure_pattern(signs: str, words: str) -> re.Pattern[str]:
 
 
 class MetadataKind(Enum):
-    """The kinds of metadata."""
+    """The kind of a line of metadata."""
 
     DOT = auto()
     AUTHORS = auto()
     DATE = auto()
-    COUNT = auto()  #: a figure without a label
-    UPVOTE = auto()  #: the caption of a figure
+    COUNT = auto()  #: a number without a label
+    UPVOTE = auto()  #: the caption of a number
     SUBMITTER = auto()  #: the caption of a name
     UPVOTES = auto()
     COMMENTS = auto()
@@ -123,10 +123,10 @@ FIGURES = {
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class MetadataLine:
-    """One piece of metadata and its figures."""
+    """One item of metadata and its numbers."""
 
     kind: MetadataKind
-    number: float | None = None  #: of authors, of comments after a date, or a count
+    number: float | None = None  #: the number of authors or comments, or an unlabelled count
     month: int = 0
     day: int = 0
     year: int | None = None
@@ -134,7 +134,7 @@ class MetadataLine:
 
 
 def parse_metadata_line(line: str) -> tuple[MetadataLine, ...]:
-    """Return the metadata on a line, one or several separated by dots or bars; none if it is prose."""
+    """Return the items of metadata on a line, which dots or bars may separate; none if the line is prose."""
     if len(line) > MAX_LINE_LENGTH:
         return ()
     if HORIZONTAL_RULE.fullmatch(line.strip()):
@@ -148,7 +148,7 @@ def parse_metadata_line(line: str) -> tuple[MetadataLine, ...]:
 
 
 def split_name_and_metadata(line: str) -> tuple[str, tuple[MetadataLine, ...]]:
-    """Return (name, metadata) of a line that has a name and then metadata with a date, else ("", ())."""
+    """Return (name, metadata) of a line with a name followed by a date and other metadata, else ("", ())."""
     parts = (
         [part for part in PART_SEPARATOR.split(without_emphasis(line)) if part]
         if len(line) <= MAX_LINE_LENGTH
@@ -162,14 +162,14 @@ def split_name_and_metadata(line: str) -> tuple[str, tuple[MetadataLine, ...]]:
 
 
 def labelled_authors(line: str) -> tuple[str, ...]:
-    """Return the authors on a line that is labelled as such."""
+    """Return the authors on a line with a label such as `Authors:` or `by`."""
     labelled = LABELLED_LINE.fullmatch(line.strip()) if len(line) <= LONGEST_NAMES else None
     found = field_parsing.person_names(labelled["names"]) if labelled and labelled["names"] else ()
     return found if len(found) > 1 or ":" in line else ()  # `by Gradient Descent` is not a person
 
 
 def labelled_text(line: str) -> tuple[str, str]:
-    """Return (`title` or `abstract`, text) of a line labelled as one of them, else ("", "")."""
+    """Return (label, text) of a line labelled `title` or `abstract`, else ("", "")."""
     labelled = LABELLED_LINE.fullmatch(line) if ":" in line[:20] else None
     if labelled is None or labelled["names"]:
         return "", ""
@@ -190,7 +190,7 @@ def without_emphasis(line: str) -> str:
 
 
 def parse_metadata(text: str) -> MetadataLine | None:  # noqa: PLR0911  (one return for each shape of line)
-    """Return the one piece of metadata that a text consists of, or None."""
+    """Return the single item of metadata that a text consists of, or None."""
     if text == "·":
         return MetadataLine(kind=MetadataKind.DOT)
     if is_navigation(text):

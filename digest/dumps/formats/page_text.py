@@ -23,35 +23,35 @@ from digest.papers import Organization, Record, id_in
 
 NAME = "blocks"
 
-MIN_ABSTRACT_BELOW_TITLE = 150  #: characters under a title without a blank line between them
+MIN_ABSTRACT_BELOW_TITLE = 150  #: characters of an abstract that follows its title without a blank line
 LONGEST_ORGANIZATION = 120
 LONGEST_NAME = 40  #: characters of a submitter's name
 LONGEST_NAMES = 2_000
-MAX_LINES = 2_000  #: lines of one text
-MAX_TEXT = 60_000  #: characters of an abstract; more is rejected later anyway
+MAX_LINES = 2_000  #: maximum number of lines of one text
+MAX_TEXT = 60_000  #: characters collected for an abstract; a longer abstract is rejected later
 BARE_URL = re.compile(r"\s*(?:\d{1,4}\.\s+)?(https?://\S+)\s*")
 
 
 def recognises(head: str) -> bool:
-    """Return whether this is a page with blank lines."""
+    """Return whether the dump is a page with blank lines between its texts."""
     return "\n\n" in head.replace("\r", "") and (
         page_layout.is_page(head) or page_layout.alternates_title_and_abstract(head)
     )
 
 
 def read(source: DumpInput) -> tuple[Header, Items]:
-    """Read the page; the lines between two blank lines are one text."""
+    """Read the page, joining the lines between two blank lines into one text."""
     found = page_layout.read_page_header(source)
     return found.header, papers_of_units(text_blocks(page_layout.page_lines(source)), found)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class TextBlock:
-    """A run of prose lines."""
+    """Consecutive lines of prose."""
 
     line: int
     lines: tuple[str, ...]
-    is_labelled: bool = False  #: labelled as a title
+    is_labelled: bool = False  #: whether it is labelled as a title
 
     @property
     def one_line(self) -> str:
@@ -62,7 +62,8 @@ class TextBlock:
     def has_title(self) -> bool:
         """Return whether the first line is a title directly above its abstract.
 
-        It is one if the next word would have fitted on it: a wrapped text would not break there.
+        The first line is a title if the next word would have fitted on it, because wrapped text would not
+        break there.
         """
         title, *rest = self.lines
         below = sum(map(len, rest))
@@ -83,31 +84,31 @@ class UnreadableLine:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class AuthorLine:
-    """A line that names the authors."""
+    """A line with the names of the authors."""
 
     names: tuple[str, ...]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class LinkLine:
-    """A URL on a line of its own."""
+    """A URL on a separate line."""
 
     url: str
-    is_labelled: bool = False  #: with a label that says what it leads to
+    is_labelled: bool = False  #: whether a label such as `arXiv:` precedes the URL
 
 
 PageUnit = TextBlock | MetadataLine | AuthorLine | LinkLine | UnreadableLine
 
 
 def text_blocks(lines: Iterable[tuple[int, str, str]]) -> Iterator[PageUnit]:  # noqa: PLR0912  (a state machine over lines)
-    """Yield the metadata, and the prose between blank or metadata lines as one text each."""
+    """Yield each item of metadata, and a text for each group of prose lines between blank or metadata lines."""
     run: list[tuple[int, str]] = []
     for number, line, fault in lines:
         found = () if fault else tuple(parse_meta_line(number, line))
         if run and any(
             isinstance(one, AuthorLine) or (isinstance(one, LinkLine) and one.is_labelled) for one in found
         ):
-            found = ()  # the end of a wrapped text that contains a URL
+            found = ()  # the last line of a wrapped text that contains a URL
         if line.strip() and not found:
             kind, text = labelled_text(line.strip())
             if text and run:
@@ -129,7 +130,7 @@ def text_blocks(lines: Iterable[tuple[int, str, str]]) -> Iterator[PageUnit]:  #
 
 
 def parse_meta_line(number: int, line: str) -> Iterator[PageUnit]:
-    """Yield the units on a line that is not prose: metadata, a link, or a name with metadata after it."""
+    """Yield the units on a line that is not prose: metadata, a link, or a name followed by metadata."""
     if found := parse_metadata_line(line):
         yield from found
     elif address := parse_link(line):
@@ -147,18 +148,18 @@ def parse_meta_line(number: int, line: str) -> Iterator[PageUnit]:
 
 
 def parse_link(line: str) -> LinkLine | None:
-    """Return the URL that a line consists of, or None."""
+    """Return the link if a line consists of a URL with an optional label, else None."""
     found = BARE_URL.fullmatch(line) if len(line) < 2000 else None
     return LinkLine(url=found[1]) if found else None
 
 
 def text_block_of(run: list[tuple[int, str]]) -> TextBlock:
-    """Return numbered lines as one text."""
+    """Return the text block that consists of these numbered lines."""
     return TextBlock(line=run[0][0], lines=tuple(line for _, line in run))
 
 
 def is_title(line: str) -> bool:
-    """Return whether a full line looks like a title and not like the first line of an abstract."""
+    """Return whether a full line looks like a title rather than the first line of an abstract."""
     return len(line.split()) <= 30 and not line[-1:].islower()
 
 
@@ -176,7 +177,7 @@ class PaperDraft:
     inferred: bool = False
     signals: dict[str, float] = field(default_factory=dict)
     ids: dict[str, str] = field(default_factory=dict)
-    urls: list[str] = field(default_factory=list)  #: in addition to those in the abstract
+    urls: list[str] = field(default_factory=list)  #: in addition to the URLs in the abstract
     is_summary: bool = False
     has_meta: bool = False
     fault: str = ""
@@ -184,7 +185,7 @@ class PaperDraft:
     def record(self, position: int) -> Record | RecordProblem:
         """Return the finished paper, or the problem with it."""
         if not self.fault and self.abstract is None and len(self.title) > LONGEST_TITLE:
-            self.fault = "a text as long as an abstract, and no title above it"
+            self.fault = "an abstract with no title above it"
         if self.fault:
             return RecordProblem(line=self.line, reason=self.fault, excerpt=excerpt(self.title))
         urls = dict.fromkeys((*self.urls, *page_layout.urls_in(self.abstract or "")))
@@ -206,7 +207,7 @@ class PaperDraft:
 
 
 def papers_of_units(units: Iterable[PageUnit], found: PageHeader) -> Items:
-    """Assemble papers from titles, abstracts and metadata; abstract and metadata may be missing."""
+    """Assemble papers from titles, abstracts and metadata, of which only the title is required."""
     position, number = 0, 1
     seen: set[int] = set()
     for draft in drafts_of_units(units, found):
@@ -217,7 +218,7 @@ def papers_of_units(units: Iterable[PageUnit], found: PageHeader) -> Items:
         record = draft.record(position + 1)
         if isinstance(record, Record) and record.abstract:
             if (key := hash((record.title, record.abstract))) in seen:
-                continue  # trending pages show every paper twice
+                continue  # trending pages list every paper twice
             seen.add(key)
         position += isinstance(record, Record)
         yield record
@@ -225,17 +226,20 @@ def papers_of_units(units: Iterable[PageUnit], found: PageHeader) -> Items:
 
 @dataclass(kw_only=True, slots=True)
 class LoneFigures:
-    """The unlabelled figures of a page; upvotes come before the title or after the paper, as the first ones do."""
+    """The unlabelled numbers of a page, which may be upvotes or comments.
 
-    unassigned: float | None = None  #: a figure whose meaning is not known yet
+    Upvotes are before the title or after the paper; the first upvotes on the page show which.
+    """
+
+    unassigned: float | None = None  #: a number whose meaning is not known yet
     is_captioned: bool = False
     come_first: bool | None = None
-    votes_stand_first: bool | None = None  #: whether a figure came before the first title
+    votes_stand_first: bool | None = None  #: whether a number precedes the first title
 
     def are_comments(
         self, line: MetadataLine, draft: PaperDraft | None, before: PageUnit | None, after: PageUnit | None
     ) -> bool:
-        """Return whether a figure directly after a date counts comments and not the next paper's upvotes."""
+        """Return whether a number directly after a date counts comments, not the next paper's upvotes."""
         behind_date = (
             isinstance(before, MetadataLine) and before.kind is MetadataKind.DATE and not self.is_captioned
         )
@@ -246,7 +250,7 @@ class LoneFigures:
         return behind_date and is_due and (not self.votes_stand_first or is_first_of_two)
 
     def take(self, line: MetadataLine, draft: PaperDraft | None) -> None:
-        """Store upvotes in the current paper, or keep a caption or figure until its meaning is known."""
+        """Store upvotes in the current paper, or save a caption or number until its meaning is known."""
         if line.kind is MetadataKind.UPVOTE:
             self.is_captioned = True
             return
@@ -260,7 +264,7 @@ class LoneFigures:
             self.unassigned = line.number
 
     def begin(self, draft: PaperDraft) -> PaperDraft:
-        """Give a new draft the figure that came before its title."""
+        """Store the number that precedes the title as the upvotes of a new draft; return the draft."""
         if self.votes_stand_first is None:
             self.votes_stand_first = self.unassigned is not None
         if self.unassigned is not None:
@@ -270,10 +274,10 @@ class LoneFigures:
 
 
 def drafts_of_units(units: Iterable[PageUnit], found: PageHeader) -> Iterator[PaperDraft]:  # noqa: PLR0912, PLR0915  (a state machine over units)
-    """Yield the drafts in order; a text that cannot belong to the current draft begins the next one."""
+    """Yield the drafts in order; a text that cannot belong to the current draft begins the next draft."""
     draft: PaperDraft | None = None
     votes = LoneFigures()
-    is_glued: bool | None = None  #: whether titles are directly above their abstracts, as the first is
+    is_glued: bool | None = None  #: whether each title is directly above its abstract, as the first title is
     for before, unit, after in with_neighbours(units):
         is_named = isinstance(before, MetadataLine) and before.kind is MetadataKind.SUBMITTER
         match unit:
@@ -317,7 +321,7 @@ def drafts_of_units(units: Iterable[PageUnit], found: PageHeader) -> Iterator[Pa
 
 
 def take_link(draft: PaperDraft, link: LinkLine, count: float | None) -> float | None:
-    """Store a link to the paper or to its comments; return the figure if it was not used."""
+    """Store a link to the paper or to its comments; return `count` unless it counts the comments."""
     if link.url.endswith("#community") and count is not None:
         draft.signals["comments"] = count
         return None
@@ -330,7 +334,7 @@ def take_link(draft: PaperDraft, link: LinkLine, count: float | None) -> float |
 
 
 def with_neighbours(units: Iterable[PageUnit]) -> Iterator[tuple[PageUnit | None, PageUnit, PageUnit | None]]:
-    """Yield (unit before, unit, unit after) for every unit."""
+    """Yield (previous unit, unit, next unit) for each unit."""
     iterator = iter(units)
     before, unit = None, next(iterator, None)
     while unit is not None:
@@ -378,18 +382,18 @@ def takes_text(draft: PaperDraft, text: TextBlock, after: PageUnit | None) -> bo
         and not draft.has_meta
         and MAX_TEXT > len(draft.abstract) > LONGEST_TITLE < len(text.one_line)
     ):
-        draft.abstract += "\n" + text.one_line  # an abstract of several paragraphs
+        draft.abstract += "\n" + text.one_line  # a further paragraph of the abstract
         return True
     return False
 
 
 def is_organization(text: str) -> bool:
-    """Return whether a text before a lone middle dot is a name and not a short abstract."""
+    """Return whether a text before a middle dot is the name of an organisation, not a short abstract."""
     return len(text) <= LONGEST_ORGANIZATION and not (text.endswith(".") and text.count(" ") > 8)
 
 
 def begin_draft(text: TextBlock, *, is_glued: bool) -> PaperDraft:
-    """Return the draft that begins with this text: a title, or a title directly above its abstract."""
+    """Return a draft that begins with this text, which is a title or a title directly above its abstract."""
     if is_glued and text.has_title:
         return PaperDraft(line=text.line, title=text.lines[0], abstract=" ".join(text.lines[1:]))
     return PaperDraft(line=text.line, title=text.one_line)

@@ -26,7 +26,7 @@ def read(source: DumpInput) -> tuple[Header, Items]:
 
 
 def record_of(entry: tagged_lines.TaggedRecord, position: int) -> Record:
-    """Return the record of one citation."""
+    """Return the record for one citation."""
     authors = tuple(entry.values_of("FAU") or entry.values_of("AU") or entry.values_of("CN"))
     located = [ID_WITH_KIND.match(value) for value in entry.values_of("LID", "AID")]
     return Record(
@@ -50,7 +50,10 @@ def record_of(entry: tagged_lines.TaggedRecord, position: int) -> Record:
 
 
 def parse_printed_day(printed: str) -> date | None:
-    """Return the day in `2002 Sep-Oct`, `2002 Sep 17` or `20020917`; a missing month or day means the first."""
+    """Return the date in `2002 Sep-Oct`, `2002 Sep 17` or `20020917`.
+
+    A missing month or day is taken as the first.
+    """
     if len(printed) == 8 and printed.isdecimal():
         return field_parsing.make_date(printed[:4], printed[4:6], printed[6:])
     found = PRINTED_DATE.match(printed)

@@ -15,7 +15,7 @@ SCHEMES = {"doi": "doi", "pmc": "pmcid"}
 
 
 def recognises(head: str) -> bool:
-    """Return whether these are PubMed articles."""
+    """Return whether the dump contains PubMed articles."""
     return xml_stream.root_element_name(head) in ("PubmedArticleSet", "PubmedArticle", "MedlineCitationSet")
 
 
@@ -25,7 +25,7 @@ def read(source: DumpInput) -> tuple[Header, Items]:
 
 
 def record_of(found: Element, position: int, line: int) -> Record:
-    """Return the record of one article."""
+    """Return the record for one article."""
     citation = xml_stream.child(found, "MedlineCitation")
     article = xml_stream.child(citation, "Article")
     authors = tuple(filter(None, map(name_of, xml_stream.children(article, "AuthorList/Author"))))
@@ -62,7 +62,7 @@ def name_of(author: Element) -> str:
 
 
 def ids_of(found: Element, citation: Element | None, article: Element | None) -> dict[str, str]:
-    """Return the article's ids, not those of its references."""
+    """Return the ids of the article, without the ids of its references."""
     named = [
         *(
             (one.get("IdType"), one)
@@ -80,7 +80,10 @@ def ids_of(found: Element, citation: Element | None, article: Element | None) ->
 
 
 def published(article: Element | None) -> date | None:
-    """Return the online publication day, else the print one; a missing month or day means the first."""
+    """Return the online publication date, or else the print publication date.
+
+    A missing month or day is taken as the first.
+    """
     printed = xml_stream.child(article, "ArticleDate")
     if printed is None:
         printed = xml_stream.child(article, "Journal/JournalIssue/PubDate")

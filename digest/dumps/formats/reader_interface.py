@@ -12,7 +12,7 @@ from digest.dumps.formats.rewindable_stream import HEAD_BYTES, with_lf_line_ends
 from digest.errors import UnreadableDump
 from digest.papers import Record
 
-MAX_LINE = 8 * 1024 * 1024  #: bytes; a longer line cannot be a record
+MAX_LINE = 8 * 1024 * 1024  #: bytes; a longer line is too long for a record
 EXCERPT_LENGTH = 120  #: characters
 QUOTE_MARK = re.compile(r"^> ?", re.MULTILINE)
 MIN_QUOTED = 5  #: lines
@@ -22,24 +22,24 @@ DumpOrder: TypeAlias = Literal["ranked", "relevance", "none"]
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class RecordProblem:
-    """A record that could not be read, and why."""
+    """A record that could not be read, and the reason."""
 
     line: int
     reason: str
     excerpt: str = ""
-    is_truncation: bool = False  #: the dump breaks off: what follows is lost
-    missing_papers: int = 0  #: if the dump says how many it should hold
-    is_remark: bool = False  #: a note on the whole dump; no record is bad
+    is_truncation: bool = False  #: the dump is truncated after this record
+    missing_papers: int = 0  #: number of missing papers, if the dump announces its number of papers
+    is_remark: bool = False  #: a note on the whole dump, not a bad record
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Header:
-    """What a dump says about itself before its first paper."""
+    """The information about a dump that precedes its first paper."""
 
     date: date | None = None
-    date_inferred: bool = False  #: only month and day are printed; we inferred the year
+    date_inferred: bool = False  #: the dump prints only month and day, so the year was inferred
     order: DumpOrder = "none"
-    announced: int | None = None  #: the number of papers it claims to hold
+    announced: int | None = None  #: the number of papers that the dump announces
 
 
 Items: TypeAlias = Iterator[Record | RecordProblem]
@@ -47,7 +47,7 @@ Items: TypeAlias = Iterator[Record | RecordProblem]
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class DumpReading:
-    """A dump being read: its format, its header, and its records as a stream."""
+    """A dump that is being read: its format, its header and a stream of its records."""
 
     format: str
     header: Header
@@ -59,7 +59,7 @@ class Format(Protocol):
 
     @property
     def NAME(self) -> str:  # noqa: N802
-        """The name on the command line and in the catalog."""
+        """The format's name on the command line and in the catalog."""
         ...
 
     def recognises(self, head: str) -> bool:
@@ -67,20 +67,20 @@ class Format(Protocol):
         ...
 
     def read(self, source: DumpInput) -> tuple[Header, Items]:
-        """Return the header and the stream of records; raise UnreadableDump if it cannot be read."""
+        """Return the header and the stream of records; raise UnreadableDump if the dump cannot be read."""
         ...
 
 
 class DumpInput:
-    """A seekable stream of bytes from which readers take the beginning, the lines, or everything."""
+    """A seekable stream of bytes that readers read as a head, line by line, or completely."""
 
     def __init__(self, stream: BinaryIO, *, name: str, observed_on: date):
         self.stream = with_lf_line_ends(stream)
         self.name = name
-        self.observed_on = observed_on  #: the day it was fetched, as far as known
+        self.observed_on = observed_on  #: the day the dump was fetched, if known
         self.first_bytes = self.rewind().read(HEAD_BYTES)
         head = self.first_bytes.decode("utf-8-sig", errors="replace")
-        self.is_quoted = is_quoted(head)  #: copied from a mail that quotes it with `>`
+        self.is_quoted = is_quoted(head)  #: whether it was copied from a mail that quotes it with `>`
         self.head = QUOTE_MARK.sub("", head) if self.is_quoted else head
 
     def rewind(self) -> BinaryIO:
@@ -129,7 +129,7 @@ def is_quoted(head: str) -> bool:
 
 
 def raw_lines(stream: BinaryIO) -> Iterator[bytes | None]:
-    """Yield lines, and None for a line that is too long; its rest is skipped without being kept."""
+    """Yield the lines; skip a line that is too long without storing it and yield None instead."""
     while line := stream.readline(MAX_LINE + 1):
         if len(line) <= MAX_LINE:
             yield line
@@ -140,7 +140,7 @@ def raw_lines(stream: BinaryIO) -> Iterator[bytes | None]:
 
 
 def mark_truncation(items: Items) -> Items:
-    """Yield the items; an incomplete record truncates the dump only if nothing follows it."""
+    """Yield the items, treating an incomplete record as truncation of the dump only if it is the last item."""
     last: RecordProblem | None = None
     for item in items:
         if last is not None:
@@ -153,5 +153,5 @@ def mark_truncation(items: Items) -> Items:
 
 
 def excerpt(text: str) -> str:
-    """Return the beginning of `text` for an error message, with unprintable characters as blanks."""
+    """Return the beginning of `text` for an error message, replacing unprintable characters with spaces."""
     return "".join(char if char.isprintable() else " " for char in text[:EXCERPT_LENGTH]).strip()

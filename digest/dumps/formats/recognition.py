@@ -1,7 +1,7 @@
 """Recognise the format of a dump by its content and read it as a stream.
 
-A reader is a module with a NAME, `recognises(head)` and `read(source)`. All records are validated
-here, so that no format can pass on what the catalog cannot store.
+A reader is a module with a NAME, `recognises(head)` and `read(source)`. This module validates all records,
+so that every record it yields can be stored in the catalog.
 """
 
 from __future__ import annotations
@@ -55,12 +55,15 @@ FORMATS: tuple[Format, ...] = (
     own_csv,
 )  # fmt: skip
 
-#: Files that people mistake for dumps: first bytes -> (their offset, the type and what to do).
+#: Files that people mistake for dumps: magic bytes -> (offset, file type and advice).
 KNOWN_BINARY_TYPES = {
     b"PK\x03\x04": (0, "a zip archive (or a spreadsheet). Unpack it first, or save it as CSV"),
     b"ustar": (257, "a tar archive. Unpack it first"),
-    b"BZh": (0, "packed with bzip2. Unpack it first; gzip and Zstandard are read as they are"),
-    b"\xfd7zXZ": (0, "packed with xz. Unpack it first; gzip and Zstandard are read as they are"),
+    b"BZh": (0, "compressed with bzip2. Decompress it first; gzip and Zstandard files can be read directly"),
+    b"\xfd7zXZ": (
+        0,
+        "compressed with xz. Decompress it first; gzip and Zstandard files can be read directly",
+    ),
     b"7z\xbc\xaf": (0, "a 7z archive. Unpack it first"),
     b"%PDF-": (0, "a PDF, not a list of papers"),
     b"PAR1": (0, "a Parquet file. Save it as CSV or JSON Lines"),
@@ -73,9 +76,9 @@ MAX_NAMES = 20_000
 
 
 def read(stream: BinaryIO, *, name: str, observed_on: date, format: str | None = None) -> DumpReading:
-    """Begin to read the dump in `stream`, which must be seekable.
+    """Start reading the dump in `stream`, which must be seekable.
 
-    Raises UnreadableDump with the reason if no record can be read, and BadField for an unknown `format`.
+    Raises UnreadableDump with the reason if the dump cannot be read, and BadField for an unknown `format`.
     """
     text = utf16.utf16_as_utf8(decompression.decompress(stream))
     source = DumpInput(text, name=name, observed_on=observed_on)
@@ -85,16 +88,16 @@ def read(stream: BinaryIO, *, name: str, observed_on: date, format: str | None =
 
 
 def format_named(format: str) -> Format:
-    """Return the format with this name; raise BadField if there is none."""
+    """Return the format with this name; raise BadField if it does not exist."""
     for known in FORMATS:
         if format == known.NAME:
             return known
     names = ", ".join(known.NAME for known in FORMATS)
-    raise BadField("format", f"there is no format {format!r}; there are {names}.")
+    raise BadField("format", f"there is no format {format!r}; the formats are {names}.")
 
 
 def recognise_format(source: DumpInput) -> Format:
-    """Return the first format that recognises the dump; raise UnreadableDump if none does."""
+    """Return the first format that recognises the dump; raise UnreadableDump if there is none."""
     refuse_binary(source)
     is_web_page = xml_stream.root_element_name(source.head).casefold() == "html"
     for known in (huggingface_page,) if is_web_page else FORMATS:
@@ -105,7 +108,7 @@ def recognise_format(source: DumpInput) -> Format:
             "It is a web page. Save its text, or ask the site for the same list as JSON or as a feed."
         )
     shown = excerpt(source.head.strip())
-    raise UnreadableDump(f"It is in no format known here; it begins with: {shown}")
+    raise UnreadableDump(f"Its format is not recognised; it begins with: {shown}")
 
 
 def refuse_binary(source: DumpInput) -> None:
@@ -123,7 +126,7 @@ def refuse_binary(source: DumpInput) -> None:
 
 
 def valid_records(records: Items) -> Items:
-    """Yield the records that the catalog can store; turn the others into problems with a reason."""
+    """Yield the records that the catalog can store; replace other records with problems."""
     for record in records:
         if isinstance(record, RecordProblem) or not (reason := record_fault(record)):
             yield record
@@ -132,7 +135,7 @@ def valid_records(records: Items) -> Items:
 
 
 def record_fault(record: Record) -> str:  # noqa: PLR0911  (one return for each fault)
-    """Return why a record cannot be stored, or an empty string."""
+    """Return the reason why a record cannot be stored, or an empty string."""
     if not record.title.strip():
         return "it has no title"
     if len(record.title) > MAX_TITLE:
@@ -142,12 +145,12 @@ def record_fault(record: Record) -> str:  # noqa: PLR0911  (one return for each 
     if len(record.authors) > MAX_NAMES:
         return f"it has {len(record.authors):,} authors"
     if not is_storable("".join(record_texts(record))):
-        return "it holds characters that are not text (NUL or half of a surrogate pair)"
+        return "it contains characters that are not text (NUL or half of a surrogate pair)"
     return ""
 
 
 def record_texts(record: Record) -> Iterator[str]:
-    """Yield every text of a record that would be stored."""
+    """Yield every text of a record that the catalog stores."""
     yield from (record.title, record.abstract, record.comment, record.journal)
     yield from chain(record.authors, record.categories, record.urls, record.ids.values())
     if record.organization is not None:
@@ -155,7 +158,7 @@ def record_texts(record: Record) -> Iterator[str]:
 
 
 def is_storable(text: str) -> bool:
-    """Return whether a database can store `text`: it has no NUL and no lone surrogates."""
+    """Return whether a database can store `text`, which needs to be free of NUL and lone surrogates."""
     if text.isascii():
         return "\0" not in text
     return "\0" not in text and not any("\ud800" <= char <= "\udfff" for char in text)

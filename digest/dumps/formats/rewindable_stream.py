@@ -17,22 +17,22 @@ class RewindableStream(io.RawIOBase):
 
     @abstractmethod
     def produce(self, size: int) -> bytes:
-        """Return at most `size` bytes, and none at the end."""
+        """Return at most `size` bytes, or no bytes at the end."""
 
     @abstractmethod
     def restart(self) -> None:
-        """Prepare to produce everything again."""
+        """Prepare to produce the content again from the beginning."""
 
     def readable(self) -> bool:
-        """Return True."""
+        """Return True, since the stream can be read."""
         return True
 
     def seekable(self) -> bool:
-        """Return True: it can seek to the beginning."""
+        """Return True, since the stream can seek to its beginning."""
         return True
 
     def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
-        """Seek to the beginning or stay; raise UnsupportedOperation for any other position."""
+        """Seek to the beginning or to the current position; raise UnsupportedOperation for other positions."""
         if (offset, whence) == (0, io.SEEK_CUR):
             return self.bytes_read
         if (offset, whence) != (0, io.SEEK_SET):
@@ -50,12 +50,12 @@ class RewindableStream(io.RawIOBase):
 
 
 def buffered(raw: RewindableStream) -> BinaryIO:
-    """Return a raw stream with a buffer."""
+    """Return a raw stream wrapped in a buffer."""
     return cast(BinaryIO, io.BufferedReader(raw, BUFFER))
 
 
 class CrLinesStream(RewindableStream):
-    """A stream whose lines end with CR alone, as one whose lines end with LF."""
+    """A stream that replaces the CR line ends of another stream with LF."""
 
     def __init__(self, inner: BinaryIO):
         self.inner = inner
@@ -65,12 +65,12 @@ class CrLinesStream(RewindableStream):
         self.inner.seek(0)
 
     def produce(self, size: int) -> bytes:
-        """Read up to `size` bytes with LF for every CR."""
+        """Read up to `size` bytes, replacing each CR with LF."""
         return self.inner.read(size).replace(b"\r", b"\n")
 
 
 def with_lf_line_ends(stream: BinaryIO) -> BinaryIO:
-    """Return the stream itself, or one with LF line ends if its first lines end with CR alone."""
+    """Return the stream with LF line ends if its first lines end with CR alone, else the stream itself."""
     stream.seek(0)
     head = stream.read(HEAD_BYTES)
     stream.seek(0)

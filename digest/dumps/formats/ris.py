@@ -11,8 +11,8 @@ from digest.papers import Record
 
 NAME = "ris"
 
-#: Some programs indent the tags or put other blanks before the dash. A dash without a blank on either side
-#: belongs to a wrapped text, as in `AI-based`.
+#: Some programs indent the tags or use a different number of blanks before the dash. A dash without a blank
+#: on either side belongs to wrapped text, as in `AI-based`.
 TAG = re.compile(r"\s{0,8}([A-Z][A-Z0-9])(?:\s{1,4}-|-(?=\s|$))[ \u00a0]?(.*)")
 FIRST_TAG = re.compile(
     r"(?:(?:Provider|Database|Content):.*\n\s*|\d{1,6}\.\s*\n\s*)*TY(?:\s{1,4}-\s*|-\s+)\w"
@@ -30,7 +30,7 @@ def read(source: DumpInput) -> tuple[Header, Items]:
 
 
 def record_of(entry: tagged_lines.TaggedRecord, position: int) -> Record:
-    """Return the record of one reference."""
+    """Return the record for one reference."""
     authors = tuple(
         ", ".join(part.strip() for part in name.split(",") if part.strip())
         for name in entry.values_of("AU", "A1")
@@ -54,7 +54,7 @@ def record_of(entry: tagged_lines.TaggedRecord, position: int) -> Record:
 
 
 def parse_printed_day(printed: str) -> date | None:
-    """Return the day in `2020/05/01/`; month and day may be missing."""
+    """Return the date in `2020/05/01/`; month and day are optional."""
     parts = [part.strip() for part in printed.split("/")] + ["", ""]
     named = field_parsing.MONTH.get(parts[1][:3].capitalize(), parts[1] or 1)
     exact = (

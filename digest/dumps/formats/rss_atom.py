@@ -1,7 +1,7 @@
-"""Read arXiv's RSS and Atom announcements, the Atom of its API, and other feeds of papers ("feed").
+"""Read arXiv's RSS and Atom feeds, the Atom responses of its API, and other feeds of papers ("feed").
 
-An announcement marks each paper as new, cross-listed or replaced. The dates in a feed are those of
-the announcement; the dates from the API are those of the first version.
+An arXiv feed marks each paper as new, cross-listed or replaced. A date in a feed is the date of the
+announcement; a date from the API is the date of the first version.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ OAI_PREFIX = re.compile(r"oai:arXiv\.org:", re.IGNORECASE)
 
 
 def recognises(head: str) -> bool:
-    """Return whether this is a feed."""
+    """Return whether the dump is an RSS or Atom feed."""
     return xml_stream.root_element_name(head) in ("rss", "feed", "RDF")
 
 
@@ -44,7 +44,7 @@ def read(source: DumpInput) -> tuple[Header, Items]:
 
 
 def record_of(entry: Element, position: int, line: int) -> Record:
-    """Return the record of one entry; raise UnreadableDump for an error of arXiv's API."""
+    """Return the record for one entry; raise UnreadableDump for an error message of arXiv's API."""
     summary = xml_stream.inner_text(first_child(entry, "description", "summary", "encoded"))
     prefix = ANNOUNCEMENT_PREFIX.match(summary)
     kind = xml_stream.text_at(entry, "announce_type") or (prefix["type"] if prefix else "")
@@ -52,7 +52,7 @@ def record_of(entry: Element, position: int, line: int) -> Record:
     links = [link.get("href") or xml_stream.one_line(link) for link in xml_stream.children(entry, "link")]
     if any(link.startswith(ERROR_LINKS) for link in links):
         raise UnreadableDump(
-            f"arXiv answered with an error and no papers ({field_parsing.as_text(summary)[:200]})."
+            f"arXiv returned an error instead of papers ({field_parsing.as_text(summary)[:200]})."
         )
     names = OAI_PREFIX.sub("", xml_stream.one_line(first_child(entry, "guid", "id", "identifier")))
     authors = authors_of(entry)
@@ -85,12 +85,12 @@ def record_of(entry: Element, position: int, line: int) -> Record:
 
 
 def clean_title(title: str) -> str:
-    """Return a title without the markup that some journals put in it."""
+    """Return a title without the markup that some journals add."""
     return field_parsing.without_markup(title) if "</" in title else title
 
 
 def doi_of(entry: Element) -> list[str]:
-    """Return the texts that may hold the entry's DOI: a DOI element, or an identifier with `doi:`."""
+    """Return the texts that may contain the entry's DOI: a DOI element or an identifier with `doi:`."""
     named = xml_stream.one_line(first_child(entry, "identifier"))
     return [
         xml_stream.one_line(first_child(entry, "DOI", "doi")),
@@ -99,12 +99,12 @@ def doi_of(entry: Element) -> list[str]:
 
 
 def first_child(entry: Element, *names: str) -> Element | None:
-    """Return the first of these children that exists."""
+    """Return the first child with one of these names, or None."""
     return next((found for name in names if (found := xml_stream.child(entry, name)) is not None), None)
 
 
 def authors_of(entry: Element) -> tuple[str, ...]:
-    """Return the authors, from one element each or from one line."""
+    """Return the authors, given as one element per author or as one line."""
     named = tuple(
         filter(None, (xml_stream.text_at(author, "name") for author in xml_stream.children(entry, "author")))
     )
@@ -123,5 +123,5 @@ def categories_of(entry: Element) -> tuple[str, ...]:
 
 
 def parse_day(stamp: str) -> date | None:
-    """Return the day of a timestamp in its own time zone."""
+    """Return the date of a timestamp in its own time zone."""
     return field_parsing.parse_day(stamp) or field_parsing.parse_spelled_day(stamp)

@@ -1,4 +1,7 @@
-"""Read Semantic Scholar's Graph API and datasets ("semantic-scholar"). Their licence requires credit (ODC-BY)."""
+"""Read Semantic Scholar's Graph API and datasets ("semantic-scholar").
+
+Their licence (ODC-BY) requires attribution.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +20,7 @@ SCHEMES = {
 
 
 def recognises(head: str) -> bool:
-    """Return whether these are papers with Semantic Scholar's ids."""
+    """Return whether the dump contains papers with Semantic Scholar's ids."""
     keys = {key.casefold() for key in json_stream.keys_in(head)}
     return (
         "title" in keys
@@ -27,12 +30,12 @@ def recognises(head: str) -> bool:
 
 
 def read(source: DumpInput) -> tuple[Header, Items]:
-    """Read the `data` of a search, recommendations, the lines of a dataset, or a single paper."""
+    """Read the `data` of a search, a list of recommendations, the lines of a dataset, or a single paper."""
     return json_stream.read(source, record_of, list_names=("data", "recommendedPapers"))
 
 
 def record_of(found: dict[str, Any], position: int, line: int) -> Record:
-    """Return the record of one paper; the one-sentence summary replaces an abstract that the publisher withholds."""
+    """Return the record for one paper, with its one-sentence summary if the abstract is not available."""
     found = {key.casefold(): value for key, value in found.items()}
     outside = field_parsing.as_mapping(found.get("externalids"))
     abstract = field_parsing.as_prose(found.get("abstract"))

@@ -1,4 +1,7 @@
-"""Read records of tagged lines, as in RIS and PubMed's nbib: tag, dash, value, indented continuation lines."""
+"""Read records of tagged lines, as in RIS and PubMed's nbib.
+
+A line consists of a tag, a dash and a value; indented lines continue the value.
+"""
 
 from __future__ import annotations
 
@@ -10,12 +13,12 @@ from digest.dumps.formats.reader_interface import DumpInput, Items, RecordProble
 from digest.papers import Record
 
 TAG = re.compile(r"([A-Z][A-Z0-9]{1,3}) *- ?(.*)")
-MAX_LINES = 50_000  #: of one record
+MAX_LINES = 50_000  #: maximum number of lines of one record
 
 
 @dataclass(kw_only=True, slots=True)
 class TaggedRecord:
-    """One record: its tags and their values."""
+    """The tags of one record and their values."""
 
     line: int
     values: dict[str, list[list[str]]] = field(default_factory=dict)  #: the lines of each value
@@ -25,7 +28,7 @@ class TaggedRecord:
         return [" ".join(lines) for tag in tags for lines in self.values.get(tag, ())]
 
     def first_value(self, *tags: str) -> str:
-        """Return the first value under the first of these tags that has one."""
+        """Return the first value found under these tags, in the order of the tags."""
         return next(filter(None, self.values_of(*tags)), "")
 
 
@@ -35,7 +38,7 @@ RecordConverter = Callable[[TaggedRecord, int], Record]
 def records(
     source: DumpInput, convert: RecordConverter, *, begins: str, ends: str = "", tags: re.Pattern[str] = TAG
 ) -> Items:
-    """Convert every tagged record to a record."""
+    """Convert each tagged record to a paper record."""
     position = 0
     for entry in tagged_records(source, begins=begins, ends=ends, tags=tags):
         if isinstance(entry, RecordProblem):
@@ -48,7 +51,7 @@ def records(
 def tagged_records(  # noqa: PLR0912  (a state machine over lines)
     source: DumpInput, *, begins: str, ends: str, tags: re.Pattern[str]
 ) -> Iterator[TaggedRecord | RecordProblem]:
-    """Yield the records of a file, each from its first tag to its last tag or to the next record."""
+    """Yield the records of a file; a record ends at its closing tag or where the next record begins."""
     entry: TaggedRecord | None = None
     tag, size = "", 0
     for number, text, fault in source.lines():

@@ -1,4 +1,4 @@
-"""Read pages copied as plain text without blank lines: a title, its abstract, a title, ... ("pairs")."""
+"""Read pages copied as plain text with alternating titles and abstracts and no blank lines ("pairs")."""
 
 from __future__ import annotations
 
@@ -13,20 +13,20 @@ NAME = "pairs"
 
 
 def recognises(head: str) -> bool:
-    """Return whether this is a page without blank lines, or lines that are alternately short and long."""
+    """Return whether the dump is a page without blank lines or has alternating short and long lines."""
     return "\n\n" not in head.replace("\r", "").strip() and (
         page_layout.is_page(head) or page_layout.alternates_title_and_abstract(head)
     )
 
 
 def read(source: DumpInput) -> tuple[Header, Items]:
-    """Read the page; every line is one text."""
+    """Read the page, treating each line as one text."""
     found = page_layout.read_page_header(source)
     return found.header, papers_of_units(units(page_layout.page_lines(source)), found)
 
 
 def units(lines: Iterable[tuple[int, str, str]]) -> Iterator[PageUnit]:
-    """Yield the units of every line."""
+    """Yield the units of each line."""
     for number, line, fault in lines:
         if fault:
             yield UnreadableLine(line=number, reason=fault)

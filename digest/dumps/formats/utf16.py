@@ -1,4 +1,4 @@
-"""Convert dumps in UTF-16, which spreadsheets and PowerShell save, to streams of UTF-8."""
+"""Convert UTF-16 dumps, which spreadsheets and PowerShell produce, to UTF-8 streams."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from typing import BinaryIO
 from digest.dumps.formats.rewindable_stream import BUFFER, RewindableStream, buffered
 
 BIG, LITTLE = codecs.BOM_UTF16_BE, codecs.BOM_UTF16_LE
-#: The encoding that an XML document declares; it no longer holds after the conversion.
+#: The encoding declared by an XML document, which is wrong after the conversion.
 DECLARED_ENCODING = re.compile(r"""\A(\ufeff?\s*<\?xml[^>]*?encoding=["'])[^"']+""")
 
 
 def utf16_as_utf8(stream: BinaryIO) -> BinaryIO:
-    """Return the stream in UTF-8 if it begins with a UTF-16 byte order mark, else the stream itself."""
+    """Return the stream converted to UTF-8 if it begins with a UTF-16 byte order mark, else the stream itself."""
     stream.seek(0)
     start = stream.read(2)
     stream.seek(0)
@@ -24,7 +24,7 @@ def utf16_as_utf8(stream: BinaryIO) -> BinaryIO:
 
 
 class Utf16Stream(RewindableStream):
-    """A stream of UTF-16 as UTF-8; a lone surrogate becomes bytes that are invalid in UTF-8."""
+    """A UTF-16 stream converted to UTF-8; a lone surrogate becomes invalid UTF-8."""
 
     def __init__(self, wide: BinaryIO):
         self.wide = wide
@@ -37,7 +37,7 @@ class Utf16Stream(RewindableStream):
         self.rest = b""  #: converted and not yet returned
 
     def produce(self, size: int) -> bytes:
-        """Convert up to `size` bytes; drop an odd byte at the end of a file that was cut off."""
+        """Return up to `size` converted bytes, ignoring an odd byte at the end of a truncated file."""
         while not self.rest and (found := self.wide.read(BUFFER)):
             text = self.decoder.decode(found)
             if not self.bytes_read:

@@ -1,6 +1,6 @@
-"""Read XML as a stream of elements in constant memory; entities stay unresolved and nothing is fetched.
+"""Read XML as a stream of elements in constant memory, without resolving entities or fetching anything.
 
-A file may hold several documents in a row, such as the joined pages of a harvest.
+A file may consist of several concatenated documents, such as the pages of a harvest.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from digest.dumps.formats.reader_interface import DumpInput, Items, RecordProble
 from digest.errors import UnreadableDump
 from digest.papers import Record
 
-Element = Any  #: lxml has no types
+Element = Any  #: lxml has no type annotations
 
 ElementConverter = Callable[[Element, int, int], Record | None]
 ROOT_ELEMENT = re.compile(
@@ -24,8 +24,8 @@ ROOT_ELEMENT = re.compile(
 )
 CHUNK = 64 * 1024
 BOM = b"\xef\xbb\xbf"
-DECLARATION = re.compile(rb"(?=<\?xml\s)")  #: appears only at the beginning of a document
-LONGEST_CUT = 5  #: bytes of a declaration that may end a chunk
+DECLARATION = re.compile(rb"(?=<\?xml\s)")  #: marks the beginning of a document
+LONGEST_CUT = 5  #: bytes of an incomplete declaration that may end a chunk
 
 
 def root_element_name(head: str) -> str:
@@ -37,8 +37,8 @@ def root_element_name(head: str) -> str:
 def elements(source: DumpInput, *names: str) -> Iterator[tuple[int, Element]]:
     """Yield (line, element) for each closed element with one of these names.
 
-    An element is cleared when the next one is taken. Raises UnreadableDump if nothing can be read; a document
-    that breaks off later ends with a RecordProblem.
+    An element is cleared before the next one is yielded. Raises UnreadableDump if no element can be read. If
+    the document is truncated later, the last item is a RecordProblem.
     """
     read, before, lines = 0, 0, 0
     parser = parser_for(names)
@@ -57,7 +57,7 @@ def elements(source: DumpInput, *names: str) -> Iterator[tuple[int, Element]]:
         if not read:
             raise UnreadableDump(f"It is not well-formed XML: {reason}.") from error
         line = before + (error.lineno or 0)
-        yield line, RecordProblem(line=line, reason=f"the XML breaks off: {reason}", is_truncation=True)
+        yield line, RecordProblem(line=line, reason=f"the XML is truncated: {reason}", is_truncation=True)
 
 
 def parser_for(names: Sequence[str]) -> Any:
@@ -69,7 +69,7 @@ def parser_for(names: Sequence[str]) -> Any:
 
 
 def closed_elements(parser: Any, piece: bytes) -> Iterator[Element]:
-    """Yield the elements that close in a piece; a syntax error is raised after the complete ones."""
+    """Yield the elements that end in a piece, then raise the syntax error if there is one."""
     fault = None
     try:
         parser.feed(piece)
@@ -85,7 +85,7 @@ def closed_elements(parser: Any, piece: bytes) -> Iterator[Element]:
 
 
 def document_pieces(stream: BinaryIO) -> Iterator[tuple[bytes, bool]]:
-    """Yield (content, whether a document begins with it) piece by piece."""
+    """Split the content at document boundaries; yield (piece, whether the piece begins a document)."""
     pending, begins = b"", True
     while chunk := stream.read(CHUNK):
         *whole, pending = DECLARATION.split(pending + chunk)
@@ -99,14 +99,14 @@ def document_pieces(stream: BinaryIO) -> Iterator[tuple[bytes, bool]]:
 
 
 def split_piece(content: bytes, *, begins: bool) -> Iterator[tuple[bytes, bool]]:
-    """Yield a piece if it is not empty, without the blanks and the BOM in front of a document."""
+    """Yield a piece unless it is empty, without the BOM and blanks that precede a document."""
     content = content.removeprefix(BOM).lstrip() if begins else content
     if content:
         yield content, begins
 
 
 def records(source: DumpInput, convert: ElementConverter, *names: str) -> Items:
-    """Convert every element with one of these names to a record; skip those that hold none."""
+    """Convert each element with one of these names to a record, skipping elements without a record."""
     position = 0
     for line, element in elements(source, *names):
         if isinstance(element, RecordProblem):
@@ -119,22 +119,22 @@ def records(source: DumpInput, convert: ElementConverter, *names: str) -> Items:
 
 
 def child(element: Element | None, path: str) -> Element | None:
-    """Return the first element at a path of names in any namespace; a missing element has none."""
+    """Return the first element at a path of names in any namespace; return None if `element` is None."""
     return None if element is None else element.find(in_any_namespace(path))
 
 
 def children(element: Element | None, path: str) -> list[Element]:
-    """Return all elements at a path of names in any namespace; a missing element has none."""
+    """Return all elements at a path of names in any namespace; return none if `element` is None."""
     return [] if element is None else list(element.findall(in_any_namespace(path)))
 
 
 def in_any_namespace(path: str) -> str:
-    """Return lxml's pattern for a path of names."""
+    """Return lxml's pattern for a path of names in any namespace."""
     return "/".join(f"{{*}}{name}" for name in path.split("/"))
 
 
 def inner_text(element: Element | None) -> str:
-    """Return all text in an element with its line breaks."""
+    """Return all text in an element, including its line breaks."""
     return "" if element is None else "".join(element.itertext()).strip()
 
 

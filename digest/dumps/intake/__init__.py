@@ -1,6 +1,6 @@
-"""Load dump files into the catalog once, and record a reason for whatever is not loaded.
+"""Load each dump file into the catalog once, and record the reason if a file or record is not loaded.
 
-A dump is opened without following links, read completely before anything is stored, and identified
+A dump is opened without following links, read completely before any record is stored, and identified
 by the hash of its bytes. A bad file never stops the service. Only files loaded long ago are deleted.
 """
 
@@ -13,7 +13,9 @@ from digest.dumps.intake.retry_dump import retry
 from digest.dumps.intake.sample_content import remove_samples
 from digest.dumps.intake.stored_dumps import get_dump, list_dumps, list_unread_records
 
-logging.getLogger("bibtexparser").setLevel(logging.CRITICAL)  # its warnings become problems of the dump
+logging.getLogger("bibtexparser").setLevel(
+    logging.CRITICAL
+)  # its warnings are recorded as problems of the dump
 
 __all__ = [
     "LATEST",

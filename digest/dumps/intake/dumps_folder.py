@@ -18,8 +18,8 @@ from digest.dumps.intake.load_dump import load
 from digest.dumps.intake.load_report import LATEST, LoadResult
 
 DONE_FOLDER, REJECTED_FOLDER = "done", "rejected"
-UNREAD_AFTER = timedelta(minutes=5)  #: a file that is still in the folder after this is reported
-LONGEST_LOAD = timedelta(hours=1)  #: a dump whose loading began within this is not reported
+UNREAD_AFTER = timedelta(minutes=5)  #: a file that is still in the folder after this time is reported
+LONGEST_LOAD = timedelta(hours=1)  #: a dump that has been loading for less than this is not reported
 UNFINISHED_SUFFIXES = (".part", ".partial", ".tmp", ".crdownload", ".swp", "~")
 
 
@@ -33,14 +33,15 @@ def load_folder(
 ) -> list[LoadResult]:
     """Load every complete file in the folder, oldest first, and move it to `done/` or `rejected/`.
 
-    A file is complete when its size and time have not changed for `settle_seconds`. Hidden files and
-    files named like unfinished downloads wait until they are renamed. Subfolders are ignored. Commits.
+    A file is complete when its size and modification time have not changed for `settle_seconds`. Hidden
+    files and files named like unfinished downloads are ignored until they are renamed, and so are
+    subfolders. Commits.
     """
     folder.mkdir(parents=True, exist_ok=True)
     loaded = []
     for path in complete_files(folder, now, settle_seconds):
         found = load(session, path, now=now, incomplete_ok=incomplete_ok, still_news=LATEST)
-        is_gone = found.id is None and not os.path.lexists(path)  # another worker was faster
+        is_gone = found.id is None and not os.path.lexists(path)  # another worker has moved it
         if not is_gone and not found.reason.startswith("It was written to"):
             record_moved_path(session, found, move_aside(folder, found))
             loaded.append(found)
@@ -48,7 +49,7 @@ def load_folder(
 
 
 def record_moved_path(session: Session, loaded: LoadResult, moved: Path | None) -> None:
-    """Record the new path of a dump's file and commit; a dump that came twice keeps its first path."""
+    """Record the new path of a dump's file and commit; a duplicate does not change the path."""
     if moved is not None and loaded.id is not None and not loaded.is_known:
         session.execute(update(DumpRow).where(DumpRow.id == loaded.id).values(path=str(moved)))
         session.commit()
@@ -78,20 +79,20 @@ def candidates(folder: Path) -> dict[Path, tuple[int, int]]:
                 try:
                     state = entry.stat(follow_symlinks=False)
                 except FileNotFoundError:
-                    continue  # another worker was faster
+                    continue  # another worker has moved it
                 found[folder / entry.name] = (state.st_size, state.st_mtime_ns)
     return found
 
 
 def move_aside(folder: Path, loaded: LoadResult) -> Path | None:
-    """Move a processed file and return its new path; write the reason next to a rejected one."""
+    """Move a processed file and return its new path; for a rejected file, also write the reason next to it."""
     target = folder / (DONE_FOLDER if loaded.is_loaded else REJECTED_FOLDER)
     target.mkdir(exist_ok=True)
     moved = free_name(target, loaded.path.name)
     try:
         loaded.path.rename(moved)
     except FileNotFoundError:
-        return None  # another worker was faster
+        return None  # another worker has moved it
     if not loaded.is_loaded:
         lines = (f"line {problem.line}: {problem.reason}" for problem in loaded.problems if problem.line)
         text = "\n".join(chain([loaded.reason], lines)) + "\n"
@@ -109,7 +110,7 @@ def free_name(folder: Path, name: str) -> Path:
 
 
 def prune_done(folder: Path, *, before: datetime) -> int:
-    """Delete the files that were moved to `done/` before that time and return their number."""
+    """Delete the files moved to `done/` before the given time and return their number."""
     done = folder / DONE_FOLDER
     past = (
         [path for path in candidates(done) if (at := arrived_at(path)) and at < before]
@@ -125,9 +126,9 @@ def prune_done(folder: Path, *, before: datetime) -> int:
 
 
 def report_unread(session: Session, folder: Path, *, now: datetime) -> None:
-    """Record the files of this machine's folder that have been unread for five minutes, and commit.
+    """Record and commit which files in this machine's folder have been unread for five minutes.
 
-    Each machine reports its own folder, so that every machine can see all unread files in the database.
+    Each machine reports its own folder, so that any machine can read all reports from the database.
     """
     where = {"machine": socket.gethostname()[:255], "folder": str(folder.absolute())[:1000]}
     found = unread_files(folder, paths_being_loaded(session, now), now=now)
@@ -141,7 +142,7 @@ def report_unread(session: Session, folder: Path, *, now: datetime) -> None:
 
 
 def unread_files(folder: Path, loading: Collection[str], *, now: datetime) -> dict[str, datetime]:
-    """Return the files that have been in the folder for five minutes, with the time of their arrival."""
+    """Return {file: time of arrival} for the files that have been in the folder for five minutes."""
     try:
         names = [path.name for path in candidates(folder) if str(path) not in loading]
     except FileNotFoundError:
@@ -151,7 +152,7 @@ def unread_files(folder: Path, loading: Collection[str], *, now: datetime) -> di
 
 
 def arrived_at(path: Path) -> datetime | None:
-    """Return when a file was moved here or last written; None if it no longer exists."""
+    """Return when a file was moved here or last written, or None if it no longer exists."""
     try:
         return datetime.fromtimestamp(path.stat(follow_symlinks=False).st_ctime, UTC)
     except FileNotFoundError:
@@ -159,6 +160,6 @@ def arrived_at(path: Path) -> datetime | None:
 
 
 def paths_being_loaded(session: Session, now: datetime) -> set[str]:
-    """Return the paths of dumps being loaded now: a large dump takes longer than five minutes."""
+    """Return the paths of the dumps being loaded now, since loading a large dump may exceed five minutes."""
     loading = (DumpRow.state == DumpState.LOADING, DumpRow.read_at > now - LONGEST_LOAD)
     return set(session.scalars(select(DumpRow.path).where(*loading)))

@@ -26,8 +26,8 @@ from digest.errors import UnreadableDump
 from digest.papers import Record, catalog
 from digest.papers.catalog import CatalogCounts, lock_catalog_writes
 
-BATCH_RECORDS = 500  #: records stored with one call
-RECORDS_PER_TRANSACTION = 20_000  #: so that a day's dump is one transaction
+BATCH_RECORDS = 500  #: records stored per call
+RECORDS_PER_TRANSACTION = 20_000  #: large enough to load a day's dump in one transaction
 
 
 def load(  # noqa: PLR0913  (the entry point of an import; options by keyword)
@@ -47,13 +47,13 @@ def load(  # noqa: PLR0913  (the entry point of an import; options by keyword)
     still_news: timedelta = timedelta(),
     progress: Progress | None = None,
 ) -> LoadResult:
-    """Load one dump and commit; leave the file where it is.
+    """Load one dump and commit; do not move the file.
 
-    A dump whose bytes were loaded before changes nothing. A dump that breaks off or is far shorter
-    than usual is held without loading anything, unless `incomplete_ok`. `dry_run` does everything and
-    then rolls back. `figures_at` is the time of the figures in a past day's list, if they are newer
-    than that day. Papers of a dump up to `still_news` after its day count as first seen now. A bad
-    file is reported in the result and never raises.
+    If the same bytes were loaded before, nothing changes. A dump that is truncated or far shorter than
+    usual is held and none of it is loaded, unless `incomplete_ok`. `dry_run` performs every step and
+    then rolls back. `figures_at` is the time when the signals in a past day's list were observed, if later
+    than that day. If a dump is loaded up to `still_news` after its day, its papers count as first seen now.
+    A bad file is reported in the result and never raises an exception.
     """
     options = LoadOptions(
         date=date,
@@ -92,10 +92,10 @@ def load_open_file(
     now: datetime,
     progress: Progress | None,
 ) -> LoadResult:
-    """Load an open file unless its bytes are known: read it once to decide, then store or refuse it.
+    """Load an open file unless its bytes are known: read it once to decide, then store or reject it.
 
-    Only storing holds a transaction. A large dump is committed in parts, so that other writers do not
-    wait for minutes; an interrupted load continues when the dump is loaded again.
+    A transaction is open only while records are stored. A large dump is committed in parts, so that other
+    writers do not wait for minutes. An interrupted load continues when the dump is loaded again.
     """
     before = os.fstat(file.fileno())
     sha256 = hashlib.file_digest(file, "sha256").hexdigest()
@@ -114,13 +114,13 @@ def load_open_file(
         tally = store_records(session, row, file, path, survey, options, progress)
     after = os.fstat(file.fileno())
     if (before.st_size, before.st_mtime_ns) != (after.st_size, after.st_mtime_ns):
-        raise FileChanged("It was written to while it was read; it will be read again.")
+        raise FileChanged("It was written to while it was being read; it will be read again.")
     row.state = survey.state
     return conclude(session, row, path, survey, tally, options)
 
 
 def find_or_create_row(session: Session, sha256: str) -> DumpRow:
-    """Return the row of a known dump or add a new one, under a lock against other workers."""
+    """Return the row of a known dump or add a new row, holding a lock against other workers."""
     lock_catalog_writes(session)
     found = session.scalar(
         select(DumpRow).where(DumpRow.sha256 == sha256).execution_options(populate_existing=True)
@@ -134,7 +134,7 @@ def find_or_create_row(session: Session, sha256: str) -> DumpRow:
 def fill_row(
     row: DumpRow, path: Path, survey: Survey, options: LoadOptions, modified: datetime, now: datetime
 ) -> None:
-    """Set the fields of the row that are known before any paper is stored."""
+    """Set the fields of the row that are known before papers are stored."""
     explicit = None if survey.header.date_inferred else survey.header.date
     day = explicit or options.date
     row.path = str(path)
@@ -172,7 +172,7 @@ def store_records(  # noqa: PLR0917  (one caller, which has them in this order)
     records = (record for record in reading.records if isinstance(record, Record))
     is_done = False
     while not is_done:
-        with gc_control.gc_paused():  # a batch creates tens of thousands of objects and hardly any cycles
+        with gc_control.gc_paused():  # a batch creates tens of thousands of objects but few reference cycles
             batch = list(islice(records, BATCH_RECORDS))
             tally += catalog.add(session, batch, dump=row)
         failpoints.reach("records-stored")
@@ -205,7 +205,7 @@ def conclude(
 
 
 def date_contradiction(header: Header, options: LoadOptions) -> Iterator[RecordProblem]:
-    """Yield a remark if the dump gives another day than the operator."""
+    """Yield a remark if the dump's own date differs from the operator's date."""
     if header.date and not header.date_inferred and options.date and options.date != header.date:
         yield RecordProblem(
             line=0, reason=f"the dump is dated {header.date}, not {options.date}; its own date was used"
@@ -213,13 +213,13 @@ def date_contradiction(header: Header, options: LoadOptions) -> Iterator[RecordP
 
 
 def short_list_remark(row: DumpRow) -> Iterator[RecordProblem]:
-    """Yield a remark if a list was loaded although it is far shorter than usual."""
+    """Yield a remark if the loaded list is far shorter than usual."""
     if row.usual_papers is not None and row.state == DumpState.LOADED:
         yield RecordProblem(line=0, reason=f"it {short_list_text(row, row.papers)}")
 
 
 def replace_problems(session: Session, row: DumpRow, problems: Sequence[RecordProblem]) -> None:
-    """Store the problems of a dump in place of those of an earlier load."""
+    """Store the problems of a dump, replacing the problems of any earlier load."""
     session.execute(delete(ProblemRow).where(ProblemRow.dump_id == row.id))
     if problems:
         kept = [
@@ -230,7 +230,7 @@ def replace_problems(session: Session, row: DumpRow, problems: Sequence[RecordPr
 
 
 def result_of_known_dump(session: Session, row: DumpRow, path: Path) -> LoadResult:
-    """Return the result for a dump that was loaded before: nothing changes."""
+    """Return the result for a dump that was already loaded."""
     kept = session.scalars(select(ProblemRow).where(ProblemRow.dump_id == row.id).order_by(ProblemRow.id))
     problems = tuple(RecordProblem(line=one.line, reason=one.reason, excerpt=one.excerpt) for one in kept)
     return replace(
@@ -239,7 +239,7 @@ def result_of_known_dump(session: Session, row: DumpRow, path: Path) -> LoadResu
 
 
 def result_from_row(row: DumpRow, path: Path, problems: tuple[RecordProblem, ...]) -> LoadResult:
-    """Return a dump's row as a LoadResult."""
+    """Return the LoadResult for a dump's row."""
     return LoadResult(
         path=path,
         id=row.id,

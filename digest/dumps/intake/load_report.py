@@ -10,7 +10,7 @@ from typing import Any
 from digest.db.tables import DumpState
 from digest.dumps.formats import RecordProblem
 
-LATEST = timedelta(days=7)  #: a list that comes up to this long after its day is still news
+LATEST = timedelta(days=7)  #: a list that arrives up to this long after its day is still news
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -27,13 +27,13 @@ class LoadResult:
     new: int = 0
     updated: int = 0
     unchanged: int = 0
-    rejected: int = 0  #: bad records; a missing end counts as one
+    rejected: int = 0  #: number of bad records; a truncated end counts as one
     problems: tuple[RecordProblem, ...] = ()
-    is_known: bool = False  #: the same bytes had been loaded before
+    is_known: bool = False  #: the same bytes were loaded before
 
     @property
     def is_loaded(self) -> bool:
-        """Return whether its papers are in the catalog."""
+        """Return whether the dump's papers are in the catalog."""
         return self.state is DumpState.LOADED
 
     def to_json(self) -> dict[str, Any]:
@@ -56,7 +56,7 @@ class LoadResult:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class LoadOptions:
-    """What the operator or the source specifies for a dump; see `load`."""
+    """The options that the operator or the source sets for a dump; see `load`."""
 
     date: date | None = None
     format: str | None = None
@@ -71,5 +71,5 @@ class LoadOptions:
 
 
 def whole_dump_problem(reason: str) -> tuple[RecordProblem, ...]:
-    """Return a problem with the whole dump."""
+    """Return a problem that concerns the whole dump."""
     return (RecordProblem(line=0, reason=reason),)

@@ -1,4 +1,4 @@
-"""Open regular files only, without following links or blocking on pipes."""
+"""Open regular files without following links or blocking on pipes."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from digest.errors import UnreadableDump
 
 
 class FileChanged(Exception):
-    """The file was written to while it was read."""
+    """The file was written to while it was being read."""
 
 
 def open_regular_file(path: Path) -> BufferedReader:
-    """Open a regular file for reading; raise UnreadableDump for a link, a pipe or anything else."""
+    """Open a regular file for reading; raise UnreadableDump for a link, a pipe or any other file type."""
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
     except OSError as error:
@@ -27,13 +27,13 @@ def open_regular_file(path: Path) -> BufferedReader:
 
 
 def refusal_reason(path: Path) -> str:
-    """Return why a file that is not regular is not read, or an empty string."""
+    """Return why a file is not read, or an empty string if it is a regular file."""
     try:
         mode = path.lstat().st_mode
     except OSError:
         return ""
     kinds = {
-        stat.S_IFLNK: "a symbolic link, and links are not followed",
+        stat.S_IFLNK: "a symbolic link",
         stat.S_IFIFO: "a named pipe",
         stat.S_IFDIR: "a folder",
         stat.S_IFSOCK: "a socket",

@@ -1,4 +1,4 @@
-"""Read a dump completely before anything is stored, and decide whether to load it."""
+"""Read a dump completely before storing its records, and decide whether to load it."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ from digest.papers import Record, expected_arrivals
 
 log = logging.getLogger(__name__)
 
-PROGRESS_STEP = 2_000  #: papers between two reports of progress
-MAX_PROBLEMS = 1_000  #: stored for one dump
+PROGRESS_STEP = 2_000  #: papers between two progress reports
+MAX_PROBLEMS = 1_000  #: problems stored per dump
 MAX_BAD_SHARE = 0.5  #: a dump with a greater share of bad records is rejected
 DAILY_FORMATS = ("feed", "arxiv-listing", "hf-json", "hf-page")  #: formats that list the papers of one day
-GROWING_FORMATS = ("hf-json", "hf-page")  #: of these, a list may be short until its day is over
+GROWING_FORMATS = ("hf-json", "hf-page")  #: daily formats whose list grows until its day is over
 
-#: Called with the number of papers done and their total, which is None while the dump is checked.
+#: Called with the number of papers processed and the total, which is None while the dump is checked.
 Progress = Callable[[int, int | None], None]
 
 
@@ -42,8 +42,8 @@ class Survey:
     rejected: int
     problems: tuple[RecordProblem, ...]
     observed_on: date
-    reason: str = ""  #: why it is not loaded
-    state: DumpState = DumpState.LOADED  #: its state if storing succeeds
+    reason: str = ""  #: why the dump is not loaded
+    state: DumpState = DumpState.LOADED  #: the dump's state if storing succeeds
 
 
 def survey_dump(
@@ -54,7 +54,7 @@ def survey_dump(
     observed_on: date,
     progress: Progress | None = None,
 ) -> Survey:
-    """Read the dump completely and decide whether to load it; keep only its problems."""
+    """Read the dump completely and decide whether to load it, storing only its problems in memory."""
     papers, rejected = 0, 0
     problems: list[RecordProblem] = []
     try:
@@ -103,25 +103,25 @@ def rejected_survey(reason: str, observed_on: date) -> Survey:
 def verdict(
     header: Header, papers: int, rejected: int, problems: Sequence[RecordProblem], options: LoadOptions
 ) -> tuple[DumpState, str]:
-    """Return the state of a dump, and the reason if it is not loaded."""
+    """Return the state of a dump and, if it is not loaded, the reason."""
     cut = next((problem for problem in problems if problem.is_truncation), None)
-    bad = rejected - (cut is not None)  # a missing end is not a record
+    bad = rejected - (cut is not None)  # a truncated end is not a record
     if bad > MAX_BAD_SHARE * (papers + bad):
         first = next(problem for problem in problems if not problem.is_remark)
         return DumpState.REJECTED, (
-            f"{bad:,} of its {papers + bad:,} records are bad; the first: line {first.line}: {first.reason}."
+            f"{bad:,} of its {papers + bad:,} records are invalid; the first is on line {first.line}: {first.reason}."
         )
     if cut is not None and not options.incomplete_ok:
-        return DumpState.HELD, f"It is incomplete: {cut.reason} (line {cut.line}). Nothing of it was loaded."
+        return DumpState.HELD, f"It is incomplete: {cut.reason} (line {cut.line}). None of it was loaded."
     if not papers and header.announced != 0:
-        return DumpState.REJECTED, "There is no paper in it."
+        return DumpState.REJECTED, "It contains no papers."
     return DumpState.LOADED, ""
 
 
 def hold_if_short(
     session: Session, row: DumpRow, survey: Survey, options: LoadOptions, now: datetime
 ) -> Survey:
-    """Hold a day's list that is far shorter than usual for its weekday, unless `incomplete_ok`."""
+    """Hold a daily list that is far shorter than usual for its weekday, unless `incomplete_ok`."""
     row.usual_papers = None
     if (
         survey.state is not DumpState.LOADED
@@ -140,14 +140,15 @@ def hold_if_short(
     if options.incomplete_ok:
         return survey
     row.state = DumpState.HELD
-    row.reason = f"It {short_list_text(row, survey.papers)}. Nothing of it was loaded."
+    row.reason = f"It {short_list_text(row, survey.papers)}. None of it was loaded."
     return replace(survey, state=DumpState.HELD, reason=row.reason)
 
 
 def papers_of_similar_lists(session: Session, row: DumpRow) -> dict[date, int]:
-    """Return the number of papers in earlier lists with a dump's format and source, by day.
+    """Return {day: number of papers} for earlier lists with the same format and source.
 
-    If a day has several lists, the shortest counts: two archives may give a long and a short list.
+    If a day has several lists, the shortest one is used, because a source may publish lists of very
+    different lengths for different archives.
     """
     query = select(DumpRow.date, func.min(DumpRow.papers)).where(
         DumpRow.format == row.format,
@@ -163,5 +164,5 @@ def papers_of_similar_lists(session: Session, row: DumpRow) -> dict[date, int]:
 
 
 def short_list_text(row: DumpRow, papers: int) -> str:
-    """Say how many papers a dump holds and how many are usual."""
-    return f"holds {plurals.count(papers, 'paper')}, where {row.usual_papers} are usual on a {row.date:%A}"
+    """Return the words that compare the number of papers in a dump with the usual number."""
+    return f"holds {plurals.count(papers, 'paper')}, but {row.usual_papers} are usual on a {row.date:%A}"

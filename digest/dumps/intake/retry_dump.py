@@ -1,4 +1,4 @@
-"""Load a held or rejected dump again when the operator asks for it."""
+"""Load a held or rejected dump again at the operator's request."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ def retry(
 ) -> LoadResult:
     """Load a held or rejected dump again from the path of its file, and commit.
 
-    `incomplete_ok` loads as much of a short dump as there is. Its papers count as first seen now,
-    whatever its day, because no reader could have seen them before; `as_history` prevents this. A
-    loaded file moves from `rejected/` to `done/`. Raises NotFound if the dump or its file does not exist.
+    `incomplete_ok` also loads a short or truncated dump. Its papers count as first seen now, whatever its
+    day, because no reader could have seen them before; `as_history` prevents this. A loaded file moves
+    from `rejected/` to `done/`. Raises NotFound if the dump or its file does not exist.
     """
     row = session.get(DumpRow, dump_id, populate_existing=True)
     if row is None:
@@ -38,9 +38,7 @@ def retry(
     if row.state == DumpState.LOADED:
         return result_of_known_dump(session, row, path)
     if not os.path.lexists(path):
-        raise NotFound(
-            f"The file of dump {dump_id} is not at {path} any more; load it with digest intake PATH."
-        )
+        raise NotFound(f"The file of dump {dump_id} is no longer at {path}; load it with digest intake PATH.")
     options = original_options(row) | ({"as_history": True} if as_history else {})
     loaded = load(session, path, now=now, incomplete_ok=incomplete_ok, still_news=timedelta.max, **options)
     if loaded.is_loaded and path.parent.name == REJECTED_FOLDER:
@@ -50,7 +48,7 @@ def retry(
 
 
 def original_options(row: DumpRow) -> dict[str, Any]:
-    """Return the options that a dump was first loaded with."""
+    """Return the options with which a dump was first loaded."""
     has_newer_figures = row.is_history and row.seen_at is not None
     seen_at = row.seen_at if has_newer_figures else row.observed_at
     is_dated = row.date is not None and seen_at == datetime.combine(row.date, time_of_day(), UTC)

@@ -1,4 +1,4 @@
-"""Remove the sample content when the first real setting is made."""
+"""Remove the sample content once the operator makes the first real setting."""
 
 from __future__ import annotations
 
@@ -13,7 +13,9 @@ def remove_samples(session: Session) -> None:
     papers = select(PaperRow.id).where(PaperRow.is_sample)
     subscribers = select(Subscriber.id).where(Subscriber.is_sample)
     session.execute(delete(Shown).where(Shown.subscriber_id.in_(subscribers)))
-    by_subscriber = Shown.subscriber_id.in_(select(Subscriber.id))  # the index of `shown` begins with it
+    by_subscriber = Shown.subscriber_id.in_(
+        select(Subscriber.id)
+    )  # the index of `shown` begins with this column
     session.execute(delete(Shown).where(by_subscriber, Shown.paper_id.in_(papers)))
     deliveries = select(Delivery.id).where(Delivery.subscriber_id.in_(subscribers))
     session.execute(delete(Attempt).where(Attempt.delivery_id.in_(deliveries)))

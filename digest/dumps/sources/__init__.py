@@ -1,4 +1,4 @@
-"""Fetch dumps from servers that publish papers. Every source is off until an operator adds it."""
+"""Fetch dumps from servers that publish papers, if an operator has added them as sources."""
 
 from digest.dumps.sources.http_fetch import Fetcher, FetchFailed
 from digest.dumps.sources.polling import PollContext, PollResult, back_fill, fetcher_of, poll

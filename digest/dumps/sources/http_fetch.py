@@ -1,8 +1,8 @@
-"""Fetch one document from the public internet into a file, and never from a private network.
+"""Fetch one document into a file from the public internet only, never from a private network.
 
-A name is resolved once, all its addresses are checked, and the connection goes to a checked address,
-so DNS rebinding has no effect. A redirect is checked like the first URL. A response that is too slow,
-too large, cut short or wrongly encoded fails with a reason.
+A host name is resolved once, all its addresses are checked, and the connection uses a checked address, so
+DNS rebinding has no effect. Redirects are checked like the first URL. A response that is too slow, too
+large, truncated or wrongly encoded is an error.
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ if TYPE_CHECKING:
     import httpx2
 
 MAX_BYTES = 64 * 1024**2
-MAX_RATIO = 100  #: of decompressed to compressed bytes; more is a decompression bomb
+MAX_RATIO = 100  #: ratio of decompressed to compressed bytes above which it is a decompression bomb
 UNCHECKED_BYTES = 1024**2  #: decompressed bytes before the ratio is checked
-MAX_SECONDS = 120.0  #: for the whole response, redirects included
-MAX_SILENT_SECONDS = 20.0  #: without a byte
+MAX_SECONDS = 120.0  #: time limit for the whole response, including redirects
+MAX_SILENT_SECONDS = 20.0  #: time limit for waiting without receiving a byte
 MAX_HOPS = 5
 REDIRECTS = frozenset({301, 302, 303, 307, 308})
 NAT64 = ipaddress.ip_network("64:ff9b::/96")
@@ -64,17 +64,17 @@ class FetchResponse:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class FetchTarget:
-    """Where a request goes: the name, and its checked address."""
+    """The target of a request: the host name and its checked address."""
 
     scheme: str
     host: str
     port: int
     address: str
-    path_and_query: str  #: path and query
+    path_and_query: str
 
     @property
     def url(self) -> str:
-        """Return the URL with the address in place of the name."""
+        """Return the URL with the address instead of the host name."""
         host = f"[{self.address}]" if ":" in self.address else self.address
         return f"{self.scheme}://{host}:{self.port}{self.path_and_query}"
 
@@ -89,33 +89,33 @@ DEFAULT_PORTS = {"https": 443, "http": 80}
 
 
 def addresses_of(host: str, port: int) -> list[str]:
-    """Return every address of a name."""
+    """Return all addresses of a host name."""
     found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
     return list(dict.fromkeys(str(entry[4][0]) for entry in found))
 
 
 @dataclass(frozen=True, kw_only=True)
 class Fetcher:
-    """Fetches documents over https from public addresses.
+    """Fetches documents over HTTPS from public addresses.
 
-    `loopback` also allows this machine, without TLS. It is for tests only; no setting turns it on.
+    `loopback` also allows connections to this machine without TLS. It is for tests only and has no setting.
     """
 
     agent: str
     loopback: bool = False
     resolve: Resolve = addresses_of
-    trust: ssl.SSLContext | None = None  #: None: the certificates this machine trusts
+    trust: ssl.SSLContext | None = None  #: None for the certificates that this machine trusts
     most_bytes: int = MAX_BYTES
     most_seconds: float = MAX_SECONDS
     max_silence: float = MAX_SILENT_SECONDS
-    requested_hosts: list[str] = field(default_factory=list)  #: the addresses connected to
+    requested_hosts: list[str] = field(default_factory=list)  #: the addresses to which requests were sent
 
     def fetch(
         self, url: str, into: Path, *, etag: str | None = None, since: str | None = None
     ) -> FetchResponse:
-        """Write the document to a file, unless it still has this ETag or Last-Modified.
+        """Write the document to a file, unless its ETag or Last-Modified is unchanged.
 
-        Raises FetchFailed with the reason, and leaves no file then.
+        On failure, raises FetchFailed with the reason and leaves no file.
         """
         end = monotonic() + self.most_seconds
         conditions = {"If-None-Match": etag, "If-Modified-Since": since}
@@ -133,7 +133,7 @@ class Fetcher:
 
     @contextmanager
     def response(self, url: str, headers: Mapping[str, str], end: float) -> Iterator[httpx2.Response]:
-        """Send a request to a checked address and yield the response before its content is read."""
+        """Send a request to a checked address and yield the response before reading its content."""
         import httpx2
 
         target = self.check_target(url)
@@ -146,7 +146,7 @@ class Fetcher:
             with (
                 httpx2.Client(
                     verify=self.trust or True,
-                    trust_env=False,  # a proxy would resolve the name again without our checks
+                    trust_env=False,  # a proxy would resolve the host name again without our checks
                     follow_redirects=False,
                     timeout=self.max_silence,
                 ) as client,
@@ -170,16 +170,16 @@ class Fetcher:
             watch.cancel()
 
     def failure_reason(self, error: Exception, target: FetchTarget, end: float) -> str:
-        """Return in a few words why the request failed."""
+        """Return the reason why the request failed, as one short sentence."""
         if monotonic() >= end:
             return f"{target.host} took longer than {self.most_seconds:.0f} seconds."
         words = str(error).strip() or type(error).__name__
-        return f"{target.host} did not answer correctly ({words[:200]})."
+        return f"The request to {target.host} failed ({words[:200]})."
 
-    # ── where it goes ───────────────────────────────────────────────────────────────────────────
+    # ── checking the target ─────────────────────────────────────────────────────────────────────
 
     def check_target(self, url: str) -> FetchTarget:
-        """Return where a URL leads; raise FetchFailed if that is not allowed."""
+        """Return the target of a URL; raise FetchFailed if requests to it are not allowed."""
         try:
             parts = urlsplit(url)
             host, port = parts.hostname or "", parts.port
@@ -218,10 +218,10 @@ class Fetcher:
             return False
         return (self.loopback and found.is_loopback) or is_public(found)
 
-    # ── what comes back ─────────────────────────────────────────────────────────────────────────
+    # ── reading the response ────────────────────────────────────────────────────────────────────
 
     def read_response(self, response: httpx2.Response, into: Path, end: float) -> FetchResponse:
-        """Write the content to the file and return the response; raise FetchFailed unless it is 200 or 304."""
+        """Write the content to the file; raise FetchFailed unless the status is 200 or 304."""
         headers, status = response.headers, response.status_code
         if status not in (200, 304):
             raise FetchFailed(
@@ -250,13 +250,13 @@ class Fetcher:
                 if size > self.most_bytes:
                     raise FetchFailed(f"It is larger than {self.most_bytes / 1024**2:.0f} MiB.")
                 file.write(piece)
-        if monotonic() >= end:  # our own cut-off may look like the end of the content
+        if monotonic() >= end:  # shutting down the socket at `end` may look like the end of the content
             raise FetchFailed(f"It took longer than {self.most_seconds:.0f} seconds.")
         return size
 
 
 def is_public(address: ipaddress.IPv4Address | ipaddress.IPv6Address) -> bool:
-    """Return whether an address is on the public internet; check an embedded IPv4 address instead."""
+    """Return whether an address is public; if an IPv6 address embeds an IPv4 address, check the IPv4 address."""
     if isinstance(address, ipaddress.IPv6Address):
         inner = address.ipv4_mapped or address.sixtofour
         if address in NAT64:
@@ -269,17 +269,17 @@ def is_public(address: ipaddress.IPv4Address | ipaddress.IPv6Address) -> bool:
 
 
 def url_without_query(url: str) -> str:
-    """Return the first 100 characters of a URL without its query, for a message."""
+    """Return the first 100 characters of a URL without its query, for use in messages."""
     return url.partition("?")[0][:100]
 
 
 def storable_header(value: str | None) -> str | None:
-    """Return a header if it can be stored and sent back later, else None."""
+    """Return a header value if it can be stored and sent back later, else None."""
     return value if value and len(value) <= 200 and value.isprintable() else None
 
 
 def socket_recorder(sockets: list[socket.socket], end: float) -> Callable[[str, Mapping[str, Any]], None]:
-    """Return a trace function that records a connection's sockets, to shut them down at `end`."""
+    """Return a trace function that records the sockets of a connection, so that they can be shut down at `end`."""
 
     def listen(event: str, info: Mapping[str, Any]) -> None:
         if event in ("connection.connect_tcp.complete", "connection.start_tls.complete"):
@@ -291,19 +291,19 @@ def socket_recorder(sockets: list[socket.socket], end: float) -> Callable[[str, 
 
 
 def shut_down_all(connections: list[socket.socket]) -> None:
-    """Shut these sockets down, which wakes threads that wait for them."""
+    """Shut down these sockets, which wakes the threads waiting for them."""
     for connection in connections:
         shut_down(connection)
 
 
 def shut_down(connection: socket.socket) -> None:
-    """Shut a socket down, which wakes a thread that waits for it."""
-    with suppress(OSError):  # it is already closed
+    """Shut down a socket, which wakes a thread waiting for it."""
+    with suppress(OSError):  # it may be closed already
         connection.shutdown(socket.SHUT_RDWR)
 
 
 def decompressed(response: httpx2.Response, limit: int) -> Iterator[bytes]:
-    """Yield the content; decompress gzip in small pieces."""
+    """Yield the content, decompressing gzip in small pieces."""
     encoding = response.headers.get("content-encoding", "").strip().casefold()
     if encoding in ("", "identity"):
         yield from response.iter_raw()
@@ -318,13 +318,13 @@ def decompressed(response: httpx2.Response, limit: int) -> Iterator[bytes]:
             try:
                 piece = inflating.decompress(rest, UNCHECKED_BYTES)
             except zlib.error as error:
-                raise FetchFailed(f"It is compressed, and damaged ({error}).") from error
+                raise FetchFailed(f"Its compressed content is damaged ({error}).") from error
             rest = inflating.unconsumed_tail
             given += len(piece)
             if given > UNCHECKED_BYTES and given > MAX_RATIO * taken:
-                raise FetchFailed(f"It unpacks to more than {MAX_RATIO} times its size.")
+                raise FetchFailed(f"It decompresses to more than {MAX_RATIO} times its size.")
             yield piece
             if given > limit:
                 return
     if not inflating.eof:
-        raise FetchFailed("It is compressed, and cut short.")
+        raise FetchFailed("Its compressed content is truncated.")

@@ -2,8 +2,8 @@
 
  due ─▶ claimed ─▶ server reserved ─▶ fetched into a file ─▶ intake ─▶ next poll scheduled
 
-No transaction is open while we wait for a server. A source whose poll is interrupted is polled again
-a quarter of an hour later; a list that was loaded before changes nothing.
+No transaction is open during a request to a server. If a poll is interrupted, the source is polled again
+15 minutes later; loading the same list again changes nothing.
 """
 
 from __future__ import annotations
@@ -33,8 +33,8 @@ from digest.site_profile import Site
 
 log = logging.getLogger(__name__)
 
-MAX_TURN_WAIT = timedelta(minutes=3)  #: longest wait for a server that another worker has reserved
-KEEP_FILES_FOR = timedelta(days=30)  #: fetched files are deleted after this
+MAX_TURN_WAIT = timedelta(minutes=3)  #: maximum wait for a server that another worker has reserved
+KEEP_FILES_FOR = timedelta(days=30)  #: age at which fetched files are deleted
 
 Clock = Callable[[], datetime]
 Sleep = Callable[[float], None]
@@ -46,7 +46,7 @@ class PollResult:
 
     source: str
     state: str  #: loaded, unchanged, empty, held, rejected or failed
-    result: str  #: a sentence
+    result: str  #: the result in words
     requests: int = 0
     dumps: tuple[LoadResult, ...] = ()
     next_poll_at: datetime | None = None
@@ -77,7 +77,7 @@ class PollResult:
 
 @dataclass(frozen=True, kw_only=True)
 class PollContext:
-    """What polling needs: a session, a fetcher, a folder for files, and the time."""
+    """The resources for polling: a session, a fetcher, a folder for files, and the time."""
 
     session: Session
     fetcher: Fetcher
@@ -85,11 +85,11 @@ class PollContext:
     now: datetime
     clock: Clock  #: real time, for the pauses between requests; `now` may be set by the operator
     wait: Sleep = time.sleep
-    incomplete_ok: bool = False  #: also load lists that are short or break off
+    incomplete_ok: bool = False  #: also load lists that are short or truncated
 
 
 def fetcher_of(site: Site, version: str) -> Fetcher:
-    """Return a fetcher whose User-Agent names this site and its address for complaints."""
+    """Return a fetcher whose User-Agent contains the site's URL and contact address."""
     return Fetcher(agent=f"paper-digest/{version} (+{site.url}; {site.sender_address})")
 
 
@@ -100,9 +100,10 @@ def poll(
     if_due: bool = False,
     progress: Callable[[int], None] | None = None,
 ) -> list[PollResult]:
-    """Poll the sources that are due, or the named ones (with `if_due` only those that are due). Commits.
+    """Poll the sources that are due, and commit.
 
-    Raises NotFound for an unknown name.
+    With `names`, poll these sources even if they are not due, unless `if_due` is set. Raises NotFound for an
+    unknown name.
     """
     is_forced = names is not None and not if_due
     for name in names or ():
@@ -141,9 +142,10 @@ def poll_source(context: PollContext, row: SourceRow) -> PollResult:
 def back_fill(
     context: PollContext, name: str, *, days: int, progress: Callable[[int], None] | None = None
 ) -> PollResult:
-    """Fetch the last days of a source as history: its papers enter the catalog but are not news. Commits.
+    """Fetch the last `days` of a source as history, and commit.
 
-    It stops at the first failure. What was loaded stays and counts as known the next time.
+    The papers are added to the catalog but are not news. Fetching stops at the first failure. Lists loaded
+    before the failure remain loaded and are not loaded again the next time.
     """
     row = registry.get(context.session, name)
     context.session.commit()
@@ -163,7 +165,7 @@ def make_requests(
     is_conditional: bool,
     progress: Callable[[int], None] | None = None,
 ) -> PollResult:
-    """Make these requests and those for their further pages, until one fails."""
+    """Make these requests and the requests for their further pages, until a request fails."""
     loads: list[LoadResult] = []
     requests = 0
     validators: dict[str, list[str | None]] = {}
@@ -186,7 +188,7 @@ def make_requests(
         )
         return poll_result(row, loads, requests, failure=str(error))
     finally:
-        if is_conditional:  # answers processed before a failure keep their validators
+        if is_conditional:  # also after a failure: store the validators of the processed responses
             row.validators = {url: known for url, known in validators.items() if any(known)}
     return poll_result(row, loads, requests)
 
@@ -203,7 +205,7 @@ class RequestResult:
 def make_request(
     context: PollContext, row: SourceRow, source_request: SourceRequest, *, is_conditional: bool
 ) -> RequestResult:
-    """Make one request and load the answer; raise FetchFailed if there is none or it cannot hold papers."""
+    """Make one request and load the response; raise FetchFailed if it fails or cannot contain papers."""
     known = (row.validators.get(source_request.url) if is_conditional else None) or [None, None]
     path = (
         context.folder
@@ -221,7 +223,7 @@ def make_request(
         return RequestResult(validators=known)
     if not source_presets.is_accepted_type(row.kind, answer.content_type):
         path.unlink()
-        raise FetchFailed(f"It answered with {answer.content_type[:60]!r}, which cannot hold papers.")
+        raise FetchFailed(f"It answered with {answer.content_type[:60]!r}, which cannot contain papers.")
     return load_fetched(context, row, source_request, path, [answer.etag, answer.last_modified])
 
 
@@ -234,7 +236,10 @@ def fetch_in_turn(
     etag: str | None,
     since: str | None,
 ) -> FetchResponse:
-    """Reserve the server, waiting if necessary, and fetch: one request at a time, with pauses between them."""
+    """Reserve the server, waiting if necessary, and fetch.
+
+    Each server gets one request at a time, with pauses between requests.
+    """
     host = (urlsplit(source_request.url).hostname or "")[:255]
     began, longest = context.clock(), timedelta(seconds=2 * context.fetcher.most_seconds)
     while True:
@@ -268,7 +273,7 @@ def load_fetched(
     path: Path,
     validators: list[str | None],
 ) -> RequestResult:
-    """Load a fetched file as a dump unless it is empty; delete it if it is empty or known."""
+    """Load a fetched file as a dump unless it contains no papers; delete it if it is empty or known."""
     content = path.read_bytes()
     following = source_presets.next_page(row.kind, source_request, content)
     if is_empty(path, source_request.day or context.now.date()):
@@ -291,12 +296,12 @@ def load_fetched(
     if loaded.is_known:
         kept.unlink()
     if not loaded.is_loaded:
-        validators = [None, None]  # fetch it again: it may be complete the next time
+        validators = [None, None]  # fetch it again next time, when it may be complete
     return RequestResult(validators=validators, loads=(loaded,), next=following)
 
 
 def is_empty(path: Path, day: date) -> bool:
-    """Return whether an answer holds no papers, for example on a weekend."""
+    """Return whether a response contains no papers, for example on a weekend."""
     with path.open("rb") as file:
         if file.read(64).strip() in (b"", b"[]", b"{}"):
             return True
@@ -307,7 +312,7 @@ def is_empty(path: Path, day: date) -> bool:
 
 
 def poll_result(row: SourceRow, results: list[LoadResult], requests: int, *, failure: str = "") -> PollResult:
-    """Return the result of all requests as one state and one sentence."""
+    """Return the combined result of all requests of a poll."""
     papers, new = sum(one.papers for one in results), sum(one.new for one in results)
     bad = [one for one in results if not one.is_loaded]
     state, result = "unchanged", "nothing new"
@@ -337,7 +342,7 @@ def poll_result(row: SourceRow, results: list[LoadResult], requests: int, *, fai
 
 
 def folder_name(source: str) -> str:
-    """Return the name of a source's folder; it is a single safe path component for any source name."""
+    """Return the name of a source's folder: a single safe path component for any source name."""
     plain = "".join(char if char.isascii() and (char.isalnum() or char in "-.") else "_" for char in source)
     return plain.strip(".")[:60] if plain == source else f"{plain.strip('.')[:50]}-{short_hash(source)}"
 
@@ -363,7 +368,7 @@ def delete_old_files(folder: Path, now: datetime) -> int:
 
 
 def is_older(path: Path, before: datetime) -> bool:
-    """Return whether a file exists and was written before that time."""
+    """Return whether a file exists and was last written before the given time."""
     try:
         return path.stat().st_mtime < before.timestamp()
     except FileNotFoundError:

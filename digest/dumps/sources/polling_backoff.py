@@ -1,4 +1,4 @@
-"""Compute when to poll a server again, from the failures in a row and its Retry-After header."""
+"""Compute when to poll a server again, based on consecutive failures and its Retry-After header."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from email.utils import parsedate_to_datetime
 
 FIRST_BACKOFF = timedelta(minutes=5)
 MAX_BACKOFF = timedelta(days=1)
-MAX_RETRY_AFTER = timedelta(days=7)  #: a server may ask for a longer wait than our own backoff
+MAX_RETRY_AFTER = timedelta(days=7)  #: limit for Retry-After, which may exceed our own backoff
 
 
 def next_request_at(now: datetime, *, failures: int, retry_after: datetime | None) -> datetime:
-    """Return when to poll again after this many failures in a row, but not before `retry_after`."""
+    """Return when to poll again after this many consecutive failures, but not before `retry_after`."""
     backoff: timedelta = min(FIRST_BACKOFF * 2 ** min(max(failures - 1, 0), 20), MAX_BACKOFF)
     return max(now + backoff, min(retry_after or now, now + MAX_RETRY_AFTER))
 

@@ -1,4 +1,4 @@
-"""Store the sources and claim them and their servers for one worker at a time."""
+"""Store the sources, and claim sources and their servers for one worker at a time."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from digest.db.tables import HostRow, SourceRow
 from digest.dumps.sources import source_presets
 from digest.errors import BadField, NotFound
 
-CLAIM_TIME = timedelta(minutes=15)  #: for which no other worker polls a claimed source
+CLAIM_TIME = timedelta(minutes=15)  #: duration for which no other worker polls a claimed source
 
 
 def add(
@@ -25,10 +25,10 @@ def add(
     order: str | None = None,
     interval: timedelta | None = None,
 ) -> SourceRow:
-    """Add a source, or turn it on again with these options; it is due at once; commits.
+    """Add a source, or turn it on again with these options, make it due immediately, and commit.
 
-    `name` is a preset or an https URL; a long URL gets a shorter name. `url` replaces the URL of a
-    preset. Raises BadField for an unknown name or an interval outside 15 minutes to 7 days.
+    `name` is a preset or an https URL; a source with a long URL gets a shorter name. `url` replaces the URL
+    of a preset. Raises BadField for an unknown name or an interval not between 15 minutes and 7 days.
     """
     preset = source_presets.preset_for(name)
     name = source_presets.short_name(name)
@@ -48,7 +48,7 @@ def add(
 
 
 def remove(session: Session, name: str) -> None:
-    """Delete a source; its dumps and papers stay; commits."""
+    """Delete a source without deleting its dumps and papers, and commit."""
     session.delete(get(session, name))
     session.commit()
 
@@ -62,18 +62,18 @@ def get(session: Session, name: str) -> SourceRow:
 
 
 def list_sources(session: Session) -> Sequence[SourceRow]:
-    """Return all sources by name."""
+    """Return all sources, sorted by name."""
     return session.scalars(select(SourceRow).order_by(SourceRow.name)).all()
 
 
 def due(session: Session, now: datetime) -> Sequence[str]:
-    """Return the names of the sources that are due, the longest overdue first."""
+    """Return the names of the sources that are due, the most overdue first."""
     query = select(SourceRow.name).where(SourceRow.is_on, SourceRow.next_poll_at <= now)
     return session.scalars(query.order_by(SourceRow.next_poll_at, SourceRow.id)).all()
 
 
 def claim(session: Session, name: str, *, now: datetime, is_forced: bool) -> SourceRow | None:
-    """Claim a source for CLAIM_TIME and return it; None if it is not due or already claimed."""
+    """Claim a source for CLAIM_TIME and return it, or return None if it is not due or already claimed."""
     row = get(session, name)
     session.refresh(row)
     if not is_forced and not (row.is_on and row.next_poll_at <= now):
@@ -92,7 +92,7 @@ def claim(session: Session, name: str, *, now: datetime, is_forced: bool) -> Sou
 
 
 def reserve_host(session: Session, host: str, *, now: datetime, until: datetime) -> datetime | None:
-    """Reserve a server until that time and return None; if it is reserved, return when it is free."""
+    """Reserve a server until the given time and return None, or return when it is free if it is reserved."""
     adding = db.upsert(session, HostRow).values({"name": host, "next_request_at": now})
     session.execute(adding.on_conflict_do_nothing(index_elements=["name"]))
     taking = (
@@ -106,5 +106,5 @@ def reserve_host(session: Session, host: str, *, now: datetime, until: datetime)
 
 
 def release_host(session: Session, host: str, *, until: datetime) -> None:
-    """End the reservation of a server; the next request is allowed from `until` on."""
+    """End the reservation of a server, allowing the next request from `until` on."""
     session.execute(update(HostRow).where(HostRow.name == host).values(next_request_at=until))

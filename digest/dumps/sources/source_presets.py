@@ -1,7 +1,7 @@
-"""Build the requests for a source and interpret its answers, without any input or output.
+"""Build the requests for a source and interpret its responses, without input or output.
 
 A preset describes a server that publishes papers: the URLs of its daily lists, its paging, and the
-pause between requests. Any other source is a single URL.
+pause between requests. A source without a preset is a single URL.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ LONGEST_URL = 2_000
 JSON = ("application/json", "text/json")
 XML = ("application/xml", "text/xml", "application/atom+xml", "application/rss+xml")
 NOT_PAPERS = ("text/html", "application/xhtml+xml", "image/", "audio/", "video/", "font/")
-MAX_PAGES = 40  #: of one day; more means that the server's paging is broken
+MAX_PAGES = 40  #: maximum number of pages per day; more mean that the server's paging is broken
 PER_PAGE = 200  #: entries per request to arXiv's API
-DAYS_LOOKED_BACK = 2  #: days before today whose list may still change
+DAYS_LOOKED_BACK = 2  #: number of days before today whose lists may still change
 ARCHIVE = re.compile(r"[a-z-]+(?:\.[A-Za-z-]+)?(?:\+[a-z-]+(?:\.[A-Za-z-]+)?)*")
 TOTAL_RESULTS = re.compile(rb"<opensearch:totalResults[^>]*>\s*(\d{1,9})\s*<")
 #: Secret query parameters: api_key=..., access-token=..., X-Amz-Signature=...; not author=... or keywords=...
@@ -39,24 +39,24 @@ class SourceRequest:
     """One request for papers."""
 
     url: str
-    day: date | None = None  #: the day of the papers; None: whatever is new
+    day: date | None = None  #: the day of the papers; None for the latest papers
     page: int = 0
-    is_history: bool = False  #: its papers enter the catalog but are not news
-    has_figures: bool = False  #: its figures of attention are those of now, not of `day`
+    is_history: bool = False  #: its papers are added to the catalog but are not news
+    has_figures: bool = False  #: its signals, such as votes, were observed now and not on `day`
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class SourcePreset:
-    """A known server."""
+    """A known server and how to poll it."""
 
     kind: str
-    url: str  #: the beginning of every request
+    url: str  #: the beginning of the URL of every request
     order: str = "none"
     interval: timedelta
-    back_fill: int = 0  #: days of history fetched by default when it is added
+    back_fill: int = 0  #: days of history fetched by default when the source is added
     most_back_fill: int = 0
-    types: tuple[str, ...] = ()  #: accepted content types; empty: any except NOT_PAPERS
-    pause: timedelta = timedelta(seconds=1)  #: between two requests to the server
+    types: tuple[str, ...] = ()  #: accepted content types; if empty, any except NOT_PAPERS
+    pause: timedelta = timedelta(seconds=1)  #: pause between two requests to the server
 
 
 HOUR = timedelta(hours=1)
@@ -76,7 +76,7 @@ PRESETS = {
         back_fill=7,
         most_back_fill=30,
         types=XML,
-        pause=timedelta(seconds=3),  # arXiv's terms of use, which also allow one connection only
+        pause=timedelta(seconds=3),  # required by arXiv's terms of use, which also allow only one connection
     ),
     "biorxiv": SourcePreset(
         kind="biorxiv",
@@ -95,12 +95,12 @@ PRESETS = {
         types=JSON,
     ),
 }
-MIN_INTERVAL, MAX_INTERVAL = timedelta(minutes=15), timedelta(days=7)  #: between two polls
+MIN_INTERVAL, MAX_INTERVAL = timedelta(minutes=15), timedelta(days=7)  #: allowed time between two polls
 ARXIV_API = "https://export.arxiv.org/api/query"
 
 
 def preset_for(name: str) -> SourcePreset:
-    """Return the preset for a name or a URL; raise BadField if it is neither."""
+    """Return the preset for a source's name or URL; raise BadField if it is invalid."""
     kind, _, rest = name.partition(":")
     if "://" in name:
         parts = parts_of(name)
@@ -142,7 +142,10 @@ def parts_of(url: str) -> SplitResult:
 
 
 def short_name(name: str) -> str:
-    """Return a source's name: unchanged, or the server and a hash for a URL that is long or has a secret."""
+    """Return a short name for a source without secrets.
+
+    A URL that is long or contains a secret is replaced by its server and a hash; other names are unchanged.
+    """
     if len(name) <= LONGEST_NAME and without_secrets(name) == name:
         return name
     hash8 = hashlib.sha256(name.encode()).hexdigest()[:8]
@@ -150,7 +153,7 @@ def short_name(name: str) -> str:
 
 
 def without_secrets(url: str) -> str:
-    """Return a URL without user name and password, and with *** for query values that look like secrets."""
+    """Return a URL without user name and password, replacing query values that look like secrets with ***."""
     parts = parts_of(url) if "://" in url else None
     if parts is None or not ("@" in parts.netloc or SECRET_PARAMETER.search(parts.query)):
         return url
@@ -163,12 +166,12 @@ def pause_for(kind: str) -> timedelta:
     return PRESETS[kind].pause if kind in PRESETS else timedelta(seconds=1)
 
 
-# ── what to ask ─────────────────────────────────────────────────────────────────────────────────
+# ── building requests ───────────────────────────────────────────────────────────────────────────
 
 
 def poll_requests(kind: str, name: str, url: str, *, today: date, since: date) -> tuple[SourceRequest, ...]:
-    """Return the requests of one poll; days before `since`, the source's first day, are history."""
-    if kind == "hf-daily":  # a list grows for two days, and its votes change
+    """Return the requests of one poll; lists from before `since`, the source's first day, are history."""
+    if kind == "hf-daily":  # a list grows and its votes change for two days
         days = [today - timedelta(days=back) for back in range(DAYS_LOOKED_BACK, -1, -1)]
         return tuple(hf_day(url, day, is_history=day < since) for day in days)
     if kind == "arxiv":
@@ -181,7 +184,7 @@ def poll_requests(kind: str, name: str, url: str, *, today: date, since: date) -
 def history_requests(kind: str, name: str, url: str, *, days: int, today: date) -> Iterator[SourceRequest]:
     """Yield a request for each of the last `days` before today, the earliest first.
 
-    `url` is that of the source; the history of an arXiv feed comes from its API.
+    `url` is the source's URL; the history of an arXiv feed is requested from the API.
     """
     for back in range(days, 0, -1):
         day = today - timedelta(days=back)
@@ -194,17 +197,17 @@ def history_requests(kind: str, name: str, url: str, *, days: int, today: date) 
 
 
 def archives_in_name(name: str) -> str:
-    """Return `cs.CL+cs.LG` of `arxiv:cs.CL+cs.LG`."""
+    """Return the archives in a source's name: `cs.CL+cs.LG` for `arxiv:cs.CL+cs.LG`."""
     return name.partition(":")[2]
 
 
 def api_of(feed: str) -> str:
-    """Return the API's URL for an arXiv feed: arXiv's own, or for another server the one next to its feed."""
+    """Return the URL of the API for an arXiv feed: arXiv's own API, or the API on another feed's server."""
     return ARXIV_API if feed == PRESETS["arxiv"].url else feed.rpartition("/")[0] + "/api/query"
 
 
 def hf_day(url: str, day: date, *, is_history: bool) -> SourceRequest:
-    """Return the request for a day's list of Hugging Face."""
+    """Return the request for the daily list of Hugging Face on a day."""
     query = urlencode({"date": day.isoformat(), "limit": 100})
     return SourceRequest(url=f"{url}?{query}", day=day, is_history=is_history, has_figures=True)
 
@@ -253,7 +256,10 @@ def next_arxiv_page(request: SourceRequest, content: bytes) -> SourceRequest | N
 
 
 def next_rxiv_page(request: SourceRequest, content: bytes) -> SourceRequest | None:
-    """Return the request for the next page, or None; the cursor counts records and `total` may be a string."""
+    """Return the request for the next page, or None.
+
+    The cursor counts records, and `total` may be a number or a string.
+    """
     try:
         answer = json.loads(content)
         message = answer["messages"][0]
@@ -277,12 +283,12 @@ NEXT_PAGE_READERS: dict[str, Callable[[SourceRequest, bytes], SourceRequest | No
 
 
 def is_day_not_begun(kind: str, request: SourceRequest, status: int) -> bool:
-    """Return whether an error only means that the day has not begun in the server's time zone."""
+    """Return whether an error status only means that the day has not begun in the server's time zone."""
     return kind == "hf-daily" and status == 400 and request.day is not None
 
 
 def is_accepted_type(kind: str, content_type: str) -> bool:
-    """Return whether an answer of this content type can hold papers; an empty type can."""
+    """Return whether a response of this content type may contain papers; a missing type is accepted."""
     content_type = content_type.partition(";")[0].strip().casefold()
     known = PRESETS[kind].types if kind in PRESETS else ()
     if not content_type:
@@ -291,6 +297,6 @@ def is_accepted_type(kind: str, content_type: str) -> bool:
 
 
 def file_suffix(content: bytes) -> str:
-    """Return the file suffix for an answer with this content."""
+    """Return the file suffix for a response with this content."""
     start = content.lstrip()[:1]
     return {b"<": ".xml", b"{": ".json", b"[": ".json"}.get(start, ".txt")

@@ -434,10 +434,10 @@ MISFORTUNES: dict[str, tuple[Any, str]] = {
     "gone": (refuses(410), "answered 410"),
     "page": (
         says("<html>Please log in</html>", kind="text/html"),
-        "answered with 'text/html', which cannot hold papers",
+        "answered with 'text/html', which cannot contain papers",
     ),
-    "json": (says("[]", kind="application/json"), "cannot hold papers"),
-    "short": (breaks_off(atom("Kites").encode(), after=200), "did not answer correctly"),
+    "json": (says("[]", kind="application/json"), "cannot contain papers"),
+    "short": (breaks_off(atom("Kites").encode(), after=200), "The request to "),
     "plain http": (sends_on("http://93.184.216.34/"), "not an https URL"),
     "ftp": (sends_on("ftp://arxiv.example/"), "not an https URL"),
 }
