@@ -1,4 +1,4 @@
-"""Decide which papers match a filter, how well, and why."""
+"""Find the papers that match a filter, score their relevance and explain why they match."""
 
 from digest.errors import BadFilter
 from digest.topics.backtest import Backtest, FilterComparison, PerDay, backtest, compare_filters

@@ -27,13 +27,13 @@ _SUBJECTS = {
     "q-fin": "CP EC GN MF PM PR RM ST TR",
     "quant-ph": "",
     "stat": "AP CO ME ML OT TH",
-    # closed, but still found in old papers
+    # archives that arXiv closed, but that old papers still have
     "adap-org": "", "alg-geom": "", "chao-dyn": "", "cmp-lg": "", "comp-gas": "", "dg-ga": "", "funct-an": "",
     "patt-sol": "", "q-alg": "", "solv-int": "", "acc-phys": "", "ao-sci": "", "atom-ph": "", "bayes-an": "",
     "chem-ph": "", "mtrl-th": "", "plasm-ph": "", "supr-con": "",
 }  # fmt: skip
 
-#: One category under two names.
+#: Pairs of names for the same category.
 _ALIASES = (
     ("cs.SY", "eess.SY"), ("cs.NA", "math.NA"), ("cs.IT", "math.IT"), ("math.MP", "math-ph"),
     ("math.ST", "stat.TH"), ("econ.GN", "q-fin.EC"),
@@ -51,7 +51,7 @@ _NICKNAMES = {
     "kd": "cs.LG", "dm": "cs.DB", "mining": "cs.IR", "optimization": "math.OC", "probability": "math.PR",
 }  # fmt: skip
 
-CODES: dict[str, str] = {  #: small letters to arXiv's own spelling
+CODES: dict[str, str] = {  #: category in lower case to arXiv's spelling
     code.lower(): code
     for archive, subjects in _SUBJECTS.items()
     for code in (archive, *(f"{archive}.{subject}" for subject in subjects.split()))
@@ -63,12 +63,12 @@ _ALSO = {
 
 
 def names_of(code: str) -> tuple[str, ...]:
-    """Return every name of a category, in small letters: cs.SY is eess.SY."""
+    """Return all names of a category in lower case; for example, cs.SY and eess.SY are the same category."""
     return _ALSO.get(code.lower(), (code.lower(),))
 
 
 def suggestion(wrong: str) -> str | None:
-    """Return the category that was probably meant, or None."""
+    """Return the category most similar to the misspelled name, or None."""
     lowered = wrong.lower().replace("_", "-")
     archive, _, subject = lowered.rpartition(".")
     nickname = _NICKNAMES.get(subject)

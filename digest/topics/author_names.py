@@ -1,4 +1,4 @@
-"""Compare authors' names as written in filters and in dumps."""
+"""Compare the names of authors in filters with the names in dumps."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _SUFFIXES = frozenset(("jr", "sr", "ii", "iii", "iv"))
 
 @lru_cache(maxsize=65536)
 def parts_of(author: str) -> tuple[str, ...]:
-    """Return the parts of a name in natural order: "Serre, Jean-Pierre" is jean, pierre, serre."""
+    """Return the parts of a name in natural order: jean, pierre, serre for "Serre, Jean-Pierre"."""
     family, comma, given = author.partition(",")
     written = f"{given} {family}" if comma and _folded(given) not in _SUFFIXES else author
     parts = tuple(filter(None, map(tokenizer.fold, tokenizer.split(written)[1::2])))
@@ -28,8 +28,8 @@ def names_agree(
 ) -> bool:
     """Return whether the name `parts` matches the name in a filter.
 
-    An initial in the filter matches a full name ("Y" matches "Yi"); a full name in the filter never
-    matches an initial, which could be anyone's.
+    An initial in the filter matches a full name ("Y" matches "Yi"). A full name in the filter never
+    matches an initial, because the initial may stand for another name.
     """
     if is_sorted:
         return _sorted_agree(given, family, parts)
@@ -51,7 +51,7 @@ def _natural_agree(names: Sequence[str], parts: Sequence[str], *, starred: bool)
 
 
 def _tail_agrees(names: Sequence[str], parts: Sequence[str], *, starred: bool) -> bool:
-    """Return whether all of `names` is the family name: "del Maestro"."""
+    """Return whether `names` together match the family name, such as "del Maestro"."""
     head = len(parts) - len(names)
     if head < 0 or not _same(names[-1], parts[-1], starred=starred):
         return False
@@ -59,7 +59,7 @@ def _tail_agrees(names: Sequence[str], parts: Sequence[str], *, starred: bool) -
 
 
 def _given_agree(given: Sequence[str], parts: Sequence[str]) -> bool:
-    """Return whether `given` are the first names in `parts`, in order; later ones may be left out."""
+    """Return whether `given` matches the first of the given names in `parts`, in order."""
     if not given:
         return True
     if not parts or not _initial_agrees(given[0], parts[0]):

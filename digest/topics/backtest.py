@@ -1,4 +1,4 @@
-"""Replay a filter on past days, and measure the effect of each of its clauses."""
+"""Run a filter on the papers of past days, and measure the effect of each of its clauses."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ from digest.topics.filter_parser import Filter
 from digest.topics.filter_tree import And, Node, Not, Or
 from digest.topics.paper_index import PaperIndex
 
-#: A filter that matches a larger share of all papers is too wide; fewer days make the figures unreliable.
+#: A filter that matches a larger share of all papers is too broad; results from fewer days are unreliable.
 TOO_WIDE_SHARE = 0.25
 FEW_DAYS = 7
-#: How many of the papers it would have sent last are listed.
+#: The number of latest matches that a backtest lists.
 LAST_MATCHES = 10
 
 
 @dataclass(frozen=True, slots=True)
 class PerDay:
-    """Papers a day, and the number of days this is based on."""
+    """The number of papers per day, and the number of days on which it is based."""
 
     median: float
     p90: float
@@ -35,13 +35,15 @@ class Backtest:
     """The papers that a filter would have matched on past days."""
 
     per_day: PerDay
-    clauses: tuple[tuple[str, float], ...]  #: ("OR LLM", 31.0) adds, ("ANDNOT survey", -6.0) removes, a day
+    clauses: tuple[
+        tuple[str, float], ...
+    ]  #: (clause, papers per day that it adds), negative if it removes papers
     warnings: tuple[str, ...]
-    last: tuple[int, ...] = ()  #: what it would have sent last, by number in the batch: latest day first
+    last: tuple[int, ...] = ()  #: numbers of the latest matches in the batch, latest day first
 
     @property
     def clause_effects(self) -> tuple[str, ...]:
-        """The effect of each clause in words: `OR LLM adds 31 a day`."""
+        """The effect of each clause in words, such as `OR LLM adds 31 a day`."""
         return tuple(effect_in_words(clause, effect) for clause, effect in self.clauses)
 
 
@@ -53,7 +55,7 @@ def effect_in_words(clause: str, effect: float) -> str:
 
 
 def backtest(filter_: Filter, index: PaperIndex, days: Sequence[date]) -> Backtest:
-    """Return what a filter would have matched in `index`; `days` are the arrival days of its papers."""
+    """Return the result of a filter on the papers in `index`, which arrived on `days`."""
     matches, calendar = index.matches(filter_), _calendar(days)
     span = max(1, len(calendar))
     trials = [_trial_of(index, matches, *edit) for edit in _edits(filter_.tree)]
@@ -67,18 +69,18 @@ def backtest(filter_: Filter, index: PaperIndex, days: Sequence[date]) -> Backte
 
 @dataclass(frozen=True, slots=True)
 class FilterComparison:
-    """What a filter would have matched in place of another."""
+    """The difference between the matches of two filters on past days."""
 
     before: PerDay
     after: PerDay
-    gained: tuple[int, ...]  #: by number in the batch, latest day first
+    gained: tuple[int, ...]  #: numbers of papers in the batch, latest day first
     lost: tuple[int, ...]
 
 
 def compare_filters(
     before: Filter | None, after: Filter | None, index: PaperIndex, days: Sequence[date]
 ) -> FilterComparison:
-    """Compare what two filters would have matched in `index`; None matches nothing."""
+    """Compare the matches of two filters in `index`; a filter that is None matches nothing."""
     old = index.matches(before) if before else 0
     new = index.matches(after) if after else 0
 
@@ -100,7 +102,7 @@ def _calendar(days: Sequence[date]) -> list[int]:
 
 
 def _latest(matches: int, calendar: Sequence[int]) -> Iterator[int]:
-    """Yield the papers of a set, those of the latest day first."""
+    """Yield the papers of a set, latest day first."""
     for papers in calendar:
         yield from bitsets.members(matches & papers)
 
@@ -117,11 +119,11 @@ def _per_day(matches: int, calendar: Sequence[int]) -> PerDay:
 
 @dataclass(frozen=True, slots=True)
 class _ClauseTrial:
-    """A filter tried without one of its clauses."""
+    """The result of a filter without one of its clauses."""
 
     clause: str  #: with its operator: "OR LLM"
-    effect: int  #: papers the clause adds; below 0: removes
-    alone: int  #: papers the clause matches by itself
+    effect: int  #: number of papers that the clause adds; negative if it removes papers
+    alone: int  #: number of papers that the clause matches by itself
 
 
 def _trial_of(index: PaperIndex, matches: int, clause: str, node: Node, without: Node) -> _ClauseTrial:
@@ -130,7 +132,7 @@ def _trial_of(index: PaperIndex, matches: int, clause: str, node: Node, without:
 
 
 def _edits(node: Node) -> Iterator[tuple[str, Node, Node]]:
-    """Yield every clause of every AND and OR in `node`: with its operator, by itself, and the tree without it."""
+    """Yield (clause with its operator, clause, tree without it) for each clause of each AND and OR."""
     if isinstance(node, Not):
         for clause, child, rest in _edits(node.child):
             yield clause, child, filter_tree.negation(rest)
@@ -156,7 +158,7 @@ def _bracketed(node: Node) -> str:
 def _warnings(
     filter_: Filter, index: PaperIndex, matches: int, trials: Sequence[_ClauseTrial], span: int
 ) -> Iterator[str]:
-    """Yield warnings for the author of the filter."""
+    """Yield warnings to show to the author of the filter."""
     if not index.size:
         return
     if span < FEW_DAYS:
@@ -176,7 +178,7 @@ def _warnings(
 
 
 def _contradictions(node: Node, index: PaperIndex) -> Iterator[str]:
-    """Yield the ANDs that match nothing although each of their clauses matches something."""
+    """Yield a warning for each AND that matches nothing although each of its clauses matches some papers."""
     if isinstance(node, And):
         if not index.matches_of_node(node) and all(map(index.matches_of_node, node.children)):
             yield f"No paper matches all of this at once: {node.canonical}"

@@ -1,10 +1,10 @@
-"""Represent sets of small numbers as integers: bit n stands for number n."""
+"""Represent sets of small numbers as integers, with bit n set if number n is in the set."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-#: With more numbers than this, setting bits in place is cheaper.
+#: For more numbers than this, setting bits in place is faster.
 MANY_NUMBERS = 8
 
 

@@ -1,9 +1,9 @@
-"""Score papers against a free-text description: ranked retrieval with a fixed cut.
+"""Score papers against a free-text description, with a fixed threshold for a match.
 
-A description is reduced to the roots of its words ("generalise" and "generalization" share one) and to
-pairs of neighbours, which count for more. Papers are scored as in BM25. Whether a paper matches depends on
-weights of the words only, so the answer is the same for the paper alone, in today's batch and in a
-back-test. The order of matching papers also depends on how rare each word is in the batch.
+A description is reduced to the roots of its words ("generalise" and "generalization" have the same root)
+and to pairs of neighbouring roots, which count for more. Papers are scored as in BM25. Whether a paper
+matches depends only on fixed word weights, so the result is the same for the paper alone, in today's batch
+and in a backtest. The order of matching papers also depends on how rare each word is in the batch.
 """
 
 from __future__ import annotations
@@ -12,16 +12,16 @@ from itertools import pairwise
 
 from digest.topics import tokenizer
 
-#: A paper matches if it has this share of the score of a perfect one in single words, or this much in
-#: total: as much as one or two rare words.
+#: A paper matches if it reaches this share of the best possible score for single words or this total score,
+#: which one or two rare words can reach.
 CUT, THRESHOLD_WEIGHT = 0.3, 1.2
-TITLE_WEIGHT = 3.0  #: a word in the title counts as this many in the abstract
+TITLE_WEIGHT = 3.0  #: a word in the title counts as this many words in the abstract
 SATURATION = 1.2  #: BM25's k1
 LENGTH_SHARE = 0.4  #: BM25's b
 USUAL_LENGTH = 190  #: words of a title and an abstract
 PAIR_WEIGHT = 0.75  #: weight of two neighbouring words, relative to a single one
-RARE_PAIR_WEIGHT = 0.5  #: the same where rare words already count for more
-MAX_ROOTS = 24  #: further words of a long description are ignored
+RARE_PAIR_WEIGHT = 0.5  #: the same if rare words already count for more
+MAX_ROOTS = 24  #: maximum number of roots; the rest of a long description is ignored
 
 _SILENT = (
     "about across after all also among between both during each every other our own same some through "
@@ -38,7 +38,7 @@ _COMMON = (
     "representation distribution function setting sample apply efficient effective benchmark various "
     "human time high low state art parameter"
 )
-#: Weights of words that most papers, or many papers, contain; others weigh 1.
+#: Weights of the words that most or many papers contain; all other words have weight 1.
 EVERYWHERE_WEIGHT, COMMON_WEIGHT = 0.3, 0.6
 
 _ENDINGS = [
@@ -90,7 +90,7 @@ _SHORTEST_ROOT = 4
 
 
 def root(word: str) -> str:
-    """Return the root a word shares with its relatives: manipulate, manipulation, manipulating."""
+    """Return the root of a word, which is the same for manipulate, manipulation and manipulating."""
     for ending in _ENDINGS:
         if word.endswith(ending) and len(word) - len(ending) >= _SHORTEST_ROOT:
             return word[: -len(ending)]
@@ -124,6 +124,6 @@ def saturated(frequency: float, length: int) -> float:
 
 
 def cut(roots: tuple[str, ...]) -> float:
-    """Return the score from which a paper matches."""
+    """Return the minimum score of a matching paper."""
     whole = sum(weight_of((word,)) for word in dict.fromkeys(roots))
     return min(CUT, THRESHOLD_WEIGHT / whole)

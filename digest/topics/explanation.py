@@ -1,4 +1,4 @@
-"""Explain why a filter matches a paper or not: clauses and words, with their places."""
+"""Explain why a filter matches a paper or not: the clauses and words, with their positions."""
 
 from __future__ import annotations
 
@@ -30,15 +30,15 @@ from digest.topics.paper_index import FIELDS, PaperIndex, fields_of, texts_of
 from digest.topics.postings import PlaceSearch
 from digest.topics.word_rows import LazyDict
 
-PAPERS_PER_BATCH = 256  #: papers indexed together when the first of them is explained
-MAX_REASON_WORDS = 4  #: words of a description named in a reason
-#: Words found: the place of their field, their start, and their end, negated. Sorted, spans are in reading
-#: order, and of those with the same start the longest is first.
+PAPERS_PER_BATCH = 256  #: number of papers indexed together when the first of them is explained
+MAX_REASON_WORDS = 4  #: maximum number of words from a description that a reason names
+#: Matched words: the number of their field, their start, and their negated end. Sorted spans are in reading
+#: order; if several have the same start, the longest is first.
 WordSpan: TypeAlias = tuple[int, int, int]
 
 
 class MatchedWord(NamedTuple):
-    """Words of a paper that made it match: `text` is `display(field)[start:end]`."""
+    """Words of a paper that match a filter; `text` is `display(field)[start:end]`."""
 
     field: str  #: title, abstract, comment, journal or organization
     start: int
@@ -47,31 +47,34 @@ class MatchedWord(NamedTuple):
 
 
 class MatchFinding(NamedTuple):
-    """What a filter found in a paper that it matches."""
+    """The clauses and words by which a filter matches a paper."""
 
     why: tuple[str, ...]  #: the clauses that matched, strongest first: "score-based in the title"
-    places: tuple[tuple[str, int, int], ...]  #: of words: the field, the start and the end
+    places: tuple[tuple[str, int, int], ...]  #: (field, start, end) of each match
 
 
 class Explanation(NamedTuple):
-    """Why a paper matches a topic, or does not."""
+    """The reasons why a paper matches a filter or does not."""
 
     matched: bool
     why: tuple[str, ...]  #: the clauses that matched, strongest first: "score-based in the title"
-    words: tuple[MatchedWord, ...]  #: in reading order, none inside another
-    failed: tuple[str, ...]  #: why it did not match
+    words: tuple[MatchedWord, ...]  #: in reading order, without overlaps
+    failed: tuple[str, ...]  #: the reasons why the paper does not match
 
 
 def explain(filter_: Filter, paper: Paper) -> Explanation:
-    """Return why `paper` matches a filter, or why it does not."""
+    """Explain why `paper` matches a filter or does not."""
     return _alone(_IdentityKey(paper)).explain(filter_, 0)
 
 
 class Explainer:
-    """Papers to explain; each explanation is as for the paper alone, but words are looked up once for all."""
+    """Explains why filters match papers, sharing word lookups between the papers.
+
+    Each explanation is the same as for the paper alone.
+    """
 
     def __init__(self, papers: Sequence[Paper], index: PaperIndex | None = None):
-        """`index` is the index of `papers`, if there is one; its lookups are reused."""
+        """Prepare to explain `papers`, reusing the lookups of their `index` if it exists."""
         self._papers = papers
         self._batch_size = len(papers) if index else PAPERS_PER_BATCH
         self._batches: Mapping[int, _IndexedBatch] = LazyDict(self._batch)
@@ -79,7 +82,7 @@ class Explainer:
         self._index = index
 
     def explain(self, filter_: Filter, number: int) -> Explanation:
-        """Return why a paper, by number, matches a filter, or why it does not."""
+        """Explain why the paper with this number matches a filter or does not."""
         page, found = self._pages[number], self.find(filter_, number)
         if found is None:
             return Explanation(matched=False, why=(), words=(), failed=tuple(page.failures(filter_.tree)))
@@ -87,7 +90,7 @@ class Explainer:
         return Explanation(matched=True, why=found.why, words=words, failed=())
 
     def find(self, filter_: Filter, number: int) -> MatchFinding | None:
-        """Return why a paper, by number, matches a filter, and where; None if it does not."""
+        """Return why and where the paper with this number matches a filter, or None if it does not match."""
         page = self._pages[number]
         found: list[tuple[Leaf, list[WordSpan]]] = []
         if not page.find_marks(filter_.tree, found):
@@ -105,16 +108,19 @@ class Explainer:
 
 
 class _IndexedBatch:
-    """Papers indexed together. Threads may use it at once: each computes a missing value for itself."""
+    """A batch of indexed papers.
+
+    Several threads may use it concurrently, because each computes missing values independently.
+    """
 
     def __init__(self, index: PaperIndex):
         self.index = index
-        #: The papers matched by a clause that has no words.
+        #: The papers that each clause without words matches.
         self.leaves: Mapping[Leaf, int] = LazyDict(index.leaf)
         self._ways: dict[str, Sequence[tuple[PlaceSearch, int]]] = {}
 
     def ways(self, leaf: TextClause) -> Sequence[tuple[PlaceSearch, int]]:
-        """Return a search for each spelling of a clause, with its number of words."""
+        """Return (search, number of words) for each spelling of a clause."""
         found = self._ways.get(leaf.words)
         if found is None:
             found = self._ways[leaf.words] = self._look_up_ways(leaf)
@@ -134,7 +140,7 @@ def _strength(found: tuple[Leaf, list[WordSpan]]) -> int:
 
 
 def _apart(marks: list[WordSpan]) -> tuple[tuple[str, int, int], ...]:
-    """Return the places of marks in reading order, without those inside or across another."""
+    """Return the positions of the marks in reading order, without overlaps."""
     places: list[tuple[str, int, int]] = []
     last, behind = -1, 0
     for place, start, end in sorted(marks):
@@ -153,7 +159,7 @@ def _parts(node: Node) -> Iterator[Leaf]:
 
 
 class _IndexedPaper:
-    """One paper of a batch, explained from the index that matches, so that both agree."""
+    """One paper of a batch, explained with the index used for matching, so that the results agree."""
 
     def __init__(self, batch: _IndexedBatch, number: int):
         self.index = index = batch.index
@@ -162,7 +168,7 @@ class _IndexedPaper:
         self.number = number
         self.paper = index.papers[number]
         self.texts = texts_of(self.paper)
-        #: The document number of each text of this paper, by the place of its field.
+        #: The document number of each text of this paper, by field number.
         self.documents = {
             place: place * index.size + number for place, written in enumerate(self.texts) if written
         }
@@ -173,7 +179,7 @@ class _IndexedPaper:
         self._bounds: Mapping[int, tuple[array[int], array[int]]] = LazyDict(self._look_up_bounds)
 
     def find_marks(self, node: Node, found: list[tuple[Leaf, list[WordSpan]]]) -> bool:  # noqa: PLR0911  (one return for each kind of node)
-        """Return whether `node` matches the paper; append the clauses that did to `found`."""
+        """Return whether `node` matches the paper; append the matching clauses to `found`."""
         if isinstance(node, TextClause):
             if marks := self.marks(node):
                 found.append((node, marks))
@@ -196,13 +202,13 @@ class _IndexedPaper:
         return self.find_marks(node, [])
 
     def marks(self, leaf: Leaf) -> list[WordSpan]:
-        """Return the words of the paper that a clause found."""
+        """Return the words of the paper that match a clause."""
         if isinstance(leaf, TextClause):
             return self._near(leaf, leaf.near) if leaf.near is not None else self._in_a_row(leaf)
         return self._description_marks(leaf) if isinstance(leaf, DescriptionClause) else []
 
     def _description_marks(self, leaf: DescriptionClause) -> list[WordSpan]:
-        """Return the words of title and abstract that share a root of full weight with a description."""
+        """Return the words in title and abstract whose root has full weight and is in the description."""
         roots = {root for root in leaf.roots if described_topics.weight_of((root,)) == 1}
         return [
             self._mark(place, at, 1)
@@ -212,18 +218,18 @@ class _IndexedPaper:
         ]
 
     def _in_a_row(self, leaf: TextClause) -> list[WordSpan]:
-        """Return every place where the words of a clause follow one another."""
+        """Return every occurrence of the words of a clause as a phrase."""
         found: list[WordSpan] = []
         if ways := self.ways(leaf):
             for place in fields_of(leaf):
                 start, end = self.stretches[place]
                 for search, count in ways:
                     for at in search(start, end):
-                        found.append(self._mark(place, at - start, count))  # noqa: PERF401 - most find nothing
+                        found.append(self._mark(place, at - start, count))  # noqa: PERF401 - most searches find nothing
         return found
 
     def _near(self, leaf: TextClause, near: int) -> list[WordSpan]:
-        """Return, for each text, the first stretch that has all words of a clause."""
+        """Return the first span in each text that contains all words of a clause."""
         forms, found = self.index.forms(leaf), []
         for place in fields_of(leaf):
             if place in self.documents:
@@ -242,11 +248,11 @@ class _IndexedPaper:
         return tokenizer.bounds(self.texts[place])
 
     def word(self, field: str, start: int, end: int) -> MatchedWord:
-        """Return the words at a place."""
+        """Return the words at a position in a field."""
         return MatchedWord(field, start, end, self.texts[FIELDS.index(field)][start:end])
 
     def reason(self, leaf: Leaf, marks: list[WordSpan]) -> str:  # noqa: PLR0911  (one return for each kind of clause)
-        """Return a short phrase for what a clause found in the paper."""
+        """Return a short phrase that gives a matching clause as a reason."""
         if isinstance(leaf, DescriptionClause):
             found = dict.fromkeys([self.texts[place][start:-end].lower() for place, start, end in marks])
             return f"about {', '.join([*found][:MAX_REASON_WORDS]) or leaf.canonical}"
@@ -280,7 +286,7 @@ class _IndexedPaper:
         )
 
     def failures(self, node: Node) -> Iterator[str]:
-        """Yield why the paper does not match, clause by clause."""
+        """Yield the reasons why the paper does not match, one per clause."""
         if isinstance(node, And):
             for child in node.children:
                 if not self.matches(child):
@@ -297,7 +303,7 @@ class _IndexedPaper:
 
 
 def _shown(node: Node) -> str:
-    """Return a clause as shown in a reason: words without field and quotes."""
+    """Return a clause as shown in a reason, without field and quotes if it searches for words."""
     if isinstance(node, TextClause):
         return node.words.replace('"', "")
     return f"({node.canonical})" if isinstance(node, And) else node.canonical
@@ -310,7 +316,7 @@ def _where(node: Node) -> str:
 
 
 class _IdentityKey:
-    """A paper as a cache key; keys are equal only for the same object in memory."""
+    """A cache key for a paper; two keys are equal only if they refer to the same object in memory."""
 
     __slots__ = ("paper",)
 

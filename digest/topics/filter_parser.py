@@ -1,4 +1,4 @@
-"""Parse the filter language, arXiv's spelling with GitHub's ergonomics, into a tree.
+"""Parse the filter language into a tree of clauses.
 
     query   := and ("OR" and)*
     and     := unary (("AND" | "ANDNOT" | nothing) unary)*        nothing means AND
@@ -6,7 +6,7 @@
     primary := "(" query ")" | field ":" "(" query ")" | [field ":"] value
     value   := '"' words '"' ["~" number] | word ["*"]
 
-The whole language is on one page: docs/filters.md.
+The language, which combines arXiv's field names with GitHub's search syntax, is documented in docs/filters.md.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ MAX_LEVELS = 8
 
 @dataclass(frozen=True, slots=True)
 class PackUse:
-    """A reference to a pack in a filter: `text[start:end]`."""
+    """A reference to a pack in a filter, at `text[start:end]`."""
 
     leaf: PackClause
     start: int
@@ -37,10 +37,10 @@ class PackUse:
 
 @dataclass(frozen=True, slots=True)
 class Filter:
-    """A parsed filter. Two filters are equal if their trees are, however they were written."""
+    """A parsed filter; two filters are equal if their trees are equal, even if they are spelled differently."""
 
     tree: Node
-    canonical: str  #: the normal spelling: parse(canonical) is this filter again
+    canonical: str  #: the canonical spelling: `parse(canonical)` returns an equal filter
     text: str = field(compare=False)  #: as written
     warnings: tuple[str, ...] = field(compare=False, default=())
     uses: tuple[PackUse, ...] = field(compare=False, default=())  #: references to packs
@@ -48,7 +48,7 @@ class Filter:
 
 @lru_cache(maxsize=16384)
 def parse(written: str) -> Filter:
-    """Parse a filter; raise `errors.BadFilter` with the column of the mistake."""
+    """Parse a filter; raise `errors.BadFilter` with the column of the error."""
     if len(written) > MAX_CHARACTERS:
         _refuse_length(written)
     return _FilterParser(written).filter()
@@ -64,9 +64,9 @@ def _refuse_length(written: str) -> NoReturn:
 
 # ── words and signs ─────────────────────────────────────────────────────────────────────────────
 
-#: One character replaces one, so that columns still refer to the text as written.
+#: Each character is replaced by one character, so that columns still refer to the original text.
 _TYPEWRITER = str.maketrans("“”„‟«»＂（）：＊～＜＞＝", '"""""""():*~<>=')
-#: Everything but blanks, which are skipped.
+#: The lexemes of the language; blanks between them are skipped.
 _LEXEME = re.compile(
     r"""(?P<open>\()
     |(?P<close>\))
@@ -82,18 +82,18 @@ _LEXEME = re.compile(
     re.VERBOSE,
 )
 _OPERATORS = frozenset(("AND", "OR", "NOT", "ANDNOT"))
-#: What ends a conjunction.
+#: The lexemes that end a conjunction.
 _CONJUNCTION_END = frozenset(("OR", "close", "end"))
 _AS_WORDS = {"and": "AND", "or": "OR", "not": "NOT", "andnot": "ANDNOT"}
 
 
 def on_one_line(written: str) -> str:
-    """Replace line breaks and control characters by blanks; columns stay the same."""
+    """Replace line breaks and control characters with blanks without changing the columns."""
     return re.sub(r"[\s\x00-\x1f\x7f-\x9f]", " ", written)
 
 
 class _FilterParser:
-    """A parser for one filter, left to right; `at` is the next lexeme."""
+    """A parser that reads one filter from left to right; `at` is the index of the next lexeme."""
 
     def __init__(self, written: str):
         self.written = written
@@ -118,7 +118,7 @@ class _FilterParser:
         return Filter(node, node.canonical, self.written, warnings, tuple(self.uses))
 
     def check(self, node: Node) -> None:
-        """Refuse a filter that matches almost everything, and one too long to be parsed again."""
+        """Reject a filter that matches almost everything or whose canonical form is too long to parse."""
         if not filter_tree.is_bounded(node):
             self.fail(
                 "This only excludes papers, so it matches almost everything; add a word",
@@ -154,7 +154,7 @@ class _FilterParser:
         return self.shallow(filter_tree.disjunction([node for node, _ in branches]), start)
 
     def conjunction(self, default: str) -> tuple[Node, bool]:
-        """Read a conjunction; the flag says whether it has several clauses without brackets."""
+        """Read a conjunction; return it and whether it has several clauses without brackets."""
         start = self.at
         nodes = [self.unary(default)]
         while (kind := self.kinds[self.at]) not in _CONJUNCTION_END:
@@ -167,7 +167,7 @@ class _FilterParser:
         return self.shallow(filter_tree.conjunction(nodes), start), True
 
     def unary(self, default: str) -> Node:
-        """Read a clause and the negations before it."""
+        """Read a clause and any negations that precede it."""
         negations = 0
         while self.kinds[self.at] in ("minus", "NOT"):
             negations += 1
@@ -209,7 +209,7 @@ class _FilterParser:
         found = self.take()
         near = found["near"]
         if near is not None and (len(near) > 2 or int(near) > clauses.WIDEST):
-            self.fail(f"At most {clauses.WIDEST} words may be between", *found.span("near"))
+            self.fail(f"At most {clauses.WIDEST} words may be in between", *found.span("near"))
         return self.leaf(
             default, found["quoted"], found.start("quoted"), quoted=True, near=int(near) if near else None
         )
@@ -252,7 +252,7 @@ class _FilterParser:
         return found
 
     def word(self, default: str) -> Node:
-        """Read a bare word; refuse a mistyped operator and warn about a category."""
+        """Read a word without a field; reject a misspelled operator and warn if it is a category."""
         found = self.take()
         written = found[0]
         if written[0] == "N" and re.fullmatch(r"NEAR/?\d+", written):
@@ -264,7 +264,7 @@ class _FilterParser:
             self.warnings.append(f"{written} is searched for as words; did you mean cat:{category}?")
         return self.leaf(default, written, found.start())
 
-    # ── small steps ─────────────────────────────────────────────────────────────────────────────
+    # ── auxiliary steps ─────────────────────────────────────────────────────────────────────────
 
     def take(self) -> re.Match[str]:
         found = self.lexemes[self.at]
@@ -276,7 +276,7 @@ class _FilterParser:
             self.too_deep(self.lexemes[start].start())
         return node
 
-    # ── mistakes ────────────────────────────────────────────────────────────────────────────────
+    # ── errors ──────────────────────────────────────────────────────────────────────────────────
 
     def too_deep(self, start: int) -> NoReturn:
         self.fail(f"Brackets may be nested {MAX_LEVELS} deep", start, start + 1)
@@ -291,7 +291,7 @@ class _FilterParser:
         )
 
     def missing(self, kind: str | None, after: re.Match[str] | None = None) -> NoReturn:
-        """Refuse the next lexeme, which cannot begin a clause, and say what is missing."""
+        """Reject the next lexeme, which cannot begin a clause, with a message about the missing part."""
         if kind == "unclosed":
             start = self.lexemes[self.at].start()
             self.fail(

@@ -1,7 +1,7 @@
-"""Read filters with the catalog and the packs, and store each filter once for all subscribers.
+"""Parse filters that may refer to papers and packs, and store each filter once for all subscribers.
 
-A filter is stored as written, in its canonical form. A filter that uses packs is stored together with the
-filter it resolves to now; papers are matched against the resolved one.
+A filter is stored in its canonical form. A filter that uses packs is stored together with the filter to
+which it currently resolves; papers are matched against the resolved filter.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ from digest.db.tables import FilterRow, ResolvedFilter
 from digest.papers import catalog
 from digest.topics import Filter, PackVersions, stored_packs
 
-REMEMBERED = 65_536  #: filters whose canonical form a registry remembers
+REMEMBERED = 65_536  #: number of filters whose canonical form a registry caches
 
 
 class FilterRegistry:
-    """Parses filters with the catalog and the packs, and caches their canonical forms."""
+    """Parses filters that may refer to papers and packs, and caches their canonical forms."""
 
     def __init__(self, session: Session):
         self.session = session
@@ -34,54 +34,54 @@ class FilterRegistry:
         return stored_packs.load_packs(self.session)
 
     def expand_like(self, text: str) -> str:
-        """Replace every `like:PAPER` in a filter by a description in the paper's own words."""
+        """Replace each `like:PAPER` in a filter with a description in the paper's own words."""
         return topics.expand_like(text, lambda reference: catalog.find(self.session, reference))
 
     def read(self, text: str) -> Filter:
-        """Parse a filter, leaving references to packs; raises BadFilter."""
+        """Parse a filter without resolving references to packs; raise BadFilter if it is invalid."""
         return topics.parse(self.expand_like(text))
 
     def resolve(self, filter_: Filter) -> Filter:
-        """Return a filter with its packs resolved; raises BadFilter."""
+        """Return a filter with its packs resolved; raise BadFilter if that fails."""
         return topics.resolve_filter(filter_, self.packs) if filter_.uses else filter_
 
     def resolve_text(self, text: str) -> Filter:
-        """Return the filter to match papers against; raises BadFilter."""
+        """Parse a filter and resolve its packs; raise BadFilter if that fails."""
         return self.resolve(self.read(text))
 
     def read_canonical(self, text: str) -> str:
-        """Return the canonical form of a filter; raises BadFilter, also if its packs cannot be resolved."""
+        """Return the canonical form of a filter; raise BadFilter if it is invalid or cannot be resolved."""
         filter_ = self.read(text)
         self.resolve(filter_)
         return filter_.canonical
 
     def resolved_packs(self, filter_: Filter) -> Mapping[str, str]:
-        """Return what each pack in a filter resolves to, by name and version."""
+        """Return {pack reference with version: resolved filter} for the packs that a filter uses."""
         return topics.resolved_uses(filter_, self.packs) if filter_.uses else {}
 
 
 def topic_name_of_pack(reference: str) -> str:
-    """Return the name of a topic that consists of a pack reference only: `lab/nlp` or `lab/nlp@3`."""
+    """Return the name for a topic that is only a pack reference, such as `lab/nlp` or `lab/nlp@3`."""
     return reference.partition("@")[0]
 
 
 def is_pack_topic(name: str, canonical: str) -> bool:
-    """Return whether a topic consists of a pack reference only and is named after it."""
+    """Return whether a topic is only a pack reference and is named after it."""
     return canonical.startswith("use:") and " " not in canonical and name == topic_name_of_pack(canonical[4:])
 
 
 def filter_id(session: Session, canonical: str) -> int:
-    """Return the id of a canonical filter, storing it if it is new."""
+    """Return the id of a canonical filter, storing the filter if it is new."""
     return filter_ids(session, [canonical])[canonical]
 
 
 def filter_ids(session: Session, canonicals: Collection[str]) -> dict[str, int]:
-    """Return the ids of canonical filters, storing new ones."""
+    """Return the ids of canonical filters, storing new filters."""
     if not canonicals:
         return {}
     distinct = sorted(
         set(canonicals)
-    )  # sorted: concurrent writers of the same filters lock in the same order
+    )  # sorted, so that concurrent writers of the same filters lock them in the same order
     found = stored_filter_ids(session, distinct)
     missing = [text for text in distinct if text not in found]
     if missing:
@@ -97,7 +97,7 @@ STORED = select(FILTER.c.canonical, FILTER.c.id).where(
 
 
 def stored_filter_ids(session: Session, canonicals: Sequence[str]) -> dict[str, int]:
-    """Return the ids of the canonical filters that are stored."""
+    """Return {canonical filter: id} for the filters that are already stored."""
     found = session.connection().execute(STORED, {"canonicals": canonicals})
     return {row[0]: row[1] for row in found}
 
@@ -109,7 +109,7 @@ def canonical_filters(session: Session, ids: Collection[int]) -> dict[int, str]:
 
 
 def store_filters(session: Session, canonicals: Sequence[str]) -> None:
-    """Store filters, and for each that uses packs the filter it resolves to."""
+    """Store filters; for each filter that uses packs, also store the filter to which it resolves."""
     shared = [text for text in canonicals if "use:" in text]
     resolved = resolve_canonicals(session, shared) if shared else {}
     rows = [{"canonical": text} for text in sorted({*canonicals, *resolved.values()})]
@@ -119,7 +119,10 @@ def store_filters(session: Session, canonicals: Sequence[str]) -> None:
 
 
 def resolve_canonicals(session: Session, canonicals: Sequence[str]) -> dict[str, str]:
-    """Return what canonical filters with packs resolve to, and keep packs from changing until the commit."""
+    """Return {canonical filter: resolved filter} for filters that use packs.
+
+    Packs are locked against changes until the commit.
+    """
     stored_packs.lock_packs_shared(session)
     registry = FilterRegistry(session)
     parsed = [topics.parse(text) for text in canonicals]
@@ -127,7 +130,7 @@ def resolve_canonicals(session: Session, canonicals: Sequence[str]) -> dict[str,
 
 
 def store_resolved_filters(session: Session, resolved: Mapping[str, str]) -> None:
-    """Store what filters resolve to; all these filters must be stored."""
+    """Store which filter each filter resolves to; all of them must already be stored."""
     ids = stored_filter_ids(session, sorted({*resolved, *resolved.values()}))
     rows = [
         {"filter_id": ids[written], "resolved_filter_id": ids[target]}

@@ -13,19 +13,19 @@ class TextClause:
     """Consecutive words in a field."""
 
     field: str  #: ti, abs, tiab (title or abstract), co, jr, org
-    tokens: tuple[str, ...]  #: folded, but acronyms as typed; "flat*" is a prefix
-    gaps: str  #: between two tokens: "-" for a compound, " " for neighbours
-    exact: bool  #: written in quotes: plurals are not folded
-    near: int | None  #: maximum of other words in between; in any order
+    tokens: tuple[str, ...]  #: folded, except for acronyms, which are as typed; "flat*" is a prefix
+    gaps: str  #: one character between two tokens: "-" in a compound, " " between separate words
+    exact: bool  #: whether it is written in quotes, so that plurals are not folded
+    near: int | None  #: maximum number of other words in between, in any order; None for a phrase
     words: str  #: the clause without its field
-    #: Spellings with parts joined: the joined word, the tokens, the gaps.
+    #: Spellings with joined parts, as (joined word, tokens, gaps).
     closed: tuple[tuple[str, tuple[str, ...], str], ...]
     canonical: str
 
 
 @dataclass(frozen=True, slots=True)
 class AuthorClause:
-    """An author, or with `first` the first author only."""
+    """An author or, with `first`, only the first author."""
 
     first: bool
     given: tuple[str, ...]  #: initials or names, in order
@@ -37,7 +37,7 @@ class AuthorClause:
 
 @dataclass(frozen=True, slots=True)
 class CategoryClause:
-    """A category or a whole archive; with `primary`, the paper's first category only."""
+    """A category or a whole archive; with `primary`, only the paper's first category."""
 
     primary: bool
     codes: tuple[str, ...]  #: in lower case; all names of the category
@@ -55,7 +55,7 @@ class IdClause:
 
 @dataclass(frozen=True, slots=True)
 class AnnouncementClause:
-    """How a paper was announced: new, cross, replaced, withdrawn."""
+    """The kind of announcement: new, cross, replaced or withdrawn."""
 
     value: str
     canonical: str
@@ -79,7 +79,7 @@ class LanguageClause:
 
 @dataclass(frozen=True, slots=True)
 class DateClause:
-    """A publication date from one day to another, both included."""
+    """A range of publication dates, including both ends."""
 
     since: date
     until: date
@@ -88,7 +88,7 @@ class DateClause:
 
 @dataclass(frozen=True, slots=True)
 class SignalClause:
-    """A signal within bounds, both included; an unknown signal never matches."""
+    """A range of values of a signal, including both bounds; an unknown value never matches."""
 
     name: str
     low: float
@@ -98,7 +98,7 @@ class SignalClause:
 
 @dataclass(frozen=True, slots=True)
 class AnywhereClause:
-    """Any of several clauses, written as one: `all:graphene`."""
+    """A clause that matches in any of several fields, such as `all:graphene`."""
 
     parts: tuple[TextClause | AuthorClause, ...]
     canonical: str
@@ -118,14 +118,14 @@ class PackClause:
     """A reference to a filter of a pack; it is resolved before papers are matched."""
 
     pack: str
-    name: str  #: of the filter in the pack; empty: any of its filters
-    version: int | None  #: None: the newest
+    name: str  #: the filter's name; empty for any filter of the pack
+    version: int | None  #: None for the newest
     canonical: str
 
 
 @dataclass(frozen=True, slots=True)
 class Not:
-    """The opposite of its child."""
+    """The negation of its child."""
 
     child: Node
     canonical: str
@@ -134,7 +134,7 @@ class Not:
 
 @dataclass(frozen=True, slots=True)
 class And:
-    """All of several nodes; negations come last."""
+    """The conjunction of several nodes; negations are last."""
 
     children: tuple[Node, ...]
     canonical: str
@@ -143,7 +143,7 @@ class And:
 
 @dataclass(frozen=True, slots=True)
 class Or:
-    """Any of several nodes."""
+    """The disjunction of several nodes."""
 
     children: tuple[Node, ...]
     canonical: str
@@ -175,7 +175,7 @@ def negation(child: Node) -> Node:
 
 
 def conjunction(children: list[Node]) -> Node:
-    """Return the conjunction of `children`: nested ANDs are merged, negations come last."""
+    """Return the conjunction of `children`, with nested ANDs merged and negations last."""
     if len(children) == 1:
         return children[0]
     flat = [inner for child in children for inner in (child.children if type(child) is And else (child,))]
@@ -188,7 +188,7 @@ def conjunction(children: list[Node]) -> Node:
 
 
 def disjunction(children: list[Node]) -> Node:
-    """Return the disjunction of `children`; nested ORs are merged."""
+    """Return the disjunction of `children`, with nested ORs merged."""
     if len(children) == 1:
         return children[0]
     flat = [inner for child in children for inner in (child.children if type(child) is Or else (child,))]
@@ -209,7 +209,7 @@ def _within(node: Node, *bracketed: type) -> str:
 
 
 def leaves(node: Node) -> Iterator[Leaf]:
-    """Yield the clauses of `node` in the order they are written."""
+    """Yield the clauses of `node` in the order in which they are written."""
     if isinstance(node, Not):
         yield from leaves(node.child)
     elif isinstance(node, And | Or):
@@ -229,7 +229,7 @@ def positive_leaves(node: Node) -> Iterator[Leaf]:
 
 
 def is_bounded(node: Node) -> bool:
-    """Return whether `node` requires something, so that it cannot match almost everything."""
+    """Return whether `node` has a positive requirement and so cannot match almost every paper."""
     if isinstance(node, And):
         return any(map(is_bounded, node.children))
     if isinstance(node, Or):

@@ -1,6 +1,7 @@
-"""Detect the language of a paper from its letters and its function words.
+"""Detect the language of a paper by its letters and function words.
 
-Dumps seldom state it. If it cannot be detected, as for a title of three names, English is assumed.
+Most dumps do not state the language. If it cannot be detected, as for a title of three names, English is
+assumed.
 """
 
 from __future__ import annotations
@@ -8,7 +9,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 
-#: The languages `lang:` accepts, by each of their names.
+#: The names that `lang:` accepts, with the code of each language.
 NAMES = {
     "en": "en", "english": "en", "de": "de", "german": "de", "deutsch": "de", "fr": "fr", "french": "fr", "es": "es",
     "spanish": "es", "pt": "pt", "portuguese": "pt", "it": "it", "italian": "it", "nl": "nl", "dutch": "nl",
@@ -42,7 +43,7 @@ for _language, _row in _WORDS.items():
     for _word in _row.split():
         _LANGUAGES_OF_WORD.setdefault(_word, []).append(_language)
 
-MIN_WORDS = 3  #: function words of another language that outweigh the default of English
+MIN_WORDS = 3  #: number of function words needed to detect a language other than English
 MAX_CHARACTERS_READ = 2000  #: characters
 
 

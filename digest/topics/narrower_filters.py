@@ -1,4 +1,4 @@
-"""Propose a narrower filter for a topic that matches more papers than a digest holds."""
+"""Suggest a narrower filter for a topic that matches more papers than fit in a digest."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from digest.topics.filter_parser import Filter, parse
 from digest.topics.paper_index import PaperIndex
 from digest.topics.similar_papers import pairs, significant_words
 
-MAX_PAPERS_READ = 300  #: papers whose words are tried: the first of the topic in the batch
-MAX_CLAUSES_TRIED = 200  #: words and phrases tried: the most common ones
+MAX_PAPERS_READ = 300  #: number of papers whose words are tried, from the top of the topic
+MAX_CLAUSES_TRIED = 200  #: number of words and phrases tried, the most common first
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Narrowing:
-    """A clause to add to a filter, and how many papers a day the filter matches without and with it."""
+    """A clause to add to a filter, and the papers per day that the filter matches without and with it."""
 
     clause: str
     before: float
@@ -38,11 +38,11 @@ def find_narrowing(
     best: int,
     capacity: int,
 ) -> Narrowing | None:
-    """Return the clause that keeps most of the `best` papers of a topic and leaves most others out.
+    """Return the clause that keeps most of the `best` papers of a topic and excludes most other papers.
 
-    `best` is a set of numbers, `capacity` how many papers a day fit: the clause must reduce the topic to that
-    and to half of what it was, and leave something on most days. The same papers give the same clause;
-    None if no word does it.
+    `best` is a set of paper numbers, and `capacity` is the number of papers that fit per day. The clause must
+    reduce the papers per day to `capacity` and to half of the former number, and must keep papers on most
+    days. The result is deterministic; it is None if no word meets these conditions.
     """
     matches = index.matches(filter_)
     rest = matches & ~best
@@ -68,7 +68,7 @@ def find_narrowing(
 
 
 def common_candidates(papers: Sequence[Paper]) -> list[str]:
-    """Return the words and phrases that several papers have, the most common first."""
+    """Return the words and phrases that occur in several papers, the most common first."""
     counted = Counter(name for paper in papers for name in names(paper))
     return [name for name, count in sorted(counted.items(), key=lambda one: (-one[1], one[0])) if count > 1][
         :MAX_CLAUSES_TRIED
@@ -82,5 +82,5 @@ def names(paper: Paper) -> set[str]:
 
 
 def share(kept: int, of: int) -> float:
-    """Return which share of a set is kept."""
+    """Return the share of the set `of` that is in `kept`."""
     return (kept & of).bit_count() / of.bit_count()

@@ -1,4 +1,4 @@
-"""Read pack files: named filters that a group shares, keeps in git and publishes in versions.
+"""Read pack files, which contain named filters that a group shares and publishes in versions.
 
     # The topics of our reading group. Lines like this one are comments.
 
@@ -10,8 +10,8 @@
 
     robots = robot* AND (grasping OR manipulation)
 
-Paragraphs are separated by empty lines: first the name of the pack, then one filter each. Other filters
-refer to it as `use:lab/nlp`, or `use:lab` for any of its filters.
+Empty lines separate paragraphs. The first paragraph names the pack, and each further paragraph is a filter.
+Other filters refer to a filter of the pack as `use:lab/nlp`, or to any of its filters as `use:lab`.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from digest.errors import BadFilter, BadPack
 from digest.topics import clauses
 from digest.topics.filter_parser import on_one_line, parse
 
-MAX_CHARACTERS = 50_000  #: of a file
+MAX_CHARACTERS = 50_000  #: maximum length of a file
 MAX_FILTERS = 100
 LONGEST_DESCRIPTION = 500
 
@@ -35,12 +35,12 @@ class Pack:
     """Named filters that a group shares."""
 
     name: str
-    version: int = 0  #: 0: not published
+    version: int = 0  #: 0 if not published
     description: str = ""
     filters: Mapping[str, str]  #: canonical filters by name, in the order of the file
-    #: The versions of other packs it used when it was published; a pinned pack keeps them.
+    #: The versions of other packs that this pack used when it was published; a pinned pack still uses them.
     dependency_versions: Mapping[str, int] = field(default_factory=dict)
-    text: str = ""  #: the file
+    text: str = ""  #: the content of the file
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +53,7 @@ class _PackLine:
     def refuse(
         self, message: str, start: int = 0, end: int | None = None, *, suggestion: str | None = None
     ) -> NoReturn:
-        """Raise BadPack with the place in this line."""
+        """Raise BadPack with the position in this line."""
         raise BadPack(
             message,
             line=self.number,
@@ -65,9 +65,9 @@ class _PackLine:
 
 
 def read(text: str, expand_like: Callable[[str], str] = str) -> Pack:
-    """Read a pack file; raises BadPack with the line and column of the mistake.
+    """Read a pack file; raise BadPack with the line and column of an error.
 
-    `expand_like` replaces each `like:PAPER` in a filter by a description before the filter is parsed.
+    `expand_like` replaces each `like:PAPER` in a filter with a description before the filter is parsed.
     """
     if len(text) > MAX_CHARACTERS:
         _PackLine(1, "").refuse(
@@ -92,7 +92,7 @@ def read(text: str, expand_like: Callable[[str], str] = str) -> Pack:
 
 
 def _paragraphs(text: str) -> Iterator[list[_PackLine]]:
-    """Yield runs of lines between empty ones, without the comments."""
+    """Yield the lines of each paragraph, without comments."""
     paragraph: list[_PackLine] = []
     for number, line in enumerate(re.split(r"\r\n|\r|\n", text), start=1):
         if line.lstrip().startswith("#"):
@@ -139,7 +139,7 @@ def _head(lines: Iterable[_PackLine]) -> tuple[str, str]:
 def _check_name(line: _PackLine, name: str, start: int) -> None:
     if not re.fullmatch(clauses.NAME, name) or len(name) > clauses.LONGEST_NAME:
         line.refuse(
-            f"A name has small letters and digits, with - . or _ between them, {clauses.LONGEST_NAME} at most.",
+            f"A name has at most {clauses.LONGEST_NAME} characters: lower-case letters and digits, with - . or _ between them.",
             start,
             start + max(1, len(name)),
             suggestion=_plain_name(name),
@@ -177,7 +177,7 @@ def _filter(lines: list[_PackLine], expand_like: Callable[[str], str]) -> tuple[
 
 
 def _place(lines: list[_PackLine], indent: int, offset: int) -> tuple[_PackLine, int]:
-    """Return the line and the column of an offset into a filter that begins at `indent`."""
+    """Return the line and the column of an offset in a filter that begins at column `indent`."""
     offset += indent
     for line in lines[:-1]:
         if offset <= len(line.text):

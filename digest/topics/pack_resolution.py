@@ -1,7 +1,7 @@
-"""Resolve packs in filters: replace `use:lab/nlp` by the filter it refers to.
+"""Resolve packs in filters by replacing `use:lab/nlp` with the filter to which it refers.
 
-To the parser, `use:` is a clause like any other, so filters are kept as written. This module resolves them
-with the packs it is given; the result is a filter without `use:`, the only kind papers are matched against.
+The parser treats `use:` like any other clause, so filters are stored with their references. This module
+replaces the references with the filters of the given packs. Papers are matched only against resolved filters.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ from digest.topics.pack_files import Pack
 
 PackVersions = Mapping[str, Mapping[int, Pack]]  #: published packs by name and version
 
-MAX_NESTED = 8  #: packs that use packs that use packs
+MAX_NESTED = 8  #: maximum depth of packs that use other packs
 
 
 def resolve_filter(filter_: Filter, packs: PackVersions) -> Filter:
-    """Return the filter with its packs resolved; raises BadFilter at the `use:` that fails."""
+    """Return the filter with its packs resolved; raise BadFilter with the position of a `use:` that fails."""
     if not filter_.uses:
         return filter_
     resolver = PackResolver(packs)
@@ -43,7 +43,7 @@ def resolve_filter(filter_: Filter, packs: PackVersions) -> Filter:
 def resolution_error(
     filter_: Filter, start: int, end: int, message: str, suggestion: str | None = None
 ) -> BadFilter:
-    """Return the error about a place in a filter."""
+    """Return an error that refers to a position in a filter."""
     return BadFilter(
         f"{message}.",
         text=on_one_line(filter_.text),
@@ -54,7 +54,7 @@ def resolution_error(
 
 
 def resolved_uses(filter_: Filter, packs: PackVersions) -> dict[str, str]:
-    """Return what each `use:` in a resolvable filter resolves to, with its current version."""
+    """Return {pack reference with version: resolved filter} for each `use:` in a resolvable filter."""
     resolver = PackResolver(packs)
     found = {}
     for used in filter_.uses:
@@ -65,12 +65,15 @@ def resolved_uses(filter_: Filter, packs: PackVersions) -> dict[str, str]:
 
 
 def resolved_canonical(canonical: str, packs: PackVersions) -> str:
-    """Return what a canonical filter resolves to."""
+    """Return the canonical form of the filter to which a canonical filter resolves."""
     return resolve_filter(parse(canonical), packs).canonical
 
 
 def pack_dependencies(pack: Pack, packs: PackVersions) -> dict[str, int]:
-    """Return the versions of all packs that a new pack uses, directly or indirectly; raises BadFilter."""
+    """Return the versions of all packs that a new pack uses, directly or indirectly.
+
+    Raises BadFilter if a reference cannot be resolved.
+    """
     resolver = PackResolver({**packs, pack.name: {**packs.get(pack.name, {}), pack.version: pack}})
     for name, canonical in pack.filters.items():
         try:
@@ -83,7 +86,7 @@ def pack_dependencies(pack: Pack, packs: PackVersions) -> dict[str, int]:
 
 
 class _ResolutionFailed(Exception):
-    """A `use:` cannot be resolved."""
+    """A `use:` clause cannot be resolved."""
 
     def __init__(self, message: str, suggestion: str | None = None):
         super().__init__(message)
@@ -92,7 +95,7 @@ class _ResolutionFailed(Exception):
 
 @dataclass(frozen=True, slots=True)
 class _ResolutionPath:
-    """The position in nested packs: the filters that led here, the pack, and the pinned versions."""
+    """The path through nested packs: the references followed, the current pack and the pinned versions."""
 
     path: tuple[str, ...] = ()
     pack: Pack | None = None
@@ -108,10 +111,12 @@ class PackResolver:
     def __init__(self, shelf: PackVersions):
         self.shelf = shelf
         self.resolved_filters: dict[tuple[object, ...], Node] = {}
-        self.versions_used: dict[str, int] = {}  #: packs used without a version, and their current one
+        self.versions_used: dict[
+            str, int
+        ] = {}  #: packs referenced without a version, and their current version
 
     def resolve_use(self, use: PackClause) -> Node:
-        """Return what a `use:` resolves to."""
+        """Return the tree to which a `use:` clause resolves."""
         return self.filter_in(use, _TOP)
 
     def resolve_node(self, node: Node, within: _ResolutionPath) -> Node:
@@ -126,7 +131,7 @@ class PackResolver:
         return node
 
     def filter_in(self, use: PackClause, within: _ResolutionPath) -> Node:
-        """Return the filter of a pack, resolved; all its filters in an OR if none is named."""
+        """Return the resolved filter of a pack; if no filter is named, combine all its filters with OR."""
         pack = self.pack_of(use, within)
         if use.version is None and within.pinned is None:
             self.versions_used[pack.name] = pack.version
@@ -143,12 +148,12 @@ class PackResolver:
         return self.resolve_one(pack, use.name, use, within)
 
     def resolve_one(self, pack: Pack, name: str, use: PackClause, within: _ResolutionPath) -> Node:
-        """Return one filter of a pack, resolved."""
+        """Return one resolved filter of a pack."""
         path = (*within.path, f"{pack.name}/{name}")
         if path[-1] in within.path:
             raise _ResolutionFailed(f"This is a circular reference: {' uses '.join(path)}")
         if len(path) > MAX_NESTED:
-            raise _ResolutionFailed(f"Packs may use packs {MAX_NESTED} deep: {' uses '.join(path)}")
+            raise _ResolutionFailed(f"Packs may be nested at most {MAX_NESTED} deep: {' uses '.join(path)}")
         pinned = self.pinned_in(pack, use, within)
         key = (path[-1], pack.version, None if pinned is None else tuple(sorted(pinned.items())))
         if key not in self.resolved_filters:
@@ -157,20 +162,20 @@ class PackResolver:
         return self.resolved_filters[key]
 
     def any_within_limits(self, name: str, nodes: list[Node]) -> Node:
-        """Return the disjunction of `nodes` if it is within the limits."""
+        """Return the disjunction of `nodes`; fail if it exceeds the limits."""
         node = filter_tree.disjunction(nodes)
         if wrong := _exceeded_limit(node):
             raise _ResolutionFailed(f"Written out, {name} has {wrong}")
         return node
 
     def pinned_in(self, pack: Pack, use: PackClause, within: _ResolutionPath) -> Mapping[str, int] | None:
-        """Return the versions that apply inside a pack; a pinned pack keeps those it was published with."""
+        """Return the versions that apply inside a pack; for a pinned pack, the versions from its publication."""
         if pack is within.pack:
             return within.pinned
         return pack.dependency_versions if use.version is not None else within.pinned
 
     def pack_of(self, use: PackClause, within: _ResolutionPath) -> Pack:
-        """Return the pack in the right version: its own, the one named, the one pinned, or the newest."""
+        """Return the pack that contains the reference, or the pack in the named, pinned or newest version."""
         own = within.pack
         if own is not None and use.pack == own.name and use.version in {None, own.version}:
             return own
@@ -187,7 +192,7 @@ class PackResolver:
         return versions[version]
 
     def close_to(self, use: PackClause) -> str | None:
-        """Return the pack, or filter of a pack, that was probably meant."""
+        """Return the most similar name of a pack or of a filter in the pack, or None."""
         close = get_close_matches(use.pack, self.shelf, n=1, cutoff=0.5)
         if close:
             return clauses.make_use(close[0], use.name, use.version).canonical
@@ -198,7 +203,7 @@ class PackResolver:
 
 
 def _exceeded_limit(node: Node) -> str | None:
-    """Return which limit a resolved filter exceeds, or None."""
+    """Return a phrase with the limit that a resolved filter exceeds, or None."""
     if (clauses_in := sum(1 for _ in filter_tree.leaves(node))) > MAX_CLAUSES:
         return f"{clauses_in} clauses; a filter has at most {MAX_CLAUSES}"
     if (levels := filter_tree.depth_of(node)) > MAX_LEVELS:

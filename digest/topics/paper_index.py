@@ -1,8 +1,8 @@
 """Index a batch of papers, and evaluate filters on it.
 
-Papers are numbered by their place in the batch, best first, so a set of papers is an integer whose lowest
-bits are the best papers. A batch caches results: each distinct clause is looked up once, and each distinct
-combination of clauses is computed once, however many filters share it.
+Papers are numbered by their position in the batch, best first. A set of papers is an integer whose lowest
+bits are the best papers. A batch caches results: each distinct clause and each distinct combination of
+clauses is evaluated only once, even if many filters contain it.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ from digest.topics.postings import Forms, Postings
 from digest.topics.query_plan import QueryPlan
 from digest.topics.word_rows import LazyDict
 
-#: Documents are numbered field by field: title 0..n-1, abstract n..2n-1, and so on.
+#: Documents are numbered by field: titles 0..n-1, abstracts n..2n-1, and so on.
 FIELDS = ("title", "abstract", "comment", "journal", "organization")
 _PLACES = {"ti": (0,), "abs": (1,), "tiab": (0, 1), "co": (2,), "jr": (3,), "org": (4,)}
 
@@ -77,7 +77,7 @@ class PaperIndex:
         }
 
     def _posted(self) -> Postings:
-        if self.size == 1:  # a single paper gets few lookups: nothing is built in advance
+        if self.size == 1:  # a single paper has few lookups, so nothing is built in advance
             return Postings(
                 word_rows.rows_of_words(
                     (place, tokenizer.read(written)) for place, written in self._documents()
@@ -105,10 +105,10 @@ class PaperIndex:
         return self._plan.run(self.leaf, self.full, self._values)[slot]
 
     def evaluate(self, filters: Mapping[int, Filter] | QueryPlan) -> dict[int, int]:
-        """Return the set of papers for each of many filters.
+        """Return {filter id: set of matching papers} for many filters.
 
-        What was evaluated before, in this call or an earlier one, costs a lookup. Pass a `QueryPlan` to
-        reuse what was compiled for another batch.
+        Results of this and earlier calls are cached. Pass a `QueryPlan` to reuse a compiled plan for several
+        batches.
         """
         if isinstance(filters, QueryPlan):
             values = filters.run(self.leaf, self.full, [])
@@ -118,7 +118,7 @@ class PaperIndex:
         return {key: values[slot] for key, slot in slots.items()}
 
     def prepare(self) -> None:
-        """Build now what would be built on demand; worthwhile before very many filters."""
+        """Build the tables that are otherwise built on demand; call this before evaluating many filters."""
         self.postings.prepare()
 
     def leaf(self, leaf: Leaf) -> int:
@@ -133,7 +133,7 @@ class PaperIndex:
     # ── words ───────────────────────────────────────────────────────────────────────────────────
 
     def documents(self, leaf: TextClause) -> int:
-        """Return the documents, of any field, that contain the words of a clause."""
+        """Return the documents of any field that contain the words of a clause."""
         found = self._matches_by_clause.get(leaf.words)
         if found is None:
             found = self._phrase(leaf)
@@ -141,7 +141,7 @@ class PaperIndex:
         return found
 
     def _phrase(self, leaf: TextClause) -> int | None:
-        """Return the documents of a phrase of plain words, the usual case; None for other phrases."""
+        """Return the documents of a phrase that consists of plain words, as most do; otherwise None."""
         if not leaf.exact or leaf.near is not None or not leaf.gaps or leaf.gaps.strip():
             return None
         words = [*map(self.postings.single_word.__getitem__, leaf.tokens)]
@@ -170,7 +170,7 @@ class PaperIndex:
         return bits
 
     def clause_scores(self, leaf: TextClause | DescriptionClause) -> Mapping[int, float]:
-        """Return the score of a clause, 0 to 1, for each paper it matches; computed once for all filters."""
+        """Return {paper: score from 0 to 1} for the papers a clause matches, cached for all filters."""
         found = self._clause_scores.get(leaf.canonical)
         if found is None:
             found = self._clause_scores[leaf.canonical] = self._score_clause(leaf)
@@ -185,12 +185,12 @@ class PaperIndex:
         documents = range(first * size, (first + len(others) + 1) * size)
         scores = {n % size: says[count][n] for n, count in counts.items() if n in documents}
         for n, count in counts.items() if others else ():
-            if n < size and n + size in counts:  # in the title and in the abstract
+            if n < size and n + size in counts:  # it occurs in both title and abstract
                 scores[n] = relevance.saturated(count, counts[n + size], self._lengths[n])
         return scores
 
     def _counts(self, leaf: TextClause) -> Mapping[int, int]:
-        """Return how often the words of a clause occur in each document that has them."""
+        """Return {document: number of occurrences} for the words of a clause."""
         forms = self.forms(leaf)
         if leaf.near is not None:
             return dict.fromkeys(bitsets.members(self.documents(leaf)), 1)
@@ -204,14 +204,14 @@ class PaperIndex:
 
     @cached_property
     def _lengths(self) -> Sequence[float]:
-        """The length of each abstract relative to the average."""
+        """The length of each abstract relative to the average length."""
         lengths = [self.postings.length(self.size + number) for number in range(self.size)]
         usual = sum(lengths) / max(1, len(lengths)) or 1.0
         return [length / usual for length in lengths]
 
     @cached_property
     def _score_by_count(self) -> Mapping[int, Sequence[float]]:
-        """The score of a clause in each document, by how often it occurs there."""
+        """The score of a clause in each document, by number of occurrences."""
         return LazyDict(self._scores_of_count)
 
     def _scores_of_count(self, count: int) -> Sequence[float]:
@@ -225,7 +225,7 @@ class PaperIndex:
         return [known[token].forms for token in leaf.tokens]
 
     def spellings(self, leaf: TextClause, forms: list[Forms]) -> Iterator[tuple[str, list[Forms]]]:
-        """Yield the gaps and words of every other spelling of a clause whose words occur in this batch."""
+        """Yield (gaps, words) for each alternative spelling of a clause whose words occur in this batch."""
         known = self.postings.known[leaf.exact]
         as_one = self.postings.exact_forms if leaf.exact else self.postings.all_forms
         for joined, tokens, gaps in leaf.closed:
@@ -242,9 +242,9 @@ class PaperIndex:
         return bitsets.bitset_of(number for number, score in self.scores(leaf).items() if score >= cut)
 
     def scores(self, leaf: DescriptionClause) -> Mapping[int, float]:
-        """Return the score of a description for each paper that has any of its words.
+        """Return {paper: score of a description} for the papers that contain any of its words.
 
-        It does not depend on the other papers of the batch.
+        The score of a paper does not depend on the other papers of the batch.
         """
         return self._scored(leaf, described_topics.weight_of)
 
@@ -259,7 +259,7 @@ class PaperIndex:
         return dict(scores)
 
     def _rarity(self, phrase: tuple[str, ...]) -> float:
-        """Return the weight of a root or a pair in this batch: more if fewer papers have it."""
+        """Return the weight of a root or a pair of roots, which is higher if fewer papers contain it."""
         weight = described_topics.RARE_PAIR_WEIGHT if len(phrase) > 1 else 1.0
         return weight * math.log(1 + self.size / (1 + len(self._mentions[phrase])))
 
@@ -270,7 +270,7 @@ class PaperIndex:
             scores[number] += weight * described_topics.saturated(frequency, words)
 
     def _mention(self, roots: tuple[str, ...]) -> Mapping[int, float]:
-        """Return how often words with these roots follow one another in each paper, titles weighted."""
+        """Return {paper: weighted number of occurrences} for consecutive words with these roots."""
         found: defaultdict[int, float] = defaultdict(float)
         gaps = " " * (len(roots) - 1)
         for document in self.postings.found_in([self._rooted.get(root, ()) for root in roots], gaps):
@@ -282,7 +282,7 @@ class PaperIndex:
 
     @cached_property
     def _rooted(self) -> Mapping[str, Forms]:
-        """The words of this batch by their root."""
+        """The words of this batch, grouped by root."""
         rooted: defaultdict[str, list[int]] = defaultdict(list)
         for word, at in self.postings.words.items():
             if word.islower():
@@ -293,7 +293,7 @@ class PaperIndex:
 
     @cached_property
     def _people(self) -> dict[tuple[str, ...], list[int]]:
-        """Every author's name in parts, with the papers: those they are first author of, and all."""
+        """The name parts of each author, with the papers as first author and all papers."""
         people: dict[tuple[str, ...], list[int]] = {}
         for number, paper in enumerate(self.papers):
             for place, author in enumerate(paper.authors):
@@ -326,7 +326,7 @@ class PaperIndex:
         return bits
 
     def _candidates(self, leaf: AuthorClause) -> list[str]:
-        """Return the parts of names of which a matching author must have one."""
+        """Return the parts of names at least one of which a matching author must have."""
         family = leaf.family[-1]
         if not leaf.starred:
             return [family]
@@ -341,7 +341,7 @@ class PaperIndex:
 
     @cached_property
     def _categories(self) -> tuple[dict[str, int], dict[str, int]]:
-        """The papers of each category and archive: listed anywhere, listed first."""
+        """The papers in each category and archive: in any position, and as the primary category."""
         anywhere: defaultdict[str, int] = defaultdict(int)
         first: defaultdict[str, int] = defaultdict(int)
         for number, paper in enumerate(self.papers):
@@ -398,12 +398,12 @@ class PaperIndex:
         return bits
 
     def relevance(self, filter_: Filter, matches: int) -> dict[int, float]:
-        """Return how well each of the papers `matches` fits a filter, 0 to 1; the best one has 1."""
+        """Return {paper: relevance} for the papers in `matches`, from 0 to 1 for the best paper."""
         return relevance.relevance_of(self, filter_, matches)
 
 
 def fields_of(leaf: TextClause) -> tuple[int, ...]:
-    """Return the places in `FIELDS` that a clause searches."""
+    """Return the indexes in `FIELDS` of the fields that a clause searches."""
     return _PLACES[leaf.field]
 
 

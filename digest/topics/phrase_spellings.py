@@ -1,13 +1,13 @@
-"""Yield the spellings of a phrase: hyphen, blank and nothing between two parts are equivalent.
+"""Generate the spellings of a phrase with a hyphen, a blank or nothing between its parts.
 
-`self-attention`, `self attention` and `selfattention` find one another. A phrase is found in a text
-if one of its spellings is: as written, with one gap closed, with one word split in two, or with a
-whole compound closed. What a gap requires of the glue between two parts of the text:
+`self-attention`, `self attention` and `selfattention` all match one another. A phrase is found in a text
+if the text contains one of its spellings: as written, with one gap closed, with one word split in two, or
+with all parts of a compound joined. Each gap requires a separator between the two parts in the text:
 
-    " "   anything: the words are neighbours
-    "-"   a hyphen; or a blank, if no hyphen extends the compound on either side: "in-context" is found
-          in "in context learning", not in "in context-free grammars"
-    "="   a hyphen, nothing else
+    " "   any separator
+    "-"   a hyphen, or a blank if no hyphen extends the compound on either side: "in-context" is found
+          in "in context learning" but not in "in context-free grammars"
+    "="   only a hyphen
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from digest.topics import tokenizer
 
 
 def closed_spellings(tokens: Sequence[str], gaps: str) -> Iterator[tuple[str, tuple[str, ...], str]]:
-    """Yield the spellings of a phrase with two parts, or all, joined: joined word, tokens, gaps."""
+    """Yield (joined word, tokens, gaps) for each spelling of a phrase with two or all of its parts joined."""
     for k, gap in enumerate(gaps):
         left, right = tokens[k].lower(), tokens[k + 1].lower()
         if left[-1] != "*" and not _digits_meet(left, right) and (gap == "-" or is_loose(left, right)):
@@ -29,7 +29,7 @@ def closed_spellings(tokens: Sequence[str], gaps: str) -> Iterator[tuple[str, tu
 
 
 def split_spellings(token: str, known: Container[str]) -> Iterator[tuple[str, str, str]]:
-    """Yield the ways to write `token` as two parts, the first of them `known`, and their glue."""
+    """Yield (left, right, gap) for each way to split `token` into two parts of which the left is `known`."""
     for i in range(1, len(token) if token.islower() else 0):
         left = token[:i]
         if left in known:
@@ -39,7 +39,7 @@ def split_spellings(token: str, known: Container[str]) -> Iterator[tuple[str, st
 
 
 def is_loose(left: str, right: str) -> bool:
-    """Return whether two neighbouring words may be one compound: "over fitting"."""
+    """Return whether two neighbouring words may form a compound, such as "over fitting"."""
     return (
         len(left) > 1
         and len(right) > 1
@@ -53,9 +53,9 @@ def _digits_meet(left: str, right: str) -> bool:
 
 
 def glue_fits(gaps: str, glue: str, at: int) -> bool:
-    """Return whether the glue between the parts from number `at` satisfies `gaps`.
+    """Return whether the separators in `glue`, starting after part `at` of the text, satisfy `gaps`.
 
-    `glue[i]` comes after part i of the text.
+    `glue[i]` is the separator after part i.
     """
     start = 0
     for k in range(len(gaps) + 1):
@@ -78,9 +78,10 @@ def _compound_fits(gaps: str, glue: str, at: int) -> bool:
 
 
 def near_window(places: Sequence[Sequence[int]], reach: int) -> tuple[int, int] | None:
-    """Return the first stretch of at most `reach` parts with a place of every word, or None.
+    """Return the first span of at most `reach` parts that contains every word, or None.
 
-    The earliest end moves forward until the stretch is short enough: linear in the places.
+    The start of the span moves forward until the span is short enough, so the number of steps is linear in
+    the number of positions.
     """
     at = [0] * len(places)
     if not all(places):

@@ -1,6 +1,6 @@
-"""Find words in a batch of texts: single words, pairs of neighbours, and phrases.
+"""Find single words, pairs of neighbouring words and phrases in a batch of texts.
 
-Every text of the batch is a *document* with a number; a set of documents is an integer, bit by bit.
+Each text of the batch is a numbered *document*; a set of documents is an integer with one bit per document.
 """
 
 from __future__ import annotations
@@ -18,19 +18,19 @@ from digest.topics.word_rows import LazyDict, WordRows
 
 #: The words of a batch that match one token.
 Forms: TypeAlias = tuple[int, ...]
-#: A token as two parts: the glue between them, and the words that match each.
+#: A token split into two parts: the gap between them, and the words that match each part.
 Halves: TypeAlias = tuple[str, tuple[Forms, Forms]]
-#: A search in a stretch of the rows, from its start to its end.
+#: A function that returns the matching positions between a start and an end in the rows.
 PlaceSearch: TypeAlias = Callable[[int, int], list[int]]
 
 _LAST = "\U0010ffff"
-#: Letters needed before the * of the second word if only a blank separates it from the first.
+#: Minimum number of letters before the * of a second word that only a blank separates from the first.
 SHORTEST_LOOSE = 3
-#: After this many scans of all rows, a table of pairs is built, which is then cheaper.
+#: The number of scans of all rows after which building a table of pairs is cheaper.
 SCANS_BEFORE_TABLE = 40
-#: A word is searched for in all its forms if there are at most this many.
+#: The maximum number of forms for which a word is searched for in each of its forms.
 FEW_FORMS = 4
-#: Places before the beginning or after the end are in the margin, which has no words.
+#: The margin at the ends of the rows, which contains no words.
 MARGIN = chr(0) * word_pairs.MARGIN
 
 
@@ -42,7 +42,7 @@ class TokenForms(NamedTuple):
 
 
 class Postings:
-    """An index of the places of words in some rows."""
+    """An index of the positions of words in the rows of a batch."""
 
     def __init__(self, rows: WordRows):
         self.words = rows.words
@@ -59,7 +59,7 @@ class Postings:
 
     @cached_property
     def stems(self) -> Mapping[str, Forms]:
-        """The words by stem."""
+        """The words, grouped by stem."""
         every = [*zip(map(tokenizer.stem, self.words), self.words.values(), strict=True)]
         stems: dict[str, Forms] = {stem: (at,) for stem, at in every}
         if len(stems) < len(every):
@@ -78,7 +78,7 @@ class Postings:
 
     @cached_property
     def _listed(self) -> Sequence[Sequence[int]]:
-        """The documents of each word, one entry per occurrence; a folded word includes its typed forms."""
+        """The documents of each word, one entry per occurrence; a folded word includes its forms as typed."""
         listed: list[list[int]] = [[] for _ in self.words]
         for document, (start, end) in self.spans.items():
             for word in map(ord, self.typed[start:end]):
@@ -89,15 +89,15 @@ class Postings:
 
     @cached_property
     def documents_of_word(self) -> Mapping[int, int]:
-        """The set of the documents that have a word."""
+        """The set of documents that contain each word."""
         return LazyDict(lambda word: bitsets.bitset_of_many(self._listed[word], self._size))
 
     def list_words(self) -> None:
-        """Build now what nearly every lookup needs, so that the first is as fast as the others."""
+        """Build the tables that most lookups need, so that the first lookup is as fast as the others."""
         self._sorted, self.stems, self._listed  # noqa: B018 - access builds each
 
     def prepare(self) -> None:
-        """Build now what would be built on demand; worthwhile before very many lookups."""
+        """Build the tables that are otherwise built on demand; call this before many lookups."""
         for word in range(len(self.words)):
             self.documents_of_word[word]
         self._pair_table = self._pair_table or self._new_table()
@@ -110,7 +110,7 @@ class Postings:
 
     @cached_property
     def known(self) -> Mapping[bool, Mapping[str, TokenForms]]:
-        """The words that match a token: under True exactly, under False also in singular and plural."""
+        """The words that match a token: exact matches under True, including singular and plural under False."""
         return {True: LazyDict(self._known_as_it_is), False: LazyDict(self._known_in_number)}
 
     def _known_as_it_is(self, token: str) -> TokenForms:
@@ -139,7 +139,7 @@ class Postings:
 
     @cached_property
     def single_word(self) -> Mapping[str, int]:
-        """The single word that matches a token exactly; 0 for none, for several, and if it is also written in two."""
+        """The only word that matches a token exactly; 0 if there are none or several or a spelling in two parts."""
         return LazyDict(self._alone)
 
     def _alone(self, token: str) -> int:
@@ -147,11 +147,11 @@ class Postings:
         return forms[0] if len(forms) == 1 and not halves else 0
 
     def phrase(self, words: Sequence[int]) -> int | None:
-        """Return the documents in which words follow one another; None without a table of pairs."""
+        """Return the documents that contain the words as a phrase, or None without a table of pairs."""
         return self._pair_table.documents_in_a_row(words) if self._pair_table is not None else None
 
     def documents_having(self, words: Forms) -> int:
-        """Return the documents that have any of `words`."""
+        """Return the documents that contain any of `words`."""
         if len(words) == 1:
             return self.documents_of_word[words[0]]
         bits = 0
@@ -162,7 +162,7 @@ class Postings:
     # ── neighbours ──────────────────────────────────────────────────────────────────────────────
 
     def documents_in_a_row(self, forms: Sequence[Forms], gaps: str) -> int:
-        """Return the documents in which words of `forms` follow one another with glue that satisfies `gaps`."""
+        """Return the documents with consecutive words of `forms` whose separators satisfy `gaps`."""
         if len(forms) == 1:
             return self.documents_having(forms[0])
         table = self._pair_table
@@ -184,7 +184,7 @@ class Postings:
         return bits
 
     def _places(self, forms: Sequence[Forms], gaps: str) -> Iterable[int]:
-        """Return the places in the batch where words of `forms` follow one another as `gaps` require."""
+        """Return the positions of consecutive words of `forms` whose separators satisfy `gaps`."""
         if not all(forms):
             return ()
         single = max(map(len, forms)) == 1
@@ -200,7 +200,7 @@ class Postings:
         return [place for place in places if phrase_spellings.glue_fits(gaps, self.glue, place)]
 
     def _looked_up(self, words: Sequence[int], table: WordPairs) -> Iterable[int]:
-        """Return the places where single words follow one another."""
+        """Return the positions of a phrase in which each token matches a single word."""
         which, places = table.in_a_row(words)
         return [at - which for at in places] if which else places
 
@@ -211,7 +211,7 @@ class Postings:
     def _where_all(
         self, places: Iterable[int], forms: Sequence[Forms], known: Sequence[int] = ()
     ) -> list[int]:
-        """Return those of `places` where `forms` follow one another; forms in `known` are not checked again."""
+        """Return the `places` at which `forms` are consecutive; forms with an index in `known` are not checked."""
         row, typed = self.row, self.typed
         for k, words in enumerate(signs(forms)):
             if k not in known:
@@ -219,7 +219,7 @@ class Postings:
         return list(places)
 
     def _searched(self, forms: Sequence[Forms]) -> list[int]:
-        """Return the places where words follow one another, by searching for all or for the rarest of them."""
+        """Return the positions of consecutive words, found by searching for all or for the rarest of them."""
         self._count_scan(len(self.spans) // 4)
         spelled = self._spelled(forms)
         if spelled:
@@ -231,9 +231,9 @@ class Postings:
         return sorted(self._where_all(starts, forms, known=(rarest,)))
 
     def _spelled(self, forms: Sequence[Forms]) -> tuple[str, str] | None:
-        """Return the row that has all of `forms`, and their characters in it; None if there is none.
+        """Return (row, characters) if one row contains all of `forms` as single characters, else None.
 
-        There is none for forms of several words, nor for "SAM model": one row has SAM, the other model.
+        The result is also None for "SAM model", because SAM and model are in different rows.
         """
         where, pattern = None, ""
         for words in forms:
@@ -245,11 +245,11 @@ class Postings:
         return (where, pattern) if where else None
 
     def _scan_cost(self, words: Forms) -> int:
-        """Estimate the cost of finding every place of `words`."""
+        """Estimate the cost of finding every position of `words`."""
         return len(words) * len(self.spans) + sum(map(len, map(self._listed.__getitem__, words)))
 
     def _scanned(self, forms: Sequence[Forms]) -> list[int]:
-        """Return the places where words follow one another, by scanning every document that has all of them."""
+        """Return the positions of consecutive words, found by scanning the documents that contain them all."""
         documents = -1
         for words in forms:
             documents &= self.documents_having(words)
@@ -258,13 +258,13 @@ class Postings:
         return self._where_all(places, forms)
 
     def _count_scan(self, documents: int) -> None:
-        """Count scanned documents: a table of pairs pays off if there are many phrases."""
+        """Count scanned documents to decide when to build a table of pairs."""
         self._documents_scanned += documents
         if self._documents_scanned > SCANS_BEFORE_TABLE * len(self.spans) and self._pair_table is None:
             self._pair_table = self._new_table()
 
     def search(self, forms: Sequence[Forms], gaps: str) -> PlaceSearch:
-        """Return a search for words of `forms` that follow one another in a stretch of the rows."""
+        """Return a function that searches part of the rows for consecutive words of `forms`."""
         spelled = self._spelled(forms)
         find = partial(_found, *spelled) if spelled else partial(self._found_in_turn, forms)
         return partial(self._found_glued, gaps, find) if "-" in gaps or "=" in gaps else find
@@ -280,7 +280,7 @@ class Postings:
         return _found(self.typed if word in self._folded_of else self.row, chr(word), start, end)
 
     def found_in(self, forms: Sequence[Forms], gaps: str) -> Iterator[int]:
-        """Yield the document of every place where words of `forms` follow one another."""
+        """Yield the document of each occurrence of consecutive words of `forms`."""
         if len(forms) > 1:
             yield from map(self._document_at.__getitem__, self._places(forms, gaps))
             return
@@ -288,16 +288,16 @@ class Postings:
             yield from repeat(document, count)
 
     def counts(self, words: Forms) -> Mapping[int, int]:
-        """Return how often any of `words` occurs in each document that has one."""
+        """Return {document: number of occurrences of any of `words`}."""
         return Counter(chain.from_iterable(map(self._listed.__getitem__, words)))
 
     def length(self, document: int) -> int:
-        """Return how many words a document has."""
+        """Return the number of words in a document."""
         start, end = self.spans.get(document, (0, 0))
         return end - start
 
     def documents_near(self, forms: Sequence[Forms], between: int) -> int:
-        """Return the documents with all of `forms` within a stretch with at most `between` other words."""
+        """Return the documents that contain all of `forms` with at most `between` other words among them."""
         bits = -1
         for words in forms:
             bits &= self.documents_having(words)
@@ -309,17 +309,17 @@ class Postings:
         )
 
     def all_places(self, document: int, forms: Sequence[Forms]) -> list[list[int]]:
-        """Return the places of each of `forms` in a document, in order."""
+        """Return the positions of each of `forms` in a document, in order."""
         start, end = self.spans[document]
         return [
             sorted(at - start for word in words for at in self._places_of(word, start, end))
             for words in forms
         ]
 
-    # ── words in two ────────────────────────────────────────────────────────────────────────────
+    # ── words split in two ──────────────────────────────────────────────────────────────────────
 
     def _in_two(self, token: str, forms: Callable[[str], Forms]) -> list[Halves]:
-        """Return the ways in which this batch writes a token as two parts."""
+        """Return the spellings of a token as two parts that occur in this batch."""
         if token[-1] == "*":
             return self._begun_in_two(token[:-1])
         found: list[Halves] = []
@@ -351,7 +351,7 @@ class Postings:
 
 
 def signs(forms: Sequence[Forms]) -> list[frozenset[str]]:
-    """Return words as characters of the rows."""
+    """Return the characters that represent each form's words in the rows."""
     return [frozenset(map(chr, words)) for words in forms]
 
 

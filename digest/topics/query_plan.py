@@ -1,4 +1,4 @@
-"""Compile filters: each distinct clause and combination becomes one step, in order of computation."""
+"""Compile filters into a plan with one step for each distinct clause or combination of clauses."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from digest.topics.filter_tree import And, Leaf, Node, Not, Or
 
 
 class QueryPlan:
-    """A program for a set machine: step n computes set n from clauses or from earlier sets.
+    """A list of steps, each of which computes a set from a clause or from earlier sets.
 
-    It is independent of batches: compile it when topics change, and run it on every batch.
-    Steps are only ever added, so a batch that has run some of them runs the rest later.
+    A plan is independent of batches: compile it when topics change, and run it on every batch. Steps are
+    only appended, so a batch that has run some of the steps can run new steps later.
     """
 
     def __init__(self, filters: Mapping[int, Filter] | None = None):
-        #: The step of each of the filters given at the start.
+        #: The step of each initial filter.
         self.slots: dict[int, int] = {}
         self._steps: list[tuple[int, int, int]] = []
         self._leaves: list[Leaf] = []
@@ -26,10 +26,10 @@ class QueryPlan:
             self.slots = {key: self.add(filter_.tree) for key, filter_ in filters.items()}
 
     def _add_clauses(self, filters: Iterable[Filter]) -> None:
-        """Place clauses with the same words next to one another, so that their lookups hit the cache."""
+        """Add the clauses, grouping clauses with the same words so that their lookups hit the cache."""
         found: dict[str, Leaf] = {}
         nodes = [filter_.tree for filter_ in filters]
-        for node in nodes:  # grows during iteration
+        for node in nodes:  # `nodes` grows during the iteration
             if isinstance(node, And | Or):
                 nodes += node.children
             elif isinstance(node, Not):
@@ -76,7 +76,7 @@ class QueryPlan:
         return slot
 
     def run(self, look_up: Callable[[Leaf], int], full: int, values: list[int]) -> list[int]:
-        """Append the sets of the steps after the first `len(values)` to `values`, and return it."""
+        """Run the steps from number `len(values)` on; append their sets to `values` and return it."""
         add, leaves = values.append, self._leaves
         for operation, left, right in self._steps[len(values) :]:
             if operation == _AND:

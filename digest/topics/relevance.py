@@ -1,8 +1,9 @@
-"""Score how well a matching paper fits a filter: a field-weighted BM25 over its positive clauses.
+"""Compute the relevance of matching papers with a field-weighted BM25 over the filter's positive clauses.
 
-Two choices differ from the textbook, because a filter is not a search query. The alternatives of an OR
-name one thing, so a rare name counts no more than a common one: there is no inverse document frequency.
-People name the thing itself first and related things later, so each further alternative counts a little less.
+It differs from standard BM25 in two ways, because a filter is not a search query. There is no inverse
+document frequency: the alternatives of an OR are names for the same thing, so a rare name does not count
+more than a common name. Each further alternative counts slightly less, because people usually write the main
+term first.
 """
 
 from __future__ import annotations
@@ -14,27 +15,27 @@ from digest.topics import bitsets
 from digest.topics.filter_parser import Filter
 from digest.topics.filter_tree import And, AnywhereClause, DescriptionClause, Node, Or, TextClause
 
-TITLE_WEIGHT = 4.0  #: a word in the title counts as this many in the abstract
-SATURATION = 0.6  #: BM25's k1: how soon repetitions stop counting
-LENGTH_SHARE = 0.3  #: BM25's b: how strongly a long abstract lowers the score
-FURTHER_NAME = 0.2  #: what each further alternative loses
+TITLE_WEIGHT = 4.0  #: a word in the title counts as this many words in the abstract
+SATURATION = 0.6  #: BM25's k1, which limits the effect of repetitions
+LENGTH_SHARE = 0.3  #: BM25's b, the effect of an abstract's length on the score
+FURTHER_NAME = 0.2  #: share of the weight that each further alternative loses
 WORDLESS_SCORE = 0.5  #: the score if a filter has no words
 
 
-#: The scores of a clause, by paper number, and the weight of the clause.
+#: The scores of a clause by paper number, and the weight of the clause.
 WeightedScores: TypeAlias = tuple[Mapping[int, float], float]
 
 
 class ClauseScores(Protocol):
-    """The part of the index that relevance needs."""
+    """The part of the index that computing relevance requires."""
 
     def clause_scores(self, leaf: TextClause | DescriptionClause, /) -> Mapping[int, float]:
-        """Return the score of a clause for each paper it matches, by number."""
+        """Return {paper number: score} for the papers that a clause matches."""
         ...
 
 
 def relevance_of(batch: ClauseScores, filter_: Filter, matches: int) -> dict[int, float]:
-    """Return the relevance of each of the papers `matches`: 0 to 1, the best of them has 1."""
+    """Return {paper number: relevance} for the papers in `matches`, from 0 to 1 for the best paper."""
     weighted = [(batch.clause_scores(leaf), weight) for leaf, weight in _weighted(filter_.tree)]
     scores = _of_any(weighted) if _are_words(filter_.tree) else {}
     if len(scores) != matches.bit_count():
@@ -46,7 +47,7 @@ def relevance_of(batch: ClauseScores, filter_: Filter, matches: int) -> dict[int
 
 
 def _of_any(weighted: Sequence[WeightedScores]) -> dict[int, float]:
-    """Return the total scores of all papers that any clause matches."""
+    """Return the total score of each paper that any of the clauses matches."""
     scores: dict[int, float] = {}
     for clause_scores, weight in weighted:
         if scores:
@@ -58,7 +59,7 @@ def _of_any(weighted: Sequence[WeightedScores]) -> dict[int, float]:
 
 
 def _of_these(weighted: Sequence[WeightedScores], numbers: Iterable[int]) -> dict[int, float]:
-    """Return the total scores of `numbers`, which are few where several clauses must match."""
+    """Return the total score of each paper in `numbers`; fast if there are few, as when all clauses must match."""
     scores = dict.fromkeys(numbers, 0.0)
     for clause_scores, weight in weighted:
         for number in scores:
@@ -68,7 +69,7 @@ def _of_these(weighted: Sequence[WeightedScores], numbers: Iterable[int]) -> dic
 
 
 def _weighted(node: Node) -> Iterable[tuple[TextClause | DescriptionClause, float]]:
-    """Return the positive clauses that have words, with their weights; of repeated clauses the last counts."""
+    """Return the positive clauses with words and their weights; for a repeated clause, use its last weight."""
     found: list[tuple[TextClause | DescriptionClause, float]] = []
     _weigh(node, 1.0, found)
     if len(found) == 1:
@@ -90,13 +91,13 @@ def _weigh(node: Node, weight: float, found: list[tuple[TextClause | Description
 
 
 def _are_words(node: Node) -> bool:
-    """Return whether the matches are exactly the papers that any clause with words matches."""
+    """Return whether `node` consists only of clauses with words that are combined with OR."""
     return type(node) is TextClause or (
         type(node) is Or and all(type(child) is TextClause for child in node.children)
     )
 
 
 def saturated(in_title: int, in_abstract: int, length: float) -> float:
-    """Return the score of a clause, 0 to 1; `length` is that of the abstract relative to the average."""
+    """Return the score of a clause, 0 to 1, where `length` is the abstract's length relative to the average."""
     frequency = TITLE_WEIGHT * in_title + in_abstract / (1 - LENGTH_SHARE + LENGTH_SHARE * length)
     return frequency / (frequency + SATURATION)

@@ -1,7 +1,7 @@
-"""Build topics from papers: a description for one paper, a proposed filter for several.
+"""Build topics from papers: a description from one paper, or a suggested filter from several.
 
-`like:PAPER` is replaced by the description `about:"..."` in the paper's own words when a filter is stored,
-so the stored filter does not depend on the paper.
+When a filter is stored, `like:PAPER` is replaced with a description `about:"..."` in the paper's own words,
+so that the stored filter does not depend on the paper.
 """
 
 from __future__ import annotations
@@ -19,19 +19,19 @@ from digest.topics import described_topics, tokenizer
 from digest.topics.filter_parser import MAX_CHARACTERS, Filter, parse
 from digest.topics.paper_index import PaperIndex
 
-MAX_WORDS = 6  #: of a description made of a paper
-LONGEST_WORD = 40  #: longer ones are not words
-MAX_CLAUSES = 5  #: of a proposed filter
-PHRASE_WEIGHT = 1.5  #: weight of two words together, relative to one
+MAX_WORDS = 6  #: maximum number of words in the description of a paper
+LONGEST_WORD = 40  #: characters; a longer string is not a word
+MAX_CLAUSES = 5  #: maximum number of clauses of a suggested filter
+PHRASE_WEIGHT = 1.5  #: weight of a pair of words relative to a single word
 WIDE = 0.1  #: a word in more than this share of all papers is too common to describe a topic
 
 _LIKE = re.compile(r'"[^"]*"|(?i:\blike):(?:"(?P<quoted>[^"]*)"|(?P<bare>[^\s()"]+))')
 
 
 def expand_like(written: str, paper_of: Callable[[str], Paper]) -> str:
-    """Replace every `like:PAPER` by a description; raises BadFilter if there is no such paper."""
+    """Replace each `like:PAPER` with a description; raise BadFilter if the paper does not exist."""
     if "like:" not in written.lower() or len(written) > MAX_CHARACTERS:
-        return written  # a filter that is too long is refused when it is parsed
+        return written  # a filter that is too long is rejected when it is parsed
     paper_of = cache(paper_of)
 
     def described(found: re.Match[str]) -> str:
@@ -49,7 +49,7 @@ def expand_like(written: str, paper_of: Callable[[str], Paper]) -> str:
 
 
 def description(paper: Paper) -> str:
-    """Describe a paper in its own words: the most frequent ones of its title and abstract."""
+    """Return a description of a paper: the most frequent significant words of its title and abstract."""
     words: dict[str, str] = {}
     counts: Counter[str] = Counter()
     for written, weight in ((paper.title, described_topics.TITLE_WEIGHT), (paper.abstract, 1)):
@@ -80,10 +80,10 @@ def _is_significant(word: str) -> bool:
 
 
 def suggest(examples: Sequence[Paper], index: PaperIndex) -> Filter:
-    """Return a filter that finds all of `examples` and little else of `index`.
+    """Return a filter that matches all of `examples` and few other papers in `index`.
 
-    It names what most of them share and few other papers have; a paper that shares nothing gets a
-    description of its own. The same papers give the same filter.
+    The filter consists of words that most examples share and few other papers contain. For an example that
+    shares no words, it includes a description of that paper. The result is deterministic.
     """
     examples = sorted(examples, key=lambda paper: paper.id)
     own = PaperIndex(examples)
@@ -99,7 +99,7 @@ def suggest(examples: Sequence[Paper], index: PaperIndex) -> Filter:
 
 
 def _best_names(examples: Sequence[Paper], own: PaperIndex, index: PaperIndex) -> list[str]:
-    """Return words and phrases that describe the examples, the most significant first."""
+    """Return the words and phrases that describe the examples, the most significant first."""
     worth: dict[str, float] = {}
     for name in dict.fromkeys(name for paper in examples for name in _names(paper)):
         shared = own.matches(parse(name)).bit_count()
@@ -121,7 +121,7 @@ def _names(paper: Paper) -> Iterator[str]:
 
 
 def pairs(row: tokenizer.WordParts) -> Iterable[str]:
-    """Return significant pairs of neighbouring words as phrases."""
+    """Return the pairs of significant neighbouring words as phrases."""
     for (left, right), glue in zip(pairwise(row.folded), row.glue, strict=False):
         if (
             glue != ","

@@ -14,7 +14,7 @@ from digest.db.tables import PackRow
 from digest.errors import NotFound
 from digest.topics import Pack, PackVersions
 
-#: The number of the advisory lock between storing filters that use packs and publishing packs.
+#: The id of the advisory lock between storing filters that use packs and publishing packs.
 LOCK = 0x7061636B
 
 
@@ -27,7 +27,7 @@ def load_packs(session: Session) -> PackVersions:
 
 
 def get(session: Session, name: str, version: int | None = None) -> Pack:
-    """Return a version of a pack, by default the newest; raises NotFound with a suggestion."""
+    """Return a version of a pack, by default the newest; raise NotFound with a suggestion."""
     query = select(PackRow).where(PackRow.name == name).order_by(PackRow.version.desc()).limit(1)
     if version is not None:
         query = query.where(PackRow.version == version)
@@ -75,12 +75,12 @@ def store_pack(session: Session, pack: Pack, now: datetime) -> Pack:
 
 
 def lock_packs_shared(session: Session) -> None:
-    """Keep packs from changing until this transaction ends."""
+    """Lock packs against changes until this transaction ends."""
     db.lock_shared(session, LOCK)
 
 
 def lock_packs_exclusive(session: Session) -> None:
-    """Lock packs for a change until this transaction ends."""
+    """Lock packs in order to change them until this transaction ends."""
     db.lock(session, LOCK)
 
 

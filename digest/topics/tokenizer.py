@@ -1,7 +1,8 @@
-"""Split texts into words: folding, parts of compounds, plurals.
+"""Split texts into words, fold case and accents, and reduce plurals.
 
-A text is a row of *parts*. A part is a run of letters and digits ("model", "3.5", "gpt4"); between two
-parts is their *glue*: `-` for a lone hyphen, ` ` for blanks, `,` for anything else.
+A text is a sequence of *parts*. A part consists of letters and digits ("model", "3.5", "gpt4"). Between two
+parts is a separator, called `glue` in the code: `-` for a single hyphen, ` ` for blanks, `,` for other
+characters.
 """
 
 from __future__ import annotations
@@ -14,9 +15,9 @@ from itertools import accumulate
 
 from digest import papers
 
-#: Chinese and Japanese are written without blanks: each character is a part of its own.
+#: Characters of Chinese and Japanese, which have no blanks between words, so each character is a part.
 _SIGNS = "\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff\U00020000-\U0003134f"
-#: Accents that follow their letter, and invisible marks inside words.
+#: Combining accents and invisible characters inside words.
 _MARKS = "\u0300-\u036f\u00ad\u200b-\u200d"
 _PART = re.compile(
     rf"([{_SIGNS}]|[^\W_{_SIGNS}][^\W_{_SIGNS}]*(?:[{_MARKS}]+[^\W_{_SIGNS}]*)*"
@@ -34,7 +35,7 @@ _GREEK_NAMES = (
 )
 _GREEK = str.maketrans(dict(zip(_GREEK_LETTERS, _GREEK_NAMES.split(), strict=True)))
 
-#: Words that never form a compound with a neighbour across a blank: "in form" is not "inform".
+#: Words that never form a compound across a blank, since "in form" is not "inform".
 _FUNCTION_WORDS = (
     "a an and any are as at be but by can do for from get has have he her his how if in into is it "
     "its may me my no nor not now of one or our so such than that the their them then there these "
@@ -60,30 +61,33 @@ _WHOLE = frozenset(_SINGULARS.split())
 
 @dataclass(frozen=True, slots=True)
 class WordParts:
-    """A text as a row of parts; `glue[i]` is between part `i` and the next one."""
+    """A text as a sequence of parts; `glue[i]` is the separator between part `i` and the next part."""
 
     surfaces: tuple[str, ...]  #: as written
     folded: tuple[str, ...]  #: without case, accents, possessives
     glue: str
-    starts: tuple[int, ...]  #: where each part begins in the text
+    starts: tuple[int, ...]  #: the start of each part in the text
     ends: tuple[int, ...]
 
 
 def split(text: str) -> list[str]:
-    """Return gap, part, gap, part, ..., gap: the pieces of `text` in order, nothing lost."""
+    """Split `text` into alternating gaps and parts, beginning and ending with a gap, without losing characters."""
     return (_ASCII_PART if text.isascii() else _PART).split(text)
 
 
 @lru_cache(maxsize=4096)
 def glue_of(gap: str) -> str:
-    """Return the glue for the characters between two parts; none, as between Chinese characters, is a hyphen."""
+    """Return the separator for the characters between two parts.
+
+    If there are no characters, as between Chinese characters, the separator is a hyphen.
+    """
     if not gap or (len(gap) == 1 and gap in HYPHENS):
         return "-"
     return " " if gap.isspace() else ","
 
 
 def read(text: str) -> WordParts:
-    """Return the parts of `text` with their places in it."""
+    """Return the parts of `text` with their positions."""
     pieces = split(text)
     ends = tuple(accumulate(map(len, pieces)))
     surfaces = tuple(pieces[1::2])
@@ -97,14 +101,14 @@ def read(text: str) -> WordParts:
 
 
 def bounds(text: str) -> tuple[array[int], array[int]]:
-    """Return the starts and the ends of the parts of `text`."""
+    """Return the start and end positions of the parts of `text`."""
     ends = array("I", accumulate(map(len, split(text))))
     return ends[0:-1:2], ends[1::2]
 
 
 @lru_cache(maxsize=1 << 16)
 def fold(part: str) -> str:
-    """Return `part` folded for comparison: é is e, α is alpha, model's is model."""
+    """Return `part` folded for comparison: é becomes e, α becomes alpha, model's becomes model."""
     if part.isascii():
         return part.lower() if part.isalnum() else _plain(part.lower())
     return _plain(papers.fold(_POSSESSIVE.sub("", part)).translate(_GREEK))
@@ -117,14 +121,14 @@ def _plain(folded: str) -> str:
 
 @lru_cache(maxsize=65536)
 def stem(folded: str) -> str:
-    """Return the stem that a word shares with its plural: `models` and `model`, `batches` and `batch`.
+    """Return the stem of a word, which is the same for singular and plural (`model`, `models`).
 
-    Only plurals are folded, so `generalise` never matches `general`.
+    Only plural endings are removed, so `generalise` never matches `general`.
     """
     if folded in _WHOLE or len(folded) < 3:
         return folded
     single = _IRREGULAR.get(folded) or _singular(folded)
-    # "caches" may come from "cach" or "cache"; without its e each matches the other.
+    # "caches" may be the plural of "cach" or "cache", so the stem of both is without the e.
     return single[:-1] if single.endswith(("che", "she", "sse", "xe", "ze")) else single
 
 
@@ -137,10 +141,10 @@ def _singular(folded: str) -> str:
 
 
 def is_as_typed(surface: str) -> bool:
-    """Return whether a part is also indexed as typed, because it begins with two capitals: SAM, GPT4."""
+    """Return whether a part is also indexed as typed because it begins with two capitals (SAM, GPT4)."""
     return surface[1:2].isupper() and surface[0].isupper()
 
 
 def is_acronym(surface: str) -> bool:
-    """Return whether `surface` is a short acronym, which matches only as typed: SAM, LLMs."""
+    """Return whether `surface` is a short acronym (SAM, LLMs), which matches only as typed."""
     return ACRONYM.fullmatch(surface) is not None

@@ -1,4 +1,4 @@
-"""Index pairs of neighbouring words; built once there are enough phrases to look up."""
+"""Index pairs of neighbouring words, to look up many phrases quickly."""
 
 from __future__ import annotations
 
@@ -11,27 +11,27 @@ from operator import add, ne
 from digest.topics import bitsets
 
 MARGIN = 1000
-#: The documents of a pair that occurs in more places than this are kept as a set.
+#: The number of occurrences above which the documents of a pair are stored as a set.
 MIN_LISTED_PLACES = 12
 NO_PLACES: Sequence[int] = ()
 
 
 class WordPairs:
-    """The places where one word comes right before another, by the numbers of the two.
+    """The positions of each pair of neighbouring words, by the numbers of the two words.
 
-    `row` holds folded words, a character each; `typed` the same, with words as typed where they exist.
-    A pair is listed under each combination of these.
+    `row` contains folded words with one character per word; `typed` is the same row, but with words as typed
+    where they exist. A pair is listed under each combination of folded and typed words.
     """
 
     def __init__(self, row: str, typed: str, glue: str, document_at: array[int]):
         self._document_at = document_at
         self._last = max(document_at)
         margin = array("I", [0]) * MARGIN
-        # One place of the margin after the last word, so that every word has a neighbour.
+        # Includes one margin character after the last word, so that every word has a neighbour.
         self._words = words = numbers_of(row[: len(glue) + 1])
         self._typed = as_typed = numbers_of(typed[: len(glue) + 1])
         self._width = width = max(chain(words, as_typed)) + 1
-        # Arrays: contiguous numbers are scanned faster.
+        # Arrays are faster to scan than lists because their numbers are contiguous.
         self._places: defaultdict[int, array[int]] = defaultdict(lambda: array("I"))
         for at, key in enumerate(map(add, map(width.__mul__, words), words[1:])):
             self._places[key].append(at)
@@ -51,26 +51,26 @@ class WordPairs:
         self._documents: dict[int, int] = {}
 
     def list_documents(self) -> None:
-        """Store the documents of every frequent pair; worthwhile before very many lookups."""
+        """Store the documents of every frequent pair; call this before many lookups."""
         many = max(MIN_LISTED_PLACES, self._last // 256)
         self._documents = {
             key: self.documents_at(places) for key, places in self._places.items() if len(places) > many
         }
 
     def documents(self, left: int, right: int) -> int:
-        """Return the documents in which one word comes right before another."""
+        """Return the documents in which the word `left` directly precedes the word `right`."""
         key = left * self._width + right
         found = self._documents.get(key)
         return self.documents_at(self._places.get(key, NO_PLACES)) if found is None else found
 
     def places(self, left: int, right: int) -> Sequence[int]:
-        """Return the places of the first of two neighbours."""
+        """Return the positions at which the word `left` directly precedes the word `right`."""
         return self._places.get(left * self._width + right, ())
 
     def in_a_row(self, phrase: Sequence[int]) -> tuple[int, Sequence[int]]:
-        """Return the places of a phrase: its rarest pair is looked up, its other words are checked there.
+        """Return (offset, positions) of a phrase, found by looking up its rarest pair and checking the other words.
 
-        The places are those of the pair; the number is its offset from the first word.
+        The positions are those of the pair; the offset is the distance of the pair from the first word.
         """
         found, width = self._places, self._width
         which, places = 0, found.get(phrase[0] * width + phrase[1], NO_PLACES)
@@ -99,7 +99,7 @@ class WordPairs:
         return self.documents_at([at for at in rights if row[at - 1] == first])
 
     def documents_at(self, places: Sequence[int]) -> int:
-        """Return the documents of `places`."""
+        """Return the documents that contain the positions `places`."""
         document_at = self._document_at
         if len(places) > bitsets.MANY_NUMBERS:
             return bitsets.bitset_of_many(map(document_at.__getitem__, places), self._last)
@@ -109,10 +109,10 @@ class WordPairs:
         return bits
 
     def followers(self, word: int) -> Iterable[int]:
-        """Return the words that follow a word after a hyphen."""
+        """Return the words that follow `word` after a hyphen."""
         return self._followers.get(word, ())
 
 
 def numbers_of(row: str) -> array[int]:
-    """Return the words of a row as numbers; the byte order mark, which comes first, is dropped."""
+    """Return the words of a row as numbers, without the byte order mark that Python adds at the beginning."""
     return array("I", row.encode("utf-32", "surrogatepass"))[1:]

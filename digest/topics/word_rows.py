@@ -1,8 +1,8 @@
-"""Store a batch of texts as one row of words; each word is one character, its number.
+"""Store a batch of texts as a string in which each character stands for one word.
 
-The search for neighbours thus runs at the speed of `str.find`. Word 0 is no word; it separates documents.
-A batch of many texts is read in pieces between two blanks ("(pre-trained", "models,"), most of which have
-been read before; a single text is read as a whole.
+Searches for neighbouring words can therefore use `str.find`. The character 0 is not a word; it separates
+documents. A batch of many texts is split at blanks into pieces ("(pre-trained", "models,"), and the result
+for each distinct piece is cached. A single text is read as a whole.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ _Key = TypeVar("_Key")
 _Value = TypeVar("_Value")
 
 NO_WORD = "\0"
-#: In the glue of a piece: it begins with a character outside words, so a blank before it does not count.
+#: Marks a piece that begins with a character outside words, so that a preceding blank is ignored.
 _ROUGH = "\0"
 
 
 class LazyDict(dict[_Key, _Value]):
-    """A dict that computes missing values."""
+    """A dict that computes missing values on access."""
 
     def __init__(self, look_up: Callable[[_Key], _Value]):
         super().__init__()
@@ -36,14 +36,14 @@ class LazyDict(dict[_Key, _Value]):
 
 
 class WordRows(NamedTuple):
-    """The words of a batch, one document after another.
+    """The words of a batch as rows that concatenate all documents.
 
-    A *word* is a folded part ("model"), or a part as typed if it begins with two capitals ("SAM"),
-    which is then in a row of its own. `glue[i]` is between place i and the next.
+    A *word* is a folded part ("model") or, in a separate row, a part as typed if it begins with two capitals
+    ("SAM"). `glue[i]` is the separator between position i and the next.
     """
 
-    words: dict[str, int]  #: every word and its number
-    folded_of: Mapping[int, int]  #: the words as typed, and their folded forms
+    words: dict[str, int]  #: the number of each word
+    folded_of: Mapping[int, int]  #: the number of the folded form of each word as typed
     folded: str
     typed: str  #: the same row, with words as typed where they exist
     glue: str
@@ -80,7 +80,7 @@ def rows_of_texts(documents: Iterable[tuple[int, str]]) -> WordRows:
 
 
 class _Pieces:
-    """The text between two blanks: its words as typed and folded, and the glue after each part."""
+    """A cache of pieces of text without blanks: their words as typed and folded, and their separators."""
 
     def __init__(self) -> None:
         self.words: dict[str, int] = {"": 0}
@@ -111,14 +111,14 @@ class _Pieces:
 
 
 def _smooth(glue: str) -> str:
-    """Return the joined glue of pieces: next to a character outside words, a blank does not count."""
+    """Return the joined separators of pieces, ignoring a blank next to another character outside words."""
     while _ROUGH * 2 in glue:
         glue = glue.replace(_ROUGH * 2, _ROUGH)
     return glue.replace(f" {_ROUGH}", ",").replace(f",{_ROUGH}", ",")
 
 
 def rows_of_words(documents: Iterable[tuple[int, WordParts]]) -> WordRows:
-    """Return the rows of a few texts that are already split."""
+    """Return the rows of a few texts that are already split into parts."""
     words: defaultdict[str, int] = defaultdict()
     words.default_factory = words.__len__
     number = words.__getitem__

@@ -9,17 +9,17 @@ from digest.topics.filter_tree import AuthorClause
 
 
 def author(value: str) -> AuthorClause:
-    """Return the clause of `au:`: one of the authors."""
+    """Return the clause for `au:`, which matches any of the authors."""
     return parse_person(value, first=False)
 
 
 def first_author(value: str) -> AuthorClause:
-    """Return the clause of `1au:`: the first author."""
+    """Return the clause for `1au:`, which matches the first author."""
     return parse_person(value, first=True)
 
 
 def parse_person(value: str, *, first: bool) -> AuthorClause:
-    """Return the clause of a name; a ^ before it means first author, whatever the field."""
+    """Return the clause for a name; a ^ before the name means first author in either field."""
     plain = without_tex(value).strip()
     if plain.startswith("^"):
         first, plain = True, plain[1:]
@@ -47,7 +47,7 @@ def parse_person(value: str, *, first: bool) -> AuthorClause:
 
 
 def _unsorted(parts: tuple[str, ...], *, arxiv: bool) -> tuple[tuple[str, ...], tuple[str, ...], str]:
-    """Return the given and family names of a name without comma; arXiv writes `wang_y` for Wang, Y."""
+    """Return the given and family names in a name without a comma; arXiv writes `wang_y` for Wang, Y."""
     if arxiv and len(parts) > 1 and len(parts[-1]) == 1:
         initials = len(parts) - next(
             i for i, part in enumerate(reversed(parts)) if len(part) > 1 or i + 1 == len(parts)

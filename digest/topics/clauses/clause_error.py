@@ -1,10 +1,10 @@
-"""Define the error of a clause."""
+"""Define the error for an invalid clause."""
 
 from __future__ import annotations
 
 
 class ClauseError(Exception):
-    """A value is wrong; `offset` counts from its beginning."""
+    """The value of a clause is invalid; `offset` counts from the beginning of the value."""
 
     def __init__(self, message: str, *, offset: int = 0, length: int = 0, suggestion: str | None = None):
         super().__init__(message)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from difflib import get_close_matches
 
-#: Every spelling of a field, and its canonical one.
+#: Every spelling of a field, with its canonical name.
 FIELDS = {
     "ti": "ti", "title": "ti", "intitle": "ti", "allintitle": "ti",
     "abs": "abs", "ab": "abs", "abstract": "abs",
@@ -26,10 +26,10 @@ FIELDS = {
     "source": "source", "src": "source",
     "date": "date", "published": "date", "year": "date", "submitteddate": "date",
 }  # fmt: skip
-#: Fields of other search languages that do not exist here: why, and what to write.
+#: Fields of other search languages that do not exist here, each with the reason and an alternative.
 NO_FIELDS = {
     "trend": (
-        "How much a paper trends orders every digest and changes by the hour; ask for a figure",
+        "The trending score orders every digest and changes by the hour; filter by a signal instead",
         "upvotes:>=20",
     ),
     "near": ("Put words that are near one another in quotes", '"two words"~5'),
@@ -38,7 +38,7 @@ NO_FIELDS = {
 SIGNALS = ("upvotes", "comments", "stars", "citations", "downloads", "likes", "views", "models", "datasets")
 TEXT_FIELDS = frozenset(("tiab", "ti", "abs", "co", "jr", "org"))
 OPERATORS = frozenset(("AND", "OR", "NOT", "ANDNOT"))
-#: Misspelled operators. NOR, XOR, ANN, AN, LAND and similar are words or names of their own.
+#: Misspelled operators; NOR, XOR, ANN, AN, LAND and similar are excluded, since they are words or names.
 MISTYPED = {
     "ANDN": "ANDNOT", "ANDNO": "ANDNOT", "ANDNT": "ANDNOT", "ANDOT": "ANDNOT", "ANNOT": "ANDNOT",
     "ANDNTO": "ANDNOT", "ADNNOT": "ANDNOT", "NADNOT": "ANDNOT", "ANDONT": "ANDNOT", "NDNOT": "ANDNOT",
@@ -46,17 +46,17 @@ MISTYPED = {
     "ANDNOTT": "ANDNOT", "ANDD": "AND", "ANND": "AND", "AAND": "AND", "NOTT": "NOT", "NOOT": "NOT",
     "NNOT": "NOT", "OOR": "OR",
 }  # fmt: skip
-#: To search for these as words, write them after a field or in quotes.
+#: Operators; to search for one as a word, write it after a field or in quotes.
 NO_BARE_WORD = OPERATORS.union(MISTYPED)
 
 
 def field_named(written: str) -> str | None:
-    """Return the canonical name of a field or signal, or None where there is no such field."""
+    """Return the canonical name of a field or signal, or None if it does not exist."""
     lowered = written.lower()
     return FIELDS.get(lowered) or (lowered if lowered in SIGNALS else None)
 
 
 def field_suggestion(written: str) -> str | None:
-    """Return the field that was probably meant, or None."""
+    """Return the field most similar to the misspelled name, or None."""
     close = get_close_matches(written.lower()[:40], (*FIELDS, *SIGNALS), n=1, cutoff=0.66)
     return f"{field_named(close[0])}:" if close else None

@@ -1,4 +1,4 @@
-"""Read clauses of one code or name: category, id, announcement, source and language."""
+"""Read clauses whose value is a code or a name: category, id, announcement, source and language."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ from digest.topics.filter_tree import (
 
 
 def category(value: str) -> CategoryClause:
-    """Return the clause of `cat:`: a category or an archive."""
+    """Return the clause for `cat:`, which matches a category or an archive."""
     return _category_of(value, primary=False)
 
 
 def primary(value: str) -> CategoryClause:
-    """Return the clause of `pcat:`: the primary category."""
+    """Return the clause for `pcat:`, which matches the primary category."""
     return _category_of(value, primary=True)
 
 
@@ -53,7 +53,7 @@ _SCHEMES = re.compile(r"(?i)(arxiv|doi|pmid|pmcid|openalex|s2|corpusid):(.+)")
 
 
 def identifier(value: str) -> IdClause:
-    """Return the clause of `id:`: a paper by its public id."""
+    """Return the clause for `id:`, which matches a paper by its public id."""
     plain = value.strip()
     named = _SCHEMES.fullmatch(plain)
     schemes = (
@@ -75,7 +75,7 @@ def _quoted(value: str) -> str:
 
 
 def state(value: str) -> AnnouncementClause:
-    """Return the clause of `is:`: how a paper was announced."""
+    """Return the clause for `is:`, which matches the kind of announcement."""
     lowered = value.strip().lower()
     if lowered not in set(Announcement):
         close = get_close_matches(lowered[:40], list(Announcement), n=1, cutoff=0.5)
@@ -87,7 +87,7 @@ def state(value: str) -> AnnouncementClause:
 
 
 def source(value: str) -> SourceClause:
-    """Return the clause of `source:`: the source of the dumps that list a paper."""
+    """Return the clause for `source:`, which matches the source of the dumps that list a paper."""
     folded = " ".join(papers.fold(value).split())
     if not folded or '"' in folded or "*" in folded:
         raise ClauseError("Add the name of a source here", suggestion="source:arxiv")
@@ -95,7 +95,7 @@ def source(value: str) -> SourceClause:
 
 
 def language(value: str) -> LanguageClause:
-    """Return the clause of `lang:`: the language of a paper."""
+    """Return the clause for `lang:`, which matches the language of a paper."""
     name = value.strip().lower().partition("-")[0]
     code = language_detection.NAMES.get(name)
     if code is None:

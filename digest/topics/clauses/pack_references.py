@@ -7,14 +7,14 @@ import re
 from digest.topics.clauses.clause_error import ClauseError
 from digest.topics.filter_tree import PackClause
 
-#: The name of a pack, and of a filter in it.
+#: The pattern for the names of packs and of their filters.
 NAME = r"[a-z0-9]+(?:[._-][a-z0-9]+)*"
 LONGEST_NAME = 40
 _REFERENCE = re.compile(rf"({NAME})(?:/({NAME}))?(?:@(\d{{1,6}}))?")
 
 
 def parse_use(value: str) -> PackClause:
-    """Return the clause of `use:`: a filter of a pack, or any of its filters."""
+    """Return the clause for `use:`, which refers to one filter of a pack or to any of its filters."""
     found = _REFERENCE.fullmatch(value.strip().lower())
     if found is None or max(len(found[1]), len(found[2] or "")) > LONGEST_NAME:
         raise ClauseError(

@@ -1,4 +1,4 @@
-"""Choose the reader for the value of a clause."""
+"""Parse a clause with the reader for its field."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from digest.topics.filter_tree import AnywhereClause, AuthorClause, DescriptionC
 
 @lru_cache(maxsize=65536)
 def clause(field: str, value: str) -> Leaf:
-    """Return the clause that `field:value` means; raises `ClauseError`."""
+    """Return the clause for `field:value`; raise `ClauseError` if it is invalid."""
     return _clause(field, value, quoted=False, near=None)
 
 
 @lru_cache(maxsize=65536)
 def read_quoted_clause(field: str, value: str, near: int | None) -> Leaf:
-    """Return the clause that `field:"value"~near` means; raises `ClauseError`."""
+    """Return the clause for `field:"value"~near`; raise `ClauseError` if it is invalid."""
     return _clause(field, value, quoted=True, near=near)
 
 
@@ -41,7 +41,9 @@ def _anywhere(value: str, *, quoted: bool, near: int | None) -> AnywhereClause:
     ]
     parts: list[TextClause | AuthorClause] = [*texts]
     words = texts[0].tokens
-    if texts[0].near is None and "*" not in "".join(words)[:-1]:  # at most a final star: possibly a name
+    if (
+        texts[0].near is None and "*" not in "".join(words)[:-1]
+    ):  # only the end may be a star, so the value may be a name
         parts.append(authors.parse_person(" ".join(words).lower(), first=False))
     shown = texts[0].words
     return AnywhereClause(tuple(parts), f"all:{shown}")

@@ -14,7 +14,7 @@ _BETWEEN = re.compile(rf"({_FIGURE})\.\.({_FIGURE})", re.IGNORECASE)
 
 
 def signal(name: str, value: str) -> SignalClause:
-    """Return the clause of a signal, such as `upvotes:`: a number within bounds."""
+    """Return the clause for a signal such as `upvotes:`, which matches values within bounds."""
     plain = value.strip()
     bound, between = _BOUND.fullmatch(plain), _BETWEEN.fullmatch(plain)
     if between:
@@ -34,7 +34,7 @@ def _figure(written: str) -> float:
 
 
 def _interval(operator: str, figure: float) -> tuple[float, float]:
-    """Return the lowest and the highest number that match; signals are whole numbers, so > 19 is >= 20."""
+    """Return the lowest and the highest matching number; as signals are whole numbers, > 19 means >= 20."""
     above = int(figure) + 1
     below = math.ceil(figure) - 1
     return {

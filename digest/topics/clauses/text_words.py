@@ -1,4 +1,4 @@
-"""Read word clauses: a word, a compound, a phrase, words near one another, or a prefix."""
+"""Read text clauses: a word, a compound, a phrase, words near one another, or a prefix."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from digest.topics.filter_tree import TextClause
 
 SHORTEST_PREFIX = 3
 WIDEST = 99  #: maximum N of "a b"~N
-MAX_WORDS = 64  #: of a phrase
-MAX_CHARACTERS = 1000  #: of a filter, as written and written out
+MAX_WORDS = 64  #: maximum number of words of a phrase
+MAX_CHARACTERS = 1000  #: maximum length of a filter, both as written and in canonical form
 
 _STAR = re.compile(r"\*+")
 _PLAIN = re.compile(r"[a-z0-9]+(?: [a-z0-9]+)*|[a-z]{3,}\*")
@@ -27,7 +27,7 @@ _WEIGHT = re.compile(r"[^\W\d_]{3}(\^)[\d.]+$")
 
 
 def parse_text(field: str, value: str, *, quoted: bool, near: int | None) -> TextClause:
-    """Return the clause for words in a field; without quotes they form one compound."""
+    """Return the clause for words in a field; words without quotes form one compound."""
     if not quoted and not value.isalpha():
         _refuse_foreign(value)
     tokens, gaps = _plain_words(value) or _phrase(value)
@@ -41,7 +41,7 @@ def parse_text(field: str, value: str, *, quoted: bool, near: int | None) -> Tex
 
 
 def _plain_words(value: str) -> tuple[tuple[str, ...], str] | None:
-    """Return the result of `_phrase` for a value with nothing to fold, which is the usual case; else None."""
+    """Return the result of `_phrase` for a value that needs no folding, as most do; otherwise None."""
     if not _PLAIN.fullmatch(value) or value.count(" ") >= MAX_WORDS:
         return None
     tokens = tuple(value.split(" "))
@@ -49,15 +49,15 @@ def _plain_words(value: str) -> tuple[tuple[str, ...], str] | None:
 
 
 def _phrase(value: str) -> tuple[tuple[str, ...], str]:
-    """Return the words of a value, "flat*" where a star follows, and the gaps between them."""
+    """Return the words of a value and the gaps between them; a prefix is returned with its star ("flat*")."""
     plain = without_tex(value)
     stars = {found.start(): found.end() for found in _STAR.finditer(plain)}
     row = tokenizer.read(plain)
-    # A part that is empty once folded (a lone accent) is not a word.
+    # A part that is empty after folding, such as a single accent, is not a word.
     kept = [i for i, folded in enumerate(row.folded) if folded]
     if len(kept) > MAX_WORDS:
         raise ClauseError(f"A phrase has at most {MAX_WORDS} words; this one has {len(kept)}")
-    # A phrase all in capitals ("SHARPNESS AWARE") contains no acronym.
+    # In a phrase written in capitals ("SHARPNESS AWARE"), no word counts as an acronym.
     is_shouted = any(len(surface) > 5 and surface.isupper() for surface in row.surfaces)
     tokens = []
     for i in kept:
@@ -78,11 +78,11 @@ def _phrase(value: str) -> tuple[tuple[str, ...], str]:
 
 
 def without_tex(value: str) -> str:
-    """Return a value without TeX, converted as in papers, and without compatibility characters."""
+    """Return a value with TeX converted as in papers and without compatibility characters."""
     plain = papers.display(value) if _TEX.search(value) else value
     if not plain.isascii():
         plain = unicodedata.normalize("NFKC", plain)
-    if len(plain) > MAX_CHARACTERS:  # NFKC turns one character into up to eighteen
+    if len(plain) > MAX_CHARACTERS:  # NFKC may expand one character to eighteen
         raise ClauseError(
             f"Written out, this has {len(plain):,} characters; a filter has at most {MAX_CHARACTERS:,}"
         )
@@ -90,7 +90,7 @@ def without_tex(value: str) -> str:
 
 
 def _token(row: tokenizer.WordParts, i: int) -> str:
-    """Return part `i` as a token: folded, but a short acronym as typed."""
+    """Return part `i` as a token: folded, except for a short acronym, which is kept as typed."""
     return row.surfaces[i] if tokenizer.is_acronym(row.surfaces[i]) else row.folded[i]
 
 
@@ -109,7 +109,7 @@ def _spelled(field: str, tokens: tuple[str, ...], gaps: str, *, exact: bool, nea
 
 
 def _refuse_foreign(value: str) -> None:
-    """Refuse syntax of other search languages, and suggest the equivalent here."""
+    """Reject the syntax of other search languages, suggesting the equivalent syntax."""
     tag = _PUBMED_TAG.fullmatch(value)
     if tag:
         field = field_names.FIELDS.get(tag[2].lower(), "tiab")
