@@ -1,1 +1,1 @@
-"""Decide when a digest is due and which papers it shows, and record which papers were shown."""
+"""Decide when a digest is due and which papers it contains, and record the papers that were shown."""

@@ -1,15 +1,16 @@
-"""Choose the papers that one subscriber is shown in one edition.
+"""Choose the papers for one edition of one subscriber's digest.
 
 Papers are numbered by trending rank (0 is the most trending). A set of papers is an integer with one
-bit for each paper. The matches of a filter are sorted once for all who hold it.
+bit for each paper. The matches of a filter are sorted once for all its subscribers.
 
-* A paper belongs to the digest if a topic matches it; trending and relevance only order the papers.
+* A paper can be in the digest only if a topic matches it; trending and relevance only order the papers.
 * Within a topic, papers are ordered by **worth**: the trending score in bits, plus `RELEVANCE_BITS`
-  times the relevance (0 to 1). A paper that is all about the topic goes before one that only touches
-  it, unless that one draws eight times the votes.
+  times the relevance (0 to 1). A fully relevant paper is ranked before a barely relevant one unless the
+  latter gets eight times as many votes.
 * Papers are picked in rounds: in each round every topic picks its best remaining paper. A broad topic
-  gets what the others leave, never more. If the last round has too many picks, the worthiest stay.
-* A paper is shown once, under the topic it fits best.
+  therefore cannot displace the papers of other topics. If the last round has more picks than fit, those
+  with the highest worth are kept.
+* A paper is shown once, under the topic for which it has the highest relevance.
 """
 
 from __future__ import annotations
@@ -22,14 +23,14 @@ from typing import NamedTuple
 from msgspec import MsgspecError, Struct, json
 
 TRENDING_TOPIC = "Trending"
-RELEVANCE_BITS = 3.0  #: perfect relevance weighs as much as 2 ** 3 times the votes
+RELEVANCE_BITS = 3.0  #: full relevance is worth as much as 2 ** 3 times the votes
 NO_RELEVANCE = -1.0  #: the relevance of a paper that no filter matched
-ALREADY_SHOWN = -1  #: in place of a topic's position: no topic may pick the paper
+ALREADY_SHOWN = -1  #: replaces a topic's position for a paper that no topic may pick
 DUPLICATE_PENALTY_BITS = 2.0  #: subtracted from a paper's worth when a near-duplicate ranks before it
 
 
 class Section(NamedTuple):
-    """The papers under one topic, best first. `filter_id` is None if no filter matched them."""
+    """The papers under one topic, best first; `filter_id` is None if they were chosen without a filter."""
 
     topic: str
     filter_id: int | None
@@ -38,31 +39,31 @@ class Section(NamedTuple):
 
 
 class FollowUp(NamedTuple):
-    """An update to a paper that the reader was sent before; it does not count as showing the paper."""
+    """An update to a paper that the reader was sent before; it does not count as showing the paper again."""
 
     paper: int
     kind: str  #: withdrawn, published or rewritten
     title: str
-    detail: str  #: where it was published, its title before, or why it was withdrawn
+    detail: str  #: the journal, the previous title or the reason for the withdrawal
 
 
 class NarrowingSuggestion(NamedTuple):
-    """A clause that would narrow a topic whose matches did not fit several digests in a row."""
+    """A clause that would narrow a topic whose matches exceeded several consecutive digests."""
 
     topic: str
     filter_id: int
     clause: str
-    before: float  #: papers a day without the clause
-    after: float  #: papers a day with the clause
+    before: float  #: papers per day without the clause
+    after: float  #: papers per day with the clause
 
 
 class Digest(Struct, frozen=True, kw_only=True, omit_defaults=True, rename={"is_catch_up": "catch_up"}):
-    """The decision kept with a delivery: which papers, under which topic, in which order."""
+    """The content of a digest as stored with its delivery: the papers, grouped by topic and in order."""
 
     sections: tuple[Section, ...]
     checked: int  #: papers considered for this edition
-    is_catch_up: bool = False  #: the first one after a pause
-    matched: int = 0  #: in a catch-up: papers that matched, including those shown
+    is_catch_up: bool = False  #: whether this is the first digest after a pause
+    matched: int = 0  #: in a catch-up, the number of papers that matched, including the papers shown
     news: tuple[FollowUp, ...] = ()  #: updates to papers of earlier digests
     offer: NarrowingSuggestion | None = None
 
@@ -77,12 +78,12 @@ class Digest(Struct, frozen=True, kw_only=True, omit_defaults=True, rename={"is_
         return sum([len(section.papers) for section in self.sections])  # noqa: C419  (a list is faster)
 
     def to_json(self) -> str:
-        """Return the compact JSON that the outbox stores; default values are left out."""
+        """Return the compact JSON that the outbox stores, without default values."""
         return encode_digest(self).decode()
 
     @classmethod
     def from_json(cls, text: str) -> Digest:
-        """Return the digest that `to_json` wrote, or raise ValueError."""
+        """Parse the JSON that `to_json` returned; raise ValueError if it is invalid."""
         try:
             return decode_digest(text)
         except MsgspecError as error:
@@ -94,17 +95,17 @@ encode_digest, decode_digest = json.Encoder().encode, json.Decoder(Digest).decod
 
 @dataclass(frozen=True, slots=True)
 class RankedMatches:
-    """The matches of one filter, sorted once for all who hold it."""
+    """The matches of one filter, sorted once for all its subscribers."""
 
-    matches: int  #: the set of matching numbers
-    order: tuple[int, ...]  #: the same, worthiest first
-    relevances: array[float]  #: the relevance of each in `order`, 0 to 1; empty without a filter
+    matches: int  #: the set of matching paper numbers
+    order: tuple[int, ...]  #: the matching paper numbers, highest worth first
+    relevances: array[float]  #: the relevance of each paper in `order`, 0 to 1; empty without a filter
     scores: Sequence[float]  #: the trending scores, by number
-    demoted: int = 0  #: the set of near-duplicates that are ranked lower
+    demoted: int = 0  #: the set of near-duplicates whose worth was reduced
     cache: dict[int, tuple[int, ...]] = field(default_factory=dict, repr=False, compare=False)
 
     def relevance(self, number: int) -> float:
-        """Return the relevance of a paper, 0 to 1; `NO_RELEVANCE` if no filter matched it."""
+        """Return the relevance of a paper, 0 to 1, or `NO_RELEVANCE` if there is no filter."""
         if not (self.relevances and self.matches >> number & 1):
             return NO_RELEVANCE
         return self.relevances[self.order.index(number)]
@@ -117,7 +118,7 @@ class RankedMatches:
         return worth - DUPLICATE_PENALTY_BITS if self.demoted >> number & 1 else worth
 
     def eligible_order(self, eligible: int) -> tuple[int, ...]:
-        """Return the eligible part of `order`; cached, since many readers share few eligible sets."""
+        """Return the eligible papers of `order`, cached because many readers have the same eligible set."""
         matching = self.matches & eligible
         if matching == self.matches:
             return self.order
@@ -131,7 +132,7 @@ class RankedMatches:
 
 
 class RequestedTopic(NamedTuple):
-    """One topic of one subscriber. (A tuple, since a million digests make three million of these.)"""
+    """One topic of one subscriber; a tuple, because a million digests create three million of these objects."""
 
     topic: str
     filter_id: int | None
@@ -142,8 +143,8 @@ class RequestedTopic(NamedTuple):
 class DigestLimits:
     """The maximum and minimum number of papers in one subscriber's digest."""
 
-    papers: int = 10  #: at most; topics share them, and a single topic may take them all
-    at_least: int = 1  #: with fewer there is no digest
+    papers: int = 10  #: maximum number, shared by all topics; a single topic may use all of it
+    at_least: int = 1  #: minimum number for a digest to be sent
 
 
 def rank_matches(
@@ -152,10 +153,11 @@ def rank_matches(
     relevance: Mapping[int, float],
     near_duplicates: Mapping[int, int] | None = None,
 ) -> RankedMatches:
-    """Return the matches of a filter, the worthiest first.
+    """Sort the matches of a filter by worth.
 
-    `scores` are the trending scores by number; `relevance` covers matches only. `near_duplicates` has sets
-    by number: of those that match, all but the worthiest lose `DUPLICATE_PENALTY_BITS` and so rank lower.
+    `scores` are the trending scores by paper number; `relevance` contains only matches. `near_duplicates`
+    maps a paper number to the set of its near-duplicates. Of the matching near-duplicates, all except the one
+    with the highest worth lose `DUPLICATE_PENALTY_BITS`.
     """
     fit = relevance
     if len(relevance) != matches.bit_count():
@@ -167,15 +169,15 @@ def rank_matches(
 
 
 def rank_all(scores: Sequence[float], near_duplicates: Mapping[int, int] | None = None) -> RankedMatches:
-    """Return every paper in trending order, for subscribers without a topic."""
+    """Return all papers in trending order, for subscribers without a topic."""
     order, lower = order_by_worth(dict(enumerate(scores)), near_duplicates or {})
     return RankedMatches((1 << len(scores)) - 1, tuple(order), array("d"), scores, lower)
 
 
 def order_by_worth(worth: dict[int, float], near_duplicates: Mapping[int, int]) -> tuple[list[int], int]:
-    """Return numbers, worthiest first, and the set of near-duplicates among them that were ranked lower.
+    """Return the paper numbers by decreasing worth, and the set of near-duplicates whose worth was reduced.
 
-    Of equal worth, the better trending rank goes first.
+    Papers of equal worth are ordered by trending rank.
     """
     order = sorted(sorted(worth), key=worth.__getitem__, reverse=True)
     placed = lower = 0
@@ -199,8 +201,9 @@ def compose(
 ) -> tuple[Section, ...]:
     """Return the sections of one subscriber's digest, in the order of their topics.
 
-    `eligible` is the set of numbers that may be shown, `shown` the numbers already shown, and `ids` the
-    paper ids by number. Returns no section if fewer papers than `limits.at_least` are picked.
+    `eligible` is the set of paper numbers that may be shown, `shown` contains the numbers already shown, and
+    `ids` contains the paper ids by number. Returns no sections if fewer than `limits.at_least` papers are
+    picked.
     """
     picked = pick_papers(topics, eligible, shown, limits)
     if len(picked) < max(1, limits.at_least):
@@ -220,9 +223,10 @@ def compose(
 def pick_papers(
     topics: Sequence[RequestedTopic], eligible: int, shown: Collection[int], limits: DigestLimits
 ) -> dict[int, int]:
-    """Return {number to show: position of the topic that picked it}.
+    """Return {paper number: position of the topic that picked it}.
 
-    In each round every topic picks its best remaining paper. Of the last round the worthiest stay.
+    In each round every topic picks its best remaining paper. If the last round has more picks than fit, those
+    with the highest worth are kept.
     """
     picked = dict.fromkeys(shown, ALREADY_SHOWN)
     full, before_round = len(picked) + limits.papers, -1
@@ -247,10 +251,10 @@ def pick_papers(
 def assign_to_topics(
     topics: Sequence[RequestedTopic], picked: Mapping[int, int], found: int
 ) -> list[list[int]]:
-    """Return the numbers under each topic, worthiest first, each under the topic it fits best.
+    """Return the paper numbers under each topic by decreasing worth, each under its best topic.
 
-    `found` is the set of the picked numbers. Most match a single topic and stay there; each topic's own
-    numbers were picked in order.
+    `found` is the set of the picked numbers. Most papers match a single topic and remain under it; these
+    are already in order.
     """
     by_topic: list[list[int]] = [[] for _ in topics]
     for number, at in picked.items():
@@ -269,7 +273,7 @@ def assign_to_topics(
 
 
 def count_matching(topics: Sequence[RequestedTopic], eligible: int, shown: Collection[int]) -> int:
-    """Return how many eligible papers match these topics, whether or not they fit the digest."""
+    """Return how many eligible papers match these topics, including papers that do not fit in the digest."""
     matching = 0
     for requested in topics:
         matching |= requested.matches.matches
@@ -277,7 +281,7 @@ def count_matching(topics: Sequence[RequestedTopic], eligible: int, shown: Colle
 
 
 def matched_by_several(topics: Sequence[RequestedTopic]) -> int:
-    """Return the set of numbers that more than one topic matches."""
+    """Return the set of paper numbers that more than one topic matches."""
     seen = twice = 0
     for requested in topics:
         twice |= seen & requested.matches.matches
@@ -286,7 +290,7 @@ def matched_by_several(topics: Sequence[RequestedTopic]) -> int:
 
 
 def best_topic(number: int, chosen_by: int, topics: Sequence[RequestedTopic]) -> int:
-    """Return the position of the topic that a number fits best; of equal ones the first."""
+    """Return the position of the topic with the highest relevance for a paper, the first one on a tie."""
     best_at, best = chosen_by, topics[chosen_by].matches.relevance(number)
     for at, requested in enumerate(topics):
         relevance = requested.matches.relevance(number)
@@ -304,7 +308,7 @@ def bitset(numbers: Iterable[int]) -> int:
 
 
 def bitset_members(found: int) -> list[int]:
-    """Return the members of the set `found`, lowest first."""
+    """Return the members of the set `found` in increasing order."""
     members = []
     while found:
         lowest = found & -found

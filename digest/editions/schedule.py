@@ -1,7 +1,7 @@
 """Compute when a digest is due, in the subscriber's own time zone.
 
-An edition is named by its local date, not by an instant. So the hour that a clock repeats in autumn
-cannot make a second edition, and the hour it skips in spring cannot lose one.
+An edition is identified by its local date, not by a point in time. The hour that clocks repeat in autumn
+therefore cannot cause a second edition, and the hour that they skip in spring cannot prevent an edition.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ CONTINENTS = frozenset(
 
 
 class Cadence(StrEnum):
-    """How often a digest comes."""
+    """How often a digest is sent."""
 
     DAILY = "daily"  #: every day
     WEEKDAYS = "weekdays"  #: Monday to Friday
@@ -35,21 +35,21 @@ class Cadence(StrEnum):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Schedule:
-    """When one subscriber wants digests."""
+    """The times at which one subscriber gets digests."""
 
     cadence: Cadence = Cadence.DAILY
     at: time = time(8)
     timezone: str = "UTC"
-    weekday: int = 0  #: for weekly: 0 is Monday
+    weekday: int = 0  #: for the weekly cadence; 0 is Monday
     not_after: time | None = None  #: local time of day after which the edition expires
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Edition:
-    """A dated slot of a cadence: `daily-2026-11-20`, `weekly-2026-W47`, `monthly-2026-11`.
+    """One dated issue of a digest, such as `daily-2026-11-20`, `weekly-2026-W47` or `monthly-2026-11`.
 
-    Open in the half-open window from `due_at` to `closes_at`, both in UTC. The weekday cadence
-    shares the names of the daily one, so that changing between the two cannot send twice a day.
+    An edition is open in the half-open window from `due_at` to `closes_at`, both in UTC. The weekday cadence
+    uses the same names as the daily cadence, so that changing between them cannot cause two digests on a day.
     """
 
     name: str
@@ -59,7 +59,7 @@ class Edition:
 
 
 def edition_on(schedule: Schedule, day: date) -> Edition | None:
-    """Return the edition of the local `day`, or None if the cadence has none that day."""
+    """Return the edition on the local `day`, or None if the cadence has none on that day."""
     if not falls_on(schedule, day):
         return None
     zone = zone_of(schedule.timezone)
@@ -77,16 +77,16 @@ def open_edition(schedule: Schedule, now: datetime) -> Edition | None:
 
 
 def next_edition(schedule: Schedule, moment: datetime) -> Edition:
-    """Return the first edition that falls due strictly after `moment`."""
+    """Return the first edition that is due strictly after `moment`."""
     today = moment.astimezone(zone_of(schedule.timezone)).date()
     editions = (edition_on(schedule, today + timedelta(days=ahead)) for ahead in count())
     return next(edition for edition in editions if edition and edition.due_at > moment)
 
 
 def missed_editions(schedule: Schedule, since: datetime, now: datetime) -> tuple[Edition, ...]:
-    """Return the editions due at or after `since` that closed by `now`; at most a month back."""
+    """Return the editions due at or after `since` that closed by `now`, up to a month back."""
     zone = zone_of(schedule.timezone)
-    since = max(since, now - timedelta(days=32))  # October has 31 days and an hour where clocks go back
+    since = max(since, now - timedelta(days=32))  # a month may have 31 days and one hour, if clocks go back
     first, last = since.astimezone(zone).date(), now.astimezone(zone).date()
     slots = (edition_on(schedule, first + timedelta(days=ahead)) for ahead in range((last - first).days + 1))
     return tuple(slot for slot in slots if slot and slot.due_at >= since and slot.closes_at <= now)
@@ -103,7 +103,7 @@ def falls_on(schedule: Schedule, day: date) -> bool:
 
 
 def edition_name(cadence: Cadence, day: date) -> str:
-    """Return the edition's name; it is part of a unique key, so there is no second one."""
+    """Return the edition's name, which is part of a unique key that prevents a second digest."""
     match cadence:
         case Cadence.WEEKLY:
             year, week, _ = day.isocalendar()
@@ -115,9 +115,9 @@ def edition_name(cadence: Cadence, day: date) -> str:
 
 
 def local_instant(day: date, at: time, zone: ZoneInfo) -> datetime:
-    """Return the moment, in UTC, at which local clocks first show `at` on `day`.
+    """Return the UTC time at which local clocks first show `at` on `day`.
 
-    A time that the spring change skips is taken at the offset before the change: 02:30 becomes 03:30.
+    A time that is skipped in spring is converted with the offset before the change, so 02:30 becomes 03:30.
     """
     return datetime.combine(day, at, tzinfo=zone).astimezone(UTC)
 
@@ -128,7 +128,7 @@ def local_instant(day: date, at: time, zone: ZoneInfo) -> datetime:
 def parse_schedule(
     *, cadence: str = "daily", at: str = "08:00", timezone: str = "UTC", not_after: str | None = None
 ) -> Schedule:
-    """Return the schedule of these texts, or raise BadField naming the invalid one."""
+    """Parse a schedule; raise BadField with the name of the invalid field."""
     how_often, weekday = parse_cadence(cadence)
     return Schedule(
         cadence=how_often,
@@ -154,7 +154,7 @@ def parse_cadence(text: str) -> tuple[Cadence, int]:
 
 
 def cadence_text(schedule: Schedule) -> str:
-    """Return the text that `parse_cadence` accepts."""
+    """Return the schedule's cadence as text that `parse_cadence` accepts."""
     if schedule.cadence is Cadence.WEEKLY and schedule.weekday:
         return f"weekly-{WEEKDAYS[schedule.weekday][:3]}"
     return schedule.cadence
@@ -169,7 +169,7 @@ def parse_time(text: str, *, field: str = "at") -> time:
 
 
 def parse_zone(text: str) -> str:
-    """Return the name of the time zone, or raise BadField with the closest name."""
+    """Return the name of the time zone; raise BadField with the most similar name if it does not exist."""
     name = text.strip()
     if name in zone_names():
         return name
@@ -180,7 +180,7 @@ def parse_zone(text: str) -> str:
 
 @lru_cache(maxsize=1024)
 def closest_zone(typed: str) -> str | None:
-    """Return the zone whose name or city is closest to `typed`, or None."""
+    """Return the time zone whose name or city is most similar to `typed`, or None."""
     folded = typed.casefold().replace(" ", "_")
     names = sorted(zone_names(), key=lambda name: (name.split("/")[0] not in CONTINENTS, name))
     cities = {name.rpartition("/")[2].casefold(): name for name in reversed(names)}
@@ -193,11 +193,11 @@ def closest_zone(typed: str) -> str | None:
 
 @lru_cache(maxsize=1024)
 def zone_of(name: str) -> ZoneInfo:
-    """Return the zone of that name, or raise BadField naming a close one."""
+    """Return the time zone with this name; raise BadField with the most similar name if it does not exist."""
     return ZoneInfo(parse_zone(name))
 
 
 @lru_cache(maxsize=1)
 def zone_names() -> frozenset[str]:
-    """Return every zone name the time zone database knows."""
+    """Return all names in the time zone database."""
     return frozenset(available_timezones())

@@ -1,7 +1,7 @@
 """Record which papers each subscriber was shown, so that no paper is shown twice.
 
-A row is written in the transaction that writes the delivery. It is deleted only if the delivery was
-certainly not seen. Nothing here commits.
+A row is written in the same transaction as the delivery. It is deleted only if the reader certainly did not
+see the delivery. Callers commit.
 """
 
 from __future__ import annotations
@@ -35,21 +35,21 @@ UNACCEPTED_STATES = (
 
 SHOWN_TABLE: Any = Shown.__table__
 FOLLOWUPS_TABLE: Any = FollowupSent.__table__
-PRUNED_READERS = 100  #: readers whose old rows are deleted in one transaction; rows are found by reader
+PRUNED_READERS = 100  #: number of readers whose old rows are deleted in one transaction
 ShownPapers = tuple[int, int, Sequence[int]]  #: subscriber id, delivery id, paper ids
 
 
 def record_new(session: Session, shown_papers: Sequence[ShownPapers], *, shown_on: date) -> None:
-    """Record the papers of new digests; raise IntegrityError if a reader was shown one of them before.
+    """Record the papers of new digests; raise IntegrityError if a reader was already shown one of them.
 
-    With ON CONFLICT, PostgreSQL would take half as long again for each row.
+    ON CONFLICT is not used, because it takes PostgreSQL 50% longer per row.
     """
     names = ("subscriber_id", "delivery_id", "paper_id")
     db.insert_lists(session, Shown, names, shown_papers, shared={"shown_on": shown_on})
 
 
 def record(session: Session, shown_papers: ShownPapers, *, shown_on: date) -> None:
-    """Record the papers of a letter; rows that exist stay as they are."""
+    """Record the papers of a letter without changing existing rows."""
     reader, delivery, papers = shown_papers
     shared = {"subscriber_id": reader, "delivery_id": delivery, "shown_on": shown_on}
     if papers:
@@ -58,14 +58,14 @@ def record(session: Session, shown_papers: ShownPapers, *, shown_on: date) -> No
 
 
 def record_followups(session: Session, followups: Sequence[Mapping[str, Any]]) -> None:
-    """Record the updates sent; raise IntegrityError if a reader got one of them before."""
+    """Record the updates sent; raise IntegrityError if a reader already got one of them."""
     db.insert_many(session, FollowupSent, followups)
 
 
 def shown_to(session: Session, subscriber_ids: Collection[int], *, since_id: int) -> list[tuple[int, int]]:
-    """Return (subscriber id, paper id) of the papers these subscribers were shown, ids from `since_id` on.
+    """Return (subscriber id, paper id) for the papers from `since_id` on that these subscribers were shown.
 
-    The bound makes a reader of many years as cheap as a new one: their old rows are not read.
+    Because of this bound, the query is as fast for long-term readers as for new ones: it skips their old rows.
     """
     values = {"ids": subscriber_ids, "since_id": since_id}
     found = session.connection().execute(shown_since_query(db.dialect_of(session)), values)
@@ -74,23 +74,23 @@ def shown_to(session: Session, subscriber_ids: Collection[int], *, since_id: int
 
 @lru_cache(maxsize=2)
 def shown_since_query(dialect: DatabaseDialect) -> Select[Any]:
-    """Return the statement of `shown_to`, built once: building it takes as long as running it."""
+    """Return the cached query of `shown_to`, since building it takes as long as running it."""
     rows = shown_by_subscriber(dialect, SHOWN_TABLE.c.paper_id >= bindparam("since_id")).c
     return select(rows.subscriber_id, rows.paper_id)
 
 
 def shown_by_subscriber(dialect: DatabaseDialect, condition: ColumnElement[bool]) -> Subquery:
-    """Return the `shown` rows of the subscribers `ids` that meet the condition."""
+    """Return the `shown` rows of the subscribers in the parameter `ids` that meet the condition."""
     reader: Column[int] = SHOWN_TABLE.c.subscriber_id
     return dialect.rows_by_key(SHOWN_TABLE, reader, db.values_param("ids", reader), condition)
 
 
 def release(session: Session, delivery_ids: Iterable[int]) -> int:
-    """Release the papers of digests that were certainly not seen, and return how many digests that were.
+    """Release the papers of digests that were certainly not seen, and return the number of these digests.
 
-    Only deliveries that ended unaccepted with no attempt in doubt are released. Their updates will be sent
-    again, and their papers are new again: the subscriber's `considered_until` goes back to its earlier value,
-    if that is earlier.
+    Only deliveries that ended without being accepted and without an attempt in doubt are released. Their
+    papers and updates can then be sent again: the subscriber's `considered_until` is set back to its value
+    before the digest, if that is earlier.
     """
     delivery_ids = list(delivery_ids)
     unseen = Delivery.id.in_(delivery_ids), Delivery.state.in_(UNACCEPTED_STATES), Delivery.in_doubt == 0
@@ -122,7 +122,7 @@ def release(session: Session, delivery_ids: Iterable[int]) -> int:
 
 
 def restore_considered_until(session: Session, released: Any) -> None:
-    """Set the subscriber's `considered_until` back to where the released digest began."""
+    """Set the subscriber's `considered_until` back to its value before the released digest."""
     session.execute(
         update(Subscriber)
         .where(Subscriber.id == released.subscriber_id, Subscriber.considered_until > released.covers_from)
@@ -134,8 +134,8 @@ def restore_considered_until(session: Session, released: Any) -> None:
 def delete_old(session: Session, *, before: date, after: int = 0) -> Iterator[tuple[int, int]]:
     """Delete the `shown` rows and sent updates from before a day, in batches of readers in id order.
 
-    Begins after the reader `after`. Yields, for each batch, the number of `shown` rows and the last reader's
-    id; the caller commits. Safe as long as the day is further back than any digest reaches.
+    Starts with the first reader whose id is greater than `after`. Yields (number of `shown` rows, last reader's
+    id) for each batch; the caller commits. `before` must be earlier than the papers that any digest considers.
     """
     while last := last_of_next_batch(session, after):
         old_shown = (
@@ -154,7 +154,7 @@ def delete_old(session: Session, *, before: date, after: int = 0) -> Iterator[tu
 
 
 def last_of_next_batch(session: Session, after: int) -> int | None:
-    """Return the id of the last reader in the next batch, or None if no reader is left."""
+    """Return the id of the last reader in the next batch, or None if no readers are left."""
     following = (
         select(Subscriber.id).where(Subscriber.id > after).order_by(Subscriber.id).limit(PRUNED_READERS)
     )
