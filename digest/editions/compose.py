@@ -35,7 +35,7 @@ class Section(NamedTuple):
     topic: str
     filter_id: int | None
     papers: tuple[int, ...]  #: paper ids
-    more: int = 0  #: further papers that matched but did not fit
+    more: int = 0  #: number of other papers that matched but did not fit
 
 
 class FollowUp(NamedTuple):

@@ -13,14 +13,12 @@ from dataclasses import dataclass
 from datetime import UTC, date, datetime, time, timedelta
 from statistics import median
 
-MAX_WEEKS_BACK = 8  #: weeks compared
-MIN_WEEKS = (
-    3  #: weeks with a list needed to compute the usual size, and out of the last four to expect a list
-)
+MAX_WEEKS_BACK = 8  #: number of earlier weeks compared
+MIN_WEEKS = 3  #: earlier lists needed to know the usual size; of the last four, to expect a list
 FAR_BELOW_SHARE = 0.4  #: a list below this share of the usual size is far below it
 MIN_USUAL = 10  #: papers; a list that is usually smaller varies too much to be compared
 LATENESS_SLACK = timedelta(hours=2)  #: minimum delay after the usual time before a list is late
-MAX_SPREAD_FACTOR = 3  #: the same as a multiple of the median deviation from the usual time
+MAX_SPREAD_FACTOR = 3  #: the minimum delay as a multiple of the median deviation from the usual time
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

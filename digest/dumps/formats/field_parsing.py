@@ -137,7 +137,7 @@ def parse_date_parts(value: Any) -> date | None:
 
 
 def make_date(year: Any, month: Any, day: Any) -> date | None:
-    """Return the date, or None if there is no such day."""
+    """Return the date, or None if it does not exist."""
     try:
         return date(int(year), int(month), int(day))
     except (TypeError, ValueError, OverflowError):

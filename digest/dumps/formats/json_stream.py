@@ -114,7 +114,7 @@ def nested_papers(found_objects: Iterable[LocatedValue]) -> Iterator[LocatedValu
 
 
 def is_one_a_line(source: DumpInput) -> bool:
-    """Return whether each line holds one object, judged by the first line.
+    """Return whether each line contains one object, judging by the first line.
 
     The dump must have several lines, and the first must be a complete object or unreadable.
     """

@@ -137,7 +137,7 @@ def page_order(head: str) -> DumpOrder:
     ]
     named = re.findall(
         r"^(Daily|Trending) Papers *$", above, re.MULTILINE
-    )  # further down, these words are a link
+    )  # lower on the page, these words are a link
     return "ranked" if set(named) == {"Trending"} else "none"
 
 

@@ -1,4 +1,4 @@
-"""Derive a readable stream from another stream, such as its decompressed content."""
+"""Define streams derived from another stream, for example by decompressing it."""
 
 from __future__ import annotations
 
