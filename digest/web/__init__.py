@@ -1,4 +1,4 @@
-"""Serve the web pages: today's papers, a page for each paper, and the pages that links in letters open."""
+"""Serve the web pages: today's papers, a page for each paper, and the pages linked from letters."""
 
 from digest.web.app import create_app, serve
 

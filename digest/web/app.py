@@ -79,7 +79,7 @@ ROUTES: list[BaseRoute] = [
 
 
 def create_app(settings: Settings, *, clock: app_context.Clock = app_context.wall_clock) -> Starlette:
-    """Return the web application, with its database opened and checked; all times come from `clock`."""
+    """Return the web application with an open, checked database; all times come from `clock`."""
     context = app_context.open_context(settings, clock=clock)
     context.check_setup()
     app = Starlette(
@@ -97,7 +97,7 @@ def create_app(settings: Settings, *, clock: app_context.Clock = app_context.wal
 def serve(settings: Settings) -> None:
     """Serve the site until stopped."""
     logs.limit_warnings("uvicorn.error", "asyncio", "digest.web")
-    with suppress(KeyboardInterrupt):  # uvicorn raises Ctrl-C again after it has shut down
+    with suppress(KeyboardInterrupt):  # uvicorn raises KeyboardInterrupt again after it has shut down
         make_server(create_app(settings), settings).run()
 
 
@@ -111,12 +111,12 @@ def make_server(app: Starlette, settings: Settings) -> uvicorn.Server:
         app,
         http=cast("type[asyncio.Protocol]", connection_limits.limited_protocol(proxies=settings.proxies)),
         backlog=connection_limits.accepted_at_once(),
-        log_config=None,  # our log set-up also formats its lines
+        log_config=None,  # our logging configuration also formats uvicorn's lines
         host=settings.host,
         port=settings.port,
-        access_log=False,  # it would log the links in letters
+        access_log=False,  # the access log would contain private links
         server_header=False,
-        proxy_headers=False,  # X-Forwarded-For is trusted for DIGEST_PROXIES hops only: see form_limits
+        proxy_headers=False,  # form_limits trusts X-Forwarded-For for DIGEST_PROXIES hops only
         timeout_keep_alive=15,
         timeout_graceful_shutdown=10,  # slow clients do not delay the stop
         h11_max_incomplete_event_size=32 * 1024,

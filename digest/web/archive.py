@@ -1,7 +1,7 @@
 """Show digests in the browser, rendered again from the stored decisions, and list them in an archive.
 
-People forward the link to a view as they forward the letter, so its page shows no address and has no
-private link.
+People forward letters with their view links, so the page of a digest shows no address and has no
+private links.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from digest.web import page_rendering, papers, request_context
 from digest.web.middleware import mail_headers
 from digest.web.unsubscribe_page import mask_address, subscriber_of_link
 
-MAX_LISTED = 400  #: digests in an archive: more than a year of daily ones
+MAX_LISTED = 400  #: digests in an archive: more than a year of daily digests
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -44,7 +44,7 @@ class ArchiveEntry:
 
 
 def show_digest(request: Request) -> Response:
-    """Show the digest that a link names, while its press is stored."""
+    """Show the digest that a link names, as long as its press is stored."""
     context = request_context.context_of(request)
     with db.read_session(context.engine) as session:
         delivery, reader = digest_of_link(request, session)
@@ -60,7 +60,7 @@ def show_digest(request: Request) -> Response:
 
 
 def show_overflow(request: Request) -> Response:
-    """List the papers that matched a topic of the digest and did not fit into it."""
+    """List the papers that matched a topic of the digest but did not fit into the digest."""
     context = request_context.context_of(request)
     with db.read_session(context.engine) as session:
         delivery, reader = digest_of_link(request, session)
@@ -104,7 +104,7 @@ def digest_of_link(request: Request, session: Session) -> tuple[Delivery, Subscr
 def personalization_of(
     context: AppContext, session: Session, delivery: Delivery, reader: Subscriber
 ) -> Personalization:
-    """Return the personal parts of that digest, with the reader's address masked."""
+    """Return the personal parts of a digest, with the reader's address masked."""
     chosen_by = {section[1] for section in json.loads(delivery.decision)["sections"]} - {None}
     copy = personalization.personalize(
         context.site,
@@ -147,7 +147,7 @@ def attachment_header(ending: str) -> dict[str, str]:
 
 
 def load_shown_papers(request: Request) -> list[Paper]:
-    """Return the digest's papers in reading order; for a merged paper, the one it was merged into."""
+    """Return the digest's papers in reading order; replace a merged paper by the paper it was merged into."""
     with db.read_session(request_context.context_of(request).engine) as session:
         delivery, _ = digest_of_link(request, session)
         ids = Digest.from_json(delivery.decision).papers

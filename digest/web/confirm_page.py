@@ -15,7 +15,7 @@ from digest.web.front_page import request_network
 
 
 def show_button(request: Request) -> Response:
-    """Show the button. A GET changes nothing, since mail scanners open every link."""
+    """Show the button. A GET changes nothing, because mail scanners open every link."""
     context, now = request_context.context_of(request), request_context.context_of(request).clock()
     with db.read_session(context.engine) as session:
         confirmation = subscribers.confirmation_in(session, context.site, request.path_params["token"], now)
@@ -28,7 +28,7 @@ def show_button(request: Request) -> Response:
 
 
 def handle_button(request: Request, form: FormData) -> Response:
-    """Confirm the subscription; a second press shows the same page. A press that may be a scanner's shows the button again."""
+    """Confirm the subscription; if a mail scanner may have pressed the button, show it again. Pressing twice is harmless."""
     del form
     context, now = request_context.context_of(request), request_context.context_of(request).clock()
     token = request.path_params["token"]
@@ -53,7 +53,7 @@ confirm = forms.form_endpoint(handle_button)
 
 
 def confirmed_page(request: Request, subscriber: Subscriber) -> Response:
-    """Show when the first digest comes; the used link of somebody who has unsubscribed answers 410."""
+    """Show when the first digest will arrive; return 410 if the subscriber has since unsubscribed."""
     context = request_context.context_of(request)
     if subscriber.state not in {SubscriberState.ACTIVE, SubscriberState.PAUSED}:
         return page_rendering.problem_page(request, 410)

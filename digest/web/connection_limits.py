@@ -1,12 +1,13 @@
 """Limit connections, so that clients that open many or send slowly do not block others.
 
 A connection is waiting while the rest of its request has not arrived, while the client does not read the
-response, and between two requests. A waiting connection is closed when its time is over, or earlier if a new
-one needs its place: the one that has waited longest goes first. So a flood displaces itself, and a client that
-sends a whole request is answered. A connection whose request is being processed is never closed for another.
+response, and between two requests. A waiting connection is closed when its time limit ends. If there are too
+many connections, the one that has waited longest is closed at once. A flood therefore closes its own
+connections, and a client that sends a complete request gets a response. A connection whose request is being
+processed is never closed for a new one.
 
-uvicorn has no such limits: its `limit_concurrency` refuses the newest connections, which in a flood are
-those of everybody else.
+uvicorn's `limit_concurrency` is not enough: it refuses the newest connections, and in a flood these are the
+connections of ordinary visitors.
 """
 
 from __future__ import annotations
@@ -24,15 +25,15 @@ from uvicorn.protocols.http.h11_impl import H11Protocol, RequestResponseCycle
 
 log = logging.getLogger(__name__)
 
-HEAD_SECONDS = 10.0  #: for the head of a request, from its first byte
-EXCHANGE_SECONDS = 60.0  #: for the body and the response, which are small
-IDLE_SECONDS = 20.0  #: until the next request begins; uvicorn closes an idle connection cleanly before that
+HEAD_SECONDS = 10.0  #: for the request line and headers, from their first byte
+EXCHANGE_SECONDS = 60.0  #: for the body and the response; both are small
+IDLE_SECONDS = 20.0  #: until the next request begins; uvicorn normally closes an idle connection earlier
 MAX_CONNECTIONS = 1000  #: connections, if the system allows as many open files
 MAX_OF_ONE_ADDRESS = 64  #: waiting connections: a whole university may share one address
 
 
 class WaitingConnection(Protocol):
-    """A connection, as the limits see it."""
+    """The interface of a connection that the limits use."""
 
     address: str | None
 
@@ -42,13 +43,13 @@ class WaitingConnection(Protocol):
         ...
 
     def abort(self) -> None:
-        """Close it now, even with data unsent."""
+        """Close the connection now, even if unsent data is lost."""
         ...
 
 
 @dataclass(kw_only=True)
 class ConnectionLimits:
-    """The open connections, the most recently active last, and which one to close for a new one."""
+    """The open connections in order of their last activity, oldest first."""
 
     most: int = MAX_CONNECTIONS
     most_of_one: int = MAX_OF_ONE_ADDRESS
@@ -56,7 +57,7 @@ class ConnectionLimits:
     by_address: Counter[str | None] = field(default_factory=Counter)
 
     def add(self, new: WaitingConnection) -> WaitingConnection | None:
-        """Add a connection; return the one to close for it, already removed: the new one if no other is waiting."""
+        """Add a connection; return the connection to close in exchange, the new one if no other is waiting."""
         closed = self.connection_to_close(new)
         self.open[new] = None
         self.by_address[new.address] += 1
@@ -65,7 +66,7 @@ class ConnectionLimits:
         return closed
 
     def connection_to_close(self, new: WaitingConnection) -> WaitingConnection | None:
-        """Return which connection to close for a new one; None while the limits are not reached."""
+        """Return the connection to close for a new one; None if none must be closed."""
         if len(self.open) >= self.most:
             return next((one for one in self.open if one.is_waiting), new)
         if new.address is not None and self.by_address[new.address] >= self.most_of_one:
@@ -73,12 +74,12 @@ class ConnectionLimits:
         return None
 
     def mark_active(self, one: WaitingConnection) -> None:
-        """Move a connection to the end, since it has just been active."""
+        """Move a connection to the end, because it has just been active."""
         if one in self.open:
             self.open[one] = self.open.pop(one)
 
     def remove(self, one: WaitingConnection) -> None:
-        """Remove a connection that is closed."""
+        """Remove a closed connection."""
         if one not in self.open:
             return
         del self.open[one]
@@ -88,7 +89,7 @@ class ConnectionLimits:
 
 
 class Connection(H11Protocol):
-    """One connection under the limits."""
+    """An HTTP connection with time limits."""
 
     def __init__(self, *arguments: Any, limits: ConnectionLimits, proxies: int, **named: Any):
         super().__init__(*arguments, **named)
@@ -125,14 +126,14 @@ class Connection(H11Protocol):
         super().data_received(data)
 
     def handle_events(self) -> None:
-        """Handle the parsed events; a complete head starts the time limit of the exchange."""
+        """Handle the parsed events; when the headers are complete, start the time limit of the exchange."""
         before = self.cycle
         super().handle_events()
         if self.cycle is not before:
             self.allow(EXCHANGE_SECONDS)
 
     def on_response_complete(self) -> None:
-        """Start to wait for the next request."""
+        """Start waiting for the next request."""
         self.has_begun = False
         self.limits.mark_active(self)
         self.allow(IDLE_SECONDS)
@@ -146,7 +147,7 @@ class Connection(H11Protocol):
         super().connection_lost(exc)
 
     def shutdown(self) -> None:
-        """Stop with the server: finish a response, but do not wait for the rest of a request."""
+        """Shut down with the server: finish a response, but do not wait for the rest of a request."""
         cycle: RequestResponseCycle | None = self.cycle
         if cycle is not None and cycle.more_body and not cycle.response_complete:
             self.abort()
@@ -154,11 +155,11 @@ class Connection(H11Protocol):
             super().shutdown()
 
     def abort(self) -> None:
-        """Close the connection now, even with data unsent."""
+        """Close the connection at once, even if unsent data is lost."""
         self.transport.abort()
 
     def allow(self, seconds: float) -> None:
-        """Close the connection after that time, unless the limit is set again before."""
+        """Close the connection after this time, unless the limit is set again first."""
         if self.deadline is not None:
             self.deadline.cancel()
         self.deadline = self.loop.call_later(seconds, self.abort)
@@ -181,14 +182,14 @@ def max_connections() -> int:
 
 
 def accepted_at_once() -> int:
-    """Return how many connections to accept in one loop turn: few, so that earlier ones are read in time."""
+    """Return how many connections to accept per loop iteration: few, so that open connections are read in time."""
     return max(4, min(32, max_connections() // 8))
 
 
 def counted_address(client: tuple[str, int] | None, *, proxies: int) -> str | None:
-    """Return the address by which connections are counted; for IPv6 the /64 that one customer gets.
+    """Return the address by which connections are counted; for IPv6, the /64 that one customer gets.
 
-    None if it may stand for all clients: behind trusted proxies, and for this machine itself.
+    Return None if all clients may share the address: behind trusted proxies, and for this machine itself.
     """
     if proxies:
         return None

@@ -28,10 +28,10 @@ from digest.web import request_context, trending
 from digest.web.unsubscribe_page import subscriber_of_link
 
 ATOM = "http://www.w3.org/2005/Atom"
-EDITIONS_IN_FEED = 14  #: the latest digests of one subscriber
+EDITIONS_IN_FEED = 14  #: number of digests in one subscriber's feed
 REFERENCE = re.compile(
     r"[\w.-]{1,80}(/[\w.-]{1,80})?(@\d{1,6})?"
-)  #: a published filter only, not the whole filter language
+)  #: only the name of a published filter, not the whole filter language
 MAX_SHARED_PAPERS, SHARED_DAYS = 50, 8  #: papers of a published filter, and how many days back
 ElementTree.register_namespace("", ATOM)
 
@@ -48,7 +48,7 @@ class FeedEntry:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Feed:
-    """A list of papers, with the address of the feed."""
+    """A feed: its papers, title and URL."""
 
     title: str
     address: str
@@ -73,7 +73,7 @@ def trending_feed(context: AppContext, address: str) -> Feed:
 
 
 def shared_feed(context: AppContext, session: Session, reference: str, address: str) -> Feed:
-    """Return the latest papers that a published filter matches, most trending first; raise BadFilter."""
+    """Return the recent matches of a published filter, most trending first; raise BadFilter if it does not exist."""
     published = subscribers.FilterRegistry(session).resolve_text(f"use:{reference}")
     at = catalog.observed_at(session, until=context.clock()) or context.clock()
     papers = trending.recent_papers(session, at, context.clock(), days=SHARED_DAYS)
@@ -98,7 +98,7 @@ def sent_feed(context: AppContext, session: Session, subscriber: Subscriber, add
 
 
 def digest_entries(session: Session, deliveries: Iterable[Delivery]) -> Iterator[FeedEntry]:
-    """Yield the papers of digests, in reading order."""
+    """Yield the papers of the digests, in reading order."""
     digests = [(delivery.dated_at, Digest.from_json(delivery.decision)) for delivery in deliveries]
     ids = {paper for _, digest in digests for paper in digest.papers}
     papers = {paper.id: paper for paper in catalog.papers(session, ids=ids)} if ids else {}
@@ -146,7 +146,7 @@ def atom_entry(context: AppContext, entry: FeedEntry) -> ElementTree.Element:
 def add_element(
     parent: ElementTree.Element, name: str, text: str = "", **attributes: str
 ) -> ElementTree.Element:
-    """Add an element and return it; characters that XML forbids are left out."""
+    """Add an element and return it; omit characters that XML forbids."""
     element = ElementTree.SubElement(parent, f"{{{ATOM}}}{name}", attributes)
     if text:
         element.text = "".join(
@@ -156,7 +156,7 @@ def add_element(
 
 
 def entry_summary(entry: FeedEntry) -> str:
-    """Return the abstract, and why the paper is here."""
+    """Return the abstract and the reason why the paper is in the feed."""
     return "\n\n".join(filter(None, (display(entry.paper.abstract), entry.why)))
 
 

@@ -1,11 +1,11 @@
-"""Find the network that a request comes from, by which sign-ups are limited (digest.subscribers.sign_up_limits)."""
+"""Find the network of a request, by which sign-ups are limited (digest.subscribers.sign_up_limits)."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from ipaddress import IPv4Address, IPv4Network, IPv6Network, ip_address, ip_network
 
-#: Networks in which an operator's own proxies run (RFC 1918, 6598, 4193, 3927, 4291).
+#: Private networks, in which an operator's own proxies run (RFC 1918, 6598, 4193, 3927, 4291).
 PRIVATE_NETWORKS = tuple(
     ip_network(text)
     for text in (
@@ -16,16 +16,16 @@ PROXY_HEADERS = ("x-forwarded-for", "forwarded", "x-real-ip", "cf-connecting-ip"
 
 
 def is_proxied(headers: Mapping[str, str], *, proxies: int) -> bool:
-    """Return whether a request seems to come through a proxy that DIGEST_PROXIES does not count."""
+    """Return whether a request seems to have passed a proxy that DIGEST_PROXIES does not count."""
     return not proxies and any(name in headers for name in PROXY_HEADERS)
 
 
 def network_of(client: str | None, headers: Mapping[str, str], *, proxies: int = 0) -> str | None:
     """Return the network a request came from, a /24 or an IPv6 /48; None if it is unknown.
 
-    Behind trusted proxies, it is the network of the client that the first of them saw. A request from this
-    machine, or from a private network with a proxy's header, may be anybody's: it may come through a proxy
-    that DIGEST_PROXIES does not count.
+    Behind trusted proxies, this is the client network that the outermost trusted proxy saw. A request from
+    this machine, or from a private network with a proxy's header, has an unknown network: it may have passed a
+    proxy that DIGEST_PROXIES does not count.
     """
     if proxies:
         hops = [hop.strip() for hop in headers.get("x-forwarded-for", "").split(",") if hop.strip()]
@@ -34,7 +34,7 @@ def network_of(client: str | None, headers: Mapping[str, str], *, proxies: int =
         address = ip_address((client or "").strip("[]"))
     except ValueError:
         return None
-    # a socket that listens to both gives ::ffff:192.0.2.1
+    # a socket that accepts both IPv4 and IPv6 reports ::ffff:192.0.2.1
     address = getattr(address, "ipv4_mapped", None) or address
     if address.is_loopback or (
         is_proxied(headers, proxies=proxies) and any(address in private for private in PRIVATE_NETWORKS)
@@ -44,5 +44,5 @@ def network_of(client: str | None, headers: Mapping[str, str], *, proxies: int =
 
 
 def network_around(address: str, *, bits: int) -> IPv4Network | IPv6Network:
-    """Return the network of that many bits around an address."""
+    """Return the network of an address with a prefix of this many bits."""
     return ip_network(f"{address}/{bits}", strict=False)

@@ -1,4 +1,4 @@
-"""Read forms within limits, and check that a person sent them from one of our pages."""
+"""Read forms of limited size, and check that a person sent them from our pages."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def form_endpoint(action: FormAction, *, from_anywhere: bool = False) -> Endpoin
 
 
 def field_text(form: FormData, name: str, max_length: int = 2000) -> str:
-    """Return the text of a field, without NULs, cut to `max_length`."""
+    """Return the text of a field without NULs, truncated to `max_length`."""
     value = form.get(name, "")
     return value.replace("\0", "").strip()[:max_length] if isinstance(value, str) else ""
 
@@ -50,7 +50,7 @@ def field_text(form: FormData, name: str, max_length: int = 2000) -> str:
 
 
 def form_stamp(site: Site, now: datetime) -> str:
-    """Return the signed moment at which a form was opened."""
+    """Return a signed timestamp of when a form was opened."""
     return sign_token(site, "form", str(int(now.timestamp())))
 
 

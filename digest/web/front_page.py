@@ -1,4 +1,4 @@
-"""Serve the front page: the sign-up form, with today's trending papers below it."""
+"""Serve the front page: the sign-up form and today's trending papers."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ from digest.web.form_limits import is_proxied, network_of
 from digest.web.forms import field_text
 from digest.web.middleware import mail_headers
 
-STAMP_PLACEHOLDER = "time-of-the-form"  #: replaced in the cached page by the stamp of each response
-#: Seconds: every response to the form takes a multiple of this, so that timing does not reveal who subscribes.
+STAMP_PLACEHOLDER = "time-of-the-form"  #: in the cached page; each response replaces it with a new form stamp
+#: Every response to the form takes a multiple of these seconds, so that timing does not reveal who is subscribed.
 RESPONSE_STEP = 0.2
 
 
 def show_front(request: Request) -> Response:
-    """Show the page, which is rendered once for each state of the catalog."""
+    """Show the front page, which is cached."""
     context = request_context.context_of(request)
     return HTMLResponse(
         cached_page(context).replace(STAMP_PLACEHOLDER, forms.form_stamp(context.site, context.clock()))
@@ -37,7 +37,7 @@ def show_front(request: Request) -> Response:
 
 
 def cached_page(context: AppContext) -> str:
-    """Return the page without its stamp, cached until the catalog or the day changes."""
+    """Return the front page without its form stamp, cached until the catalog or the day changes."""
     with db.read_session(context.engine) as session:
         key = (catalog.state(session), context.clock().date())
         return context.caches.get_or_make(
@@ -46,7 +46,7 @@ def cached_page(context: AppContext) -> str:
 
 
 def render_front(context: AppContext, session: Session, **values: Any) -> str:
-    """Return the page as HTML."""
+    """Return the front page as HTML."""
     fields = {
         "email": "",
         "filter": "",
@@ -67,7 +67,7 @@ def render_front(context: AppContext, session: Session, **values: Any) -> str:
 
 
 def show_again(request: Request, status: int, **values: Any) -> Response:
-    """Return the page again, with what was typed and the error."""
+    """Return the front page with the submitted values and the error."""
     context = request_context.context_of(request)
     with db.read_session(context.engine) as session:
         return HTMLResponse(
@@ -109,7 +109,7 @@ def handle_sign_up(request: Request, form: FormData, fields: Mapping[str, Any]) 
     """Queue a sign-up; the response is the same whether or not the address is known."""
     context = request_context.context_of(request)
     now = context.clock()
-    if field_text(form, "website"):  # no person sees this field
+    if field_text(form, "website"):  # a hidden field that only bots fill in
         return show_sent(request, fields["email"])
     if not forms.is_timely(context.site, field_text(form, "made"), now):
         return show_again(
@@ -136,13 +136,13 @@ def handle_sign_up(request: Request, form: FormData, fields: Mapping[str, Any]) 
 
 
 def request_network(request: Request) -> str | None:
-    """Return the network a request came from, behind the trusted proxies."""
+    """Return the client network of a request, as seen by the outermost trusted proxy."""
     client = request.client.host if request.client else None
     return network_of(client, request.headers, proxies=request_context.context_of(request).settings.proxies)
 
 
 def error_sentence(error: UsageError) -> str:
-    """Return an error without the name of its field, since the page shows it beside the field."""
+    """Return an error without the name of its field, because the page shows the error next to the field."""
     return str(error).removeprefix(f"{error.field}: ") if isinstance(error, BadField) else str(error)
 
 
@@ -158,7 +158,7 @@ post_form = forms.form_endpoint(handle_form)
 
 
 async def subscribe(request: Request) -> Response:
-    """Handle the form; the response takes a multiple of RESPONSE_STEP."""
+    """Handle the form; the response time is a multiple of RESPONSE_STEP."""
     began = perf_counter()
     response = await post_form(request)
     await asyncio.sleep(RESPONSE_STEP - (perf_counter() - began) % RESPONSE_STEP)
@@ -166,7 +166,7 @@ async def subscribe(request: Request) -> Response:
 
 
 def show_as_email(request: Request) -> Response:
-    """Show today's papers as an email, on a page of its own with the mail's styles."""
+    """Show today's papers as they would look in a mail, on a page with only the mail's styles."""
     context = request_context.context_of(request)
     with db.read_session(context.engine) as session:
         key = (catalog.state(session), context.clock().date())
@@ -177,5 +177,5 @@ def show_as_email(request: Request) -> Response:
 
 
 def show_privacy(request: Request) -> Response:
-    """Show what we store, and how to have it deleted."""
+    """Show which data we store, and how to have it deleted."""
     return page_rendering.render_page(request, "privacy")

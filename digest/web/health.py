@@ -1,4 +1,4 @@
-"""Answer health checks: `/healthz` for the process, `/readyz` for the whole service."""
+"""Serve health checks: `/healthz` for the process, `/readyz` for the whole service."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ from digest.monitoring import report
 from digest.monitoring.report import Report
 from digest.web import request_context
 
-CACHE_SECONDS = 15  #: seconds for which a report is cached, since counting a large outbox takes time
+CACHE_SECONDS = 15  #: how long a report is cached, because counting a large outbox takes time
 
 
 async def healthz(request: Request) -> PlainTextResponse:
-    """Answer ok while the process runs."""
+    """Return ok while the process runs."""
     del request
     return PlainTextResponse("ok\n")
 
 
 def readyz(request: Request) -> PlainTextResponse:
-    """Answer ok if the service works, else 503 with one line for each outage; warnings follow either."""
+    """Return ok, or 503 with one line for each outage; list the warnings in both cases."""
     problems = latest_report(request_context.context_of(request)).problems
     outages = [problem.message for problem in problems if problem.is_outage]
     warnings = [f"warning: {problem.message}" for problem in problems if problem.is_warning]
@@ -29,7 +29,7 @@ def readyz(request: Request) -> PlainTextResponse:
 
 
 def latest_report(context: AppContext) -> Report:
-    """Return the report on the service, made at most every 15 seconds, and anew if the database comes or goes."""
+    """Return the report on the service, cached for up to 15 seconds; a database outage refreshes it."""
     now = context.clock()
     key = int(now.timestamp()) // CACHE_SECONDS, report.schema_revision(context.engine)
     return context.caches.get_or_make(

@@ -1,4 +1,4 @@
-"""Serve figures for Prometheus in its text format: counts and ages, never an address."""
+"""Serve metrics in Prometheus's text format: counts and ages, never addresses."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ Samples = Mapping[str, float]
 
 
 def show_metrics(request: Request) -> PlainTextResponse:
-    """Return the figures to clients on this machine or a private network; 404 to all others and through proxies."""
+    """Return the metrics to clients on this machine or a private network; 404 to others and through proxies."""
     if not is_from_private_network(request):
         raise HTTPException(404)
     report = health.latest_report(request_context.context_of(request))
@@ -43,7 +43,7 @@ def is_from_private_network(request: Request) -> bool:
         return False
     client = (
         getattr(client, "ipv4_mapped", None) or client
-    )  # ::ffff:9.9.9.9, where one socket listens to both
+    )  # a socket that accepts both IPv4 and IPv6 reports ::ffff:9.9.9.9
     return client.is_loopback or client.is_private
 
 
@@ -85,7 +85,7 @@ def heartbeat_ages(processes: Iterable[ProcessRecord], now: datetime) -> Iterato
 
 
 def disk_space(disks: Sequence[Disk]) -> Iterator[str]:
-    """Yield the free space and the size of every disk that we write to."""
+    """Yield the free space and size of every disk that the service writes to."""
     free = {str(disk.folder): disk.free for disk in disks}
     sizes = {str(disk.folder): disk.size for disk in disks}
     yield from gauge_lines("digest_disk_free_bytes", "Free disk space, by folder.", "folder", free)
@@ -107,5 +107,5 @@ def escape_label(value: str) -> str:
 
 
 def seconds_since(now: datetime, moment: datetime) -> float:
-    """Return how many seconds ago a moment was."""
+    """Return how many seconds ago a time was."""
     return max(0.0, round((now - moment).total_seconds(), 1))

@@ -1,4 +1,4 @@
-"""Wrap every request: security headers, a limit on the body, and a log without secrets."""
+"""Add security headers, limit request bodies, and log requests without secrets."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 log = logging.getLogger("digest.web")
 
-CLIENT_GONE = 499  #: in the log only, as in nginx: the client closed the connection
-MAX_BYTES = 64 * 1024  #: of a request's body: forms are small
+CLIENT_GONE = 499  #: the client closed the connection; only logged, as in nginx
+MAX_BYTES = 64 * 1024  #: maximum size of a request body: forms are small
 
 #: Allows only our own style sheet, images and forms.
 PAGE_POLICY = "default-src 'none'; style-src 'self'; img-src 'self'; form-action 'self'; frame-ancestors 'none'; base-uri 'none'"
-#: For a mail's HTML: its own styles, no scripts, and only inside our sandboxed frame.
+#: For a mail's HTML: allows its own styles but no scripts, and only inside our sandboxed frame.
 MAIL_POLICY = (
     "default-src 'none'; style-src 'unsafe-inline'; img-src data:; base-uri 'self'; form-action 'none'; "
     "frame-ancestors 'self'; sandbox allow-top-navigation-by-user-activation allow-popups"
@@ -33,12 +33,12 @@ HEADERS = {
     "cross-origin-resource-policy": "same-origin",
     "permissions-policy": "camera=(), geolocation=(), microphone=(), interest-cohort=()",
 }
-#: Pages opened from private links: not cached or indexed, and their links are not logged.
+#: Paths of private links: their pages are not cached or indexed, and the links are not logged.
 PRIVATE_PATHS = re.compile(r"^/(c|u|m|t|a|v|f|outbox|mirror)/(.*)$")
 
 
 class RequestTooLarge(HTTPException):
-    """The body of a request is larger than any form."""
+    """The request body is larger than MAX_BYTES."""
 
     def __init__(self) -> None:
         super().__init__(413)
@@ -52,7 +52,7 @@ class HttpMiddleware:
         self.is_https = is_https
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Pass a request on with a limit on its body, and add headers to the response."""
+        """Handle a request with a limit on its body, and add headers to the response."""
         if scope["type"] != "http":
             await self.app(scope, receive, send)
             return
@@ -68,16 +68,16 @@ class HttpMiddleware:
         try:
             await self.app(scope, limit_body(receive, Headers(scope=scope)), send_with_headers)
         except ClientDisconnect:
-            status = CLIENT_GONE  # before the whole request had arrived: nobody is left to answer
+            status = CLIENT_GONE  # the request is incomplete, and there is nobody to respond to
         finally:
             path = PRIVATE_PATHS.sub(r"/\1/...", scope["path"])
             took = (perf_counter() - began) * 1000
-            level = logging.WARNING if status >= 500 else logging.DEBUG  # the proxy in front logs the rest
+            level = logging.WARNING if status >= 500 else logging.DEBUG  # the proxy logs the other requests
             log.log(level, "%s %s %s in %.0f ms", scope["method"], path, status, took)
 
 
 def add_headers(headers: MutableHeaders, path: str, *, is_https: bool) -> None:
-    """Add the headers that the page did not set itself."""
+    """Add each header that the page has not set itself."""
     for name, value in HEADERS.items():
         headers.setdefault(name, value)
     if is_https:
@@ -112,9 +112,9 @@ def limit_body(receive: Receive, headers: Headers) -> Receive:
 def is_same_site(headers: Headers, url: str) -> bool:
     """Return whether a form was sent from our own pages, as far as the browser reports it.
 
-    Our pages send no referrer, so browsers say `Origin: null` for them too; those that know
-    Sec-Fetch-Site show the difference. No form here relies on a cookie: the token in a link is the
-    only authority, and no other site knows it.
+    Our pages send no referrer, so browsers send `Origin: null` for them too; browsers that support
+    Sec-Fetch-Site show whether the form is ours. No form relies on a cookie: only the token in a link gives
+    access, and no other site knows it.
     """
     site = headers.get("sec-fetch-site")
     if site is not None:

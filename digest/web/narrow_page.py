@@ -1,4 +1,4 @@
-"""Show the page that narrows a topic as its digest suggested, or widens it again."""
+"""Show the page that narrows a topic as suggested in a digest, or undoes this."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def show_suggestion(request: Request) -> Response:
 
 
 def handle_form(request: Request, form: FormData) -> Response:
-    """Narrow the topic or widen it again, and show the page."""
+    """Narrow the topic or undo this, and show the page."""
     context = request_context.context_of(request)
     with db.write_session(context.engine) as session:
         offer, reader, topic = load_suggestion(request, session)
@@ -52,7 +52,7 @@ post_form = forms.form_endpoint(handle_form)
 def load_suggestion(
     request: Request, session: Session
 ) -> tuple[NarrowingSuggestion, Subscriber, SubscriberTopic]:
-    """Return the suggestion of a digest, its reader, and the topic as it is now."""
+    """Return the suggestion in a digest, its reader, and the current topic."""
     delivery, reader = digest_of_link(request, session)
     offer = Digest.from_json(delivery.decision).offer
     topics = {topic.name: topic for topic in subscribers.topics_of(session, reader)}
@@ -62,7 +62,7 @@ def load_suggestion(
 
 
 def filter_text(topic: SubscriberTopic) -> str:
-    """Return a filter as its owner typed it."""
+    """Return the topic's filter as its owner typed it."""
     return topic.typed or topic.canonical
 
 
@@ -72,5 +72,5 @@ def is_narrow(topic: SubscriberTopic, offer: NarrowingSuggestion) -> bool:
 
 
 def widened_filter(topic: SubscriberTopic, offer: NarrowingSuggestion) -> str:
-    """Return the filter as it was before it was narrowed."""
+    """Return the topic's filter without the suggested clause."""
     return filter_text(topic).removesuffix(f") AND {offer.clause}").removeprefix("(")

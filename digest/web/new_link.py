@@ -25,7 +25,7 @@ def handle_form(request: Request, form: FormData) -> Response:
         addresses.parse_address(email)
     except UsageError as error:
         return page_rendering.problem_page(request, 410, error=front_page.error_sentence(error))
-    if field_text(form, "website"):  # no person sees this field
+    if field_text(form, "website"):  # a hidden field that only bots fill in
         return front_page.show_sent(request, email)
     if not forms.is_timely(context.site, field_text(form, "made"), now):
         return page_rendering.problem_page(
@@ -47,7 +47,7 @@ post_form = forms.form_endpoint(handle_form)
 
 
 async def send_new_link(request: Request) -> Response:
-    """Handle the form; the response takes a multiple of RESPONSE_STEP."""
+    """Handle the form; the response time is a multiple of RESPONSE_STEP."""
     began = perf_counter()
     response = await post_form(request)
     await asyncio.sleep(front_page.RESPONSE_STEP - (perf_counter() - began) % front_page.RESPONSE_STEP)

@@ -1,7 +1,7 @@
-"""Show the mails in the local Maildir, for an installation that sends none.
+"""Show the mails in the local Maildir, for an installation that does not send mail to other machines.
 
-Every mail has its reader's private links, so the viewer exists only if the site is local, and answers
-only requests whose Host header names this machine.
+Every mail contains its reader's private links. The viewer therefore exists only if the site is local, and
+returns 404 unless the Host header of a request names this machine.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ def outbox_entry(key: str, path: Path) -> OutboxEntry:
 
 
 def show_message(request: Request) -> Response:
-    """Show one mail: as HTML in a frame, or its text."""
+    """Show one mail, as HTML in a frame or as text."""
     parsed = parsed_message(request)
     answer = page_rendering.render_page(
         request,
@@ -80,7 +80,7 @@ def show_message(request: Request) -> Response:
 
 
 def show_html(request: Request) -> Response:
-    """Return the HTML part, sandboxed."""
+    """Return the HTML part of the mail, sandboxed."""
     content = body_part(parsed_message(request), "html").replace("<head>", '<head><base target="_top">', 1)
     return HTMLResponse(content, headers=mail_headers())
 
@@ -105,7 +105,7 @@ def parsed_message(request: Request) -> EmailMessage:
 
 
 def path_of(request: Request) -> Path:
-    """Return the file of the mail that a request names; the name is looked up, never used as a path."""
+    """Return the file of the mail that a request names; the name is looked up and never used as a path."""
     found = mail_files(request).get(request.path_params["key"])
     if found is None:
         raise HTTPException(404)
@@ -113,13 +113,13 @@ def path_of(request: Request) -> Path:
 
 
 def mail_files(request: Request) -> dict[str, Path]:
-    """Return the Maildir's files by their unique names."""
+    """Return the Maildir's files by unique name."""
     paths = [path for part in ("new", "cur") for path in (mail_folder(request) / part).glob("*")]
     return {path.name.partition(":")[0]: path for path in paths if path.is_file() and not path.is_symlink()}
 
 
 def mail_folder(request: Request) -> Path:
-    """Return the local Maildir; raise 404 unless this request may see it."""
+    """Return the local Maildir; raise 404 if this request may not see it."""
     context = request_context.context_of(request)
     name = urlsplit(f"//{request.headers.get('host', '')}").hostname or ""
     is_local_name = name in {"localhost", "::1"} or name.startswith("127.")

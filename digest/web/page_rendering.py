@@ -22,7 +22,7 @@ log = logging.getLogger("digest.web")
 
 
 def render_page(request: Request, name: str, *, status: int = 200, **values: Any) -> HTMLResponse:
-    """Return the page `templates/web/NAME.html`, rendered with `values` and the values that every page needs."""
+    """Return the page `templates/web/NAME.html`, rendered with `values` and the values common to all pages."""
     return HTMLResponse(render_html(request_context.context_of(request), name, **values), status)
 
 
@@ -39,12 +39,12 @@ def render_html(context: AppContext, name: str, **values: Any) -> str:
 
 
 def letter_page(html: str) -> str:
-    """Return a letter's HTML for the browser, where it is the main content and not one article of many."""
+    """Return a letter's HTML with the ARIA role of a page's main content instead of an email."""
     return html.replace('role="article" aria-roledescription="email"', 'role="main"', 1)
 
 
 def redirect_back(request: Request, done: str = "") -> Response:
-    """Redirect to the page whose button was pressed, whatever the request's Host header says."""
+    """Redirect to the page whose button was pressed, regardless of the request's Host header."""
     path = request.scope["path"]  # request.url contains the Host header, which any client can set
     return RedirectResponse(f"{path}?done={done}" if done else path, 303)
 
@@ -81,7 +81,7 @@ PROBLEM_TEXTS = {
 
 
 def problem_page(request: Request, status: int, *, error: str = "") -> Response:
-    """Return an error page; for a link that no longer works (410), with a form for a new one."""
+    """Return an error page; for a link that no longer works (410), include a form to request a new link."""
     headline, sentence = PROBLEM_TEXTS.get(status, PROBLEM_TEXTS[500 if status >= 500 else 400])
     context = request_context.context_of(request)
     stamp = forms.form_stamp(context.site, context.clock()) if status == 410 else ""
@@ -100,7 +100,7 @@ def on_http(request: Request, error: Exception) -> Response:
 
 
 def is_retired_link(request: Request, status: int) -> bool:
-    """Return whether a link is invalid because its key was retired, and not because it is damaged."""
+    """Return whether a link is invalid because its key was retired, not because it is damaged."""
     token = request.path_params.get("token", "")
     return status == 404 and links.is_of_unknown_key(request_context.context_of(request).site, token)
 
@@ -114,7 +114,7 @@ def on_unreachable(request: Request, error: Exception) -> Response:
 
 
 def on_error(request: Request, error: Exception) -> Response:
-    """Return the error page for an unexpected error, with its headers, since the middleware does not see it."""
+    """Return the error page for an unexpected error, with security headers, because it bypasses the middleware."""
     del error
     answer = problem_page(request, 500)
     middleware.add_headers(

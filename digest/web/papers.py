@@ -16,13 +16,13 @@ from digest.letters.cards import Link
 from digest.papers import Paper, catalog, display, title_key
 from digest.web import page_rendering, request_context
 
-#: Searches for a paper by its title.
+#: Sites that can search for a paper by title, with the start of the search URL.
 PAPER_FINDERS = (
     ("arXiv", "https://arxiv.org/search/?searchtype=title&query="),
     ("Scholar", "https://scholar.google.com/scholar?q="),
     ("Semantic Scholar", "https://www.semanticscholar.org/search?q="),
 )
-#: BibTeX's names of the months.
+#: Month names in BibTeX.
 MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
 BIBTEX_ESCAPES = str.maketrans(
     {
@@ -33,7 +33,7 @@ BIBTEX_ESCAPES = str.maketrans(
 
 
 def show_paper(request: Request) -> Response:
-    """Show one paper; a merged one redirects to the paper it was merged into."""
+    """Show one paper; redirect from a merged paper to the paper it was merged into."""
     context, number = request_context.context_of(request), int(request.path_params["number"])
     found = load_paper(request, number)
     if found.id != number:
@@ -72,7 +72,7 @@ def show_ris(request: Request) -> Response:
 
 
 def load_paper(request: Request, number: int) -> Paper:
-    """Return a paper by its id, or the one it was merged into."""
+    """Return a paper by its id, or the paper it was merged into."""
     if number >= 2**63:
         raise HTTPException(404)
     with db.read_session(request_context.context_of(request).engine) as session:
@@ -93,14 +93,14 @@ def finder_links(paper: Paper) -> list[Link]:
 
 
 def bibtex_entry(paper: Paper, context: AppContext) -> str:
-    """Return the paper as a BibTeX entry with the fields that are known."""
+    """Return the paper as a BibTeX entry, with the known fields."""
     kind = "article" if paper.journal else "misc"
     fields = "".join(f"  {name} = {{{value}}},\n" for name, value in bibtex_fields(paper, context))
     return f"@{kind}{{{cite_key(paper)},\n{fields}}}\n"
 
 
 def cite_key(paper: Paper) -> str:
-    """Return `ito2026slow`: first author, year, and the title's first word of four or more letters."""
+    """Return a key such as `ito2026slow`: first author, year, and the first word of four or more letters in the title."""
     who = title_key(paper.authors[0].split()[-1]).replace(" ", "") if paper.authors else ""
     word = next((word for word in title_key(paper.title).split() if len(word) > 3), "paper")
     year = f"{paper.published:%Y}" if paper.published else ""
@@ -153,5 +153,5 @@ def ris_fields(paper: Paper, context: AppContext) -> Iterator[tuple[str, str]]:
 
 
 def one_line(text: str) -> str:
-    """Return a text without line breaks, which RIS values cannot have."""
+    """Return a text on one line, because RIS values cannot have line breaks."""
     return " ".join(text.split())

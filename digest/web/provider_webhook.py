@@ -1,7 +1,7 @@
-"""Receive the delivery notices of SES that Amazon SNS posts (`DIGEST_SNS_TOPICS`).
+"""Receive SES delivery notices posted by Amazon SNS (`DIGEST_SNS_TOPICS`).
 
-The answer is 200 once a notice is stored, 403 if it cannot be verified, and 503, after which SNS retries, if
-Amazon's certificate could not be fetched.
+The response is 200 once a notice is stored, 403 if the notice is not valid, and 503 if Amazon's certificate
+could not be fetched; after a 503, SNS retries.
 """
 
 from __future__ import annotations
@@ -27,17 +27,17 @@ from digest.web import request_context
 
 log = logging.getLogger(__name__)
 
-MAX_BYTES = 64 * 1024  #: of a certificate, or of the answer to a confirmation
-TIMEOUT_SECONDS = 10.0  #: time limit of a request to Amazon
-MAX_FETCHES = 6  #: a minute: forged notices must not make us send many requests to Amazon
+MAX_BYTES = 64 * 1024  #: maximum size of a certificate, and of the response to a confirmation
+TIMEOUT_SECONDS = 10.0  #: time limit for a request to Amazon
+MAX_FETCHES = 6  #: per minute, so that forged notices cannot make us send many requests to Amazon
 MINUTE = timedelta(minutes=1)
-MAX_KEPT = 8  #: certificates
+MAX_KEPT = 8  #: number of cached certificates
 
 Fetch = Callable[[str], bytes]
 
 
 class CertificateUnavailable(Exception):
-    """Amazon's document could not be fetched, or the limit of fetches was reached."""
+    """A document could not be fetched from Amazon, or the limit on fetches was reached."""
 
 
 @dataclass(kw_only=True)
@@ -98,7 +98,7 @@ async def receive_notice(request: Request) -> Response:
 
 
 def handle_notice(request: Request, body: bytes) -> Response:
-    """Verify a message, apply it, and answer."""
+    """Verify and apply a message, and return the response."""
     context, certificates = request_context.context_of(request), request.app.state.certificates
     now = context.clock()
     try:
@@ -119,7 +119,7 @@ def handle_notice(request: Request, body: bytes) -> Response:
 
 
 def apply_message(context: AppContext, fetch: Fetch, message: SnsMessage, now: datetime) -> None:
-    """Confirm a subscription to a topic, or store and process a notice."""
+    """Confirm the subscription to a topic, or store and process a notice."""
     match message.kind:
         case "SubscriptionConfirmation":
             fetch(inbound.provider_notices.confirmation_url(message))

@@ -1,7 +1,7 @@
-"""Show `digest doctor` how its own request looks after all proxies.
+"""Report to `digest doctor` how many proxies its own request has passed.
 
-Only the doctor of this installation can ask: its token is signed with our key and valid for a minute. The
-answer is two numbers.
+Only `digest doctor` of this installation can use this page: its token is signed with our key and valid for a
+minute. The response is two numbers.
 """
 
 from __future__ import annotations
@@ -30,6 +30,6 @@ def show_proxies(request: Request) -> JSONResponse:
 
 
 def is_fresh(subject: str, now: datetime) -> bool:
-    """Return whether a token was made in the last minute."""
+    """Return whether a token was created in the last minute."""
     moment = subject.partition("-")[0]
     return moment.isdigit() and abs(now - datetime.fromtimestamp(int(moment), UTC)) < TOKEN_LIFETIME

@@ -34,7 +34,7 @@ CADENCES = (
 )  # fmt: skip
 PAUSES = ((7, "1 week"), (14, "2 weeks"), (30, "1 month"), (0, "Until I resume"))
 
-#: The message after a change, by the `done` parameter; the last two only while they are true.
+#: The message after a change, by the `done` parameter; the last two are shown only while the reader is active.
 DONE_MESSAGES = {
     "saved": "Saved.",
     "unchanged": "Nothing changed. Your settings are as they were.",
@@ -77,7 +77,7 @@ def show_settings(request: Request) -> Response:
 
 
 def done_message(subscriber: Subscriber, query: QueryParams) -> str | None:
-    """Return the message about the last change, if it is still true."""
+    """Return the message about the last change, if it is still correct."""
     done = query.get("done", "")
     if done in ONLY_WHILE_ACTIVE and subscriber.state != SubscriberState.ACTIVE:
         return None
@@ -95,9 +95,9 @@ def prefill_topics(rows: list[TopicRow], query: QueryParams) -> list[TopicRow]:
 
 
 def requested_fields(query: QueryParams) -> dict[str, str]:
-    """Return the schedule in the query, spelled as the form's fields need it, such as `08:00` for `8:00`.
+    """Return the schedule in the query, in the notation of the form's fields, such as `08:00` for `8:00`.
 
-    Invalid values are left out: the field would be empty, or a list would show its first entry.
+    Invalid values are left out: with one, a field would be empty, or a list would select its first entry.
     """
     found: dict[str, str] = {}
     for name in FIELD_PARSERS.keys() & query.keys():
@@ -115,7 +115,7 @@ FIELD_PARSERS: Mapping[str, Callable[[str], str]] = {
 
 
 def schedule_fields(subscriber: Subscriber) -> dict[str, str]:
-    """Return the schedule as the form shows it."""
+    """Return the subscriber's schedule as form values."""
     return {
         "cadence": schedule.cadence_text(subscribers.schedule_of(subscriber)),
         "at": f"{subscriber.at:%H:%M}",
@@ -133,7 +133,7 @@ def settings_page(
     fields: Mapping[str, str],
     errors: Mapping[str, str] | None = None,
 ) -> Response:
-    """Show the form, with errors beside the fields."""
+    """Show the form, with errors next to the fields."""
     add_rates(request_context.context_of(request), rows)
     return page_rendering.render_page(
         request,
@@ -167,9 +167,7 @@ def add_rates(context: AppContext, rows: list[TopicRow]) -> None:
         recent, registry = starter_topics.recent_papers(context, session), subscribers.FilterRegistry(session)
         for row in rows:
             if row.filter and recent.days and not (row.filter_error or row.error):
-                with suppress(
-                    BadFilter
-                ):  # it could be read when it was stored; a paper or a pack may be gone
+                with suppress(BadFilter):  # a paper or pack that the stored filter uses may have been removed
                     row.rate = starter_topics.rate_sentence(
                         recent.backtest(registry.resolve_text(row.filter)).per_day
                     )
@@ -179,14 +177,14 @@ def add_rates(context: AppContext, rows: list[TopicRow]) -> None:
 
 
 def handle_form(request: Request, form: FormData) -> Response:
-    """Apply the pressed button, and redirect to the settings."""
+    """Carry out the action of the pressed button, and redirect to the settings."""
     context, now = request_context.context_of(request), request_context.context_of(request).clock()
     with db.write_session(context.engine) as session:
         subscriber = subscriber_of_link(session, request, "manage")
         match field_text(form, "do"):
             case "pause":
                 pause_for_days(session, context.site, subscriber, field_text(form, "days"), now)
-                done = ""  # the page says until when
+                done = ""  # the page shows until when
             case "resume":
                 done = "resumed" if use_cases.end_pause(session, subscriber) else ""
             case "leave":
@@ -208,7 +206,7 @@ post_form = forms.form_endpoint(handle_form)
 
 
 def pause_for_days(session: Session, site: Site, subscriber: Subscriber, days: str, now: datetime) -> None:
-    """Pause the digests for some days, or until the reader resumes, and confirm that by mail."""
+    """Pause the digests for some days, or until the reader resumes them, and confirm this by mail."""
     length = int(days) if days.isdigit() and len(days) < 4 else 0
     today = now.astimezone(schedule.zone_of(subscriber.timezone)).date()
     until: date | None = today + timedelta(days=length) if length else None
@@ -218,7 +216,7 @@ def pause_for_days(session: Session, site: Site, subscriber: Subscriber, days: s
 def save_settings(
     request: Request, session: Session, subscriber: Subscriber, form: FormData, now: datetime
 ) -> Response | str:
-    """Save the whole form or nothing; return the value of `done`, or the page with errors."""
+    """Save the whole form and return the value of `done`; if there are errors, save nothing and return the page."""
     rows = topic_rows(form, subscribers.FilterRegistry(session))
     fields = {name: field_text(form, name, 80) for name in FIELD_PARSERS}
     errors = {name: EMPTY_FIELD for name in FIELD_PARSERS if name in form and not fields[name]}
@@ -255,7 +253,7 @@ def parse_number(text: str) -> int | None:
 
 
 def topic_rows(form: FormData, registry: FilterRegistry) -> list[TopicRow]:
-    """Return the topics in the form, each checked; empty rows are left out."""
+    """Check and return the topics in the form, without empty rows."""
     names, filters = form.getlist("name"), form.getlist("filter")
     rows = [
         TopicRow(name=typed_text(name), filter=typed_text(text))
@@ -268,12 +266,12 @@ def topic_rows(form: FormData, registry: FilterRegistry) -> list[TopicRow]:
 
 
 def typed_text(value: object) -> str:
-    """Return the text of a form value, without NULs, cut to 2,000 characters."""
+    """Return the text of a form value without NULs, truncated to 2,000 characters."""
     return value.replace("\0", "").strip()[:2000] if isinstance(value, str) else ""
 
 
 def check_topic(row: TopicRow, seen: set[str], registry: FilterRegistry) -> None:
-    """Add the errors of a topic to its row; a topic without a name is named after its filter."""
+    """Add the errors of a topic to its row; name an unnamed topic after its filter."""
     row.name = row.name or figures_in_words.cut_at_word(row.filter, 60)
     try:
         subscribers.check_topics({row.name: row.filter}, registry)

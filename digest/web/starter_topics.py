@@ -1,4 +1,4 @@
-"""Offer ready-made topics, and count what any filter would have matched recently."""
+"""Offer ready-made topics, and count the recent matches of a filter."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from digest.papers import catalog
 from digest.topics import Backtest, Filter, PaperIndex, PerDay
 
 DAYS_BACK = 31  #: days of papers that filters are tried on
-MAX_PAPERS = 4000  #: papers: about a second to index, once for each dump
+MAX_PAPERS = 4000  #: number of papers that filters are tried on; indexing them takes about a second per dump
 
-#: Ready-made topics by name: what most readers of trending papers ask for.
+#: Filters of ready-made topics, by name: the most common interests of readers.
 STARTER_TOPICS: Mapping[str, str] = MappingProxyType(
     {
         "Language models": 'ti:"language model*" OR abs:"large language model*" OR LLM OR LLMs',
@@ -38,13 +38,13 @@ STARTER_TOPICS: Mapping[str, str] = MappingProxyType(
 
 @dataclass(frozen=True, kw_only=True)
 class RecentPapers:
-    """The papers of the last days, indexed to try filters on."""
+    """The papers of the last days, indexed for testing filters."""
 
     index: PaperIndex
     days: tuple[date, ...]
 
     def backtest(self, filter: Filter) -> Backtest:
-        """Return what a filter would have matched."""
+        """Return the papers that a filter would have matched."""
         return topics.backtest(filter, self.index, self.days)
 
 
@@ -59,7 +59,7 @@ def recent_papers(context: AppContext, session: Session) -> RecentPapers:
 
 
 def load_recent_papers(session: Session, now: datetime) -> RecentPapers:
-    """Load the papers first seen in the last 31 days; if there are too many, fewer whole days."""
+    """Load the papers first seen in the last 31 days, or in fewer whole days if there are too many."""
     papers = catalog.papers(session, since=now - timedelta(days=DAYS_BACK), until=now, news_only=True)
     dated = sorted((paper.first_seen_at.astimezone(UTC).date(), paper.id, paper) for paper in papers)
     if len(dated) > MAX_PAPERS:
@@ -78,7 +78,7 @@ def topics_with_rates(recent: RecentPapers) -> list[tuple[str, str]]:
 
 
 def rate_text(per_day: PerDay) -> str:
-    """Return `4 a day`; empty if there is only one day of papers."""
+    """Return a rate such as `4 a day`; an empty string if there is only one day of papers."""
     return (
         figures_in_words.TRANSLATIONS.gettext("%s a day") % f"{per_day.median:g}"
         if per_day.median and per_day.days > 1
@@ -87,13 +87,13 @@ def rate_text(per_day: PerDay) -> str:
 
 
 def chosen_topics(names: Iterable[object]) -> dict[str, str]:
-    """Return the starter topics among `names`, as filters by name."""
+    """Return the filters of the starter topics among `names`, by name."""
     chosen = set(names)
     return {name: text for name, text in STARTER_TOPICS.items() if name in chosen}
 
 
 def as_topics(names: Iterable[object], own: str) -> dict[str, str]:
-    """Return the chosen starter topics and the reader's own filter, which is named after its text."""
+    """Return the chosen starter topics and the reader's own filter, named after its text."""
     chosen = chosen_topics(names)
     if own:
         taken = {name.casefold() for name in chosen}
@@ -103,7 +103,7 @@ def as_topics(names: Iterable[object], own: str) -> dict[str, str]:
 
 
 def rate_sentence(per_day: PerDay) -> str:
-    """Return `About 4 papers a day (based on 31 days so far)`."""
+    """Return a sentence such as `About 4 papers a day (based on 31 days so far)`."""
     _, ngettext = figures_in_words.TRANSLATIONS.gettext, figures_in_words.TRANSLATIONS.ngettext
     plural = 1 if per_day.median == 1 else 2
     usual = ngettext("About %s paper a day", "About %s papers a day", plural) % f"{per_day.median:g}"

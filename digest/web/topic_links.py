@@ -1,6 +1,6 @@
-"""Show the page that the Topics and Pause links of a digest open.
+"""Show the page of the Topics and Pause links in a digest.
 
-People forward digests, so these links change nothing that lasts: the settings link is mailed to its owner,
+People forward digests, so these links cannot make lasting changes: the settings link is mailed to its owner,
 and a pause can be ended on the same page.
 """
 
@@ -23,7 +23,7 @@ from digest.web.unsubscribe_page import mask_address, next_due, subscriber_of_li
 
 PAUSE_LENGTH = timedelta(days=7)
 
-#: The message after a press, by the `done` parameter and the state in which it is true.
+#: The message after a button was pressed, by the `done` parameter and the subscriber's state.
 DONE_MESSAGES = {
     ("mailed", SubscriberState.ACTIVE): "We sent you the link. Check your inbox.",
     ("mailed", SubscriberState.PAUSED): "We sent you the link. Check your inbox.",
@@ -50,7 +50,7 @@ def show_buttons(request: Request) -> Response:
 
 
 def handle_button(request: Request, form: FormData) -> Response:
-    """Mail the link, pause for a week, or end a pause."""
+    """Mail the settings link, pause for a week, or end a pause."""
     context, now = request_context.context_of(request), request_context.context_of(request).clock()
     done = ""
     with db.write_session(context.engine) as session:

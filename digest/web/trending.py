@@ -18,12 +18,12 @@ from digest.site_profile import Site
 
 MAX_SHOWN = 10
 FRESH_FOR = timedelta(days=2)
-REACH_DAYS = (8, 36, 400)  #: days to look back for papers: the first that has any
+REACH_DAYS = (8, 36, 400)  #: numbers of days to look back; the first number that finds papers is used
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class TrendingList:
-    """The list of trending papers of one day."""
+    """One day's list of trending papers."""
 
     day: date
     heading: str
@@ -33,7 +33,7 @@ class TrendingList:
 
 
 def todays_list(context: AppContext, session: Session) -> TrendingList | None:
-    """Return the list, cached until the catalog or the day changes."""
+    """Return today's list, cached until the catalog or the day changes."""
     now = context.clock()
     return context.caches.get_or_make(
         "today", (catalog.state(session), now.date()), lambda: make_list(session, context.site, now)
@@ -49,7 +49,7 @@ def best_cards(context: AppContext, session: Session, count: int) -> dict[int, C
 
 
 def make_list(session: Session, site: Site, now: datetime) -> TrendingList | None:
-    """Return the papers that trend as of the latest dump, best first; None if there are none."""
+    """Return the trending papers as of the latest dump, best first; None if there are none."""
     as_of = catalog.observed_at(session, until=now)
     if as_of is None:
         return None
@@ -68,13 +68,13 @@ def make_list(session: Session, site: Site, now: datetime) -> TrendingList | Non
 
 
 def recent_papers(session: Session, as_of: datetime, now: datetime, *, days: int) -> list[Paper]:
-    """Return the papers first seen in the days up to the latest dump."""
+    """Return the papers first seen in the last days before the latest dump."""
     start = datetime.combine(as_of.astimezone(UTC).date(), time(), UTC) - timedelta(days=days)
     return catalog.papers(session, since=start, until=now, news_only=True)
 
 
 def list_as_email(context: AppContext, session: Session) -> str | None:
-    """Return the list as the HTML of the mail that a subscriber without topics gets."""
+    """Return the list as the HTML of a digest for a subscriber without topics."""
     found, now = todays_list(context, session), context.clock()
     if found is None:
         return None
@@ -97,7 +97,7 @@ def list_as_email(context: AppContext, session: Session) -> str | None:
 
 
 def list_heading(day: date, now: datetime) -> str:
-    """Return `Today, 20 November`, or the day of the latest list in the same words."""
+    """Return the day of the latest list in words, such as `Today, 20 November`."""
     _ = figures_in_words.TRANSLATIONS.gettext
     dated = figures_in_words.day_in_words(day).rpartition(" ")[0]
     match (now.astimezone(UTC).date() - day).days:

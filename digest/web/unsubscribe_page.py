@@ -1,8 +1,8 @@
-"""Show the page of an unsubscribe link, and unsubscribe or undo that when its button is done.
+"""Show the page of an unsubscribe link, and unsubscribe the reader or undo this when its button is pressed.
 
-RFC 8058: a mail program posts `List-Unsubscribe=One-Click` to the same address, without having
-loaded the page; the response is plain text, without redirect or cookie. A browser is redirected to the page,
-so that Back and Reload never repeat a press.
+For one-click unsubscribe (RFC 8058), a mail program posts `List-Unsubscribe=One-Click` to the same URL without
+loading the page first; the response is plain text, without redirect or cookie. A browser is redirected to the
+page, so that Back and Reload never send the form again.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ def show_button(request: Request) -> Response:
 
 
 def handle_button(request: Request, form: FormData) -> Response:
-    """Unsubscribe at once, or undo that."""
+    """Unsubscribe the reader at once, or undo this."""
     context, now = request_context.context_of(request), request_context.context_of(request).clock()
     with db.write_session(context.engine) as session:
         subscriber = subscriber_of_link(session, request, "unsubscribe")
@@ -58,9 +58,9 @@ def subscriber_of_link(session: Session, request: Request, purpose: str) -> Subs
 
 
 def state_page(request: Request, subscriber: Subscriber) -> Response:
-    """Show the page for the reader's state: subscribed, subscribed again a moment ago, or unsubscribed.
+    """Show the page for the reader's state: subscribed, just subscribed again, or unsubscribed.
 
-    After an undo there is no unsubscribe button in the place of the button that was done.
+    After an undo, the page has no unsubscribe button, so that a double click does not unsubscribe again.
     """
     context = request_context.context_of(request)
     done = request.query_params.get("done")
@@ -82,7 +82,7 @@ def state_page(request: Request, subscriber: Subscriber) -> Response:
 
 
 def next_due(context: AppContext, subscriber: Subscriber) -> str | None:
-    """Return when the next digest comes, in words; None until that is known."""
+    """Return in words when the next digest will arrive; None if this is not known yet."""
     due = subscriber.next_due_at
     return (
         figures_in_words.moment_in_words(due, subscriber.timezone, seen_from=context.clock()) if due else None
@@ -90,6 +90,6 @@ def next_due(context: AppContext, subscriber: Subscriber) -> str | None:
 
 
 def mask_address(email: str) -> str:
-    """Return `a•••@uni.edu`: enough for its owner, and no address for who was forwarded the mail."""
+    """Return an address masked as `a•••@uni.edu`: its owner recognises it, but a forwarded mail does not reveal it."""
     local, _, domain = email.rpartition("@")
     return f"{local[:1]}•••@{domain}"

@@ -1,7 +1,7 @@
-"""Watch the service from the web server, which does not depend on the worker and scheduler.
+"""Monitor the service from the web server, which does not depend on the worker and scheduler.
 
-The scheduler checks for problems too, but cannot report its own death. So the web server checks every
-minute, and if worker or scheduler have stopped, it sends the alarm letter itself.
+The scheduler also checks for problems, but cannot report its own failure. The web server therefore checks every
+minute; if the worker or scheduler has stopped, it sends the alarm letter itself.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ from digest.web import health
 log = logging.getLogger(__name__)
 
 CHECK_SECONDS = 60.0
-#: Problems with which nothing else delivers letters, or nothing enqueues their delivery.
+#: Problems that prevent all other processes from delivering letters or enqueueing their delivery.
 DELIVER_FOR_CAUSES = frozenset({"silent-worker", "silent-scheduler", "broker"})
 MAX_LETTERS = 20
 
 
 @asynccontextmanager
 async def lifespan(app: Starlette) -> AsyncIterator[None]:
-    """Watch, and record that this process is alive, from its first request to its last."""
+    """Run the watchdog and the heartbeat for the lifetime of the web server."""
     context: AppContext = app.state.context
     heart = HeartbeatThread(role="web", engine=context.engine, clock=context.clock)
     heart.start()
@@ -52,9 +52,11 @@ def start_watchdog(context: AppContext) -> Event:
 
 
 def run_watchdog(context: AppContext, stop: Event) -> None:
-    """Check every minute; log errors of the check itself."""
+    """Check the service every minute; log errors of the check itself."""
     known: set[str] = set()
-    stop.wait(heartbeats.SILENT_AFTER.total_seconds())  # all roles start together, some of them slowly
+    stop.wait(
+        heartbeats.SILENT_AFTER.total_seconds()
+    )  # all roles start at the same time, and some start slowly
     while not stop.wait(CHECK_SECONDS):
         try:
             known = log_new_problems(check_once(context), known)
@@ -63,7 +65,7 @@ def run_watchdog(context: AppContext, stop: Event) -> None:
 
 
 def log_new_problems(found: Iterable[Problem], known: set[str]) -> set[str]:
-    """Log the problems that are new, and return the causes of all."""
+    """Log the new problems, and return the causes of all problems."""
     now = {problem.cause: problem for problem in found}
     for cause in now.keys() - known:
         log.error("%s. %s", now[cause].message, now[cause].fix)
@@ -71,12 +73,12 @@ def log_new_problems(found: Iterable[Problem], known: set[str]) -> set[str]:
 
 
 def check_once(context: AppContext) -> tuple[Problem, ...]:
-    """Check once: write to the operator about problems, and deliver the letter if nothing else does."""
+    """Check once: queue a letter to the operator about problems, and deliver it if no worker can."""
     report = health.latest_report(context)
     operator = context.settings.operator_email
     if (
         report.figures is None or not report.problems or not operator
-    ):  # without the database no letter is written
+    ):  # without the database, no letter can be queued
         return report.problems
     with context.write_session() as session:
         alarm_letters.queue_alarm_letters(
@@ -88,7 +90,7 @@ def check_once(context: AppContext) -> tuple[Problem, ...]:
 
 
 def deliver_alarms(context: AppContext) -> None:
-    """Deliver prompt letters, such as alarms, because no worker does."""
+    """Deliver priority letters, such as alarms, because no worker does."""
     with context.write_session() as session, context.open_transport() as transport:
         delivery_run.deliver(
             session,
