@@ -1,7 +1,7 @@
 """The `digest` command, one module for each noun.
 
-A command opens the app context, calls one use case, and shows the result. It imports what it needs
-when it runs, so that `digest --help` answers at once.
+A command opens the app context, calls one use case, and shows the result. It imports its dependencies
+only when it runs, so that `digest --help` is fast.
 """
 
 from __future__ import annotations
@@ -109,7 +109,7 @@ def root(
         bool, typer.Option("--version", callback=show_version, is_eager=True, help="Print the version.")
     ] = False,
 ) -> None:
-    """Apply the options of every command. They go into the environment, so that child processes inherit them."""
+    """Apply the global options by setting environment variables, so that child processes inherit them."""
     del version
     if data_dir is not None:
         os.environ["DIGEST_DATA_DIR"] = str(data_dir)
@@ -135,18 +135,18 @@ def main(arguments: Sequence[str] | None = None) -> int:  # noqa: PLR0911, PLR09
     except typer.TyperException as error:
         return report_error(error.format_message(), error.exit_code)
     except typer.Abort:
-        return report_error("Stopped.", 1)  # a question was not answered
+        return report_error("Stopped.", 1)  # a prompt was cancelled
     except KeyboardInterrupt:
         return report_error("Stopped.", failures.STOPPED)
     except Exception as error:
         message = failures.describe_error(error)
         if message is None:
-            raise  # a bug: its traceback is needed to fix it
+            raise  # a bug: the traceback is needed to fix it
         return report_error(message, 1)
 
 
 def build_command() -> Any:
-    """Build the command from `app`, with complete help and its panels in our order."""
+    """Build the command from `app`, with examples in its help and the panels in a fixed order."""
     command: Any = complete_help(typer.main.get_command(app))
     command.commands = dict(
         sorted(command.commands.items(), key=lambda item: PANELS.index(item[1].rich_help_panel))
@@ -155,7 +155,7 @@ def build_command() -> Any:
 
 
 def check_text(arguments: Sequence[str]) -> None:
-    """Raise UsageError for an argument that is not valid UTF-8: it could be neither stored nor shown."""
+    """Raise UsageError if an argument is not valid UTF-8 and so cannot be stored or shown."""
     for number, argument in enumerate(arguments, start=1):
         if not argument.isascii() and any("\ud800" <= char <= "\udfff" for char in argument):
             shown = argument.encode(errors="backslashreplace").decode()
@@ -165,7 +165,7 @@ def check_text(arguments: Sequence[str]) -> None:
 
 
 def describe_filter_error(error: BadFilter) -> str:
-    """Return the error, and below it the filter with carets under the mistake."""
+    """Return the error followed by the filter, with carets under the mistake."""
     text, carets, *_ = error.with_carets().splitlines()
     return f"{error}\n  {text}\n  {carets}"
 

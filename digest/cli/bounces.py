@@ -22,7 +22,7 @@ A_DAY = timedelta(days=1)
 
 
 def parse_since(text: str) -> datetime:
-    """Return the moment that `text` names: the start of a day in UTC, or a moment with an offset."""
+    """Parse a day, which means its start in UTC, or a time with an offset."""
     return (
         datetime.combine(day(text), time.min, UTC) if len(text.strip()) == len("2026-11-20") else moment(text)
     )
@@ -91,21 +91,21 @@ def show_list(
 
 
 def kind_of(row: BounceRow) -> str:
-    """Return the kind of a failure, and whether it was forgiven or frozen."""
+    """Return the kind of a failure, with `forgiven` or `frozen` if it is."""
     if row.forgiven_at:
         return f"{row.kind}, forgiven"
     return f"{row.kind}, frozen" if row.frozen_at else row.kind
 
 
 def diagnostic_text(row: BounceRow) -> str:
-    """Return the server's reply without its leading codes: the status has its own column."""
+    """Return the server's reply without its leading codes, because the status has its own column."""
     reply = re.sub(r"^[245]\d\d[ -]?", "", row.diagnostic)
     return reply.removeprefix(row.status).strip() if row.status else reply
 
 
 @app.command()
 def forgive(domain: Domain, start: Since = None, now: Now = None, as_json: AsJson = False) -> None:
-    """Ignore failures at a domain that was broken, and write to its readers again."""
+    """Ignore failures at a domain that was broken, and send to its readers again."""
     from digest import bounces
 
     at = current_time(now)

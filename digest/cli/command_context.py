@@ -1,4 +1,4 @@
-"""Opening the app context for a command.
+"""Open the app context for a command.
 
 In an empty data directory this creates the folder, the schema and the secrets.
 """
@@ -34,7 +34,7 @@ def open_context() -> Iterator[AppContext]:
 
 @contextmanager
 def open_write_session(context: AppContext, *, renders: bool = False) -> Iterator[Session]:
-    """Open a session for a use case that writes, after checking that this machine has the keys of the others.
+    """Open a session for a use case that writes, after checking that this machine has the same keys as the others.
 
     A command that `renders` letters needs the same templates, too.
     """
@@ -45,7 +45,7 @@ def open_write_session(context: AppContext, *, renders: bool = False) -> Iterato
 
 @contextmanager
 def explain_database_errors(engine: Engine) -> Iterator[None]:
-    """Turn a database error into one sentence that names the database; close its connections at the end."""
+    """Convert database errors into one sentence that names the database; close all connections at the end."""
     from digest.db import DBAPIError
 
     try:
@@ -58,7 +58,7 @@ def explain_database_errors(engine: Engine) -> Iterator[None]:
 
 
 def read_settings(**given: object) -> Settings:
-    """Read the settings, where `given` values win, and create the data directory."""
+    """Read the settings, overridden by `given` values, and create the data directory."""
     from digest import logs
     from digest.settings import load_settings
 
@@ -70,7 +70,7 @@ def read_settings(**given: object) -> Settings:
             " write smtp://host:587?starttls=true, lmtp://host:24 or maildir:///path."
         )
     try:
-        settings.data_dir.mkdir(mode=0o700, parents=True, exist_ok=True)  # it holds addresses
+        settings.data_dir.mkdir(mode=0o700, parents=True, exist_ok=True)  # the folder contains addresses
     except OSError as error:
         raise BadField(
             "DIGEST_DATA_DIR", f"{error.filename}: {error.strerror}; name a folder that can be written to."

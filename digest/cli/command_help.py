@@ -1,4 +1,4 @@
-"""Help screens: two or three examples for every command, and no type names that explain nothing."""
+"""Help screens: two or three examples for every command, without uninformative type names."""
 
 from __future__ import annotations
 
@@ -134,7 +134,7 @@ EXAMPLES = {
 
 
 def complete_help(command: Any, name: str = "") -> Any:
-    """Add the examples to a command and all below it, and drop `<str>` and `<bool>` from its help."""
+    """Add examples to a command and its subcommands, and remove `<str>` and `<bool>` from their help."""
     if examples := EXAMPLES.get(name):
         command.epilog = "\n".join(("Examples:", *(f"$ digest {example}" for example in examples)))
     for param in command.params:

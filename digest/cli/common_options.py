@@ -1,4 +1,4 @@
-"""Options and values that many commands share."""
+"""Options and parsers that many commands share."""
 
 from __future__ import annotations
 
@@ -8,17 +8,17 @@ from typing import Annotated
 
 import typer
 
-MAX_NUMBER = 2**63 - 1  #: the largest integer that a database column holds
+MAX_NUMBER = 2**63 - 1  #: the largest integer that a database column can store
 EARLIEST, LATEST = 1900, 2999  #: years
 
 
 def moment(text: str) -> datetime:
-    """Return the moment that `text` names in ISO 8601; an offset is required."""
+    """Parse a time in ISO 8601; an offset is required."""
     try:
         parsed = datetime.fromisoformat(text.strip())
     except ValueError:
         raise typer.BadParameter(
-            f"{text!r} is not a moment; write one such as 2026-11-20T08:00+01:00."
+            f"{text!r} is not a time; write one such as 2026-11-20T08:00+01:00."
         ) from None
     if parsed.tzinfo is None:
         raise typer.BadParameter(f"{text!r} has no offset; write {text}+00:00 for UTC, or your own.")
@@ -27,7 +27,7 @@ def moment(text: str) -> datetime:
 
 
 def day(text: str) -> date:
-    """Return the day that `text` names in ISO 8601."""
+    """Parse a day in ISO 8601."""
     try:
         parsed = date.fromisoformat(text.strip())
     except ValueError:
@@ -37,23 +37,23 @@ def day(text: str) -> date:
 
 
 def check_year(text: str, year: int) -> None:
-    """Refuse a year so far away that date arithmetic would overflow."""
+    """Refuse a year for which date arithmetic could overflow."""
     if not EARLIEST <= year <= LATEST:
         raise typer.BadParameter(f"{text!r} is not between the years {EARLIEST} and {LATEST}.")
 
 
 def positive_number(text: str) -> int:
-    """Return the whole number in `text`, which must be at least 1."""
+    """Parse a whole number of at least 1."""
     return number_from(text, 1)
 
 
 def whole_number(text: str) -> int:
-    """Return the whole number in `text`, which must not be negative."""
+    """Parse a whole number of at least 0."""
     return number_from(text, 0)
 
 
 def number_from(text: str, lowest: int) -> int:
-    """Return the number in `text`; refuse one below `lowest`, and one that no database column holds."""
+    """Parse a whole number from `lowest` to MAX_NUMBER."""
     try:
         number = int(text)
     except ValueError:
@@ -66,7 +66,7 @@ def number_from(text: str, lowest: int) -> int:
 
 
 def current_time(now: datetime | None) -> datetime:
-    """Return `now` if it was given, else the time of the clock; only here does the CLI read it."""
+    """Return `now` if it was given, otherwise the current time. No other CLI code reads the clock."""
     return now or datetime.now(UTC)
 
 

@@ -20,7 +20,7 @@ app = typer.Typer(help="Create, migrate or copy the database.", no_args_is_help=
 def upgrade(as_json: AsJson = False) -> None:
     """Create the schema, or migrate it to this version.
 
-    Running it again changes nothing. From now on every machine must have the templates of this one.
+    Running the command again changes nothing. From now on, every machine must have the same templates as this machine.
     """
     from digest import db
 
@@ -69,7 +69,7 @@ def copy(
 
 
 def adopt_templates(engine: Engine, settings: Settings) -> None:
-    """Make the templates of this machine the ones that every machine must have."""
+    """Record this machine's templates as the templates that every machine must have."""
     from digest import db, key_fingerprints
     from digest.letters import Templates
     from digest.settings import templates_dir

@@ -62,7 +62,7 @@ def deliveries(
 @app.command()
 def stop(
     reason: Annotated[
-        str, typer.Option("--reason", metavar="TEXT", help="Why; shown until you resume.")
+        str, typer.Option("--reason", metavar="TEXT", help="The reason; shown until you resume.")
     ] = "stopped by the operator",
     everything: Annotated[
         bool, typer.Option("--all", help="Stop all mail, also confirmations and replies.")
@@ -100,7 +100,7 @@ def resume(now: Now = None, as_json: AsJson = False) -> None:
 
 
 def parse_state(text: str | None) -> DeliveryState | None:
-    """Return the state of that name, or raise BadField."""
+    """Return the delivery state with this name; raise BadField if there is none."""
     from digest.db.tables import DeliveryState
     from digest.errors import BadField
 

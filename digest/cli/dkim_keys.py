@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 app = typer.Typer(no_args_is_help=True, help="DKIM keys and their DNS records.")
 
-LABEL = "[a-z0-9](?:[a-z0-9-]{0,59}[a-z0-9])?"  #: up to 61 of 63 characters; `ed` is added for Ed25519
+LABEL = "[a-z0-9](?:[a-z0-9-]{0,59}[a-z0-9])?"  #: at most 61 of the 63 characters allowed, because `ed` is appended for Ed25519
 NAME = re.compile(rf"{LABEL}(?:\.{LABEL})*", re.ASCII | re.IGNORECASE)  #: a selector
 
 Selector = Annotated[
@@ -72,7 +72,7 @@ def list_keys(as_json: AsJson = False) -> None:
 
 
 def show(signers: Sequence[Signer]) -> None:
-    """Print DNS records, in strings of 255 characters as a zone file needs them."""
+    """Print DNS records, split into strings of 255 characters as zone files require."""
     for one in signers:
         record = one.dns_record
         pieces = [record[start : start + 255] for start in range(0, len(record), 255)]
@@ -81,7 +81,7 @@ def show(signers: Sequence[Signer]) -> None:
 
 
 def ring(keys: str, names: str, domain: str) -> Sequence[Signer]:
-    """Return the signers of these keys."""
+    """Return the signers for these keys."""
     from digest.letters import dkim_signing
 
     return dkim_signing.load_signers(keys, names, domain=domain)

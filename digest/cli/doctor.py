@@ -57,7 +57,7 @@ def doctor(
 
 
 def check_test_letter(email: str | None, received: Path | None) -> Iterator[Check]:
-    """Check a letter that is sent now, or one that was received."""
+    """Yield the results of checking a test letter or a received letter."""
     from digest.monitoring.findings import failed, warning
     from digest.monitoring.setup_checks import check_of
 
@@ -72,7 +72,7 @@ def check_test_letter(email: str | None, received: Path | None) -> Iterator[Chec
 
 
 def test_letter_checks(email: str | None, received: Path | None) -> Iterator[CheckOutcome]:
-    """Return the checks of a letter that is sent now, or of a saved one."""
+    """Return the checks of a new test letter, or of a saved letter."""
     from digest.monitoring import mail_path_checks
 
     with command_context.open_context() as context:
@@ -85,7 +85,7 @@ def test_letter_checks(email: str | None, received: Path | None) -> Iterator[Che
 
 
 def results(checks: Iterable[Check]) -> Iterator[dict[str, str]]:
-    """Yield the lines of all checks: one for a part that works, else one for each problem."""
+    """Yield one result for each check without problems, and one for each problem of the others."""
     for check in checks:
         for problem in check.problems:
             status = "error" if problem.is_failure else "warning"
@@ -100,7 +100,7 @@ def results(checks: Iterable[Check]) -> Iterator[dict[str, str]]:
 
 
 def sentence(problem: Problem) -> str:
-    """Return what is wrong, with the first facts."""
+    """Return the problem's message with its first facts."""
     if not problem.facts:
         return f"{problem.message.removesuffix('.')}."
     more = ["..."] if len(problem.facts) > status.FACTS else []

@@ -1,4 +1,4 @@
-"""`digest publish --dry-run` and `digest diff`: what publishing would do, and what has changed."""
+"""`digest publish --dry-run` and `digest diff`: preview publishing, and compare the results."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from digest.publishing.preview import Preview
 
 INDEX = "dry-run.json"
-CHANGES_SHOWN = 20  #: of each kind; --json has all
+CHANGES_SHOWN = 20  #: changes shown of each kind; --json shows all
 
 Folder = Annotated[Path, typer.Argument(metavar="DIR", help="The folder of a dry run.")]
 LaterFolder = Annotated[
@@ -32,7 +32,7 @@ LaterFolder = Annotated[
 def write_dry_run(out: Path, now: datetime, as_json: bool) -> None:
     """Compose and render every due digest into a folder; send and store nothing.
 
-    Each letter is written as ID.html, ID.txt and ID.eml; dry-run.json says whose it is.
+    Each letter is written as ID.html, ID.txt and ID.eml; dry-run.json lists the recipients.
     """
     from digest.publishing import dry_run
 

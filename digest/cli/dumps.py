@@ -1,4 +1,4 @@
-"""`digest intake` and `digest dumps`: read dumps, and list them."""
+"""`digest intake` and `digest dumps`: load and list dumps."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ app = typer.Typer(help="Dumps and their state.", no_args_is_help=True)
 
 
 class DumpOrderOption(StrEnum):
-    """What the order of the papers in a dump means."""
+    """The meaning of the order of the papers in a dump."""
 
     RANKED = "ranked"  #: by popularity, the most popular first
     RELEVANCE = "relevance"  #: by relevance to an unknown query
-    NONE = "none"  #: nothing
+    NONE = "none"  #: no meaning
 
 
 def intake(
@@ -66,7 +66,7 @@ def intake(
     from digest.dumps import formats
 
     if layout is not None:
-        formats.format_named(layout)  # an unknown one is a usage error, not a dump that cannot be read
+        formats.format_named(layout)  # an unknown format is a usage error, not an unreadable dump
     moment = current_time(now)
     loads: list[tuple[dict[str, Any], bool]] = []
     with (
@@ -237,6 +237,6 @@ def as_report(dump: DumpRow) -> dict[str, Any]:
 
 
 def late_list_report(late: LateList) -> dict[str, Any]:
-    """Return a late list for JSON, named like a dump, with the time it was expected by."""
+    """Return a late list for JSON, with the keys of a dump and the time by which it was expected."""
     known = {"date": late.day, "source": late.source, "state": "late", "reason": str(late)}
     return {"id": None, "path": None, **known, "expected_by": late.expected_by}

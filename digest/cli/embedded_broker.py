@@ -1,6 +1,6 @@
-"""The embedded broker: a Valkey from a wheel, on a socket that only this user can open.
+"""Run the embedded broker: a Valkey server from a wheel, on a socket that only this user can open.
 
-Losing its content loses nothing: a task only says that there is work, and the database says which.
+Nothing is lost if the broker loses its content: a task only signals that there is work, which the database stores.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ WAIT_SECONDS = 10.0
 
 @dataclass(frozen=True, kw_only=True)
 class EmbeddedBroker:
-    """A running broker and where it listens."""
+    """A running broker and its socket."""
 
     process: subprocess.Popen[bytes]
     socket: Path
@@ -37,14 +37,14 @@ class EmbeddedBroker:
 
 
 def start(settings: Settings) -> EmbeddedBroker:
-    """Start the broker and return it once it answers; it ends with this process."""
+    """Start the broker and return it once it responds; it ends with this process."""
     folder = private_folder(settings.broker_socket.parent)
     path = folder / settings.broker_socket.name
     process = subprocess.Popen(  # noqa: S603  (a fixed program)
         [*command(), *options(path)],
         stdin=subprocess.DEVNULL,
         stdout=subprocess.DEVNULL,
-        start_new_session=True,  # Ctrl-C must not stop it before the roles that need it
+        start_new_session=True,  # Ctrl-C must not stop the broker before the roles that need it
         preexec_fn=parent_death.end_with_parent,  # noqa: PLW1509  (one system call)
     )
     deadline = time.monotonic() + WAIT_SECONDS
@@ -69,7 +69,7 @@ def private_folder(folder: Path) -> Path:
 
 
 def options(path: Path) -> list[str]:
-    """Return the server's options: only the socket, only memory, and no eviction of messages."""
+    """Return the server's options: listen only on the socket, store data only in memory, never evict messages."""
     return [
         "--port", "0", "--unixsocket", str(path), "--unixsocketperm", "700", "--dir", str(path.parent),
         "--save", "", "--appendonly", "no", "--maxmemory-policy", "noeviction", "--loglevel", "warning",
@@ -93,13 +93,13 @@ def command() -> list[str]:
 
 
 def package_files(package: str, pattern: str) -> list[Path]:
-    """Return the files of a package without importing it: an import would start or patch things."""
+    """Return the files of a package without importing it, because an import has side effects."""
     spec = find_spec(package)
     return sorted(Path(spec.origin).parent.glob(pattern)) if spec and spec.origin else []
 
 
 def is_answering(path: Path) -> bool:
-    """Return whether a server answers on the socket."""
+    """Return whether a server responds on the socket."""
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as connection:
         connection.settimeout(1)
         try:

@@ -1,4 +1,4 @@
-"""Errors of the system and the database as one sentence: what happened and what to do."""
+"""Describe system and database errors in one sentence: what happened and what to do."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from digest.errors import DigestError
 if TYPE_CHECKING:
     from digest.db import SQLAlchemyError
 
-STOPPED = 130  #: the exit code after Ctrl-C, as shells have it
+STOPPED = 130  #: the exit code after Ctrl-C, as in shells
 
-#: What to do about a database error, by words in its message.
+#: The remedy for a database error, by words in its message.
 REMEDIES = {
     ("disk is full", "disk i/o error", "no space left", "could not extend", "unable to open"): (
         "Check that its disk is not full and that it can be written to: digest doctor."
@@ -29,7 +29,7 @@ DEFAULT_REMEDY = "To find out more, run: digest doctor"
 
 
 class Stopped(DigestError):
-    """Ctrl-C was pressed. The message says what was done and what was not."""
+    """Raised after Ctrl-C, with a message about what was done and what was not."""
 
 
 @contextmanager
@@ -42,7 +42,7 @@ def on_ctrl_c(message: Callable[[], str]) -> Iterator[None]:
 
 
 def describe_error(error: Exception) -> str | None:
-    """Return the message for an error of the system or the database; None for a bug."""
+    """Return the message for a system or database error; None for a bug."""
     from digest.db import SQLAlchemyError
 
     match error:
@@ -56,7 +56,7 @@ def describe_error(error: Exception) -> str | None:
 
 
 def describe_os_error(error: OSError) -> str:
-    """Return what the operating system refused, where, and what to do."""
+    """Return a message about a system error: what failed, where, and what to do."""
     where = f"{error.filename}: " if error.filename else ""
     message = f"{where}{error.strerror or error}."
     if error.errno in {errno.ENOSPC, errno.EDQUOT}:
@@ -67,7 +67,7 @@ def describe_os_error(error: OSError) -> str:
 
 
 def describe_database_error(error: SQLAlchemyError, where: str = "") -> str:
-    """Return the message of the database, in one line, and what to do."""
+    """Return the database's error message on one line, and what to do."""
     reason = (str(getattr(error, "orig", None) or error).strip().splitlines() or ["no reason given"])[0]
     name = f"The database {where}" if where else "The database"
     remedy = next(

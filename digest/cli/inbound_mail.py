@@ -1,4 +1,4 @@
-"""`digest inbox`: incoming mail that needs a person."""
+"""`digest inbox`: incoming mail that could not be processed automatically."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from digest.cli.common_options import AsJson, Limit, Now, current_time, positive
 if TYPE_CHECKING:
     from digest.db.tables import InboundMail
 
-app = typer.Typer(help="Incoming mail that needs a person.", no_args_is_help=True)
+app = typer.Typer(help="Handle mail that could not be processed automatically.", no_args_is_help=True)
 
-HEAD_BYTES = 50_000  #: the subject is within these
+HEAD_BYTES = 50_000  #: only these bytes are searched for the subject
 
 Number = Annotated[
     int, typer.Argument(metavar="ID", parser=positive_number, help="Its id in `digest inbox list`.")
@@ -24,7 +24,7 @@ Number = Annotated[
 
 @app.command("list")
 def show_list(limit: Limit = None, as_json: AsJson = False) -> None:
-    """List the mail that was not understood, and mail not yet processed."""
+    """List incoming mail that was not recognised or is not processed yet."""
     from digest import inbound
 
     shown = limit if limit or as_json else terminal.LIMIT
@@ -113,7 +113,7 @@ def as_report(row: InboundMail) -> dict[str, Any]:
     from email.parser import BytesHeaderParser
 
     subject = str(BytesHeaderParser().parsebytes(row.content[:HEAD_BYTES]).get("Subject", ""))
-    with suppress(LookupError, ValueError, MessageError):  # an unknown encoding: shown as it came
+    with suppress(LookupError, ValueError, MessageError):  # shown undecoded if the encoding is unknown
         subject = str(make_header(decode_header(subject)))
     subject = subject.encode("utf-8", "replace").decode()  # a lone surrogate could not be printed
     return {

@@ -1,4 +1,4 @@
-"""`digest init`: seven questions, a settings file, a test mail."""
+"""`digest init`: ask seven questions, write the settings file, send a test mail."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ if TYPE_CHECKING:
 
 NAME = "digest.toml"
 HEADING = (
-    "# Settings of Digest; the README lists them all. The environment (DIGEST_...) wins over this file.\n"
+    "# Settings of Digest; the README lists them all. The environment (DIGEST_...) overrides this file.\n"
 )
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class SetupQuestion:
-    """A question, and the setting that its answer becomes."""
+    """A question, and the setting that stores its answer."""
 
     setting: str
     prompt: str
@@ -104,7 +104,7 @@ def init(
     for name in answers:
         if f"DIGEST_{name.upper()}" in os.environ:
             terminal.print_note(
-                f"note: DIGEST_{name.upper()} is set in the environment, which wins over the file."
+                f"note: DIGEST_{name.upper()} is set in the environment, which overrides the file."
             )
     if test_to:
         send_test(settings, test_to)
@@ -118,7 +118,7 @@ def settings_file(settings: Settings) -> Path:
 
 
 def read_settings_file(path: Path) -> dict[str, Any]:
-    """Return the settings in a file, none if there is no file."""
+    """Return the settings in a file, or none if the file does not exist."""
     try:
         return tomllib.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
@@ -194,7 +194,7 @@ def send_test(settings: Settings, email: str) -> None:
 
 
 def test_mail(settings: Settings, recipient: str) -> bytes:
-    """Return a short mail which shows that the settings work."""
+    """Return a short test mail."""
     from digest.links import message_id
 
     site, now = settings.site(), datetime.now(UTC)

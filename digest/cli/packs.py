@@ -26,8 +26,8 @@ app = typer.Typer(help="Versioned filter packs.", no_args_is_help=True)
 File = Annotated[Path, typer.Argument(metavar="FILE", help="A pack as a text file; see docs/filters.md.")]
 Name = Annotated[str, typer.Argument(metavar="NAME", help="The name of the pack.")]
 
-MAX_FILE_BYTES = 1_000_000  #: read of a file
-SHOWN = 5  #: gained and lost papers shown of each filter
+MAX_FILE_BYTES = 1_000_000  #: the maximum number of bytes read from a file
+SHOWN = 5  #: gained papers, and lost papers, shown for each filter
 
 
 # ── list and compare ────────────────────────────────────────────────────────────────────────────
@@ -35,7 +35,7 @@ SHOWN = 5  #: gained and lost papers shown of each filter
 
 @app.command()
 def lint(path: File, as_json: AsJson = False) -> None:
-    """Check a pack: print its filters in canonical form, or point at the mistake."""
+    """Check a pack: print its filters in canonical form, or mark the mistake."""
     with command_context.open_context() as context, context.read_session() as session:
         taken = change_in_file(session, path)
     report = {
@@ -137,7 +137,7 @@ def publish(path: File, now: Now = None, as_json: AsJson = False) -> None:
     """
     with command_context.open_context() as context:
         with context.read_session() as session:
-            # Both take time, so they are done before the write lock.
+            # Both steps take time, so they run before the write lock is taken.
             pack, comparison = read(session, path), catalog_comparison(session, now)
         with command_context.open_write_session(context) as session:
             report = publish_pack(session, context.site, pack, None, current_time(now), comparison)
@@ -223,7 +223,7 @@ def subscribers_by_pack(session: Session) -> dict[str, int]:
 
 @dataclass(frozen=True, kw_only=True)
 class CatalogComparison:
-    """The papers of the catalog, to compare two versions on."""
+    """The papers of the catalog, on which two versions are compared."""
 
     papers: Sequence[Paper]
     index: PaperIndex
@@ -239,13 +239,13 @@ class CatalogComparison:
         return topics.compare_filters(parsed(before), parsed(after), self.index, self.days)
 
     def effect(self, before: str, after: str) -> dict[str, int]:
-        """Return how many papers a change gains and loses, and in how many days."""
+        """Return how many papers a change gains and loses, over how many days."""
         found = self.compare(before, after)
         return {"gained": len(found.gained), "lost": len(found.lost), "days": len(set(self.days))}
 
 
 def catalog_comparison(session: Session, now: datetime | None) -> CatalogComparison:
-    """Return the papers seen by `now`, to compare filters on."""
+    """Return the papers seen by `now`, for comparing filters."""
     from digest import topics
     from digest.papers import catalog
 
@@ -258,7 +258,7 @@ def catalog_comparison(session: Session, now: datetime | None) -> CatalogCompari
 
 
 def change_report(session: Session, pack_change: PackChange, comparison: CatalogComparison) -> dict[str, Any]:
-    """Return what a new version changes, for JSON and for people."""
+    """Return the changes in a new version, for JSON and for display."""
     from digest import subscribers
 
     return {
@@ -307,7 +307,7 @@ def filter_report(
     after: str | None,
     comparison: CatalogComparison,
 ) -> dict[str, Any]:
-    """Return the change of one filter of a pack: as written, and its effect when resolved."""
+    """Return the change of one filter of a pack: its text before and after, and the effect when resolved."""
     compared = comparison.compare(before, after)
     return {
         "name": name,
@@ -326,7 +326,7 @@ def per_day_report(per_day: PerDay) -> dict[str, float]:
 
 
 def paper_report(comparison: CatalogComparison, number: int) -> dict[str, Any]:
-    """Return a paper that is gained or lost."""
+    """Return a gained or lost paper for JSON."""
     from digest import papers
 
     paper = comparison.papers[number]
@@ -334,7 +334,7 @@ def paper_report(comparison: CatalogComparison, number: int) -> dict[str, Any]:
 
 
 def blocked_report(session: Session, change: FilterChange) -> dict[str, Any]:
-    """Return a filter that cannot get the new version, and why."""
+    """Return a filter that cannot use the new version, and the reason."""
     from digest import subscribers
 
     return {
@@ -345,7 +345,7 @@ def blocked_report(session: Session, change: FilterChange) -> dict[str, Any]:
 
 
 def show_change(report: Mapping[str, Any], sentence: str, caption: str) -> None:
-    """Print what a new version changes."""
+    """Print the changes in a new version."""
     terminal.print_line(
         sentence if report["is_new"] else f"{report['name']} is the same as its version {report['before']}."
     )

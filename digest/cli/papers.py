@@ -34,7 +34,7 @@ class SortOrder(StrEnum):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ListedPaper:
-    """A paper with the score it is listed by, and the reasons for the score."""
+    """A paper with the score by which it is listed, and the reasons for the score."""
 
     paper: Paper
     score: float
@@ -125,7 +125,7 @@ def list_papers(
 
 
 def rank_papers(session: Session, ids: Collection[int] | None, now: datetime | None) -> list[ListedPaper]:
-    """Return papers by trending score: those with `ids`, or all; with `now`, only those seen by then."""
+    """Return papers by trending score; `ids` limits them to some papers, `now` to those seen by then."""
     from digest.papers import catalog, trending
 
     chosen = catalog.papers(session, ids=ids, until=now)
@@ -185,5 +185,5 @@ def as_json_line(one: ListedPaper) -> dict[str, Any]:
 
 
 def as_whole_number(value: float) -> float | int:
-    """Return a float without fraction as an int."""
+    """Return a number as an int if it is whole."""
     return int(value) if value == int(value) else value

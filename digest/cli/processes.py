@@ -68,8 +68,8 @@ def inbound() -> None:
 
 
 def exec_role(role: str) -> None:
-    """Replace this process by the role, so that a supervisor's signals reach it directly."""
-    command_context.read_settings()  # reports a wrong setting in one line
+    """Replace this process with the role's process, so that a supervisor's signals reach it directly."""
+    command_context.read_settings()  # reports an invalid setting in one line
     sys.stdout.flush()
     sys.stderr.flush()
     os.execv(sys.executable, [sys.executable, "-m", "workers", role])  # noqa: S606  (no shell needed)

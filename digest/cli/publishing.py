@@ -1,4 +1,4 @@
-"""`digest preview`, `publish`, `deliver` and `run`: compose and send what is due."""
+"""`digest preview`, `publish`, `deliver` and `run`: compose and send due digests."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ def publish(
 ) -> None:
     """Compose every due digest into the outbox; send nothing yet.
 
-    With --dry-run, each letter is written as ID.html, ID.txt and ID.eml, and dry-run.json says whose it is.
+    With --dry-run, each letter is written as ID.html, ID.txt and ID.eml, and dry-run.json lists the recipients.
     """
     if is_dry_run != (out is not None):
         raise BadField("--out", "give --dry-run and --out DIR together.")
@@ -90,7 +90,7 @@ def publish(
 
 
 def deliver(now: Now = None, limit: Limit = None, as_json: AsJson = False) -> None:
-    """Deliver what is in the outbox, in this process."""
+    """Deliver the letters in the outbox, in this process."""
     with command_context.open_context() as context:
         report, stop = deliver_due(context, now, limit)
     show(report, as_json)
@@ -99,7 +99,7 @@ def deliver(now: Now = None, limit: Limit = None, as_json: AsJson = False) -> No
 
 
 def run(now: Now = None, as_json: AsJson = False) -> None:
-    """Do everything that is due once, in this process; for cron.
+    """Do all due work once, in this process; for cron.
 
     Polls the sources, reads the dumps folder, publishes and delivers.
     """
@@ -135,7 +135,7 @@ def stopped_reading(loads: list[dict[str, Any]]) -> str:
 
 
 def poll_due_sources(context: AppContext, now: datetime) -> list[dict[str, Any]]:
-    """Poll the sources that are due; one that fails is polled again later."""
+    """Poll the sources that are due; a source that fails is polled again later."""
     found = sources.poll_with_progress(context, now)
     for one in found:
         if not one.is_fine:
@@ -186,7 +186,7 @@ def publish_due(context: AppContext, now: datetime) -> dict[str, int]:
 
 
 def delete_old_data(context: AppContext, now: datetime) -> None:
-    """Delete data past its retention, unless the scheduler did so within a day."""
+    """Delete data older than its retention period, unless this was done within the last day."""
     from digest import publishing
     from digest.dumps import intake
 
@@ -207,7 +207,7 @@ def stopped_publishing(done: int, due: int) -> str:
 
 
 def deliver_due(context: AppContext, now: datetime | None, limit: int | None) -> tuple[dict[str, int], str]:
-    """Deliver; return the counts, and the message if Ctrl-C stopped it. Without `now` the clock runs on."""
+    """Deliver letters; return the counts, and a message if Ctrl-C stopped the run. `now` freezes the clock."""
     from digest import db
     from digest.db.tables import DeliveryState
     from digest.delivery import delivery_run, outbox
@@ -250,7 +250,7 @@ def stopped_delivering(sent: int, left: int) -> str:
 
 @contextmanager
 def stop_after_window() -> Iterator[Callable[[], bool]]:
-    """Let Ctrl-C end a delivery after the current window, so that no letter is in doubt; a second one ends it at once."""
+    """Let Ctrl-C stop delivery after the current window, so that no letter is in doubt; a second Ctrl-C stops it at once."""
     received: list[int] = []
 
     def note_signal(number: int, _frame: FrameType | None) -> None:
@@ -274,7 +274,7 @@ def show(report: dict[str, int], as_json: bool) -> None:
 
 
 def figures_in_words(report: dict[str, int]) -> str:
-    """Return `3 due, 2 queued`, without zeros except the first."""
+    """Return counts such as `3 due, 2 queued`; omit zeros, except for the first count."""
     first = next(iter(report))
     return ", ".join(
         f"{number:,} {name.replace('_', ' ')}" for name, number in report.items() if number or name == first

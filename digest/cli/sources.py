@@ -62,7 +62,7 @@ def add(
             parser=whole_number,
             metavar="DAYS",
             show_default=False,
-            help="Days of the past to load as history. Default: 14 for hf-daily, 7 for arxiv, 3 for biorxiv.",
+            help="Past days to load as history. Default: 14 for hf-daily, 7 for arxiv, 3 for biorxiv.",
         ),
     ] = None,
     hours: Annotated[
@@ -76,9 +76,9 @@ def add(
     now: Now = None,
     as_json: AsJson = False,
 ) -> None:
-    """Add a source, and load its last days as history: no digest will show them as new.
+    """Add a source, and load its last days as history, which no digest will show as new.
 
-    The scheduler polls it from now on. Repeat the command to change its options and load the past again.
+    The scheduler polls it from now on. Repeat the command to change its options and load the history again.
     """  # fmt: skip
     from digest.dumps import sources
     from digest.dumps.sources import source_presets
@@ -90,13 +90,13 @@ def add(
         row = sources.add(
             session, source, now=moment, order=order, interval=timedelta(hours=hours) if hours else None
         )
-        with terminal.show_progress(f"The past of {row.name}", total=days) as done:
+        with terminal.show_progress(f"History of {row.name}", total=days) as done:
             filled = sources.back_fill(
                 context.poll_context(session, moment), row.name, days=days, progress=done.update_to
             )
         report = as_report(row) | {"backfill": {"days": days} | filled.to_json()}
     if backfill and backfill > days:
-        terminal.print_note(f"{row.name} can load at most {days} days of the past.")
+        terminal.print_note(f"{row.name} can load at most {days} days of history.")
     if as_json:
         terminal.print_json(report)
     else:
@@ -108,7 +108,7 @@ def add(
                 f"Last {plurals.count(days, 'day')} as history: {filled.result}.".replace("..", ".")
             )
     if filled.state == "failed":
-        terminal.print_note("The past was not loaded completely. Run the command again to continue.")
+        terminal.print_note("The history was not loaded completely. Run the command again to continue.")
         raise typer.Exit(1)
 
 
@@ -172,12 +172,12 @@ def poll_with_progress(
 
 
 def format_interval(seconds: int) -> str:
-    """Return `3 h`, `45 min`."""
+    """Return an interval such as `3 h` or `45 min`."""
     return f"{seconds // 60} min" if seconds % 3600 else f"{seconds // 3600} h"
 
 
 def as_report(row: SourceRow) -> dict[str, Any]:
-    """Return a source's fields for JSON, the URL without secrets."""
+    """Return a source's fields for JSON, with the secrets removed from the URL."""
     from digest.dumps.sources import source_presets
 
     names = ("name", "kind", "order", "is_on", "since", "polled_at", "next_poll_at", "failures", "result")

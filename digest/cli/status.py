@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from digest.monitoring.report import Report
     from digest.settings import Settings
 
-FACTS = 3  #: shown of each problem; the alarm letter has them all
+FACTS = 3  #: facts shown for each problem; the alarm letter has all of them
 
 
 def status(now: Now = None, as_json: AsJson = False) -> None:
@@ -100,7 +100,7 @@ def disk_report(disk: Disk) -> dict[str, Any]:
 
 
 def settings_report(settings: Settings) -> dict[str, Any]:
-    """Return every setting without secrets."""
+    """Return every setting, with secrets masked."""
     from digest.delivery import transports
     from digest.monitoring.probes import mask_url
 
@@ -119,7 +119,7 @@ def settings_report(settings: Settings) -> dict[str, Any]:
 
 
 def show(report: Report, settings: Settings) -> None:
-    """Print a report; without the database only the lines that need none."""
+    """Print a report; without the database, only the lines that do not need it."""
     figures, shown = report.figures, settings_report(settings)
     terminal.print_facts(
         [
@@ -152,7 +152,7 @@ def counts(figures: Figures) -> list[tuple[str, Any]]:
 
 
 def work(figures: Figures, now: datetime) -> list[tuple[str, Any]]:
-    """Return the lines about pauses, the inbox, what is due and the processes."""
+    """Return the lines about pauses, the inbox, due work and the processes."""
     return [
         *[("Paused", f"{name} until {until:%Y-%m-%d %H:%M} UTC") for name, until in figures.pauses.items()],
         *inbox_line(figures.mail_in["shunted"]),
@@ -172,31 +172,31 @@ def show_dumps(dumps: Sequence[LatestDump]) -> None:
 
 
 def counts_in_words(figures: Mapping[str, int]) -> str:
-    """Return `3 active, 1 pending`."""
+    """Return counts such as `3 active, 1 pending`."""
     return ", ".join(f"{number:,} {name}" for name, number in figures.items() if number) or "none"
 
 
 def inbox_line(number: int) -> list[tuple[str, str]]:
-    """Return a line about incoming mail that needs a person, if there is any."""
+    """Return a line about incoming mail that could not be processed, if there is any."""
     messages = plurals.count(number, "message was", "messages were")
-    return [("Inbox", f"{messages} not understood; see digest inbox list")] if number else []
+    return [("Inbox", f"{messages} not recognised; see digest inbox list")] if number else []
 
 
 def stop_in_words(stop: ActiveStop) -> str:
-    """Return what is stopped, since when, why, and how to resume."""
+    """Describe a stop: its scope, start and reason, and how to resume."""
     what = "all mail" if stop.scope == "all" else "digests"
     return f"{what} since {stop.since:%Y-%m-%d %H:%M} UTC: {stop.reason}; to resume: digest deliveries resume"
 
 
 def problem_lines(problems: Iterable[Problem]) -> list[tuple[str, str]]:
-    """Return a line for each problem without its own, and one that says how to fix them; stops and late lists have one."""
+    """Return a line for each problem and one about fixing them; omit stops and late lists, which have their own lines."""
     shown = [one for one in problems if not one.cause.startswith(("stop-", "late-lists"))]
     lines = [("Warning" if one.is_warning else "Problem", problem_in_words(one)) for one in shown]
     return [*lines, ("", "To fix: run digest doctor")] if lines else []
 
 
 def problem_in_words(problem: Problem) -> str:
-    """Return what is wrong, since when, and the first facts."""
+    """Return a problem's message, its start and its first facts."""
     since = f" since {problem.since:%Y-%m-%d %H:%M} UTC" if problem.since else ""
     facts = "; ".join(problem.facts[:FACTS])
     return f"{problem.message}{since}" + (f" ({facts})" if facts else "")
@@ -208,7 +208,7 @@ def heartbeat_in_words(process: ProcessRecord, now: datetime) -> str:
 
 
 def seconds_since(now: datetime, moment: datetime) -> int:
-    """Return how many seconds ago a moment was."""
+    """Return how many seconds ago a time was."""
     return max(0, round((now - moment).total_seconds()))
 
 

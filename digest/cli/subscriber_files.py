@@ -20,8 +20,17 @@ from digest.cli.common_options import AsJson, Now, current_time
 from digest.errors import UsageError
 
 STANDARD = Path("-")  #: stdin or stdout
-MAX_LINE_LENGTH = 1_000_000  #: characters of a CSV line
-COLUMNS = ("email", "name", "cadence", "at", "timezone", "state", "topics", "packs")  #: as import reads them
+MAX_LINE_LENGTH = 1_000_000  #: the maximum length of a CSV line, in characters
+COLUMNS = (
+    "email",
+    "name",
+    "cadence",
+    "at",
+    "timezone",
+    "state",
+    "topics",
+    "packs",
+)  #: in the order that import expects
 COUNTED = ("added", "updated", "unchanged", "invited", "suppressed", "rejected")
 PROBLEMS_SHOWN = 20
 LISTMONK = (
@@ -41,7 +50,10 @@ def import_file(
     consent: Annotated[
         str | None,
         typer.Option(
-            "--consent", metavar="TEXT", help="How the active ones agreed, in your words.", show_default=False
+            "--consent",
+            metavar="TEXT",
+            help="How active subscribers agreed, in your words.",
+            show_default=False,
         ),
     ] = None,
     invited_by: Annotated[
@@ -49,7 +61,7 @@ def import_file(
         typer.Option(
             "--invited-by",
             metavar="TEXT",
-            help="Who put the others on the list; their invitation names this.",
+            help="Who put the others on the list; shown in the invitation.",
             show_default=False,
         ),
     ] = "",
@@ -59,7 +71,7 @@ def import_file(
 ) -> None:
     """Import subscribers from a CSV file.
 
-    Rows with state active become active, but only with --consent. All others become pending and get one invitation by mail, one a minute. Unsubscribed addresses stay unsubscribed. A bad row is reported with its line and the others are imported; an unknown column or an unclosed quote stops the import. Exports of listmonk are understood.
+    Rows with state active become active, but only with --consent. All others become pending and get one invitation by mail, one a minute. Unsubscribed addresses stay unsubscribed. A bad row is reported with its line and the others are imported; an unknown column or an unclosed quote stops the import. Exports of listmonk are accepted.
     """
     from digest import subscribers
     from digest.subscribers import use_cases
@@ -108,7 +120,7 @@ def open_rows(path: Path) -> Iterator[Iterator[str]]:
 
 
 def lines_of(text: TextIO, path: Path) -> Iterator[str]:
-    """Yield the lines of a file; raise UsageError for one that does not end, as in a device."""
+    """Yield the lines of a file; raise UsageError for an endless line, such as a device may produce."""
     while line := text.readline(MAX_LINE_LENGTH):
         if len(line) == MAX_LINE_LENGTH:
             raise UsageError(
@@ -181,7 +193,7 @@ def export_file(
 
 
 def private_output_file(path: Path) -> AbstractContextManager[TextIO]:
-    """Open the file to write to, readable only by its owner since it contains addresses; stdout for `-`."""
+    """Open the output file, or stdout for `-`; only its owner can read the file, because it contains addresses."""
     if path == STANDARD:
         return nullcontext(sys.stdout)
     try:
@@ -193,7 +205,7 @@ def private_output_file(path: Path) -> AbstractContextManager[TextIO]:
 
 
 def split_topics_and_packs(topics: Mapping[str, str]) -> tuple[dict[str, str], list[str]]:
-    """Split topics into the subscriber's own and the packs at the end, where import puts them."""
+    """Split topics into the subscriber's own topics and the packs at the end, where import puts them."""
     from digest import subscribers
 
     own = dict(topics)
@@ -206,5 +218,5 @@ def split_topics_and_packs(topics: Mapping[str, str]) -> tuple[dict[str, str], l
 
 
 def escape_formula(text: str) -> str:
-    """Return a cell that no spreadsheet reads as a formula; import removes the apostrophe again."""
+    """Prefix a cell with an apostrophe if a spreadsheet would read it as a formula; import removes the prefix."""
     return f"'{text}" if text.startswith(FORMULA) else text

@@ -1,4 +1,4 @@
-"""Subscribers with their topics, as `digest subscribers` shows them."""
+"""Read subscribers and their topics for the output of `digest subscribers`."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from digest.db import Session
     from digest.db.tables import Subscriber, SubscriberState
 
-BATCH_ROWS = 500  #: subscribers whose topics are read at once
+BATCH_ROWS = 500  #: the number of subscribers whose topics are read at once
 
 
 def list_subscribers(session: Session, *, state: SubscriberState | None = None) -> Iterator[dict[str, Any]]:

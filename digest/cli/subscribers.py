@@ -142,7 +142,7 @@ def show_list(
 
 
 def parse_state(text: str) -> Any:
-    """Return the state with that name, or raise BadField."""
+    """Return the subscriber state with this name; raise BadField if there is none."""
     from digest.db.tables import SubscriberState
 
     if text not in set(SubscriberState):
@@ -275,7 +275,7 @@ def resume(email: Email, as_json: AsJson = False) -> None:
 def remove(email: Email, now: Now = None, as_json: AsJson = False) -> None:
     """Unsubscribe without notice.
 
-    The papers they were shown stay on record, in case they return.
+    The record of the papers they were shown is kept, so that no paper is repeated if they return.
     """
     from digest import subscribers
 
@@ -297,7 +297,7 @@ def erase(
 ) -> None:
     """Erase a subscriber's data.
 
-    The address is deleted from every table. Of the deliveries only the fact that they happened stays.
+    The address is deleted from every table. Deliveries are kept without personal data.
     """
     from digest import subscribers
 
@@ -315,7 +315,7 @@ def finish(report: dict[str, Any], sentence: str, as_json: bool) -> None:
 
 
 def parse_topics(given: Sequence[str]) -> dict[str, str]:
-    """Return {name: filter} of `NAME=FILTER` options; the filters are parsed when they are stored."""
+    """Return the filters of `NAME=FILTER` options by name; they are parsed when they are stored."""
     topics = {}
     for text in given:
         name, equals, filter_text = text.partition("=")

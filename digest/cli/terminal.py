@@ -1,8 +1,8 @@
-"""Output of the commands: tables and progress for people, JSON for scripts.
+"""Print the output of the commands: tables and progress for people, JSON for scripts.
 
 Results go to stdout, notes and progress to stderr. Colour and progress bars appear only in a
-terminal. Control characters are removed from text from outside, so that no title can send commands
-to a terminal.
+terminal. Control characters are removed from untrusted text, so that a title cannot send commands
+to the terminal.
 """
 
 from __future__ import annotations
@@ -23,13 +23,15 @@ from typing import IO, TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from rich.console import Console
 
-MIN_COLUMN_WIDTH = 10  #: characters that a column keeps in the narrowest terminal
-LIMIT = 20  #: rows of a table, unless --limit says otherwise
+MIN_COLUMN_WIDTH = 10  #: the minimum width of a shrinkable column, in characters
+LIMIT = 20  #: rows of a table, unless --limit is given
 NO_OFFSET = timedelta(0)
 INVISIBLE_CATEGORIES = frozenset(
     {"Cc", "Cf", "Cs", "Co", "Cn"}
 )  #: control characters, direction marks, unassigned code points
-JOINERS = "\u200c\u200d"  #: of these categories, but needed by Persian and emoji
+JOINERS = (
+    "\u200c\u200d"  #: allowed although they are in these categories, because Persian and emoji need them
+)
 
 
 # ── for scripts ─────────────────────────────────────────────────────────────────────────────────
@@ -41,13 +43,13 @@ def print_json(value: Any) -> None:
 
 
 def lines(values: Iterable[Any]) -> None:
-    """Print JSON Lines: one value a line."""
+    """Print JSON Lines, one value per line."""
     for value in values:
         print(json.dumps(value, ensure_ascii=False, default=json_value))
 
 
 def json_value(value: Any) -> Any:
-    """Return a JSON value for another type: ISO 8601 for times, the value of an enum, a list, a dict."""
+    """Convert a value of another type to JSON: times to ISO 8601, enums to their value, others to a list or dict."""
     match value:
         case date() | time():
             return value.isoformat()
@@ -64,7 +66,7 @@ def json_value(value: Any) -> Any:
 
 
 def print_note(text: str = "") -> None:
-    """Print a note beside the result on stderr, after what was written to stdout."""
+    """Print a note to stderr, after flushing stdout."""
     sys.stdout.flush()
     print(text, file=sys.stderr)
 
@@ -83,8 +85,8 @@ def print_table(
 ) -> None:
     """Print a table, or the note `empty` if there are no rows.
 
-    Columns whose name ends in `#` are numbers and aligned right. In a terminal that is too narrow the
-    `shrinkable` columns are cut, the widest first; a pipe gets everything.
+    Columns whose name ends in `#` are numbers and aligned right. If the terminal is too narrow, the
+    `shrinkable` columns are truncated, the widest first; output to a pipe is never truncated.
     """
     cells = [[format_cell(value) for value in row] for row in rows]
     if not cells:
@@ -104,7 +106,7 @@ def print_table(
 
 
 def shrink_columns(widths: list[int], shrinkable: Sequence[int], limit: int) -> None:
-    """Cut the widest shrinkable column until the line fits, down to MIN_COLUMN_WIDTH."""
+    """Narrow the widest shrinkable column until the line fits, but not below MIN_COLUMN_WIDTH."""
     too_long = sum(widths) + 2 * (len(widths) - 1) - limit
     for _ in range(too_long):
         widest = max(shrinkable, key=lambda place: widths[place], default=None)
@@ -114,7 +116,7 @@ def shrink_columns(widths: list[int], shrinkable: Sequence[int], limit: int) -> 
 
 
 def fit(text: str, width: int, *, flush_right: bool) -> str:
-    """Return the text padded or cut to exactly this width."""
+    """Return the text padded or truncated to exactly this width."""
     from rich.cells import set_cell_size
 
     if display_width(text) > width:
@@ -161,7 +163,7 @@ def print_paragraph(first: str, text: str, *, stream: IO[str] | None = None) -> 
 
 
 def print_facts(rows: Iterable[tuple[str, Any]]) -> None:
-    """Print one name and value a line, the values in one column."""
+    """Print one name and value per line, with the values aligned."""
     known = [(name, format_cell(value)) for name, value in rows]
     width = max(len(name) for name, _ in known)
     for name, value in known:
@@ -196,18 +198,18 @@ def visible_text(text: str) -> str:
 
 
 def is_visible(char: str) -> bool:
-    """Return whether a terminal only shows this character."""
+    """Return whether a character is safe to print, with no effect on the terminal."""
     return char in JOINERS or unicodedata.category(char) not in INVISIBLE_CATEGORIES
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Progress:
-    """Progress of a long task; without a terminal it does nothing."""
+    """The progress bar of a long task; without a terminal, nothing is shown."""
 
     update: Callable[..., object] = lambda **_: None
 
     def update_to(self, done: int, total: int | None = None) -> None:
-        """Set how much is done, and the total if it is known."""
+        """Set the amount done, and the total if it is known."""
         self.update(completed=done, total=total)
 
     def advance(self, more: int) -> None:
@@ -225,7 +227,7 @@ def show_progress(task_name: str, *, total: int | None = None, unit: str = "") -
     from rich.text import Text
 
     class ThroughputColumn(rich.ProgressColumn):
-        """Units per second."""
+        """Show the units per second."""
 
         def render(self, task: rich.Task) -> Text:
             speed = task.finished_speed or task.speed

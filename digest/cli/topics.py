@@ -27,7 +27,7 @@ FilterText = Annotated[
 
 @app.command()
 def check(text: FilterText, as_json: AsJson = False) -> None:
-    """Print a filter's canonical form, or point at the mistake."""
+    """Print a filter's canonical form, or mark the mistake."""
     parsed, resolved, packs_used = read(text)
     if as_json:
         report: dict[str, Any] = {"canonical": parsed.canonical, "warnings": list(parsed.warnings)}
@@ -87,7 +87,7 @@ def suggest(
 
 
 def read(text: str) -> tuple[Filter, Filter, Mapping[str, str]]:
-    """Return the parsed filter, the resolved filter, and {pack filter: what it resolves to}.
+    """Return the parsed filter, the resolved filter, and the canonical form of each pack filter it uses.
 
     The database is opened only if a paper or a pack must be looked up.
     """
@@ -104,7 +104,7 @@ def read(text: str) -> tuple[Filter, Filter, Mapping[str, str]]:
 
 
 def backtest_report(parsed: Filter, papers: list[Paper], limit: int | None) -> dict[str, Any]:
-    """Return the back-test of a filter; only `limit` matches are explained, since that takes time."""
+    """Return the back-test of a filter; only `limit` matches are explained, because this takes time."""
     from digest import papers as words
     from digest import topics
 
@@ -153,7 +153,7 @@ def first_seen_days(papers: list[Paper]) -> list[date]:
 
 
 def show(report: dict[str, Any]) -> None:
-    """Print a back-test: the matches, and what each clause adds or removes."""
+    """Print a back-test: the matches, and the effect of each clause."""
     matches, per_day = report["matches"], report["per_day"]
     terminal.print_line(report["canonical"])
     for name, canonical in report.get("packs", {}).items():

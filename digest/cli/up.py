@@ -1,8 +1,8 @@
-"""`digest up`: the whole service in one process tree on one machine.
+"""`digest up`: run the whole service in one process tree on one machine.
 
-This process only supervises. Broker, web server, worker and scheduler are its children, each in its own
-session so that Ctrl-C reaches only this process, which then stops them in reverse order. If this process
-is killed, the kernel ends them.
+This process only supervises its children: broker, web server, worker and scheduler. Each child has its own
+session, so that Ctrl-C reaches only this process, which then stops the children in reverse order. If this
+process is killed, the kernel ends them.
 """
 
 from __future__ import annotations
@@ -38,8 +38,8 @@ log = logging.getLogger(__name__)
 WATCH_SECONDS = 0.25
 READY_SECONDS = 60.0
 STOP_SECONDS = 30.0  #: enough to finish sending a letter
-LONGEST_PAUSE = 30.0  #: seconds between two starts of a child that keeps dying
-STABLE_SECONDS = 60.0  #: a child that lived this long is restarted at once
+LONGEST_PAUSE = 30.0  #: seconds between two starts of a child that fails repeatedly
+STABLE_SECONDS = 60.0  #: a child that ran this long is restarted at once
 
 
 def run(settings: Settings) -> int:
@@ -61,7 +61,7 @@ def run(settings: Settings) -> int:
 
 @contextmanager
 def lock_data_dir(data_dir: Path) -> Iterator[None]:
-    """Lock the data directory, or raise SetupMismatch if another `digest up` has it."""
+    """Lock the data directory; raise SetupMismatch if another `digest up` uses it."""
     data_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
     with (data_dir / "up.lock").open("w") as file:
         try:
@@ -86,7 +86,7 @@ def check_port(settings: Settings) -> None:
 
 
 def prepare(engine: Engine, settings: Settings) -> None:
-    """Migrate the schema, check keys and templates against the database, load or remove the sample."""
+    """Migrate the schema, check keys and templates against the database, and load or remove the sample."""
     db.upgrade(engine)
     site, now, templates = (
         settings.site(),
@@ -122,7 +122,7 @@ def local_zone() -> str:
 
 @dataclass(kw_only=True)
 class ChildProcess:
-    """A role that is kept running."""
+    """The child process of a role; it is restarted if it dies."""
 
     name: str
     command: list[str]
@@ -133,7 +133,7 @@ class ChildProcess:
     starts: int = 0
 
     def start(self) -> None:
-        """Start it in its own session; it ends with this process."""
+        """Start the role in its own session; it ends with this process."""
         self.process = subprocess.Popen(  # noqa: S603  (a fixed command)
             self.command,
             env=dict(self.environment),
@@ -145,7 +145,7 @@ class ChildProcess:
         self.starts += 1
 
     def restart_if_dead(self) -> None:
-        """Restart it if it has died: at once the first time, then after longer and longer pauses."""
+        """Restart the role if it has died: at once the first time, then after increasing pauses."""
         if self.process is None or self.process.poll() is None:
             return
         if time.monotonic() - self.started > STABLE_SECONDS:
@@ -159,7 +159,7 @@ class ChildProcess:
         self.start()
 
     def stop(self) -> None:
-        """Let it finish its work, then kill what is left of its process group."""
+        """Let the role finish its work, then kill the rest of its process group."""
         if self.process is None:
             return
         self.process.terminate()
@@ -180,7 +180,7 @@ class BrokerChild(ChildProcess):
     url: str = field(default="")
 
     def start(self) -> None:
-        """Start it and wait until it answers."""
+        """Start the broker and wait until it responds."""
         started = embedded_broker.start(self.settings)
         self.process, self.url = started.process, started.url
         self.started = time.monotonic()
@@ -208,7 +208,7 @@ def tree(settings: Settings) -> Iterator[list[ChildProcess]]:
             child.stop()
 
 
-#: In the order of their start; they are stopped in reverse.
+#: The roles in start order; they are stopped in reverse order.
 ROLES = {
     "worker": ["-m", "workers", "worker"],
     "web": ["-m", "digest", "web"],
@@ -218,7 +218,7 @@ INBOUND = {"inbound": ["-m", "digest", "inbound"]}  #: only if DIGEST_INBOUND is
 
 
 def settings_of(settings: Settings) -> dict[str, str]:
-    """Return the settings that the children get in their environment."""
+    """Return the settings that are passed to the children in their environment."""
     return {
         "DIGEST_DATA_DIR": str(settings.data_dir),
         "DIGEST_HOST": settings.host,
@@ -232,7 +232,7 @@ def settings_of(settings: Settings) -> dict[str, str]:
 
 @contextmanager
 def stop_signals() -> Iterator[list[int]]:
-    """Yield a list of the signals received so far that ask to stop."""
+    """Yield a list to which each received stop signal is added."""
     received: list[int] = []
 
     def note_signal(number: int, _frame: FrameType | None) -> None:
@@ -277,7 +277,7 @@ def watch(
 
 
 def is_ready(settings: Settings, engine: Engine, started_at: datetime) -> bool:
-    """Return whether the web server answers and a task has passed through scheduler, broker and worker."""
+    """Return whether the web server responds and a task has passed through scheduler, broker and worker."""
     if not web_answers(settings):
         return False
     with db.read_session(engine) as session:
@@ -286,7 +286,7 @@ def is_ready(settings: Settings, engine: Engine, started_at: datetime) -> bool:
 
 
 def web_answers(settings: Settings) -> bool:
-    """Return whether the web server answers /healthz."""
+    """Return whether the web server responds to /healthz."""
     host = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(settings.host, settings.host)  # noqa: S104
     connection = http.client.HTTPConnection(host, settings.port, timeout=1)
     try:
@@ -299,7 +299,7 @@ def web_answers(settings: Settings) -> bool:
 
 
 def announce(settings: Settings) -> None:
-    """Print where everything is; lines are not wrapped, so that they can be copied."""
+    """Print the addresses and folders of the service; lines are not wrapped, so that they can be copied."""
     addresses = {
         "Web page": settings.base_url,
         "Outbox": f"{settings.base_url}/outbox/" if settings.mail_url is None else "",
