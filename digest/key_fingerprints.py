@@ -1,8 +1,8 @@
 """Check by fingerprints in the database that all machines share keys, pepper and templates.
 
-A machine with other keys would sign links that the web server does not accept; with another pepper it
-would not recognise suppressed addresses; with other templates it would send other bytes on a second
-attempt. Such a machine refuses to work. What changes the fingerprints commits.
+With other keys, a machine would sign links that the web server does not accept. With another pepper, it
+would not recognise suppressed addresses. With other templates, it would send other bytes on a second
+attempt. Such a machine refuses to work. Functions that change the fingerprints commit.
 """
 
 from __future__ import annotations
@@ -30,10 +30,10 @@ def check_fingerprints(
     now: datetime,
     adopts_templates: bool = False,
 ) -> None:
-    """Raise SetupMismatch, saying what to do, unless this machine matches; the first machine sets the values; commits.
+    """Raise SetupMismatch unless this machine matches; the first machine sets the values; commits.
 
     A key ring may get a new first key if the previous one is still in the ring or was retired. With
-    `adopts_templates` the templates of this machine become the ones that every machine must have.
+    `adopts_templates`, this machine's templates become the required ones.
     """
     known = stored_fingerprints(session)
     ring = [fingerprint(key) for key in site.keys]
@@ -56,7 +56,7 @@ def check_fingerprints(
         )
     if not adopts_templates and known.get(TEMPLATES) not in {None, templates_fingerprint}:
         raise SetupMismatch(
-            "The templates on this machine are not those of the others. Install the same version everywhere,"
+            "The templates on this machine differ from those on the others. Install the same version everywhere,"
             " then run: digest db upgrade"
         )
     record_fingerprints(session, site, templates_fingerprint, now=now)
@@ -124,7 +124,7 @@ def list_keys(session: Session, site: Site) -> list[Key]:
 
 
 def retire_key(session: Session, site: Site, key_id: str, *, now: datetime) -> Key:
-    """Retire a key: no machine may have it, and no link signed with it is valid; commits. A second call changes nothing."""
+    """Retire a key: no machine may use it, and its links become invalid; commits. May be repeated."""
     known = list_keys(session, site)
     found = next((key for key in known if key.id == key_id.strip().lower()), None)
     if found is None:
