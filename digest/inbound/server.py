@@ -369,7 +369,7 @@ def make_protocol(handler: MailReceiver, connection: MailConnection, *, is_lmtp:
 
 
 async def start_listening(handler: MailReceiver, url: str) -> asyncio.Server:
-    """Listen at one address, or raise BadField."""
+    """Listen on one address, or raise BadField."""
     try:
         return await open_server(handler, url)
     except OSError as error:

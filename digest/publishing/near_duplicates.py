@@ -17,7 +17,7 @@ from digest.papers import Paper
 SHINGLE_WORDS = 5  #: words in a shingle
 SAMPLED_ONE_IN = 4  #: one shingle in four is compared; every machine picks the same shingles
 MIN_SHARED_SHARE = 0.6  #: minimum share of the shorter abstract's shingles that occur in both
-MIN_SHARED_SHINGLES = 6  #: minimum of shared shingles; fewer may be chance in texts of about 100 words
+MIN_SHARED_SHINGLES = 6  #: minimum number of shared shingles; fewer (about 100 words) may be chance
 MAX_HOLDERS = 12  #: a shingle in more papers is a common phrase and is ignored
 MIN_TITLE_WORDS = 4  #: minimum number of words in a title that proves a duplicate
 

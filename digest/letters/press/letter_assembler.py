@@ -401,6 +401,6 @@ def encode_day(local: date) -> EncodedPair:
 
 @lru_cache(WORDS_CACHED)
 def encode_subscription_reason(topics: tuple[tuple[str, int], ...]) -> EncodedPair:
-    """Encode the sentence that says why the reader gets this letter."""
+    """Encode the sentence with the reason why the reader gets this letter."""
     said = digest_page.subscription_reason(tuple(topic for topic, _ in topics))
     return EncodedPair(encode_quoted_printable(escape_html(said)), encode_quoted_printable(wrap(said)))
