@@ -110,7 +110,8 @@ def open_rows(path: Path) -> Iterator[Iterator[str]]:
     try:
         with nullcontext(sys.stdin.buffer) if path == STANDARD else path.open("rb") as binary:
             start, whole = peek_start(binary)
-            yield lines_of(io.TextIOWrapper(whole, encoding=encoding_of(start, path), newline=""), path)
+            text = io.TextIOWrapper(whole, encoding=encoding_of(start, path), newline="")
+            yield lines_of(text, path)
     except UnicodeDecodeError as error:
         raise UsageError(
             f"{path} is neither UTF-8 nor UTF-16 ({error.reason}); save it as 'CSV UTF-8', as Excel calls it."
