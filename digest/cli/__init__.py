@@ -1,4 +1,4 @@
-"""The `digest` command, one module for each noun.
+"""Define the `digest` command, with one module for each group of subcommands.
 
 A command opens the app context, calls one use case, and shows the result. It imports its dependencies
 only when it runs, so that `digest --help` is fast.

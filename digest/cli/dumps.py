@@ -59,9 +59,9 @@ def intake(
     now: Now = None,
     as_json: AsJson = False,
 ) -> None:
-    """Read dumps now, in this process.
+    """Load dumps now, in this process.
 
-    The files are not moved. Exits with 0 if at least one is loaded (or already was), else with 1.
+    The files are not moved. Exits with 0 if at least one dump is loaded (or already was), otherwise with 1.
     """
     from digest.dumps import formats
 
@@ -207,11 +207,11 @@ def retry(
     now: Now = None,
     as_json: AsJson = False,
 ) -> None:
-    """Read a held or rejected dump again, from where its file is now.
+    """Read a held or rejected dump again, from the current path of its file.
 
-    Its papers count as new, however old the dump is, unless --as-history is given.
+    Its papers count as new, regardless of the dump's age, unless --as-history is given.
 
-    Exits with 0 if it is loaded (or already was), else with 1.
+    Exits with 0 if the dump is loaded (or already was), otherwise with 1.
     """
     from digest.dumps import intake
 

@@ -182,7 +182,7 @@ def publish_pack(
 
 
 def finish(report: Mapping[str, Any], sentence: str, as_json: bool) -> None:
-    """Print what was published."""
+    """Print the published pack and its changes."""
     if as_json:
         terminal.print_json(report)
     else:

@@ -307,7 +307,7 @@ def erase(
 
 
 def finish(report: dict[str, Any], sentence: str, as_json: bool) -> None:
-    """Print what was done."""
+    """Print the result of a change."""
     if as_json:
         terminal.print_json(report)
     else:

@@ -256,7 +256,7 @@ def watch(
     engine: Engine,
     started_at: datetime,
 ) -> None:
-    """Keep the children running until a stop is requested; announce when all of them work."""
+    """Keep the children running until a stop is requested; print a message once all of them work."""
     deadline, is_announced = time.monotonic() + READY_SECONDS, False
     while not stop_requests:
         for child in children:

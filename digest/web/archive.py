@@ -163,7 +163,7 @@ def load_shown_papers(request: Request) -> list[Paper]:
 
 
 def show_archive(request: Request) -> Response:
-    """List the digests that were sent to one subscriber."""
+    """List the digests sent to one subscriber."""
     context = request_context.context_of(request)
     with db.read_session(context.engine) as session:
         reader = subscriber_of_link(session, request, "archive")

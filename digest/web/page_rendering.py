@@ -107,7 +107,7 @@ def is_retired_link(request: Request, status: int) -> bool:
 
 def on_unreachable(request: Request, error: Exception) -> Response:
     """Return the error page for an unreachable database."""
-    log.warning("the database does not answer: %s", error)
+    log.warning("the database does not respond: %s", error)
     answer = problem_page(request, 503)
     answer.headers["retry-after"] = "60"
     return answer

@@ -61,7 +61,7 @@ def run_watchdog(context: AppContext, stop: Event) -> None:
         try:
             known = log_new_problems(check_once(context), known)
         except Exception:
-            log.exception("the check of the service failed")
+            log.exception("could not check the service")
 
 
 def log_new_problems(found: Iterable[Problem], known: set[str]) -> set[str]:
