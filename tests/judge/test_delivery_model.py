@@ -76,7 +76,6 @@ def search(folder: Path, switches: Mapping[str, Any], *, finds_cycles: bool = Fa
     run(
         folder,
         compiler,
-        "-O2",
         "-w",
         kind,
         "-DNOREDUCE",
