@@ -501,7 +501,7 @@ def test_the_docs_list_exactly_the_known_column_names() -> None:
     from digest.dumps.formats.own_columns import COLUMN_ALIASES, SIGNAL_ALIASES
 
     page = (Path(__file__).parents[2] / "docs" / "dumps.md").read_text(encoding="utf-8")
-    table = page.partition("| column | is read from | holds |")[2].partition("\n\n")[0]
+    table = page.partition("| column | accepted names | value |")[2].partition("\n\n")[0]
     documented = [re.findall(r"`([^`]+)`", row.split("|")[2]) for row in table.splitlines()[2:]]
 
     read = [list(names) for names in (*COLUMN_ALIASES.values(), *SIGNAL_ALIASES.values())]
