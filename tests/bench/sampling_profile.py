@@ -29,8 +29,8 @@ OTHER, IDLE = "other", "between tasks"
 STEPS: dict[str, dict[str, str]] = {
     "digest.publishing.publish_due": {"prepare_press": "press"},
     "digest.letters.press_store": {"load_press": "press"},
-    "workers.tasks": {"chunk_starts": "gather"},
     "digest.publishing.due_readers": {
+        "chunk_starts": "gather",
         "lock_due_readers": "gather",
         "gather_inputs": "gather",
         "evaluate_filters": "filters",

@@ -54,7 +54,7 @@ class Mailway:
     def deliver(self, *, later: timedelta = timedelta(), dies: bool = False) -> None:
         """Deliver what is due; with `dies`, the worker ends between the server's reply and recording it."""
         if dies:
-            failpoints.armed_failpoints["settling"] = 0
+            failpoints.armed_failpoints["answered"] = 1  # the reply to the second of two letters
         engine = db.make_engine(self.database)
         transport = SmtpTransport(
             MailServer(scheme="smtp", host="127.0.0.1", port=self.port), helo="example.org"

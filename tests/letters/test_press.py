@@ -142,7 +142,7 @@ def test_the_links_to_the_topics_fit_one_line_on_a_phone(
 def test_a_digest_of_invented_papers_says_so_and_no_other_does(site: Site, templates: Templates) -> None:
     batch = [replace(FLOW, is_sample=True), ROBOTS]
     of_batch = pressed(site, templates, batch)
-    said = "This is a sample: the papers are made up."
+    said = "Sample: these papers are invented."
 
     with_sample, without = (
         press.digest_letter(of_batch, site, trending(paper.id), copy_for()) for paper in batch

@@ -33,7 +33,7 @@ def test_invented_papers_are_marked_as_a_sample_and_others_are_not(served, paper
         session.commit()
 
     assert "These papers are invented samples" in served.client.get("/").text
-    assert "This is a sample: the papers are made up" in served.client.get("/email").text
+    assert "Sample: these papers are invented" in served.client.get("/email").text
     assert "This paper is an invented sample" in served.client.get(f"/papers/{papers[0]}").text
 
 
