@@ -20,6 +20,8 @@ from tests.cli.conftest import Digest
 from tests.conftest import ROOT
 from tests.support.product_processes import wait_until
 
+heed_ctrl_c = partial(signal.signal, signal.SIGINT, signal.SIG_DFL)
+
 
 def pressed(
     *arguments: str | Path,
@@ -32,7 +34,7 @@ def pressed(
         [sys.executable, "-m", "digest", *map(str, arguments)],
         env={**os.environ, "PYTHONPATH": str(ROOT)}, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL,
         stderr=subprocess.PIPE, text=True,
-        preexec_fn=partial(signal.signal, signal.SIGINT, signal.SIG_DFL),  # a shell's background job ignores Ctrl-C
+        preexec_fn=heed_ctrl_c,  # noqa: PLW1509 - a shell's background job ignores Ctrl-C
     )  # fmt: skip
     with ExitStack() as stack:
         if reads is not None:
