@@ -98,14 +98,13 @@ def venv(*options: str) -> bool:
 
 
 def install(name: str) -> bool:
-    """Install the lock: every file must have one of the hashes in it, and no package runs code.
+    """Install the lock: every file must have one of its hashes, and no package but dkimpy runs code.
 
-    dkimpy alone is published without a wheel; it is an oracle in the tests and never in `base`.
+    dkimpy alone is published without a wheel, so it is built here.
     """
     say(f"Installing what requirements/{name}.txt names ...")
     command = [PYTHON, "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
-    command += ["--require-hashes", "--only-binary", ":all:"]
-    command += ["--no-binary", "dkimpy"] if name == "dev" else []
+    command += ["--require-hashes", "--only-binary", ":all:", "--no-binary", "dkimpy"]
     command += ["--requirement", HERE / f"{name}.txt"]
     return any(run(command) for _ in range(TRIES))
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import shutil
 import subprocess
 import sys
 import tomllib
@@ -74,6 +75,18 @@ def test_the_installer_needs_nothing_but_the_standard_library() -> None:
 
     assert answer.returncode == 1
     assert answer.stderr == "usage: install.py base|dev\n"
+
+
+@pytest.mark.slow
+def test_make_run_installs_every_package_on_a_fresh_machine(tmp_path: Path) -> None:
+    shutil.copytree(ROOT / "requirements", tmp_path / "requirements")
+
+    command = [sys.executable, str(tmp_path / "requirements" / "install.py"), "base"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+
+    assert done.returncode == 0, done.stderr
+    python = tmp_path / ".venv" / "bin" / "python"
+    subprocess.run([python, "-c", "import celery, dkim, sqlalchemy"], check=True)
 
 
 def test_make_help_names_every_target_a_person_may_call() -> None:
