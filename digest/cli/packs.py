@@ -307,7 +307,7 @@ def filter_report(
     after: str | None,
     comparison: CatalogComparison,
 ) -> dict[str, Any]:
-    """Return the change of one filter of a pack: its text before and after, and the effect when resolved."""
+    """Return the change to one filter in a pack: its text before and after, and the effect when resolved."""
     compared = comparison.compare(before, after)
     return {
         "name": name,

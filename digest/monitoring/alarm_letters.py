@@ -21,7 +21,7 @@ from digest.site_profile import Site
 def queue_alarm_letters(
     session: Session, found: Iterable[Problem], *, site: Site, operator: str, now: datetime
 ) -> int:
-    """Queue one letter a day about each problem, and return how many were queued; commits.
+    """Queue at most one letter per problem per day, commit, and return the number queued.
 
     The letter's dedupe key prevents two processes from queueing it twice. A problem that lasts beyond midnight is
     reported again only when its last letter is a day old.

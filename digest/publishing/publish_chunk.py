@@ -179,7 +179,7 @@ def write_digests(
 
 
 def delivery_row(number: int, decision: Decision, press: Press, now: datetime) -> dict[str, Any]:
-    """Return the delivery row that stores the decision, without the columns that a chunk shares."""
+    """Return the delivery row that stores the decision, without the columns that all rows of the chunk share."""
     reader, edition = decision.reader, decision.edition
     is_empty = not decision.digest.sections
     return {

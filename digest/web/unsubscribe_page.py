@@ -1,4 +1,4 @@
-"""Show the page of an unsubscribe link, and unsubscribe the reader or undo this when its button is pressed.
+"""Show the unsubscribe page; its button unsubscribes or resubscribes the reader.
 
 For one-click unsubscribe (RFC 8058), a mail program posts `List-Unsubscribe=One-Click` to the same URL without
 loading the page first; the response is plain text, without redirect or cookie. A browser is redirected to the

@@ -135,7 +135,7 @@ def reserve_ids(session: Session, count: int) -> Sequence[int]:
 
 
 def find_already_queued(session: Session, editions: Mapping[int, str]) -> set[int]:
-    """Return those of these subscribers who already have their edition."""
+    """Return which of these subscribers already have their edition."""
     query = select(DELIVERY_TABLE.c.subscriber_id, DELIVERY_TABLE.c.edition).where(
         db.one_of(DELIVERY_TABLE.c.subscriber_id, editions.keys()),
         db.one_of(DELIVERY_TABLE.c.edition, {*editions.values()}),

@@ -151,7 +151,7 @@ def accepted_params(accepted: AcceptedWindow) -> dict[str, Any]:
 
 @contextmanager
 def pipelined_query(session: Session, statement: str, parameters: Mapping[str, Any]) -> Iterator[Any]:
-    """Execute a statement in a transaction of its own, and yield the cursor that has the result after the block.
+    """Execute a statement in its own transaction and yield its cursor; read the result after the block.
 
     No transaction may be open. The statement is committed while the block runs, not at its end.
     """

@@ -129,7 +129,7 @@ def children(element: Element | None, path: str) -> list[Element]:
 
 
 def in_any_namespace(path: str) -> str:
-    """Return lxml's pattern for a path of names in any namespace."""
+    """Return an lxml path that matches these element names in any namespace."""
     return "/".join(f"{{*}}{name}" for name in path.split("/"))
 
 

@@ -247,7 +247,7 @@ def make_invitee(number: int, email: str, email_key: str, topics: CheckedTopics)
 
 
 def invite_new(state: ImportState, invitees: Collection[Invitee]) -> None:
-    """Queue invitations to the invitees who were never invited."""
+    """Queue an invitation for each imported person who has not been invited yet."""
     state.report.invited += invitations.queue_invitations(
         state.session, state.site, invitees, invited_by=state.invited_by, moments=state.moments, now=state.now
     )
