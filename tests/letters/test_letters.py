@@ -230,8 +230,8 @@ def test_a_welcome_with_invented_papers_says_so(site: Site, templates: Templates
 
     with_sample, without = (made(templates, site, "welcome", cards=[one]) for one in cards)
 
-    assert "This is a sample" in with_sample.text
-    assert "This is a sample" in with_sample.html
+    assert "Sample: these papers are invented" in with_sample.text
+    assert "Sample: these papers are invented" in with_sample.html
     assert "invented" not in without.text + without.html
 
 
