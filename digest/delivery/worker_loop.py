@@ -201,7 +201,7 @@ def check_for_urgent(worker: Worker, held: Claimed) -> Claimed | None:
 def wait_for_tokens(worker: Worker, held: Claimed) -> Claimed | None:
     """Wait a moment if nothing that is held may go for lack of tokens, or return None.
 
-    A lease that grows old meanwhile is renewed.
+    It renews its lease if that grows old during the wait.
     """
     if worker.sleep is None:
         return None

@@ -1,6 +1,6 @@
 """Write to the operator about problems: one letter a day for each cause.
 
-Several processes may write at the same moment: the key of the letter keeps it to one.
+Several processes may queue the same letter at once; its unique key keeps one.
 """
 
 from __future__ import annotations
