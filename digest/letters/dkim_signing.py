@@ -27,11 +27,14 @@ from digest.errors import BadField
 #: Headers that are signed if present, in this order; each of `OVERSIGNED_HEADERS` is signed once more
 #: than it occurs.
 SIGNED_HEADERS = (
-    "from", "to", "subject", "date", "message-id", "reply-to", "list-id", "list-unsubscribe",
+    "from", "to", "cc", "subject", "date", "message-id", "reply-to", "list-id", "list-unsubscribe",
     "list-unsubscribe-post", "list-help", "auto-submitted", "precedence", "feedback-id", "mime-version",
     "content-type",
 )  # fmt: skip
-OVERSIGNED_HEADERS = frozenset({"from", "subject"})
+OVERSIGNED_HEADERS = frozenset({
+    "from", "to", "cc", "reply-to", "date", "subject", "list-unsubscribe", "list-unsubscribe-post",
+    "content-type", "mime-version",
+})  # fmt: skip
 MIN_RSA_BITS = 2048  #: RFC 8301 lets verifiers refuse shorter keys, and some do
 
 PEM_BLOCK = re.compile(r"-----BEGIN [A-Z ]*PRIVATE KEY-----.*?-----END [A-Z ]*PRIVATE KEY-----", re.DOTALL)

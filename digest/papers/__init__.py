@@ -1,5 +1,6 @@
 """Define papers, store them in the catalog and compute their trending scores."""
 
+from digest.papers.bylines import byline
 from digest.papers.display_text import display
 from digest.papers.identifiers import SCHEMES_BY_STRENGTH, id_in, ids_in, normalised_id
 from digest.papers.paper_record import (
@@ -9,7 +10,6 @@ from digest.papers.paper_record import (
     Paper,
     PaperLinks,
     Record,
-    byline,
     fold,
     links_of,
     title_key,

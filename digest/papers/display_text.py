@@ -109,6 +109,12 @@ BRACED = re.compile(r"\{([^{}]*)\}")
 SCRIPT = re.compile(r"\s*([\^_])\s*(?:\{([^{}]{1,40})\}|([^\s({\\]))")
 POWER = re.compile(r"(?<=[A-Za-z0-9)])\^([0-9]{1,3})(?![\w.])")
 TIE = re.compile(r"(?<=[\w.,)\]])~(?=[\w(\[\\$])")
+#: A citation or reference says nothing without the list it points into.
+CITATION = re.compile(
+    r"[~\s]{0,4}\\(?:[Cc]ite[a-z]*|(?:eq|[Cc]|auto|page)?ref|label)\*?\s*(?:\[[^\]]{0,80}\]\s*){0,2}\{[^{}]*\}"
+)
+EMPTY_BRACKETS = re.compile(r"\s?(?:\(\s*\)|\[\s*\])")
+DASH = re.compile(r"(?<=[^\W_]|[)\]}.,”’])---?(?=[^\W_]|[(\[“‘])|(?<=\S )---?(?= \S)")
 QUOTED = re.compile(r"``(.{1,300}?)''")
 QUOTED_ONCE = re.compile(r"(?<![\w`])`([^`']{1,120})'(?!\w)")
 STRIPPED_SIGN = re.compile(
@@ -121,7 +127,7 @@ DASH_RESIDUE = re.compile(r"(?<=\w)\s?x(201[0-9a-f])(?=\s?\w)|(?<=\s)x(201[34])(
 
 
 #: Every text with TeX contains at least one of these.
-TEX_SIGNS = "\\${}~`^_"
+TEX_SIGNS = (*"\\${}~`^_", "--")
 #: Most texts with TeX that lost its backslashes contain one of these; few other texts do.
 STRIPPED_TEX_HINTS = (
     " ll ", " gg ", " ge ", " le ", "^top", "x201", "Omega", "Theta", "xi(", "xi ·", "xi cdot",
@@ -186,6 +192,8 @@ def without_tex(text: str) -> str:
         text = POWER.sub(lambda found: "".join(RAISED[digit] for digit in found[1]), text)
     if "~" in text:
         text = TIE.sub(" ", text)
+    if "--" in text:
+        text = DASH.sub(lambda found: "—" if "---" in found[0] else "–", text)
     return ESCAPED.sub(r"\1", text) if "\\" in text else text
 
 
@@ -193,6 +201,8 @@ def resolve_commands(text: str) -> str:
     """Return `text` with accent, font and symbol commands converted, innermost braces first."""
     if "\\" not in text and "{" not in text:
         return text
+    if CITATION.search(text):
+        text = EMPTY_BRACKETS.sub("", CITATION.sub("", text))
     for pattern in (ACCENT_SIGN, ACCENT_LETTER, ACCENT_WORD):
         text = pattern.sub(compose_accent, text)
     text = BLACKBOARD_FONT.sub(lambda found: double_struck(next(filter(None, found.groups()))), text)

@@ -1,4 +1,4 @@
-"""Define papers, their records in dumps, and their keys, links and bylines."""
+"""Define papers, their records in dumps, and their keys and links."""
 
 from __future__ import annotations
 
@@ -10,8 +10,6 @@ from datetime import date, datetime
 from enum import StrEnum
 from types import MappingProxyType
 from urllib.parse import urlsplit
-
-from digest.papers.display_text import display
 
 NO_IDS: Mapping[str, str] = MappingProxyType({})
 NO_SIGNALS: Mapping[str, float] = MappingProxyType({})
@@ -129,7 +127,7 @@ def title_key(title: str) -> str:
     return " ".join("".join(char if char.isalnum() else " " for char in folded).split())
 
 
-# ── links and byline ────────────────────────────────────────────────────────────────────────────
+# ── links ────────────────────────────────────────────────────────────────────────────
 
 CODE_HOSTS = ("github.com", "gitlab.com", "bitbucket.org", "codeberg.org", "sr.ht")
 
@@ -184,28 +182,3 @@ def is_code(url: str) -> bool:
     """Return whether `url` points to a code host."""
     host = (urlsplit(url).hostname or "").removeprefix("www.")
     return host in CODE_HOSTS or any(host.endswith("." + known) for known in CODE_HOSTS)
-
-
-def byline(paper: Paper) -> str:
-    """Return a short author line, such as "Ito, Okafor, Lind + 4" or "7 authors", or "" if unknown."""
-    if paper.authors:
-        named = [family_name(author) for author in paper.authors[:3]]
-        others = max(paper.n_authors or 0, len(paper.authors)) - len(named)
-        return ", ".join(named) + (f" + {others}" if others > 0 else "")
-    if paper.organization is not None:
-        return display(paper.organization.name or paper.organization.handle)
-    if paper.n_authors:
-        return "1 author" if paper.n_authors == 1 else f"{paper.n_authors} authors"
-    return ""
-
-
-def family_name(author: str) -> str:
-    """Return the family name of `author`, written "Given Family" or "Family, Given"."""
-    name = display(author)
-    if "," in name:
-        return name.partition(",")[0].strip()
-    words = [
-        word for word in name.split() if word.rstrip(".").casefold() not in ("jr", "sr", "ii", "iii", "iv")
-    ]
-    particles = [i for i, word in enumerate(words[1:-1], start=1) if word.islower()]
-    return " ".join(words[particles[0] :] if particles else words[-1:])

@@ -95,6 +95,32 @@ def test_dkimpy_verifies_what_we_sign(kind: str) -> None:
     assert verifies(sign_message(mailed(), [one], dated_at=NOW), one)
 
 
+@pytest.mark.parametrize(
+    "name",
+    [
+        "From",
+        "To",
+        "Cc",
+        "Reply-To",
+        "Date",
+        "Subject",
+        "List-Unsubscribe",
+        "List-Unsubscribe-Post",
+        "Content-Type",
+        "MIME-Version",
+    ],
+)
+def test_a_header_that_is_added_on_the_way_breaks_the_signature(name: str) -> None:
+    one = signer("rsa")
+    raw = sign_message(mailed(), [one], dated_at=NOW)
+
+    for changed in (
+        raw.replace(b"\r\n\r\n", f"\r\n{name}: added\r\n\r\n".encode(), 1),
+        f"{name}: added\r\n".encode() + raw,
+    ):
+        assert not verifies(changed, one)
+
+
 def test_two_signatures_on_one_message_both_verify() -> None:
     both = [signer("rsa"), signer("ed25519")]
     raw = sign_message(mailed(), both, dated_at=NOW)

@@ -1,4 +1,4 @@
-"""Papers have stable keys, normalised ids, readable text, safe links and bylines."""
+"""Papers have stable keys, normalised ids, readable text and safe links."""
 
 from __future__ import annotations
 
@@ -9,10 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from digest.papers import (
-    Organization,
     Paper,
     PaperLinks,
-    byline,
     display,
     ids_in,
     links_of,
@@ -124,6 +122,9 @@ def test_the_host_of_a_url_says_which_id_is_in_it(url: str, ids: dict[str, str])
         ("$x$ is “tidesx2013driven''", "x is “tides–driven”"),
         (r"$x^{a!}$ and $y_Q$", "x^(a!) and y_Q"),
         (r"$\hat{\alpha}$ and \t{oo}", "α\u0302 and o\u0361o"),
+        ("5--10 runs---one -- each; --help, i--", "5–10 runs—one – each; --help, i--"),
+        (r"Lind et al.~\cite{a}, as \citep[p.~3]{b,c} (\cite{d}) shows", "Lind et al., as shows"),
+        (r"see Fig.~\ref{fig:one}.\label{x}", "see Fig.."),
         (r"\textbf{\emph{\textit{\textsc{deep}}}}", "deep"),
         (r"\textbf{\emph{\textit{\textsc{\texttt{deeper}}}}}", r"\textbf{deeper}"),
     ],
@@ -189,26 +190,6 @@ def test_a_paper_without_links_has_none() -> None:
 )
 def test_an_odd_address_never_becomes_a_link(url: str) -> None:
     assert links_of(paper(urls=(url,))) == PaperLinks()
-
-
-@pytest.mark.parametrize(
-    ("fields", "expected"),
-    [
-        (
-            {"authors": ("Kenji Ito", "Ada Okafor", "P. Lind", "X Y", "Z W"), "n_authors": 7},
-            "Ito, Okafor, Lind + 4",
-        ),
-        ({"authors": ("van der Berg, Jan",)}, "van der Berg"),
-        ({"authors": ("Jan van der Berg",)}, "van der Berg"),
-        ({"organization": Organization(handle="gw", name="Gravel Works"), "n_authors": 3}, "Gravel Works"),
-        ({"n_authors": 7}, "7 authors"),
-        ({"n_authors": 1}, "1 author"),
-        ({}, ""),
-    ],
-    ids=["names", "inverted", "particles", "organization", "count", "one", "nothing"],
-)
-def test_the_byline_names_authors_organization_or_count(fields: dict[str, object], expected: str) -> None:
-    assert byline(paper(**fields)) == expected
 
 
 SCRAPS = (
