@@ -43,6 +43,7 @@ from digest.topics.filter_tree import (
 )
 from digest.topics.postings import Forms, Postings
 from digest.topics.query_plan import QueryPlan
+from digest.topics.relevance import RelevanceWeights
 from digest.topics.word_rows import LazyDict
 
 #: Documents are numbered by field: titles 0..n-1, abstracts n..2n-1, and so on.
@@ -53,7 +54,8 @@ _PLACES = {"ti": (0,), "abs": (1,), "tiab": (0, 1), "co": (2,), "jr": (3,), "org
 class PaperIndex:
     """A batch of papers that filters are matched against."""
 
-    def __init__(self, batch: Sequence[Paper]):
+    def __init__(self, batch: Sequence[Paper], weights: RelevanceWeights = relevance.WEIGHTS):
+        self.weights = weights
         self.papers = tuple(batch)
         self.size = len(self.papers)
         self.full = (1 << self.size) - 1
@@ -180,13 +182,18 @@ class PaperIndex:
         if isinstance(leaf, DescriptionClause):
             matches = self.leaf(leaf)
             return {n: says for n, says in self._scored(leaf, self._rarity).items() if matches >> n & 1}
-        size, says, counts = self.size, self._score_by_count, self._counts(leaf)
+        size, counts = self.size, self._counts(leaf)
         first, *others = fields_of(leaf)
         documents = range(first * size, (first + len(others) + 1) * size)
-        scores = {n % size: says[count][n] for n, count in counts.items() if n in documents}
+        in_title, elsewhere = self._scores_by_count
+        scores = {
+            n % size: in_title[count] if n < size else elsewhere[count]
+            for n, count in counts.items()
+            if n in documents
+        }
         for n, count in counts.items() if others else ():
             if n < size and n + size in counts:  # it occurs in both title and abstract
-                scores[n] = relevance.saturated(count, counts[n + size], self._lengths[n])
+                scores[n] = self.weights.score(count, counts[n + size])
         return scores
 
     def _counts(self, leaf: TextClause) -> Mapping[int, int]:
@@ -203,21 +210,10 @@ class PaperIndex:
         return counts
 
     @cached_property
-    def _lengths(self) -> Sequence[float]:
-        """The length of each abstract relative to the average length."""
-        lengths = [self.postings.length(self.size + number) for number in range(self.size)]
-        usual = sum(lengths) / max(1, len(lengths)) or 1.0
-        return [length / usual for length in lengths]
-
-    @cached_property
-    def _score_by_count(self) -> Mapping[int, Sequence[float]]:
-        """The score of a clause in each document, by number of occurrences."""
-        return LazyDict(self._scores_of_count)
-
-    def _scores_of_count(self, count: int) -> Sequence[float]:
-        in_title = [relevance.saturated(count, 0, 1.0)] * self.size
-        elsewhere = [relevance.saturated(0, count, length) for length in self._lengths]
-        return in_title + elsewhere * (len(FIELDS) - 1)
+    def _scores_by_count(self) -> tuple[Mapping[int, float], Mapping[int, float]]:
+        """The scores of a clause by its number of occurrences: in the title, and in any other text."""
+        score = self.weights.score
+        return LazyDict(lambda count: score(count, 0)), LazyDict(lambda count: score(0, count))
 
     def forms(self, leaf: TextClause) -> list[Forms]:
         """Return the words of this batch that match each token of a clause."""
@@ -399,7 +395,7 @@ class PaperIndex:
 
     def relevance(self, filter_: Filter, matches: int) -> dict[int, float]:
         """Return {paper: relevance} for the papers in `matches`, from 0 to 1 for the best paper."""
-        return relevance.relevance_of(self, filter_, matches)
+        return relevance.relevance_of(self, filter_, matches, self.weights)
 
 
 def fields_of(leaf: TextClause) -> tuple[int, ...]:

@@ -1,26 +1,39 @@
-"""Compute the relevance of matching papers with a field-weighted BM25 over the filter's positive clauses.
+"""Compute the relevance of matching papers from the words of the filter's positive clauses.
 
-It differs from standard BM25 in two ways, because a filter is not a search query. There is no inverse
-document frequency: the alternatives of an OR are names for the same thing, so a rare name does not count
-more than a common name. Each further alternative counts slightly less, because people usually write the main
-term first.
+Each clause scores a paper by its occurrences in title and abstract, as BM25F does, but without two of its
+parts, because a filter is not a search query. There is no inverse document frequency: the alternatives of an
+OR are names for the same thing, so a rare name does not count more than a common name. The length of an
+abstract makes no difference: abstracts are about equally long, and it did not improve the order.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Protocol, TypeAlias
 
 from digest.topics import bitsets
 from digest.topics.filter_parser import Filter
 from digest.topics.filter_tree import And, AnywhereClause, DescriptionClause, Node, Or, TextClause
 
-TITLE_WEIGHT = 4.0  #: a word in the title counts as this many words in the abstract
-SATURATION = 0.6  #: BM25's k1, which limits the effect of repetitions
-LENGTH_SHARE = 0.3  #: BM25's b, the effect of an abstract's length on the score
-FURTHER_NAME = 0.2  #: share of the weight that each further alternative loses
 WORDLESS_SCORE = 0.5  #: the score if a filter has no words
 
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class RelevanceWeights:
+    """The constants of the score; `make bench ARGS=relevance` shows how well they hold for other topics."""
+
+    title: float = 5.0  #: an occurrence in the title counts as this many in the abstract
+    saturation: float = 6.0  #: number of occurrences in the abstract that score half of the maximum
+    other_name: float = 0.4  #: weight of each alternative of an OR after the first, which is the main name
+
+    def score(self, in_title: int, in_abstract: int) -> float:
+        """Return the score of a clause, 0 to 1, from its number of occurrences."""
+        frequency = self.title * in_title + in_abstract
+        return frequency / (frequency + self.saturation)
+
+
+WEIGHTS = RelevanceWeights()
 
 #: The scores of a clause by paper number, and the weight of the clause.
 WeightedScores: TypeAlias = tuple[Mapping[int, float], float]
@@ -34,9 +47,13 @@ class ClauseScores(Protocol):
         ...
 
 
-def relevance_of(batch: ClauseScores, filter_: Filter, matches: int) -> dict[int, float]:
+def relevance_of(
+    batch: ClauseScores, filter_: Filter, matches: int, weights: RelevanceWeights = WEIGHTS
+) -> dict[int, float]:
     """Return {paper number: relevance} for the papers in `matches`, from 0 to 1 for the best paper."""
-    weighted = [(batch.clause_scores(leaf), weight) for leaf, weight in _weighted(filter_.tree)]
+    weighted = [
+        (batch.clause_scores(leaf), weight) for leaf, weight in _weighted(filter_.tree, weights.other_name)
+    ]
     scores = _of_any(weighted) if _are_words(filter_.tree) else {}
     if len(scores) != matches.bit_count():
         scores = _of_these(weighted, bitsets.members(matches))
@@ -68,24 +85,28 @@ def _of_these(weighted: Sequence[WeightedScores], numbers: Iterable[int]) -> dic
     return scores
 
 
-def _weighted(node: Node) -> Iterable[tuple[TextClause | DescriptionClause, float]]:
+def _weighted(node: Node, other_name: float) -> Iterable[tuple[TextClause | DescriptionClause, float]]:
     """Return the positive clauses with words and their weights; for a repeated clause, use its last weight."""
     found: list[tuple[TextClause | DescriptionClause, float]] = []
-    _weigh(node, 1.0, found)
+    _weigh(node, 1.0, other_name, found)
     if len(found) == 1:
         return found
     return {leaf.canonical: (leaf, weight) for leaf, weight in found}.values()
 
 
-def _weigh(node: Node, weight: float, found: list[tuple[TextClause | DescriptionClause, float]]) -> None:
+def _weigh(
+    node: Node, weight: float, other_name: float, found: list[tuple[TextClause | DescriptionClause, float]]
+) -> None:
     if isinstance(node, TextClause | DescriptionClause):
         found.append((node, weight))
     elif isinstance(node, And):
         for child in node.children:
-            _weigh(child, weight, found)
+            _weigh(child, weight, other_name, found)
     elif isinstance(node, Or):
-        for place, child in enumerate(node.children):
-            _weigh(child, weight / (1 + FURTHER_NAME * place), found)
+        main, *others = node.children
+        _weigh(main, weight, other_name, found)
+        for child in others:
+            _weigh(child, weight * other_name, other_name, found)
     elif isinstance(node, AnywhereClause):
         found += [(part, weight) for part in node.parts if isinstance(part, TextClause)]
 
@@ -95,9 +116,3 @@ def _are_words(node: Node) -> bool:
     return type(node) is TextClause or (
         type(node) is Or and all(type(child) is TextClause for child in node.children)
     )
-
-
-def saturated(in_title: int, in_abstract: int, length: float) -> float:
-    """Return the score of a clause, 0 to 1, where `length` is the abstract's length relative to the average."""
-    frequency = TITLE_WEIGHT * in_title + in_abstract / (1 - LENGTH_SHARE + LENGTH_SHARE * length)
-    return frequency / (frequency + SATURATION)

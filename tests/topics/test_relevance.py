@@ -31,15 +31,30 @@ def test_the_title_weighs_more_than_the_abstract():
     assert ranked("robot", paper("Cups", "For robots and robots."), paper("Robots", "For cups.")) == [1, 0]
 
 
-def test_more_mentions_and_more_clauses_go_first():
+def test_more_mentions_of_the_first_or_another_alternative_go_first():
     once, thrice = paper("Cups", "robots, cups"), paper("Cups", "robots, robots, robots")
 
     assert ranked("robot", once, thrice) == [1, 0]
-    assert ranked("robot OR grasp*", thrice, paper("Cups", "robots grasp")) == [1, 0]
+    assert ranked("robot OR grasp*", once, paper("Cups", "robots grasp")) == [1, 0]
 
 
 def test_a_paper_matching_the_first_clause_of_an_or_ranks_higher():
     assert ranked("grasp* OR robot", paper("Robots"), paper("Grasping")) == [1, 0]
+
+
+def test_alternatives_after_the_first_weigh_the_same():
+    grasping, cups = paper("Grasping"), paper("Cups")
+
+    assert ranked("robot OR grasp* OR cup", cups, grasping) == [0, 1]
+    assert ranked("robot OR grasp* OR cup", grasping, cups) == [0, 1]
+
+
+def test_an_index_can_order_with_other_weights():
+    batch = [paper("Robots"), paper("Cups", "robots, robots and robots")]
+    even = topics.PaperIndex(batch, relevance.RelevanceWeights(title=1.0))
+
+    assert ranked("robot", *batch) == [0, 1]
+    assert even.relevance(topics.parse("robot"), 0b11) == {0: pytest.approx(3 / 7), 1: 1.0}
 
 
 def test_excluded_words_do_not_change_relevance():
@@ -60,14 +75,12 @@ words = st.lists(st.sampled_from(["robot", "robots", "cup", "tea"]), max_size=8)
 @given(st.lists(st.tuples(words, words), min_size=1, max_size=5), st.sampled_from(["", "ti:", "abs:"]))
 def test_relevance_follows_from_word_counts_in_title_and_abstract(texts, field):
     index = topics.PaperIndex([paper(title, abstract) for title, abstract in texts])
-    usual = sum(len(abstract.split()) for _, abstract in texts) / len(texts) or 1.0
     expected = {}
     for number, (title, abstract) in enumerate(texts):
         in_title = 0 if field == "abs:" else title.split().count("robot")
         in_abstract = 0 if field == "ti:" else abstract.split().count("robot")
         if in_title or in_abstract:
-            length = len(abstract.split()) / usual
-            expected[number] = relevance.saturated(in_title, in_abstract, length)
+            expected[number] = relevance.WEIGHTS.score(in_title, in_abstract)
 
     clause = topics.parse(f'{field}"robot"').tree
     assert isinstance(clause, TextClause)
@@ -123,9 +136,9 @@ def test_ranking_of_labelled_topics_reaches_the_documented_quality(seeds, labell
 
     precision, gain, recall = means(figures)
 
-    # Measured on the 26 topics labelled today: .931, .958, .966. On the ten labelled before: .969.
-    assert precision >= 0.93
-    assert gain >= 0.955
+    # Measured on the 26 topics: .950, .973, .966; held out (tests/bench/relevance.py): .946, .971, .966.
+    assert precision >= 0.945
+    assert gain >= 0.97
     assert recall >= 0.965
 
 
