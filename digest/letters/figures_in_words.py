@@ -49,6 +49,11 @@ def day_in_words(day: date) -> str:
     return f"{day.day} {MONTHS[day.month - 1]} {day.year}"
 
 
+def weekday_and_day(day: date) -> str:
+    """Return `Friday, 20 November`."""
+    return f"{DAYS[day.weekday()]}, {day.day} {MONTHS[day.month - 1]}"
+
+
 def short_day(day: date) -> str:
     """Return `20 Nov 2026`."""
     return f"{day.day} {MONTHS[day.month - 1][:3]} {day.year}"
@@ -161,16 +166,6 @@ def more_matched(papers: int) -> str:
 def see_more_matches(papers: int) -> str:
     """Return `See 37 more matches`, the text of a link."""
     return ngettext("See %d more match", "See %d more matches", papers) % papers
-
-
-def other_topics(topics: int) -> str:
-    """Return `3 more topics`."""
-    return ngettext("%d more topic", "%d more topics", topics) % topics
-
-
-def text_columns(text: str) -> int:
-    """Return the width of a line in columns; characters of some scripts are two columns wide."""
-    return len(text) + (0 if text.isascii() else len(WIDE_SIGN.findall(text)))
 
 
 def short_list_note(papers: int) -> str:

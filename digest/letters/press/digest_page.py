@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import count
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -34,11 +34,6 @@ class NumberedCard:
 
     number: str
     card: Card
-
-
-MAX_ANCHOR_COLUMNS = (
-    38  #: columns of one line on the narrowest phone; a second line would push the first paper off the screen
-)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -118,14 +113,14 @@ def make_page(
         checked=line,
         note=press.note,
         is_sample=any(card.is_sample for card in cards),
-        day=figures_in_words.day_in_words(copy.day),
+        day=figures_in_words.weekday_and_day(copy.day),
         next_due=next_due(copy),
         recipient=copy.recipient,
         asked=subscription_reason(tuple(section.topic for section in plan)),
         manage_url=copy.manage_url,
         unsubscribe_url=copy.unsubscribe_url,
         browser_url=copy.browser_url,
-        anchors=fit_on_one_line(anchors([(section.topic, len(section.cards)) for section in sections])),
+        anchors=anchors([(section.topic, len(section.cards)) for section in sections]),
         sections=sections,
         news=followup_items(digest.news, site),
         offer=suggestion_text(digest) if copy.browser_url else "",
@@ -243,36 +238,6 @@ def anchors(topics: Sequence[tuple[str, int]]) -> tuple[Anchor, ...]:
         Anchor(name=anchor_name(place), topic=heading(topic), count=str(papers))
         for place, (topic, papers) in enumerate(topics, start=1)
     )
-
-
-def fit_on_one_line(links: tuple[Anchor, ...]) -> tuple[Anchor, ...]:
-    """Return the links that fit on one line of a phone, followed by one link to the remaining topics."""
-    if fits_on_one_line(links):
-        return links
-    for shown in range(len(links) - 1, 0, -1):
-        if fits_on_one_line(some := (*links[:shown], link_to_other_topics(links, shown))):
-            return some
-    max_length = MAX_ANCHOR_COLUMNS - columns_of(
-        (replace(links[0], topic=""), link_to_other_topics(links, 1))
-    )
-    return replace(
-        links[0], topic=figures_in_words.cut_at_word(links[0].topic, max_length)
-    ), link_to_other_topics(links, 1)
-
-
-def link_to_other_topics(links: tuple[Anchor, ...], shown: int) -> Anchor:
-    """Return the link to the first section without its own link."""
-    return Anchor(name=links[shown].name, topic=figures_in_words.other_topics(len(links) - shown), count="")
-
-
-def fits_on_one_line(links: tuple[Anchor, ...]) -> bool:
-    """Return whether these links fit on one line of a phone."""
-    return columns_of(links) <= MAX_ANCHOR_COLUMNS
-
-
-def columns_of(links: tuple[Anchor, ...]) -> int:
-    """Return the width of a line of links, in columns."""
-    return figures_in_words.text_columns(" · ".join(f"{one.topic} {one.count}".rstrip() for one in links))
 
 
 def next_due(copy: Personalization) -> str:

@@ -264,8 +264,8 @@ class LetterAssembler:
     # ── pieces that many letters share ──────────────────────────────────────────────────────────
 
     def encode_anchors(self, topics: tuple[tuple[str, int], ...]) -> EncodedPair:
-        """Encode the line of links to the sections; the text part and letters with one section have none."""
-        anchors = digest_page.fit_on_one_line(digest_page.anchors(topics))
+        """Encode the list of topics, with links to the sections; the text part and letters with one section have none."""
+        anchors = digest_page.anchors(topics)
         return (
             EncodedPair(encode_quoted_printable(self.anchors_html(anchors)), b"") if anchors else EMPTY_PAIR
         )
@@ -396,7 +396,7 @@ def encode_headline(papers: int) -> EncodedPair:
 @lru_cache(WORDS_CACHED)
 def encode_day(local: date) -> EncodedPair:
     """Encode the day of the edition."""
-    return encode_words(figures_in_words.day_in_words(local))
+    return encode_words(figures_in_words.weekday_and_day(local))
 
 
 @lru_cache(WORDS_CACHED)
