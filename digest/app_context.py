@@ -77,7 +77,7 @@ class AppContext:
             self.settings.dkim_key.get_secret_value(),
             self.settings.dkim_selector,
             domain=self.site.domain,
-            unsigned=transports.rewritten_headers(self.settings.mail),
+            unsigned=self.settings.mail.rewritten_headers,
         )
 
     def read_session(self) -> AbstractContextManager[Session]:

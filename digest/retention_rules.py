@@ -26,6 +26,9 @@ class Retention:
     deliveries: timedelta = timedelta(days=400)
     dumps: timedelta = timedelta(days=30)  #: files in `done/`
 
+    def __str__(self) -> str:
+        return ", ".join(f"{name} {span.days} days" for name, span in asdict(self).items())
+
 
 def parse_retention(text: str) -> Retention:
     """Parse the setting, with defaults for missing kinds. Raises BadField."""
@@ -44,8 +47,3 @@ def parse_retention(text: str) -> Retention:
     if kept.attempts > kept.deliveries:
         raise BadField(FIELD, "attempts cannot be kept longer than their deliveries")
     return kept
-
-
-def in_days(kept: Retention) -> dict[str, int]:
-    """Return the retention of each kind in days."""
-    return {name: span.days for name, span in asdict(kept).items()}

@@ -11,13 +11,21 @@ import secrets
 import tempfile
 from collections.abc import Callable, Mapping
 from contextlib import suppress
+from dataclasses import dataclass, replace
+from email.headerregistry import Address
 from email.utils import parseaddr
-from functools import partial
 from pathlib import Path
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 from urllib.parse import urlsplit
 
-from pydantic import Field, SecretStr, ValidationError, ValidationInfo, field_validator, model_validator
+from pydantic import (
+    Field,
+    SecretStr,
+    ValidationError,
+    ValidationInfo,
+    model_validator,
+)
+from pydantic_core import CoreSchema, core_schema
 from pydantic_settings import (
     BaseSettings,
     EnvSettingsSource,
@@ -26,52 +34,173 @@ from pydantic_settings import (
     TomlConfigSettingsSource,
 )
 
-from digest import addresses, db, retention_rules, site_profile
+from digest import addresses, db, site_profile
 from digest.delivery import limits as send_limits
-from digest.delivery import transports
-from digest.delivery.limits import SendLimits
+from digest.delivery.limits import Canary, SendHours, SendLimits, WarmUp
+from digest.delivery.transports import MailUrl, parse_mail_url
 from digest.editions.schedule import parse_zone
 from digest.errors import BadField
-from digest.retention_rules import Retention
+from digest.retention_rules import Retention, parse_retention
 from digest.site_profile import LOCAL_URL, Site
 
 PREFIX = "DIGEST_"
 MAX_SENDER_LENGTH = 320
 MAX_BRACKETS = 10  #: the TOML parser of the standard library is recursive
 BROKER_SCHEMES = frozenset({"redis", "rediss", "redis+socket", "unix"})
-LOCAL_SENDER = "Digest <digest@localhost>"
+
+
+@dataclass(frozen=True, slots=True)
+class ParsedBy:
+    """Lets a field hold what `parse` returns for its text and the values of `others`, which are above it."""
+
+    parse: Callable[..., object]
+    others: tuple[str, ...] = ()
+    as_text: Callable[[Any], str] = lambda value: (
+        "" if value is None else str(value)
+    )  #: as the operator writes it
+
+    def __get_pydantic_core_schema__(self, _type: Any, _handler: Any) -> CoreSchema:
+        spell = core_schema.plain_serializer_function_ser_schema(self.as_text, when_used="json")
+        return core_schema.with_info_plain_validator_function(self.parse_text, serialization=spell)
+
+    def parse_text(self, value: object, info: ValidationInfo) -> object:
+        """Return the parsed value; the setting that is named in an error is the field's."""
+        if not isinstance(value, str):
+            raise ValueError("write it as text, in quotes")  # noqa: TRY004  (pydantic reports a ValueError)
+        try:
+            return self.parse(value, *[info.data.get(name) for name in self.others])
+        except BadField as error:
+            raise ValueError(str(error).partition(": ")[2]) from None
+
+
+def parse_base_url(text: str) -> str:
+    """Return an http or https address without its last slash; raise ValueError for any other."""
+    parts = urlsplit(text)
+    if parts.scheme not in {"http", "https"} or not parts.hostname or (parts.port or 0) < 0:
+        raise ValueError("write an address such as https://digest.example.org")
+    return text.rstrip("/")
+
+
+def parse_database_url(text: str) -> SecretStr:
+    """Return the URL of a database that is supported, or raise BadField."""
+    db.parsed_url(text)
+    return SecretStr(text)
+
+
+def parse_broker_url(text: str) -> SecretStr:
+    """Return the URL of a broker that is supported; the error does not contain the password."""
+    try:
+        parts = urlsplit(text)
+        is_valid = parts.scheme in BROKER_SCHEMES and (parts.port or 0) >= 0
+    except ValueError:
+        is_valid = False
+    if not is_valid:
+        raise ValueError("write redis://user:password@host:6379/0, rediss:// for TLS.")
+    return SecretStr(text)
+
+
+def parse_sender(text: str) -> Address:
+    """Return the sender with its domain in ASCII; raise ValueError for one that mail servers would not accept."""
+    name, address = parseaddr(text if text.count("(") < MAX_BRACKETS else "")
+    if len(text) > MAX_SENDER_LENGTH or "@" not in address or any(char in text for char in "\r\n"):
+        raise ValueError("write it as: Name <address@example.org>")
+    local, _, domain = address.rpartition("@")
+    if not local.isascii():
+        raise ValueError(f"{local} is outside ASCII, which many mail servers refuse")
+    return Address(name, local, domain if domain.isascii() else addresses.ascii_domain(domain))
+
+
+def parse_inbound_domain(text: str) -> str:
+    """Return the domain in ASCII, the form used in envelopes."""
+    return text if text.isascii() else addresses.ascii_domain(text)
+
+
+def parse_signup(text: str) -> frozenset[str] | None:
+    """Return the domains whose addresses may sign up: None for all, empty for none."""
+    parts = frozenset(part.strip().lower() for part in text.split(",") if part.strip())
+    if text.strip() in {"open", "closed"}:
+        return None if text.strip() == "open" else frozenset()
+    if not all("." in part for part in parts):
+        raise ValueError("write open, closed, or domains: uni.example, lab.example")
+    return parts
+
+
+def signup_text(domains: frozenset[str] | None) -> str:
+    """Return who may sign up, as the operator writes it."""
+    return "open" if domains is None else ", ".join(sorted(domains)) or "closed"
+
+
+def parse_inbound(text: str) -> tuple[str, ...]:
+    """Return the addresses of LMTP and SMTP servers."""
+    urls = tuple(text.replace(",", " ").split())
+    for parts in map(urlsplit, urls):
+        is_place = bool(parts.hostname and parts.port) or (parts.scheme == "lmtp" and bool(parts.path))
+        if parts.scheme not in {"lmtp", "smtp"} or not is_place:
+            raise ValueError("write lmtp://127.0.0.1:8024, lmtp:///run/digest/lmtp.sock or smtp://0.0.0.0:25")
+    return urls
+
+
+def parse_sns_topics(text: str) -> frozenset[str]:
+    """Return the ARNs of SNS topics."""
+    from digest.bounces.sns_topics import is_topic_arn  # imports cryptography
+
+    arns = text.replace(",", " ").split()
+    for arn in arns:
+        if not is_topic_arn(arn):
+            raise ValueError(f"{arn!r} is not an SNS topic; write arn:aws:sns:eu-west-1:123456789012:bounces")
+    return frozenset(arns)
 
 
 class Settings(BaseSettings):
-    """All settings. Secrets are masked in `repr` and never logged."""
+    """All settings, each parsed once. Secrets are masked in `repr` and never logged."""
 
-    model_config = SettingsConfigDict(env_prefix=PREFIX, frozen=True, extra="forbid", toml_file=None)
+    model_config = SettingsConfigDict(
+        env_prefix=PREFIX, frozen=True, extra="forbid", toml_file=None, enable_decoding=False,
+        hide_input_in_errors=True, validate_default=False,
+    )  # fmt: skip
 
     data_dir: Path = Field(default=Path("digest-data"), description="Folder for local data.")
     dumps_dir: Path | None = Field(default=None, description="Folder watched for dumps.")
-    database_url: SecretStr | None = Field(
+    database_url: Annotated[SecretStr | None, ParsedBy(parse_database_url)] = Field(
         default=None, description="URL of the database, SQLite or PostgreSQL."
     )
-    broker_url: SecretStr | None = Field(default=None, description="URL of Redis for the Celery workers.")
-    mail_url: SecretStr | None = Field(default=None, description="URL of the mail server, or of a Maildir.")
-    rates: str = Field(default="", description="Rate limits for mail; empty: none.")
-    send_hours: str = Field(default="", description="Hours in which digests are sent; empty: all day.")
-    warm_up: str = Field(default="", description="First day of a new sender's warm-up.")
-    canary: str = Field(
-        default="", description="Share of an edition that is sent first, and how long the rest waits."
+    broker_url: Annotated[SecretStr | None, ParsedBy(parse_broker_url)] = Field(
+        default=None, description="URL of Redis for the Celery workers."
     )
-    stop_at: str = Field(
-        default="bounces 10%, complaints 0.3%, deferred 50%, policy 20%",
+    mail_url: Annotated[MailUrl | None, ParsedBy(parse_mail_url)] = Field(
+        default=None, description="URL of the mail server, or of a Maildir."
+    )
+    timezone: Annotated[str, ParsedBy(parse_zone)] = Field(
+        default="UTC", description="Time zone of send hours and warm-up days."
+    )
+    rates: Annotated[SendLimits, ParsedBy(send_limits.parse_shared_limits)] = Field(
+        default=SendLimits(), description="Rate limits for mail; empty: none."
+    )
+    send_hours: Annotated[SendHours | None, ParsedBy(send_limits.parse_send_hours, ("timezone",))] = Field(
+        default=None, description="Hours in which digests are sent; empty: all day."
+    )
+    warm_up: Annotated[WarmUp | None, ParsedBy(send_limits.parse_warm_up, ("timezone",))] = Field(
+        default=None, description="First day of a new sender's warm-up."
+    )
+    canary: Annotated[Canary | None, ParsedBy(send_limits.parse_canary)] = Field(
+        default=None, description="Share of an edition that is sent first, and how long the rest waits."
+    )
+    stop_at: Annotated[
+        Mapping[str, float], ParsedBy(send_limits.parse_stop_thresholds, as_text=send_limits.thresholds_text)
+    ] = Field(
+        default=send_limits.parse_stop_thresholds("bounces 10%, complaints 0.3%, deferred 50%, policy 20%"),
         description="Failure rates at which all mail is stopped.",
     )
     window: int = Field(default=50, description="Most letters that a crash may leave in doubt.", ge=1, le=50)
-    keep: str = Field(
-        default="attempts 90 days, deliveries 400 days, dumps 30 days",
-        description="How long attempts, deliveries and dumps are kept.",
+    keep: Annotated[Retention, ParsedBy(parse_retention)] = Field(
+        default=Retention(), description="How long attempts, deliveries and dumps are kept."
     )
-    timezone: str = Field(default="UTC", description="Time zone of send hours and warm-up days.")
-    base_url: str = Field(default=LOCAL_URL, description="Public address of the site.")
-    sender: str = Field(default=LOCAL_SENDER, description="From address of every letter.")
+    base_url: Annotated[str, ParsedBy(parse_base_url)] = Field(
+        default=LOCAL_URL, description="Public address of the site."
+    )
+    sender: Annotated[Address, ParsedBy(parse_sender)] = Field(
+        default=Address("Digest", "digest", "localhost"), description="From address of every letter."
+    )
     site_name: str = Field(default="Digest", description="Name on pages and in letters.")
     postal_address: str = Field(default="", description="Postal address in the footer of every letter.")
     templates_dir: Path | None = Field(default=None, description="Folder of your own letters and pages.")
@@ -83,7 +212,9 @@ class Settings(BaseSettings):
     pepper: SecretStr | None = Field(
         default=None, description="Secret for hashing suppressed addresses; never change it."
     )
-    signup: str = Field(default="open", description="Who may subscribe: open, closed, or domains.")
+    signup: Annotated[frozenset[str] | None, ParsedBy(parse_signup, as_text=signup_text)] = Field(
+        default=None, description="Who may subscribe: open, closed, or domains."
+    )
     log_format: Literal["text", "json"] = Field(default="text", description="Format of the logs.")
     log_level: Literal["debug", "info", "warning"] = Field(
         default="info", description="How much is logged; debug adds a line for every web request."
@@ -94,9 +225,15 @@ class Settings(BaseSettings):
         default="hold",
         description="Whether incomplete lists wait for the operator, or are sent with a notice.",
     )
-    inbound: str = Field(default="", description="Address the inbound mail server listens on; empty: off.")
-    inbound_domain: str = Field(default="", description="Domain of incoming mail.")
-    sns_topics: str = Field(default="", description="Amazon SNS topics whose SES notices are accepted.")
+    inbound: Annotated[tuple[str, ...], ParsedBy(parse_inbound, as_text=", ".join)] = Field(
+        default=(), description="Addresses the inbound mail server listens on; empty: off."
+    )
+    inbound_domain: Annotated[str, ParsedBy(parse_inbound_domain)] = Field(
+        default="", description="Domain of incoming mail."
+    )
+    sns_topics: Annotated[frozenset[str], ParsedBy(parse_sns_topics, as_text=", ".join)] = Field(
+        default=frozenset(), description="Amazon SNS topics whose SES notices are accepted."
+    )
     operator_email: str = Field(default="", description="Address for alarm letters.")
     proxies: int = Field(
         default=0, description="Number of trusted proxies in front of the web server.", ge=0, le=9
@@ -109,124 +246,6 @@ class Settings(BaseSettings):
         if "base_url" in given or not str(given.get("port", "")).isdigit():
             return given  # the check of `port` refuses an invalid value
         return given | {"base_url": f"http://127.0.0.1:{given['port']}"}
-
-    @field_validator("base_url")
-    @classmethod
-    def check_base_url(cls, value: str) -> str:
-        """Refuse a value that is not an http or https address."""
-        parts = urlsplit(value)
-        if parts.scheme not in {"http", "https"} or not parts.hostname or (parts.port or 0) < 0:
-            raise ValueError("write an address such as https://digest.example.org")
-        return value.rstrip("/")
-
-    @field_validator("database_url", "broker_url")
-    @classmethod
-    def check_server_url(cls, value: SecretStr | None, info: ValidationInfo) -> SecretStr | None:
-        """Refuse the URL of an unsupported server; the error does not contain the password."""
-        if value is None:
-            return value
-        try:
-            if info.field_name == "database_url":
-                db.parsed_url(value.get_secret_value())
-            else:
-                parts = urlsplit(value.get_secret_value())
-                if parts.scheme not in BROKER_SCHEMES or (parts.port or 0) < 0:
-                    raise ValueError(parts.scheme)
-        except BadField as error:
-            raise ValueError(str(error).partition(": ")[2]) from None
-        except ValueError:
-            raise ValueError("write redis://user:password@host:6379/0, rediss:// for TLS.") from None
-        return value
-
-    @field_validator("sender")
-    @classmethod
-    def check_sender(cls, value: str) -> str:
-        """Refuse a sender that mail servers would not accept."""
-        name, address = parseaddr(value if value.count("(") < MAX_BRACKETS else "")
-        if len(value) > MAX_SENDER_LENGTH or "@" not in address or any(char in value for char in "\r\n"):
-            raise ValueError("write it as: Name <address@example.org>")
-        local, _, domain = address.rpartition("@")
-        if not local.isascii():
-            raise ValueError(f"{local} is outside ASCII, which many mail servers refuse")
-        address = address if domain.isascii() else f"{local}@{addresses.ascii_domain(domain)}"
-        return f"{name} <{address}>" if name else address
-
-    @field_validator("inbound_domain")
-    @classmethod
-    def check_inbound_domain(cls, value: str) -> str:
-        """Return the domain in ASCII, the form used in envelopes."""
-        return value if value.isascii() else addresses.ascii_domain(value)
-
-    @field_validator("mail_url")
-    @classmethod
-    def check_mail_url(cls, value: SecretStr | None) -> SecretStr | None:
-        """Refuse a URL whose scheme has no transport."""
-        servers, folders = {"smtp", "smtps", "lmtp"}, {"maildir", "eml", "memory"}
-        if value is None or urlsplit(value.get_secret_value()).scheme in folders:
-            return value
-        if not {urlsplit(url).scheme for url in transports.split_urls(value.get_secret_value())} <= servers:
-            raise ValueError("write smtp://host:587?starttls=true, lmtp://host:24 or maildir:///path")
-        try:
-            send_limits.parse_servers(transports.server_shares(value.get_secret_value()))
-        except BadField as error:
-            raise ValueError(str(error).partition(": ")[2]) from None
-        return value
-
-    @field_validator("rates", "send_hours", "warm_up", "canary", "stop_at", "keep", "timezone")
-    @classmethod
-    def check_limits(cls, value: str, info: ValidationInfo) -> str:
-        """Refuse a value that cannot be parsed."""
-        parsers: dict[str | None, Callable[[str], object]] = {
-            "rates": send_limits.parse_rates,
-            "send_hours": partial(send_limits.parse_send_hours, zone="UTC"),
-            "warm_up": partial(send_limits.parse_warm_up, zone="UTC"),
-            "canary": send_limits.parse_canary,
-            "stop_at": send_limits.parse_stop_thresholds,
-            "keep": retention_rules.parse_retention,
-            "timezone": parse_zone,
-        }
-        try:
-            parsers[info.field_name](value)
-        except BadField as error:
-            raise ValueError(str(error).partition(": ")[2]) from None
-        return value
-
-    @field_validator("signup")
-    @classmethod
-    def check_signup(cls, value: str) -> str:
-        """Refuse words other than open, closed or domains, which would prevent every sign-up."""
-        parts = [part.strip() for part in value.split(",") if part.strip()]
-        if value.strip() not in {"open", "closed"} and not all("." in part for part in parts):
-            raise ValueError("write open, closed, or domains: uni.example, lab.example")
-        return value.strip()
-
-    @field_validator("inbound")
-    @classmethod
-    def check_inbound(cls, value: str) -> str:
-        """Refuse a value that is not the address of an LMTP or SMTP server."""
-        for url in value.replace(",", " ").split():
-            parts = urlsplit(url)
-            is_place = bool(parts.hostname and parts.port) or (parts.scheme == "lmtp" and bool(parts.path))
-            if parts.scheme not in {"lmtp", "smtp"} or not is_place:
-                raise ValueError(
-                    "write lmtp://127.0.0.1:8024, lmtp:///run/digest/lmtp.sock or smtp://0.0.0.0:25"
-                )
-        return value.strip()
-
-    @field_validator("sns_topics")
-    @classmethod
-    def check_sns_topics(cls, value: str) -> str:
-        """Refuse a value that is not the ARN of an SNS topic."""
-        from digest.bounces.sns_topics import (
-            is_topic_arn,
-        )  # imports cryptography
-
-        for arn in value.replace(",", " ").split():
-            if not is_topic_arn(arn):
-                raise ValueError(
-                    f"{arn!r} is not an SNS topic; write arn:aws:sns:eu-west-1:123456789012:bounces"
-                )
-        return value.strip()
 
     @classmethod
     def settings_customise_sources(
@@ -251,11 +270,9 @@ class Settings(BaseSettings):
         return f"sqlite:///{self.data_dir.absolute() / 'digest.sqlite3'}"
 
     @property
-    def mail(self) -> str:
-        """Return the mail URL in use."""
-        if self.mail_url is not None:
-            return self.mail_url.get_secret_value()
-        return f"maildir://{self.data_dir.absolute() / 'outbox'}"
+    def mail(self) -> MailUrl:
+        """Return where mail goes, by default to the Maildir in the data directory."""
+        return self.mail_url or MailUrl(folder_format="maildir", folder=self.data_dir.absolute() / "outbox")
 
     @property
     def broker(self) -> str:
@@ -280,16 +297,6 @@ class Settings(BaseSettings):
         return self.short_dumps == "send"
 
     @property
-    def inbound_urls(self) -> tuple[str, ...]:
-        """Return the addresses that the inbound mail server listens on."""
-        return tuple(self.inbound.replace(",", " ").split())
-
-    @property
-    def sns_topic_arns(self) -> frozenset[str]:
-        """Return the SNS topics whose notices are accepted."""
-        return frozenset(self.sns_topics.replace(",", " ").split())
-
-    @property
     def template_overrides(self) -> Path:
         """Return the folder of the operator's own templates, which may not exist."""
         return self.templates_dir or self.data_dir / "templates"
@@ -297,52 +304,34 @@ class Settings(BaseSettings):
     @property
     def limits(self) -> SendLimits:
         """Return the limits on sending: rates, hours, warm-up, canary and stop thresholds."""
-        burst = (
-            send_limits.SES_BURST_SECONDS
-            if "ses" in transports.provider_profiles(self.mail)
-            else send_limits.BURST_SECONDS
+        return replace(
+            self.rates,
+            rates=tuple(replace(rate, burst=self.mail.burst) for rate in self.rates.rates),
+            servers=self.mail.shares,
+            hours=self.send_hours,
+            warm_up=self.warm_up,
+            canary=self.canary,
+            stop_thresholds=self.stop_at,
         )
-        return SendLimits(
-            rates=send_limits.parse_rates(self.rates, burst=burst),
-            conversation_limits=send_limits.parse_conversation_limits(self.rates),
-            servers=send_limits.parse_servers(transports.server_shares(self.mail), burst=burst),
-            hours=send_limits.parse_send_hours(self.send_hours, self.timezone),
-            warm_up=send_limits.parse_warm_up(self.warm_up, self.timezone),
-            canary=send_limits.parse_canary(self.canary),
-            stop_thresholds=send_limits.parse_stop_thresholds(self.stop_at),
-        )
-
-    @property
-    def retention(self) -> Retention:
-        """Return how long old rows and files are kept."""
-        return retention_rules.parse_retention(self.keep)
 
     @property
     def is_sample_allowed(self) -> bool:
         """Return whether sample content is allowed: only if all mail goes to the local Maildir."""
         return self.mail_url is None and self.database_url is None and Site(url=self.base_url).is_local
 
-    @property
-    def may_sign_up(self) -> frozenset[str] | None:
-        """Return the domains whose addresses may sign up; None for all, empty for none."""
-        if self.signup == "open":
-            return None
-        return frozenset(part.strip().lower() for part in self.signup.split(",") if part.strip() != "closed")
-
     def site(self) -> Site:
         """Return the site, with keys from the settings or the data directory, where they are generated."""
-        name, address = parseaddr(self.sender)
         ring = self.secret_key.get_secret_value() if self.secret_key else self.stored_secret("secret_key")
         pepper = self.pepper.get_secret_value() if self.pepper else self.stored_secret("pepper")
         return Site(
             name=self.site_name,
             url=self.base_url,
-            sender_name=name,
-            sender_address=address,
+            sender_name=self.sender.display_name,
+            sender_address=self.sender.addr_spec,
             postal_address=self.postal_address,
             keys=tuple(key.strip().encode() for key in ring.split(",") if key.strip()),
             pepper=pepper.encode(),
-            inbound_domain=(self.inbound_domain or address.rpartition("@")[2]) if self.inbound else "",
+            inbound_domain=(self.inbound_domain or self.sender.domain) if self.inbound else "",
             announces_late_lists=self.sends_short_dumps,
         )
 

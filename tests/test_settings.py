@@ -1,4 +1,4 @@
-"""What a house keeps to itself is the same for all of its roles."""
+"""Settings are parsed once, shown as they were written, and never show a secret."""
 
 from __future__ import annotations
 
@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 from pydantic import ValidationError
 
-from digest.settings import Settings
+from digest.errors import BadField
+from digest.settings import Settings, load_settings
 
 
 def test_roles_that_start_together_share_the_secret_that_the_first_one_makes(
@@ -32,16 +33,16 @@ def test_roles_that_start_together_share_the_secret_that_the_first_one_makes(
 
 
 def test_a_sender_in_another_script_is_spelled_as_every_mail_server_reads_it() -> None:
-    settings = Settings(sender="Grüße <digest@straße.example>", inbound_domain="bücher.example")
+    settings = load_settings({"sender": "Grüße <digest@straße.example>", "inbound_domain": "bücher.example"})
 
-    assert settings.sender == "Grüße <digest@xn--strae-oqa.example>"
+    assert str(settings.sender) == "Grüße <digest@xn--strae-oqa.example>"
     assert settings.site().domain == "xn--strae-oqa.example"
     assert settings.inbound_domain == "xn--bcher-kva.example"
 
 
-def test_a_sender_that_many_servers_refuse_is_told_of() -> None:
-    with pytest.raises(ValidationError, match="grüße is outside ASCII"):
-        Settings(sender="Digest <grüße@example.org>")
+def test_a_sender_that_many_servers_refuse_is_an_error() -> None:
+    with pytest.raises(BadField, match="grüße is outside ASCII"):
+        load_settings({"sender": "Digest <grüße@example.org>"})
 
 
 def test_links_lead_to_the_port_that_is_set_unless_an_address_is_set(
@@ -56,3 +57,49 @@ def test_links_lead_to_the_port_that_is_set_unless_an_address_is_set(
 
     (tmp_path / "digest.toml").write_text('base_url = "https://digest.example.org"\n')
     assert Settings().base_url == "https://digest.example.org"
+
+
+WRITTEN = {
+    "mail_url": "smtp://127.0.0.1:25",
+    "rates": "50/s, example.org 20/min, 9 at once, example.org 2 at once",
+    "send_hours": "06:00-22:00",
+    "warm_up": "2026-11-20: 200, 500",
+    "canary": "2.5% for 90 min",
+    "stop_at": "bounces 10%, complaints 0.3%",
+    "keep": "attempts 30 days, deliveries 300 days, dumps 2 days",
+    "sender": "Example Lab <digest@example.org>",
+    "signup": "lab.example, uni.example",
+    "inbound": "lmtp://127.0.0.1:8024, smtp://0.0.0.0:25",
+    "sns_topics": "arn:aws:sns:eu-west-1:123456789012:bounces",
+}
+
+
+def test_a_parsed_setting_is_shown_as_it_was_written() -> None:
+    shown = load_settings(WRITTEN).model_dump(mode="json")
+
+    assert {name: shown[name] for name in WRITTEN} == WRITTEN
+
+
+def test_send_hours_and_warm_up_are_in_the_time_zone_that_is_set() -> None:
+    limits = load_settings({**WRITTEN, "timezone": "Europe/Oslo"}).limits
+
+    assert limits.hours is not None
+    assert limits.warm_up is not None
+    assert (limits.hours.zone, limits.warm_up.zone) == ("Europe/Oslo", "Europe/Oslo")
+
+
+@pytest.mark.parametrize(
+    ("name", "url"),
+    [
+        ("mail_url", "smtp://user:hidden@mail.example.org:587"),
+        ("database_url", "postgresql://user:hidden@db.example.org/digest"),
+        ("broker_url", "redis://user:hidden@redis.example.org"),
+    ],
+)
+def test_a_password_in_a_url_is_neither_shown_nor_quoted_in_an_error(name: str, url: str) -> None:
+    settings = load_settings({name: url})
+
+    assert "hidden" not in f"{settings!r} {settings.model_dump_json()}"
+    with pytest.raises(ValidationError) as refused:
+        Settings.model_validate({name: f"gopher{url}"})
+    assert "hidden" not in str(refused.value)

@@ -138,7 +138,7 @@ def process_stored_mail() -> None:
         inbound.process_stored_mails(
             session,
             site=context.site,
-            may_sign_up=context.settings.may_sign_up,
+            may_sign_up=context.settings.signup,
             lookup=context.lookup,
             now=context.clock(),
         )
@@ -147,7 +147,7 @@ def process_stored_mail() -> None:
 def tidy() -> None:
     """Delete old files in this machine's dumps folder, and enqueue the deletion of old rows; once a day."""
     context = app_context()
-    intake.prune_done(context.settings.dumps, before=context.clock() - context.settings.retention.dumps)
+    intake.prune_done(context.settings.dumps, before=context.clock() - context.settings.keep.dumps)
     enqueue(tasks.tidy, queue=BULK)
 
 

@@ -108,7 +108,7 @@ def tidy() -> None:
     """Delete old rows for up to 20 seconds, then enqueue a task for the remaining rows."""
     context = app_context()
     with context.write_session() as session:
-        kept, is_over = context.settings.retention, task_deadline()
+        kept, is_over = context.settings.keep, task_deadline()
         gone, is_all = publishing.delete_old_rows(session, kept=kept, now=context.clock(), is_over=is_over)
     if summary := ", ".join(f"{number} {what}" for what, number in gone.items() if number):
         log.info("deleted old rows: %s", summary)

@@ -64,7 +64,7 @@ def read_settings(**given: object) -> Settings:
 
     settings = load_settings(given)
     logs.set_up_logging(settings.log_format, level=logging.WARNING)
-    if settings.mail.startswith("memory:"):
+    if settings.mail.folder_format == "memory":
         raise UsageError(
             "DIGEST_MAIL_URL: memory: keeps mail inside one process and is for tests;"
             " write smtp://host:587?starttls=true, lmtp://host:24 or maildir:///path."

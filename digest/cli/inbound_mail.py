@@ -83,7 +83,7 @@ def retry(
                     session,
                     site=context.site,
                     number=each,
-                    may_sign_up=context.settings.may_sign_up,
+                    may_sign_up=context.settings.signup,
                     lookup=context.lookup,
                     now=current_time(now),
                 )

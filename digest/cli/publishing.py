@@ -190,7 +190,7 @@ def delete_old_data(context: AppContext, now: datetime) -> None:
     from digest import publishing
     from digest.dumps import intake
 
-    kept = context.settings.retention
+    kept = context.settings.keep
     with command_context.open_write_session(context) as session:
         if publishing.is_cleanup_overdue(session, now):
             publishing.delete_old_rows(session, kept=kept, now=now)

@@ -101,7 +101,6 @@ def disk_report(disk: Disk) -> dict[str, Any]:
 
 def settings_report(settings: Settings) -> dict[str, Any]:
     """Return every setting, with secrets masked."""
-    from digest.delivery import transports
     from digest.monitoring.probes import mask_url
 
     return settings.model_dump(mode="json", exclude={"secret_key", "pepper"}) | {
@@ -109,7 +108,7 @@ def settings_report(settings: Settings) -> dict[str, Any]:
         "dumps_dir": str(settings.dumps.absolute()),
         "database_url": mask_url(settings.database),
         "broker_url": mask_url(settings.broker),
-        "mail_url": ", ".join(map(mask_url, transports.split_urls(settings.mail))),
+        "mail_url": str(settings.mail),
         "secret_key": "set" if settings.secret_key else "kept in the data directory",
         "pepper": "set" if settings.pepper else "kept in the data directory",
     }

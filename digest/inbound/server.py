@@ -198,7 +198,7 @@ class MailReceiver:
                     session,
                     site=self.context.site,
                     number=number,
-                    may_sign_up=self.context.settings.may_sign_up,
+                    may_sign_up=self.context.settings.signup,
                     lookup=lookup,
                     now=now,
                 )
@@ -413,7 +413,7 @@ def run_tick(context: AppContext, now: datetime) -> None:
         inbound.process_stored_mails(
             session,
             site=context.site,
-            may_sign_up=context.settings.may_sign_up,
+            may_sign_up=context.settings.signup,
             lookup=context.lookup,
             now=now,
         )
@@ -447,7 +447,7 @@ async def run_until_signal(context: AppContext) -> None:
     stop = asyncio.Event()
     for number in (signal.SIGINT, signal.SIGTERM):
         asyncio.get_running_loop().add_signal_handler(number, stop.set)
-    await serve_until(context, context.settings.inbound_urls, stop)
+    await serve_until(context, context.settings.inbound, stop)
 
 
 def serve(context: AppContext) -> None:

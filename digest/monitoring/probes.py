@@ -14,11 +14,10 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
 from secrets import token_hex
-from urllib.parse import unquote, urlsplit, urlunsplit
+from urllib.parse import urlsplit, urlunsplit
 
 from digest import db, links
-from digest.delivery import transports
-from digest.delivery.transports.mail_url import MailServer
+from digest.delivery.transports import MailServer, MailUrl
 from digest.monitoring.findings import Check, Problem, Severity, outage, passed
 from digest.settings import Settings
 from digest.site_profile import Site
@@ -87,15 +86,14 @@ def probe_url(url: str) -> str:
     return url.partition("?")[0].replace("redis+socket:", "unix:", 1)
 
 
-def check_mail(url: str, *, logs_in: bool = False) -> tuple[Check, ...]:
+def check_mail(mail: MailUrl, *, logs_in: bool = False) -> tuple[Check, ...]:
     """Check every mail server, or the folder that takes the mail; send nothing.
 
     With `logs_in`, TLS and password are tried, too. A server that does not work is a warning while another does.
     """
-    parts = urlsplit(url)
-    if parts.scheme in {"maildir", "eml"}:
-        return (check_mail_folder(Path(unquote(parts.path))),)
-    found = [check_mail_server(each, logs_in=logs_in) for each in transports.split_urls(url)]
+    if not mail.servers:
+        return (check_mail_folder(mail.folder),)
+    found = [check_mail_server(server, logs_in=logs_in) for server in mail.servers]
     if all(check.problems for check in found):
         return tuple(found)
     return tuple(
@@ -104,17 +102,18 @@ def check_mail(url: str, *, logs_in: bool = False) -> tuple[Check, ...]:
     )
 
 
-def check_mail_server(url: str, *, logs_in: bool) -> Check:
+def check_mail_server(server: MailServer, *, logs_in: bool) -> Check:
     """Check that a mail server answers, and with `logs_in` that it takes TLS and password."""
-    where, server = mask_url(url), MailServer.from_url(url)
     try:
         client, steps = log_in(server) if logs_in else (connect_to_mail_server(server), ["answers"])
     except (OSError, smtplib.SMTPException) as error:
         message, reason, fix = describe_mail_error(error)
-        return outage("mail", message, f"All letters wait until it is back. {fix}", f"{where}: {reason}")
+        return outage(
+            "mail", message, f"All letters wait until it is back. {fix}", f"{server.name}: {reason}"
+        )
     extensions = ", ".join(sorted(client.esmtp_features)) or "none"
     client.close()
-    return passed("mail", f"{where} {', '.join(steps)}; extensions: {extensions}")
+    return passed("mail", f"{server.name} {', '.join(steps)}; extensions: {extensions}")
 
 
 def describe_mail_error(error: Exception) -> tuple[str, str, str]:

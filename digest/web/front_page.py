@@ -61,7 +61,7 @@ def render_front(context: AppContext, session: Session, **values: Any) -> str:
         "front_page",
         today=trending.todays_list(context, session),
         interests=starter_topics.topics_with_rates(starter_topics.recent_papers(context, session)),
-        is_closed=context.settings.may_sign_up == frozenset(),
+        is_closed=context.settings.signup == frozenset(),
         **{**fields, **values},
     )
 
@@ -128,7 +128,7 @@ def handle_sign_up(request: Request, form: FormData, fields: Mapping[str, Any]) 
             address.email,
             network=subscribers.network_hash(context.site, request_network(request)),
             topics=starter_topics.as_topics(fields["chosen"], fields["filter"]),
-            may_sign_up=context.settings.may_sign_up,
+            may_sign_up=context.settings.signup,
             is_proxied=is_proxied(request.headers, proxies=context.settings.proxies),
             now=now,
         )

@@ -37,7 +37,7 @@ def handle_form(request: Request, form: FormData) -> Response:
             context.site,
             email,
             network=subscribers.network_hash(context.site, front_page.request_network(request)),
-            may_sign_up=context.settings.may_sign_up,
+            may_sign_up=context.settings.signup,
             now=now,
         )
     return front_page.show_sent(request, email)

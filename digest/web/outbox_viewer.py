@@ -13,7 +13,7 @@ from datetime import UTC, datetime
 from email.message import EmailMessage
 from email.parser import BytesHeaderParser
 from pathlib import Path
-from urllib.parse import unquote, urlsplit
+from urllib.parse import urlsplit
 
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
@@ -125,4 +125,4 @@ def mail_folder(request: Request) -> Path:
     is_local_name = name in {"localhost", "::1"} or name.startswith("127.")
     if not request_context.shows_outbox(context) or not is_local_name:
         raise HTTPException(404)
-    return Path(unquote(urlsplit(context.settings.mail).path))
+    return context.settings.mail.folder

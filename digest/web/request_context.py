@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from urllib.parse import urlsplit
-
 from starlette.requests import Request
 
 from digest.app_context import AppContext
@@ -17,4 +15,4 @@ def context_of(request: Request) -> AppContext:
 
 def shows_outbox(context: AppContext) -> bool:
     """Return whether pages may show the outbox: all mail stays in a Maildir on this machine."""
-    return urlsplit(context.settings.mail).scheme == "maildir" and context.site.is_local
+    return context.settings.mail.folder_format == "maildir" and context.site.is_local

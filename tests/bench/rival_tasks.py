@@ -12,7 +12,6 @@ from collections.abc import Callable, Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlsplit
 
 from celery import Celery
 from celery.signals import worker_process_init
@@ -74,7 +73,7 @@ def morning() -> naive_rival.Morning:
         press=press,
         index=topics.PaperIndex(press.papers),
         templates=ours.templates,
-        port=urlsplit(ours.settings.mail).port or 25,
+        port=ours.settings.mail.servers[0].port,
         now=now,
     )
 

@@ -20,6 +20,7 @@ from digest.bounces import Complaint, Failure, FailureKind
 from digest.db.tables import RateCounter, WarmUpDay
 from digest.delivery import limits, outbox
 from digest.delivery.limits import LetterReply, SendLimits, Wait
+from digest.delivery.transports import parse_mail_url
 from digest.errors import BadField
 from digest.settings import load_settings
 from digest.site_profile import Site
@@ -37,16 +38,10 @@ def held(
     is_urgent: bool = False,
     lease: str = "",
 ) -> dict[int, Wait]:
-    rules = rules_of(text) if isinstance(text, str) else text
+    rules = limits.parse_shared_limits(text) if isinstance(text, str) else text
     found = limits.reserve(session, rules, dict(enumerate(emails)), now=now, is_urgent=is_urgent, lease=lease)
     session.commit()
     return found.waits
-
-
-def rules_of(text: str) -> SendLimits:
-    return SendLimits(
-        rates=limits.parse_rates(text), conversation_limits=limits.parse_conversation_limits(text)
-    )
 
 
 def readers(count: int, domain: str = "example.org") -> list[str]:
@@ -241,7 +236,11 @@ def test_letters_beyond_a_quota_return_when_it_has_space(session: Session, now: 
 
 
 def servers(first: str, second: str = "") -> SendLimits:
-    return SendLimits(servers=limits.parse_servers([("smtp://a:25", 3, first), ("smtp://b:25", 1, second)]))
+    one, two = (
+        f"smtp://{name}?weight={weight}{rate}"
+        for name, weight, rate in (("a", 3, f"&rate={first}"), ("b", 1, f"&rate={second}" if second else ""))
+    )
+    return SendLimits(servers=parse_mail_url(f"{one},{two}").shares)
 
 
 def test_servers_share_by_weight_within_their_own_rates(session: Session, now: datetime) -> None:
@@ -276,7 +275,7 @@ def test_server_that_does_not_answer_is_skipped(session: Session, now: datetime)
 
 
 def test_servers_without_rates_are_left_to_the_transport() -> None:
-    assert limits.parse_servers([("smtp://a:25", 1, ""), ("smtp://b:25", 1, "")]) == ()
+    assert parse_mail_url("smtp://a:25, smtp://b:25").shares == ()
 
 
 def warm_up(table: str, zone: str = "UTC") -> SendLimits:
@@ -416,7 +415,7 @@ def test_unreadable_setting_is_named(setting: str, text: str) -> None:
 
 
 def test_domain_has_a_limited_number_of_conversations(session: Session, now: datetime) -> None:
-    rules = rules_of("example.org 2 at once")
+    rules = limits.parse_shared_limits("example.org 2 at once")
     both = [*readers(2), *readers(1, "other.example")]
 
     assert [len(held(session, rules, both, now, lease=lease)) for lease in "abca"] == [0, 0, 2, 0]
@@ -461,7 +460,7 @@ def test_many_threads_never_send_more_than_the_rate(
 ) -> None:
     """Eight threads, each with its own connection, reserve at one moment: 90 go out, or all there are."""
     slow = SendLimits(warm_up=limits.parse_warm_up("2020-01-01: 90, 500", "UTC"))
-    rules = slow if text == "warm-up" else rules_of(text)
+    rules = slow if text == "warm-up" else limits.parse_shared_limits(text)
     moment = datetime(2020, 1, 1, tzinfo=UTC) + begins * DAY
     engine = db.make_engine(postgres_url)
 
@@ -482,7 +481,7 @@ def test_many_threads_never_send_more_than_the_rate(
 
 
 def test_many_threads_have_no_more_conversations_than_allowed(engine: Engine, now: datetime) -> None:
-    rules = rules_of("2 at once")
+    rules = limits.parse_shared_limits("2 at once")
 
     def draw(place: int) -> bool:
         with db.write_session(engine) as own:
@@ -497,7 +496,7 @@ def reserve_all(url: str, text: str, moment: datetime, windows: int) -> int:
     sent = 0
     for _window in range(windows):
         with db.write_session(engine) as own:
-            sent += 5 - len(held(own, rules_of(text), readers(5), moment))
+            sent += 5 - len(held(own, limits.parse_shared_limits(text), readers(5), moment))
     engine.dispose()
     return sent
 

@@ -25,7 +25,7 @@ from digest.delivery import delivery_run, limits, outbox
 from digest.delivery.delivery_run import DeliveryReport
 from digest.delivery.transports import open_transport
 from digest.letters import Templates
-from digest.settings import Settings, templates_dir
+from digest.settings import load_settings, templates_dir
 from digest.site_profile import Site
 from tests.delivery.test_send_policy import put_edition
 from tests.support.real_servers import free_port
@@ -62,10 +62,10 @@ class Order:
 
 def work(order: Order) -> DeliveryReport:
     """Deliver what is due, in a separate process, once the others are ready too."""
-    limits = Settings(**order.settings).limits
+    settings = load_settings(order.settings)
     engine, transport = (
         db.make_engine(order.database),
-        open_transport(order.settings["mail_url"], site=order.site),
+        open_transport(settings.mail, site=order.site),
     )
     templates = Templates(templates_dir())
     (order.folder / order.name).touch()
@@ -74,7 +74,7 @@ def work(order: Order) -> DeliveryReport:
     with db.write_session(engine) as session:
         report = delivery_run.deliver(
             session, site=order.site, templates=templates, transport=transport, clock=lambda: order.now,
-            limits=limits, window=order.window,
+            limits=settings.limits, window=order.window,
         )  # fmt: skip
     transport.close()
     engine.dispose()

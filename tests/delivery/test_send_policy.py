@@ -19,7 +19,7 @@ from digest.delivery import delivery_run, limits, outbox
 from digest.delivery.delivery_run import DeliveryReport
 from digest.delivery.limits import LetterReply, SendLimits
 from digest.delivery.send_policy import SendPolicy
-from digest.delivery.transports import Message, Outcome, Verdict
+from digest.delivery.transports import Message, Outcome, Verdict, parse_mail_url
 from digest.delivery.transports.memory import MemoryTransport
 from digest.delivery.transports.server_pool import PoolMember, ServerPool
 from digest.editions.schedule import Schedule
@@ -284,7 +284,7 @@ class Away:
 def test_letters_assigned_to_a_missing_server_go_through_another_within_its_rate(
     put, deliver, session: Session
 ) -> None:
-    rules = SendLimits(servers=limits.parse_servers([("smtp://a:25", 3, "9/s"), ("smtp://b:25", 1, "5/s")]))
+    rules = SendLimits(servers=parse_mail_url("smtp://a:25?weight=3&rate=9/s,smtp://b:25?rate=5/s").shares)
     sound = MemoryTransport()
     both = ServerPool(
         [
@@ -301,7 +301,7 @@ def test_letters_assigned_to_a_missing_server_go_through_another_within_its_rate
 
 
 def test_windows_of_one_letter_find_the_server_that_answers(put, deliver, session: Session) -> None:
-    rules = SendLimits(servers=limits.parse_servers([("smtp://a:25", 3, "9/s"), ("smtp://b:25", 1, "")]))
+    rules = SendLimits(servers=parse_mail_url("smtp://a:25?weight=3&rate=9/s,smtp://b:25").shares)
     sound = MemoryTransport()
     both = ServerPool(
         [PoolMember(transport=Away(), name="smtp://a:25"), PoolMember(transport=sound, name="smtp://b:25")]
@@ -312,7 +312,7 @@ def test_windows_of_one_letter_find_the_server_that_answers(put, deliver, sessio
 
 
 def test_alarm_waits_a_minute_too_if_no_server_takes_it(put, deliver, session: Session) -> None:
-    rules = SendLimits(servers=limits.parse_servers([("smtp://a:25", 1, "9/s")]))
+    rules = SendLimits(servers=parse_mail_url("smtp://a:25?rate=9/s").shares)
     calls = []
 
     class Down(Away):
@@ -332,7 +332,7 @@ def test_alarm_waits_a_minute_too_if_no_server_takes_it(put, deliver, session: S
 def test_letters_wait_a_minute_without_using_up_attempts_if_no_server_answers(
     put, deliver, session: Session
 ) -> None:
-    rules = SendLimits(servers=limits.parse_servers([("smtp://a:25", 1, "9/s")]))
+    rules = SendLimits(servers=parse_mail_url("smtp://a:25?rate=9/s").shares)
     away = ServerPool([PoolMember(transport=Away(), name="smtp://a:25")])
     put(3)
 
@@ -359,7 +359,7 @@ def test_refused_login_pauses_all_workers_and_uses_up_no_attempt(put, deliver, s
         SendLimits(rates=limits.parse_rates("6/day")),
         SendLimits(rates=limits.parse_rates("9/day, example.org 6/h")),
         SendLimits(rates=limits.parse_rates("3/s"), warm_up=limits.parse_warm_up("2026-11-20: 9", "UTC")),
-        SendLimits(servers=limits.parse_servers([("smtp://a:25", 1, "6/h")])),
+        SendLimits(servers=parse_mail_url("smtp://a:25?rate=6/h").shares),
     ],
 )
 def test_outage_uses_up_no_limit(put, deliver, session: Session, rules: SendLimits) -> None:

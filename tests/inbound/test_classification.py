@@ -28,7 +28,7 @@ from digest.errors import BadField
 from digest.inbound import server, storage_quota
 from digest.letters import Templates
 from digest.monitoring import problems
-from digest.settings import Settings
+from digest.settings import Settings, load_settings
 from digest.site_profile import Site
 from tests.support import sample_mails
 from tests.support.product_processes import wait_until
@@ -427,10 +427,12 @@ class RunningServer:
 @pytest.fixture
 def running(engine: Engine, site: Site, now: datetime, tmp_path: Path) -> Iterator[RunningServer]:
     port, path = free_port(), tmp_path / "lmtp.sock"
-    settings = Settings(
-        data_dir=tmp_path,
-        inbound=f"smtp://127.0.0.1:{port}, lmtp://{path}",
-        inbound_domain="bounce.example.org",
+    settings = load_settings(
+        {
+            "data_dir": tmp_path,
+            "inbound": f"smtp://127.0.0.1:{port}, lmtp://{path}",
+            "inbound_domain": "bounce.example.org",
+        }
     )
     app_context = AppContext(settings=settings, engine=engine, site=site, clock=lambda: now)
     with opened(app_context):
@@ -443,9 +445,7 @@ def opened(app_context: AppContext) -> Iterator[None]:
     loop, stop, is_open = asyncio.new_event_loop(), asyncio.Event(), threading.Event()
 
     async def serve() -> None:
-        serving = asyncio.create_task(
-            server.serve_until(app_context, app_context.settings.inbound_urls, stop)
-        )
+        serving = asyncio.create_task(server.serve_until(app_context, app_context.settings.inbound, stop))
         await asyncio.sleep(0.2)
         is_open.set()
         await serving

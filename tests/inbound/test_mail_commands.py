@@ -24,7 +24,7 @@ from digest.delivery.transports.memory import MemoryTransport
 from digest.inbound import mail_commands
 from digest.inbound.mail_commands import Verb
 from digest.letters import Templates, render_letter
-from digest.settings import Settings
+from digest.settings import load_settings
 from digest.site_profile import Site
 from tests.inbound.test_classification import opened
 from tests.support.real_servers import free_port
@@ -589,10 +589,12 @@ def test_hostile_mail_is_processed_safely(
 @pytest.fixture
 def lmtp(engine: Engine, site: Site, now: datetime, tmp_path: Path) -> Iterator[Path]:
     path = tmp_path / "lmtp.sock"
-    settings = Settings(
-        data_dir=tmp_path,
-        inbound=f"smtp://127.0.0.1:{free_port()}, lmtp://{path}",
-        inbound_domain="example.org",
+    settings = load_settings(
+        {
+            "data_dir": tmp_path,
+            "inbound": f"smtp://127.0.0.1:{free_port()}, lmtp://{path}",
+            "inbound_domain": "example.org",
+        }
     )
     with opened(AppContext(settings=settings, engine=engine, site=site, clock=lambda: now)):
         yield path

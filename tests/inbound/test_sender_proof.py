@@ -22,7 +22,7 @@ from digest.db.tables import Confirmation, Consent, Delivery, SignUp, Subscriber
 from digest.dns_records import DnsUnavailable
 from digest.inbound import sender_proof
 from digest.letters.dkim_signing import Signer
-from digest.settings import Settings
+from digest.settings import load_settings
 from digest.site_profile import Site
 from tests.inbound.test_classification import opened
 from tests.support.product_processes import wait_until
@@ -340,7 +340,9 @@ def test_mail_that_does_not_ask_to_subscribe_queries_no_dns(arrive: Arrive, sess
 @pytest.fixture
 def lmtp(engine: Engine, site: Site, now: datetime, tmp_path: Path) -> Iterator[Path]:
     path = tmp_path / "lmtp.sock"
-    settings = Settings(data_dir=tmp_path, inbound=f"lmtp://{path}", inbound_domain="example.org")
+    settings = load_settings(
+        {"data_dir": tmp_path, "inbound": f"lmtp://{path}", "inbound_domain": "example.org"}
+    )
     names = zone("lab.uni.example")
     context = AppContext(
         settings=settings, engine=engine, site=site, clock=lambda: now, lookup=lambda name: names.get(name, [])

@@ -30,7 +30,7 @@ from digest.db.tables import BounceRow, SubscriberState
 from digest.delivery import delivery_run, outbox
 from digest.delivery.transports.smtp import MailServer, SmtpTransport
 from digest.letters import Templates
-from digest.settings import Settings
+from digest.settings import load_settings
 from digest.site_profile import Site
 from tests.inbound.test_classification import opened
 from tests.judge import postfix
@@ -206,8 +206,12 @@ def mailway(sqlite_engine: Engine, site: Site, templates: Templates, tmp_path: P
     program("postfix", package="postfix")
     ours = replace(site, inbound_domain="bounce.example.org")
     inbound_port, port, far_port = free_port(), free_port(), free_port()
-    settings = Settings(
-        data_dir=tmp_path, inbound=f"lmtp://127.0.0.1:{inbound_port}", inbound_domain=ours.inbound_domain
+    settings = load_settings(
+        {
+            "data_dir": tmp_path,
+            "inbound": f"lmtp://127.0.0.1:{inbound_port}",
+            "inbound_domain": ours.inbound_domain,
+        }
     )
     house = AppContext(settings=settings, engine=sqlite_engine, site=ours)
     faraway = Controller(Faraway(), hostname="127.0.0.1", port=far_port, ident="far away")

@@ -29,7 +29,7 @@ def posted(site: Site, content: bytes, recipient: str = "alice@example.edu") -> 
     """Return the mail that a real server received from our transport."""
     sent = Message(delivery_id=1, sender=site.sender_address, recipient=recipient, content=content)
     with run_mail_sink() as sink:
-        transport = transports.open_transport(sink.url, site=site)
+        transport = transports.open_transport(transports.parse_mail_url(sink.url), site=site)
         assert [outcome.verdict for outcome in transport.send([sent])] == [Verdict.ACCEPTED]
         transport.close()
         return sink.mails[0]
@@ -222,7 +222,7 @@ def test_19_and_21_the_envelope_reveals_no_address_and_the_signature_verifies_on
         content=sign_message(made, [key], dated_at=NOW),
     )
     with run_mail_sink() as sink:
-        transport = transports.open_transport(sink.url, site=site)
+        transport = transports.open_transport(transports.parse_mail_url(sink.url), site=site)
         assert [outcome.verdict for outcome in transport.send([sent])] == [Verdict.ACCEPTED]
         transport.close()
         (arrived,) = sink.mails

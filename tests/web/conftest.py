@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from pydantic import SecretStr
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 from starlette.applications import Starlette
@@ -23,7 +22,7 @@ from digest.db.tables import Delivery, DumpRow, DumpState, Subscriber, Subscribe
 from digest.delivery import delivery_run, transports
 from digest.delivery.transports.memory import MemoryTransport
 from digest.papers import Record, catalog
-from digest.settings import Settings
+from digest.settings import Settings, load_settings
 from digest.site_profile import Site
 from digest.web import create_app
 from tests.support.mail_bodies import body_of
@@ -118,8 +117,8 @@ def clock(now: datetime) -> Clock:
 
 
 def settings_for(url: str, folder: Path, **changed: Any) -> Settings:
-    return Settings(
-        data_dir=folder, database_url=SecretStr(url), base_url=BASE, site_name="Example Digest", **changed
+    return load_settings(
+        {"data_dir": folder, "database_url": url, "base_url": BASE, "site_name": "Example Digest", **changed}
     )
 
 
@@ -204,7 +203,7 @@ def digest_sent(served: ServedSite, papers: list[int], now: datetime) -> Deliver
         session.commit()
         at = now + timedelta(minutes=1)
         publishing.publish(session, site=served.site, templates=served.context.templates, now=at)
-        memory = transports.open_transport("memory:", site=served.site)
+        memory = transports.open_transport(transports.parse_mail_url("memory:"), site=served.site)
         delivery_run.deliver(
             session, site=served.site, templates=served.context.templates, transport=memory, clock=lambda: at
         )

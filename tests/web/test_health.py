@@ -16,7 +16,7 @@ from digest.cli.dkim_keys import new_key
 from digest.db.tables import Delivery
 from digest.monitoring import probes
 from digest.monitoring.probes import Disk
-from digest.settings import Settings
+from digest.settings import Settings, load_settings
 from digest.web import watchdog
 from tests.support.real_servers import free_port
 from tests.web.conftest import ServedSite
@@ -88,9 +88,9 @@ def test_health_warns_of_a_nearly_full_disk_and_fails_before_it_is_full(tmp_path
 
 
 def with_settings(context: AppContext, **changed: str) -> AppContext:
-    given = context.settings.model_dump(exclude_unset=True) | changed
+    parsed = load_settings(changed)
     return AppContext(
-        settings=Settings(**given),
+        settings=context.settings.model_copy(update={name: getattr(parsed, name) for name in changed}),
         engine=context.engine,
         site=context.site,
         clock=context.clock,

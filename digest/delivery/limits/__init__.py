@@ -24,17 +24,20 @@ from digest.delivery.limits.emergency_stops import (
     threshold_warnings,
 )
 from digest.delivery.limits.limit_rules import (
+    Canary,
+    SendHours,
     SendLimits,
     parse_canary,
     parse_conversation_limits,
     parse_rates,
     parse_send_hours,
-    parse_servers,
+    parse_shared_limits,
     parse_stop_thresholds,
     parse_warm_up,
+    thresholds_text,
 )
 from digest.delivery.limits.limiter import ALL, BULK, STOPPED_PREFIX, Limiter, Reservation, Window
-from digest.delivery.limits.rates import BURST_SECONDS, MAX_TOKEN_WAIT, SES_BURST_SECONDS
+from digest.delivery.limits.rates import MAX_TOKEN_WAIT, WarmUp
 from digest.delivery.limits.stored_limits import (
     active_pauses,
     canary_waits,
@@ -48,11 +51,12 @@ from digest.delivery.limits.stored_limits import (
 )
 
 __all__ = [
-    "ALL", "BULK", "BURST_SECONDS", "MAX_TOKEN_WAIT", "NO_REPLY_PAUSE", "SES_BURST_SECONDS", "STOPPED_PREFIX",
-    "Allowed", "LetterReply", "Limiter", "Refill", "Reservation", "SendLimits", "TroubledDomains", "Wait",
+    "ALL", "BULK", "MAX_TOKEN_WAIT", "NO_REPLY_PAUSE", "STOPPED_PREFIX", "Allowed", "Canary", "LetterReply",
+    "Limiter", "Refill", "Reservation", "SendHours", "SendLimits", "TroubledDomains", "Wait", "WarmUp",
     "Window", "active_pauses", "active_stops", "canary_waits", "check_thresholds", "delete_old_limits",
     "domain_of", "emergency_stop", "end_conversations", "is_slow_down", "lift_stops", "load_troubled_domains",
     "may_be_greylisting", "parse_canary", "parse_conversation_limits", "parse_rates", "parse_send_hours",
-    "parse_servers", "parse_stop_thresholds", "parse_warm_up", "pause_scopes", "pause_server",
-    "record_replies", "release", "reserve", "threshold_readings", "threshold_warnings", "throttle_pause",
+    "parse_shared_limits", "parse_stop_thresholds", "parse_warm_up", "pause_scopes", "pause_server",
+    "record_replies", "release", "reserve", "threshold_readings", "threshold_warnings", "thresholds_text",
+    "throttle_pause",
 ]  # fmt: skip

@@ -11,7 +11,7 @@ DIGEST_STOP_AT     bounces 10%, complaints 0.3%, deferred 50%, policy 20%
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import date, datetime, time, timedelta
 from zlib import crc32
@@ -30,6 +30,7 @@ DEFAULT_WARM_UP = (
     200, 500, 1_000, 2_000, 4_000, 8_000, 15_000, 25_000, 40_000, 70_000, 100_000, 150_000, 250_000, 400_000,
 )  # fmt: skip
 
+ONE_MINUTE = timedelta(minutes=1)
 CANARY_PATTERN = re.compile(r"(?P<share>\d+(?:\.\d+)?)\s*%\s+for\s+(?P<amount>[1-9]\d*)\s*(?P<unit>min|h)")
 STOP_THRESHOLD_PATTERN = re.compile(
     r"(?P<what>bounces|complaints|deferred|policy)\s+(?P<share>\d+(?:\.\d+)?)\s*%"
@@ -53,6 +54,9 @@ class SendHours:
     closes: time
     zone: str
 
+    def __str__(self) -> str:
+        return f"{self.opens:%H:%M}-{self.closes:%H:%M}"
+
     def opens_at(self, now: datetime) -> datetime | None:
         """Return when mail may go again, or None if it may go now."""
         zone = zone_of(self.zone)
@@ -73,6 +77,9 @@ class Canary:
 
     share: float
     wait: timedelta
+
+    def __str__(self) -> str:
+        return f"{self.share * 100:g}% for {self.wait // ONE_MINUTE} min"
 
     def is_first(self, delivery_id: int) -> bool:
         """Return whether this letter is in the canary: chosen by hash, so the same for every worker."""
@@ -97,6 +104,12 @@ class SendLimits:
     canary: Canary | None = None
     stop_thresholds: Mapping[str, float] = field(default_factory=dict)  #: shares at which mail is stopped
 
+    def __str__(self) -> str:
+        at_once = [
+            f"{domain} {number} at once".strip() for domain, number in self.conversation_limits.items()
+        ]
+        return ", ".join([*(rate.text for rate in self.rates), *at_once])
+
     @property
     def all_rates(self) -> list[Rate]:
         """Return every rate: the common ones, and those of domains and servers."""
@@ -110,6 +123,11 @@ class SendLimits:
     def conversation_limit(self, domain: str) -> int | None:
         """Return how many conversations may carry letters to a domain at once; None: any number."""
         return self.conversation_limits.get(domain, self.conversation_limits.get(""))
+
+
+def parse_shared_limits(text: str) -> SendLimits:
+    """Return the limits of `50/s, 100000/day, example.org 20/min, 20 at once`, or raise BadField."""
+    return SendLimits(rates=parse_rates(text), conversation_limits=parse_conversation_limits(text))
 
 
 def parse_rates(
@@ -149,17 +167,6 @@ def match_rules(text: str, setting: str) -> list[re.Match[str]]:
             )
         found.append(match)
     return found
-
-
-def parse_servers(
-    servers: Sequence[tuple[str, int, str]], *, burst: float = BURST_SECONDS
-) -> tuple[ServerShare, ...]:
-    """Return the shares of servers given as (name, weight, rates); empty where no server has a rate."""
-    shares = tuple(
-        ServerShare(name=name, weight=weight, rates=parse_server_rates(rates, name, burst))
-        for name, weight, rates in servers
-    )
-    return shares if any(share.rates for share in shares) else ()
 
 
 def parse_server_rates(text: str, server: str, burst: float) -> tuple[Rate, ...]:
@@ -224,3 +231,8 @@ def parse_stop_thresholds(text: str) -> dict[str, float]:
             )
         found[match["what"]] = float(match["share"]) / 100
     return found
+
+
+def thresholds_text(thresholds: Mapping[str, float]) -> str:
+    """Return thresholds as the operator writes them."""
+    return ", ".join(f"{name} {share * 100:g}%" for name, share in thresholds.items()) or "never"

@@ -176,6 +176,9 @@ class WarmUp:
     waiting: int = 0  #: letters that wait for it
     scope = ALL_MAIL
 
+    def __str__(self) -> str:
+        return f"{self.since}: {', '.join(map(str, self.table))}"
+
     def day_of(self, now: datetime) -> date:
         """Return the operator's local day."""
         return now.astimezone(zone_of(self.zone)).date()

@@ -1,27 +1,15 @@
 """Hand messages over: by SMTP or LMTP, to a Maildir, to a folder of .eml files, or to memory."""
 
-from digest.delivery.transports.transport import (
-    SERVER_SCHEMES,
-    Message,
-    Outcome,
-    Transport,
-    Verdict,
-    open_transport,
-    provider_profiles,
-    rewritten_headers,
-    server_shares,
-    split_urls,
-)
+from digest.delivery.transports.mail_url import MailServer, MailUrl, parse_mail_url
+from digest.delivery.transports.transport import Message, Outcome, Transport, Verdict, open_transport
 
 __all__ = [
-    "SERVER_SCHEMES",
+    "MailServer",
+    "MailUrl",
     "Message",
     "Outcome",
     "Transport",
     "Verdict",
     "open_transport",
-    "provider_profiles",
-    "rewritten_headers",
-    "server_shares",
-    "split_urls",
+    "parse_mail_url",
 ]

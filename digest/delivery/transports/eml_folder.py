@@ -19,11 +19,6 @@ class EmlFolderTransport(MaildirTransport):
     make sure that none is sent twice.
     """
 
-    @classmethod
-    def from_url(cls, url: str) -> EmlFolderTransport:
-        """Return the folder that `eml:///some/path` names; the path is not unescaped."""
-        return cls(Path(url.removeprefix("eml:").removeprefix("//")))
-
     def make_folders(self) -> None:
         """Create the folder, readable only by us."""
         self.path.mkdir(mode=0o700, parents=True, exist_ok=True)

@@ -5,10 +5,14 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, field, replace
 from ipaddress import ip_address
+from pathlib import Path
 from urllib.parse import parse_qsl, unquote, urlsplit
 
+from digest.delivery.limits.limit_rules import ServerShare, parse_server_rates
+from digest.delivery.limits.rates import BURST_SECONDS, SES_BURST_SECONDS
 from digest.errors import BadField
 
+FOLDER_FORMATS = {"maildir", "eml", "memory"}  #: of mail that goes to no server
 DEFAULT_PORTS = {"smtp": 25, "smtps": 465, "lmtp": 24}
 OPTIONS = {"starttls", "cafile", "profile", "weight", "rate"}
 BOOLEANS = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False}
@@ -66,7 +70,13 @@ class MailServer:
         """
         try:
             parts = urlsplit(url)
-            port = parts.port or DEFAULT_PORTS[parts.scheme]
+            default = DEFAULT_PORTS[parts.scheme]
+            port = parts.port or default
+        except KeyError:
+            raise BadField(
+                "DIGEST_MAIL_URL",
+                "write smtp://host:587?starttls=true, lmtp://host:24 or maildir:///path",
+            ) from None
         except ValueError:  # its message might quote the password
             raise BadField("DIGEST_MAIL_URL", f"its host and port cannot be read. {ESCAPING_HINT}") from None
         if parts.hostname and (parts.path not in {"", "/"} or parts.fragment):
@@ -110,6 +120,53 @@ class MailServer:
         """Return its address without the password, for people to read."""
         host = f"[{self.host}]" if ":" in self.host else self.host
         return f"{self.scheme}://{self.path or f'{host}:{self.port}'}"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class MailUrl:
+    """Where all mail goes: to one or several servers, into a folder, or into memory."""
+
+    folder_format: str = ""  #: maildir, eml or memory; empty if mail goes to servers
+    folder: Path = Path()
+    servers: tuple[MailServer, ...] = ()
+    shares: tuple[ServerShare, ...] = ()  #: of the mail, with rates; empty where no server has a rate
+
+    @property
+    def profiles(self) -> set[str]:
+        """Return the profiles of the providers behind the servers."""
+        return {server.profile for server in self.servers}
+
+    @property
+    def rewritten_headers(self) -> frozenset[str]:
+        """Return the headers that the providers replace with their own."""
+        return frozenset[str]().union(
+            *[REWRITTEN_BY_PROFILE.get(each, frozenset()) for each in self.profiles]
+        )
+
+    @property
+    def burst(self) -> float:
+        """Return how many seconds' worth of tokens a bucket holds: fewer for Amazon SES."""
+        return SES_BURST_SECONDS if "ses" in self.profiles else BURST_SECONDS
+
+    def __str__(self) -> str:
+        return ", ".join(server.name for server in self.servers) or f"{self.folder_format}://{self.folder}"
+
+
+def parse_mail_url(text: str) -> MailUrl:
+    """Return where a mail URL sends mail, or raise BadField. Servers are comma-separated; a path is not unescaped."""
+    scheme, _, rest = text.strip().partition(":")
+    if scheme in FOLDER_FORMATS:
+        return MailUrl(folder_format=scheme, folder=Path(rest.removeprefix("//")))
+    mail = MailUrl(servers=tuple(map(MailServer.from_url, re.split(r"\s*,\s*(?=\w+://)", text.strip()))))
+    shares = tuple(
+        ServerShare(
+            name=server.name,
+            weight=server.weight,
+            rates=parse_server_rates(server.rate, server.name, mail.burst),
+        )
+        for server in mail.servers
+    )
+    return replace(mail, shares=shares) if any(share.rates for share in shares) else mail
 
 
 def parse_options(query: str) -> dict[str, str]:

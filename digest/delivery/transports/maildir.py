@@ -22,11 +22,6 @@ class MaildirTransport:
     def __init__(self, path: Path):
         self.path = path
 
-    @classmethod
-    def from_url(cls, url: str) -> MaildirTransport:
-        """Return the Maildir that `maildir:///some/path` names; the path is not unescaped."""
-        return cls(Path(url.removeprefix("maildir:").removeprefix("//")))
-
     def send(self, window: Sequence[Message]) -> Iterator[Outcome]:
         """Store as many messages as fit on the disk; all of them are synced before the first is reported as
         accepted.

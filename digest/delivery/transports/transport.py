@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Sequence
 from enum import StrEnum
 from typing import Protocol
-from urllib.parse import urlsplit
 
 from msgspec import Struct
 
-from digest.delivery.transports.mail_url import REWRITTEN_BY_PROFILE, MailServer
-from digest.errors import BadField, SetupMismatch
+from digest.delivery.transports.mail_url import MailServer, MailUrl
+from digest.errors import SetupMismatch
 from digest.site_profile import Site
-
-SERVER_SCHEMES = frozenset({"smtp", "smtps", "lmtp"})  #: URL schemes of mail servers; the others are folders
 
 
 class Verdict(StrEnum):
@@ -61,13 +57,12 @@ class Transport(Protocol):
         ...
 
 
-def open_transport(url: str, *, site: Site) -> Transport:
-    """Return the transport that a mail URL names, or several servers as one; nothing is connected yet.
+def open_transport(mail: MailUrl, *, site: Site) -> Transport:
+    """Return the transport to a folder, to one server, or to several servers as one; nothing is connected yet.
 
     Raise SetupMismatch where mail would leave this machine with links that work only on it.
     """
-    parts = urlsplit(url)
-    match parts.scheme:
+    match mail.folder_format:
         case "memory":
             from digest.delivery.transports.memory import MemoryTransport
 
@@ -75,62 +70,32 @@ def open_transport(url: str, *, site: Site) -> Transport:
         case "maildir":
             from digest.delivery.transports.maildir import MaildirTransport
 
-            return MaildirTransport.from_url(url)
+            return MaildirTransport(mail.folder)
         case "eml":
             from digest.delivery.transports.eml_folder import EmlFolderTransport
 
-            return EmlFolderTransport.from_url(url)
-    servers = split_urls(url)
-    if len(servers) == 1:
-        return open_server_transport(servers[0], site=site)[0]
+            return EmlFolderTransport(mail.folder)
+    if len(mail.servers) == 1:
+        return open_server_transport(mail.servers[0], site=site)
     from digest.delivery.transports.server_pool import PoolMember, ServerPool
 
-    opened = [open_server_transport(each, site=site) for each in servers]
     return ServerPool(
-        [PoolMember(transport=each, weight=server.weight, name=server.name) for each, server in opened]
+        [
+            PoolMember(
+                transport=open_server_transport(server, site=site), weight=server.weight, name=server.name
+            )
+            for server in mail.servers
+        ]
     )
 
 
-def server_shares(url: str) -> list[tuple[str, int, str]]:
-    """Return the name, weight and rates of every server that a mail URL names."""
-    if urlsplit(url).scheme not in SERVER_SCHEMES:
-        return []
-    found = [MailServer.from_url(each) for each in split_urls(url)]
-    return [(server.name, server.weight, server.rate) for server in found]
-
-
-def split_urls(url: str) -> list[str]:
-    """Return the servers of a mail URL, which are separated by commas."""
-    return re.split(r"\s*,\s*(?=\w+://)", url.strip())
-
-
-def open_server_transport(url: str, *, site: Site) -> tuple[Transport, MailServer]:
-    """Return the transport to one mail server, and the server that its URL describes."""
-    scheme = urlsplit(url).scheme
-    if scheme not in SERVER_SCHEMES:
-        raise BadField(
-            "DIGEST_MAIL_URL", f"{scheme or url!r} is not a transport; write smtp, lmtp or maildir."
-        )
+def open_server_transport(server: MailServer, *, site: Site) -> Transport:
+    """Return the transport to one mail server."""
     from digest.delivery.transports.smtp import SmtpTransport
 
-    server = MailServer.from_url(url)
     if not server.is_local:
         check_links(site, server.host)
-    return SmtpTransport(server, helo=site.domain), server
-
-
-def rewritten_headers(url: str) -> frozenset[str]:
-    """Return the headers that the providers behind a mail URL replace with their own."""
-    return frozenset().union(
-        *[REWRITTEN_BY_PROFILE.get(profile, frozenset()) for profile in provider_profiles(url)]
-    )
-
-
-def provider_profiles(url: str) -> set[str]:
-    """Return the profiles of the providers that a mail URL names."""
-    if urlsplit(url).scheme not in SERVER_SCHEMES:
-        return set()
-    return {MailServer.from_url(each).profile for each in split_urls(url)}
+    return SmtpTransport(server, helo=site.domain)
 
 
 def check_links(site: Site, host: str) -> None:

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from digest.delivery.transports import Message, Verdict, open_transport
+from digest.delivery.transports import Message, Verdict, open_transport, parse_mail_url
 from digest.delivery.transports.maildir import MaildirTransport
 from digest.site_profile import Site
 
@@ -94,7 +94,7 @@ def test_full_disk_accepts_only_what_was_stored_before(path: Path, scheme: str) 
     before = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
     resource.setrlimit(resource.RLIMIT_FSIZE, (4096, limit[1]))
     try:
-        outcomes = list(open_transport(f"{scheme}://{path}", site=Site()).send(window))
+        outcomes = list(open_transport(parse_mail_url(f"{scheme}://{path}"), site=Site()).send(window))
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, limit)
         signal.signal(signal.SIGXFSZ, before)
@@ -116,7 +116,7 @@ def test_stored_messages_are_readable_only_by_us(path: Path) -> None:
 def test_path_is_not_unescaped(tmp_path: Path, site: object) -> None:
     odd = tmp_path / "a b%20c#d?e"
 
-    opened = open_transport(f"maildir://{odd}", site=site)  # type: ignore[arg-type]
+    opened = open_transport(parse_mail_url(f"maildir://{odd}"), site=site)  # type: ignore[arg-type]
 
     assert isinstance(opened, MaildirTransport)
     assert opened.path == odd

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from digest.delivery.transports import Message, Outcome, Verdict, open_transport
+from digest.delivery.transports import Message, Outcome, Verdict, open_transport, parse_mail_url
 from digest.delivery.transports.smtp import MailServer, SmtpTransport, Timeouts, dot_stuffed
 from digest.delivery.transports.smtp_socket import connect_first
 from digest.errors import BadField, SetupMismatch
@@ -498,9 +498,9 @@ def test_server_at_an_ipv6_address_has_a_readable_name() -> None:
 )
 def test_mail_is_refused_if_its_links_would_not_work(base_url: str) -> None:
     with pytest.raises(SetupMismatch, match="Set DIGEST_BASE_URL to your public https address"):
-        open_transport("smtp://mail.example.org", site=Site(url=base_url))
+        open_transport(parse_mail_url("smtp://mail.example.org"), site=Site(url=base_url))
 
-    open_transport("smtp://127.0.0.1:2525", site=Site(url=base_url))
+    open_transport(parse_mail_url("smtp://127.0.0.1:2525"), site=Site(url=base_url))
 
 
 def test_leading_dots_are_stuffed() -> None:
