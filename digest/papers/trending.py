@@ -119,12 +119,10 @@ def score(evidence: Evidence, as_of: datetime, *, overlap: float = USUAL_OVERLAP
     if not votes:
         terms += [position_term(evidence, as_of), return_term(evidence, as_of, overlap)]
         bits = sum(term.bits for term in terms)
-        return TrendingScore(
-            value=NEWCOMER_SCORE - age / HALF_LIFE + bits, reasons=score_reasons(terms, evidence, as_of)
-        )
+        return TrendingScore(value=NEWCOMER_SCORE - age / HALF_LIFE + bits, reasons=score_reasons(terms))
     tilt = sum(term.bits for term in terms)
     value, votes_term = score_of_votes(votes, age, as_of, tilt)
-    return TrendingScore(value=value, reasons=score_reasons([votes_term, *terms], evidence, as_of))
+    return TrendingScore(value=value, reasons=score_reasons([votes_term, *terms]))
 
 
 # ── votes ───────────────────────────────────────────────────────────────────────────────────────
@@ -167,7 +165,7 @@ def votes_reason(votes: Observations, before: tuple[datetime, float] | None, as_
     gained = latest - before[1]
     if gained <= 0:
         return ""
-    return f"{figure_with_noun(gained, 'upvote')} since {relative_day(before[0], as_of)}"
+    return gain_in_words(latest, gained, "upvote", since=relative_day(before[0], as_of))
 
 
 # ── other terms ─────────────────────────────────────────────────────────────────────────────────
@@ -191,7 +189,7 @@ def secondary_term(
     before = snapshot_before(seen)
     if before is not None:
         gained, span = max(0.0, latest - before[1]), days_between(before[0], at)
-        reason = f"{figure_with_noun(gained, name.removesuffix('s'))} since {relative_day(before[0], as_of)}"
+        reason = gain_in_words(latest, gained, name.removesuffix("s"), since=relative_day(before[0], as_of))
     elif side.from_birth:
         gained, span = latest, max(0.0, age - days_between(at, as_of))
         reason = figure_with_noun(gained, name.removesuffix("s"))
@@ -240,15 +238,17 @@ def usual_overlap(evidence: Iterable[Evidence]) -> float:
 # ── reasons ─────────────────────────────────────────────────────────────────────────────────────
 
 
-def score_reasons(terms: Iterable[ScoreTerm], evidence: Evidence, as_of: datetime) -> tuple[str, ...]:
-    """Return the reasons of the strong terms, strongest first, or "first seen today" if there are none."""
-    strong = sorted(
-        (term for term in terms if term.reason and term.bits > MIN_REASON_BITS), key=lambda t: -t.bits
-    )
-    if strong:
-        return tuple(term.reason for term in strong)
-    is_new = evidence.first_seen_at.astimezone(UTC).date() == as_of.astimezone(UTC).date()
-    return ("first seen today",) if is_new else ()
+def score_reasons(terms: Iterable[ScoreTerm]) -> tuple[str, ...]:
+    """Return the reasons of the strong terms, strongest first."""
+    strong = (term for term in terms if term.reason and term.bits > MIN_REASON_BITS)
+    return tuple(term.reason for term in sorted(strong, key=lambda term: -term.bits))
+
+
+def gain_in_words(latest: float, gained: float, noun: str, *, since: str) -> str:
+    """Return all and the new, such as "214 upvotes, 40 of them since yesterday"."""
+    if gained >= latest:
+        return f"{figure_with_noun(gained, noun)} since {since}"
+    return f"{figure_with_noun(latest, noun)}, {gained:,.0f} of them since {since}"
 
 
 def figure_with_noun(figure: float, noun: str) -> str:
