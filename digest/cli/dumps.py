@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from datetime import date
-from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -12,6 +11,7 @@ import typer
 from digest import plurals
 from digest.cli import command_context, failures, terminal
 from digest.cli.common_options import AsJson, Limit, Now, current_time, day, positive_number
+from digest.papers import DumpOrder
 
 if TYPE_CHECKING:
     from digest.db import Session
@@ -21,14 +21,9 @@ if TYPE_CHECKING:
 PROBLEMS_SHOWN = 5
 
 app = typer.Typer(help="Dumps and their state.", no_args_is_help=True)
-
-
-class DumpOrderOption(StrEnum):
-    """The meaning of the order of the papers in a dump."""
-
-    RANKED = "ranked"  #: by popularity, the most popular first
-    RELEVANCE = "relevance"  #: by relevance to an unknown query
-    NONE = "none"  #: no meaning
+Order = Annotated[
+    DumpOrder | None, typer.Option("--order", help="What the order of the papers means.", show_default=False)
+]
 
 
 def intake(
@@ -45,10 +40,7 @@ def intake(
             "--format", metavar="FORMAT", help="Their format, if it is not recognised.", show_default=False
         ),
     ] = None,
-    order: Annotated[
-        DumpOrderOption | None,
-        typer.Option("--order", help="What the order of the papers means.", show_default=False),
-    ] = None,
+    order: Order = None,
     as_history: Annotated[
         bool, typer.Option("--as-history", help="Load old papers, which no digest will show as new.")
     ] = False,

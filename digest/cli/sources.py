@@ -10,7 +10,7 @@ import typer
 from digest import plurals
 from digest.cli import command_context, terminal
 from digest.cli.common_options import AsJson, Now, current_time, whole_number
-from digest.cli.dumps import DumpOrderOption
+from digest.cli.dumps import Order
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -69,10 +69,7 @@ def add(
         float | None,
         typer.Option("--every", metavar="HOURS", help="Hours between two polls.", show_default=False),
     ] = None,
-    order: Annotated[
-        DumpOrderOption | None,
-        typer.Option("--order", help="What the order of the papers means.", show_default=False),
-    ] = None,
+    order: Order = None,
     now: Now = None,
     as_json: AsJson = False,
 ) -> None:

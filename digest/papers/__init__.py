@@ -6,6 +6,7 @@ from digest.papers.identifiers import SCHEMES_BY_STRENGTH, id_in, ids_in, normal
 from digest.papers.paper_record import (
     NO_IDS,
     Announcement,
+    DumpOrder,
     Organization,
     Paper,
     PaperLinks,
@@ -19,6 +20,7 @@ __all__ = [
     "NO_IDS",
     "SCHEMES_BY_STRENGTH",
     "Announcement",
+    "DumpOrder",
     "Organization",
     "Paper",
     "PaperLinks",

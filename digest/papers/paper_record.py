@@ -9,8 +9,11 @@ from dataclasses import dataclass, field
 from datetime import date, datetime
 from enum import StrEnum
 from types import MappingProxyType
+from typing import Literal, TypeAlias
 from urllib.parse import urlsplit
 
+#: What the order of a dump means: popularity, relevance to an unknown query, or nothing.
+DumpOrder: TypeAlias = Literal["ranked", "relevance", "none"]
 NO_IDS: Mapping[str, str] = MappingProxyType({})
 NO_SIGNALS: Mapping[str, float] = MappingProxyType({})
 

@@ -15,9 +15,9 @@ from datetime import date
 
 from digest.dumps.formats import field_parsing
 from digest.dumps.formats.page_metadata import LINK_NUMBER, MetadataKind, MetadataLine, parse_metadata_line
-from digest.dumps.formats.reader_interface import DumpInput, DumpOrder, Header
+from digest.dumps.formats.reader_interface import DumpInput, Header
 from digest.errors import UnreadableDump
-from digest.papers import Organization
+from digest.papers import DumpOrder, Organization
 
 CAPTURE_DATE = re.compile(
     r"^[^\w\n]{0,20}(?:retrieved|captured|fetched|accessed|crawled|scraped)\b[^\n]{0,40}?(\d{4})-(\d\d)-(\d\d)",

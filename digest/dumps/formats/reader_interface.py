@@ -6,18 +6,16 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from datetime import date
-from typing import BinaryIO, Literal, Protocol, TypeAlias
+from typing import BinaryIO, Protocol, TypeAlias
 
 from digest.dumps.formats.rewindable_stream import HEAD_BYTES, with_lf_line_ends
 from digest.errors import UnreadableDump
-from digest.papers import Record
+from digest.papers import DumpOrder, Record
 
 MAX_LINE = 8 * 1024 * 1024  #: bytes; a longer line is too long for a record
 EXCERPT_LENGTH = 120  #: characters
 QUOTE_MARK = re.compile(r"^> ?", re.MULTILINE)
 MIN_QUOTED = 5  #: lines
-
-DumpOrder: TypeAlias = Literal["ranked", "relevance", "none"]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

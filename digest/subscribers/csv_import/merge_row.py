@@ -63,9 +63,9 @@ def differing_columns(existing: Any, row: ImportRow) -> dict[str, Any]:
         weekday=existing.weekday,
     )
     schedule = cached_schedule(
-        row.cadence or edition_schedule.cadence_text(current),
-        row.at or f"{existing.at:%H:%M}",
-        row.timezone or existing.timezone,
+        cadence=row.cadence or edition_schedule.cadence_text(current),
+        at=row.at or f"{existing.at:%H:%M}",
+        timezone=row.timezone or existing.timezone,
     )
     values: dict[str, Any] = {}
     if schedule != current:

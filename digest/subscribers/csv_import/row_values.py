@@ -68,7 +68,7 @@ def check_row(
     cells = {name: unescape_formula(value) for name, value in row.items() if name and value}
     state = cells.get("state", "").lower()
     cadence, at, timezone = cells.get("cadence"), cells.get("at"), cells.get("timezone")
-    cached_schedule(cadence or "daily", at or "08:00", timezone or "UTC")
+    cached_schedule(cadence=cadence, at=at, timezone=timezone)
     topics = cell_reader.topics_in(cells["topics"]) if "topics" in cells else None
     packs = cell_reader.packs_in(cells["packs"]) if "packs" in cells else None
     if topics and packs:
@@ -94,9 +94,9 @@ def unescape_formula(cell: Any) -> str:
 
 
 @lru_cache(maxsize=4096)
-def cached_schedule(cadence: str, at: str, timezone: str) -> Schedule:
+def cached_schedule(**cells: str | None) -> Schedule:
     """Return the schedule of these cells, cached because a file has few distinct schedules."""
-    return schedule.parse_schedule(cadence=cadence, at=at, timezone=timezone)
+    return schedule.parse_schedule(**{name: text for name, text in cells.items() if text})
 
 
 def parse_state(text: str, *, may_activate: bool) -> SubscriberState:

@@ -202,7 +202,7 @@ def add_rows(state: ImportState, new: Layer) -> Layer:
 
 def subscriber_row(row: ImportRow, now: datetime) -> dict[str, Any]:
     """Return a new subscriber as the columns to insert."""
-    schedule = cached_schedule(row.cadence or "daily", row.at or "08:00", row.timezone or "UTC")
+    schedule = cached_schedule(cadence=row.cadence, at=row.at, timezone=row.timezone)
     return {
         "email_key": row.address.folded,
         "email": row.address.email,
