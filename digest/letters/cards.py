@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import re
-from bisect import bisect_right
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from enum import StrEnum
@@ -11,22 +9,16 @@ from functools import lru_cache
 from typing import Any, NamedTuple, TypeAlias
 from urllib.parse import quote, urlsplit
 
-from digest.letters import figures_in_words
+from digest.letters import excerpts, figures_in_words
+from digest.letters.excerpts import SKIPPED
 from digest.letters.headers import one_line
 from digest.letters.marked_text import TextRun
 from digest.papers import Paper, byline, display, links_of
 
-MAX_ABSTRACT_LENGTH = 360
 MAX_TITLE_LENGTH = 300
-ELLIPSIS = " … "
 MAX_WHY_LENGTH = 240
 MAX_SPOKEN_LENGTH = 40
 ATTRIBUTE_UNSAFE = str.maketrans({'"': "'", "<": " ", ">": " ", "&": "+"})
-SENTENCE_END = re.compile(r"[.!?][\"'”’)\]]?(?=\s|$)|[。！？]")
-#: Text that may come before a full stop that does not end a sentence.
-ABBREVIATION = re.compile(
-    r"(?:\b(?:[A-Za-z]|e\.g|i\.e|et al|vs|cf|Fig|Eq|Sec|resp|approx|etc|w\.r\.t|a\.k\.a))\.$"
-)
 URL_SAFE = "!#$&'()*+,/:;=?@[]~%"
 
 Span: TypeAlias = tuple[int, int]  #: start and end in a text
@@ -35,8 +27,8 @@ Span: TypeAlias = tuple[int, int]  #: start and end in a text
 class CardForm(StrEnum):
     """The lengths of a card: long digests use shorter cards to fit the size budget."""
 
-    FULL = "full"  #: the abstract, cut at the end of a sentence
-    BRIEF = "brief"  #: the first two sentences of the abstract
+    FULL = "full"  #: what the abstract says the paper did, in a sentence or two
+    BRIEF = "brief"  #: the first of these sentences
     LINE = "line"  #: the title and the why line
 
     __hash__ = str.__hash__  # as fast as that of str: a form is a key in every cache of cards
@@ -164,18 +156,10 @@ def display_title(paper: Paper) -> str:
     return figures_in_words.cut_at_word(display(paper.title), MAX_TITLE_LENGTH)
 
 
-class Abstract(NamedTuple):
-    """An abstract as readers see it, and the part of it that a card shows."""
-
-    text: str
-    shown: str  #: its beginning
-    opening: str  #: its first sentence
-
-
 class Excerpt(NamedTuple):
     """The part of an abstract that a card shows."""
 
-    lead: str  #: the first sentence, if the text does not begin with it
+    lead: str  #: stands for the text before it
     text: str
     marks: Sequence[Span]  #: in the text
 
@@ -187,65 +171,25 @@ def abstract_runs(paper: Paper, marks: Sequence[Span], form: CardForm) -> tuple[
 
 
 def excerpt(paper: Paper, marks: Sequence[Span], form: CardForm) -> Excerpt:
-    """Return the beginning of the abstract, cut at the end of a sentence.
-
-    If the filter matched only later in the abstract, return the first sentence and as much of the
-    matching sentence as fits, so that the reader sees why the paper was chosen.
-    """
-    text, shown, opening = abstract_of(paper.abstract, form)
-    first = min(marks)[0] if marks else 0
-    max_length = MAX_ABSTRACT_LENGTH - len(opening) - len(ELLIPSIS)
-    if first < len(shown) or not marks or form is CardForm.LINE or max_length <= 0:
-        return Excerpt("", shown, marks)
-    start, end = sentence_around(text, first, max_length)
+    """Return the part of an abstract that a card of this form shows, with the marks in it."""
+    shown = shown_abstract(paper, form)
+    text = shown.removeprefix(SKIPPED)
+    start = display(paper.abstract).find(text.removesuffix("…"))
     in_excerpt = [(max(one, start) - start, other - start) for one, other in marks if other > start]
-    return Excerpt(opening + ELLIPSIS, text[start:end], in_excerpt)
+    return Excerpt(shown[: len(shown) - len(text)], text, in_excerpt)
+
+
+def shown_abstract(paper: Paper, form: CardForm = CardForm.FULL) -> str:
+    """Return the words of the abstract that a card of this form shows: the same for every reader."""
+    return excerpt_of(paper.abstract, form)
 
 
 @lru_cache(maxsize=4096)  # called again for every filter that matched the paper
-def abstract_of(abstract: str, form: CardForm) -> Abstract:
-    """Return the abstract and the part that a card of this form shows."""
-    text = display(abstract)
+def excerpt_of(abstract: str, form: CardForm) -> str:
+    """Return the sentences of a raw abstract that a card of this form shows."""
     if form is CardForm.LINE:
-        return Abstract(text, "", "")
-    shown = to_sentence_end(text, MAX_ABSTRACT_LENGTH)
-    if form is CardForm.BRIEF:
-        shown = first_sentences(shown, 2)
-    return Abstract(text, shown, first_sentences(shown, 1))
-
-
-def sentence_around(text: str, place: int, max_length: int) -> tuple[int, int]:
-    """Return the span of the sentence at `place`; if that is too long, of the text around `place`."""
-    ends = sentence_ends(text)
-    behind = bisect_right(ends, place)
-    start = ends[behind - 1] if behind else 0
-    end = ends[behind] if behind < len(ends) else len(text)
-    start += len(text[start:end]) - len(text[start:end].lstrip())
-    if end - start > max_length:
-        start = max(start, text.rfind(" ", 0, max(start + 1, place - max_length // 3)) + 1)
-        end = text.rfind(" ", 0, min(end, start + max_length) + 1) if start + max_length < end else end
-    return start, max(end, start)
-
-
-def to_sentence_end(text: str, max_length: int) -> str:
-    """Return as many whole sentences as fit; if none fits, cut the first at a word."""
-    if len(text) <= max_length:
-        return text
-    ends = [end for end in sentence_ends(text[: max_length + 1]) if max_length // 4 < end <= max_length]
-    return text[: ends[-1]] if ends else figures_in_words.cut_at_word(text, max_length)
-
-
-def first_sentences(text: str, count: int) -> str:
-    """Return the first `count` sentences, or the whole text if it has no more sentences."""
-    ends = sentence_ends(text)
-    return text[: ends[count - 1]] if len(ends) > count else text
-
-
-@lru_cache(maxsize=4096)  # called again for every filter that matched the paper
-def sentence_ends(text: str) -> tuple[int, ...]:
-    """Return the ends of sentences; a full stop after an initial or `et al` does not end a sentence."""
-    found = (match.end() for match in SENTENCE_END.finditer(text))
-    return tuple([end for end in found if not ABBREVIATION.search(text[max(0, end - 12) : end])])
+        return ""
+    return excerpts.excerpt(display(abstract), max_sentences=1 if form is CardForm.BRIEF else 2)
 
 
 def marked_runs(text: str, spans: Iterable[Span]) -> tuple[TextRun, ...]:

@@ -156,8 +156,8 @@ def add_element(
 
 
 def entry_summary(entry: FeedEntry) -> str:
-    """Return the abstract and the reason why the paper is in the feed."""
-    return "\n\n".join(filter(None, (display(entry.paper.abstract), entry.why)))
+    """Return what the paper did and the reason why the paper is in the feed."""
+    return "\n\n".join(filter(None, (cards.shown_abstract(entry.paper), entry.why)))
 
 
 def as_json(context: AppContext, feed: Feed) -> Response:

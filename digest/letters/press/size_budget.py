@@ -1,6 +1,6 @@
 """Shorten a digest until its letter fits: Gmail clips HTML at about 102 KB, with the unsubscribe link.
 
-If a digest is too long, the lowest-ranked cards of all topics are shortened first: to two sentences,
+If a digest is too long, the lowest-ranked cards of all topics are shortened first: to one sentence,
 then to the title line; then they are replaced by `See 37 more matches`.
 """
 

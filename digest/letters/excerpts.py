@@ -1,0 +1,271 @@
+"""Choose the sentences of an abstract that say what a paper did and found.
+
+Each sentence is scored by its words, its figures and its place. The best one is shown, and the next one
+if it fits. An excerpt is clear without the sentences before it: a clause that refers back ("To
+address this issue,") is left out, and a sentence that begins with "They also ..." is not chosen.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+from digest.letters.figures_in_words import cut_at_word
+from digest.letters.sentences import first_sentences, sentence_ends, to_sentence_end
+
+MAX_EXCERPT_LENGTH = 320
+MAX_SENTENCES = 40  #: of an abstract; later ones are not considered
+MAX_CLAUSE_LENGTH = 200  #: a longer clause is never left out
+MIN_WORDS = 4  #: a shorter sentence is a heading
+SKIPPED = "… "  #: stands for the text before an excerpt
+
+# ── scores, tuned on labelled abstracts ─────────────────────────────────────────────────────────
+
+RESULT, OUR_RESULT, STUDY, OUR_METHOD, EVIDENCE, AIM = 3.4, 3.0, 2.3, 2.0, 2.0, 1.5
+PASSIVE = 1.6
+FIGURE = 0.4
+LATER = -0.2  #: for each sentence before
+CONTINUED, BACKGROUND, TOO_LONG = -1.0, -1.5, -0.8
+BACK_REFERENCE, PRONOUN = -1.5, -5.0  #: the subject is "this framework", or "this" or "they"
+MIN_SCORE = 0.5  #: of a sentence that is shown in place of the first
+
+# ── words ───────────────────────────────────────────────────────────────────────────────────────
+
+
+def words_of(text: str) -> frozenset[str]:
+    """Return the words of a text."""
+    return frozenset(text.split())
+
+
+def verb_forms(verbs: str) -> frozenset[str]:
+    """Return regular verbs in their forms: propose, proposes, proposed."""
+    return frozenset(form for verb in words_of(verbs) for form in (verb, third_person(verb), past(verb)))
+
+
+def third_person(verb: str) -> str:
+    """Return a regular verb in the third person: study, studies."""
+    if verb.endswith("y"):
+        return f"{verb[:-1]}ies"
+    return f"{verb}es" if verb.endswith(("s", "sh", "ss", "x")) else f"{verb}s"
+
+
+def past(verb: str) -> str:
+    """Return a regular verb in the past: study, studied."""
+    if verb.endswith("y"):
+        return f"{verb[:-1]}ied"
+    return f"{verb}d" if verb.endswith("e") else f"{verb}ed"
+
+
+AIM_VERBS = verb_forms("aim seek ask attempt question")
+STUDY_VERBS = verb_forms(
+    "study investigate analyze analyse examine evaluate explore consider address compare test conduct perform "
+    "train experiment discuss revisit survey review use apply employ generate simulate undertake synthesize "
+    "quantify validate assess inject define formalize focus bridge fill adopt combine cast measure verify "
+    "calculate compute estimate model compile delve cover make predict infer constrain probe fit map detect "
+    "monitor sequence isolate screen treat recruit enroll"
+) | words_of("undertook taught sought take took made")
+RESULT_VERBS = verb_forms(
+    "introduce propose present develop design build construct devise formulate create offer release provide "
+    "describe suggest establish derive generalize generalise extend collect curate show prove find demonstrate "
+    "discover reveal uncover observe identify report achieve obtain conclude argue determine confirm improve "
+    "reduce solve classify characterize characterise highlight challenge prepare outline implement recover "
+    "resolve rule"
+) | words_of("found built shown seen proven gave given")
+VERB_SCORES = (
+    dict.fromkeys(AIM_VERBS, AIM) | dict.fromkeys(STUDY_VERBS, STUDY) | dict.fromkeys(RESULT_VERBS, RESULT)
+)
+HOPES = words_of("hope believe expect plan hypothesize")
+
+AUTHORS = frozenset({"we", "us"})
+OWN = words_of("this the our present current")
+PAPER_NOUNS = words_of(
+    "paper work article study survey review report letter note thesis chapter manuscript research"
+)
+#: What may follow "our".
+OUR_NOUN_SCORES = dict.fromkeys(
+    words_of(
+        "result results finding findings experiments analysis analyses evaluation evaluations theory research"
+    ),
+    OUR_RESULT,
+) | dict.fromkeys(
+    words_of("method methods approach approaches model models framework algorithm algorithms contributions"),
+    OUR_METHOD,
+)
+EVIDENCE_NOUNS = words_of("results experiments findings analyses evaluations simulations")
+BE = words_of("is are was were")
+PARTICIPLES = words_of(
+    "presented proposed introduced demonstrated derived developed identified obtained investigated shown "
+    "calculated computed estimated measured observed detected predicted analyzed analysed studied reported "
+    "considered discussed constructed found performed evaluated compared associated"
+)
+CLAIM_WORDS = AUTHORS | {"our"} | PAPER_NOUNS | EVIDENCE_NOUNS | PARTICIPLES
+
+AUXILIARIES = BE | words_of("can could may might will would should must has have had does do")
+DEMONSTRATIVES = words_of("this these those such")
+PRONOUNS = words_of("it its they their them both he she another others former latter")
+CONTINUATIONS = words_of(
+    "also further furthermore moreover additionally besides finally lastly next then second secondly third "
+    "specifically similarly likewise meanwhile"
+)
+BACKGROUND_OPENINGS = words_of(
+    "recent recently previous prior existing current traditional conventional several many most much some unlike "
+    "although despite while as background background: objective: code data project"
+)
+FIGURES = re.compile("%|-fold|outperform|surpass|state-of-the-art")
+NEWS_OF_CODE = re.compile("http|github|available|open-source")
+
+#: A word before the main clause that has no meaning without the sentence before, or a heading.
+LINKING_WORDS = re.compile(
+    r"(?:however|but|yet|hence|thus|therefore|consequently|accordingly|nevertheless|nonetheless|so|and|instead|"
+    r"in contrast|by contrast|in this context|as a result|furthermore|moreover|additionally|in addition|"
+    r"specifically|in particular|finally|lastly|then|next|concretely|to this end|in response|meanwhile|besides|"
+    r"(?:main |key )?(?:results?|findings?|conclusions?|contributions?):),? ",
+    re.IGNORECASE,
+)
+#: The beginning of a clause that may refer back, and of the main clause after it.
+SUBORDINATE = re.compile(
+    r"(?:to|in order|aim\w+|towards?|motivated|inspired|based|building|built|following|addressing|leveraging|"
+    r"given|with|after|from|in light|in view)\b",
+    re.IGNORECASE,
+)
+MAIN_CLAUSE = re.compile(r", (?=(?:we|our|this|the current|the present|in this) )")
+
+# ── the excerpt ─────────────────────────────────────────────────────────────────────────────────
+
+
+class Sentence(NamedTuple):
+    """A sentence without the beginning that refers back, and how well it says what the paper did."""
+
+    start: int
+    end: int
+    score: float
+
+
+def excerpt(text: str, *, max_sentences: int = 2) -> str:
+    """Return the sentences of an abstract that say what was done and found, else its first sentences.
+
+    The excerpt has at most 320 characters. It begins with "…" unless it begins where the abstract does. It
+    ends with a sentence, or with "…" if that sentence is too long.
+    """
+    found = scored_sentences(text)
+    best = max(range(len(found)), key=lambda number: found[number].score, default=0)
+    if not found or found[best].score < MIN_SCORE:
+        return first_sentences(to_sentence_end(text, MAX_EXCERPT_LENGTH), max_sentences)
+    start = found[best].start
+    lead = SKIPPED if start else ""
+    max_length = MAX_EXCERPT_LENGTH - len(lead)
+    end = last_end(text, found[best : best + max_sentences], max_length)
+    return lead + cut_at_word(text[start:end], max_length)
+
+
+def last_end(text: str, shown: Sequence[Sentence], max_length: int) -> int:
+    """Return the end of the last of these sentences that fits and is not a heading or about code or data."""
+    first, *others = shown
+    end = first.end
+    for sentence in others:
+        following = text[sentence.start : sentence.end]
+        is_too_long = sentence.end - first.start > max_length
+        if is_too_long or following.count(" ") < MIN_WORDS - 1 or NEWS_OF_CODE.search(following.lower()):
+            break
+        end = sentence.end
+    return end
+
+
+def scored_sentences(text: str) -> list[Sentence]:
+    """Return the sentences of an abstract with their scores."""
+    found = []
+    for number, (start, end) in enumerate(sentence_spans(text)):
+        sentence = text[start:end]
+        cut = lead_in_length(sentence) if number else 0
+        score = score_of(sentence[cut:], left_out=sentence[:cut].lower(), number=number)
+        found.append(Sentence(start + cut, end, score))
+    return found
+
+
+def sentence_spans(text: str) -> Iterator[tuple[int, int]]:
+    """Yield the start and end of each sentence."""
+    start = 0
+    for end in (*sentence_ends(text)[:MAX_SENTENCES], len(text)):
+        if start < end:
+            yield start, end
+        start = end + text.startswith(" ", end)
+
+
+def lead_in_length(sentence: str) -> int:
+    """Return the length of the words that are unclear without the sentence before."""
+    cut = 0
+    while found := LINKING_WORDS.match(sentence, cut):
+        cut = found.end()
+    if SUBORDINATE.match(sentence, cut) and (
+        main := MAIN_CLAUSE.search(sentence, cut, cut + MAX_CLAUSE_LENGTH)
+    ):
+        clause = sentence[cut : main.start()].lower().split()
+        if not (DEMONSTRATIVES | PRONOUNS | {"above"}).isdisjoint(clause):
+            cut = main.end()
+    return cut
+
+
+# ── the score of a sentence ─────────────────────────────────────────────────────────────────────
+
+
+def score_of(sentence: str, *, left_out: str, number: int) -> float:
+    """Score the abstract's sentence `number` (from 0) by how well it says what the paper did.
+
+    `left_out` is its beginning that would not be shown: a linking word, a clause or the heading "Results:".
+    """
+    lower = sentence.lower()
+    words = lower.rstrip(".").replace(",", "").split()
+    claimed = RESULT if ":" in left_out else claim_in(words)
+    if not claimed or len(words) < MIN_WORDS or sentence.endswith("?") or NEWS_OF_CODE.search(lower):
+        return 0
+    is_continued = not CONTINUATIONS.isdisjoint((*left_out.replace(",", "").split(), *words[:4]))
+    return (
+        claimed
+        + LATER * number
+        + (FIGURE if FIGURES.search(lower) else 0)
+        + (back_reference(words) if number else 0)
+        + CONTINUED * is_continued
+        + BACKGROUND * (words[0] in BACKGROUND_OPENINGS)
+        + TOO_LONG * (len(sentence) > MAX_EXCERPT_LENGTH - len(SKIPPED))
+    )
+
+
+def claim_in(words: Sequence[str]) -> float:
+    """Return the score of the authors' strongest statement about their own work."""
+    places = [place for place, word in enumerate(words) if word in CLAIM_WORDS]
+    return max([claim_at(words, place) for place in places], default=0)
+
+
+def claim_at(words: Sequence[str], place: int) -> float:
+    """Return the score of the statement of which the word at `place` is the subject."""
+    word, following = words[place], words[place + 1 : place + 6]
+    if word in AUTHORS:
+        return 0 if not HOPES.isdisjoint(following[:2]) else max(map(verb_score, following), default=0)
+    if word == "our":
+        return max([OUR_NOUN_SCORES.get(noun, 0) for noun in following[:3]], default=0)
+    if word in PAPER_NOUNS and place and words[place - 1] in OWN:
+        return max(map(verb_score, following), default=0)
+    if word in EVIDENCE_NOUNS and any(map(verb_score, following[:3])):
+        return EVIDENCE
+    return PASSIVE if word in PARTICIPLES and not BE.isdisjoint(words[max(0, place - 2) : place]) else 0
+
+
+def verb_score(word: str) -> float:
+    """Return the score of a verb whose subject is the authors or the paper; 0 for any other word."""
+    return VERB_SCORES.get(word, 0)
+
+
+def back_reference(words: Sequence[str]) -> float:
+    """Return what a sentence loses because its subject refers to the sentence before."""
+    first, second = words[:2]
+    if first in PRONOUNS or (first in DEMONSTRATIVES and is_verb(second, after=first)):
+        return PRONOUN
+    return BACK_REFERENCE if first in DEMONSTRATIVES and second not in PAPER_NOUNS else 0
+
+
+def is_verb(word: str, *, after: str) -> bool:
+    """Return whether the word after "this" or "these" is a verb, so that "this" has no noun."""
+    return word in AUXILIARIES or (
+        after == "this" and word.endswith("s") and not word.endswith(("ss", "us", "is"))
+    )
