@@ -8,7 +8,14 @@ from functools import lru_cache
 from typing import NamedTuple, TypeAlias
 
 from digest.papers import Paper
-from digest.topics import author_names, described_topics, filter_tree, phrase_spellings, tokenizer
+from digest.topics import (
+    author_names,
+    filter_tree,
+    phrase_spellings,
+    tokenizer,
+    word_rarity,
+    word_roots,
+)
 from digest.topics.filter_parser import Filter
 from digest.topics.filter_tree import (
     And,
@@ -208,13 +215,13 @@ class _IndexedPaper:
         return self._description_marks(leaf) if isinstance(leaf, DescriptionClause) else []
 
     def _description_marks(self, leaf: DescriptionClause) -> list[WordSpan]:
-        """Return the words in title and abstract whose root has full weight and is in the description."""
-        roots = {root for root in leaf.roots if described_topics.weight_of((root,)) == 1}
+        """Return the significant words in title and abstract whose root is in the description."""
+        roots = {*filter(word_rarity.is_significant, leaf.roots)}
         return [
             self._mark(place, at, 1)
             for place in (0, 1)
             for at, word in enumerate(tokenizer.read(self.texts[place]).folded)
-            if described_topics.root(tokenizer.stem(word)) in roots
+            if word_roots.root(word) in roots
         ]
 
     def _in_a_row(self, leaf: TextClause) -> list[WordSpan]:

@@ -7,11 +7,11 @@ clauses is evaluated only once, even if many filters contain it.
 
 from __future__ import annotations
 
-import math
 from bisect import bisect_left
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cached_property
+from itertools import chain
 from typing import Any
 
 from digest import papers
@@ -23,8 +23,10 @@ from digest.topics import (
     language_detection,
     relevance,
     tokenizer,
+    word_roots,
     word_rows,
 )
+from digest.topics.described_topics import DescriptionWeights
 from digest.topics.filter_parser import Filter
 from digest.topics.filter_tree import (
     AnnouncementClause,
@@ -54,8 +56,13 @@ _PLACES = {"ti": (0,), "abs": (1,), "tiab": (0, 1), "co": (2,), "jr": (3,), "org
 class PaperIndex:
     """A batch of papers that filters are matched against."""
 
-    def __init__(self, batch: Sequence[Paper], weights: RelevanceWeights = relevance.WEIGHTS):
-        self.weights = weights
+    def __init__(
+        self,
+        batch: Sequence[Paper],
+        weights: RelevanceWeights = relevance.WEIGHTS,
+        described: DescriptionWeights = described_topics.WEIGHTS,
+    ):
+        self.weights, self.described = weights, described
         self.papers = tuple(batch)
         self.size = len(self.papers)
         self.full = (1 << self.size) - 1
@@ -173,15 +180,14 @@ class PaperIndex:
 
     def clause_scores(self, leaf: TextClause | DescriptionClause) -> Mapping[int, float]:
         """Return {paper: score from 0 to 1} for the papers a clause matches, cached for all filters."""
+        if isinstance(leaf, DescriptionClause):
+            return self.scores(leaf)
         found = self._clause_scores.get(leaf.canonical)
         if found is None:
             found = self._clause_scores[leaf.canonical] = self._score_clause(leaf)
         return found
 
-    def _score_clause(self, leaf: TextClause | DescriptionClause) -> Mapping[int, float]:
-        if isinstance(leaf, DescriptionClause):
-            matches = self.leaf(leaf)
-            return {n: says for n, says in self._scored(leaf, self._rarity).items() if matches >> n & 1}
+    def _score_clause(self, leaf: TextClause) -> Mapping[int, float]:
         size, counts = self.size, self._counts(leaf)
         first, *others = fields_of(leaf)
         documents = range(first * size, (first + len(others) + 1) * size)
@@ -234,36 +240,35 @@ class PaperIndex:
     # ── descriptions ────────────────────────────────────────────────────────────────────────────
 
     def _about(self, leaf: DescriptionClause) -> int:
-        cut = described_topics.cut(leaf.roots)
-        return bitsets.bitset_of(number for number, score in self.scores(leaf).items() if score >= cut)
+        return bitsets.bitset_of(self.scores(leaf))
 
     def scores(self, leaf: DescriptionClause) -> Mapping[int, float]:
-        """Return {paper: score of a description} for the papers that contain any of its words.
+        """Return {paper: score} for the papers that match a description, cached for all filters.
 
+        The score is a share of the bits of the description, and may exceed 1 because of neighbouring words.
         The score of a paper does not depend on the other papers of the batch.
         """
-        return self._scored(leaf, described_topics.weight_of)
+        found = self._clause_scores.get(leaf.canonical)
+        if found is None:
+            found = self._clause_scores[leaf.canonical] = self._score_description(leaf)
+        return found
 
-    def _scored(
-        self, leaf: DescriptionClause, weight_of: Callable[[tuple[str, ...]], float]
-    ) -> Mapping[int, float]:
+    def _score_description(self, leaf: DescriptionClause) -> Mapping[int, float]:
+        roots, pairs = (
+            described_topics.bits_of_roots(leaf.roots),
+            described_topics.bits_of_pairs(leaf.roots),
+        )
         scores: defaultdict[int, float] = defaultdict(float)
-        phrases = [*dict.fromkeys((root,) for root in leaf.roots), *described_topics.pairs_of(leaf.roots)]
-        whole = sum(weight_of(phrase) for phrase in phrases if len(phrase) == 1)
-        for phrase in phrases:
-            self._add_scores(scores, weight_of(phrase) / whole, self._mentions[phrase])
-        return dict(scores)
+        for phrase, bits in chain(roots.items(), pairs.items()):
+            self._add_scores(scores, bits, self._mentions[phrase])
+        whole = sum(roots.values())
+        threshold = self.described.threshold(whole)
+        return {number: score / whole for number, score in scores.items() if score >= threshold}
 
-    def _rarity(self, phrase: tuple[str, ...]) -> float:
-        """Return the weight of a root or a pair of roots, which is higher if fewer papers contain it."""
-        weight = described_topics.RARE_PAIR_WEIGHT if len(phrase) > 1 else 1.0
-        return weight * math.log(1 + self.size / (1 + len(self._mentions[phrase])))
-
-    def _add_scores(self, scores: dict[int, float], weight: float, mentions: Mapping[int, float]) -> None:
-        length = self.postings.length
+    def _add_scores(self, scores: dict[int, float], bits: float, mentions: Mapping[int, float]) -> None:
+        length, score = self.postings.length, self.described.score
         for number, frequency in mentions.items():
-            words = length(number) + length(self.size + number)
-            scores[number] += weight * described_topics.saturated(frequency, words)
+            scores[number] += bits * score(frequency, length(number) + length(self.size + number))
 
     def _mention(self, roots: tuple[str, ...]) -> Mapping[int, float]:
         """Return {paper: weighted number of occurrences} for consecutive words with these roots."""
@@ -271,7 +276,7 @@ class PaperIndex:
         gaps = " " * (len(roots) - 1)
         for document in self.postings.found_in([self._rooted.get(root, ()) for root in roots], gaps):
             if document < self.size:
-                found[document] += described_topics.TITLE_WEIGHT
+                found[document] += self.described.title
             elif document < 2 * self.size:
                 found[document - self.size] += 1
         return dict(found)
@@ -282,7 +287,7 @@ class PaperIndex:
         rooted: defaultdict[str, list[int]] = defaultdict(list)
         for word, at in self.postings.words.items():
             if word.islower():
-                rooted[described_topics.root(tokenizer.stem(word))].append(at)
+                rooted[word_roots.root(word)].append(at)
         return {root: tuple(words) for root, words in rooted.items()}
 
     # ── people ──────────────────────────────────────────────────────────────────────────────────

@@ -15,12 +15,13 @@ from itertools import pairwise
 
 from digest import errors, papers
 from digest.papers import Paper
-from digest.topics import described_topics, tokenizer
+from digest.topics import described_topics, tokenizer, word_rarity, word_roots
 from digest.topics.filter_parser import MAX_CHARACTERS, Filter, parse
 from digest.topics.paper_index import PaperIndex
 
 MAX_WORDS = 6  #: maximum number of words in the description of a paper
 LONGEST_WORD = 40  #: characters; a longer string is not a word
+TITLE_WEIGHT = 3  #: a word in the title counts as this many in the abstract
 MAX_CLAUSES = 5  #: maximum number of clauses of a suggested filter
 PHRASE_WEIGHT = 1.5  #: weight of a pair of words relative to a single word
 WIDE = 0.1  #: a word in more than this share of all papers is too common to describe a topic
@@ -52,11 +53,11 @@ def description(paper: Paper) -> str:
     """Return a description of a paper: the most frequent significant words of its title and abstract."""
     words: dict[str, str] = {}
     counts: Counter[str] = Counter()
-    for written, weight in ((paper.title, described_topics.TITLE_WEIGHT), (paper.abstract, 1)):
+    for written, weight in ((paper.title, TITLE_WEIGHT), (paper.abstract, 1)):
         for word in significant_words(written):
-            root = described_topics.root(tokenizer.stem(word))
+            root = word_roots.root(word)
             words.setdefault(root, word)
-            counts[root] += int(weight)
+            counts[root] += weight
     kept = dict(counts.most_common(MAX_WORDS))
     return " ".join(word for root, word in words.items() if root in kept) or "untitled"
 
@@ -72,7 +73,7 @@ def _is_significant(word: str) -> bool:
         and word not in described_topics.SILENT_WORDS
         and word.isalnum()
         and not word.isdigit()
-        and described_topics.weight_of((described_topics.root(tokenizer.stem(word)),)) == 1.0
+        and word_rarity.is_significant(word_roots.root(word))
     )
 
 

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from digest import topics
 from digest.papers import title_key
+from digest.topics.filter_tree import DescriptionClause
 from tests.topics import strategies
 from tests.topics.invented_papers import KITCHEN, paper
 from tests.topics.test_relevance import judged, labelled, means, seeds  # noqa: F401
@@ -24,7 +25,8 @@ def matches(written, *batch):
     [
         ("Robot policies that generalize", "Scenes never seen before.", True),
         ("Generalization of a robotic policy", "In unseen scenes.", True),
-        ("Robots", "We build a hand from clay, and a second one from wood.", False),
+        ("Robots", "We build a hand from clay, and a second one from wood.", True),
+        ("Hands", "We build the hand of a robot from clay, and a second one from wood.", False),
         ("Soups", "A policy for soups.", False),
         ("Deep networks", "We train new models on data.", False),
     ],
@@ -84,18 +86,43 @@ def test_it_combines_with_everything_else():
     assert not matches('about:"kitchen robots" ANDNOT cat:cs.RO', KITCHEN)
 
 
-def test_labelled_topics_are_found_by_their_descriptions(seeds, labelled):  # noqa: F811
+def test_a_repeated_word_of_a_description_counts_more():
+    batch = [paper("Kitchens"), paper("Robots")]
+    once, twice = (
+        topics.parse('about:"robots in kitchens"'),
+        topics.parse('about:"robots: robots in kitchens"'),
+    )
+    index = topics.PaperIndex(batch)
+
+    assert index.relevance(twice, 0b11)[1] > index.relevance(twice, 0b11)[0]
+    assert once != twice
+
+
+def test_the_score_of_a_paper_does_not_depend_on_the_batch():
+    filter_ = topics.parse(POLICIES)
+    papers = [paper("Robot policies"), *(paper(f"Robot {n}", "Policies for scenes.") for n in range(9))]
+
+    assert isinstance(filter_.tree, DescriptionClause)
+    alone = topics.PaperIndex(papers[:1]).scores(filter_.tree)
+    assert topics.PaperIndex(papers).scores(filter_.tree)[0] == alone[0]
+
+
+def test_labelled_topics_are_found_by_name_and_description(seeds, labelled):  # noqa: F811
     index = topics.PaperIndex(seeds)
-    figures = []
+    figures, found = [], 0
     for name, topic in labelled.items():
-        description = f"{name}. {topic['description']}".replace('"', "")
+        description = f"{name}: {topic['description']}".replace('"', "")
         filter_ = topics.parse(f'about:"{description}"')
         scores = index.relevance(filter_, index.matches(filter_))
         order = sorted(scores, key=lambda number: (-scores[number], number))
         figures.append(judged([title_key(seeds[number].title) for number in order], topic))
+        found += len(order)
 
-    precision, _, recall = means(figures)
+    precision, gain, recall = means(figures)
 
-    # Measured on the 26 topics labelled today: .811, .874.
-    assert precision >= 0.81
-    assert recall >= 0.87
+    # Measured on the 26 topics: .871, .907, .955 with 31 papers found; held out (tests/bench/relevance.py):
+    # .867, .900, .955. Before words had weights from a table: .812, .863, .874 with 36 papers.
+    assert precision >= 0.865
+    assert gain >= 0.9
+    assert recall >= 0.95
+    assert found / len(labelled) <= 36

@@ -1,0 +1,69 @@
+"""Say how rare a word is in papers, from a fixed table.
+
+The rarity of a word is -log2 of the share of papers that contain it, in bits. It is estimated without any
+paper: a paper of usual length is taken for ordinary English text, whose word frequencies are in
+`word_rarity.txt`, except for the words of research below, which are much more common in papers.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from pathlib import Path
+
+from digest.topics import word_roots
+
+RAREST = 8.0  #: bits of a word that is not in the table: at most one paper of 256 is expected to contain it
+SIGNIFICANT = 3.0  #: minimum number of bits of a word that describes a subject by itself
+
+#: Words of research by their bits, as the maintainers estimate them. They are not counted in any collection.
+_RESEARCH_WORDS = {
+    1.0: (
+        "model learn train data network result task perform performance propose show demonstrate neural "
+        "method approach improve art state base novel experiment present"
+    ),
+    2.5: (
+        "deep large language image dataset algorithm evaluate general generalize generalization feature "
+        "domain problem analysis application system framework process test design structure different "
+        "represent distribution function setting sample apply efficient effective benchmark various human "
+        "time high low parameter machine information knowledge architecture technique inference "
+        "significant existing recent challenge achieve outperform address introduce provide require "
+        "complex single multiple level real world limit compare baseline accuracy error optimize "
+        "optimization classification prediction robust input output understand context code available "
+        "open research strategy capability ability pre pretrained fine tune scale size search number key "
+        "space local global explore classify"
+    ),
+    3.5: (
+        "transformer attention visual vision video graph reinforcement policy agent reasoning semantic "
+        "object embedding gradient loss text source target label annotation class regression supervised "
+        "unsupervised self transfer adapt bias noise bound theory theoretical empirical computational "
+        "cost memory layer token sequence latent dynamic temporal spatial environment simulation "
+        "probabilistic uncertainty statistical estimate measure metric score question answer natural "
+        "processing user prompt llm linear convolutional encoder decoder diffusion adversarial "
+        "contrastive multi modal multimodal cross zero shot few unseen out in interpret explain mechanism "
+        "pattern signal quality resource rate property factor interaction"
+    ),
+}
+
+
+def bits(root: str) -> float:
+    """Return the rarity of the words with this root, in bits."""
+    return _table().get(root, RAREST)
+
+
+def is_significant(root: str) -> bool:
+    """Return whether words with this root describe a subject by themselves."""
+    return bits(root) >= SIGNIFICANT
+
+
+@cache
+def _table() -> dict[str, float]:
+    """Return the bits of every root that is more common than the rarest."""
+    found: dict[str, float] = {}
+    for line in Path(__file__).with_suffix(".txt").read_text(encoding="utf-8").splitlines():
+        written, _, roots = line.partition(" ")
+        if written != "#":
+            found |= dict.fromkeys(roots.split(), float(written))
+    for rarity, words in _RESEARCH_WORDS.items():
+        for root in map(word_roots.root, words.split()):
+            found[root] = min([rarity, found.get(root, RAREST)])
+    return found

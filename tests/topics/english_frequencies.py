@@ -1,0 +1,57 @@
+"""Make `digest/topics/word_rarity.txt` from the word frequencies of the PyPI package `wordfreq`.
+
+    pip install wordfreq==3.1.1
+    python -m tests.topics.english_frequencies
+
+The package is needed only here. Its frequencies come from subtitles, news, books, the web, Wikipedia and
+social media, and no paper of the tests or of the labelled topics is among the sources.
+"""
+
+from __future__ import annotations
+
+import importlib
+import math
+import textwrap
+from collections import defaultdict
+from pathlib import Path
+
+from digest.topics import described_topics, tokenizer, word_rarity, word_roots
+
+HEADER = """\
+# Roots of English words by their rarity, in bits: -log2 of the share of texts of 190 words that contain one.
+# Made by tests/topics/english_frequencies.py from the PyPI package wordfreq 3.1.1 (Robyn Speer, 2022).
+# This file is adapted from its data and has the same licence: Creative Commons Attribution-ShareAlike 4.0,
+# https://creativecommons.org/licenses/by-sa/4.0/
+"""
+
+
+def main() -> None:
+    """Write the table; rarities are rounded to half a bit, and the rarest words are left out."""
+    frequencies = importlib.import_module("wordfreq").get_frequency_dict("en")
+    rows = defaultdict(list)
+    for root, frequency in sorted(by_root(frequencies).items()):
+        bits = round(2 * rarity(frequency)) / 2
+        if bits < word_rarity.RAREST:
+            rows[bits].append(root)
+    lines = [f"{bits:g} {line}" for bits in sorted(rows) for line in textwrap.wrap(" ".join(rows[bits]), 110)]
+    target = Path(word_rarity.__file__).with_suffix(".txt")
+    target.write_text(HEADER + "\n".join(lines) + "\n", encoding="utf-8")
+
+
+def by_root(frequencies: dict[str, float]) -> dict[str, float]:
+    """Return the total frequency of the words of each root."""
+    total: defaultdict[str, float] = defaultdict(float)
+    for word, frequency in frequencies.items():
+        first = next(iter(tokenizer.read(word).folded), "")
+        if first.isalpha():
+            total[word_roots.root(first)] += frequency
+    return total
+
+
+def rarity(frequency: float) -> float:
+    """Return -log2 of the chance that a text of usual length contains a word of this frequency."""
+    return -math.log2(-math.expm1(-described_topics.USUAL_LENGTH * frequency))
+
+
+if __name__ == "__main__":
+    main()
