@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from datetime import timedelta
 
-from digest.delivery.limits.limit_rules import parse_canary
+import pytest
+
+from digest.delivery.limits.limit_rules import parse_canary, parse_conversation_limits, parse_rates
+from digest.errors import BadField
 from tests.conftest import NOW
 
 
@@ -21,3 +24,23 @@ def test_a_canary_holds_about_its_share_of_the_letters_and_waits_as_long_as_it_s
 
 def test_without_a_canary_setting_there_is_none():
     assert parse_canary(" ") is None
+
+
+@pytest.mark.parametrize(
+    ("text", "first", "second"),
+    [
+        ("50/s, 9/day, 40/s", "50/s", "40/s"),
+        ("A.example 20/min, a.example 5/min", "A.example 20/min", "a.example 5/min"),
+        ("5 at once, 3 at once", "5 at once", "3 at once"),
+    ],
+)
+def test_two_limits_of_the_same_scope_and_unit_are_refused(text: str, first: str, second: str):
+    with pytest.raises(BadField, match=f"'{first}' and '{second}' limit the same; remove one of them"):
+        parse_rates(text)
+
+
+def test_limits_of_other_scopes_and_units_may_stand_beside_each_other():
+    text = "50/s, 600/min, a.example 50/s, 5 at once, a.example 2 at once"
+
+    assert len(parse_rates(text)) == 3
+    assert parse_conversation_limits(text) == {"": 5, "a.example": 2}

@@ -157,16 +157,19 @@ def parse_conversation_limits(text: str) -> dict[str, int]:
 
 
 def match_rules(text: str, setting: str) -> list[re.Match[str]]:
-    """Return the match of every rule, or raise BadField with the first that is invalid."""
-    found = []
+    """Return the match of every rule, or raise BadField with the first that is invalid or set twice."""
+    found = dict[tuple[str, str], re.Match[str]]()
     for rule in filter(None, map(str.strip, text.split(","))):
         match = RATE_PATTERN.fullmatch(rule)
         if match is None:
             raise BadField(
                 setting, f"{rule!r} is not a rate; write 50/s, 100000/day, example.org 20/min, 5 at once."
             )
-        found.append(match)
-    return found
+        scope = ascii_domain(match["domain"] or ""), match["unit"] or match["once"]
+        if scope in found:
+            raise BadField(setting, f"{found[scope][0]!r} and {rule!r} limit the same; remove one of them.")
+        found[scope] = match
+    return list(found.values())
 
 
 def parse_server_rates(text: str, server: str, burst: float) -> tuple[Rate, ...]:
