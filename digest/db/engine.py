@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 from sqlalchemy import URL, Engine, make_url
@@ -11,6 +12,10 @@ from digest.db.dialects import DIALECTS
 from digest.errors import BadField
 
 DRIVERS = frozenset({"sqlite", "sqlite+pysqlite", "postgresql+psycopg"})  #: the drivers that are installed
+HOST = r"[\w.-]+(?::\d+)?"
+HOST_LIST = re.compile(
+    rf"(?P<before>postgresql\+psycopg://(?>(?:[^@]*@)?))(?P<hosts>{HOST}(?:,{HOST})+)(?P<after>/.*)?"
+)
 
 
 def make_engine(url: str) -> Engine:
@@ -21,14 +26,27 @@ def make_engine(url: str) -> Engine:
 
 def parsed_url(url: str) -> URL:
     """Return the parts of a database URL, or raise BadField if it is invalid or unsupported."""
+    address, hosts = without_hosts(with_driver(url))
     try:
-        parsed = make_url(with_driver(url))
+        parsed = make_url(address).update_query_dict({"host": hosts} if hosts else {})
         if parsed.drivername not in DRIVERS:
             raise ValueError(parsed.drivername)
     except (ArgumentError, ValueError):
         message = "write sqlite:////folder/file.sqlite3 or postgresql://user:password@host/name."
         raise BadField("database address", message) from None
-    return parsed
+    return with_primary(parsed)
+
+
+def without_hosts(url: str) -> tuple[str, list[str]]:
+    """Return a URL without its hosts, and these if there are several: `user@one:5432,two:5432/name`."""
+    found = HOST_LIST.fullmatch(url)
+    return (f"{found['before']}{found['after']}", found["hosts"].split(",")) if found else (url, [])
+
+
+def with_primary(url: URL) -> URL:
+    """Return a URL that finds the primary among several hosts, unless it says what to find."""
+    is_open = isinstance(url.query.get("host"), tuple) and "target_session_attrs" not in url.query
+    return url.update_query_dict({"target_session_attrs": "read-write"}) if is_open else url
 
 
 def with_driver(url: str) -> str:

@@ -17,7 +17,7 @@ from sqlalchemy.orm import Session
 
 from digest import db
 from digest.db.tables import Alias, EmergencyStop, FilterRow, Heartbeat, Subscriber, SubscriberState
-from digest.errors import SetupMismatch, Unreachable
+from digest.errors import BadField, SetupMismatch, Unreachable
 from tests.conftest import connected
 from tests.support.real_servers import free_port
 
@@ -239,6 +239,31 @@ def test_a_url_as_hosts_hand_it_out_is_understood(scheme: str) -> None:
         db.with_driver(f"{scheme}://me@db.example.org/digest")
         == "postgresql+psycopg://me@db.example.org/digest"
     )
+
+
+@pytest.mark.parametrize(
+    ("written", "host", "port", "wanted"),
+    [
+        ("postgresql://me:a%2Cb@one:5433,two:5434/digest", "one,two", "5433,5434", "read-write"),
+        ("postgres://me@one,two/digest?target_session_attrs=any", "one,two", ",", "any"),
+        ("postgresql:///digest?host=one:5433&host=two:5434", "one,two", "5433,5434", "read-write"),
+        ("postgresql://me:a,b/c@one:5433/digest", "one", 5433, None),
+    ],
+)
+def test_of_several_hosts_the_primary_is_used(
+    written: str, host: str, port: str | int, wanted: str | None
+) -> None:
+    engine = db.make_engine(written)
+
+    _, given = engine.dialect.create_connect_args(engine.url)
+
+    assert (given["host"], given["port"], given.get("target_session_attrs")) == (host, port, wanted)
+    assert given["dbname"] == "digest"
+
+
+def test_list_of_hosts_with_a_mistake_is_refused() -> None:
+    with pytest.raises(BadField, match="postgresql://user:password@host/name"):
+        db.make_engine("postgresql://me@one:5433,two:port/digest")
 
 
 def test_a_database_that_does_not_answer_is_named_without_its_password() -> None:
