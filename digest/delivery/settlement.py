@@ -114,9 +114,10 @@ class OutcomeRecorder:
         had each result.
         """
         session, lease, now = self.outbox.session, window.lease, window.ended_at
-        ids = [each.delivery_id for each in window.attempted]
-        if may_be_recorded and outbox.are_recorded(session, ids, lease=lease, at=now):
-            return Counter(RESULTS[each.verdict] for each in window.attempted)
+        attempted = [each.delivery_id for each in window.attempted]
+        if may_be_recorded and outbox.is_recorded(session, window.letters, attempted, lease=lease, at=now):
+            results = [RESULTS[each.verdict] for each in window.attempted]
+            return Counter(results or ["deferred"] * len(window.outcomes))
         tally = Counter(sent=self.record_sent(window))
         for outcome in window.outcomes:
             if outcome.verdict is not Verdict.ACCEPTED:

@@ -47,33 +47,32 @@ class WindowCheck:
     def check(self, window: Sequence[Letter]) -> CheckedWindow:
         """End or queue again what may not go, and reserve the tokens of the rest."""
         session = self.outbox.session
-        recipients = outbox.load_recipients(session, (delivery.subscriber_id for delivery, _ in window))
-        suppressed = self.suppressed([delivery for delivery, _ in window])
+        known = outbox.load_recipients_with_versions(session, (each.subscriber_id for each, _ in window))
+        listed, suppressed = self.suppressed([delivery for delivery, _ in window])
         sendable, tally = dict[int, RenderedDelivery](), Counter[str]()
         for delivery, rendered in window:
-            recipient = recipients.get(delivery.subscriber_id or 0)
+            recipient, version = known.get(delivery.subscriber_id or 0, (None, ""))
             is_suppressed = delivery.id in suppressed
             ending = reason_to_end(delivery, rendered, recipient, is_suppressed=is_suppressed, now=self.now)
             was = DeliveryState.CLAIMED
             if ending:
                 tally[ending[0]] += end_unsent(self.outbox, delivery, *ending, was=was, now=self.now)
             elif rendered and rendered.recipient == recipient:
-                sendable[delivery.id] = rendered
+                sendable[delivery.id] = as_checked(rendered, version, may_be_suppressed=delivery.id in listed)
             else:  # their settings have changed since: it is rendered again
                 release(self.outbox, delivery, "", was=was, due_at=self.now, is_tried=False)
         return self.reserve(sendable, tally)
 
-    def suppressed(self, window: Sequence[ClaimedDelivery]) -> set[int]:
-        """Return the deliveries whose address is suppressed."""
+    def suppressed(self, window: Sequence[ClaimedDelivery]) -> tuple[set[int], set[int]]:
+        """Return the deliveries whose address is suppressed, and those that must therefore not be sent."""
         emails = {delivery.email for delivery in window if delivery.email}
         suppressed = bounces.find_suppressed(self.outbox.session, self.site, emails)
         found = [delivery for delivery in window if delivery.email in suppressed]
         confirmations = [delivery for delivery in found if outbox.may_reach_suppressed(delivery)]
         emails = {delivery.email for delivery in confirmations if delivery.email}
         permanent = bounces.find_suppressed(self.outbox.session, self.site, emails, permanently=True)
-        return {each.id for each in found} - {
-            each.id for each in confirmations if each.email not in permanent
-        }
+        listed = {each.id for each in found}
+        return listed, listed - {each.id for each in confirmations if each.email not in permanent}
 
     def reserve(self, sendable: Mapping[int, RenderedDelivery], tally: Counter[str]) -> CheckedWindow:
         """Queue again the letters that must wait, and return those that may go, with tokens taken. Alarms
@@ -94,6 +93,12 @@ class WindowCheck:
             if number not in waits and number not in short
         }
         return CheckedWindow(sendable=left, short=short, tally=tally + Counter(deferred=len(waits)))
+
+
+def as_checked(letter: RenderedDelivery, version: str, *, may_be_suppressed: bool) -> RenderedDelivery:
+    """Return the letter with an intent that fails if its recipient changes after this check."""
+    address = "" if may_be_suppressed else letter.intent.address_hash
+    return replace(letter, intent=replace(letter.intent, recipient_version=version, address_hash=address))
 
 
 def through_server(letter: RenderedDelivery, server: str | None) -> RenderedDelivery:

@@ -290,7 +290,7 @@ def intend_unblocked(worker: Worker, step: Rendered) -> Rendered:
         following = held.deliveries[worker.window : 2 * worker.window]
         rendered = {each.id: rendered_letter(held, each) for each in following}
     settled, ids = fetch()
-    held = replace(held, leased_at=began, rendered=rendered, unflushed=None)
+    held = replace(held, leased_at=began, rendered=rendered)
     if held.unsettled:
         held = count(worker, held, held.unsettled, Counter(sent=settled))
     intended = {number: each for number, each in letters.items() if number in ids}
@@ -307,13 +307,17 @@ def check_individually(worker: Worker, step: Rendered, left: Sequence[Letter]) -
     until = outbox.renewed_lease(first.leased_until, now)
     intents = [each.intent for each in checked.sendable.values()]
     ids = worker.outbox.intend(intents, lease=first.lease, until=until)
-    lost = [each for number, each in checked.sendable.items() if number not in ids]  # another worker has them
+    lost = [each for number, each in checked.sendable.items() if number not in ids]
     worker.policy.release([(each.delivery, each.message.server) for each in lost], now)
+    for each in lost:  # another worker has it; or its recipient changed just now, and it is rendered again
+        settlement.release(
+            worker.outbox, each.delivery, "", was=DeliveryState.CLAIMED, due_at=now, is_tried=False
+        )
     failpoints.reach("intending")
     worker.session.commit()
     failpoints.reach("intended")
     worker.tally.update(checked.tally)
-    held = replace(keep_short(step.claimed, left, checked.short), leased_at=began, unflushed=None)
+    held = replace(keep_short(step.claimed, left, checked.short), leased_at=began)
     intended = {number: each for number, each in checked.sendable.items() if number in ids}
     return begin_sending(replace(step, claimed=held), {**(step.intended or {}), **intended})
 
@@ -373,9 +377,8 @@ def settle(worker: Worker, step: Sent) -> Settled:
 def flush(worker: Worker, held: Claimed, error: BaseException | None = None) -> Claimed:
     """Commit the outcome of the window before; retry for as long as we hold the lease if the database is away.
 
-    After an `error` it may be committed already. If another window follows, this commit need not wait for
-    the disk: the next intent waits for both before its first byte. If the database crashes before that, the
-    worker still has the outcome and records it again.
+    After an `error` it may be committed already. The commit waits for the disk, because the worker forgets the
+    outcome after it, and need not notice that the database has crashed: the pool replaces dead connections.
     """
     window, tally = held.unsettled, Counter[str]()
     if window is None:
@@ -384,14 +387,11 @@ def flush(worker: Worker, held: Claimed, error: BaseException | None = None) -> 
     for one in worker.tries(held, window.description, lost):
         with one:
             worker.session.rollback()  # what an error left unfinished, such as a claim
-            if held.deliveries:
-                db.commit_asynchronously(worker.session)
             may_be_recorded = one.is_retry or error is not None
             tally = worker.recorder.record(window, may_be_recorded=may_be_recorded)
             failpoints.reach("settling")
             worker.session.commit()
     failpoints.reach("settled")
-    held = replace(held, unflushed=window if held.deliveries else None)
     return count(worker, held, window, tally)
 
 
@@ -434,14 +434,12 @@ def release(worker: Worker, held: Claimed) -> Claimed:
             with one:
                 released = release_once(worker, held)
         worker.tally["deferred"] += released if held.is_disconnected else 0
-    return replace(held, deliveries=(), rendered={}, waits={}, unflushed=None)
+    return replace(held, deliveries=(), rendered={}, waits={})
 
 
 def release_once(worker: Worker, held: Claimed) -> int:
     """Queue again what we hold, and return how many letters we still held."""
     worker.session.rollback()
-    if held.unflushed:
-        worker.recorder.record(held.unflushed, may_be_recorded=True)
     refill, lease, now = worker.policy.refill, held.deliveries[0].lease, worker.clock()
     released: dict[DeliveryState, set[int]] = {}
     # `sending` comes last: that commit may still be in progress, and the first statement waits for it.

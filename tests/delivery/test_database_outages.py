@@ -17,11 +17,12 @@ from functools import partial
 
 import pytest
 import sqlalchemy
-from sqlalchemy import Engine, create_engine, event
+from sqlalchemy import Engine, create_engine, event, update
 from sqlalchemy.exc import OperationalError
 
 from digest import db, plurals, subscribers
-from digest.db.tables import Attempt, BounceRow, Delivery, Lane, SubscriberState
+from digest.db import postgresql
+from digest.db.tables import Attempt, BounceRow, Delivery, Lane, RateCounter, SubscriberState
 from digest.delivery import database_retries, delivery_run, limits, outbox
 from digest.delivery.delivery_run import DeliveryReport
 from digest.delivery.limits import SendLimits
@@ -63,6 +64,26 @@ class Moody(MemoryTransport):
                 phase="rcpt",
                 code=code,
                 reply="5.1.1 it says",
+            )
+
+
+class Away(MemoryTransport):
+    """Does not answer."""
+
+    def send(self, messages: Sequence[Message]) -> Iterator[Outcome]:
+        for message in messages:
+            yield Outcome(
+                delivery_id=message.delivery_id, verdict=Verdict.UNTRIED, phase="connect", reply="away"
+            )
+
+
+class Refusing(MemoryTransport):
+    """Refuses every letter, so no window is on the fast path."""
+
+    def send(self, messages: Sequence[Message]) -> Iterator[Outcome]:
+        for message in messages:
+            yield Outcome(
+                delivery_id=message.delivery_id, verdict=Verdict.REFUSED, phase="dot", code=554, reply="No"
             )
 
 
@@ -256,7 +277,7 @@ def test_database_crash_between_two_windows_is_waited_for(
 
 
 @pytest.mark.slow
-def test_settlement_lost_in_a_crash_is_written_again(
+def test_settlement_survives_a_crash_right_after_it(
     fallible: tuple[real_servers.Server, Engine],
     site: Site,
     now: datetime,
@@ -276,6 +297,61 @@ def test_settlement_lost_in_a_crash_is_written_again(
     with db.write_session(engine) as session:
         assert deliver(session, transport=memory) == DeliveryReport(sent=2)
     assert sorted(message.recipient for message in memory.messages) == READERS
+
+
+@pytest.mark.slow
+def test_settlement_survives_a_crash_that_the_worker_does_not_notice(
+    fallible: tuple[real_servers.Server, Engine],
+    site: Site,
+    now: datetime,
+    deliver: Callable[..., DeliveryReport],
+) -> None:
+    server, engine = fallible
+    write(engine, site, now)
+
+    def crash_and_recover(done: int) -> None:
+        if done == 1:
+            server.end(signal.SIGQUIT)
+            server.start()
+            time.sleep(postgresql.PING_AFTER_SECONDS + 0.1)  # so the pool replaces the dead connection
+
+    with db.write_session(engine) as session:
+        report = deliver(
+            session, transport=MemoryTransport(), window=1, limits=COUNTED, progress=crash_and_recover
+        )
+
+    assert report == DeliveryReport(sent=3)
+    assert fates(engine) == ALL_SENT
+
+
+@pytest.mark.slow
+def test_settlement_survives_a_crash_after_an_intent_that_found_no_letter(
+    fallible: tuple[real_servers.Server, Engine],
+    site: Site,
+    now: datetime,
+    deliver: Callable[..., DeliveryReport],
+) -> None:
+    server, engine = fallible
+    write(engine, site, now)
+
+    def lose_the_rest_and_crash(done: int) -> None:
+        if done == 1:
+            take_over_the_rest(engine)
+        else:
+            restart(server, signal.SIGQUIT)
+
+    with db.write_session(engine) as session, pytest.raises(OperationalError):
+        deliver(session, transport=Refusing(), window=1, progress=lose_the_rest_and_crash)
+
+    assert fates(engine)[0] == ("failed", 1, 0, 1)
+
+
+def take_over_the_rest(engine: Engine) -> None:
+    """Give what is not begun to another worker, by a commit that does not wait for the disk."""
+    with db.write_session(engine) as session:
+        db.commit_asynchronously(session)
+        session.execute(update(Delivery).where(Delivery.state == "claimed").values(lease="another's"))
+        session.commit()
 
 
 # ── the reply to a commit is lost ───────────────────────────────────────────────────────────────
@@ -355,6 +431,23 @@ def test_settlement_with_a_lost_commit_reply_is_not_written_twice(
     assert fates(engine) == [("sent", 1, 0, 1), ("failed", 1, 0, 1), ("queued", 1, 0, 1)]
     with db.read_session(engine) as session:
         assert len(session.scalars(sqlalchemy.select(BounceRow)).all()) == 1
+
+
+def test_settlement_that_no_server_began_gives_tokens_back_once_although_its_reply_is_lost(
+    lossy: Lossy, engine: Engine, site: Site, now: datetime, deliver: Callable[..., DeliveryReport]
+) -> None:
+    rules = SendLimits(rates=limits.parse_rates("9/day"))
+    write(engine, site, now)
+    with db.write_session(engine) as session:
+        deliver(session, transport=MemoryTransport(), limits=rules, limit=1)
+
+    with db.write_session(lossy.engine) as session:
+        report = deliver(session, transport=Then(Away(), lossy.arm), limits=rules)
+
+    assert not lossy.is_armed
+    assert report == DeliveryReport(deferred=2)
+    with db.read_session(engine) as session:
+        assert session.scalars(sqlalchemy.select(sqlalchemy.func.sum(RateCounter.used))).one() == 1
 
 
 @pytest.mark.parametrize("lost", ["claim", "intent"])

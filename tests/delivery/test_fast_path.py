@@ -11,7 +11,7 @@ from datetime import datetime
 from typing import Any
 
 import pytest
-from sqlalchemy import Engine, select, text, update
+from sqlalchemy import Engine, event, select, text, update
 from sqlalchemy.exc import OperationalError
 from sqlalchemy.orm import Session
 
@@ -20,6 +20,7 @@ from digest.bounces import SuppressionReason
 from digest.db.tables import Attempt, Delivery, Subscriber, SubscriberState
 from digest.delivery import delivery_run, limits, outbox, worker_loop
 from digest.delivery.delivery_run import DeliveryReport
+from digest.delivery.limits import SendLimits
 from digest.delivery.message_rendering import RenderContext
 from digest.delivery.outbox import Outbox, postgresql
 from digest.delivery.send_policy import SendPolicy
@@ -31,6 +32,7 @@ from digest.letters import Templates
 from digest.site_profile import Site
 
 READERS = [f"reader{number}@example.org" for number in range(6)]
+COUNTED = SendLimits(rates=limits.parse_rates("1000/s"))  #: with them windows are checked individually
 
 
 @dataclass
@@ -58,15 +60,21 @@ def deliver(
         for email in READERS:
             one = subscribers.add(session, email, state=SubscriberState.ACTIVE, consent="a test", now=now)
             outbox.queue_letter(
-                session, letter="settings", subscriber_id=one.id, email=email, decision={},
+                session, letter="welcome", subscriber_id=one.id, email=email, decision={},
                 dedupe_key=email, site=site, now=now,
             )  # fmt: skip
         session.commit()
 
-    def delivered(transport: Watched) -> DeliveryReport:
+    def delivered(transport: Watched, **details: Any) -> DeliveryReport:
         with db.write_session(postgres_engine) as session:
             return delivery_run.deliver(
-                session, site=site, templates=templates, transport=transport, clock=lambda: now, window=2
+                session,
+                site=site,
+                templates=templates,
+                transport=transport,
+                clock=lambda: now,
+                window=2,
+                **details,
             )
 
     return delivered
@@ -250,3 +258,45 @@ def test_stop_holds_up_letters_rendered_ahead(
     assert deliver(transport).sent == 2
     assert transport.windows[0] == READERS[:2]
     assert not any(transport.windows[1:])
+
+
+# ── outside the fast path ───────────────────────────────────────────────────────────────────────
+
+
+def unsubscribes(session: Session, site: Site, now: datetime) -> None:
+    subscribers.remove(session, READERS[2], now=now)
+
+
+@pytest.mark.parametrize("happens", [unsubscribes, is_suppressed])
+def test_checked_letter_is_not_sent_if_its_reader_leaves_before_the_intent(
+    deliver: Callable[..., DeliveryReport],
+    postgres_engine: Engine,
+    site: Site,
+    now: datetime,
+    happens: Callable[[Session, Site, datetime], None],
+) -> None:
+    transport = Watched()
+
+    with before_the_intent(postgres_engine, window=1, happens=lambda session: happens(session, site, now)):
+        report = deliver(transport, limits=COUNTED)
+
+    assert (report.sent, report.suppressed) == (5, 1)
+    assert transport.windows == [READERS[:2], READERS[3:4], READERS[4:]]
+
+
+@contextmanager
+def before_the_intent(engine: Engine, *, window: int, happens: Callable[[Session], None]) -> Iterator[None]:
+    """Let something be committed after a window was checked, right before its intent is executed."""
+    left = [window]
+
+    def act(_connection: Any, _cursor: Any, statement: str, *_given: Any) -> None:
+        if statement.startswith("UPDATE delivery SET state = 'sending'"):
+            left[0] -= 1
+            if left[0] == -1:
+                with db.write_session(engine) as session:
+                    happens(session)
+                    session.commit()
+
+    event.listen(engine, "before_cursor_execute", act)
+    yield
+    event.remove(engine, "before_cursor_execute", act)

@@ -231,9 +231,15 @@ def erase(session: Session, site: Site, now: datetime) -> None:
     subscribers.erase(session, site, READERS[0], now=now)
 
 
+@pytest.mark.parametrize("is_checked", [False, True], ids=["fast path", "checked"])
 @pytest.mark.parametrize("change", [change_settings, unsubscribe, suppress, erase])
 def test_letter_whose_recipient_changed_is_not_intended(
-    box: Outbox, engine: Engine, site: Site, now: datetime, change: Callable[[Session, Site, datetime], None]
+    box: Outbox,
+    engine: Engine,
+    site: Site,
+    now: datetime,
+    change: Callable[[Session, Site, datetime], None],
+    is_checked: bool,
 ) -> None:
     first, second = claimed = claim(box, now)
     going = intents(box, site, claimed)
@@ -241,7 +247,25 @@ def test_letter_whose_recipient_changed_is_not_intended(
         change(other, site, now)
         other.commit()
 
-    assert settle_and_intend(box, None, going, lease=first.lease, now=now) == (0, {second.id})
+    if is_checked:
+        assert box.intend(going, lease=first.lease, until=now + outbox.LEASE) == {second.id}
+    else:
+        assert settle_and_intend(box, None, going, lease=first.lease, now=now) == (0, {second.id})
+
+
+def test_intent_that_names_no_version_and_no_address_is_not_blocked_by_them(
+    box: Outbox, engine: Engine, site: Site, now: datetime
+) -> None:
+    (first, second) = claim(box, now)
+    going = [
+        Intent(id=each, message_id="<m@example.org>", content_hash="0" * 64) for each in (first.id, second.id)
+    ]
+    with db.write_session(engine) as other:
+        suppress(other, site, now)
+        change_settings(other, site, now)
+        other.commit()
+
+    assert box.intend(going, lease=first.lease, until=now + outbox.LEASE) == {first.id, second.id}
 
 
 def stop(session: Session, now: datetime) -> None:

@@ -22,21 +22,27 @@ BOUNDS = {
     "no fault": {"FAULTS": 0},
     "one fault": {"FAULTS": 1},
     "one fault, two letters in a window": {"FAULTS": 1, "WINDOW": 2},
-    "one fault on SQLite": {"FAULTS": 1, "PIPELINED": 0},
+    "two faults": {"FAULTS": 2},
+    "two faults, two letters in a window": {"FAULTS": 2, "WINDOW": 2},
+    "two faults on SQLite": {"FAULTS": 2, "PIPELINED": 0},
 }
+LOST = "nothing lost"
+COPIED = "no second copy without a doubt"
+CALLED_SENT = "what is called sent was accepted"
+DOUBTED = "no doubt without a cause"
 #: Switches that break the design, and what they break. The first four are those of the chaos suite.
 MUTANTS = {
-    "MARK_FIRST": {"I1", "I4"},
-    "NO_INTENT": {"I2"},
-    "MARK_FIRST_IN_ONE_GO": {"I1", "I4"},
-    "NO_INTENT_IN_ONE_GO": {"I2"},
-    "NO_DOUBT": {"I2"},
-    "NO_FENCE": {"I2"},
-    "FORGET_UNFLUSHED": {"D"},
-    "CLAIMED_ONLY": {"D"},
+    "MARK_FIRST": {LOST, CALLED_SENT},
+    "NO_INTENT": {COPIED},
+    "MARK_FIRST_IN_ONE_GO": {LOST, CALLED_SENT},
+    "NO_INTENT_IN_ONE_GO": {COPIED},
+    "NO_DOUBT": {COPIED},
+    "NO_FENCE": {COPIED},
+    "SETTLE_WITHOUT_DISK": {DOUBTED},
+    "CLAIMED_ONLY": {DOUBTED},
 }
-#: How the checked properties begin in the checker's report.
-PROPERTIES = {"I1": "((((", "I2": "(copies[", "I4": "(copies[l]>0)", "D": "db["}
+#: How the assertions of the properties begin in the checker's report.
+ASSERTIONS = {"((((": LOST, "(copies[l]>0)": CALLED_SENT, "(copies[": COPIED, "db[": DOUBTED}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -62,9 +68,7 @@ class Search:
 
 def name_of(assertion: str) -> str:
     """Return which property an assertion checks."""
-    if assertion.startswith("(copies[") and "in_doubt" not in assertion:
-        return "I4"
-    return next(name for name, start in PROPERTIES.items() if assertion.startswith(start))
+    return next(name for start, name in ASSERTIONS.items() if assertion.startswith(start))
 
 
 def search(folder: Path, switches: Mapping[str, Any], *, finds_cycles: bool = False) -> Search:
@@ -73,19 +77,10 @@ def search(folder: Path, switches: Mapping[str, Any], *, finds_cycles: bool = Fa
     defined = [f"-D{name}={value}" for name, value in switches.items()]
     kind = "-DNP" if finds_cycles else "-DSAFETY"
     run(folder, spin, "-a", *defined, str(MODEL))
-    run(
-        folder,
-        compiler,
-        "-w",
-        kind,
-        "-DNOREDUCE",
-        "-DNOFAIR",
-        "-DCOLLAPSE",
-        "-DVECTORSZ=2048",
-        "-opan",
-        "pan.c",
-    )
-    report = run(folder, "./pan", "-m400000", "-w22", *(["-l"] if finds_cycles else []))
+    fixed = ["-w", kind, "-DNOREDUCE", "-DNOFAIR", "-DCOLLAPSE", "-DVECTORSZ=2048", "-opan", "pan.c"]
+    optimised = ["-O1"] if switches["FAULTS"] > 1 else []  # it compiles for ten seconds
+    run(folder, compiler, *optimised, *fixed)
+    report = run(folder, "./pan", "-m400000", "-w24", *(["-l"] if finds_cycles else []))
     states, depth = re.search(r"(\d+) states, stored", report), re.search(r"depth reached (\d+)", report)
     took = re.search(r"elapsed time (\S+) seconds", report)
     assert states, report
@@ -113,20 +108,10 @@ def test_every_state_keeps_the_promises(name: str, tmp_path: Path) -> None:
     assert found.is_clean, found.report
 
 
-def test_no_worker_goes_round_for_ever(tmp_path: Path) -> None:
-    found = search(tmp_path, {"FAULTS": 1}, finds_cycles=True)
+def test_no_worker_goes_round_for_ever(is_full: bool, tmp_path: Path) -> None:
+    found = search(tmp_path, {"FAULTS": 2 if is_full else 1}, finds_cycles=True)
 
     report_figures("cycles", found)
-    assert found.is_clean, found.report
-
-
-@pytest.mark.timeout(3600)
-def test_two_faults_keep_the_promises_if_settlements_wait_for_the_disk(is_full: bool, tmp_path: Path) -> None:
-    if not is_full:
-        pytest.skip("takes minutes: JUDGE=full make judge")
-    found = search(tmp_path, {"FAULTS": 2, "MAX_IN_DOUBT": 2, "WAITS_FOR_DISK": 1})
-
-    report_figures("two faults", found)
     assert found.is_clean, found.report
 
 
@@ -135,9 +120,9 @@ def test_broken_design_is_caught(mutant: str, tmp_path: Path) -> None:
     found = search(tmp_path, {"FAULTS": 1, mutant: 1})
     report_figures(mutant, found)
     caught = {found.violated}
-    if found.violated == "I4":  # what else it breaks
-        again = search(tmp_path, {"FAULTS": 1, mutant: 1, "WITHOUT_I4": 1})
-        report_figures(f"{mutant}, without I4", again)
+    if found.violated == CALLED_SENT:  # what else it breaks
+        again = search(tmp_path, {"FAULTS": 1, mutant: 1, "CALLED_SENT_UNCHECKED": 1})
+        report_figures(f"{mutant}, without that check", again)
         caught.add(again.violated)
 
     assert caught == MUTANTS[mutant]

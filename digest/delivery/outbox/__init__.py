@@ -11,7 +11,7 @@ from digest import db
 from digest.db import Session
 from digest.delivery.outbox.attempts import (
     AttemptRecord,
-    are_recorded,
+    is_recorded,
     list_attempts,
     note_reason,
     record_attempts,
@@ -85,7 +85,6 @@ __all__ = [
     "Intent",
     "Outbox",
     "RecipientState",
-    "are_recorded",
     "count_by_state",
     "count_deliveries",
     "count_due",
@@ -94,6 +93,7 @@ __all__ = [
     "find_digest",
     "forget_recipient",
     "is_due",
+    "is_recorded",
     "list_attempts",
     "list_deliveries",
     "list_sent_digests",

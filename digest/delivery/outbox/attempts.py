@@ -48,17 +48,22 @@ def printable(text: str) -> str:
     return "".join(sign if sign.isprintable() else "\N{REPLACEMENT CHARACTER}" for sign in text)
 
 
-def are_recorded(session: Session, ids: Collection[int], *, lease: str, at: datetime) -> bool:
-    """Return whether attempts under that lease that ended at that moment are stored.
+def is_recorded(
+    session: Session, ids: Collection[int], attempted: Collection[int], *, lease: str, at: datetime
+) -> bool:
+    """Return whether the outcome of these deliveries is stored: the attempts under that lease that ended at
+    that moment, or, if none was attempted, that we hold none of them.
 
     For a caller that does not know whether its commit succeeded. The commit may still be in progress, so
     this first waits for the row locks of these deliveries.
     """
-    if not ids:
-        return False
-    session.execute(select(DELIVERY_TABLE.c.id).where(db.one_of(DELIVERY_TABLE.c.id, ids)).with_for_update())
+    columns = (DELIVERY_TABLE.c.state, DELIVERY_TABLE.c.lease)
+    locking = select(*columns).where(db.one_of(DELIVERY_TABLE.c.id, ids)).with_for_update()
+    rows = session.execute(locking).all()
+    if not attempted:
+        return not any(row.state == DeliveryState.SENDING and row.lease == lease for row in rows)
     recorded = (
-        db.one_of(ATTEMPT_TABLE.c.delivery_id, ids),
+        db.one_of(ATTEMPT_TABLE.c.delivery_id, attempted),
         ATTEMPT_TABLE.c.lease == lease,
         ATTEMPT_TABLE.c.ended_at == at,
     )

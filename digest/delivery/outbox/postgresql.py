@@ -22,34 +22,41 @@ def split_list(name: str) -> str:
     return f"string_to_array(%({name})s, E'\\x{ord(db.UNIT):02x}', E'\\x{ord(db.NULL_MARK):02x}')"
 
 
-def intend_sql(columns: Mapping[str, str], guards: str = "") -> str:
-    """Return the statement that intends letters that we hold and no guard blocks.
+LETTER_COLUMNS = {
+    "id": "CAST(%(ids)s AS bigint[])",
+    "message_id": split_list("message_ids"),
+    "content_hash": split_list("content_hashes"),
+    "version": "CAST(%(versions)s AS xid[])",
+    "address": split_list("addresses"),
+}
 
-    `columns` names further columns of the letters, each with its SQL. The range of ids hints to the planner
-    that they are keys, as `db.hint_few_rows` does.
+
+def intend_sql(guards: str) -> str:
+    """Return the statement that intends letters that we hold, whose address is not suppressed, and that no
+    guard blocks.
+
+    The range of ids hints to the planner that they are keys, as `db.hint_few_rows` does.
     """
-    columns = {
-        "id": "CAST(%(ids)s AS bigint[])",
-        "message_id": split_list("message_ids"),
-        "content_hash": split_list("content_hashes"),
-        **columns,
-    }
     return f"""UPDATE delivery SET state = 'sending', attempts = attempts + 1, leased_until = %(until)s,
         message_id = new.message_id, content_hash = new.content_hash
-    FROM unnest({", ".join(columns.values())}) AS new ({", ".join(columns)})
+    FROM unnest({", ".join(LETTER_COLUMNS.values())}) AS new ({", ".join(LETTER_COLUMNS)})
     WHERE delivery.id = new.id AND new.id BETWEEN -{db.LAST_KEY} AND {db.LAST_KEY}
-        AND delivery.state = 'claimed' AND delivery.lease = %(lease)s {guards}
+        AND delivery.state = 'claimed' AND delivery.lease = %(lease)s
+        AND NOT EXISTS (SELECT FROM suppression WHERE suppression.hmac = new.address) {guards}
     RETURNING delivery.id"""  # noqa: S608 - constants only
 
 
-INTEND = intend_sql({})
+INTEND = intend_sql(
+    """AND NOT EXISTS (
+            SELECT FROM subscriber
+            WHERE subscriber.id = delivery.subscriber_id AND subscriber.xmin <> new.version
+        )"""
+)
 INTEND_UNBLOCKED = intend_sql(
-    {"version": "CAST(%(versions)s AS xid[])", "address": split_list("addresses")},
     f"""AND EXISTS (
             SELECT FROM subscriber
             WHERE subscriber.id = delivery.subscriber_id AND subscriber.xmin = new.version
         )
-        AND NOT EXISTS (SELECT FROM suppression WHERE suppression.hmac = new.address)
         AND NOT EXISTS (SELECT FROM emergency_stop WHERE emergency_stop.lifted_at IS NULL)
         AND NOT EXISTS (
             SELECT FROM domain_pause AS pause
@@ -102,8 +109,6 @@ class PostgresqlOutbox(Outbox):
         """
         given = {
             **intent_params(intents),
-            "versions": db.array_literal(each.recipient_version for each in intents),
-            "addresses": db.join_values([each.address_hash for each in intents]),
             "paused": db.join_values(paused),
             "lease": lease,
             "until": until,
@@ -132,6 +137,8 @@ def intent_params(intents: Sequence[Intent]) -> dict[str, Any]:
         "ids": db.array_literal(each.id for each in intents),
         "message_ids": db.join_values([each.message_id for each in intents]),
         "content_hashes": db.join_values([each.content_hash for each in intents]),
+        "versions": db.array_literal(each.recipient_version or "NULL" for each in intents),
+        "addresses": db.join_values([each.address_hash or None for each in intents]),
     }
 
 

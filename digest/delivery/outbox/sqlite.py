@@ -17,25 +17,33 @@ from digest.delivery.outbox.letter_eligibility import RECIPIENT_VERSION
 from digest.delivery.outbox.transitions import AcceptedWindow, FetchReply, Intent, Outbox
 
 
-def intend_statement(guards: str = "") -> TextClause:
-    """Return the statement that intends letters that we hold and no guard blocks."""
+def intend_statement(guards: str) -> TextClause:
+    """Return the statement that intends letters that we hold, whose address is not suppressed, and that no
+    guard blocks.
+    """
     statement = text(
         f"""UPDATE delivery SET state = 'sending', attempts = attempts + 1, leased_until = :until,
             message_id = new.value ->> 1, content_hash = new.value ->> 2
         FROM json_each(:intents) AS new
-        WHERE delivery.id = new.value ->> 0 AND delivery.state = 'claimed' AND delivery.lease = :lease {guards}
+        WHERE delivery.id = new.value ->> 0 AND delivery.state = 'claimed' AND delivery.lease = :lease
+            AND NOT EXISTS (SELECT 1 FROM suppression WHERE suppression.hmac = new.value ->> 4) {guards}
         RETURNING id"""  # noqa: S608 - constants only
     )
     return statement.bindparams(bindparam("until", type_=db.UtcDateTime))
 
 
-INTEND = intend_statement()
+INTEND = intend_statement(
+    f"""AND NOT EXISTS (
+            SELECT 1 FROM subscriber
+            WHERE subscriber.id = delivery.subscriber_id AND new.value ->> 3 <> ''
+                AND {RECIPIENT_VERSION["sqlite"]} <> new.value ->> 3
+        )"""  # noqa: S608 - constants only
+)
 INTEND_UNBLOCKED = intend_statement(
     f"""AND EXISTS (
             SELECT 1 FROM subscriber
             WHERE subscriber.id = delivery.subscriber_id AND {RECIPIENT_VERSION["sqlite"]} = new.value ->> 3
         )
-        AND NOT EXISTS (SELECT 1 FROM suppression WHERE suppression.hmac = new.value ->> 4)
         AND NOT EXISTS (SELECT 1 FROM emergency_stop WHERE emergency_stop.lifted_at IS NULL)
         AND NOT EXISTS (
             SELECT 1 FROM domain_pause AS pause

@@ -67,8 +67,8 @@ class Intent(Struct, frozen=True, kw_only=True):
     id: int
     message_id: str
     content_hash: str
-    recipient_version: str = ""  #: of the recipient's row, as rendered
-    address_hash: str = ""  #: by which the address would be suppressed
+    recipient_version: str = ""  #: of the recipient's row, as last read; empty: whatever it is now
+    address_hash: str = ""  #: by which the address would be suppressed; empty: it may be
 
 
 class AcceptedWindow(Struct, frozen=True, kw_only=True):
@@ -131,7 +131,10 @@ class Outbox(ABC):
 
     @abstractmethod
     def intend(self, intents: Sequence[Intent], *, lease: str, until: datetime) -> set[int]:
-        """Record that these are about to be sent; return the ids that we may send until that moment."""
+        """Record that these are about to be sent; return the ids that we may send until that moment.
+
+        Blocked are letters whose recipient has changed or is suppressed.
+        """
 
     @abstractmethod
     def settle_and_intend(
@@ -146,8 +149,8 @@ class Outbox(ABC):
     ) -> AbstractContextManager[FetchReply]:
         """Settle a window that was accepted, and intend those of the next letters that nothing blocks, in one transaction.
 
-        Blocked are letters whose recipient has changed or is suppressed, and all while a stop or the pause
-        of one of these scopes holds. The database works while the block runs; the reply may be fetched after it.
+        Blocked are those that `intend` blocks, and all while a stop or the pause of one of these scopes
+        holds. The database works while the block runs; the reply may be fetched after it.
         """
 
     def settle(

@@ -31,17 +31,13 @@
 #define PIPELINED 1 /* PostgreSQL: settle_and_intend. 0: SQLite, which has no crash that loses a commit */
 #endif
 
-#ifndef WAITS_FOR_DISK
-#define WAITS_FOR_DISK 0 /* 1: every settlement waits for the disk; 0: one that is followed by an intent need not */
-#endif
-
 #define bit(letter) (1 << (letter))
 #define has(set, letter) (((set) >> (letter)) & 1)
 
 mtype:state = { queued, claimed, sending, sent, failed, expired, stuck };
 mtype:verdict = { unknown, accepted, refused, deferred, no_reply };
 mtype:step = { idle, holding, piped, answered, checking, intended, replied, leaving };
-mtype:settlement = { none, pending, unflushed };
+mtype:settlement = { none, pending };
 
 /* -- the database ------------------------------------------------------------------------------------- */
 
@@ -66,10 +62,10 @@ typedef Worker {
     byte window;    /* those of them that are being intended */
     byte to_send;   /* those intended: the worker may send them */
     mtype:verdict verdict[LETTERS];
-    mtype:settlement settlement = none; /* pending: to be committed. unflushed: committed, perhaps not on disk */
+    mtype:settlement settlement = none; /* pending: to be committed */
     byte settled_lease;                 /* its lease: a pending settlement survives the next claim */
     bool was_tried;                     /* a save may have been committed */
-    bool is_cut                         /* its connection is dead, and it has not noticed yet */
+    bool is_cut                         /* its connection is dead, and nobody has noticed yet */
 };
 Worker worker[WORKERS];
 
@@ -127,16 +123,14 @@ inline begin(me) {
     is_executed = false; is_heard = false; is_changed = false;
     if
     :: worker[me].is_cut -> worker[me].is_cut = false
-#ifdef REPLACED_SILENTLY
-    :: worker[me].is_cut -> worker[me].is_cut = false; is_executed = true; is_heard = true
-#endif
     :: !worker[me].is_cut -> is_executed = true; is_heard = true
     :: !worker[me].is_cut && faults > 0 -> spend_fault(); is_executed = true
     :: !worker[me].is_cut && faults > 0 -> spend_fault()
     fi
 }
 
-/* A commit that waits for the disk takes every earlier one along, unless it has changed nothing. */
+/* A commit that waits for the disk takes every earlier one along, unless it has changed nothing. Only a claim
+   does not wait. */
 inline flush() {
     if
     :: is_changed && faults > 0 -> d_step {
@@ -211,7 +205,7 @@ inline draw_token() {
 inline sweep(letter) {
     if
     :: db[letter].state == sending ->
-        assert(db[letter].has_cause); /* D: no doubt without a cause */
+        assert(db[letter].has_cause); /* no doubt without a cause */
 #ifndef NO_DOUBT
         db[letter].in_doubt++
 #endif
@@ -250,8 +244,8 @@ inline claim(me) {
 }
 
 inline called_sent(letter) {
-#ifndef WITHOUT_I4
-    assert(copies[letter] > 0) /* I4: what is called sent was accepted */
+#ifndef CALLED_SENT_UNCHECKED
+    assert(copies[letter] > 0) /* what is called sent was accepted */
 #else
     skip
 #endif
@@ -315,7 +309,6 @@ inline intend(me) {
 
 /* The window is dropped from what remains: from here on it is settled, not given back. */
 inline begin_sending(me) {
-    if :: worker[me].settlement == unflushed -> forget_settlement(me) :: else fi; /* this commit took it to the disk */
     worker[me].remaining = worker[me].remaining & ~worker[me].window; worker[me].window = 0;
     if
     :: worker[me].to_send != 0 -> worker[me].step = intended
@@ -356,7 +349,7 @@ inline settle_and_intend(this_lease, to_intend, last_lease, to_settle, held) {
 inline accept(letter) {
     printf("server: accepts letter %d\n", letter);
     copies[letter]++;
-    assert(copies[letter] <= 1 + db[letter].in_doubt) /* I2: no copy beyond the first without a counted doubt */
+    assert(copies[letter] <= 1 + db[letter].in_doubt) /* no second copy without a doubt */
 }
 
 inline send(me, letter) {
@@ -376,7 +369,7 @@ inline end_window(me) {
 
 /* -- settle ------------------------------------------------------------------------------------------- */
 
-/* Settlement.save: what has been recorded is not recorded again. */
+/* OutcomeRecorder.record: what has been recorded is not recorded again. */
 inline save(me) {
     if
     :: worker[me].was_tried && recorded[me] -> skip
@@ -409,18 +402,16 @@ inline settle(me) {
     printf("worker %d: settle\n", me);
     begin(me);
     if
-    :: is_executed -> save(me); if :: worker[me].remaining != 0 && !WAITS_FOR_DISK -> flush_perhaps() :: else -> flush() fi
+    :: is_executed -> save(me);
+#ifdef SETTLE_WITHOUT_DISK
+        flush_perhaps()
+#else
+        flush()
+#endif
     :: else
     fi;
     if
-    :: is_heard && worker[me].remaining != 0 -> 
-#ifdef FORGET_UNFLUSHED
-        forget_settlement(me);
-#else
-        worker[me].settlement = unflushed; worker[me].was_tried = true;
-#endif
-        go_on(me)
-    :: is_heard && worker[me].remaining == 0 -> forget_settlement(me); go_on(me)
+    :: is_heard -> forget_settlement(me); go_on(me)
     :: !is_heard -> worker[me].was_tried = true
     :: !is_heard -> /* the database did not return in time */
         explain(worker[me].settled_lease); forget_settlement(me); worker[me].step = leaving
@@ -443,7 +434,6 @@ inline release(me) {
     begin(me);
     if
     :: is_executed ->
-        if :: worker[me].settlement == unflushed -> save(me) :: else fi;
         for (l : 0 .. LETTERS - 1) {
             if
 #ifdef NO_FENCE
@@ -461,7 +451,7 @@ inline release(me) {
     :: else
     fi;
     if
-    :: is_heard -> if :: worker[me].settlement == unflushed -> forget_settlement(me) :: else fi; forget_claim(me)
+    :: is_heard -> forget_claim(me)
     :: !is_heard -> skip /* again */
     :: !is_heard -> give_up(me)
     fi
@@ -509,7 +499,7 @@ end:
 
     :: atomic { mine.step == holding && PIPELINED && !is_retried -> choose_window(me); mine.step = piped; done() }
     :: atomic { mine.step == holding && mine.settlement == pending -> settle(me); done() }
-    :: atomic { mine.step == holding && mine.settlement != pending -> choose_window(me); mine.step = checking; done() }
+    :: atomic { mine.step == holding && mine.settlement == none -> choose_window(me); mine.step = checking; done() }
     :: atomic { mine.step == holding && faults > 0 && !is_retried -> spend_fault(); mine.step = leaving; done() }
 
     :: atomic { mine.step == piped && !mine.is_cut -> /* the database executes it */
@@ -545,8 +535,11 @@ end:
     :: atomic { mine.step == replied -> settle(me); done() }
 
     :: atomic { mine.step == leaving && mine.settlement == pending -> settle(me); done() }
-    :: atomic { mine.step == leaving && mine.settlement != pending && mine.remaining != 0 -> release(me); done() }
+    :: atomic { mine.step == leaving && mine.settlement == none && mine.remaining != 0 -> release(me); done() }
     :: atomic { mine.step == leaving && mine.settlement == none && mine.remaining == 0 -> forget_claim(me); done() }
+
+    /* The pool tests an idle connection and replaces a dead one; its worker does not hear of it. */
+    :: atomic { mine.is_cut && mine.step != piped && mine.step != answered -> mine.is_cut = false; done() }
 
     :: atomic { faults > 0 && (mine.step != idle || mine.settlement != none) ->
         spend_fault(); abandon_statement(me); give_up(me); done() }
@@ -560,6 +553,12 @@ end:
         && worker[me].verdict[letter] != unknown))
 #define is_worked_on(letter) (works_on(0, letter) || works_on(WORKERS - 1, letter))
 
+/* Its worker has slept its lease away, which a crash of the database does not undo. */
+inline explain_letter(letter) {
+    db[letter].has_cause = true;
+    if :: disk[letter].lease == db[letter].lease -> disk[letter].has_cause = true :: else fi
+}
+
 inline end_lease(letter) {
     db[letter].lease_ended = true;
     if :: disk[letter].lease == db[letter].lease -> disk[letter].lease_ended = true :: else fi
@@ -570,7 +569,7 @@ end:
     do
     :: atomic { db[letter].lease != 0 && !db[letter].lease_ended && !is_worked_on(letter) -> end_lease(letter); done() }
     :: atomic { db[letter].lease != 0 && !db[letter].lease_ended && is_worked_on(letter) && faults > 0 ->
-        spend_fault(); db[letter].has_cause = true; end_lease(letter); done() }
+        spend_fault(); explain_letter(letter); end_lease(letter); done() }
     od
 }
 
@@ -585,7 +584,7 @@ inline run_late(me) {
 proctype Run_database() {
 end:
     do
-    /* I1: when nothing moves any more, every letter is accepted, or has ended with a reason. */
+    /* Nothing is lost: when nothing moves any more, every letter is accepted, or has ended with a reason. */
     :: timeout -> assert(is_ended(0) && is_ended(1) && is_ended(LETTERS - 1)); break
     :: atomic { faults > 0 && PIPELINED ->
         for (w : 0 .. WORKERS - 1) {
