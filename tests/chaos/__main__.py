@@ -76,7 +76,7 @@ def mutants(server: str) -> Iterator[tuple[str, int]]:
             with ground(kind, server=server) as found:
                 broken = caught(found, name)
             is_missed = not broken >= mutant.breaks
-            result = "passed unnoticed" if is_missed else f"caught: {', '.join(sorted(broken))}"
+            result = "passed unnoticed" if is_missed else f"caught: {'; '.join(sorted(broken))}"
             yield f"| {mutant.title} | {NAMES[kind]} | {result} | | | | |\n", is_missed
 
 

@@ -78,8 +78,8 @@ def mistakes(engine: Engine, transport: MemoryTransport) -> Iterator[str]:
         days = [evening.date() + timedelta(days=day) for day in range(DAYS + 1)]
         deliveries = [row for row in rows if row.email == email]
         if sorted(str(row.edition) for row in deliveries) != [f"daily-{day}" for day in days]:
-            yield f"I6 {zone}: {[row.edition for row in deliveries]}"
+            yield f"wrong editions: {zone}: {[row.edition for row in deliveries]}"
         if arrived[email] != sum(row.state == DeliveryState.SENT for row in deliveries):
-            yield f"I2 {zone}: {arrived[email]} letters"
+            yield f"copies and letters sent differ: {zone}: {arrived[email]} copies"
         if any(row.state != DeliveryState.SENT and not row.reason for row in deliveries):
-            yield f"I1 {zone}: an edition ended without a reason"
+            yield f"no reason: {zone}: an edition ended without one"

@@ -21,13 +21,28 @@ from digest import db
 from digest.db.tables import Delivery
 from tests.chaos import broker, clock_changes, crash_points
 from tests.chaos.worker import LEASE
-from tests.chaos.world import FORKSERVER, Exhaustive, Plan, Unruly, World, storm, subscribe, world
-from tests.support import real_servers
+from tests.chaos.world import (
+    CALLED_SENT,
+    COPIED,
+    FORKSERVER,
+    LOST,
+    Exhaustive,
+    Plan,
+    Slow,
+    Unruly,
+    World,
+    attempts_of,
+    storm,
+    subscribe,
+    world,
+)
+from tests.support import postgres_pair, real_servers
 from tests.support.faulty_smtp_server import Fault, faulty_server
 
 FAILPOINTS = ("claimed", "written", "intending", "intended", "answered", "settling", "settled")
 PAST_A_LEASE = LEASE.total_seconds() + 0.5
 HOUR = 3600.0  #: seconds
+KILLS_PER_SECOND, FAILOVERS_PER_SECOND = 500 / 30, 10 / 30  #: of what `--seconds` says; they take longer
 
 
 class Unavailable(Exception):
@@ -36,11 +51,12 @@ class Unavailable(Exception):
 
 @dataclass(frozen=True, kw_only=True)
 class Ground:
-    """Where a world runs: a database, and the server or the disk behind it."""
+    """Where a world runs: a database, and the server, the pair of servers or the disk behind it."""
 
     url: str
     server: real_servers.Server | None = None
     disk: Path | None = None
+    pair: postgres_pair.Pair | None = None
 
     @property
     def kind(self) -> str:
@@ -70,7 +86,7 @@ class Case:
     run: Run
     on: tuple[str, ...] = ("sqlite", "postgresql")
     short: tuple[str, ...] = ()  #: databases on which it is part of every test run
-    needs: str = ""  #: "server": its own, or "disk": a small one
+    needs: str = ""  #: "server": its own, "standby": its own with a standby, or "disk": a small one
 
 
 def in_world(
@@ -123,6 +139,24 @@ def weather(made: World, _ground: Ground, seed: int, seconds: float) -> str:
         f"{made.kills} kills, {made.freezes} freezes, {sum(made.plan.met.values())} failures of the server, "
         f"{len(made.left)} unsubscribes"
     )
+
+
+def die_often(made: World, _ground: Ground, seed: int, seconds: float) -> str:
+    """Kill one of three workers at random instants, 500 times in a long run."""
+    chance, kills = random.Random(seed), max(20, round(seconds * KILLS_PER_SECOND))
+    while made.kills < kills:
+        made.start_until(3)
+        time.sleep(chance.uniform(0.02, 0.25))
+        made.kill(chance.choice(made.workers))
+    left = unsettled(made)
+    made.drain()
+    return f"{kills} kills, {sum(made.plan.met.values())} failures of the server, {left} letters open at the last kill"
+
+
+def unsettled(made: World) -> int:
+    """Return how many letters are open."""
+    states = attempts_of(made.engine)
+    return sum(states.get(each, 0) for each in ("queued", "claimed", "sending"))
 
 
 def misunderstand_time(made: World, _ground: Ground, _seed: int, seconds: float) -> str:
@@ -192,6 +226,20 @@ def crash(made: World, ground: Ground, _seed: int, seconds: float) -> str:
         made.engine.dispose()
 
     return harass(made, fall, seconds, "crashes")
+
+
+def fail_over(made: World, ground: Ground, _seed: int, seconds: float) -> str:
+    """Crash the primary and promote its synchronous standby, ten times in a long run."""
+    assert ground.pair
+    failovers = max(2, round(seconds * FAILOVERS_PER_SECOND))
+    for _failover in range(failovers):
+        made.start_until(2)
+        time.sleep(0.8)
+        ground.pair.fail_over()
+        made.engine.dispose()
+    left = unsettled(made)
+    made.drain()
+    return f"{failovers} failovers, {made.saved.value} letters saved from doubt, {left} letters open after the last one"
 
 
 def harass(made: World, harm: Callable[[], None], seconds: float, what: str) -> str:
@@ -304,6 +352,10 @@ CASES = (
     Case(title="the same with windows of 50", run=in_world(weather, rate=0.15, readers=400, window=50)),
     Case(title="the same with windows of one letter", run=in_world(weather, rate=0.15, window=1)),
     Case(
+        title="kill -9 at random, hundreds of times, while the mail server defers, hangs, accepts and drops",
+        run=in_world(die_often, plan=Slow, readers=1500),
+    ),
+    Case(
         title="the mail server fails once in every way, from the greeting to QUIT, TLS included",
         run=in_world(meet_every_failure, plan=Exhaustive, uses_tls=True),
         short=("sqlite",),
@@ -320,6 +372,13 @@ CASES = (
         on=("postgresql",),
         short=("postgresql",),
         needs="server",
+    ),
+    Case(
+        title="the primary crashes and its synchronous standby takes over, again and again",
+        run=in_world(fail_over, plan=Slow, readers=300),
+        on=("postgresql",),
+        short=("postgresql",),
+        needs="standby",
     ),
     Case(
         title="another process locks the file for longer than a lease",
@@ -366,17 +425,17 @@ class Mutant:
 
 MUTANTS = {
     "mark first": Mutant(
-        title="a worker that marks letters as sent before it sends them", breaks={"I1", "I4"}
+        title="a worker that marks letters as sent before it sends them", breaks={LOST, CALLED_SENT}
     ),
-    "no intent": Mutant(title="a worker that does not commit its intent", breaks={"I2"}),
+    "no intent": Mutant(title="a worker that does not commit its intent", breaks={COPIED}),
     "mark first, in one go": Mutant(
         title="a worker that marks a window as sent while it settles the one before, and then sends it",
-        breaks={"I1", "I4"},
+        breaks={LOST, CALLED_SENT},
         on=("postgresql",),
     ),
     "no intent, in one go": Mutant(
         title="a worker that takes the reply to its intent for a commit, and commits it with the next one",
-        breaks={"I2"},
+        breaks={COPIED},
         on=("postgresql",),
     ),
 }
@@ -389,7 +448,7 @@ def caught(ground: Ground, mutant: str) -> set[str]:
     with world(ground.url, seed=3, readers=12, window=5, mutant=mutant) as made:
         assert made.ends(made.start(failpoint="answered", spared=6)) == -signal.SIGKILL
         made.drain()
-        return {fault[:2] for fault in made.broken()}
+        return {fault.partition(":")[0] for fault in made.broken()}
 
 
 # ── databases ────────────────────────────────────────────────────────────────────────────
@@ -401,13 +460,16 @@ DISK_BYTES = {"sqlite": 24 << 20, "postgresql": 160 << 20}
 
 @contextmanager
 def ground(kind: str, *, needs: str = "", server: str = "") -> Iterator[Ground]:
-    """Yield a migrated database: on its own server or a small disk if needed, else on `server`."""
+    """Yield a migrated database: on its own servers or a small disk if needed, else on `server`."""
     with tempfile.TemporaryDirectory(prefix="digest-chaos-") as name:
         folder = Path(name)
         folder.chmod(0o755)  # PostgreSQL runs as another user
         if needs == "disk":
             with small_disk(folder / "disk", DISK_BYTES[kind]) as disk, standing(kind, disk) as made:
                 yield Ground(url=made.url, server=made.server, disk=disk)
+        elif needs == "standby":
+            with postgres_pair.synchronous_pair(*CAREFUL, where=folder) as pair:
+                yield Ground(url=migrated(pair.url), pair=pair)
         elif kind == "postgresql" and not needs and server:
             yield Ground(url=migrated(fresh(server, f"chaos_{os.getpid()}_{time.monotonic_ns()}")))
         else:

@@ -41,6 +41,11 @@ from tests.support.faulty_smtp_server import Fault, FaultyServer, faulty_server
 #: How long after an opt-out a worker may still send what it had begun when that was committed.
 BEGUN = timedelta(seconds=4)
 
+#: The promises that a broken design breaks.
+LOST = "a letter is lost"
+COPIED = "a second copy without a doubt"
+CALLED_SENT = "called sent, and never accepted"
+
 #: One process with everything imported forks all workers, so they start in milliseconds.
 FORKSERVER = multiprocessing.get_context("forkserver")
 FORKSERVER.set_forkserver_preload(["tests.chaos.worker", "tests.chaos.crash_points"])
@@ -79,6 +84,20 @@ class Unruly:
         fault = self.chance.choice(faults)
         self.met[fault] += 1
         return fault
+
+
+@dataclass
+class Slow(Unruly):
+    """An unruly plan that takes a moment for each letter, so that a long run does not run out of work."""
+
+    chance: random.Random = field(default_factory=lambda: random.Random(0))
+    rate: float = 0.1
+    seconds: float = 0.02
+
+    def fault(self, faults: list[Fault]) -> Fault | None:
+        if faults is RCPT_FAULTS and not self.is_calm:
+            time.sleep(self.seconds)
+        return super().fault(faults)
 
 
 @dataclass
@@ -204,12 +223,14 @@ class World:
     # ── the invariants ──────────────────────────────────────────────────────────────────────────
 
     def broken(self) -> list[str]:
-        """Return every broken promise; they are named I1 to I7."""
+        """Return every broken promise, each as `promise: what happened`."""
         with db.read_session(self.engine) as session:
             deliveries = list(session.scalars(select(Delivery)))
             shown = set(session.scalars(select(Shown.delivery_id).distinct()))
             readers = set(session.scalars(select(Subscriber.email)))
-        forgotten = [f"I1 {email}: no digest at all" for email in readers - {row.email for row in deliveries}]
+        forgotten = [
+            f"{LOST}: {email} has no digest at all" for email in readers - {row.email for row in deliveries}
+        ]
         return forgotten + [fault for row in deliveries for fault in self.faults_of(row, row.id in shown)]
 
     def faults_of(self, row: Delivery, is_shown: bool) -> Iterator[str]:
@@ -219,19 +240,19 @@ class World:
         arrived = [taken.at for taken in self.server.taken if taken.recipient == email]
         is_sent = row.state == DeliveryState.SENT
         if not copies and not (row.state in TERMINAL and row.reason):
-            yield f"I1 {email}: lost, {row.state}"
+            yield f"{LOST}: {email} has no copy, and the delivery is {row.state}"
         if len(copies) > 1 + row.in_doubt:
-            yield f"I2 {email}: {len(copies)} copies and {row.in_doubt} doubts"
+            yield f"{COPIED}: {email} has {len(copies)} copies and {row.in_doubt} doubts"
         if len(set(copies)) > 1:
-            yield f"I3 {email}: {len(set(copies))} different mails"
+            yield f"the copies differ: {email} has {len(set(copies))} different mails"
         if is_sent and not copies:
-            yield f"I4 {email}: marked as sent, and never arrived"
+            yield f"{CALLED_SENT}: {email}"
         if email in self.left and any(at > self.left[email] + BEGUN for at in arrived):
-            yield f"I5 {email}: mail after unsubscribing"
+            yield f"mail after unsubscribing: {email}"
         if row.state not in TERMINAL or row.lease or row.settled_at is None:
-            yield f"I6 {email}: still {row.state} after everything"
+            yield f"left open: {email} is still {row.state} after everything"
         if is_sent != is_shown and not row.in_doubt and row.state != DeliveryState.STUCK:
-            yield f"I7 {email}: {row.state}, and its papers are {'' if is_shown else 'not '}recorded as shown"
+            yield f"wrong papers recorded: {email} is {row.state}, papers {'' if is_shown else 'not '}shown"
 
 
 TERMINAL = {
