@@ -166,6 +166,7 @@ def as_json_line(one: ListedPaper) -> dict[str, Any]:
         "ids": dict(paper.ids),
         "title": paper.title,
         "abstract": paper.abstract,
+        "summary_by": paper.summary_by,
         "display_title": words.display(paper.title),
         "display_abstract": words.display(paper.abstract),
         "authors": list(paper.authors),

@@ -172,24 +172,41 @@ def abstract_runs(paper: Paper, marks: Sequence[Span], form: CardForm) -> tuple[
 
 def excerpt(paper: Paper, marks: Sequence[Span], form: CardForm) -> Excerpt:
     """Return the part of an abstract that a card of this form shows, with the marks in it."""
-    shown = shown_abstract(paper, form)
-    text = shown.removeprefix(SKIPPED)
+    lead, text = shown_parts(paper, form)
     start = display(paper.abstract).find(text.removesuffix("…"))
     in_excerpt = [(max(one, start) - start, other - start) for one, other in marks if other > start]
-    return Excerpt(shown[: len(shown) - len(text)], text, in_excerpt)
+    return Excerpt(lead, text, in_excerpt)
 
 
 def shown_abstract(paper: Paper, form: CardForm = CardForm.FULL) -> str:
     """Return the words of the abstract that a card of this form shows: the same for every reader."""
-    return excerpt_of(paper.abstract, form)
+    return "".join(shown_parts(paper, form))
+
+
+def shown_parts(paper: Paper, form: CardForm) -> tuple[str, str]:
+    """Return what a card shows of an abstract, split into what stands for the text before it and the text."""
+    if form is CardForm.LINE or not paper.abstract:
+        return "", ""
+    return excerpt_of(paper.abstract, summary_label(paper), 1 if form is CardForm.BRIEF else 2)
 
 
 @lru_cache(maxsize=4096)  # called again for every filter that matched the paper
-def excerpt_of(abstract: str, form: CardForm) -> str:
-    """Return the sentences of a raw abstract that a card of this form shows."""
-    if form is CardForm.LINE:
+def excerpt_of(abstract: str, label: str, max_sentences: int) -> tuple[str, str]:
+    """Return the excerpt of a raw abstract as (lead, text); a machine's summary has its label as lead."""
+    text = display(abstract)
+    if label:
+        max_length = excerpts.MAX_EXCERPT_LENGTH - len(label)
+        return label, excerpts.opening(text, max_sentences=max_sentences, max_length=max_length)
+    shown = excerpts.excerpt(text, max_sentences=max_sentences)
+    rest = shown.removeprefix(SKIPPED) if not text.startswith(SKIPPED) else shown
+    return shown[: len(shown) - len(rest)], rest
+
+
+def summary_label(paper: Paper) -> str:
+    """Return the words before a machine's summary, which name its maker; "" for the authors' abstract."""
+    if not paper.summary_by:
         return ""
-    return excerpts.excerpt(display(abstract), max_sentences=1 if form is CardForm.BRIEF else 2)
+    return figures_in_words.TRANSLATIONS.gettext("AI summary, %s: ") % paper.summary_by
 
 
 def marked_runs(text: str, spans: Iterable[Span]) -> tuple[TextRun, ...]:

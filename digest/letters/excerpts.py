@@ -151,12 +151,17 @@ def excerpt(text: str, *, max_sentences: int = 2) -> str:
     found = scored_sentences(text)
     best = max(range(len(found)), key=lambda number: found[number].score, default=0)
     if not found or found[best].score < MIN_SCORE:
-        return first_sentences(to_sentence_end(text, MAX_EXCERPT_LENGTH), max_sentences)
+        return opening(text, max_sentences=max_sentences)
     start = found[best].start
     lead = SKIPPED if start else ""
     max_length = MAX_EXCERPT_LENGTH - len(lead)
     end = last_end(text, found[best : best + max_sentences], max_length)
     return lead + cut_at_word(text[start:end], max_length)
+
+
+def opening(text: str, *, max_sentences: int = 2, max_length: int = MAX_EXCERPT_LENGTH) -> str:
+    """Return the first sentences."""
+    return first_sentences(to_sentence_end(text, max_length), max_sentences)
 
 
 def last_end(text: str, shown: Sequence[Sentence], max_length: int) -> int:

@@ -56,7 +56,7 @@ class Record:
         default_factory=lambda: NO_SIGNALS
     )  #: "upvotes", "comments", "stars", ...
     announcement: Announcement = Announcement.NEW
-    is_summary: bool = False  #: `abstract` is a short summary, which never replaces a full abstract
+    summary_by: str = ""  #: who made the summary that stands for the abstract; "" for the authors' words
     comment: str = ""  #: the authors' remark ("12 pages, accepted at ...")
     journal: str = ""
     position: int = 0  #: 1-based position in the dump
@@ -70,6 +70,7 @@ class Paper:
     id: int
     title: str
     abstract: str = ""
+    summary_by: str = ""  #: who made the summary that stands for the abstract; "" for the authors' words
     ids: Mapping[str, str] = field(default_factory=lambda: NO_IDS)
     authors: tuple[str, ...] = ()
     n_authors: int | None = None

@@ -45,7 +45,7 @@ def show_paper(request: Request) -> Response:
         "paper",
         card=card,
         ways=[way for way in card.text_links if way.href not in (here, f"{here}#cite")],
-        abstract=display(found.abstract),
+        abstract=cards.summary_label(found) + display(found.abstract),
         authors=found.authors,
         first_seen=figures_in_words.day_in_words(found.first_seen_at.date()),
         finders=finder_links(found),
@@ -146,7 +146,7 @@ def ris_fields(paper: Paper, context: AppContext) -> Iterator[tuple[str, str]]:
         yield "JO", one_line(display(paper.journal))
     if "doi" in paper.ids:
         yield "DO", paper.ids["doi"]
-    if paper.abstract:
+    if paper.abstract and not paper.summary_by:
         yield "AB", one_line(display(paper.abstract))
     yield "UR", cards.safe_url(next(iter(paper.urls), None)) or links.paper_url(context.site, paper.id)
     yield "ER", ""

@@ -177,10 +177,19 @@ def test_hugging_face_dates_come_from_inside_and_missing_fields_are_missing() ->
     assert record.organization == Organization(handle="gravelworks", name="gravelworks")
 
 
-def test_a_summary_replaces_a_missing_abstract() -> None:
+def test_a_machine_s_summary_replaces_only_a_missing_abstract_and_names_its_maker() -> None:
     paper = {"paperId": "a" * 40, "title": "T", "abstract": None, "tldr": {"text": "Short."}, "year": 2026}
 
-    assert (only(json.dumps(paper)).abstract, only(json.dumps(paper)).is_summary) == ("Short.", True)
+    theirs = {"title": "T", "summary": "", "ai_summary": "Shorter.", "upvotes": 7}
+    both = {**theirs, "summary": "Ours."}
+
+    found = [only(json.dumps(one)) for one in (paper, [{"paper": theirs}], [{"paper": both}])]
+
+    assert [(one.abstract, one.summary_by) for one in found] == [
+        ("Short.", "Semantic Scholar"),
+        ("Shorter.", "Hugging Face"),
+        ("Ours.", ""),
+    ]
 
 
 def test_arxiv_s_snapshot_loses_its_line_breaks_and_keeps_its_paragraphs() -> None:

@@ -411,7 +411,7 @@ def test_a_summary_on_a_trending_page_is_marked() -> None:
         page("Trending Papers\n\n" + INBOX, lambda n: f"{TITLES[n]}\n\nA method for it.\n\n{meta(n)}")
     )
 
-    assert [item.is_summary for item in found if isinstance(item, Record)] == [True] * 3
+    assert [item.summary_by for item in found if isinstance(item, Record)] == ["Hugging Face"] * 3
 
 
 def test_an_abstract_without_a_title_is_reported() -> None:

@@ -62,7 +62,7 @@ def as_expected(record: Record) -> dict[str, Any]:
     return {
         "arxiv_id": record.ids.get("arxiv"),
         "title": record.title,
-        "abstract_kind": "ai_summary" if record.is_summary else "abstract",
+        "abstract_kind": "ai_summary" if record.summary_by else "abstract",
         "n_authors": record.n_authors,
         "organization": organization and {"handle": organization.handle, "name": organization.name},
         "published": record.published and record.published.isoformat(),

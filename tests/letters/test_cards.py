@@ -114,6 +114,19 @@ def test_a_card_shows_what_the_paper_did_and_a_shorter_card_the_first_sentence_o
     assert shown(paper, form=CardForm.LINE).abstract == ()
 
 
+def test_a_machine_s_summary_is_labelled_and_shown_from_its_beginning() -> None:
+    text = "Robots are old. However, we propose a robot that asks. The end."
+    paper = replace(FLOW, abstract=text, summary_by="Hugging Face")
+
+    assert plain_text(shown(paper).abstract) == (
+        "AI summary, Hugging Face: Robots are old. However, we propose a robot that asks."
+    )
+    assert (
+        plain_text(shown(paper, form=CardForm.BRIEF).abstract) == "AI summary, Hugging Face: Robots are old."
+    )
+    assert shown(replace(paper, abstract="")).abstract == ()
+
+
 def test_matched_words_are_marked_where_they_are_shown() -> None:
     text = "Robots are old. However, we propose a robot that asks. The end."
     start = text.index("robot")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import UTC, date, datetime, timedelta
 from itertools import count
 from typing import Any
@@ -100,14 +101,16 @@ def test_a_paper_seen_again_is_enriched_and_never_overwritten_with_nothing(sessi
     )
 
 
-def test_a_summary_never_replaces_an_abstract_and_gives_way_to_one(session: Session) -> None:
-    summary = Record(title="Tidal Sorting", abstract="Gravel! " * 20, is_summary=True, position=1)
+def test_a_machine_s_summary_never_replaces_an_abstract_and_gives_way_to_one(session: Session) -> None:
+    summary = Record(title="Tidal Sorting", abstract="Gravel! " * 40, summary_by="Hugging Face", position=1)
+    found = []
 
-    add(session, summary)
-    add(session, TIDES)
-    add(session, summary)
+    for record in (summary, TIDES, summary, replace(summary, announcement=Announcement.REPLACED)):
+        add(session, record)
+        (paper,) = catalog.papers(session)
+        found.append((paper.abstract[:7], paper.summary_by))
 
-    assert [paper.abstract for paper in catalog.papers(session)] == ["Gravel moves."]
+    assert found == [("Gravel!", "Hugging Face"), *[("Gravel ", "")] * 3]
 
 
 def test_a_printed_date_replaces_an_inferred_one_and_not_the_other_way_round(session: Session) -> None:

@@ -13,6 +13,7 @@ from bibtexparser.entrypoint import parse_string
 from starlette.routing import Route
 
 from digest import links
+from digest.db.tables import PaperRow
 from digest.web import middleware
 from digest.web.app import ROUTES
 from tests.web.conftest import opened, path_of, settings_for
@@ -34,6 +35,16 @@ def test_a_paper_without_links_says_where_to_find_it(served, papers):
 
     assert "https://arxiv.org/search/?searchtype=title&amp;query=Quiet+Paper+3" in page
     assert "https://scholar.google.com/scholar?q=Quiet+Paper+3" in page
+
+
+def test_a_machine_s_summary_is_labelled_on_the_page_of_a_paper_and_is_no_abstract_in_ris(served, papers):
+    with served.writing() as session:
+        session.get_one(PaperRow, papers[0]).summary_by = "Hugging Face"
+        session.commit()
+
+    assert "AI summary, Hugging Face: Diffusion" in served.client.get(f"/papers/{papers[0]}").text
+    assert "AB  - " not in served.client.get(f"/papers/{papers[0]}.ris").text
+    assert "AB  - Nothing happens." in served.client.get(f"/papers/{papers[2]}.ris").text
 
 
 def test_bibtex_survives_any_title(served, papers):

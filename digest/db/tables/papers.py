@@ -19,7 +19,7 @@ class PaperRow(Base):
     id: Mapped[int] = mapped_column(BigKey, primary_key=True)
     title: Mapped[str]
     abstract: Mapped[str] = mapped_column(default="")
-    abstract_is_summary: Mapped[bool] = mapped_column(default=False)
+    summary_by: Mapped[str] = mapped_column(String(40), default="")  #: "" for the authors' abstract
     authors: Mapped[list[str]] = mapped_column(JSON, default=list)
     n_authors: Mapped[int | None]
     organization_handle: Mapped[str | None]

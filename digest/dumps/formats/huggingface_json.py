@@ -13,6 +13,7 @@ from digest.dumps.formats.reader_interface import DumpInput, Header, Items
 from digest.papers import Organization, Record
 
 NAME = "hf-json"
+SUMMARY_BY = "Hugging Face"  #: which calls the authors' abstract `summary` and its own `ai_summary`
 
 HUGGINGFACE_KEYS = {
     "submittedOnDailyAt",
@@ -42,7 +43,8 @@ def read(source: DumpInput) -> tuple[Header, Items]:
 def record_of(found: dict[str, Any], position: int, line: int) -> Record:
     """Return the record for one element; any field may be missing."""
     paper = field_parsing.as_mapping(found.get("paper")) or found
-    summary = field_parsing.as_prose(paper.get("summary")) or field_parsing.as_prose(found.get("summary"))
+    abstract = field_parsing.as_prose(paper.get("summary")) or field_parsing.as_prose(found.get("summary"))
+    summary = "" if abstract else field_parsing.as_prose(paper.get("ai_summary"))
     authors = tuple(
         name
         for author in field_parsing.as_list(paper.get("authors"))
@@ -54,8 +56,8 @@ def record_of(found: dict[str, Any], position: int, line: int) -> Record:
     )
     return Record(
         title=field_parsing.as_text(paper.get("title")) or field_parsing.as_text(found.get("title")),
-        abstract=summary or field_parsing.as_prose(paper.get("ai_summary")),
-        is_summary=not summary,
+        abstract=abstract or summary,
+        summary_by=SUMMARY_BY if summary else "",
         ids=field_parsing.normalised_ids([("arxiv", paper.get("id"))]),
         authors=authors,
         n_authors=len(authors) or None,

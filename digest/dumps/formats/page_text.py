@@ -200,7 +200,7 @@ class PaperDraft:
             published_inferred=self.inferred,
             urls=tuple(urls),
             signals=self.signals,
-            is_summary=self.is_summary,
+            summary_by=page_layout.SUMMARY_BY if self.is_summary else "",
             position=position,
             line=self.line,
         )

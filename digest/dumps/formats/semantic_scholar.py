@@ -12,6 +12,7 @@ from digest.dumps.formats.reader_interface import DumpInput, Header, Items
 from digest.papers import Record
 
 NAME = "semantic-scholar"
+SUMMARY_BY = "Semantic Scholar"
 
 SCHEMES = {
     "ArXiv": "arxiv", "DOI": "doi", "PubMed": "pmid", "PubMedCentral": "pmcid", "CorpusId": "corpusid",
@@ -56,7 +57,7 @@ def record_of(found: dict[str, Any], position: int, line: int) -> Record:
     return Record(
         title=field_parsing.as_text(found.get("title")),
         abstract=abstract or summary,
-        is_summary=not abstract and bool(summary),
+        summary_by=SUMMARY_BY if summary and not abstract else "",
         ids=field_parsing.normalised_ids(
             [
                 *known,

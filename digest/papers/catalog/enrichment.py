@@ -11,6 +11,7 @@ from digest.papers import Announcement, Record
 Row = dict[str, Any]  #: a row of the table `paper`, by column name
 
 MAX_LIST_ITEMS = 60  #: categories or URLs stored with a paper
+MIN_REWRITTEN_LENGTH = 200  #: characters; a shorter text may be only part of a later version's abstract
 LATER_VERSIONS = (Announcement.REPLACED, Announcement.WITHDRAWN)
 
 
@@ -20,7 +21,7 @@ def paper_row(record: Record, *, first_seen_at: datetime, is_history: bool, is_s
     return {
         "title": record.title,
         "abstract": record.abstract,
-        "abstract_is_summary": record.is_summary,
+        "summary_by": record.summary_by,
         "authors": list(record.authors),
         "n_authors": record.n_authors if record.n_authors is not None else len(record.authors) or None,
         "organization_handle": organization.handle if organization else None,
@@ -44,9 +45,9 @@ def enrich_row(row: Row, other: Row) -> Row:
     """Return a copy of `row` with the values that are better in `other`."""
     result = dict(row)
     is_later_version = other["announcement"] == Announcement.REPLACED
-    if is_better_abstract(row, other) or (is_later_version and len(other["abstract"]) > 200):
+    if is_better_abstract(row, other):
         result["abstract"] = other["abstract"]
-        result["abstract_is_summary"] = other["abstract_is_summary"]
+        result["summary_by"] = other["summary_by"]
     if is_later_version:
         result["title"] = other["title"]
     if len(other["authors"]) > len(row["authors"]):
@@ -73,14 +74,16 @@ def enrich_row(row: Row, other: Row) -> Row:
 def is_better_abstract(row: Row, other: Row) -> bool:
     """Return whether the other abstract is better.
 
-    Any abstract is better than none, a full abstract is better than a summary, and otherwise the longer
-    one is better.
+    Any abstract is better than none, the authors' abstract is better than a machine's summary, and otherwise
+    that of a later version or the longer one is better.
     """
     if not other["abstract"] or other["abstract"] == row["abstract"]:
         return False
-    if not row["abstract"] or row["abstract_is_summary"] != other["abstract_is_summary"]:
-        return not row["abstract"] or bool(row["abstract_is_summary"])
-    return text_length(other["abstract"]) > text_length(row["abstract"])
+    if not row["abstract"] or bool(row["summary_by"]) != bool(other["summary_by"]):
+        return not row["abstract"] or bool(row["summary_by"])
+    is_later_version = other["announcement"] == Announcement.REPLACED
+    is_longer = text_length(other["abstract"]) > text_length(row["abstract"])
+    return is_longer or (is_later_version and len(other["abstract"]) > MIN_REWRITTEN_LENGTH)
 
 
 def text_length(text: str) -> int:

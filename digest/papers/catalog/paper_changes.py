@@ -33,7 +33,7 @@ def detect_changes(before: Row, after: Row, other: Row) -> Iterator[tuple[Change
     if other["announcement"] == Announcement.REPLACED:
         if not are_similar(before["title"], after["title"]):
             yield ChangeKind.REWRITTEN, change_detail(before["title"])
-        elif not (before["abstract_is_summary"] or are_similar(before["abstract"], after["abstract"])):
+        elif not (before["summary_by"] or are_similar(before["abstract"], after["abstract"])):
             yield ChangeKind.REWRITTEN, ""
 
 

@@ -99,6 +99,7 @@ def paper_from_row(row: Any, ids: dict[str, str], signals: dict[str, float], sou
         id=row["id"],
         title=row["title"],
         abstract=row["abstract"],
+        summary_by=row["summary_by"],
         ids=ids,
         authors=tuple(row["authors"]),
         n_authors=row["n_authors"],
