@@ -52,6 +52,7 @@ lint: dev  ## Check style, types, plain words and the order of packages
 	$(BIN)/lint-imports
 	$(BIN)/python -m tests.lint.plain_words
 	$(BIN)/python -m tests.lint.entry_points
+	$(BIN)/python -m tests.lint.process_state
 
 words: dev  ## Draw sixty sentences for an editor to read (SEED=... chooses which)
 	@$(BIN)/python -m tests.lint.draw_sentences "$(SEED)"

@@ -7,13 +7,14 @@ from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import cached_property
-from threading import RLock, get_ident
-from typing import TYPE_CHECKING, Any, TypeVar
+from threading import get_ident
+from typing import TYPE_CHECKING
 
 from sqlalchemy import Engine
 from sqlalchemy.orm import Session
 
 from digest import __version__, db, dns_records, key_fingerprints
+from digest.caches import Caches
 from digest.delivery import transports
 from digest.delivery.transports import Transport
 from digest.letters import Templates
@@ -25,29 +26,14 @@ if TYPE_CHECKING:
     from digest.dumps.sources import PollContext
     from digest.letters.dkim_signing import Signer
 
-Value = TypeVar("Value")
 Clock = Callable[[], datetime]
+
+MAX_TRANSPORTS = 64  #: threads that send at once in a process; a dropped one only asks its servers again
 
 
 def wall_clock() -> datetime:
     """Return the current time in UTC."""
     return datetime.now(UTC)
-
-
-class Caches:
-    """A cache of expensive values; each is valid until its key changes."""
-
-    def __init__(self) -> None:
-        self.entries: dict[str, tuple[object, Any]] = {}
-        self.lock = RLock()
-
-    def get_or_make(self, name: str, key: object, make: Callable[[], Value]) -> Value:
-        """Return the cached value of this name; if the key has changed, one thread makes a new value."""
-        with self.lock:
-            if name not in self.entries or self.entries[name][0] != key:
-                self.entries[name] = key, make()
-            value: Value = self.entries[name][1]
-            return value
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -94,9 +80,11 @@ class AppContext:
 
         A thread always gets the same transport, which stores the next server and the servers that are down.
         """
-        key, name = (self.settings.mail, self.site), f"transport of {get_ident()}"
         transport = self.caches.get_or_make(
-            name, key, lambda: transports.open_transport(self.settings.mail, site=self.site)
+            "transport",
+            (self.settings.mail, self.site, get_ident()),
+            lambda: transports.open_transport(self.settings.mail, site=self.site),
+            bound=MAX_TRANSPORTS,
         )
         try:
             yield transport
@@ -129,8 +117,12 @@ class AppContext:
             )
 
 
-def open_context(settings: Settings, *, clock: Clock = wall_clock) -> AppContext:
+def open_context(
+    settings: Settings, *, clock: Clock = wall_clock, caches: Caches | None = None
+) -> AppContext:
     """Open the context; create the schema in an empty database, raise SetupMismatch for another revision."""
     engine = db.make_engine(settings.database)
     db.ensure_schema(engine)
-    return AppContext(settings=settings, engine=engine, site=settings.site(), clock=clock)
+    return AppContext(
+        settings=settings, engine=engine, site=settings.site(), clock=clock, caches=caches or Caches()
+    )

@@ -56,7 +56,7 @@ def keyed_hash(key: bytes, text: str) -> bytes:
     return outer.digest()
 
 
-@lru_cache(maxsize=64)
+@lru_cache(maxsize=64)  # a site has a few keys
 def hmac_states(key: bytes) -> tuple[hashlib._Hash, hashlib._Hash]:
     """Return a key's initial states of the inner and outer hash (RFC 2104), which callers copy.
 

@@ -23,6 +23,7 @@ from digest.monitoring import alarm_letters, problems
 from tests.inbound import test_classification as inbox
 from tests.support import sample_mails
 from tests.support.real_servers import free_port
+from tests.support.shared_caches import CACHES
 from tests.web import conftest as web
 from tests.web.conftest import Clock, ServedSite, settings_for
 
@@ -182,7 +183,12 @@ def deliver(session: Session, served: ServedSite, *, refusing: str) -> None:
     answer = Outcome(delivery_id=0, verdict=Verdict.REFUSED, phase="rcpt", code=550, reply=refusing)
     transport = MemoryTransport({READER: answer, f"{WHO}@mail.example": answer})
     delivery_run.deliver(
-        session, site=served.site, templates=served.context.templates, transport=transport, clock=served.clock
+        session,
+        site=served.site,
+        templates=served.context.templates,
+        caches=CACHES,
+        transport=transport,
+        clock=served.clock,
     )
 
 

@@ -40,7 +40,9 @@ def publish() -> None:
     """Prepare the press for the due digests, and enqueue a task for each chunk of subscribers."""
     context, now = app_context(), app_context().clock()
     with context.write_session() as session:
-        press = publishing.prepare_press(session, site=context.site, templates=context.templates, now=now)
+        press = publishing.prepare_press(
+            session, site=context.site, templates=context.templates, caches=context.caches, now=now
+        )
         starts = due_readers.chunk_starts(session, now, size=publishing.CHUNK_SUBSCRIBERS) if press else []
     for after_id in starts:
         publish_chunk.delay(press.name if press else "", after_id, now.isoformat())
@@ -51,11 +53,12 @@ def publish_chunk(press_name: str, after_id: int, now: str) -> None:
     """Publish the digests of one chunk of subscribers, and enqueue their delivery."""
     context = app_context()
     with context.write_session() as session:
-        press = press_store.load_press(session, press_name)
+        press = press_store.load_press(session, press_name, context.caches)
         published, _ = publishing.publish_chunk(
             session,
             press,
             site=context.site,
+            caches=context.caches,
             after_id=after_id,
             limit=publishing.CHUNK_SUBSCRIBERS,
             now=datetime.fromisoformat(now),
@@ -74,6 +77,7 @@ def deliver(lane: str) -> None:
             session,
             site=context.site,
             templates=context.templates,
+            caches=context.caches,
             transport=transport,
             clock=db.common_clock(session, context.clock),
             signers=context.signers,

@@ -3,22 +3,29 @@
 from __future__ import annotations
 
 from contextlib import suppress
-from functools import cache
+from functools import lru_cache
 from typing import Any
 
 from celery.signals import worker_process_init
 
 from digest import gc_control
 from digest.app_context import AppContext, open_context
+from digest.caches import Caches
 from digest.db import DBAPIError
 from digest.errors import DigestError
 from digest.settings import load_settings
 
 
-@cache
+@lru_cache(maxsize=1)  # a process has one context
 def app_context() -> AppContext:
     """Return the app context of this process."""
-    return open_context(load_settings())
+    return open_context(load_settings(), caches=caches())
+
+
+@lru_cache(maxsize=1)  # a process has one value
+def caches() -> Caches:
+    """Return the caches of this process; what the parent cached before the fork stays cached."""
+    return Caches()
 
 
 @worker_process_init.connect

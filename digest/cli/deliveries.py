@@ -190,6 +190,7 @@ def why(
             session,
             site=context.site,
             templates=context.templates,
+            caches=context.caches,
             email=email,
             reference=paper,
             now=current_time(now),

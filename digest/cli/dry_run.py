@@ -40,7 +40,12 @@ def write_dry_run(out: Path, now: datetime, as_json: bool) -> None:
     letters: list[dict[str, Any]] = []
     with command_context.open_context() as context, context.read_session() as session:
         for result, preview in dry_run.dry_run(
-            session, site=context.site, templates=context.templates, signers=context.signers, now=now
+            session,
+            site=context.site,
+            templates=context.templates,
+            caches=context.caches,
+            signers=context.signers,
+            now=now,
         ):
             letters.append(result.to_json())
             write_letter(out, result, preview)
@@ -76,7 +81,7 @@ def diff(before: Folder, after: LaterFolder = None, as_json: AsJson = False) -> 
     else:
         with command_context.open_context() as context, context.read_session() as session:
             difference = dry_run.compare_runs(
-                dry_run.last_published(session, site=context.site), read(before)
+                dry_run.last_published(session, site=context.site, caches=context.caches), read(before)
             )
     if as_json:
         terminal.print_json(difference.to_json())

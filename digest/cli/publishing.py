@@ -45,6 +45,7 @@ def preview(email: Email, out: OutDir, now: Now = None, as_json: AsJson = False)
             session,
             site=context.site,
             templates=context.templates,
+            caches=context.caches,
             signers=context.signers,
             email=email,
             now=current_time(now),
@@ -180,7 +181,12 @@ def publish_due(context: AppContext, now: datetime) -> dict[str, int]:
         use_cases.answer_sign_ups(session, context.site, now=now)
         use_cases.remind_unconfirmed(session, context.site, now=now)
         report = publishing.publish(
-            session, site=context.site, templates=context.templates, now=now, progress=show_published
+            session,
+            site=context.site,
+            templates=context.templates,
+            caches=context.caches,
+            now=now,
+            progress=show_published,
         )
     return asdict(report)
 
@@ -225,6 +231,7 @@ def deliver_due(context: AppContext, now: datetime | None, limit: int | None) ->
             session,
             site=context.site,
             templates=context.templates,
+            caches=context.caches,
             transport=transport,
             clock=(lambda: now) if now else db.common_clock(session, context.clock),
             signers=context.signers,

@@ -136,12 +136,13 @@ def matches_of(
 
     fitting = index.relevance(parsed, index.matches(parsed))
     best = sorted(fitting, key=lambda number: (-fitting[number], number))
+    explainer = topics.Explainer(index)
     return [
         {
             "id": papers[number].id,
             "title": words.display(papers[number].title),
             "score": fitting[number],
-            "why": list(topics.explain(parsed, papers[number]).why),
+            "why": list(explainer.explain(parsed, number).why),
         }
         for number in best[:limit]
     ]

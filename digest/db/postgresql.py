@@ -228,7 +228,7 @@ def statement_params(
     return {f"new_{name}": value for name, value in {**shared, **lists}.items()}
 
 
-@lru_cache(maxsize=64)
+@lru_cache(maxsize=64)  # the sets of columns are written in the code: some twenty
 def insert_statement(
     table: Table,
     differing: tuple[str, ...],
@@ -244,7 +244,7 @@ def insert_statement(
     return insert.returning(*(table.c[name] for name in returning)) if returning else insert
 
 
-@lru_cache(maxsize=64)
+@lru_cache(maxsize=64)  # the sets of columns are written in the code: some twenty
 def update_statement(table: Table, differing: tuple[str, ...], shared: tuple[str, ...]) -> Update:
     """Build the statement of `update_arrays`, once for each set of columns."""
     new = array_columns(table, differing, shared)
@@ -294,7 +294,7 @@ def insert_lists(
     connection.execute(insert_lists_statement(table, names, tuple(shared)), {**given, **shared})
 
 
-@lru_cache(maxsize=8)
+@lru_cache(maxsize=8)  # one for each caller
 def insert_lists_statement(table: Table, names: tuple[str, str, str], shared: tuple[str, ...]) -> Any:
     """Build the statement of `insert_lists`."""
     common = [bindparam(name, type_=table.c[name].type) for name in shared]

@@ -12,6 +12,7 @@ from sqlalchemy import select
 from sqlalchemy.orm import Session
 
 from digest import db
+from digest.caches import Caches
 from digest.db.tables import FilterRow
 from digest.delivery import outbox
 from digest.delivery.message_rendering import RenderContext
@@ -19,7 +20,8 @@ from digest.delivery.outbox import ClaimedDelivery
 from digest.editions.compose import Digest
 from digest.errors import NotFound
 from digest.letters import press_store
-from digest.letters.press import Press
+from digest.letters.press import LetterAssembler, assembler_of
+from digest.site_profile import Site
 
 log = logging.getLogger(__name__)
 
@@ -36,6 +38,7 @@ def load_context(
     claimed: Sequence[ClaimedDelivery],
     *,
     known_filters: Mapping[int, str],
+    caches: Caches,
 ) -> RenderContext:
     """Return the context with what is needed to render these letters."""
     digests = load_digests(claimed)
@@ -46,7 +49,7 @@ def load_context(
         versions={number: version for number, (_, version) in found.items()},
         digests=digests,
         filters=load_filters(session, digests.values(), known_filters),
-        presses=load_presses(session, claimed),
+        assemblers=load_assemblers(session, claimed, base.site, caches),
     )
 
 
@@ -79,12 +82,15 @@ def load_filters(session: Session, digests: Iterable[Digest], known: Mapping[int
     }
 
 
-def load_presses(session: Session, claimed: Sequence[ClaimedDelivery]) -> dict[str, Press]:
-    """Return the presses of these digests by name; a missing one is left out."""
+def load_assemblers(
+    session: Session, claimed: Sequence[ClaimedDelivery], site: Site, caches: Caches
+) -> dict[str, LetterAssembler]:
+    """Return the letter assemblers of these digests by the name of the press; a missing press is left out."""
     found = {}
     for name in {delivery.press for delivery in claimed if delivery.press}:
         try:
-            found[name] = press_store.load_press(session, name)
+            made = press_store.load_press(session, name, caches)
+            found[name] = assembler_of(made, site, caches)
         except NotFound as error:
             log.warning("%s", error)
     return found

@@ -9,6 +9,7 @@ from datetime import datetime, timedelta
 from sqlalchemy.orm import Session
 
 from digest import gc_control
+from digest.caches import Caches
 from digest.db.tables import Lane
 from digest.delivery import outbox, worker_loop
 from digest.delivery.limits import SendLimits
@@ -41,6 +42,7 @@ def deliver(  # noqa: PLR0913  (the entry point of a delivery run; all but the s
     *,
     site: Site,
     templates: Templates,
+    caches: Caches,
     transport: Transport,
     clock: Callable[[], datetime],
     signers: Sequence[Signer] = (),
@@ -64,6 +66,7 @@ def deliver(  # noqa: PLR0913  (the entry point of a delivery run; all but the s
     worker = worker_loop.Worker(
         outbox=outbox.open_outbox(session),
         context=RenderContext(site=site, templates=templates, signers=signers),
+        caches=caches,
         transport=transport,
         policy=SendPolicy(session=session, rules=limits, can_wait=sleep is not None),
         clock=clock,

@@ -15,9 +15,9 @@ from digest import bounces, letters, links
 from digest.delivery.outbox import ClaimedDelivery, Intent, RecipientState
 from digest.delivery.transports import Message
 from digest.editions.compose import Digest
-from digest.letters import Templates, personalization, press
+from digest.letters import Templates, personalization
 from digest.letters.dkim_signing import Signer, sign_message
-from digest.letters.press import Press
+from digest.letters.press import LetterAssembler
 from digest.site_profile import Site
 
 log = logging.getLogger(__name__)
@@ -34,7 +34,7 @@ class RenderContext:
     versions: Mapping[int, str] = field(default_factory=dict)  #: of the recipients' rows
     digests: Mapping[int, Digest] = field(default_factory=dict)  #: decisions by delivery
     filters: Mapping[int, str] = field(default_factory=dict)  #: canonical filters by id
-    presses: Mapping[str, Press] = field(default_factory=dict)
+    assemblers: Mapping[str, LetterAssembler] = field(default_factory=dict)  #: by the name of their press
 
 
 class RenderedDelivery(Struct, frozen=True, kw_only=True):
@@ -124,10 +124,10 @@ def render_digest(
         filters=context.filters,
         message_id=message_id,
     )
-    composed_with = context.presses[delivery.press or ""]
+    assembler = context.assemblers[delivery.press or ""]
     # A decision that could not be read is read again, to raise its error.
     digest = context.digests.get(delivery.id) or Digest.from_json(delivery.decision)
-    return press.digest_message(composed_with, context.site, digest, copy)
+    return assembler.message(digest, copy)
 
 
 def template_context(

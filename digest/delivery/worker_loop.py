@@ -23,6 +23,7 @@ from sqlalchemy.exc import DBAPIError
 from sqlalchemy.orm import Session
 
 from digest import db, failpoints, plurals
+from digest.caches import Caches
 from digest.db.tables import DeliveryState, Lane
 from digest.delivery import database_retries, decision_inputs, limits, outbox, settlement, window_checks
 from digest.delivery.limits import SendLimits, Wait
@@ -48,6 +49,7 @@ class Worker:
 
     outbox: Outbox
     context: RenderContext  #: with nothing loaded yet
+    caches: Caches
     transport: Transport
     policy: SendPolicy
     clock: Callable[[], datetime]
@@ -176,7 +178,7 @@ def load(worker: Worker, held: Claimed) -> Claimed:
         worker.tally["deferred"] += len(waits)
     deliveries = [each for each in held.deliveries if each.id not in waits]
     context = decision_inputs.load_context(
-        worker.session, worker.context, deliveries, known_filters=held.context.filters
+        worker.session, worker.context, deliveries, known_filters=held.context.filters, caches=worker.caches
     )
     worker.policy.troubled = limits.load_troubled_domains(worker.session, now=held.checked_at)
     worker.session.commit()

@@ -178,7 +178,7 @@ def parse_zone(text: str) -> str:
     raise BadField("timezone", f"{text!r} is not a time zone. {hint}")
 
 
-@lru_cache(maxsize=1024)
+@lru_cache(maxsize=1024)  # mistyped zones: an import repeats the same few
 def closest_zone(typed: str) -> str | None:
     """Return the time zone whose name or city is most similar to `typed`, or None."""
     folded = typed.casefold().replace(" ", "_")
@@ -191,13 +191,13 @@ def closest_zone(typed: str) -> str | None:
     return (whole.get(close[0]) or cities[close[0]]) if close else None
 
 
-@lru_cache(maxsize=1024)
+@lru_cache(maxsize=1024)  # more than there are time zones
 def zone_of(name: str) -> ZoneInfo:
     """Return the time zone with this name; raise BadField with the most similar name if it does not exist."""
     return ZoneInfo(parse_zone(name))
 
 
-@lru_cache(maxsize=1)
+@lru_cache(maxsize=1)  # there is one time zone database
 def zone_names() -> frozenset[str]:
     """Return all names in the time zone database."""
     return frozenset(available_timezones())

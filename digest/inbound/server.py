@@ -242,7 +242,7 @@ class AdmissionProtocol(asyncio.Protocol):
         if not self.handler.connections.admit(connection, now):
             reject(transport)
             return
-        vars(transport)["max_size"] = READ_BYTES  # asyncio otherwise reads 256 KB at a time
+        transport.max_size = READ_BYTES  # type: ignore[attr-defined]  # asyncio otherwise reads 256 KB at a time
         protocol = make_protocol(self.handler, connection, is_lmtp=self.is_lmtp)
         transport.set_protocol(protocol)
         protocol.connection_made(transport)

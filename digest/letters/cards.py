@@ -190,7 +190,7 @@ def shown_parts(paper: Paper, form: CardForm) -> tuple[str, str]:
     return excerpt_of(paper.abstract, summary_label(paper), 1 if form is CardForm.BRIEF else 2)
 
 
-@lru_cache(maxsize=4096)  # called again for every filter that matched the paper
+@lru_cache(maxsize=4096)  # the papers of a press in a form or two; called for every filter that matched
 def excerpt_of(abstract: str, label: str, max_sentences: int) -> tuple[str, str]:
     """Return the excerpt of a raw abstract as (lead, text); a machine's summary has its label as lead."""
     text = display(abstract)

@@ -6,14 +6,12 @@ letter.
 
 from __future__ import annotations
 
-from functools import lru_cache
 from threading import Lock
 
 WRITTEN_BY_HAND = ["width", "height", "align", "valign", "bgcolor"]
 LOCK = Lock()
 
 
-@lru_cache(maxsize=256)
 def inline(page: str) -> str:
     """Return `page` with the style sheet in its head moved onto its elements.
 

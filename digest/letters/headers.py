@@ -89,7 +89,7 @@ def reply_headers(answered_id: str = "") -> tuple[Header, ...]:
     return (("Auto-Submitted", "auto-replied"), *about)
 
 
-@lru_cache(maxsize=256)
+@lru_cache(maxsize=256)  # the editions and letters of a day
 def feedback_id(domain: str, campaign: str) -> str:
     """Return Gmail's Feedback-ID: four fields, the last of which is a permanent id of the sender."""
     sender = "digest" + hashlib.sha256(domain.encode()).hexdigest()[:8]
@@ -118,26 +118,26 @@ def header_block(
     return "".join([f"{name}: {value}\r\n" for name, value in lines]).encode()
 
 
-@lru_cache(maxsize=4096)
+@lru_cache(maxsize=4096)  # a digest's subject names a paper and a count: fewer in a press
 def subject_line(text: str) -> str:
     """Return the value of the Subject header."""
     return encode_header(header_text(text), width=68)
 
 
-@lru_cache(maxsize=256)
+@lru_cache(maxsize=256)  # the digests of a run have one date
 def date_line(moment: datetime) -> str:
     """Return the value of the Date header."""
     return format_datetime(moment.astimezone(UTC))
 
 
-@lru_cache(maxsize=256)
+@lru_cache(maxsize=256)  # the site's own sender
 def from_address(name: str, email: str) -> str:
     """Return `Name <email>`, the value of a From header."""
     shown = header_text(name)
     return f"{display_name(shown)} <{email}>" if shown else email
 
 
-@lru_cache(maxsize=256)
+@lru_cache(maxsize=256)  # the site's own name
 def display_name(text: str) -> str:
     """Return a display name: bare, quoted, or as encoded words."""
     shown = header_text(text)

@@ -10,10 +10,11 @@ from sqlalchemy import delete, func, select
 from sqlalchemy.orm import Session
 
 from digest import db
+from digest.caches import Caches
 from digest.db.tables import Delivery, DumpRow, DumpState, PaperRow, PressRow
 from digest.errors import NotFound
 from digest.letters import Templates, figures_in_words, press
-from digest.letters.press import Press
+from digest.letters.press import MAX_PRESSES, Press
 from digest.papers import catalog, expected_arrivals, trending
 from digest.site_profile import Site
 
@@ -30,18 +31,17 @@ def press_start(now: datetime, earliest: datetime | None) -> datetime:
 
 
 def current_press(
-    session: Session, *, site: Site, templates: Templates, now: datetime, since: datetime
+    session: Session, *, site: Site, templates: Templates, caches: Caches, now: datetime, since: datetime
 ) -> Press:
     """Return the press of the papers seen since `since`, as known at `now`, and store it for all machines."""
-    found, key = build_press(session, site=site, templates=templates, now=now, since=since)
+    found, key = build_press(session, site=site, templates=templates, caches=caches, now=now, since=since)
     if session.scalar(select(PressRow.key).where(PressRow.name == found.name)) != key:
         store_press(session, found, key=key, now=now)
-    cache_press(found)
-    return found
+    return caches.get_or_make("press", found.name, lambda: found, bound=MAX_PRESSES)
 
 
 def build_press(
-    session: Session, *, site: Site, templates: Templates, now: datetime, since: datetime
+    session: Session, *, site: Site, templates: Templates, caches: Caches, now: datetime, since: datetime
 ) -> tuple[Press, str]:
     """Return the same press as `current_press`, and its key, without storing anything."""
     as_of = catalog.observed_at(session, until=now) or since
@@ -49,10 +49,11 @@ def build_press(
     key = press_key(session, site, templates, now=now, since=since, as_of=as_of, note=note)
     name = session.scalar(select(PressRow.name).where(PressRow.key == key).limit(1))
     if name is not None:
-        return load_press(session, name), key
+        return load_press(session, name, caches), key
     papers = catalog.papers(session, since=since, until=now, news_only=True)
     ranked = trending.rank(papers, catalog.evidence(session, papers, as_of=as_of), as_of)
-    return press.make_press(ranked, site=site, templates=templates, as_of=as_of, note=note), key
+    made = press.make_press(ranked, site=site, templates=templates, caches=caches, as_of=as_of, note=note)
+    return made, key
 
 
 def store_press(session: Session, made: Press, *, key: str, now: datetime) -> None:
@@ -117,11 +118,9 @@ def press_key(
     return hashlib.sha256(json.dumps(made_from).encode()).hexdigest()
 
 
-def load_press(session: Session, name: str) -> Press:
-    """Return the press with this name, from the process's cache if it was used recently."""
-    found = RECENT_PRESSES.pop(name, None) or read_stored_press(session, name)
-    cache_press(found)
-    return found
+def load_press(session: Session, name: str, caches: Caches) -> Press:
+    """Return the press with this name, cached if it was used recently; raise NotFound if it was deleted."""
+    return caches.get_or_make("press", name, lambda: read_stored_press(session, name), bound=MAX_PRESSES)
 
 
 def read_stored_press(session: Session, name: str) -> Press:
@@ -130,17 +129,6 @@ def read_stored_press(session: Session, name: str) -> Press:
     if content is None:
         raise NotFound(f"The press {name[:12]} is no longer in the database.")
     return press.from_bytes(content, name=name)
-
-
-RECENT_PRESSES: dict[str, Press] = {}  # immutable and named by content, so safe to share between threads
-MAX_RECENT_PRESSES = 4  # today's, the previous one, and two for retries
-
-
-def cache_press(made: Press) -> None:
-    """Cache a press in this process, and drop the least recently used press if there are too many."""
-    RECENT_PRESSES[made.name] = made
-    for name in list(RECENT_PRESSES)[:-MAX_RECENT_PRESSES]:
-        RECENT_PRESSES.pop(name, None)
 
 
 def delete_old_presses(session: Session, *, before: datetime) -> int:

@@ -140,7 +140,7 @@ STRIPPED_TEX_WORD = re.compile(rf"(?:{'|'.join(STRIPPED_TEX_WORDS)})[\s\d(A-Z]")
 MANY_MARKS = re.compile(MARKS.pattern.partition("{3})")[0] + "{4})")
 
 
-@lru_cache(maxsize=8192)
+@lru_cache(maxsize=8192)  # titles and abstracts of the papers being indexed or shown; 12 MB
 def display(text: str) -> str:
     """Return `text` on one line, with TeX as Unicode, entities resolved and hidden characters removed."""
     plain = text if text.isprintable() and "  " not in text else " ".join(text.split())

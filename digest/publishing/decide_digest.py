@@ -18,11 +18,10 @@ from digest.editions.compose import (
     rank_matches,
 )
 from digest.editions.schedule import Cadence, Edition, Schedule
-from digest.letters.press import fit_digest
+from digest.letters.press import LetterAssembler
 from digest.publishing import narrowing_suggestions
 from digest.publishing.match_index import FIRST_LOOK, ConsideredUntil, MatchIndex, start_of_day
 from digest.publishing.reader_values import Decision, GatheredInputs, Reader, ScheduleStatus, Topic
-from digest.site_profile import Site
 
 #: After a shorter pause, the digest is not called a catch-up.
 CATCH_UP_AFTER = timedelta(days=3)
@@ -30,7 +29,7 @@ CATCH_UP_AFTER = timedelta(days=3)
 NO_MATCHES = rank_matches(0, (), {})
 
 
-@lru_cache(maxsize=4096)
+@lru_cache(maxsize=4096)  # readers share some hundred schedules and due times, and a run has one moment
 def schedule_status(  # noqa: PLR0917  (the columns of one row)
     cadence: str,
     at: time,
@@ -65,7 +64,7 @@ def decide_digest(
     edition: Edition,
     now: datetime,
     *,
-    site: Site,
+    assembler: LetterAssembler,
 ) -> Decision:
     """Return the content of this reader's edition; only this function decides it."""
     considered_until = considered_until_of(reader, now)
@@ -92,7 +91,7 @@ def decide_digest(
     return Decision(
         reader=reader,
         edition=edition,
-        digest=fit_digest(match_index.press, site, digest, match_index.canonicals),
+        digest=assembler.fit(digest, match_index.canonicals),
         eligible=eligible,
         covers_from=considered_until[0],
         is_too_few=not sections and limits.at_least > 1,
@@ -112,7 +111,7 @@ def considered_until_of(reader: Reader | Subscriber, now: datetime) -> Considere
     return min(joined_at, min(now, reader.next_due_at or now) - FIRST_LOOK), reader.considered_paper_id
 
 
-@lru_cache(maxsize=1024)
+@lru_cache(maxsize=1024)  # more than the pairs of limits that readers choose
 def digest_limits(papers: int, at_least: int) -> DigestLimits:
     """Return the limits on the number of papers in a reader's digest."""
     return DigestLimits(papers=papers, at_least=at_least)

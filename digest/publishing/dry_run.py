@@ -15,6 +15,7 @@ from sqlalchemy import func, or_, select
 from sqlalchemy.orm import Session
 
 from digest import subscribers
+from digest.caches import Caches
 from digest.db.tables import Delivery, DeliveryState, FilterRow, Subscriber
 from digest.editions.compose import Digest
 from digest.errors import NotFound
@@ -48,7 +49,13 @@ class DryRunResult:
 
 
 def dry_run(
-    session: Session, *, site: Site, templates: Templates, signers: Sequence[Signer] = (), now: datetime
+    session: Session,
+    *,
+    site: Site,
+    templates: Templates,
+    caches: Caches,
+    signers: Sequence[Signer] = (),
+    now: datetime,
 ) -> Iterator[tuple[DryRunResult, Preview]]:
     """Yield the result of a run for every reader due at `now`. Changes nothing."""
     resuming = [subscriber.id for subscriber in subscribers.due_to_resume(session, now)]
@@ -56,8 +63,11 @@ def dry_run(
     if not due and not resuming:
         return
     since = press_store.press_start(now, earliest)
-    made, _ = press_store.build_press(session, site=site, templates=templates, now=now, since=since)
-    match_index, last_id = match_index_of(session, made), 0
+    made, _ = press_store.build_press(
+        session, site=site, templates=templates, caches=caches, now=now, since=since
+    )
+    match_index, last_id = match_index_of(session, made, caches), 0
+    assembler = press.assembler_of(made, site, caches)
     query = (
         select(*READER_COLUMNS).where(or_(is_due(now), Subscriber.id.in_(resuming))).order_by(Subscriber.id)
     )
@@ -68,11 +78,13 @@ def dry_run(
             edition = schedule_status_of(reader, now).open_edition
             if edition is None or is_decided(session, reader.id, edition.name):
                 continue
-            decision = decide_digest(match_index, gathered, reader, edition, now, site=site)
+            decision = decide_digest(match_index, gathered, reader, edition, now, assembler=assembler)
             if may_wait(decision):
                 continue
             subscriber = session.get_one(Subscriber, reader.id)
-            preview = preview_of_decision(session, site, templates, signers, subscriber, made, decision, now)
+            preview = preview_of_decision(
+                session, assembler, templates, caches, signers, subscriber, decision, now
+            )
             letter = (
                 "digest"
                 if preview.digest.sections
@@ -98,7 +110,7 @@ def dry_run_result(subscriber_id: int, email: str, letter: str, preview: Preview
     )
 
 
-def last_published(session: Session, *, site: Site) -> Iterator[DryRunResult]:
+def last_published(session: Session, *, site: Site, caches: Caches) -> Iterator[DryRunResult]:
     """Yield each subscriber's last decided digest, rendered again if its press is still stored."""
     latest = (
         select(func.max(Delivery.id))
@@ -109,7 +121,7 @@ def last_published(session: Session, *, site: Site) -> Iterator[DryRunResult]:
     for delivery, subscriber in session.execute(found.where(Delivery.id.in_(latest))):
         digest = Digest.from_json(delivery.decision)
         size, subject = (
-            render_again(session, site, delivery, subscriber, digest) if digest.sections else (0, "")
+            render_again(session, site, caches, delivery, subscriber, digest) if digest.sections else (0, "")
         )
         yield DryRunResult(
             email=subscriber.email,
@@ -122,11 +134,11 @@ def last_published(session: Session, *, site: Site) -> Iterator[DryRunResult]:
 
 
 def render_again(
-    session: Session, site: Site, delivery: Delivery, subscriber: Subscriber, digest: Digest
+    session: Session, site: Site, caches: Caches, delivery: Delivery, subscriber: Subscriber, digest: Digest
 ) -> tuple[int | None, str | None]:
     """Return the size and subject of an earlier digest, or (None, None) if its press was deleted."""
     try:
-        made = press_store.load_press(session, delivery.press or "")
+        made = press_store.load_press(session, delivery.press or "", caches)
     except NotFound:
         return None, None
     chosen_by = {section.filter_id for section in digest.sections} - {None}
@@ -143,8 +155,8 @@ def render_again(
         key_id=delivery.key_id,
         filters={row[0]: row[1] for row in filters},
     )
-    message = press.digest_message(made, site, digest, copy)
-    return len(message), press.digest_letter(made, site, digest, copy).subject
+    assembler = press.assembler_of(made, site, caches)
+    return len(assembler.message(digest, copy)), assembler.letter(digest, copy).subject
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -7,10 +7,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import URL, ColumnElement, and_, case, exists, func, or_, select
+from sqlalchemy import ColumnElement, and_, case, exists, func, or_, select
 from sqlalchemy.orm import Session
 
 from digest import db
+from digest.caches import Caches
 from digest.db.tables import FilterRow, PaperRow, ResolvedFilter, Subscriber, SubscriberState, Subscription
 from digest.editions import shown as shown_papers
 from digest.letters.press import Press
@@ -28,6 +29,7 @@ READER_COLUMNS = tuple(
 
 #: Filters cached in a match index. Each takes a few kilobytes, and rare filters are seldom needed again.
 MAX_FILTERS = 20_000
+MAX_MATCH_INDEXES = 2  #: only one press is published at a time; the other is of a preview or a question
 
 # These are Core tables because the ORM would inspect every object. Statements that run for every chunk
 # are built once, since building a statement takes as long as running it.
@@ -133,25 +135,17 @@ def load_resolved_filters(session: Session) -> Mapping[int, int]:
 def evaluate_filters(session: Session, match_index: MatchIndex, numbers: Iterable[int]) -> None:
     """Evaluate the filters that the match index does not have yet."""
     if len(match_index.choices) > MAX_FILTERS:
-        match_index.choices.clear()
-        match_index.canonicals.clear()
+        match_index.forget_filters()
     new = [number for number in numbers if number not in match_index.choices]
     if new:
         found = session.connection().execute(FILTERS_QUERY, {"ids": new})
         match_index.evaluate({row[0]: row[1] for row in found})
 
 
-def match_index_of(session: Session, press: Press) -> MatchIndex:
-    """Return the match index of this press; each process caches the last two.
+def match_index_of(session: Session, press: Press, caches: Caches) -> MatchIndex:
+    """Return the match index of this press, cached if it was used recently.
 
     Filter ids differ between databases, so two databases never share an index, even for the same press.
     """
     key = session.get_bind().engine.url, press.name
-    if key not in MATCH_INDEXES:
-        MATCH_INDEXES[key] = MatchIndex(press)
-        while len(MATCH_INDEXES) > 2:
-            del MATCH_INDEXES[next(iter(MATCH_INDEXES))]
-    return MATCH_INDEXES[key]
-
-
-MATCH_INDEXES: dict[tuple[URL, str], MatchIndex] = {}
+    return caches.get_or_make("match index", key, lambda: MatchIndex(press), bound=MAX_MATCH_INDEXES)

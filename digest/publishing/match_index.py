@@ -75,6 +75,12 @@ class MatchIndex:
                 matches, self.press.scores, relevance, self.near_duplicates
             )
 
+    def forget_filters(self) -> None:
+        """Drop the results of all filters."""
+        self.choices.clear()
+        self.canonicals.clear()
+        self.narrowings.clear()
+
     def narrowing(self, filter_id: int, papers_a_day: int) -> topics.Narrowing | None:
         """Return a clause that would narrow a filter to `papers_a_day`, or None; cached."""
         if (filter_id, papers_a_day) not in self.narrowings:

@@ -7,6 +7,7 @@ from datetime import datetime
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
+from digest.caches import Caches
 from digest.db.tables import Delivery, Shown
 from digest.editions.compose import Digest, Section
 from digest.letters.press import Press
@@ -18,10 +19,10 @@ from digest.publishing.reader_values import GatheredInputs, Reader
 
 
 def positions(
-    session: Session, press: Press, subscriber_id: int, paper_id: int, delivery: Delivery
+    session: Session, press: Press, caches: Caches, subscriber_id: int, paper_id: int, delivery: Delivery
 ) -> dict[str, int]:
     """Return {topic: position} of the paper among the papers that the edition could show."""
-    match_index, reader = match_index_of(session, press), load_reader(session, subscriber_id)
+    match_index, reader = match_index_of(session, press, caches), load_reader(session, subscriber_id)
     gathered = gather_inputs(session, match_index, [reader], delivery.dated_at)
     shown = shown_before(session, match_index, gathered, reader, delivery)
     return positions_of_paper(
@@ -35,11 +36,13 @@ def positions(
     )
 
 
-def overflow_papers(session: Session, press: Press, delivery: Delivery, section: Section) -> list[int]:
+def overflow_papers(
+    session: Session, press: Press, caches: Caches, delivery: Delivery, section: Section
+) -> list[int]:
     """Return the ids of the papers that matched a section's topic but did not fit the digest, best first."""
     if delivery.subscriber_id is None:
         return []
-    match_index, reader = match_index_of(session, press), load_reader(session, delivery.subscriber_id)
+    match_index, reader = match_index_of(session, press, caches), load_reader(session, delivery.subscriber_id)
     gathered = gather_inputs(session, match_index, [reader], delivery.dated_at)
     eligible = match_index.eligible(
         considered_until_of_delivery(delivery), start_of_day(reader.created_at), delivery.dated_at
@@ -77,10 +80,10 @@ def shown_before(
 
 
 def positions_now(
-    session: Session, press: Press, subscriber_id: int, paper_id: int, now: datetime
+    session: Session, press: Press, caches: Caches, subscriber_id: int, paper_id: int, now: datetime
 ) -> dict[str, int]:
     """Return {topic: position} of the paper among the papers that the next edition can show so far."""
-    match_index, reader = match_index_of(session, press), load_reader(session, subscriber_id)
+    match_index, reader = match_index_of(session, press, caches), load_reader(session, subscriber_id)
     gathered = gather_inputs(session, match_index, [reader], now)
     shown = gathered.shown.get(subscriber_id, set())
     return positions_of_paper(

@@ -121,7 +121,7 @@ def load_sent_papers(
     return session.connection().execute(sent_papers_query(db.dialect_of(session)), values).all()
 
 
-@lru_cache
+@lru_cache(maxsize=2)  # one for each database dialect
 def sent_papers_query(dialect: DatabaseDialect) -> Select[int, int, datetime | None, str | None]:
     """Return the statement of `load_sent_papers`, built once.
 

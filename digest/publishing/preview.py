@@ -11,13 +11,14 @@ from sqlalchemy import select
 from sqlalchemy.orm import Session
 
 from digest import letters, subscribers
+from digest.caches import Caches
 from digest.db.tables import Delivery, DeliveryState, FilterRow, PressRow, Subscriber
 from digest.editions import schedule, shown
 from digest.editions.compose import Digest
 from digest.editions.schedule import Edition, Schedule
-from digest.letters import Personalization, RenderedLetter, Templates, personalization, press, press_store
+from digest.letters import Personalization, RenderedLetter, Templates, personalization, press_store
 from digest.letters.dkim_signing import Signer, sign_message
-from digest.letters.press import Press
+from digest.letters.press import LetterAssembler, Press, assembler_of
 from digest.publishing import nothing_today
 from digest.publishing.decide_digest import decide_digest
 from digest.publishing.due_readers import READER_COLUMNS, count_due, gather_inputs, match_index_of
@@ -42,6 +43,7 @@ def preview(
     *,
     site: Site,
     templates: Templates,
+    caches: Caches,
     signers: Sequence[Signer] = (),
     email: str,
     now: datetime,
@@ -54,39 +56,38 @@ def preview(
     """
     subscriber = subscribers.get(session, email)
     edition = edition_for(session, subscriber, now)
-    made, decision = decide_for(session, site, templates, subscriber, edition, now)
+    assembler, decision = decide_for(session, site, templates, caches, subscriber, edition, now)
     published = None if decision.digest.sections else published_open(session, subscriber, now)
     if published is not None:
-        made = press_store.load_press(session, published.press or "")
+        made = press_store.load_press(session, published.press or "", caches)
+        assembler = assembler_of(made, site, caches)
         digest = Digest.from_json(published.decision)
         decision = decision._replace(edition=open_edition(subscriber, now) or edition, digest=digest)
         now = published.dated_at
-    found = preview_of_decision(session, site, templates, signers, subscriber, made, decision, now)
+    found = preview_of_decision(session, assembler, templates, caches, signers, subscriber, decision, now)
     return replace(found, is_published=published is not None)
 
 
 def preview_of_decision(  # noqa: PLR0917  (the parts of one decision)
     session: Session,
-    site: Site,
+    assembler: LetterAssembler,
     templates: Templates,
+    caches: Caches,
     signers: Sequence[Signer],
     subscriber: Subscriber,
-    made: Press,
     decision: Decision,
     now: datetime,
 ) -> Preview:
     """Return the letter and message of a decision."""
-    schedule = subscribers.schedule_of(subscriber)
+    site, schedule = assembler.site, subscribers.schedule_of(subscriber)
     copy = personalization_of_decision(session, site, subscriber, schedule, decision, now)
     if decision.digest.sections:
-        letter = press.digest_letter(made, site, decision.digest, copy)
-        message = press.digest_message(made, site, decision.digest, copy)
+        letter, message = assembler.letter(decision.digest, copy), assembler.message(decision.digest, copy)
     else:
-        topics = gather_inputs(session, match_index_of(session, made), [decision.reader], now).topics.get(
-            subscriber.id, ()
-        )
+        match_index = match_index_of(session, assembler.press, caches)
+        topics = gather_inputs(session, match_index, [decision.reader], now).topics.get(subscriber.id, ())
         summary = nothing_today.checked_summary(
-            match_index_of(session, made), decision, topics, site=site, next_due_at=copy.next_due_at
+            match_index, decision, topics, site=site, next_due_at=copy.next_due_at
         )
         letter = nothing_today_letter(site, templates, summary, copy)
         message = nothing_today_message(site, letter, copy)
@@ -95,7 +96,7 @@ def preview_of_decision(  # noqa: PLR0917  (the parts of one decision)
         digest=decision.digest,
         letter=letter,
         message=sign_message(message, signers, dated_at=copy.dated_at),
-        json=decision_json(made, decision, copy.filters),
+        json=decision_json(assembler.press, decision, copy.filters),
     )
 
 
@@ -129,22 +130,24 @@ def nothing_today_message(site: Site, letter: RenderedLetter, copy: Personalizat
     )
 
 
-def decide_for(
+def decide_for(  # noqa: PLR0917  (the parts of one question)
     session: Session,
     site: Site,
     templates: Templates,
+    caches: Caches,
     subscriber: Subscriber,
     edition: Edition,
     now: datetime,
-) -> tuple[Press, Decision]:
-    """Return the press that a run would use, and its decision for one subscriber."""
+) -> tuple[LetterAssembler, Decision]:
+    """Return the assembler of the press that a run would use, and its decision for one subscriber."""
     since = press_store.press_start(now, count_due(session, now, and_for=subscriber.id)[1])
-    made, _ = press_store.build_press(session, site=site, templates=templates, now=now, since=since)
-    reader = load_reader(session, subscriber.id)
-    match_index = match_index_of(session, made)
-    return made, decide_digest(
-        match_index, gather_inputs(session, match_index, [reader], now), reader, edition, now, site=site
+    made, _ = press_store.build_press(
+        session, site=site, templates=templates, caches=caches, now=now, since=since
     )
+    reader = load_reader(session, subscriber.id)
+    match_index = match_index_of(session, made, caches)
+    gathered, assembler = gather_inputs(session, match_index, [reader], now), assembler_of(made, site, caches)
+    return assembler, decide_digest(match_index, gathered, reader, edition, now, assembler=assembler)
 
 
 def load_reader(session: Session, subscriber_id: int) -> Reader:

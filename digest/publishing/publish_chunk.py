@@ -19,10 +19,11 @@ from sqlalchemy.exc import IntegrityError
 from sqlalchemy.orm import Session
 
 from digest import db, failpoints, gc_control, plurals
+from digest.caches import Caches
 from digest.db.tables import DeliveryState, Subscriber
 from digest.delivery import outbox
 from digest.editions import shown
-from digest.letters.press import Press
+from digest.letters.press import LetterAssembler, Press, assembler_of
 from digest.publishing import narrowing_suggestions, nothing_today, paper_updates
 from digest.publishing.decide_digest import considered_until_of, decide_digest, may_wait, schedule_status_of
 from digest.publishing.due_readers import gather_inputs, lock_due_readers, match_index_of
@@ -58,6 +59,7 @@ class SubscriberChunk:
     """Due readers and the inputs of their decisions."""
 
     match_index: MatchIndex
+    assembler: LetterAssembler
     gathered: GatheredInputs
     slots: Mapping[int, ScheduleStatus]  #: each reader's schedule at `now`
     already_queued: Set[int]  #: readers whose edition is known to be decided
@@ -66,19 +68,28 @@ class SubscriberChunk:
 
 
 def publish_chunk(
-    session: Session, press: Press, *, site: Site, after_id: int, limit: int = 500, now: datetime
+    session: Session,
+    press: Press,
+    *,
+    site: Site,
+    caches: Caches,
+    after_id: int,
+    limit: int = 500,
+    now: datetime,
 ) -> tuple[PublishReport, int | None]:
     """Publish the next due subscribers after `after_id`; return the counts and the last subscriber's id.
 
     The id is None when no subscriber is left. Commits.
     """
-    match_index, conflicts = match_index_of(session, press), 0
+    match_index, conflicts = match_index_of(session, press, caches), 0
+    assembler = assembler_of(press, site, caches)
     while True:
         try:
             with gc_control.gc_paused():
                 return publish_once(
                     session,
                     match_index,
+                    assembler,
                     site=site,
                     after_id=after_id,
                     limit=limit,
@@ -95,6 +106,7 @@ def publish_chunk(
 def publish_once(
     session: Session,
     match_index: MatchIndex,
+    assembler: LetterAssembler,
     *,
     site: Site,
     after_id: int,
@@ -116,7 +128,8 @@ def publish_once(
         return PublishReport(), None
     slots = {reader.id: schedule_status_of(reader, now) for reader in gathered.readers}
     taken = outbox.find_already_queued(session, editions_of(slots)) if conflicts else frozenset[int]()
-    published = decide_and_write(session, SubscriberChunk(match_index, gathered, slots, taken, site, now))
+    chunk = SubscriberChunk(match_index, assembler, gathered, slots, taken, site, now)
+    published = decide_and_write(session, chunk)
     failpoints.reach("chunk-written")
     session.commit()
     failpoints.reach("chunk-published")
@@ -157,7 +170,7 @@ def write_digests(
     """Decide and write the digests of some readers; return the decisions by delivery id."""
     match_index, gathered, slots, now = chunk.match_index, chunk.gathered, chunk.slots, chunk.now
     decisions = [
-        decide_digest(match_index, gathered, reader, edition, now, site=chunk.site)
+        decide_digest(match_index, gathered, reader, edition, now, assembler=chunk.assembler)
         for reader in readers
         if (edition := slots[reader.id].open_edition) is not None and reader.id not in chunk.already_queued
     ]

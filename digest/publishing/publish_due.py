@@ -13,6 +13,7 @@ from sqlalchemy import func, select
 from sqlalchemy.orm import Session
 
 from digest import subscribers
+from digest.caches import Caches
 from digest.db.tables import Delivery
 from digest.letters import Templates, press_store
 from digest.letters.press import Press
@@ -29,6 +30,7 @@ def publish(
     *,
     site: Site,
     templates: Templates,
+    caches: Caches,
     now: datetime,
     progress: Callable[[int], None] | None = None,
 ) -> PublishReport:
@@ -36,12 +38,12 @@ def publish(
 
     A second run at the same time writes nothing and counts every digest as `already`.
     """
-    press = prepare_press(session, site=site, templates=templates, now=now)
+    press = prepare_press(session, site=site, templates=templates, caches=caches, now=now)
     total = PublishReport()
     last_id: int | None = 0
     while press is not None and last_id is not None:
         published, last_id = publish_chunk(
-            session, press, site=site, after_id=last_id, limit=CHUNK_SUBSCRIBERS, now=now
+            session, press, site=site, caches=caches, after_id=last_id, limit=CHUNK_SUBSCRIBERS, now=now
         )
         total += published
         if progress is not None:
@@ -50,14 +52,18 @@ def publish(
     return total + PublishReport(due=earlier, already=earlier)
 
 
-def prepare_press(session: Session, *, site: Site, templates: Templates, now: datetime) -> Press | None:
+def prepare_press(
+    session: Session, *, site: Site, templates: Templates, caches: Caches, now: datetime
+) -> Press | None:
     """Resume subscribers whose pause is over; return the press for the due readers, or None. Commits."""
     subscribers.resume_due(session, now)
     due, earliest = count_due(session, now)
     press = None
     if due:
         since = press_store.press_start(now, earliest)
-        press = press_store.current_press(session, site=site, templates=templates, now=now, since=since)
+        press = press_store.current_press(
+            session, site=site, templates=templates, caches=caches, now=now, since=since
+        )
     session.commit()
     return press
 

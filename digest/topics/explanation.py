@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Iterator, Mapping, Sequence
-from functools import lru_cache
 from typing import NamedTuple, TypeAlias
 
 from digest.papers import Paper
@@ -37,7 +36,6 @@ from digest.topics.paper_index import FIELDS, PaperIndex, fields_of, texts_of
 from digest.topics.postings import PlaceSearch
 from digest.topics.word_rows import LazyDict
 
-PAPERS_PER_BATCH = 256  #: number of papers indexed together when the first of them is explained
 MAX_REASON_WORDS = 4  #: maximum number of words from a description that a reason names
 #: Matched words: the number of their field, their start, and their negated end. Sorted spans are in reading
 #: order; if several have the same start, the longest is first.
@@ -71,7 +69,7 @@ class Explanation(NamedTuple):
 
 def explain(filter_: Filter, paper: Paper) -> Explanation:
     """Explain why `paper` matches a filter or does not."""
-    return _alone(_IdentityKey(paper)).explain(filter_, 0)
+    return Explainer(PaperIndex((paper,))).explain(filter_, 0)
 
 
 class Explainer:
@@ -80,13 +78,10 @@ class Explainer:
     Each explanation is the same as for the paper alone.
     """
 
-    def __init__(self, papers: Sequence[Paper], index: PaperIndex | None = None):
-        """Prepare to explain `papers`, reusing the lookups of their `index` if it exists."""
-        self._papers = papers
-        self._batch_size = len(papers) if index else PAPERS_PER_BATCH
-        self._batches: Mapping[int, _IndexedBatch] = LazyDict(self._batch)
+    def __init__(self, index: PaperIndex):
+        """Prepare to explain the papers of an index, reusing its lookups."""
+        self._batch = _IndexedBatch(index)
         self._pages: Mapping[int, _IndexedPaper] = LazyDict(self._page)
-        self._index = index
 
     def explain(self, filter_: Filter, number: int) -> Explanation:
         """Explain why the paper with this number matches a filter or does not."""
@@ -106,12 +101,8 @@ class Explainer:
         why = dict.fromkeys([page.reason(leaf, marks) for leaf, marks in found])
         return MatchFinding(tuple(why), _apart([mark for _, marks in found for mark in marks]))
 
-    def _batch(self, number: int) -> _IndexedBatch:
-        start = number * self._batch_size
-        return _IndexedBatch(self._index or PaperIndex(self._papers[start : start + self._batch_size]))
-
     def _page(self, number: int) -> _IndexedPaper:
-        return _IndexedPaper(self._batches[number // self._batch_size], number % self._batch_size)
+        return _IndexedPaper(self._batch, number)
 
 
 class _IndexedBatch:
@@ -320,23 +311,3 @@ def _where(node: Node) -> str:
     if not isinstance(node, TextClause):
         return ""
     return f" in the {' or '.join(FIELDS[place] for place in fields_of(node))}"
-
-
-class _IdentityKey:
-    """A cache key for a paper; two keys are equal only if they refer to the same object in memory."""
-
-    __slots__ = ("paper",)
-
-    def __init__(self, paper: Paper):
-        self.paper = paper
-
-    def __hash__(self) -> int:
-        return id(self.paper)
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, _IdentityKey) and other.paper is self.paper
-
-
-@lru_cache(maxsize=512)
-def _alone(same: _IdentityKey) -> Explainer:
-    return Explainer((same.paper,))

@@ -38,10 +38,11 @@ _WORDS = {
     "it": "il di che della per con una dei nel sono gli delle del e più questo si lo",
     "nl": "de het een van en voor met op zijn wij niet dat te wordt deze ook bij naar",
 }
-_LANGUAGES_OF_WORD: dict[str, list[str]] = {}
-for _language, _row in _WORDS.items():
-    for _word in _row.split():
-        _LANGUAGES_OF_WORD.setdefault(_word, []).append(_language)
+_LANGUAGES_OF_WORD = {
+    word: [language for language, row in _WORDS.items() if word in row.split()]
+    for words in _WORDS.values()
+    for word in words.split()
+}
 
 MIN_WORDS = 3  #: number of function words needed to detect a language other than English
 MAX_CHARACTERS_READ = 2000  #: characters

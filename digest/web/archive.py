@@ -51,11 +51,13 @@ def show_digest(request: Request) -> Response:
         if delivery.press is None:
             raise HTTPException(404)
         try:
-            made = press_store.load_press(session, delivery.press)
+            made = press_store.load_press(session, delivery.press, context.caches)
         except NotFound:
             raise HTTPException(410) from None
         copy = personalization_of(context, session, delivery, reader)
-    letter = press.digest_letter(made, context.site, Digest.from_json(delivery.decision), copy)
+    letter = press.assembler_of(made, context.site, context.caches).letter(
+        Digest.from_json(delivery.decision), copy
+    )
     return HTMLResponse(page_rendering.letter_page(letter.html), headers=mail_headers())
 
 
@@ -69,10 +71,10 @@ def show_overflow(request: Request) -> Response:
         if delivery.press is None or not 1 <= place <= len(sections):
             raise HTTPException(404)
         try:
-            made = press_store.load_press(session, delivery.press)
+            made = press_store.load_press(session, delivery.press, context.caches)
         except NotFound:
             raise HTTPException(410) from None
-        overflow = publishing.overflow_papers(session, made, delivery, sections[place - 1])
+        overflow = publishing.overflow_papers(session, made, context.caches, delivery, sections[place - 1])
         schedule = subscribers.schedule_of(reader)
     return page_rendering.render_page(
         request,

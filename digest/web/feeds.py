@@ -32,6 +32,7 @@ EDITIONS_IN_FEED = 14  #: number of digests in one subscriber's feed
 REFERENCE = re.compile(
     r"[\w.-]{1,80}(/[\w.-]{1,80})?(@\d{1,6})?"
 )  #: only the name of a published filter, not the whole filter language
+MAX_FEEDS = 256  #: cached, of the filters that feed readers ask for again and again; 100 KB each
 MAX_SHARED_PAPERS, SHARED_DAYS = 50, 8  #: papers of a published filter, and how many days back
 ElementTree.register_namespace("", ATOM)
 
@@ -211,10 +212,15 @@ def show_shared(request: Request) -> Response:
         raise HTTPException(404)
     address = f"{context.site.url}/feed/{reference}.{form}"
     with db.read_session(context.engine) as session:
-        key = (catalog.state(session), stored_packs.load_packs(session), context.clock().date())
+        packs = frozenset(
+            (name, number, *pack.filters.items())
+            for name, versions in stored_packs.load_packs(session).items()
+            for number, pack in versions.items()
+        )
+        key = (reference, form, catalog.state(session), packs, context.clock().date())
         try:
             feed = context.caches.get_or_make(
-                f"feed {reference}.{form}", key, lambda: shared_feed(context, session, reference, address)
+                "feed", key, lambda: shared_feed(context, session, reference, address), bound=MAX_FEEDS
             )
         except BadFilter:
             raise HTTPException(404) from None

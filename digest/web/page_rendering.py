@@ -54,7 +54,7 @@ def static_dir() -> Path:
     return templates_dir() / "web" / "static"
 
 
-@lru_cache(maxsize=1)
+@lru_cache(maxsize=1)  # there is one style sheet
 def stylesheet_url() -> str:
     """Return the style sheet's address, which changes with its content."""
     content = (static_dir() / "site.css").read_bytes()

@@ -78,7 +78,9 @@ def list_as_email(context: AppContext, session: Session) -> str | None:
     found, now = todays_list(context, session), context.clock()
     if found is None:
         return None
-    made = press.make_press(found.ranked, site=context.site, templates=context.templates, as_of=now)
+    made = press.make_press(
+        found.ranked, site=context.site, templates=context.templates, caches=context.caches, as_of=now
+    )
     section = Section(
         topic=TRENDING_TOPIC, filter_id=None, papers=tuple(one.paper.id for one in found.ranked),
         more=found.checked - len(found.ranked),
@@ -91,9 +93,8 @@ def list_as_email(context: AppContext, session: Session) -> str | None:
         unsubscribe_url=context.site.url,
         manage_url=context.site.url,
     )
-    return press.digest_letter(
-        made, context.site, Digest(sections=(section,), checked=found.checked), copy
-    ).html
+    digest = Digest(sections=(section,), checked=found.checked)
+    return press.LetterAssembler(made, context.site).letter(digest, copy).html
 
 
 def list_heading(day: date, now: datetime) -> str:

@@ -96,6 +96,7 @@ def deliver_alarms(context: AppContext) -> None:
             session,
             site=context.site,
             templates=context.templates,
+            caches=context.caches,
             transport=transport,
             clock=context.clock,
             signers=context.signers,

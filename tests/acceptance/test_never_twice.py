@@ -35,6 +35,7 @@ from digest.publishing.why import WhyCause, why
 from digest.settings import templates_dir
 from digest.site_profile import Site
 from tests.support.publishing_world import Newsroom
+from tests.support.shared_caches import CACHES
 
 SITE = Site(keys=(b"key",), pepper=b"pepper")
 WORDS = ("graph", "proof", "robot", "flow")
@@ -324,6 +325,7 @@ class SimulatedService(RuleBasedStateMachine):
                         session,
                         site=SITE,
                         templates=TEMPLATES(),
+                        caches=CACHES,
                         email=email,
                         reference=str(paper),
                         now=self.now,

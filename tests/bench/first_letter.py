@@ -21,7 +21,13 @@ def main(path: Path) -> None:
         unsubscribe_url="https://x/u", manage_url="https://x/m",
     )  # fmt: skip
     site = Site(url="https://x", keys=(b"k",))
-    print(len(press.digest_message(made, site, Digest(sections=(section,), checked=500), personalization)))
+    print(
+        len(
+            press.LetterAssembler(made, site).message(
+                Digest(sections=(section,), checked=500), personalization
+            )
+        )
+    )
 
 
 if __name__ == "__main__":

@@ -26,6 +26,7 @@ from digest.letters import Templates
 from digest.settings import load_settings, templates_dir
 from digest.site_profile import Site
 from tests.bench.world import SITE
+from tests.support.shared_caches import CACHES
 
 BEGIN = datetime(2026, 11, 20, 6, tzinfo=UTC)
 MORNING = timedelta(hours=6)
@@ -114,7 +115,7 @@ def morning(
     while (due_at := next_due(session)) and due_at <= BEGIN + MORNING:
         clock.now = max(clock.now, due_at) + SWEEP
         delivery_run.deliver(
-            session, site=site, templates=templates, transport=server, clock=clock, window=window,
+            session, site=site, templates=templates, caches=CACHES, transport=server, clock=clock, window=window,
             limits=load_settings({}).limits, max_time=timedelta(seconds=20),
         )  # fmt: skip
         if limits.active_stops(session):

@@ -28,6 +28,7 @@ from digest.site_profile import Site
 from tests.support import real_servers
 from tests.support.fixed_clock import fixed_clock
 from tests.support.publishing_world import Newsroom
+from tests.support.shared_caches import CACHES
 
 BEGAN = datetime(2026, 1, 1, 8, tzinfo=UTC)
 FLAT_AFTER = 420  #: days: the longest retention, and the nights around it
@@ -93,7 +94,7 @@ def live(
         newsroom.publish(f"{now:%Y-%m-%dT%H:%M}")
         with db.write_session(newsroom.engine) as session, closing(MemoryTransport()) as transport:
             delivery_run.deliver(
-                session, site=newsroom.site, templates=newsroom.templates, transport=transport,
+                session, site=newsroom.site, templates=newsroom.templates, caches=CACHES, transport=transport,
                 clock=fixed_clock(now), limits=SendLimits(),
             )  # fmt: skip
             publishing.delete_old_rows(session, kept=kept, now=now + timedelta(hours=18), between=0)

@@ -37,8 +37,7 @@ from digest.letters import Personalization, Templates, dkim_signing, press
 from digest.letters.cards import CardForm
 from digest.letters.dkim_signing import Signer
 from digest.letters.letter_templates import FILLER
-from digest.letters.press import Press, page_of_letter
-from digest.letters.press.letter_assembler import letter_assembler
+from digest.letters.press import LetterAssembler, Press
 from digest.links import unsubscribe_url
 from digest.papers import Paper
 from digest.papers.trending import Ranked
@@ -46,6 +45,7 @@ from digest.settings import templates_dir
 from digest.site_profile import Site
 from digest.topics import bitsets
 from tests.bench.naive_rival import by_premailer
+from tests.support.shared_caches import CACHES
 
 NOW = datetime(2026, 11, 20, 7, tzinfo=UTC)
 SITE = Site(
@@ -93,7 +93,7 @@ def pressed(papers: Sequence[Paper], templates: Templates) -> Press:
         Ranked(paper=paper, score=-float(place), reasons=("+42 votes since yesterday",)[: place % 2])
         for place, paper in enumerate(papers)
     ]
-    return press.make_press(ranked, site=SITE, templates=templates, as_of=NOW)
+    return press.make_press(ranked, site=SITE, templates=templates, caches=CACHES, as_of=NOW)
 
 
 def filters_of(papers: Sequence[Paper], chance: random.Random, count: int = 60) -> dict[int, str]:
@@ -174,7 +174,7 @@ def as_it_comes(html: str) -> str:
 
 def context_of(made: Press, digest: Digest, copy: Personalization) -> dict[str, Any]:
     """Return the page's values as the template expects them."""
-    shown = page_of_letter(made, SITE, digest, copy)
+    shown = LetterAssembler(made, SITE).page(digest, copy)
     return {field.name: getattr(shown, field.name) for field in fields(shown)} | {
         "site": SITE,
         "filler": FILLER,
@@ -202,7 +202,8 @@ def seconds(job: Callable[[], object], times: int = 5) -> float:
 
 def all_letters(made: Press, mailed: Sequence[tuple[Digest, Personalization]]) -> int:
     """Build every message, discard it, and return the total bytes."""
-    return sum(len(press.digest_message(made, SITE, digest, copy)) for digest, copy in mailed)
+    assembler = press.assembler_of(made, SITE, CACHES)
+    return sum(len(assembler.message(digest, copy)) for digest, copy in mailed)
 
 
 def cold_cards(made: Press, filters: dict[int, str]) -> tuple[int, float]:
@@ -217,7 +218,7 @@ def cold_cards(made: Press, filters: dict[int, str]) -> tuple[int, float]:
         for number in islice(bitsets.members(index.matches(topics.parse(canonical))), 5)
     ]
     fresh = replace(made, papers=tuple(replace(paper) for paper in made.papers))
-    cards = letter_assembler(fresh, SITE).sections.cards
+    cards = LetterAssembler(fresh, SITE).sections.cards
     start = process_time()
     for paper, canonical in asked:
         cards.card(paper, canonical, CardForm.FULL)
@@ -242,7 +243,7 @@ def cold_start(made: Press) -> float:
 def prepare(papers: Sequence[Paper], templates: Templates) -> None:
     """Build a press and render all its cards with empty caches."""
     made = pressed(papers, templates)
-    cards = letter_assembler(made, SITE).sections.cards
+    cards = LetterAssembler(made, SITE).sections.cards
     for paper in papers:
         for form in CardForm:
             cards.card(paper.id, None, form)
@@ -284,7 +285,7 @@ def main(full: bool) -> int:  # noqa: PLR0915  (one figure after another)
     contexts = [(context_of(made, digest, copy), copy) for digest, copy in mailed[:40]]
     premailer, css = Usual(templates, by_premailer), Usual(templates, css_inline.inline)
     for (digest, copy), (context, _) in zip(mailed[:20], contexts, strict=False):
-        assert decoded(press.digest_message(made, SITE, digest, copy)) == decoded(
+        assert decoded(press.LetterAssembler(made, SITE).message(digest, copy)) == decoded(
             premailer.message(context, copy)
         )
 
@@ -319,7 +320,7 @@ def main(full: bool) -> int:  # noqa: PLR0915  (one figure after another)
     print(
         f"   Jinja, css-inline, email    {by_css * 1e6:9.1f} µs   {1 / by_css:9,.0f}/s   {by_css / ours:7,.0f} times ours"
     )
-    octets_of_one = press.digest_message(made, SITE, *mailed[0])
+    octets_of_one = LetterAssembler(made, SITE).message(*mailed[0])
     signed = {kind: ours + taken for kind, taken in signing(octets_of_one).items()}
     for kind, taken in signed.items():
         print(f"   ours, signed with {kind:9} {taken * 1e6:9.1f} µs   {1 / taken:9,.0f}/s")

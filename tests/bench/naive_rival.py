@@ -39,7 +39,7 @@ from digest.editions.compose import Digest, DigestLimits, RankedMatches, Request
 from digest.letters import Personalization, Templates, list_headers, personalization
 from digest.letters.css_inlining import WRITTEN_BY_HAND
 from digest.letters.letter_templates import FILLER
-from digest.letters.press import Press, page_of_letter
+from digest.letters.press import LetterAssembler, Press
 from digest.papers import fold
 from digest.site_profile import Site
 from digest.topics import filter_tree
@@ -188,7 +188,7 @@ def written(morning: Morning, digest: Digest, copy: Personalization) -> EmailMes
 
 def rendered(morning: Morning, digest: Digest, copy: Personalization) -> tuple[str, str, EmailMessage]:
     """Return both bodies as Jinja renders them, and a message with its headers."""
-    page = page_of_letter(morning.press, morning.site, digest, copy)
+    page = LetterAssembler(morning.press, morning.site).page(digest, copy)
     values = {field.name: getattr(page, field.name) for field in fields(page)}
     values |= {"site": morning.site, "filler": FILLER}
     message = EmailMessage()

@@ -26,11 +26,12 @@ from digest.db.tables import Delivery, Shown
 from digest.editions import compose
 from digest.editions.compose import Digest
 from digest.letters import Templates
-from digest.letters.press import Press
+from digest.letters.press import Press, assembler_of
 from digest.publishing import decide_digest, due_readers
 from tests.bench.updates import CHANGED, followed_up
 from tests.bench.world import NOW, SITE, World
 from tests.support import real_servers
+from tests.support.shared_caches import CACHES
 
 COMPOSED_A_SECOND = 30_000
 PUBLISHED_A_SECOND = 8_000
@@ -68,7 +69,7 @@ def measured(name: str, world: World, engine: Engine, *, and_composing: bool = F
     templates = Templates(settings.templates_dir())
     with db.write_session(engine) as session:
         began = perf_counter()
-        press = publishing.prepare_press(session, site=SITE, templates=templates, now=MORNING)
+        press = publishing.prepare_press(session, site=SITE, templates=templates, caches=CACHES, now=MORNING)
         assert press is not None
         print(f"{name}: the press took {perf_counter() - began:.2f} s")
         holds = composed(session, press) if and_composing else True
@@ -94,13 +95,19 @@ def published(session: Any, press: Press) -> tuple[float, float, float]:
     Returns the rate by the clock, that by our processor time, and by how many KB the second half of the
     readers raised the peak of memory.
     """
-    due_readers.MATCH_INDEXES.clear()
+    CACHES.clear("match index")
     count, peaks = 0, []
     last_id: int | None = 0
     began, worked = perf_counter(), process_time()
     while last_id is not None:
         result, last_id = publishing.publish_chunk(
-            session, press, site=SITE, after_id=last_id, limit=publishing.CHUNK_SUBSCRIBERS, now=MORNING
+            session,
+            press,
+            site=SITE,
+            caches=CACHES,
+            after_id=last_id,
+            limit=publishing.CHUNK_SUBSCRIBERS,
+            now=MORNING,
         )
         count += result.due
         peaks.append(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)
@@ -110,13 +117,16 @@ def published(session: Any, press: Press) -> tuple[float, float, float]:
 
 def composed(session: Any, press: Press) -> bool:
     """Compare with the plain composer, then measure composing alone."""
-    index = due_readers.match_index_of(session, press)
+    index = due_readers.match_index_of(session, press, CACHES)
+    assembler = assembler_of(press, SITE, CACHES)
     rows = due_readers.lock_due_readers(session, after_id=0, limit=5_000, now=MORNING)
     gathered = due_readers.gather_inputs(session, index, rows, MORNING)
     edition = decide_digest.schedule_status_of(rows[0], MORNING).open_edition
     assert edition is not None
     for reader in rows[:SAMPLE]:
-        ours = decide_digest.decide_digest(index, gathered, reader, edition, MORNING, site=SITE).digest
+        ours = decide_digest.decide_digest(
+            index, gathered, reader, edition, MORNING, assembler=assembler
+        ).digest
         plain = plainly(press, index.choices, gathered.topics[reader.id], reader.max_papers)
         assert listed(ours) == plain, (listed(ours), plain)
     print(f"{SAMPLE} digests are what the plain composer says")
@@ -125,7 +135,9 @@ def composed(session: Any, press: Press) -> bool:
     for _ in range(3):
         began = process_time()
         for reader in rows:
-            decide_digest.decide_digest(index, gathered, reader, edition, MORNING, site=SITE).digest.to_json()
+            decide_digest.decide_digest(
+                index, gathered, reader, edition, MORNING, assembler=assembler
+            ).digest.to_json()
         best = max(best, len(rows) / (process_time() - began))
     print(f"composing: {best:,.0f} digests a second on one core")
     return best >= COMPOSED_A_SECOND

@@ -23,6 +23,7 @@ from digest.db.tables import FilterRow, Subscriber
 from digest.letters import press_store
 from digest.settings import load_settings
 from tests.bench import competent_rival, naive_rival
+from tests.support.shared_caches import CACHES
 
 FIRST = 20  #: letters that every worker writes before it is ready
 
@@ -65,6 +66,7 @@ def morning() -> naive_rival.Morning:
             session,
             site=ours.site,
             templates=ours.templates,
+            caches=CACHES,
             now=now,
             since=press_store.press_start(now, None),
         )

@@ -27,6 +27,7 @@ from digest.letters import Templates, press_store
 from tests.bench.world import NOW, SITE, World
 from tests.conftest import connected, fresh_database
 from tests.support.real_servers import postgres
+from tests.support.shared_caches import CACHES
 
 NEAR = 1.6  #: times the rate of one, by two on PostgreSQL
 ROUNDS = 2  #: the better of which counts
@@ -78,7 +79,7 @@ def built(world: World, url: str) -> str:
         world.build(engine)
         with db.write_session(engine) as session:
             templates = Templates(settings.templates_dir())
-            press = publishing.prepare_press(session, site=SITE, templates=templates, now=NOW)
+            press = publishing.prepare_press(session, site=SITE, templates=templates, caches=CACHES, now=NOW)
             assert press is not None
         with engine.begin() as connection:
             connection.exec_driver_sql("ANALYZE")
@@ -137,7 +138,7 @@ def say_go(process: subprocess.Popen[str]) -> None:
 def work(url: str, name: str, number: int, count: int) -> None:
     """Warm up, wait for the start signal, publish every `count`th chunk, and print the number of readers."""
     with connected(url) as engine, db.write_session(engine) as session:
-        press = press_store.load_press(session, name)
+        press = press_store.load_press(session, name, CACHES)
         ids = session.scalars(select(Subscriber.id).order_by(Subscriber.id)).all()
         session.commit()
         print("ready", flush=True)
@@ -147,7 +148,13 @@ def work(url: str, name: str, number: int, count: int) -> None:
             number::count
         ]:
             published, _ = publishing.publish_chunk(
-                session, press, site=SITE, after_id=start, limit=publishing.CHUNK_SUBSCRIBERS, now=NOW
+                session,
+                press,
+                site=SITE,
+                caches=CACHES,
+                after_id=start,
+                limit=publishing.CHUNK_SUBSCRIBERS,
+                now=NOW,
             )
             due += published.due
         print(due, time.process_time() - worked, flush=True)

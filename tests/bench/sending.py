@@ -37,6 +37,7 @@ from tests.bench.world import World
 from tests.conftest import connected, fresh_database
 from tests.support.mail_sink import run_mail_sink
 from tests.support.real_servers import postgres
+from tests.support.shared_caches import CACHES
 
 PIPELINED_GATE = 5.0  #: times smtplib on a persistent connection
 POSTFIX_GATE = 1.3  #: times Postfix's own generator
@@ -200,7 +201,7 @@ def share_of(engine: Engine, port: int) -> float:
     templates, site = Templates(settings.templates_dir()), world.SITE
     bare = kept = 9e9
     with db.write_session(engine) as session, closing(opened(port)) as transport:
-        published = publishing.publish(session, site=site, templates=templates, now=world.NOW)
+        published = publishing.publish(session, site=site, templates=templates, caches=CACHES, now=world.NOW)
         analyse(engine)
         part = published.queued // (LEDGER_ROUNDS * 50) * 50  # whole windows: a run stops behind one
         for _round in range(LEDGER_ROUNDS):
@@ -220,7 +221,7 @@ def kept_run(session: db.Session, transport: SmtpTransport, templates: Templates
 
     began = time.perf_counter()
     report = delivery_run.deliver(
-        session, site=world.SITE, templates=templates, transport=transport, clock=lambda: world.NOW,
+        session, site=world.SITE, templates=templates, caches=CACHES, transport=transport, clock=lambda: world.NOW,
         is_stopping=lambda: done >= part, progress=progress,
     )  # fmt: skip
     took = time.perf_counter() - began
@@ -235,7 +236,7 @@ def bare_run(session: db.Session, transport: SmtpTransport, templates: Templates
     """
     claimed = outbox.open_outbox(session).claim(lane=Lane.BULK, now=world.NOW, limit=part)
     render_context = decision_inputs.load_context(
-        session, RenderContext(site=world.SITE, templates=templates), claimed, known_filters={}
+        session, RenderContext(site=world.SITE, templates=templates), claimed, known_filters={}, caches=CACHES
     )
     session.commit()
     session.rollback()

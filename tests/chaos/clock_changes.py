@@ -18,6 +18,7 @@ from digest.settings import templates_dir
 from tests.chaos.worker import SITE
 from tests.support.fixed_clock import fixed_clock
 from tests.support.publishing_world import Newsroom
+from tests.support.shared_caches import CACHES
 
 #: A zone, the evening before the clock change, and the hour that is skipped or occurs twice.
 NIGHTS = (
@@ -55,7 +56,12 @@ def live_through(url: str, *, seed: int) -> tuple[list[str], int]:
                 newsroom.publish(written(now + chance.choice(STEPS)))
             with db.write_session(engine) as session:
                 delivery_run.deliver(
-                    session, site=SITE, templates=templates, transport=transport, clock=fixed_clock(now)
+                    session,
+                    site=SITE,
+                    templates=templates,
+                    caches=CACHES,
+                    transport=transport,
+                    clock=fixed_clock(now),
                 )
         newsroom.change(email, state="unsubscribed")
     wrong = list(mistakes(engine, transport))

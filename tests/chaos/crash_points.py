@@ -19,6 +19,7 @@ from digest.settings import templates_dir
 from tests.chaos.worker import SITE
 from tests.conftest import ROOT
 from tests.support import sample_mails
+from tests.support.shared_caches import CACHES
 
 #: Reached in this order, whatever an earlier process left undone.
 FAILPOINTS = (
@@ -50,7 +51,7 @@ def run(errand: Errand) -> None:
         inbound.process_stored_mails(session, site=HOME, now=now)  # as the inbound server does when it starts
         for path in (ROOT / "digest" / "dumps" / "sample").glob("*.txt"):
             intake.load(session, path, now=now)
-        publishing.publish(session, site=HOME, templates=Templates(templates_dir()), now=now)
+        publishing.publish(session, site=HOME, templates=Templates(templates_dir()), caches=CACHES, now=now)
         returned = links.bounce_address(HOME, session.scalars(select(func.min(Delivery.id))).one())
         session.commit()
         (number,) = inbound.store_mail(

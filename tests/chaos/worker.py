@@ -25,6 +25,7 @@ from digest.errors import DigestError
 from digest.letters import Templates
 from digest.settings import templates_dir
 from digest.site_profile import Site
+from tests.support.shared_caches import CACHES
 
 SITE = Site(
     url="https://digest.example.org", sender_address="digest@example.org", keys=(b"chaos",), pepper=b"pepper"
@@ -190,6 +191,7 @@ def work(orders: Orders, saved: Any) -> None:
                     session,
                     site=SITE,
                     templates=templates,
+                    caches=CACHES,
                     transport=transport,
                     clock=db.common_clock(session, clock),
                     window=orders.window,

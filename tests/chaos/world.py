@@ -37,6 +37,7 @@ from tests.chaos.worker import LEASE, SITE, Orders, work
 from tests.conftest import ROOT
 from tests.support import certificates
 from tests.support.faulty_smtp_server import Fault, FaultyServer, faulty_server
+from tests.support.shared_caches import CACHES
 
 #: How long after an opt-out a worker may still send what it had begun when that was committed.
 BEGUN = timedelta(seconds=4)
@@ -319,7 +320,7 @@ def publish(engine: Engine, readers: int) -> None:
         for number in range(readers):
             subscribe(session, number, now)
         session.commit()
-        published = publishing.publish(session, site=SITE, templates=templates, now=now)
+        published = publishing.publish(session, site=SITE, templates=templates, caches=CACHES, now=now)
         # This flushes the asynchronous commits to disk: if they were lost, nothing would publish again.
         heartbeats.record_heartbeat(session, "scheduler", now)
     assert published.queued == readers, published

@@ -32,6 +32,7 @@ from digest.letters import Templates
 from digest.site_profile import Site
 from tests.conftest import connected, numbers
 from tests.support import real_servers
+from tests.support.shared_caches import CACHES
 
 READERS = [f"reader{number}@example.org" for number in range(3)]
 AWAY = 0.7  #: seconds
@@ -90,7 +91,7 @@ class Refusing(MemoryTransport):
 @pytest.fixture
 def deliver(site: Site, templates: Templates, now: datetime) -> Callable[..., DeliveryReport]:
     """Deliver at `now`."""
-    return partial(delivery_run.deliver, site=site, templates=templates, clock=lambda: now)
+    return partial(delivery_run.deliver, site=site, templates=templates, caches=CACHES, clock=lambda: now)
 
 
 def write(engine: Engine, site: Site, now: datetime) -> None:

@@ -32,6 +32,7 @@ from digest.letters.dkim_signing import Signer
 from digest.site_profile import Site
 from tests.conftest import ROOT
 from tests.support.faulty_smtp_server import Fault, FaultyServer, faulty_server
+from tests.support.shared_caches import CACHES
 
 ALICE, BOB, CHARLIE = "alice@example.org", "bob@example.org", "charlie@example.org"
 PATIENCE = Timeouts(window=5, connect=2, command=2, body=2, dot=0.5, quit=0.5)
@@ -46,7 +47,13 @@ def deliver(site: Site, templates: Templates, now: datetime) -> Callable[..., De
     ) -> DeliveryReport:
         clock = details.pop("clock", lambda: now + after)
         return delivery_run.deliver(
-            session, site=site, templates=templates, transport=transport, clock=clock, **details
+            session,
+            site=site,
+            templates=templates,
+            caches=CACHES,
+            transport=transport,
+            clock=clock,
+            **details,
         )
 
     return delivered
@@ -91,7 +98,7 @@ def digests(
     """Today's digest for each of the cast, published from the sample."""
     for path in (ROOT / "digest" / "dumps" / "sample").glob("*.txt"):
         intake.load(session, path, now=now - timedelta(hours=1))
-    published = publishing.publish(session, site=site, templates=templates, now=now)
+    published = publishing.publish(session, site=site, templates=templates, caches=CACHES, now=now)
     assert published.queued == 3
 
 
@@ -143,8 +150,8 @@ def test_preview_shows_the_bytes_that_are_sent(
 ) -> None:
     for path in (ROOT / "digest" / "dumps" / "sample").glob("*.txt"):
         intake.load(session, path, now=now - timedelta(hours=1))
-    made = publishing.preview(session, site=site, templates=templates, email=ALICE, now=now)
-    publishing.publish(session, site=site, templates=templates, now=now)
+    made = publishing.preview(session, site=site, templates=templates, caches=CACHES, email=ALICE, now=now)
+    publishing.publish(session, site=site, templates=templates, caches=CACHES, now=now)
     memory = MemoryTransport()
 
     deliver(session, memory)
@@ -268,7 +275,7 @@ def test_letter_waiting_when_its_key_is_retired_gets_links_of_the_new_key(
     renewed, memory = replace(site, keys=(b"a new key",)), MemoryTransport()
 
     report = delivery_run.deliver(
-        session, site=renewed, templates=templates, transport=memory, clock=lambda: now
+        session, site=renewed, templates=templates, caches=CACHES, transport=memory, clock=lambda: now
     )
 
     assert report.sent == len(letters)
@@ -548,7 +555,7 @@ def test_unreadable_decision_stops_no_other(
     session.commit()
 
     delivery_run.deliver(
-        session, site=site, templates=templates, transport=MemoryTransport(), clock=lambda: now
+        session, site=site, templates=templates, caches=CACHES, transport=MemoryTransport(), clock=lambda: now
     )
 
     assert {who: state for who, (state, _, _) in states(session).items()} == {
@@ -565,7 +572,7 @@ def test_digest_leaves_no_cycles_for_the_garbage_collector(
         subscribers.add(
             session, f"reader-{number}@example.org", state=SubscriberState.ACTIVE, consent="a test", now=now
         )
-    publishing.publish(session, site=site, templates=templates, now=now)
+    publishing.publish(session, site=site, templates=templates, caches=CACHES, now=now)
     deliver(session, MemoryTransport(), limit=100)  # what the first letters cache for the others stays
     gc.collect()
 

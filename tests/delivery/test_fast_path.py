@@ -30,6 +30,7 @@ from digest.delivery.transports.memory import MemoryTransport
 from digest.delivery.worker_loop import UNLIMITED, Worker
 from digest.letters import Templates
 from digest.site_profile import Site
+from tests.support.shared_caches import CACHES
 
 READERS = [f"reader{number}@example.org" for number in range(6)]
 COUNTED = SendLimits(rates=limits.parse_rates("1000/s"))  #: with them windows are checked individually
@@ -71,6 +72,7 @@ def deliver(
                 session,
                 site=site,
                 templates=templates,
+                caches=CACHES,
                 transport=transport,
                 clock=lambda: now,
                 window=2,
@@ -229,6 +231,7 @@ def test_letter_rendered_ahead_and_given_back_is_rendered_again(
     with db.write_session(postgres_engine) as session:
         worker = Worker(
             outbox=outbox.open_outbox(session), context=RenderContext(site=site, templates=templates),
+            caches=CACHES,
             transport=MemoryTransport(), policy=SendPolicy(session=session, rules=UNLIMITED), clock=lambda: now,
             window=2,
         )  # fmt: skip

@@ -29,6 +29,7 @@ from digest.settings import load_settings, templates_dir
 from digest.site_profile import Site
 from tests.delivery.test_send_policy import put_edition
 from tests.support.real_servers import free_port
+from tests.support.shared_caches import CACHES
 
 pytestmark = pytest.mark.slow
 
@@ -73,7 +74,7 @@ def work(order: Order) -> DeliveryReport:
         time.sleep(0.005)
     with db.write_session(engine) as session:
         report = delivery_run.deliver(
-            session, site=order.site, templates=templates, transport=transport, clock=lambda: order.now,
+            session, site=order.site, templates=templates, caches=CACHES, transport=transport, clock=lambda: order.now,
             limits=settings.limits, window=order.window,
         )  # fmt: skip
     transport.close()

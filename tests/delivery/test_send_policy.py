@@ -28,6 +28,7 @@ from digest.monitoring import problems
 from digest.site_profile import Site
 from tests.bench import greylisting
 from tests.support.fixed_clock import fixed_clock
+from tests.support.shared_caches import CACHES
 
 ALARM_DECISION = {
     "commands": [],
@@ -73,6 +74,7 @@ def deliver(
             session,
             site=site,
             templates=templates,
+            caches=CACHES,
             transport=transport or MemoryTransport(),  # type: ignore[arg-type]
             limits=rules,
             **{"clock": lambda: now + after} | more,  # type: ignore[arg-type]
@@ -395,7 +397,7 @@ def test_no_limit_is_exceeded_or_wasted_with_many_workers_and_unreliable_servers
         for minute in range(12):
             with db.write_session(engine) as own:
                 delivery_run.deliver(
-                    own, site=site, templates=templates, transport=Flaky(), window=5, limit=20, limits=rules,
+                    own, site=site, templates=templates, caches=CACHES, transport=Flaky(), window=5, limit=20, limits=rules,
                     clock=fixed_clock(now + minute * MINUTE + number * SECOND / 10),
                 )  # fmt: skip
 
@@ -406,7 +408,7 @@ def test_no_limit_is_exceeded_or_wasted_with_many_workers_and_unreliable_servers
 
     with db.write_session(engine) as own:  # the servers have become reliable
         delivery_run.deliver(
-            own, site=site, templates=templates, transport=sound, limits=rules,
+            own, site=site, templates=templates, caches=CACHES, transport=sound, limits=rules,
             clock=fixed_clock(now + 30 * MINUTE),
         )  # fmt: skip
     assert len(sound.messages) == 50

@@ -18,6 +18,7 @@ from digest.publishing import why
 from digest.site_profile import Site
 from tests.dumps.test_formats import LISTING
 from tests.support.publishing_world import Newsroom, at
+from tests.support.shared_caches import CACHES
 
 SHORT = "Today's list of papers is incomplete: 55 are missing."
 
@@ -225,7 +226,7 @@ def release(newsroom: Newsroom, dump: intake.LoadResult, moment: str, *, as_hist
 def answer(newsroom: Newsroom, title: str, moment: str) -> why.WhyAnswer:
     with db.read_session(newsroom.engine) as session:
         return why.why(
-            session, site=newsroom.site, templates=newsroom.templates, email="alice@example.org",
+            session, site=newsroom.site, templates=newsroom.templates, caches=CACHES, email="alice@example.org",
             reference=title, now=at(moment),
         )  # fmt: skip
 

@@ -33,6 +33,7 @@ from digest.site_profile import Site
 from tests.support import sample_mails
 from tests.support.product_processes import wait_until
 from tests.support.real_servers import free_port
+from tests.support.shared_caches import CACHES
 
 ADA = "ada@uni.example"
 
@@ -90,7 +91,9 @@ def test_every_letter_has_its_own_envelope_sender(
 ) -> None:
     memory = MemoryTransport()
 
-    delivery_run.deliver(session, site=site, templates=templates, transport=memory, clock=lambda: now)
+    delivery_run.deliver(
+        session, site=site, templates=templates, caches=CACHES, transport=memory, clock=lambda: now
+    )
 
     (message,) = memory.messages
     assert message.sender == links.bounce_address(site, letter)
@@ -274,7 +277,9 @@ def test_a_forged_complaint_that_quotes_a_forwarded_digest_only_unsubscribes_and
     assert state_of(session, ada) == SubscriberState.UNSUBSCRIBED
     assert (failures(session), bounces.is_suppressed(session, site, ADA)) == ([], False)
     memory = MemoryTransport()
-    delivery_run.deliver(session, site=site, templates=templates, transport=memory, clock=lambda: now)
+    delivery_run.deliver(
+        session, site=site, templates=templates, caches=CACHES, transport=memory, clock=lambda: now
+    )
     (goodbye,) = memory.messages
     assert goodbye.recipient == ADA
     assert url.encode() in goodbye.content.replace(b"=\r\n", b"")

@@ -29,6 +29,7 @@ from digest.site_profile import Site
 from tests.inbound.test_classification import opened
 from tests.support.real_servers import free_port
 from tests.support.sample_mails import wire
+from tests.support.shared_caches import CACHES
 
 ADA = "ada@uni.example"
 US = "digest@example.org"
@@ -211,7 +212,9 @@ def mailed(session: Session, site: Site, templates: Templates, now: datetime) ->
     def delivered(*, at: datetime = now) -> list[EmailMessage]:
         memory = MemoryTransport()
         subscribers.send_confirmations(session, site, at)
-        delivery_run.deliver(session, site=site, templates=templates, transport=memory, clock=lambda: at)
+        delivery_run.deliver(
+            session, site=site, templates=templates, caches=CACHES, transport=memory, clock=lambda: at
+        )
         return [message_from_bytes(one.content, policy=policy.default) for one in memory.messages]
 
     return delivered

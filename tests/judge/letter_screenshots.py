@@ -120,7 +120,7 @@ def digest_eml(papers: Sequence[Paper] = PAPERS, digest: Digest | None = None, *
     made = pressed(SITE, templates(), papers, p11="42 upvotes since yesterday", p12="third day on the list")
     usual = by_topic(("Flows", 1, (11,)), ("Robots", 2, (12,)), ("Trending", None, (13, 14)))
     copy = copy_for(browser_url=VIEW, filters={1: '"flow matching" OR steps', 2: "robot*"})
-    return press.digest_message(made, SITE, digest or usual, copy)
+    return press.LetterAssembler(made, SITE).message(digest or usual, copy)
 
 
 def with_much_on_top() -> bytes:
@@ -139,7 +139,7 @@ def digest_of(papers: int, *, dated_at: datetime) -> bytes:
         for number in range(papers)
     ]
     made, copy = pressed(SITE, templates(), batch), copy_for(dated_at=dated_at, browser_url=VIEW)
-    return press.digest_message(made, SITE, trending(*(paper.id for paper in batch)), copy)
+    return press.LetterAssembler(made, SITE).message(trending(*(paper.id for paper in batch)), copy)
 
 
 def mails(*, dated_at: datetime) -> dict[str, bytes]:

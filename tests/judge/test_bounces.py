@@ -36,6 +36,7 @@ from tests.inbound.test_classification import opened
 from tests.judge import postfix
 from tests.judge.installed_programs import program
 from tests.support.real_servers import free_port
+from tests.support.shared_caches import CACHES
 
 # ── the labelled corpus ─────────────────────────────────────────────────────────────────────────
 
@@ -183,7 +184,7 @@ class Mailway:
                 MailServer(scheme="smtp", host="127.0.0.1", port=self.port), helo="example.org"
             )
             report = delivery_run.deliver(
-                session, site=self.site, templates=self.templates, transport=transport,
+                session, site=self.site, templates=self.templates, caches=CACHES, transport=transport,
                 clock=lambda: datetime.now(UTC),
             )  # fmt: skip
             transport.close()

@@ -31,6 +31,7 @@ from tests.conftest import ROOT
 from tests.judge import dovecot, postfix
 from tests.judge.installed_programs import program
 from tests.support.real_servers import free_port
+from tests.support.shared_caches import CACHES
 
 DOMAIN = "mailbox.example"
 CAREFUL, PLAIN = "careful", "plain"
@@ -61,7 +62,7 @@ class Mailway:
         )
         with db.write_session(engine) as session:
             delivery_run.deliver(
-                session, site=self.site, templates=self.templates, transport=transport, signers=[self.signer],
+                session, site=self.site, templates=self.templates, caches=CACHES, transport=transport, signers=[self.signer],
                 clock=lambda: datetime.now(UTC) + later,
             )  # fmt: skip
         transport.close()
@@ -114,7 +115,7 @@ def publish(mailway: Mailway, *names: str) -> None:
                 now=now,
             )  # fmt: skip
         session.commit()
-        publishing.publish(session, site=mailway.site, templates=mailway.templates, now=now)
+        publishing.publish(session, site=mailway.site, templates=mailway.templates, caches=CACHES, now=now)
     engine.dispose()
 
 

@@ -12,6 +12,7 @@ from digest.letters.press import Press
 from digest.papers import Organization, Paper
 from digest.papers.trending import Ranked
 from digest.site_profile import Site
+from tests.support.shared_caches import CACHES
 
 NOW = datetime(2026, 11, 20, 7, tzinfo=UTC)
 
@@ -56,7 +57,7 @@ def pressed(site: Site, templates: Templates, papers: Sequence[Paper] = PAPERS, 
         Ranked(paper=paper, score=-float(place), reasons=tuple(filter(None, [reasons.get(f"p{paper.id}")])))
         for place, paper in enumerate(papers)
     ]
-    return press.make_press(ranked, site=site, templates=templates, as_of=NOW)
+    return press.make_press(ranked, site=site, templates=templates, caches=CACHES, as_of=NOW)
 
 
 def copy_for(recipient: str = "alice@example.edu", **changes: Any) -> Personalization:

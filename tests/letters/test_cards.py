@@ -222,7 +222,7 @@ def test_a_paper_that_cannot_be_rendered_does_not_stop_the_digest(
     made = pressed(site, templates, [evil, FLOW], p1=text)
     began = process_time()
 
-    letter = press.digest_letter(made, site, trending(1, 11), copy_for())
+    letter = press.LetterAssembler(made, site).letter(trending(1, 11), copy_for())
 
     assert process_time() - began < 5
     assert letter.html.count("<h3") == 2

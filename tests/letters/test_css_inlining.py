@@ -111,9 +111,7 @@ def test_links_within_the_letter_and_addresses_stay_as_they_are() -> None:
 def test_inlining_in_threads_gives_the_same_bytes() -> None:
     sheet = "<style>p { color: #123; margin: 0 } .a { color: #456 } b.c { font-weight: bold }</style>"
     pages = [page(sheet, f'<p class="a">{number}</p><p><b class="c">x</b></p>' * 3) for number in range(24)]
-    inline.cache_clear()
     alone = [inline(one) for one in pages]
-    inline.cache_clear()
 
     with ThreadPoolExecutor(8) as threads:
         assert list(threads.map(inline, pages)) == alone

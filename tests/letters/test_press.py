@@ -19,8 +19,7 @@ from digest.editions.compose import Digest, NarrowingSuggestion, Section
 from digest.errors import SetupMismatch
 from digest.letters import Templates, build_message, list_headers, press
 from digest.letters.cards import CardForm
-from digest.letters.press import page_of_letter
-from digest.letters.press.letter_assembler import letter_assembler
+from digest.letters.press import LetterAssembler
 from digest.papers import Organization, Paper
 from digest.site_profile import Site
 from tests.letters.invented_papers import (
@@ -108,7 +107,7 @@ def test_the_joined_letter_equals_premailers_output_for_the_whole_page(
     of_batch = pressed(site, templates, batch, p1="+42 votes <since> yesterday & more")
     copy = copy_for(filters=FILTERS)
 
-    letter = press.digest_letter(of_batch, site, digest, copy)
+    letter = LetterAssembler(of_batch, site).letter(digest, copy)
 
     assert letter == press.reference_rendering(templates, of_batch, site, digest, copy)
 
@@ -120,7 +119,7 @@ def test_the_contents_name_every_topic_with_its_number_of_papers(site: Site, tem
     made = pressed(site, templates, batch)
     copy = copy_for(filters=FILTERS)
 
-    letter = press.digest_letter(made, site, digest, copy)
+    letter = LetterAssembler(made, site).letter(digest, copy)
 
     assert letter == press.reference_rendering(templates, made, site, digest, copy)
     parts = re.findall(r'<a [^>]*href="#(t\d)"[^>]*>([^<]*)</a> (\d)', letter.html)
@@ -134,7 +133,7 @@ def test_a_digest_of_invented_papers_says_so_and_no_other_does(site: Site, templ
     said = "Sample: these papers are invented."
 
     with_sample, without = (
-        press.digest_letter(of_batch, site, trending(paper.id), copy_for()) for paper in batch
+        LetterAssembler(of_batch, site).letter(trending(paper.id), copy_for()) for paper in batch
     )
 
     assert said in with_sample.html
@@ -161,7 +160,7 @@ def test_a_letter_of_real_dumps_equals_premailers_output(site: Site, templates: 
         digest = by_topic(("Everything", 1, tuple(range(start, start + 10))))
         copy = copy_for(filters={1: "model* OR data OR learn*"})
 
-        assert press.digest_letter(made, site, digest, copy) == press.reference_rendering(
+        assert LetterAssembler(made, site).letter(digest, copy) == press.reference_rendering(
             templates, made, site, digest, copy
         )
 
@@ -173,13 +172,13 @@ def test_the_message_reads_as_one_that_the_standard_library_builds(site: Site, t
     made = pressed(site, templates, p11="+42 votes since yesterday")
     digest = by_topic(("Flows & more", 1, (11, 14)), ("Other things", None, (12, 13)))
     copy = copy_for(filters={1: "flow OR paper"})
-    letter = press.digest_letter(made, site, digest, copy)
+    letter = LetterAssembler(made, site).letter(digest, copy)
     built = EmailMessage()
     built.set_content(letter.text, cte="quoted-printable")
     built.add_alternative(letter.html, subtype="html", cte="quoted-printable")
 
     built = message_from_bytes(built.as_bytes(policy=policy.SMTP), policy=policy.default)
-    parsed = message_from_bytes(press.digest_message(made, site, digest, copy), policy=policy.default)
+    parsed = message_from_bytes(LetterAssembler(made, site).message(digest, copy), policy=policy.default)
 
     assert [part.get_content_type() for part in parsed.walk()] == [
         part.get_content_type() for part in built.walk()
@@ -193,9 +192,9 @@ def test_the_message_reads_as_one_that_the_standard_library_builds(site: Site, t
 def test_the_joined_message_decodes_to_the_plainly_built_one(site: Site, templates: Templates) -> None:
     made = pressed(site, templates, [replace(FLOW, title="Müller's 100% sure title %(to)s"), ROBOTS])
     digest, copy = trending(11, 12), copy_for(message_id="<7@example.org>")
-    joined = press.digest_message(made, site, digest, copy)
+    joined = LetterAssembler(made, site).message(digest, copy)
     plain = build_message(
-        press.digest_letter(made, site, digest, copy),
+        LetterAssembler(made, site).letter(digest, copy),
         site=site,
         recipient=copy.recipient,
         message_id="<7@example.org>",
@@ -225,8 +224,8 @@ def test_another_machine_makes_the_same_bytes_from_the_stored_press(site: Site, 
     elsewhere = press.from_bytes(press.to_bytes(made), name=made.name)
 
     assert elsewhere == made
-    assert press.digest_message(elsewhere, site, digest, copy) == press.digest_message(
-        made, site, digest, copy
+    assert LetterAssembler(elsewhere, site).message(digest, copy) == LetterAssembler(made, site).message(
+        digest, copy
     )
 
 
@@ -236,9 +235,9 @@ def test_the_same_moment_in_another_zone_makes_the_same_bytes(site: Site, templa
     made = pressed(site, templates)
     elsewhere = copy_for(dated_at=NOW.astimezone(ZoneInfo("Asia/Tokyo")))
 
-    assert press.digest_message(made, site, trending(11), elsewhere) == press.digest_message(
-        made, site, trending(11), copy_for()
-    )
+    assert LetterAssembler(made, site).message(trending(11), elsewhere) == LetterAssembler(
+        made, site
+    ).message(trending(11), copy_for())
 
 
 def test_a_press_is_named_by_its_content(site: Site, templates: Templates) -> None:
@@ -280,7 +279,7 @@ def test_a_press_stored_under_another_name_is_refused(site: Site, templates: Tem
 
 
 def test_filters_share_a_card_only_if_they_match_the_same_words(site: Site, templates: Templates) -> None:
-    cards = letter_assembler(pressed(site, templates), site).sections.cards
+    cards = LetterAssembler(pressed(site, templates), site).sections.cards
 
     alone, beside_another, elsewhere, nothing = (
         cards.card(FLOW.id, canonical, CardForm.FULL)
@@ -321,7 +320,7 @@ def test_every_link_of_a_shortened_digest_is_in_its_text(
 ) -> None:
     batch, digest = wide(topics, each)
 
-    letter = press.digest_letter(pressed(site, templates, batch), site, digest, copy_for())
+    letter = LetterAssembler(pressed(site, templates, batch), site).letter(digest, copy_for())
 
     assert set(re.findall(r'href="(https?://[^"]+)"', letter.html)) <= set(letter.text.split())
 
@@ -333,7 +332,7 @@ def test_any_digest_stays_below_the_size_at_which_gmail_clips(
     batch, digest = wide(topics, each)
     made, copy = pressed(site, templates, batch), copy_for()
 
-    letter = press.digest_letter(made, site, digest, copy)
+    letter = LetterAssembler(made, site).letter(digest, copy)
 
     assert len(letter.html.encode()) <= 90_000
     assert copy.unsubscribe_url in letter.html
@@ -345,7 +344,7 @@ def test_every_topic_of_a_digest_that_is_too_long_is_shortened_alike(
 ) -> None:
     batch, digest = wide(4, 60)
 
-    shown = page_of_letter(pressed(site, templates, batch), site, digest, copy_for())
+    shown = LetterAssembler(pressed(site, templates, batch), site).page(digest, copy_for())
 
     shown_of_each = [len(section.cards) for section in shown.sections]
     assert max(shown_of_each) - min(shown_of_each) <= 1
@@ -361,18 +360,18 @@ def test_a_fitted_digest_keeps_only_the_papers_in_its_letter(
     batch, digest = wide(topics, each)
     made, copy = pressed(site, templates, batch), copy_for()
 
-    kept = press.fit_digest(made, site, digest, copy.filters)
+    kept = LetterAssembler(made, site).fit(digest, copy.filters)
 
-    shown = page_of_letter(made, site, kept, copy)
+    shown = LetterAssembler(made, site).page(kept, copy)
     assert sum(len(section.cards) for section in shown.sections) == len(kept.papers) > 0
     assert len(kept.papers) + sum(section.more for section in kept.sections) == topics * each
-    assert press.digest_letter(made, site, kept, copy) == press.digest_letter(made, site, digest, copy)
+    assert LetterAssembler(made, site).letter(kept, copy) == LetterAssembler(made, site).letter(digest, copy)
 
 
 def test_abstracts_are_dropped_before_papers(site: Site, templates: Templates) -> None:
     batch, digest = wide(2, 28)
 
-    cards = [one.card for section in page_of_letter(pressed(site, templates, batch), site, digest, copy_for()).sections
+    cards = [one.card for section in LetterAssembler(pressed(site, templates, batch), site).page(digest, copy_for()).sections
              for one in section.cards]  # fmt: skip
 
     assert len(cards) == 56
@@ -398,7 +397,7 @@ def test_an_overridden_digest_template_is_split_and_joined_like_the_original(
     theirs = overridden(templates, tmp_path, old, new)
     made = pressed(site, theirs)
 
-    letter = press.digest_letter(made, site, trending(11, 12), copy_for())
+    letter = LetterAssembler(made, site).letter(trending(11, 12), copy_for())
 
     assert letter == press.reference_rendering(theirs, made, site, trending(11, 12), copy_for())
 
@@ -444,7 +443,7 @@ def test_an_overridden_card_may_have_its_parts_in_any_order(
     digest = by_topic(("Flows", 1, (11, 12, 13)), ("Others", None, (14,)))
     copy = copy_for(filters={1: "flow OR robot* OR attention"})
 
-    letter = press.digest_letter(made, site, digest, copy)
+    letter = LetterAssembler(made, site).letter(digest, copy)
 
     assert letter == press.reference_rendering(theirs, made, site, digest, copy)
 
@@ -468,7 +467,7 @@ def test_a_catch_up_says_how_many_matched_only_if_not_all_are_shown(
 ) -> None:
     digest = structs.replace(trending(FLOW.id, ROBOTS.id), is_catch_up=True, matched=matched)
 
-    page = page_of_letter(pressed(site, templates), site, digest, copy_for())
+    page = LetterAssembler(pressed(site, templates), site).page(digest, copy_for())
 
     assert page.headline == headline
 
@@ -481,9 +480,9 @@ def test_a_suggestion_to_narrow_a_topic_is_in_the_letter_only_with_a_page_to_acc
     press_ = pressed(site, templates)
 
     offered, without_page, without_offer = (
-        page_of_letter(press_, site, digest, copy_for(browser_url="https://digest.example.org/v/x")),
-        page_of_letter(press_, site, digest, copy_for(browser_url="")),
-        page_of_letter(press_, site, trending(FLOW.id), copy_for(browser_url="https://x.example")),
+        LetterAssembler(press_, site).page(digest, copy_for(browser_url="https://digest.example.org/v/x")),
+        LetterAssembler(press_, site).page(digest, copy_for(browser_url="")),
+        LetterAssembler(press_, site).page(trending(FLOW.id), copy_for(browser_url="https://x.example")),
     )
 
     assert "Narrow it to straight: 3 a day instead of 31" in offered.offer

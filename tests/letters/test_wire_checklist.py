@@ -63,7 +63,9 @@ def mail(home: Site, templates_here: Templates) -> Mail:
     ]
     made = pressed(home, templates_here, batch)
     digest = by_topic(("Flows", 1, (11, 12)), ("Other", None, (13, 14)))
-    return posted(home, press.digest_message(made, home, digest, copy_for(filters={1: "dots OR robot"})))
+    return posted(
+        home, press.LetterAssembler(made, home).message(digest, copy_for(filters={1: "dots OR robot"}))
+    )
 
 
 @pytest.fixture(scope="module")
@@ -125,7 +127,7 @@ def test_8_and_25_the_unsubscribe_address_is_given_only_if_mail_is_received(
     address = links.unsubscribe_address(site, 7, 0)
     written = {
         copy.unsubscribe_address: posted(
-            site, press.digest_message(pressed(site, templates_here), site, trending(11), copy)
+            site, press.LetterAssembler(pressed(site, templates_here), site).message(trending(11), copy)
         )
         for copy in (copy_for(unsubscribe_address=address), copy_for(unsubscribe_address=""))
     }
@@ -214,7 +216,7 @@ def test_19_and_21_the_envelope_reveals_no_address_and_the_signature_verifies_on
 ) -> None:
     site = replace(home, inbound_domain="bounce.example.org")
     key = signer("rsa")
-    made = press.digest_message(pressed(site, templates_here), site, trending(11, 12), copy_for())
+    made = press.LetterAssembler(pressed(site, templates_here), site).message(trending(11, 12), copy_for())
     sent = Message(
         delivery_id=7,
         sender=links.envelope_sender(site, 7),

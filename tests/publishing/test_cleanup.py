@@ -31,6 +31,7 @@ from digest.publishing import why
 from digest.retention_rules import Retention
 from digest.site_profile import Site
 from tests.support.publishing_world import Newsroom, at
+from tests.support.shared_caches import CACHES
 
 GRAPHS = {"Graphs": "graph*"}
 READER = "alice@example.org"
@@ -58,6 +59,7 @@ def delivered(newsroom: Newsroom, now: datetime) -> DeliveryReport:
             session,
             site=newsroom.site,
             templates=newsroom.templates,
+            caches=CACHES,
             transport=MemoryTransport(),
             clock=lambda: now,
         )
@@ -189,6 +191,7 @@ def test_without_attempts_a_paper_is_not_sent_again_and_why_explains_it(
             session,
             site=newsroom.site,
             templates=newsroom.templates,
+            caches=CACHES,
             email=READER,
             reference="Graph one",
             now=later,

@@ -11,6 +11,7 @@ from digest.publishing import dry_run
 from digest.publishing.dry_run import DryRunResult, compare_runs
 from digest.site_profile import Site
 from tests.support.publishing_world import Newsroom, at
+from tests.support.shared_caches import CACHES
 
 ALICE, BOB = "alice@example.org", "bob@example.org"
 
@@ -22,7 +23,9 @@ def newsroom(engine: Engine, site: Site, templates: Templates) -> Newsroom:
 
 def dry_run_results(newsroom: Newsroom, now: str) -> list[DryRunResult]:
     with db.read_session(newsroom.engine) as session:
-        found = dry_run.dry_run(session, site=newsroom.site, templates=newsroom.templates, now=at(now))
+        found = dry_run.dry_run(
+            session, site=newsroom.site, templates=newsroom.templates, caches=CACHES, now=at(now)
+        )
         return [result for result, _ in found]
 
 
@@ -38,7 +41,7 @@ def test_a_dry_run_equals_the_real_run_and_changes_nothing(newsroom: Newsroom):
     assert [(one.email, one.letter, one.papers) for one in first] == [(ALICE, "digest", 2), (BOB, "", 0)]
     newsroom.publish("20T08:00")
     with db.read_session(newsroom.engine) as session:
-        ran = {one.email: one for one in dry_run.last_published(session, site=newsroom.site)}
+        ran = {one.email: one for one in dry_run.last_published(session, site=newsroom.site, caches=CACHES)}
     assert (ran[ALICE].papers, ran[ALICE].subject) == (2, first[0].subject)
     assert compare_runs(ran.values(), first).gains == compare_runs(ran.values(), first).loses == ()
 

@@ -16,6 +16,7 @@ from digest.letters import Templates
 from digest.publishing import PublishReport
 from digest.site_profile import Site
 from tests.support.publishing_world import Newsroom, at
+from tests.support.shared_caches import CACHES
 
 ALICE = "alice@example.org"
 
@@ -104,6 +105,7 @@ def test_the_letter_is_sent_with_an_unsubscribe_header(newsroom: Newsroom):
             session,
             site=newsroom.site,
             templates=newsroom.templates,
+            caches=CACHES,
             transport=transport,
             clock=lambda: at("20T08:05"),
         )
@@ -127,6 +129,7 @@ def test_a_reader_who_unsubscribed_meanwhile_gets_no_letter(newsroom: Newsroom):
             session,
             site=newsroom.site,
             templates=newsroom.templates,
+            caches=CACHES,
             transport=transport,
             clock=lambda: at("20T08:05"),
         )

@@ -17,6 +17,7 @@ from digest.publishing import PublishReport
 from digest.publishing.why import why
 from digest.site_profile import Site
 from tests.support.publishing_world import Newsroom, at
+from tests.support.shared_caches import CACHES
 
 ALICE, DORA = "alice@example.org", "dora@example.org"
 GRAPHS = {"Graphs": "graph"}
@@ -179,7 +180,7 @@ def test_why_names_the_change_and_when_its_update_was_sent(newsroom: Newsroom):
 
     with db.read_session(newsroom.engine) as session:
         answer = why(
-            session, site=newsroom.site, templates=newsroom.templates, email=ALICE, reference="Graph one",
+            session, site=newsroom.site, templates=newsroom.templates, caches=CACHES, email=ALICE, reference="Graph one",
             now=at("21T09:00"),
         )  # fmt: skip
 

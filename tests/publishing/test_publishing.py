@@ -28,6 +28,7 @@ from digest.site_profile import Site
 from tests.conftest import connected
 from tests.letters.invented_papers import copy_for
 from tests.support.publishing_world import Newsroom, at
+from tests.support.shared_caches import CACHES
 
 GRAPHS = {"Graphs": "graph*"}
 
@@ -282,11 +283,11 @@ def test_papers_that_do_not_fit_the_letter_are_not_marked_as_shown(newsroom: New
 
     with db.read_session(newsroom.engine) as session:
         row = session.scalars(select(Delivery)).one()
-        made = press_store.load_press(session, row.press or "")
+        made = press_store.load_press(session, row.press or "", CACHES)
         shown = set(session.scalars(select(Shown.paper_id)))
     digest = Digest.from_json(row.decision)
     copy = copy_for(filters={digest.sections[0].filter_id or 0: "graph*"})
-    page = press.page_of_letter(made, newsroom.site, digest, copy)
+    page = press.LetterAssembler(made, newsroom.site).page(digest, copy)
     assert 20 < len(shown) < 100
     assert set(digest.papers) == shown
     assert sum(len(section.cards) for section in page.sections) == len(shown)
@@ -435,7 +436,7 @@ def prepared(newsroom: Newsroom) -> Press:
     """Return the press at 08:00."""
     with db.write_session(newsroom.engine) as session:
         press = publishing.prepare_press(
-            session, site=newsroom.site, templates=newsroom.templates, now=at("20T08:00")
+            session, site=newsroom.site, templates=newsroom.templates, caches=CACHES, now=at("20T08:00")
         )
     assert press is not None
     return press
@@ -446,7 +447,7 @@ def chunk(
 ) -> tuple[PublishReport, int | None]:
     """Publish one chunk at 08:00."""
     return publishing.publish_chunk(
-        session, press, site=newsroom.site, after_id=after_id, limit=limit, now=at("20T08:00")
+        session, press, site=newsroom.site, caches=CACHES, after_id=after_id, limit=limit, now=at("20T08:00")
     )
 
 

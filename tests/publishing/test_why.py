@@ -11,11 +11,12 @@ from digest import bounces, db
 from digest.db.tables import Delivery, DeliveryState, PressRow, SubscriberState
 from digest.editions import shown
 from digest.errors import NotFound
-from digest.letters import Templates, press_store
+from digest.letters import Templates
 from digest.papers import Announcement, Record
 from digest.publishing.why import WhyAnswer, WhyCause, why
 from digest.site_profile import Site
 from tests.support.publishing_world import Newsroom, at
+from tests.support.shared_caches import CACHES
 
 ALICE = "alice@example.org"
 GRAPHS = {"Graphs": "ti:graph*"}
@@ -32,6 +33,7 @@ def ask(newsroom: Newsroom, reference: str, now: str = "20T09:00") -> WhyAnswer:
             session,
             site=newsroom.site,
             templates=newsroom.templates,
+            caches=CACHES,
             email=ALICE,
             reference=reference,
             now=at(now),
@@ -151,7 +153,7 @@ def test_a_deleted_press_does_not_change_the_answer(newsroom: Newsroom):
     with db.write_session(newsroom.engine) as session:
         session.execute(delete(PressRow))
         session.commit()
-    press_store.RECENT_PRESSES.clear()
+    CACHES.clear("press")
 
     assert ask(newsroom, "Robots").json["cause"] == WhyCause.UNMATCHED
 

@@ -20,6 +20,7 @@ from digest.delivery.transports.memory import MemoryTransport
 from digest.letters import Templates
 from digest.site_profile import Site
 from digest.subscribers import ImportReport, SignUpOutcome
+from tests.support.shared_caches import CACHES
 
 DORA, EMIL = "dora@uni.edu", "emil@uni.edu"
 HOUR, DAY = timedelta(hours=1), timedelta(days=1)
@@ -48,7 +49,12 @@ def deliver(session: Session, site: Site, templates: Templates, now: datetime) -
     def delivered(after: timedelta = HOUR) -> list[EmailMessage]:
         memory = MemoryTransport()
         delivery_run.deliver(
-            session, site=site, templates=templates, transport=memory, clock=lambda: now + after
+            session,
+            site=site,
+            templates=templates,
+            caches=CACHES,
+            transport=memory,
+            clock=lambda: now + after,
         )
         return [message_from_bytes(one.content, policy=policy.default) for one in memory.messages]
 

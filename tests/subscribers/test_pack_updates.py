@@ -24,6 +24,7 @@ from digest.site_profile import Site
 from digest.topics import pack_files as files
 from digest.topics import stored_packs
 from tests.support.publishing_world import Newsroom, at
+from tests.support.shared_caches import CACHES
 
 ALICE, BOB, DORA = "alice@example.org", "bob@example.org", "dora@example.org"
 
@@ -71,14 +72,25 @@ class Lab(Newsroom):
         transport = MemoryTransport()
         with db.write_session(self.engine) as session:
             delivery_run.deliver(
-                session, site=self.site, templates=self.templates, transport=transport, clock=lambda: at(now)
+                session,
+                site=self.site,
+                templates=self.templates,
+                caches=CACHES,
+                transport=transport,
+                clock=lambda: at(now),
             )
         return transport.messages
 
     def why(self, email: str, title: str, now: str = "20T09:00"):
         with db.read_session(self.engine) as session:
             return why(
-                session, site=self.site, templates=self.templates, email=email, reference=title, now=at(now)
+                session,
+                site=self.site,
+                templates=self.templates,
+                caches=CACHES,
+                email=email,
+                reference=title,
+                now=at(now),
             )
 
 

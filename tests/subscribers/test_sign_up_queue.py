@@ -22,6 +22,7 @@ from digest.site_profile import Site
 from digest.subscribers import sign_up_limits as limits
 from digest.subscribers import sign_up_queue
 from digest.subscribers.sign_up_limits import Counts, Recent, WaitingSignUp
+from tests.support.shared_caches import CACHES
 
 ADA = "ada@uni.example"
 SECOND, MINUTE, HOUR, DAY = (
@@ -311,7 +312,9 @@ def sent(
     def delivered(after: timedelta) -> list[str]:
         memory = MemoryTransport()
         clock = lambda: now + after  # noqa: E731
-        delivery_run.deliver(session, site=site, templates=templates, transport=memory, clock=clock)
+        delivery_run.deliver(
+            session, site=site, templates=templates, caches=CACHES, transport=memory, clock=clock
+        )
         return [message.recipient for message in memory.messages]
 
     return delivered

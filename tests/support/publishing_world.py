@@ -13,6 +13,7 @@ from datetime import UTC, date, datetime, time, timedelta
 from sqlalchemy import Engine, select
 
 from digest import db, publishing, subscribers
+from digest.caches import Caches
 from digest.db.tables import Delivery, DumpRow, DumpState, PaperRow, Shown, Subscriber, SubscriberState
 from digest.editions.compose import Digest
 from digest.editions.schedule import Cadence, Schedule
@@ -20,6 +21,7 @@ from digest.letters import Templates
 from digest.papers import Record, catalog
 from digest.publishing import PublishReport
 from digest.site_profile import Site
+from tests.support.shared_caches import CACHES
 
 
 def at(text: str) -> datetime:
@@ -40,6 +42,7 @@ class Newsroom:
     engine: Engine
     site: Site
     templates: Templates
+    caches: Caches = CACHES
     dumps: int = 0
 
     def dump(
@@ -120,13 +123,20 @@ class Newsroom:
     def publish(self, now: str) -> PublishReport:
         """Publish every due digest."""
         with db.write_session(self.engine) as session:
-            return publishing.publish(session, site=self.site, templates=self.templates, now=at(now))
+            return publishing.publish(
+                session, site=self.site, templates=self.templates, caches=self.caches, now=at(now)
+            )
 
     def preview(self, email: str, now: str) -> publishing.Preview:
         """Preview one subscriber's digest."""
         with db.read_session(self.engine) as session:
             return publishing.preview(
-                session, site=self.site, templates=self.templates, email=email, now=at(now)
+                session,
+                site=self.site,
+                templates=self.templates,
+                caches=self.caches,
+                email=email,
+                now=at(now),
             )
 
     def deliveries(self, email: str | None = None) -> list[Delivery]:

@@ -102,7 +102,7 @@ def test_a_paper_is_explained_among_others_as_it_is_alone(batch, written):
 
     for filter_ in filters:
         alone = [topics.explain(filter_, paper) for paper in batch]
-        for pages in (topics.Explainer(batch), topics.Explainer(batch, index)):
+        for pages in (topics.Explainer(topics.PaperIndex(batch)), topics.Explainer(index)):
             assert [pages.explain(filter_, number) for number in range(len(batch))] == alone
 
 

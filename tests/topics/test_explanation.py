@@ -44,7 +44,7 @@ def test_words_are_marked_in_the_text_that_is_shown():
 def test_each_paper_of_a_batch_is_explained_by_its_own_words():
     papers = [paper(f"Cup number {number}", f"It holds {number} drops.") for number in range(600)]
 
-    pages = topics.Explainer(papers)
+    pages = topics.Explainer(topics.PaperIndex(papers))
 
     for number in (0, 255, 256, 599):
         assert pages.explain(topics.parse(f'"holds {number}"'), number).words[0].text == f"holds {number}"

@@ -26,6 +26,7 @@ from digest.settings import Settings, load_settings
 from digest.site_profile import Site
 from digest.web import create_app
 from tests.support.mail_bodies import body_of
+from tests.support.shared_caches import CACHES
 
 BASE = "http://127.0.0.1:8000"
 
@@ -84,6 +85,7 @@ class ServedSite:
                 session,
                 site=self.site,
                 templates=self.context.templates,
+                caches=CACHES,
                 transport=memory,
                 clock=self.clock,
             )
@@ -202,10 +204,17 @@ def digest_sent(served: ServedSite, papers: list[int], now: datetime) -> Deliver
         )  # fmt: skip
         session.commit()
         at = now + timedelta(minutes=1)
-        publishing.publish(session, site=served.site, templates=served.context.templates, now=at)
+        publishing.publish(
+            session, site=served.site, templates=served.context.templates, caches=CACHES, now=at
+        )
         memory = transports.open_transport(transports.parse_mail_url("memory:"), site=served.site)
         delivery_run.deliver(
-            session, site=served.site, templates=served.context.templates, transport=memory, clock=lambda: at
+            session,
+            site=served.site,
+            templates=served.context.templates,
+            caches=CACHES,
+            transport=memory,
+            clock=lambda: at,
         )
         session.commit()
         served.clock.now = at

@@ -15,6 +15,7 @@ from digest.delivery.transports.memory import MemoryTransport
 from digest.editions.compose import Digest, NarrowingSuggestion
 from digest.subscribers import subscriber_rows
 from tests.support.mail_bodies import body_of
+from tests.support.shared_caches import CACHES
 from tests.web.conftest import BASE, path_of
 
 DAY = "daily-2026-11-20"
@@ -86,9 +87,16 @@ def forwarded(served, alice, papers, now):
     memory = MemoryTransport()
     with served.writing() as session:
         subscriber_rows.replace_topics(session, alice.id, {"Diffusion": "title:diffusion"})
-        publishing.publish(session, site=served.site, templates=served.context.templates, now=at)
+        publishing.publish(
+            session, site=served.site, templates=served.context.templates, caches=CACHES, now=at
+        )
         delivery_run.deliver(
-            session, site=served.site, templates=served.context.templates, transport=memory, clock=lambda: at
+            session,
+            site=served.site,
+            templates=served.context.templates,
+            caches=CACHES,
+            transport=memory,
+            clock=lambda: at,
         )
     served.clock.now = at
     content = memory.messages[0].content
@@ -150,10 +158,17 @@ def test_papers_left_out_of_a_digest_are_listed_behind_its_link(served, papers, 
         emil.max_papers = 3
         session.commit()
         at = now + timedelta(minutes=1)
-        publishing.publish(session, site=served.site, templates=served.context.templates, now=at)
+        publishing.publish(
+            session, site=served.site, templates=served.context.templates, caches=CACHES, now=at
+        )
         memory = MemoryTransport()
         delivery_run.deliver(
-            session, site=served.site, templates=served.context.templates, transport=memory, clock=lambda: at
+            session,
+            site=served.site,
+            templates=served.context.templates,
+            caches=CACHES,
+            transport=memory,
+            clock=lambda: at,
         )
     (content,) = (one.content for one in memory.messages if one.recipient == emil.email)
     text, html = body_of(content, "plain"), body_of(content, "html")

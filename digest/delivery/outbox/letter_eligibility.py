@@ -75,7 +75,7 @@ def load_recipients_with_versions(
     return {row[1]: (recipient_state(*row[2:]), row[0]) for row in found}
 
 
-@lru_cache(maxsize=4096)
+@lru_cache(maxsize=4096)  # readers share some hundred schedules; most have link version 0
 def recipient_state(  # noqa: PLR0917  (the columns of one row)
     state: str,
     link_version: int,

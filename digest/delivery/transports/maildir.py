@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
-from functools import cached_property
 from hashlib import sha256
 from pathlib import Path
 
@@ -21,6 +20,7 @@ class MaildirTransport:
 
     def __init__(self, path: Path):
         self.path = path
+        self.moved: frozenset[str] | None = None  #: the names in `cur`, read when first needed
 
     def send(self, window: Sequence[Message]) -> Iterator[Outcome]:
         """Store as many messages as fit on the disk; all of them are synced before the first is reported as
@@ -62,18 +62,19 @@ class MaildirTransport:
     def store(self, message: Message) -> None:
         """Write one message into `new`, unless it is there or a mail program has moved it to `cur`."""
         name = f"{message.delivery_id:08d}.{sha256(message.content).hexdigest()[:16]}.eml"
-        if name in self.moved_names or (self.path / "new" / name).exists():
+        if name in self.moved_names() or (self.path / "new" / name).exists():
             return
         write_synced(message.content, self.path / "tmp" / f"{name}.{os.getpid()}", self.path / "new" / name)
 
-    @cached_property
     def moved_names(self) -> frozenset[str]:
         """Return the names of messages that a mail program has moved to `cur`, without its flags."""
-        return frozenset(path.name.partition(":")[0] for path in (self.path / "cur").iterdir())
+        if self.moved is None:
+            self.moved = frozenset(path.name.partition(":")[0] for path in (self.path / "cur").iterdir())
+        return self.moved
 
     def close(self) -> None:
         """Forget which messages were moved to `cur`; nothing is open."""
-        self.__dict__.pop("moved_names", None)
+        self.moved = None
 
 
 def open_private(path: str, flags: int) -> int:

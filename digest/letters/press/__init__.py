@@ -6,21 +6,20 @@ personalization give the same bytes on every machine.
 """
 
 from digest.letters.press.digest_page import DigestPage
-from digest.letters.press.letter_assembler import digest_letter, digest_message, fit_digest, page_of_letter
+from digest.letters.press.letter_assembler import MAX_PRESSES, LetterAssembler, assembler_of
 from digest.letters.press.press_builder import digest_templates, make_press
 from digest.letters.press.press_value import Press, from_bytes, to_bytes
 from digest.letters.press.self_check import reference_rendering
 
 __all__ = [
+    "MAX_PRESSES",
     "DigestPage",
+    "LetterAssembler",
     "Press",
-    "digest_letter",
-    "digest_message",
+    "assembler_of",
     "digest_templates",
-    "fit_digest",
     "from_bytes",
     "make_press",
-    "page_of_letter",
     "reference_rendering",
     "to_bytes",
 ]

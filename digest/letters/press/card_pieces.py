@@ -33,8 +33,8 @@ Parts = Mapping[str, PieceTemplate]
 CARDS_CACHED = 32768  #: a kilobyte each; the part that depends only on the paper is stored once
 SHARED_CARDS_CACHED = 8192  #: shared by filters that match the same words
 MATCHES_CACHED = 1024  #: reused when the same card is rendered in another length
-TEMPLATES_CACHED = 4096
-PLAIN_TEXTS_CACHED = 8192
+TEMPLATES_CACHED = 4096  #: the papers that are shown, in a form or two
+PLAIN_TEXTS_CACHED = 8192  #: their titles and abstracts
 
 #: Marks where a filled card is split; untrusted text never contains NUL.
 NUMBER, TITLE, ABSTRACT, WHY, MARK = "\0n", "\0t", "\0a", "\0w", "\0m"

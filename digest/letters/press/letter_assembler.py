@@ -15,6 +15,7 @@ from typing import Literal, NamedTuple
 from msgspec.structs import replace
 
 from digest import links
+from digest.caches import Caches
 from digest.editions.compose import Digest, FollowUp
 from digest.letters import Personalization, RenderedLetter, figures_in_words, list_headers
 from digest.letters.figures_in_words import wrap
@@ -34,7 +35,7 @@ from digest.letters.press.section_pieces import GAP_MARK, EncodedPair, SectionRe
 from digest.letters.press.size_budget import SectionPlan
 from digest.site_profile import Site
 
-WORDS_CACHED = 4096
+WORDS_CACHED = 4096  #: readers of one press share most days, figures, subjects and lists of topics
 #: Upper limits, in bytes, for nearly every title line and nearly every section without its cards. If
 #: these limits put a digest below the budget, its size is not measured.
 MAX_CARD_BYTES, MAX_SECTION_BYTES = 2000, 1500
@@ -56,66 +57,14 @@ class LetterPieces(NamedTuple):
     text: list[bytes]
 
 
-def digest_letter(press: Press, site: Site, digest: Digest, copy: Personalization) -> RenderedLetter:
-    """Return the rendered digest letter of one reader."""
-    assembler = letter_assembler(press, site)
-    pieces = assembler.assemble(digest, copy)
-    return RenderedLetter(
-        subject=pieces.subject,
-        html=decode_quoted_printable(b"".join(assembler.html.joined(pieces.values, pieces.html, 0))),
-        text=decode_quoted_printable(b"".join(assembler.text.joined(pieces.values, pieces.text, 1))),
+MAX_PRESSES = 4  #: today's, the previous one, and two for retries
+
+
+def assembler_of(press: Press, site: Site, caches: Caches) -> LetterAssembler:
+    """Return the assembler of this press and site, cached if it was used recently."""
+    return caches.get_or_make(
+        "letter assembler", (press.name, site), lambda: LetterAssembler(press, site), bound=MAX_PRESSES
     )
-
-
-def digest_message(press: Press, site: Site, digest: Digest, copy: Personalization) -> bytes:
-    """Return the whole message (RFC 5322, CRLF); the same arguments give the same bytes."""
-    assembler = letter_assembler(press, site)
-    pieces = assembler.assemble(digest, copy)
-    message_id = copy.message_id or links.message_id(site, f"delivery-{copy.delivery_id}")
-    top = assembler.letterhead(copy.edition, copy.dated_at, bool(copy.unsubscribe_address)) % {
-        b"to": one_line(copy.recipient).encode(),
-        b"subject": pieces.header,
-        b"id": message_id.encode(),
-        b"unsubscribe": copy.unsubscribe_url.encode(),
-        b"mailto": copy.unsubscribe_address.encode(),
-    }
-    text, html = (
-        assembler.text.joined(pieces.values, pieces.text, 1),
-        assembler.html.joined(pieces.values, pieces.html, 0),
-    )
-    return b"".join(multipart_pieces(top, mime_boundary(message_id), text, html))
-
-
-def page_of_letter(press: Press, site: Site, digest: Digest, copy: Personalization) -> DigestPage:
-    """Return the content of the letter, before it is rendered."""
-    return digest_page.make_page(
-        press, site, letter_assembler(press, site).plan(digest, copy.filters), digest, copy
-    )
-
-
-def fit_digest(press: Press, site: Site, digest: Digest, filters: Mapping[int, str]) -> Digest:
-    """Return the digest without the papers that do not fit into the letter, even as title lines.
-
-    They are counted but not recorded as shown, so the next digest may show them.
-    """
-    if (
-        digest.size * MAX_CARD_BYTES + len(digest.sections) * MAX_SECTION_BYTES < size_budget.HTML_BYTES // 2
-        and not digest.news
-    ):
-        return digest
-    assembler = letter_assembler(press, site)
-    kept = {one.papers[0]: one for one in assembler.plan(digest, filters)}
-    left = [(section, kept[section.papers[0]]) for section in digest.sections if section.papers[0] in kept]
-    sections = [section._replace(papers=one.papers, more=one.more) for section, one in left]
-    return replace(digest, sections=tuple(sections))
-
-
-def letter_assembler(press: Press, site: Site) -> LetterAssembler:
-    """Return the assembler of this press; it is cached with the press until the site changes."""
-    kept: LetterAssembler | None = press.__dict__.get("letter_assembler")
-    if kept is None or (kept.site is not site and kept.site != site):
-        kept = press.__dict__["letter_assembler"] = LetterAssembler(press, site)
-    return kept
 
 
 class OuterTemplate:
@@ -174,6 +123,51 @@ class LetterAssembler:
         self.news = lru_cache(WORDS_CACHED)(self.encode_followups)
 
     # ── one letter ──────────────────────────────────────────────────────────────────────────────
+
+    def letter(self, digest: Digest, copy: Personalization) -> RenderedLetter:
+        """Return the rendered digest letter of one reader."""
+        pieces = self.assemble(digest, copy)
+        return RenderedLetter(
+            subject=pieces.subject,
+            html=decode_quoted_printable(b"".join(self.html.joined(pieces.values, pieces.html, 0))),
+            text=decode_quoted_printable(b"".join(self.text.joined(pieces.values, pieces.text, 1))),
+        )
+
+    def message(self, digest: Digest, copy: Personalization) -> bytes:
+        """Return the whole message (RFC 5322, CRLF); the same arguments give the same bytes."""
+        pieces = self.assemble(digest, copy)
+        message_id = copy.message_id or links.message_id(self.site, f"delivery-{copy.delivery_id}")
+        top = self.letterhead(copy.edition, copy.dated_at, bool(copy.unsubscribe_address)) % {
+            b"to": one_line(copy.recipient).encode(),
+            b"subject": pieces.header,
+            b"id": message_id.encode(),
+            b"unsubscribe": copy.unsubscribe_url.encode(),
+            b"mailto": copy.unsubscribe_address.encode(),
+        }
+        text, html = (
+            self.text.joined(pieces.values, pieces.text, 1),
+            self.html.joined(pieces.values, pieces.html, 0),
+        )
+        return b"".join(multipart_pieces(top, mime_boundary(message_id), text, html))
+
+    def page(self, digest: Digest, copy: Personalization) -> DigestPage:
+        """Return the content of the letter, before it is rendered."""
+        return digest_page.make_page(self.press, self.site, self.plan(digest, copy.filters), digest, copy)
+
+    def fit(self, digest: Digest, filters: Mapping[int, str]) -> Digest:
+        """Return the digest without the papers that do not fit into the letter, even as title lines.
+
+        They are counted but not recorded as shown, so the next digest may show them.
+        """
+        most = digest.size * MAX_CARD_BYTES + len(digest.sections) * MAX_SECTION_BYTES
+        if most < size_budget.HTML_BYTES // 2 and not digest.news:
+            return digest
+        kept = {one.papers[0]: one for one in self.plan(digest, filters)}
+        left = [
+            (section, kept[section.papers[0]]) for section in digest.sections if section.papers[0] in kept
+        ]
+        sections = [section._replace(papers=one.papers, more=one.more) for section, one in left]
+        return replace(digest, sections=tuple(sections))
 
     def assemble(self, digest: Digest, copy: Personalization) -> LetterPieces:
         """Return every piece of one letter."""

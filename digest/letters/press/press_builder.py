@@ -7,6 +7,7 @@ from datetime import datetime
 
 from jinja2 import TemplateError, TemplateSyntaxError
 
+from digest.caches import Caches
 from digest.errors import SetupMismatch
 from digest.letters import Templates
 from digest.letters.piece_templates import PieceTemplate
@@ -18,13 +19,19 @@ from digest.site_profile import Site
 
 
 def make_press(
-    ranked: Sequence[Ranked], *, site: Site, templates: Templates, as_of: datetime, note: str = ""
+    ranked: Sequence[Ranked],
+    *,
+    site: Site,
+    templates: Templates,
+    caches: Caches,
+    as_of: datetime,
+    note: str = "",
 ) -> Press:
     """Make the press of these papers, which are sorted by rank.
 
     Raises SetupMismatch if the digest letter's templates cannot be cut into pieces.
     """
-    html, text = digest_templates(templates, site)
+    html, text = digest_templates(templates, site, caches)
     return Press(
         as_of=as_of,
         papers=tuple(one.paper for one in ranked),
@@ -36,7 +43,7 @@ def make_press(
     )
 
 
-def digest_templates(templates: Templates, site: Site) -> tuple[PieceTemplate, PieceTemplate]:
+def digest_templates(templates: Templates, site: Site, caches: Caches) -> tuple[PieceTemplate, PieceTemplate]:
     """Return the digest letter's template pieces, HTML and text.
 
     They are cut and checked once per process, which takes half a second; a worker does so before its
@@ -44,13 +51,7 @@ def digest_templates(templates: Templates, site: Site) -> tuple[PieceTemplate, P
     templates cannot be cut into pieces.
     """
     key = templates.fingerprint, site
-    if key not in TEMPLATE_CACHE:
-        TEMPLATE_CACHE.clear()  # templates or site have changed: the old pieces are obsolete
-        TEMPLATE_CACHE[key] = cut_and_check(templates, site)
-    return TEMPLATE_CACHE[key]
-
-
-TEMPLATE_CACHE: dict[tuple[str, Site], tuple[PieceTemplate, PieceTemplate]] = {}
+    return caches.get_or_make("digest templates", key, lambda: cut_and_check(templates, site))
 
 
 def cut_and_check(templates: Templates, site: Site) -> tuple[PieceTemplate, PieceTemplate]:

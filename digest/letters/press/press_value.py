@@ -44,8 +44,8 @@ class Press:
 
     @cached_property
     def explainer(self) -> topics.Explainer:
-        """Return the explainer of matches; it uses the index if this process has built it."""
-        return topics.Explainer(self.papers, vars(self).get("index"))
+        """Return the explainer of matches."""
+        return topics.Explainer(self.index)
 
     @cached_property
     def name(self) -> str:

@@ -16,8 +16,8 @@ from digest.letters.press.press_value import Press
 from digest.letters.press.size_budget import SectionPlan
 from digest.site_profile import Site
 
-PIECES_CACHED = 4096
-ROWS_CACHED = 8192
+PIECES_CACHED = 4096  #: short pieces: topic names, numbers of cards, counts of papers left out
+ROWS_CACHED = 8192  #: the cards of a section, which readers of one filter share; tuples of shared pieces
 MAX_URL_LENGTH = 200  #: approximate bytes of a digest's web URL
 GAP_MARK = "\0"  #: marks where a filled part is split; never occurs in text
 IN_HTML, IN_TEXT = 4, 5  #: indexes of a card's pieces that include its number

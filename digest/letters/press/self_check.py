@@ -19,7 +19,7 @@ from digest.letters import Personalization, RenderedLetter, Templates
 from digest.letters.css_inlining import inline
 from digest.letters.letter_templates import FILLER
 from digest.letters.piece_templates import PieceTemplate
-from digest.letters.press.letter_assembler import digest_letter, page_of_letter
+from digest.letters.press.letter_assembler import LetterAssembler
 from digest.letters.press.press_value import Press
 from digest.papers import Paper
 from digest.site_profile import Site
@@ -83,7 +83,7 @@ def check_templates(templates: Templates, html: PieceTemplate, text: PieceTempla
     trials = replace(trial, note="A list is incomplete."), replace(trial, note="")
     for trial, digest, copy in zip(trials, SAMPLE_DIGESTS, SAMPLE_PERSONALIZATIONS, strict=True):
         made, wanted = (
-            digest_letter(trial, site, digest, copy),
+            LetterAssembler(trial, site).letter(digest, copy),
             reference_rendering(templates, trial, site, digest, copy),
         )
         if made != wanted:
@@ -97,7 +97,7 @@ def reference_rendering(
     templates: Templates, press: Press, site: Site, digest: Digest, copy: Personalization
 ) -> RenderedLetter:
     """Render the whole page with Jinja and premailer: slow, but the reference for faster renderings."""
-    shown = page_of_letter(press, site, digest, copy)
+    shown = LetterAssembler(press, site).page(digest, copy)
     context = {field.name: getattr(shown, field.name) for field in fields(shown)}
     context |= {"site": site, "filler": FILLER}
     return RenderedLetter(

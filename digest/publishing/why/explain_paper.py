@@ -12,6 +12,7 @@ from sqlalchemy import select
 from sqlalchemy.orm import Session
 
 from digest import bounces, subscribers
+from digest.caches import Caches
 from digest.db.tables import AppearanceRow, DumpRow, PaperRow, SubscriberState
 from digest.errors import NotFound
 from digest.letters import Templates
@@ -24,7 +25,14 @@ from digest.site_profile import Site
 
 
 def why(
-    session: Session, *, site: Site, templates: Templates, email: str, reference: str, now: datetime
+    session: Session,
+    *,
+    site: Site,
+    templates: Templates,
+    caches: Caches,
+    email: str,
+    reference: str,
+    now: datetime,
 ) -> WhyAnswer:
     """Return why this subscriber did or did not get this paper.
 
@@ -39,7 +47,13 @@ def why(
             verdict=verdict, json={"cause": WhyCause.UNKNOWN, "verdict": verdict, "email": subscriber.email}
         )
     question = WhyQuestion(
-        session=session, site=site, templates=templates, subscriber=subscriber, paper=paper, now=now
+        session=session,
+        site=site,
+        templates=templates,
+        caches=caches,
+        subscriber=subscriber,
+        paper=paper,
+        now=now,
     )
     return next(filter(None, candidate_answers(question, reference)))
 

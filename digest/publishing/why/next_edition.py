@@ -26,11 +26,22 @@ def answer_if_upcoming(question: WhyQuestion) -> WhyAnswer | None:
 
 def describe_positions_now(question: WhyQuestion, edition: Edition) -> int | None:
     """Add the ranks that the paper would have if the next edition were made now; return the best rank."""
-    made, decision = publishing.decide_for(
-        question.session, question.site, question.templates, question.subscriber, edition, question.now
+    assembler, decision = publishing.decide_for(
+        question.session,
+        question.site,
+        question.templates,
+        question.caches,
+        question.subscriber,
+        edition,
+        question.now,
     )
     found = publishing.positions_now(
-        question.session, made, question.subscriber.id, question.paper.id, question.now
+        question.session,
+        assembler.press,
+        question.caches,
+        question.subscriber.id,
+        question.paper.id,
+        question.now,
     )
     for topic, place in found.items():
         question.lines.append(f"{topic}: rank {place} among the new papers so far")

@@ -53,9 +53,11 @@ def was_in_catalog(question: WhyQuestion, delivery: Delivery, considered_paper_i
     """
     if delivery.press is not None:
         try:
-            return question.paper.id in press_store.load_press(question.session, delivery.press).rank_of_paper
+            press = press_store.load_press(question.session, delivery.press, question.caches)
         except NotFound:
             pass
+        else:
+            return question.paper.id in press.rank_of_paper
     return considered_paper_id is not None and question.paper.id <= considered_paper_id
 
 
@@ -90,12 +92,14 @@ def resolved_topics_then(question: WhyQuestion, delivery: Delivery) -> dict[str,
 def describe_positions(question: WhyQuestion, delivery: Delivery) -> int | None:
     """Add the paper's ranks in an edition; return the best rank, or None if the press was deleted."""
     try:
-        made = press_store.load_press(question.session, delivery.press or "")
+        made = press_store.load_press(question.session, delivery.press or "", question.caches)
     except NotFound:
         question.lines.append("its rank is unknown: the press of that edition has been deleted")
         return None
     size = len(Digest.from_json(delivery.decision).papers)
-    found = publishing.positions(question.session, made, question.subscriber.id, question.paper.id, delivery)
+    found = publishing.positions(
+        question.session, made, question.caches, question.subscriber.id, question.paper.id, delivery
+    )
     for topic, place in found.items():
         question.lines.append(f"{topic}: rank {place} among the new papers; the digest showed {size}")
     return min(found.values(), default=None)

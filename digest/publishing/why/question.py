@@ -9,6 +9,7 @@ from typing import Any
 
 from sqlalchemy.orm import Session
 
+from digest.caches import Caches
 from digest.db.tables import Subscriber
 from digest.letters import Templates
 from digest.papers import Paper
@@ -52,6 +53,7 @@ class WhyQuestion:
     session: Session
     site: Site
     templates: Templates
+    caches: Caches
     subscriber: Subscriber
     paper: Paper
     now: datetime

@@ -11,13 +11,13 @@ from digest.topics.clauses.clause_error import ClauseError
 from digest.topics.filter_tree import AnywhereClause, AuthorClause, DescriptionClause, Leaf, TextClause
 
 
-@lru_cache(maxsize=65536)
+@lru_cache(maxsize=65536)  # the words of the filters of a run, of which many share each; 19 MB
 def clause(field: str, value: str) -> Leaf:
     """Return the clause for `field:value`; raise `ClauseError` if it is invalid."""
     return _clause(field, value, quoted=False, near=None)
 
 
-@lru_cache(maxsize=65536)
+@lru_cache(maxsize=16384)  # fewer filters share a phrase than a word; 13 MB
 def read_quoted_clause(field: str, value: str, near: int | None) -> Leaf:
     """Return the clause for `field:"value"~near`; raise `ClauseError` if it is invalid."""
     return _clause(field, value, quoted=True, near=near)
