@@ -7,7 +7,7 @@ paper: a paper of usual length is taken for ordinary English text, whose word fr
 
 from __future__ import annotations
 
-from functools import cache
+from functools import lru_cache
 from pathlib import Path
 
 from digest.topics import word_roots
@@ -55,7 +55,7 @@ def is_significant(root: str) -> bool:
     return bits(root) >= SIGNIFICANT
 
 
-@cache
+@lru_cache(maxsize=1)  # there is one table
 def _table() -> dict[str, float]:
     """Return the bits of every root that is more common than the rarest."""
     found: dict[str, float] = {}
