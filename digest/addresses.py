@@ -13,7 +13,7 @@ from digest.errors import BadField
 #: Domains that exist only on local networks; mail to them is allowed.
 LOCAL_DOMAIN = re.compile(r"(?:.+\.)?(?:localhost|local|test)", re.IGNORECASE)
 
-#: A short lower-case address of which only the domain must be checked.
+#: Matches a short lower-case address whose local part is valid, so only its domain must be checked.
 PLAIN_ADDRESS = re.compile(r"(?=.{,64}\Z)(?P<local>[a-z0-9_+-]+(?:\.[a-z0-9_+-]+)*)@(?P<domain>[a-z0-9.-]+)")
 
 #: Common mailbox domains, compared with domains that may be mistyped.
@@ -69,14 +69,14 @@ def envelope_address(typed: str) -> str:
 def fold_address(email: str) -> str:
     """Return the folded address: NFC, case-folded, the domain in ASCII.
 
-    It accepts any text, because addresses also come from bounces; an invalid domain is only case-folded.
+    Accepts any text, because addresses also come from bounces; an invalid domain is only case-folded.
     """
     local, _, domain = unicodedata.normalize("NFC", email.strip()).rpartition("@")
     return f"{local.casefold()}@{ascii_domain(domain)}"
 
 
 def ascii_domain(domain: str) -> str:
-    """Return the domain in lower-case ASCII; an invalid one is only case-folded."""
+    """Return the domain in lower-case ASCII; an invalid domain is only case-folded."""
     if domain.isascii():
         return domain.lower()
     import idna

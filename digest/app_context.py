@@ -120,7 +120,10 @@ class AppContext:
 def open_context(
     settings: Settings, *, clock: Clock = wall_clock, caches: Caches | None = None
 ) -> AppContext:
-    """Open the context; create the schema in an empty database, raise SetupMismatch for another revision."""
+    """Open the app context; create the schema if the database is empty.
+
+    Raises SetupMismatch if the schema has another revision.
+    """
     engine = db.make_engine(settings.database)
     db.ensure_schema(engine)
     return AppContext(

@@ -7,8 +7,8 @@ DigestError
 │   └── BadField                an invalid value, with its field
 ├── UnreadableDump              a dump that cannot be read
 ├── NotFound                    a requested name that does not exist
-├── SetupMismatch               this machine's keys, schema or templates are not the database's
-└── Unreachable                 a database, broker or mail server that does not answer
+├── SetupMismatch               this machine's keys, schema or templates do not match the database
+└── Unreachable                 a database, broker or mail server that cannot be reached
 
 Messages say what is wrong, where, and what to do.
 """
@@ -91,4 +91,4 @@ class SetupMismatch(DigestError):
 
 
 class Unreachable(DigestError):
-    """The database, broker or mail server does not answer."""
+    """The database, broker or mail server cannot be reached."""

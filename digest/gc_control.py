@@ -9,7 +9,7 @@ from contextlib import contextmanager
 
 @contextmanager
 def gc_paused() -> Iterator[None]:
-    """Pause the collector, which a chunk's tuples would trigger and which would traverse the whole press."""
+    """Pause garbage collection, which a chunk's many tuples trigger and which traverses the whole press."""
     was_on = gc.isenabled()
     gc.disable()
     try:

@@ -1,7 +1,8 @@
 """Record the heartbeats of processes, and find processes that have died.
 
 A process that stops cleanly removes its row; a process whose row has no recent heartbeat has died. A
-later process of the same role, on any machine, replaces it; otherwise it is reported for a day.
+later process of the same role, on any machine, replaces the dead process. A dead process that is not
+replaced is reported for a day.
 """
 
 from __future__ import annotations
@@ -58,7 +59,7 @@ class ProcessRecord:
 def missing_processes(processes: Sequence[ProcessRecord], now: datetime) -> list[ProcessRecord]:
     """Return the processes of one role that died within the last day and were not replaced.
 
-    Each process that started after another died replaces exactly one.
+    Each process replaces at most one process, which died before it started.
     """
     starts = sorted(process.started_at for process in processes)
     missing = []
@@ -78,7 +79,7 @@ def missing_processes(processes: Sequence[ProcessRecord], now: datetime) -> list
 def record_heartbeat(
     session: Session, role: str, now: datetime, *, started_at: datetime | None = None
 ) -> None:
-    """Record this process's heartbeat, and delete rows of its role that died long ago; commits."""
+    """Record this process's heartbeat, and delete its role's rows without one for a day; commits."""
     row = {
         "role": role,
         "host": machine_name(),
@@ -142,7 +143,7 @@ def machine_name() -> str:
 class HeartbeatThread:
     """A thread that records its process's heartbeat at intervals.
 
-    It opens a new connection each time, so that a worker's children inherit none.
+    Each heartbeat uses a new connection, so a worker's child processes inherit no connection.
     """
 
     role: str

@@ -30,10 +30,11 @@ def check_fingerprints(
     now: datetime,
     adopts_templates: bool = False,
 ) -> None:
-    """Raise SetupMismatch unless this machine matches; the first machine sets the values; commits.
+    """Raise SetupMismatch unless this machine's keys, pepper and templates match the database; commits.
 
-    A key ring may get a new first key if the previous one is still in the ring or was retired. With
-    `adopts_templates`, this machine's templates become the required ones.
+    The first machine stores its fingerprints. A key ring may get a new first key if the previous first
+    key is still in the ring or was retired. With `adopts_templates`, this machine's templates become the
+    required templates.
     """
     known = stored_fingerprints(session)
     ring = [fingerprint(key) for key in site.keys]
@@ -41,7 +42,7 @@ def check_fingerprints(
     for key in retired.intersection(ring):
         raise SetupMismatch(
             f"Key {key[:ID_LENGTH]} was retired, and this machine still has it. Replace it in DIGEST_SECRET_KEY, or,"
-            f" where it is kept in the data directory, run: digest keys retire {key[:ID_LENGTH]}"
+            f" if it is stored in the data directory, run: digest keys retire {key[:ID_LENGTH]}"
         )
     if known.get(SIGNING_KEY, ring[0]) not in {*ring, *retired}:
         raise SetupMismatch(
@@ -51,8 +52,8 @@ def check_fingerprints(
         )
     if known.get(PEPPER) not in {None, fingerprint(site.pepper)}:
         raise SetupMismatch(
-            "DIGEST_PEPPER is not the one this database was set up with, so suppressed addresses would not"
-            " be recognised. Use the same on every machine; it can never change."
+            "DIGEST_PEPPER is not the pepper this database was set up with, so suppressed addresses would not"
+            " be recognised. Use the original pepper on every machine; it can never change."
         )
     if not adopts_templates and known.get(TEMPLATES) not in {None, templates_fingerprint}:
         raise SetupMismatch(
@@ -79,7 +80,7 @@ def record_fingerprints(session: Session, site: Site, templates_fingerprint: str
 
 
 def adopt_templates(session: Session, templates_fingerprint: str, *, now: datetime) -> None:
-    """Store the fingerprint of this machine's templates, as an upgrade does; commits."""
+    """Make this machine's templates the required templates; commits."""
     row = {"name": TEMPLATES, "value": templates_fingerprint, "since": now}
     insert = db.upsert(session, Fingerprint).values(row)
     session.execute(insert.on_conflict_do_update(index_elements=["name"], set_=row))
@@ -100,8 +101,8 @@ class Key:
     """A current or former key for signing links."""
 
     fingerprint: str
-    state: str  #: signs, verifies, missing (signed links, but not on this machine) or retired
-    since: datetime | None  #: when it was retired or first signed
+    state: str  #: signs, verifies, missing (has signed links, but is not on this machine) or retired
+    since: datetime | None  #: when the key was retired or first signed
 
     @property
     def id(self) -> str:
@@ -124,11 +125,11 @@ def list_keys(session: Session, site: Site) -> list[Key]:
 
 
 def retire_key(session: Session, site: Site, key_id: str, *, now: datetime) -> Key:
-    """Retire a key: no machine may use it, and its links become invalid; commits. May be repeated."""
+    """Retire a key: no machine may use it, and its links become invalid. Idempotent; commits."""
     known = list_keys(session, site)
     found = next((key for key in known if key.id == key_id.strip().lower()), None)
     if found is None:
-        raise NotFound(f"There is no key {key_id!r}; there are {', '.join(key.id for key in known)}.")
+        raise NotFound(f"There is no key {key_id!r}; the keys are {', '.join(key.id for key in known)}.")
     row = {"name": f"{RETIRED}{found.fingerprint[:16]}", "value": found.fingerprint, "since": now}
     insert = db.upsert(session, Fingerprint).values(row)
     session.execute(insert.on_conflict_do_nothing(index_elements=["name"]))

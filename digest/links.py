@@ -88,9 +88,9 @@ def feed_url(site: Site, subscriber_id: int, link_version: int) -> str:
 
 
 def topic_links_url(site: Site, subscriber_id: int, link_version: int, *, key: str | None = None) -> str:
-    """Return the link to a page that mails the settings link to its owner, or pauses for a week.
+    """Return the link to a page that mails a subscriber their settings link, or pauses their digests for a week.
 
-    It is in every digest, and people forward digests, so it allows no lasting changes.
+    The link is in every digest, and people forward digests, so the page allows no lasting changes.
     """
     return f"{site.url}/t/{sign_token(site, 'topic-links', f'{subscriber_id}-{link_version}', key=key)}"
 

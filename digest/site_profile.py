@@ -23,7 +23,7 @@ class Site:
     keys: tuple[bytes, ...] = field(default=(), repr=False)  #: the first key signs, all keys verify
     pepper: bytes = field(default=b"", repr=False)  #: never changes: the suppression list depends on it
     inbound_domain: str = ""  #: domain of incoming mail; empty if we receive none
-    #: whether letters name the lists that had not arrived when they were written
+    #: whether a letter names the lists that had not arrived when it was written
     announces_late_lists: bool = False
 
     @property

@@ -1,7 +1,7 @@
 """Read the dumps folder of the scheduler's machine in a separate process.
 
-A folder belongs to one machine, so this cannot be a task: a worker on another machine could take it and
-read its own folder. A large dump takes minutes and a malicious dump may crash its reader, so the
+A folder belongs to one machine, so a task cannot read it: a worker on another machine could take the task
+and read its own folder. A large dump takes minutes and a malicious dump may crash its reader, so the
 scheduler does not read dumps itself.
 """
 
@@ -32,7 +32,7 @@ class FolderReader:
         self.tried_at = 0.0
 
     def read_new_files(self, folder: Path) -> None:
-        """Read the folder if it has new files; return when all are read."""
+        """Start a reader process if the folder has new files, and wait for its end."""
         folder.mkdir(parents=True, exist_ok=True)
         found = {path: state for path, state in intake.candidates(folder).items() if is_settled(state)}
         if not found or (found == self.unread and time.monotonic() - self.tried_at < RETRY_SECONDS):

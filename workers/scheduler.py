@@ -88,7 +88,7 @@ def is_arriving(folder: Path, now: datetime) -> bool:
 
 
 def sweep() -> None:
-    """Enqueue delivery of all due letters of each lane: new, deferred, and those whose lease has expired."""
+    """Enqueue delivery of all due letters of each lane: new letters, deferred letters, and expired leases."""
     for lane, queue in ((Lane.PROMPT, PROMPT), (Lane.BULK, BULK)):
         with app_context().read_session() as session:
             due = outbox.count_due(
@@ -158,7 +158,7 @@ TICKS: dict[Tick, float] = {
 
 
 def enqueue(task: Task[Any, Any], *arguments: Any, queue: str, times: int = 1) -> None:
-    """Enqueue a task, unless the queue still holds messages."""
+    """Enqueue a task, unless the queue still contains messages."""
     if times and count_queued(queue) == 0:
         for _ in range(times):
             task.apply_async(arguments, queue=queue)

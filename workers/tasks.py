@@ -70,7 +70,7 @@ def publish_chunk(press_name: str, after_id: int, now: str) -> None:
 
 @app.task(queue=PROMPT)
 def deliver(lane: str) -> None:
-    """Deliver due letters. Prompt letters never wait behind digests, because each claim takes them first."""
+    """Deliver due letters. Each claim takes prompt letters first, so they never wait behind digests."""
     context = app_context()
     with context.write_session() as session, context.open_transport() as transport:
         report = delivery_run.deliver(
@@ -93,7 +93,7 @@ def deliver(lane: str) -> None:
 
 
 def report_in_words(report: delivery_run.DeliveryReport) -> str:
-    """Return `202 sent, 6 in doubt`."""
+    """Return a report as text, such as `202 sent, 6 in doubt`."""
     counts = {outcome.replace("_", " "): count for outcome, count in asdict(report).items() if count}
     return ", ".join(f"{count} {outcome}" for outcome, count in counts.items())
 

@@ -38,13 +38,12 @@ REFUSED_TWICE_WITHIN = timedelta(
 )  #: two 5.1.1 refusals on different days within this time suppress the address
 
 MASS_FAILURE_WINDOW = timedelta(hours=24)
-MASS_FAILURE_COUNT = 10  #: a domain counts as broken if this many of its addresses fail within a day,
-MASS_FAILURE_SHARE = 0.2  #: and at least this share of its subscribers
+MASS_FAILURE_COUNT = 10  #: minimum number of a broken domain's addresses that fail within a day
+MASS_FAILURE_SHARE = 0.2  #: minimum share of a broken domain's subscribers that these addresses are
 
 DELETE_BATCH = 500  #: rows deleted in one transaction
-ACCEPTED_NOTE = (
-    "accepted by the operator as gone, with others at "  #: note of suppressions, before the domain
-)
+#: The start of a suppression's note; the domain follows.
+ACCEPTED_NOTE = "accepted by the operator as gone, with others at "
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -129,7 +128,7 @@ def counted_failures(session: Session, hmac: str) -> Sequence[BounceRow]:
 
 
 def is_refused_twice(session: Session, hmac: str, now: datetime) -> bool:
-    """Return whether the server itself rejected the recipient as unknown on two days."""
+    """Return whether SMTP replies rejected the recipient as unknown (5.1.1) on two days."""
     days = {
         row.at.date()
         for row in counted_failures(session, hmac)
@@ -142,7 +141,7 @@ def is_refused_twice(session: Session, hmac: str, now: datetime) -> bool:
 
 
 def is_domain_broken(session: Session, domain: str, now: datetime) -> bool:
-    """Return whether so many of a domain's addresses failed within a day that the domain is broken."""
+    """Return whether enough of a domain's addresses failed within a day for the domain to count as broken."""
     recent = (
         BounceRow.domain == domain,
         BounceRow.at > now - MASS_FAILURE_WINDOW,
@@ -156,7 +155,7 @@ def is_domain_broken(session: Session, domain: str, now: datetime) -> bool:
     )
     if not failing or failing < MASS_FAILURE_COUNT:
         return False
-    most = int(failing / MASS_FAILURE_SHARE)  # with more readers the share is too small, so stop here
+    most = int(failing / MASS_FAILURE_SHARE)  # with more readers the share is too small, so stop counting
     of_domain = select(Subscriber.id).where(Subscriber.email_key.endswith(f"@{domain}", autoescape=True))
     readers = session.scalar(select(func.count()).select_from(of_domain.limit(most + 1).subquery())) or 0
     return readers <= most
@@ -188,7 +187,7 @@ def freeze_domain(session: Session, domain: str, now: datetime) -> None:
 
 
 def frozen_domains(session: Session, *, since: datetime) -> dict[str, int]:
-    """Return {domain: number of addresses} for failures frozen since `since`."""
+    """Return {domain: number of addresses} for the frozen failures after `since`."""
     found = session.execute(
         select(BounceRow.domain, func.count(distinct(BounceRow.hmac)))
         .where(
@@ -207,7 +206,10 @@ def frozen_domains(session: Session, *, since: datetime) -> dict[str, int]:
 
 
 def forgive_domain(session: Session, *, domain: str, since: datetime, now: datetime) -> tuple[int, int]:
-    """Ignore a domain's failures since `since`; return the numbers of failures and lifted suppressions; commits."""
+    """Forgive a domain's failures from `since` on, and commit.
+
+    Returns the number of forgiven failures and the number of lifted suppressions.
+    """
     failures = (BounceRow.domain == addresses.ascii_domain(domain), BounceRow.at >= since)
     lifted = lift_bounce_suppressions(session, select(BounceRow.hmac).where(*failures), since=since)
     forgiving = update(BounceRow).where(*failures, BounceRow.forgiven_at.is_(None)).values(forgiven_at=now)
@@ -219,7 +221,7 @@ def forgive_domain(session: Session, *, domain: str, since: datetime, now: datet
 
 
 def accept_failures(session: Session, *, domain: str, since: datetime, now: datetime) -> int:
-    """Suppress the addresses of a domain's frozen failures; return how many are new on the list; commits."""
+    """Suppress the addresses of a domain's frozen failures; return how many were added to the list; commits."""
     frozen = (
         BounceRow.domain == addresses.ascii_domain(domain),
         BounceRow.at >= since,
@@ -261,7 +263,7 @@ def lift_confirmed_suppression(
 
 
 def lift_bounce_suppressions(session: Session, hashes: Select[Any], *, since: datetime) -> int:
-    """Lift the suppressions of these hashes that bounces caused since `since`; return how many."""
+    """Lift the suppressions that bounces of these hashes caused from `since` on; return their number."""
     lifting = delete(Suppression).where(
         Suppression.hmac.in_(hashes),
         Suppression.reason == SuppressionReason.BOUNCE,

@@ -19,7 +19,7 @@ from digest.bounces.report_parser import (
     redacted_line,
 )
 
-#: Amazon's types of bounces that our letter caused, not the address.
+#: Amazon's bounce types whose cause is our letter, not the address.
 CONTENT_REJECTED_TYPES = frozenset({"ContentRejected", "AttachmentRejected"})
 MAILBOX_FULL_TYPES = frozenset({"MailboxFull", "MessageTooLarge"})
 
@@ -30,7 +30,7 @@ class NoticeReport:
 
     report: MailReport
     provider_id: str = ""  #: the provider's id of the letter
-    sender: str = ""  #: its envelope sender
+    sender: str = ""  #: the letter's envelope sender
     recipient: str = ""
 
 
@@ -57,7 +57,7 @@ def read_notice(content: bytes) -> NoticeReport | None:
 def report_in_notice(notice: dict[str, Any]) -> tuple[MailReport | None, str]:
     """Return the report in a notice and its recipient.
 
-    Notices of an identity name their kind `notificationType`, those of a configuration set `eventType`.
+    The kind is in `notificationType` if an identity sends the notice, in `eventType` if a configuration set does.
     """
     kind = text_field(notice, "notificationType") or text_field(notice, "eventType")
     match kind:
@@ -69,7 +69,7 @@ def report_in_notice(notice: dict[str, Any]) -> tuple[MailReport | None, str]:
             reason = text_field(dict_field(notice, "reject"), "reason")
             return Failure(
                 kind=FailureKind.POLICY,
-                diagnostic=redacted_line(f"SES rejected it: {reason}"),
+                diagnostic=redacted_line(f"SES rejected the letter: {reason}"),
                 reported_by="notice",
             ), ""
         case "Delivery" | "Send" | "DeliveryDelay" | "Open" | "Click" | "AmazonSnsSubscriptionSucceeded":
@@ -120,7 +120,7 @@ def read_complaint(block: dict[str, Any]) -> tuple[MailReport, str]:
     return Complaint(diagnostic=redacted_line(f"{kind} {text_field(block, 'userAgent')}")), recipient
 
 
-# ── fields of any shape ────────────────────────────────────────────────────────
+# ── fields of any type ─────────────────────────────────────────────────────────
 
 
 def dict_field(fields: dict[str, Any], name: str) -> dict[str, Any]:

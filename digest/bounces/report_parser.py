@@ -37,9 +37,9 @@ class FailureKind(StrEnum):
     """The kinds of failures by their meaning for the address."""
 
     HARD = "hard"  #: unknown recipient
-    SOFT = "soft"  #: known recipient who cannot receive it now
+    SOFT = "soft"  #: known recipient who cannot receive mail now
     POLICY = "policy"  #: refused because of our mail, not because of the recipient
-    COMPLAINT = "complaint"  #: the reader marked it as spam
+    COMPLAINT = "complaint"  #: the reader marked the letter as spam
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -73,7 +73,7 @@ AUTOMATIC_REPLY = NoActionNeeded(reason="an automatic reply")
 
 
 def read_report(content: bytes) -> MailReport | None:
-    """Return the report in a mail about one of our letters, or None if it has none that can be parsed.
+    """Return the report in a mail about one of our letters, or None if no report can be parsed.
 
     The report precedes the quoted letter, so only the beginning of a long mail is read.
     """
@@ -122,7 +122,7 @@ def abuse_report_in(message: Message) -> Complaint | Failure | NoActionNeeded | 
 
 
 def delivery_report_in(message: Message) -> Failure | NoActionNeeded | None:
-    """Return the failure in a delivery status report, or that it reports none."""
+    """Return the failure in a delivery status report, NoActionNeeded if it reports no failure, else None."""
     blocks = [block for part in parts_of_type(message, STATUS_REPORTS) for block in field_groups(part)]
     reported = [block for block in blocks if "Final-Recipient" in block or "Action" in block]
     failed = [block for block in reported if is_failure(block)]
@@ -165,7 +165,7 @@ def most_precise_status(status: str, diagnosis: str) -> str:
 
 
 def recipients_of(block: Message) -> Iterator[str]:
-    """Yield the original recipient of a block, if the block names one."""
+    """Yield the original recipient of a block, or else the final recipient, if the block names one."""
     for name in ("Original-Recipient", "Final-Recipient"):
         _, _, address = str(block.get(name, "")).rpartition(";")
         if "@" in address:
@@ -183,7 +183,7 @@ def parts_of_type(message: Message, types: frozenset[str]) -> Iterator[Message]:
 
 
 def field_groups(part: Message) -> list[Message]:
-    """Return the field groups of a report. A delivery report has one for the message and one per recipient."""
+    """Return the field groups of a report: in a delivery report, one for the message and one per recipient."""
     text = decoded_report(part).replace(b"\r\n", b"\n")
     return [email.message_from_bytes(block) for block in re.split(rb"(?:\n[ \t]*)+\n", text) if block.strip()]
 
@@ -191,7 +191,7 @@ def field_groups(part: Message) -> list[Message]:
 def decoded_report(part: Message) -> bytes:
     """Return the text of a report with its transfer encoding removed.
 
-    The parser splits the text into embedded messages, so they are joined again.
+    The parser splits the text into embedded messages; this function joins them again.
     """
     payload = part.get_payload()
     inside = payload if isinstance(payload, list) else [payload]
@@ -221,7 +221,7 @@ def failure_in_prose(message: Message) -> Failure | NoActionNeeded | None:
 
     try:
         passing, lasting = all_failures(message)
-    except Exception:  # noqa: BLE001 - it raises many kinds of errors on malformed mail
+    except Exception:  # noqa: BLE001 - flufl.bounce raises many kinds of errors on malformed mail
         return None
     if not lasting:
         return NoActionNeeded(reason="a warning: the server keeps trying") if passing else None
@@ -250,7 +250,7 @@ def text_after_address(text: str, address: str) -> str:
 
 
 def plain_text_of(message: Message) -> str:
-    """Return the plain text of a mail, cut to a few pages."""
+    """Return the first 8,000 bytes of a mail's first text part."""
     for part in message.walk():
         if part.get_content_maintype() == "text":
             payload = part.get_payload(decode=True)
@@ -279,7 +279,7 @@ REFUSED_BY_POLICY = re.compile(
 #: Gmail's text with 5.2.1 for a mailbox that is currently receiving too much mail.
 RECEIVING_TOO_FAST = re.compile(r"receiving mail (?:at a rate|too quickly)", re.IGNORECASE)
 
-#: A policy deferral that lasted until the server gave up; like a policy refusal, not the reader's fault.
+#: A policy deferral that lasted until the sending server gave up; it is not the reader's fault.
 POLICY_DEFERRAL = re.compile(r"(?<![\d.])4\.7\.\d")
 
 #: Statuses of class 5 that are not hard, by subject and detail (RFC 3463, RFC 7505, and practice).
@@ -290,7 +290,7 @@ POLICY_STATUSES = frozenset({"1.7", "1.8", "5.1", "5.2", "5.3", "5.4", "5.5", "5
 def failure_kind(status: str, words: str, *, code: int | None = None, phase: str = "") -> FailureKind:
     """Return the kind of a failure by its enhanced status, or else by the text.
 
-    `phase` is the SMTP phase: a refusal before RCPT TO is about us, not about the recipient.
+    `phase` is the SMTP phase: a refusal of the connection, MAIL FROM or DATA is about us, not the recipient.
     """
     match = STATUS.search(status) or STATUS.search(words)
     if match and match[1] == "4":
@@ -346,7 +346,7 @@ def failure_of_reply(code: int | None, reply: str, *, phase: str) -> Failure:
 def redacted_line(words: str) -> str:
     """Return a server's text on one printable line, with addresses removed.
 
-    PostgreSQL cannot store NUL, lone surrogates cannot be encoded, and terminals obey control
+    PostgreSQL cannot store NUL, lone surrogates cannot be encoded, and terminals interpret control
     characters.
     """
     shown = "".join(char if char.isprintable() else " " for char in words[:MAX_READ])

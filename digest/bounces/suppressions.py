@@ -25,9 +25,9 @@ class SuppressionReason(StrEnum):
     """Why an address is suppressed."""
 
     OPERATOR = "operator"  #: the operator suppressed it
-    BOUNCE = "bounce"  #: mail to it bounces
-    COMPLAINT = "complaint"  #: its owner marked our mail as spam
-    ERASED = "erased"  #: its owner asked for erasure and no more mail
+    BOUNCE = "bounce"  #: mail to the address bounces
+    COMPLAINT = "complaint"  #: the owner of the address marked our mail as spam
+    ERASED = "erased"  #: the owner of the address asked for erasure and no more mail
 
 
 #: Reasons reported by mail servers and feedback loops, which can be wrong, so the owner may subscribe again.
@@ -74,7 +74,7 @@ def unsuppress(session: Session, site: Site, email: str) -> bool:
 
 
 def suppress_by_operator(session: Session, site: Site, email: str, note: str, now: datetime) -> bool:
-    """Suppress an address as the operator asked; return whether it is new on the list; commits."""
+    """Suppress an address for the operator; return whether it was added to the list; commits."""
     is_new = suppress(session, site, email, SuppressionReason.OPERATOR, note, now)
     session.commit()
     return is_new

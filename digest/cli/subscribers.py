@@ -58,7 +58,7 @@ NothingToday = Annotated[
     bool | None,
     typer.Option(
         "--nothing-today/--no-nothing-today",
-        help="Send a short letter on days without a match; else only after 14 such days.",
+        help="Send a short letter on every day without a match; otherwise only after 14 days without mail.",
         show_default=False,
     ),
 ]

@@ -1,9 +1,9 @@
 """Connect to the database, and define sessions, bulk statements and conditions for both databases.
 
-engine       engines from a URL             conditions      "one of many" as one parameter
-sessions     to read, or to write           array_literals  many values as one text
+engine       engines from a URL             conditions      "one of many values" as one parameter
+sessions     read and write sessions        array_literals  many values as one text
 bulk_rows    hundreds of rows at once       column_types    column types, the base of all tables
-migrate      the schema                     dialects        what differs: `postgresql` and `sqlite`
+migrate      the schema                     dialects        the differences: `postgresql` and `sqlite`
 """
 
 from sqlalchemy import Engine

@@ -9,11 +9,11 @@ from sqlalchemy import Column, ColumnElement, String, bindparam, func, literal
 from sqlalchemy import cast as sql_cast
 from sqlalchemy.dialects import postgresql
 
-UNIT, NULL_MARK = "\x1f", "\x1e"  #: the separator between values, and the mark for a missing one
+UNIT, NULL_MARK = "\x1f", "\x1e"  #: the separator between values, and the mark for a missing value
 
 
 def join_values(values: Sequence[Any]) -> str:
-    """Return a column's values as one text, or raise ValueError if one contains the separator."""
+    """Return a column's values as one text, or raise ValueError if a value contains the separator."""
     text = UNIT.join([NULL_MARK if value is None else str(value) for value in values])
     if not text or text.count(UNIT) != len(values) - 1:
         raise ValueError(f"a value contains the separator: {text[:200]!r}")

@@ -21,7 +21,7 @@ NO_VALUES: Mapping[str, Any] = MappingProxyType({})
 
 
 class Base(DeclarativeBase):
-    """The base of all tables; constraint names are fixed, so that migrations can name them."""
+    """The base of all tables; constraint names are fixed, so that migrations can refer to them."""
 
     metadata = MetaData(
         naming_convention={

@@ -87,7 +87,7 @@ def one_of(
     """Return the condition that `column` is one of `values`, sent as one parameter.
 
     An IN with a thousand parameters is compiled, parsed and planned each time. With `values_param`, a
-    statement is built only once; building takes as long as sending. Texts are looked up one by one.
+    statement is built only once; building it takes as long as sending it. Texts are looked up one by one.
     """
     given = values if isinstance(values, BindParameter) else literal(values, many_values(column.type))
     return OneOf(column, given, are_rows=not cast(ManyValues, given.type).holds_numbers)
@@ -108,8 +108,8 @@ def one_of_few(
 def hint_few_rows(key: ColumnElement[int]) -> ColumnElement[bool]:
     """Return a condition that is always true but makes PostgreSQL expect few rows.
 
-    PostgreSQL then looks up the joined rows one by one. Without the hint it may scan the joined table
-    if that has no statistics yet, or use a nested loop over hundreds of rows.
+    PostgreSQL then looks up the joined rows one by one. Without the hint it may scan a joined table that
+    has no statistics yet, or use a nested loop over hundreds of rows.
     """
     return key.between(-LAST_KEY, LAST_KEY)
 

@@ -30,7 +30,7 @@ def copy(source: Engine, target: Engine, progress: Callable[[int], None]) -> dic
 
 
 def tables() -> list[Table]:
-    """Return the tables, each after those it refers to."""
+    """Return the tables, each after the tables it refers to."""
     return all_tables.Delivery.metadata.sorted_tables
 
 
@@ -75,7 +75,7 @@ def restore_self_references(table: Table, reading: Connection, writing: Connecti
 
 
 def verify(table: Table, expected: int, writing: Connection) -> None:
-    """Raise DigestError if the target has another number of rows than were copied."""
+    """Raise DigestError unless the target has as many rows as were copied."""
     found = writing.scalar(select(func.count()).select_from(table))
     if found != expected:
         raise DigestError(

@@ -62,7 +62,7 @@ DIALECTS: Mapping[str, DatabaseDialect] = {"postgresql": postgresql, "sqlite": s
 
 
 def dialect_name(session: Session) -> str:
-    """Return "postgresql" or "sqlite"; no transaction begins."""
+    """Return "postgresql" or "sqlite" without beginning a transaction."""
     return session.get_bind().dialect.name
 
 

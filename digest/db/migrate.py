@@ -40,7 +40,7 @@ def newest_revision(engine: Engine) -> str | None:
 
 
 def ensure_schema(engine: Engine) -> None:
-    """Create the schema in an empty database; raise SetupMismatch if it has another revision."""
+    """Create the schema in an empty database; raise SetupMismatch if an existing schema has another revision."""
     found, needed = revision(engine), newest_revision(engine)
     if found is None:
         upgrade(engine)

@@ -73,9 +73,9 @@ def make_engine(url: URL) -> Engine:
 
 
 def set_utc(connection: Any, _record: Any) -> None:
-    """Set the session's time zone to UTC; with others, even `Etc/UTC`, the driver parses times half as fast.
+    """Set the session's time zone to UTC; with other zones, even `Etc/UTC`, the driver parses times half as fast.
 
-    It is not a connection option, because some poolers refuse options.
+    A connection option could set it, too, but some poolers refuse options.
     """
     connection.autocommit = True
     connection.execute("SET TIME ZONE 'UTC'")
@@ -108,7 +108,7 @@ def ping_if_idle(dialect: Dialect) -> Callable[[Any, ConnectionPoolEntry, Any], 
 def common_clock(session: Session, local_clock: Callable[[], datetime]) -> Callable[[], datetime]:
     """Return the server's clock, read once and advanced by a monotonic timer.
 
-    So changes of the local clock have no effect.
+    Changes of the local clock therefore have no effect.
     """
     del local_clock
     server_time: datetime = session.connection().exec_driver_sql("SELECT clock_timestamp()").scalar_one()
@@ -236,7 +236,7 @@ def insert_statement(
     key: tuple[str, ...],
     returning: tuple[str, ...],
 ) -> Any:
-    """Build the statement of `insert_arrays`, once for each set of columns: building takes as long as sending."""
+    """Build the INSERT of `insert_many`, cached by its columns: building it takes as long as sending it."""
     new = array_columns(table, differing, shared)
     insert = postgresql.insert(table).from_select(list(new), select(*new.values()), include_defaults=False)
     if key:
@@ -246,7 +246,7 @@ def insert_statement(
 
 @lru_cache(maxsize=64)  # the sets of columns are written in the code: some twenty
 def update_statement(table: Table, differing: tuple[str, ...], shared: tuple[str, ...]) -> Update:
-    """Build the statement of `update_arrays`, once for each set of columns."""
+    """Build the UPDATE of `update_many`, cached by its columns."""
     new = array_columns(table, differing, shared)
     number = new.pop("id")
     return update(table).where(table.c.id == number, hint_few_rows(number)).values(new)

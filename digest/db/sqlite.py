@@ -43,8 +43,8 @@ from digest.db.conditions import OneOf, Unindexed, one_of
 def make_engine(url: URL) -> Engine:
     """Return an engine whose file is private and in WAL mode.
 
-    It uses `synchronous=FULL`, since with NORMAL a power cut can roll back a committed acknowledgement
-    and so cause a second mail (sqlite.org/pragma.html#pragma_synchronous).
+    Connections use `synchronous=FULL`, since with NORMAL a power cut can roll back the committed record of
+    a sent letter and so cause a second mail (sqlite.org/pragma.html#pragma_synchronous).
     """
     if url.database and url.database != ":memory:":
         Path(url.database).parent.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -179,7 +179,7 @@ def row_tuples(
 
 
 def load_rows(connection: Connection, table: Table, rows: Sequence[Mapping[str, Any]]) -> None:
-    """Insert new rows."""
+    """Insert new rows with `executemany`."""
     lists = [
         list(map(json_list, values))
         if isinstance(column.type, JSON)
@@ -242,5 +242,8 @@ def one_of_in_json(element: OneOf, compiler: SQLCompiler, **details: Any) -> str
 
 @compiles(Unindexed, "sqlite")
 def unindexed_in_sqlite(element: Unindexed, compiler: SQLCompiler, **details: Any) -> str:
-    """Add a unary plus (sqlite.org/optoverview.html, "Disqualifying WHERE-Clause Terms")."""
+    """Add a unary plus, which prevents index use.
+
+    See "Disqualifying WHERE-Clause Terms" in sqlite.org/optoverview.html.
+    """
     return f"+{compiler.process(element.column, **details)}"

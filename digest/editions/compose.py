@@ -8,8 +8,8 @@ bit for each paper. The matches of a filter are sorted once for all its subscrib
   times the relevance (0 to 1). A fully relevant paper is ranked before a barely relevant one unless the
   latter gets eight times as many votes.
 * Papers are picked in rounds: in each round every topic picks its best remaining paper. A broad topic
-  therefore cannot displace the papers of other topics. If the last round has more picks than fit, those
-  with the highest worth are kept.
+  therefore cannot displace the papers of other topics. If the last round has more picks than fit, the
+  picks with the highest worth are kept.
 * A paper is shown once, under the topic for which it has the highest relevance.
 """
 
@@ -48,7 +48,7 @@ class FollowUp(NamedTuple):
 
 
 class NarrowingSuggestion(NamedTuple):
-    """A clause that would narrow a topic whose matches exceeded several consecutive digests."""
+    """A clause that would narrow a topic whose matches did not fit in several consecutive digests."""
 
     topic: str
     filter_id: int
@@ -225,8 +225,8 @@ def pick_papers(
 ) -> dict[int, int]:
     """Return {paper number: position of the topic that picked it}.
 
-    In each round every topic picks its best remaining paper. If the last round has more picks than fit, those
-    with the highest worth are kept.
+    In each round every topic picks its best remaining paper. If the last round has more picks than fit, the
+    picks with the highest worth are kept.
     """
     picked = dict.fromkeys(shown, ALREADY_SHOWN)
     full, before_round = len(picked) + limits.papers, -1
@@ -251,10 +251,9 @@ def pick_papers(
 def assign_to_topics(
     topics: Sequence[RequestedTopic], picked: Mapping[int, int], found: int
 ) -> list[list[int]]:
-    """Return the paper numbers under each topic by decreasing worth, each under its best topic.
+    """Assign each picked paper to its best topic; return each topic's paper numbers by decreasing worth.
 
-    `found` is the set of the picked numbers. Most papers match a single topic and remain under it; these
-    are already in order.
+    `found` is the set of the picked numbers. Most papers match only the topic that picked them, in order.
     """
     by_topic: list[list[int]] = [[] for _ in topics]
     for number, at in picked.items():
@@ -290,7 +289,7 @@ def matched_by_several(topics: Sequence[RequestedTopic]) -> int:
 
 
 def best_topic(number: int, chosen_by: int, topics: Sequence[RequestedTopic]) -> int:
-    """Return the position of the topic with the highest relevance for a paper, the first one on a tie."""
+    """Return the position of the topic with the highest relevance for a paper; on a tie, the first topic."""
     best_at, best = chosen_by, topics[chosen_by].matches.relevance(number)
     for at, requested in enumerate(topics):
         relevance = requested.matches.relevance(number)

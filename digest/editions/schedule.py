@@ -59,7 +59,7 @@ class Edition:
 
 
 def edition_on(schedule: Schedule, day: date) -> Edition | None:
-    """Return the edition on the local `day`, or None if the cadence has none on that day."""
+    """Return the edition on the local `day`, or None if the cadence has no edition on that day."""
     if not falls_on(schedule, day):
         return None
     zone = zone_of(schedule.timezone)
@@ -169,7 +169,7 @@ def parse_time(text: str, *, field: str = "at") -> time:
 
 
 def parse_zone(text: str) -> str:
-    """Return the name of the time zone; raise BadField with the most similar name if it does not exist."""
+    """Return the name of a time zone; if there is none, raise BadField with the most similar name."""
     name = text.strip()
     if name in zone_names():
         return name
@@ -193,7 +193,7 @@ def closest_zone(typed: str) -> str | None:
 
 @lru_cache(maxsize=1024)  # more than there are time zones
 def zone_of(name: str) -> ZoneInfo:
-    """Return the time zone with this name; raise BadField with the most similar name if it does not exist."""
+    """Return the time zone with this name; if there is none, raise BadField with the most similar name."""
     return ZoneInfo(parse_zone(name))
 
 

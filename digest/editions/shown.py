@@ -65,7 +65,7 @@ def record_followups(session: Session, followups: Sequence[Mapping[str, Any]]) -
 def shown_to(session: Session, subscriber_ids: Collection[int], *, since_id: int) -> list[tuple[int, int]]:
     """Return (subscriber id, paper id) for the papers from `since_id` on that these subscribers were shown.
 
-    Because of this bound, the query is as fast for long-term readers as for new ones: it skips their old rows.
+    The bound skips old rows, so the query is as fast for long-term readers as for new readers.
     """
     values = {"ids": subscriber_ids, "since_id": since_id}
     found = session.connection().execute(shown_since_query(db.dialect_of(session)), values)

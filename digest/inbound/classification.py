@@ -30,7 +30,7 @@ MESSAGE_ID = re.compile(
 )
 SOFT_BREAK = re.compile(rb"=\r?\n")
 
-#: Addresses that every domain must have (RFC 2142); people read their mail.
+#: Addresses that every domain must have (RFC 2142); a person reads mail to them.
 ROLE_ADDRESSES = frozenset({"postmaster", "abuse"})
 
 MaySignUp = frozenset[str] | None  #: domains whose addresses may subscribe; None for all
@@ -58,7 +58,7 @@ class UnclassifiedMail(Exception):
 
 
 def is_accepted_recipient(site: Site, recipient: str) -> bool:
-    """Return whether mail to this address is accepted: our own and signed addresses are."""
+    """Return whether we accept mail to an address: a signed address, a role address or our sender address."""
     local, _, domain = recipient.lower().rpartition("@")
     if domain != site.inbound_domain.lower():
         return False
@@ -97,7 +97,7 @@ def process_mail(
     """Process a mail and delete or shunt it; return the outcome for the log."""
     try:
         row, proof = lock_mail(session, site, number, lookup, now)
-        if row is None:  # another process was faster
+        if row is None:  # another process has processed the mail
             session.rollback()
             return "gone"
         row.state = MailState.NEW  # it may have been shunted before
@@ -124,7 +124,7 @@ def process_mail(
 def lock_mail(
     session: Session, site: Site, number: int, lookup: Lookup, now: datetime
 ) -> tuple[InboundMail | None, SenderProof | None]:
-    """Return a locked mail and the proof of its sender, if any; DNS queries come before the lock."""
+    """Return a locked mail and the proof of its sender, if any; DNS is queried without the lock."""
     row = session.get(InboundMail, number, with_for_update=True)
     if row is None or not awaits_proof(site, row.recipient, row.content, now):
         return row, None
@@ -221,17 +221,17 @@ def apply_notice(session: Session, site: Site, row: InboundMail, now: datetime) 
     """Count the report in a provider's notice, whose signature was verified before it was stored."""
     notice = bounces.read_notice(row.content)
     if notice is None:
-        raise UnclassifiedMail("it is no SES notice that we know")
+        raise UnclassifiedMail("it is not a known SES notice")
     if isinstance(notice.report, NoActionNeeded):
         return notice.report.reason
     recipient = identify_notice_recipient(session, site, notice)
     if recipient is None:
-        raise UnclassifiedMail("it reports on a letter that we do not know")
+        raise UnclassifiedMail("it reports on an unknown letter")
     return count_report(session, site, recipient, notice.report, now)
 
 
 def apply_unsubscribe(session: Session, site: Site, subject: str, row: InboundMail, now: datetime) -> str:
-    """Unsubscribe the subscriber whose unsubscribe address a mail was sent to, by any sender."""
+    """Unsubscribe the subscriber whose unsubscribe address received a mail, whoever sent it."""
     if not row.sender:
         return "a report on mail to an unsubscribe address"
     number, _, link_version = subject.partition("-")
@@ -268,7 +268,7 @@ def count_report(
 
 
 def identify_recipient(session: Session, site: Site, row: InboundMail) -> IdentifiedRecipient | None:
-    """Return the recipient identified by a report's envelope address, which only mail servers see."""
+    """Return the recipient identified by a bounce address in a report; only mail servers see bounce addresses."""
     content = SOFT_BREAK.sub(b"", row.content)
     shown = (found[0].decode() for found in BOUNCE_ADDRESS.finditer(content))
     for address in (row.recipient, *shown):
@@ -300,7 +300,7 @@ def reader_of_quoted_letter(session: Session, site: Site, content: bytes) -> Sub
 def identify_notice_recipient(
     session: Session, site: Site, notice: NoticeReport
 ) -> IdentifiedRecipient | None:
-    """Return the recipient of a notice by the provider's id, our envelope address, or the last recipient."""
+    """Return the recipient of a notice by the provider's id, our envelope sender, or the recipient's address."""
     if notice.provider_id:
         named = select(Delivery.id).where(Delivery.provider_id == notice.provider_id.partition("@")[0])
         if (number := session.scalar(named)) is not None:

@@ -44,7 +44,7 @@ from digest.site_profile import Site
 _ = figures_in_words.TRANSLATIONS.gettext
 
 RECEIVING_STATES = frozenset({SubscriberState.ACTIVE, SubscriberState.PAUSED})
-MAX_REPLIES = 12  #: maximum to one address within an hour; further mail from it waits for a person
+MAX_REPLIES = 12  #: maximum replies to one address within an hour; its further mail is kept for a person
 HOUR = timedelta(hours=1)
 
 #: Local parts of addresses whose mail no person reads (RFC 3834, 5.2).
@@ -88,7 +88,7 @@ class CommandsOutcome:
     """The outcome of a mail with commands."""
 
     outcome: str
-    needs_human: bool = False  #: it may not be meant as a command, so the mail is kept
+    needs_human: bool = False  #: the mail may not be meant as a command, so it is kept
 
 
 def run_commands(
@@ -169,7 +169,7 @@ def reply_to_reader(
 
 
 def sender_of(site: Site, message: EmailMessage) -> str:
-    """Return the only address in the From line; raise CommandsIgnored if no person reads mail to it."""
+    """Return the address in the From line; raise CommandsIgnored unless it is one address of a person."""
     named = getaddresses(message.get_all("From", []))
     try:
         ((_name, address),) = named
@@ -225,7 +225,7 @@ def ask_to_subscribe(
 ) -> str:
     """Queue a sign-up for an address that gets no digests; the requested topics apply after confirmation.
 
-    With a proof of the sender, the confirmation does not wait. The address must be confirmed in any case.
+    With a proof of the sender, the confirmation letter is queued at once. The address must always be confirmed.
     """
     first = commands[0]
     if first.verb is not Verb.SUBSCRIBE:

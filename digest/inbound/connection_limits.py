@@ -15,7 +15,7 @@ from ipaddress import IPv6Address, ip_address
 from digest import plurals
 
 MAX_CONNECTIONS = 100  #: maximum number of connections
-MAX_BY_NETWORK = 20  #: the number that Postfix opens to one destination
+MAX_BY_NETWORK = 20  #: maximum connections of one network; Postfix opens as many to one destination
 LOG_EVERY = 60.0  #: minimum seconds between log lines about rejected clients
 MAX_SECONDS_WITHOUT_MAIL = 60.0  #: a client without a mail for this long counts as idle, whatever it sends
 
@@ -23,10 +23,10 @@ MAX_SECONDS_WITHOUT_MAIL = 60.0  #: a client without a mail for this long counts
 class Stage(Enum):
     """The stage of a client's session."""
 
-    SILENT = "silent"  #: it has sent nothing yet
-    IDLE = "idle"  #: between two commands
-    RECEIVING = "receiving"  #: it is sending a mail
-    STORING = "storing"  #: waiting while we store its mail
+    SILENT = "silent"  #: the client has sent nothing yet
+    IDLE = "idle"  #: the client is between two commands
+    RECEIVING = "receiving"  #: the client is sending a mail
+    STORING = "storing"  #: the client waits while we store its mail
 
 
 #: At a limit, a client may be disconnected in favour of another after this many seconds in its stage.
@@ -40,8 +40,8 @@ class MailConnection:
 
     network: str
     close: Callable[[], None]  #: closes the connection with a reply that says why
-    last_mail_at: float  #: when its last command came
-    mailed_at: float  #: when its last mail was stored, or when it connected
+    last_mail_at: float  #: when the client entered its stage
+    mailed_at: float  #: when the client's last mail was stored, or when the client connected
     stage: Stage = Stage.SILENT
 
     def enter(self, stage: Stage, now: float) -> None:
@@ -68,7 +68,7 @@ class Connections:
         self.logged_at = float("-inf")
 
     def admit(self, connection: MailConnection, now: float) -> bool:
-        """Admit a client, at a limit by disconnecting an idle client; return False if no client is idle."""
+        """Admit a client; at a limit, disconnect an idle client, or return False if no client is idle."""
         rivals = self.rivals(connection.network)
         if rivals is not None:
             idle = min(
@@ -83,7 +83,7 @@ class Connections:
         return True
 
     def rivals(self, network: str) -> set[MailConnection] | None:
-        """Return the clients of which one must be disconnected to admit this network; None below the limits.
+        """Return the clients, one of which must be disconnected to admit this network; None below the limits.
 
         At the total limit these are the clients of the networks with the most connections.
         """
@@ -99,7 +99,7 @@ class Connections:
         self.held.discard(connection)
 
     def report(self, now: float) -> str | None:
-        """Return a log line about the clients rejected since the last line, or None within a minute."""
+        """Return a log line about the clients rejected since the last line; None within a minute of that line."""
         if not self.rejected or now - self.logged_at < LOG_EVERY:
             return None
         count, ((network, most),) = self.rejected.total(), self.rejected.most_common(1)

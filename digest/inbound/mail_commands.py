@@ -89,7 +89,7 @@ class Command:
     verb: Verb
     line: str  #: as written
     argument: str = ""  #: the text after the first word
-    is_clear: bool = True  #: False if it may be a sentence about something else
+    is_clear: bool = True  #: False if the line may be a sentence about something else
 
 
 # ── finding commands ────────────────────────────────────────────────────────────────────────────
@@ -113,8 +113,8 @@ def parse_commands(content: bytes) -> list[Command]:
 def commands_in_reply(subject: str, lines: Sequence[str], names: frozenset[str]) -> list[Command]:
     """Return the commands of a reply, which are above the quoted letter.
 
-    Its subject is usually that of the answered letter, so it counts only if it says to unsubscribe and
-    the body is empty.
+    A reply usually keeps the subject of the answered letter. The subject therefore counts only if it says to
+    unsubscribe and the body is empty.
     """
     if lines:
         found, below = leading_commands(lines, names)
@@ -214,7 +214,7 @@ def text_of_html(html: str) -> str:
 
 
 def parse_command(line: str, names: frozenset[str] = frozenset()) -> Command | None:  # noqa: PLR0911  (one return for each command)
-    """Return the command in a line, unclear if the line is a sentence that begins like a command, or None."""
+    """Return the command in a line, or None; a sentence that begins like a command gives an unclear command."""
     bare_line = reply_text.without_please(line)
     first, _, rest = bare_line.partition(" ")
     word = reply_text.strip_punctuation(first).casefold()
@@ -287,7 +287,7 @@ def parse_topic(rest: str) -> tuple[str, str]:
 
 
 def parse_pause(rest: str, today: date) -> date | None:
-    """Return the last day of `2 weeks` or `until 6 January`, one week if `rest` is empty, or None."""
+    """Return the last day of a pause of `2 weeks` or `until 6 January` (by default a week), or None if invalid."""
     text = rest.lower().rstrip(".!")
     if not text:
         return today + DEFAULT_PAUSE
@@ -316,7 +316,7 @@ def next_date_named(until: re.Match[str], today: date) -> date | None:
 
 
 def parse_schedule(line: str) -> dict[str, str] | None:
-    """Return the cadence, at and timezone in a line like `weekly fri at 8:00 Europe/Oslo`, or None."""
+    """Return the fields cadence, at and timezone of a line like `weekly fri at 8:00 Europe/Oslo`, or None."""
     found = SCHEDULE_LINE.fullmatch(line.rstrip(".!"))
     if found is None or not (found["cadence"] or found["at"]):
         return None

@@ -43,7 +43,7 @@ class SnsMessage:
 
 
 def host_of(topic: str) -> str:
-    """Return the only SNS host of a topic."""
+    """Return the SNS host of a topic's region."""
     match = TOPIC_ARN.fullmatch(topic)
     if match is None:
         raise UntrustedNotice("it does not name a topic")
@@ -72,7 +72,7 @@ def verify_message(body: bytes, *, topics: frozenset[str], certificate: Fetch, n
 
 
 def message_fields(body: bytes) -> dict[str, str]:
-    """Return the text fields of a message, or raise UntrustedNotice if a required one is missing."""
+    """Return the text fields of a message, or raise UntrustedNotice if a required field is missing."""
     try:
         parsed = json.loads(body)
     except (ValueError, RecursionError):

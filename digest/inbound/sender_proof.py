@@ -32,7 +32,7 @@ END_OF_HEADER = re.compile(rb"\n\r?\n")
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class SenderProof:
-    """A mail whose sender is proven."""
+    """The proof of a mail's sender."""
 
     domain: str  #: the signing domain
     message_id: str

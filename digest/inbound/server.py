@@ -1,7 +1,8 @@
 """Receive incoming mail over LMTP or SMTP (`DIGEST_INBOUND`).
 
-A mail is accepted once it is stored in the database, and processed afterwards, which does not affect
-the reply. Silent, slow or numerous clients cannot use up all connections or memory.
+A mail is accepted once it is stored in the database. It is processed afterwards, and errors in
+processing do not affect the reply. Silent, slow or numerous clients cannot use up all connections or
+memory.
 """
 
 from __future__ import annotations
@@ -47,8 +48,9 @@ MAX_RECIPIENTS = 20
 TIMEOUT_SECONDS = 60  #: maximum time until a client's next command
 MAIL_SECONDS = 180  #: maximum time for receiving a mail
 SESSION_SECONDS = 300  #: maximum time without a mail, whatever other commands a client sends
-ACCEPTED_AT_ONCE = 16  #: connections; asyncio's 100 can exhaust the open files before any are closed
-WAITING_CONNECTIONS = 128  #: kernel's backlog; asyncio uses one number for both
+#: Connections accepted in one turn of the event loop; asyncio's 100 can exhaust the open files.
+ACCEPTED_AT_ONCE = 16
+WAITING_CONNECTIONS = 128  #: the kernel's backlog; asyncio would use the same number for both
 CLOSE_SECONDS = 5  #: time for a client to read why it is disconnected
 TICK_SECONDS = 30  #: interval of processing unprocessed mail
 PIECE_BYTES = 64 * 1024  #: size of the pieces in which an arriving mail is stored in memory
@@ -57,9 +59,9 @@ SMALL_BYTES = 128 * 1024  #: maximum size of a small mail; larger mails wait for
 LARGE_AT_ONCE, LARGE_SECONDS = 6, 30  #: large mails received at a time, and how long others wait
 #: Memory for all mails that are being received or stored.
 MAX_MEMORY_BYTES = MAX_CONNECTIONS * SMALL_BYTES + LARGE_AT_ONCE * MAX_BYTES
-STORED_AT_ONCE = 2  #: mails
+STORED_AT_ONCE = 2  #: mails stored at a time
 PROVED_AT_ONCE = 4  #: mails verified at a time; verification waits for DNS servers chosen by senders
-MAX_AWAITING_PROOF = 100  #: mails; senders of further mails count as unproven
+MAX_AWAITING_PROOF = 100  #: mails that wait for verification; the senders of further mails count as unproven
 BUSY = "452 4.3.1 too busy, try again later"
 
 
@@ -95,7 +97,7 @@ class MailReceiver:
         self.context = context
         self.connections = Connections(most=max_connections())
         self.memory, self.large = MemoryBudget(MAX_MEMORY_BYTES), asyncio.Semaphore(LARGE_AT_ONCE)
-        self.threads = ThreadPoolExecutor(STORED_AT_ONCE)  # few: each retains its largest mail's memory
+        self.threads = ThreadPoolExecutor(STORED_AT_ONCE)  # few: a thread retains its largest mail's memory
         self.provers = ThreadPoolExecutor(PROVED_AT_ONCE)
         self.awaiting_proof = BoundedSemaphore(MAX_AWAITING_PROOF)
         self.failed_at = float("-inf")
@@ -182,7 +184,7 @@ class MailReceiver:
         return "250 2.0.0 stored"
 
     def prove_and_process(self, numbers: list[int], now: datetime) -> None:
-        """Process stored mails whose senders a DNS query may prove."""
+        """Process stored mails, looking up DKIM keys to prove their senders."""
         try:
             self.process(numbers, self.context.lookup, now)
         except Exception:
@@ -257,7 +259,7 @@ def reject(transport: asyncio.Transport) -> None:
 
 
 class LongLineSmtp(SMTP):
-    """SMTP with one client. Long lines are allowed, because refused reports are not sent again."""
+    """An SMTP session with one client that may send long lines, because refused reports are not sent again."""
 
     line_length_limit = READ_BYTES
     handler: MailReceiver
@@ -350,7 +352,7 @@ class LongLineSmtp(SMTP):
 
 
 class LongLineLmtp(LongLineSmtp, LMTP):
-    """LMTP with one client, usually a local mail server; long lines are allowed."""
+    """An LMTP session with one client, usually a local mail server, that may send long lines."""
 
 
 def make_protocol(handler: MailReceiver, connection: MailConnection, *, is_lmtp: bool) -> LongLineSmtp:
@@ -388,7 +390,7 @@ async def open_server(handler: MailReceiver, url: str) -> asyncio.Server:
     else:
         path = unquote(parts.path)
         server = await loop.create_unix_server(protocol, path, backlog=ACCEPTED_AT_ONCE)
-        Path(path).chmod(0o666)  # the mail server is another user; the folder's permissions limit access
+        Path(path).chmod(0o666)  # the mail server runs as another user; the folder's permissions limit access
     for listener in server.sockets:
         with socket.socket(fileno=os.dup(listener.fileno())) as same:
             same.listen(WAITING_CONNECTIONS)

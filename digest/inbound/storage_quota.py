@@ -60,7 +60,7 @@ def check_storage(session: Session, *, sender: str, recipients: list[str], size:
 def check_storage_of_kind(
     session: Session, *, is_signed: bool, sender: str, recipients: list[str], adding: StorageUse
 ) -> None:
-    """Check the limits for recipients of one kind: signed addresses, or other addresses."""
+    """Raise InboxFull if a limit for recipients of one kind (signed or other addresses) is exceeded."""
     if not TOTAL_LIMIT.allows(stored_use(session, IS_SIGNED if is_signed else ~IS_SIGNED, ~NOTICES), adding):
         raise InboxFull("too much unread mail is stored")
     if not is_signed and not SENDER_LIMIT.allows(
@@ -74,7 +74,7 @@ def check_storage_of_kind(
 
 
 def is_signed_address(recipient: str) -> bool:
-    """Return whether we signed an accepted address."""
+    """Return whether an accepted address is one of our signed addresses."""
     return recipient.lower().startswith(("bounce+", "unsubscribe+"))
 
 

@@ -1,6 +1,6 @@
 """Write to the operator about problems: one letter a day for each cause.
 
-Several processes may queue the same letter at once; its unique key keeps one.
+Several processes may queue the same letter at once; the letter's unique key prevents duplicates.
 """
 
 from __future__ import annotations
@@ -23,8 +23,7 @@ def queue_alarm_letters(
 ) -> int:
     """Queue at most one letter per problem per day, commit, and return the number queued.
 
-    The letter's dedupe key prevents two processes from queueing it twice. A problem that lasts beyond midnight is
-    reported again only when its last letter is a day old.
+    A problem that lasts beyond midnight is reported again only when its last letter is a day old.
     """
     queued = 0
     for problem in found if operator else ():
@@ -53,5 +52,5 @@ def was_reported(session: Session, cause: str, now: datetime) -> bool:
 
 
 def alarm_key(cause: str, now: datetime) -> str:
-    """Return the key of the one letter about a cause on a day."""
+    """Return the dedupe key of the day's letter about a cause."""
     return f"alarm-{cause}-{now.date()}"

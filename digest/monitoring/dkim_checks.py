@@ -1,6 +1,6 @@
-"""Checking a letter's bytes, as sent or as received: the one-click headers and the DKIM signatures.
+"""Check the one-click headers and DKIM signatures of a letter, as sent or as received.
 
-A signature is verified as a receiver does it (RFC 6376): with the key that is in the DNS now.
+A signature is verified with the key that is in the DNS now, as receivers do (RFC 6376).
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ from digest.letters.dkim_verification import Lookup, key_name, signature_fault, 
 if TYPE_CHECKING:
     from digest.site_profile import Site
 
-CheckOutcome = tuple[bool, str, str]  #: is it OK, the message, how to fix it
+CheckOutcome = tuple[bool, str, str]  #: whether the check passed, the message, and the fix
 
 PASS_RESULTS = frozenset({"pass", "bestguesspass"})
 RESULT = re.compile(r"\b(spf|dkim|dmarc)\s*=\s*(\w+)", re.IGNORECASE)
 
 
 def parsed_letter(content: bytes) -> Message:
-    """Return the letter in these bytes, or raise BadField if they have no From line."""
+    """Parse a letter; raise BadField if it has no From line."""
     letter = message_from_bytes(content, policy=policy.compat32)
     if "From" not in letter:
         raise BadField("--received", "this file is not a letter: it has no From line.")
@@ -75,7 +75,7 @@ def verify_signatures(content: bytes, site: Site, lookup: Lookup) -> Iterator[Ch
     """Verify every aligned signature with the key that is in the DNS."""
     for place, tags in enumerate(signatures_in(parsed_letter(content))):
         if not is_aligned(tags.get("d", ""), site.domain):
-            continue  # a relay signs for itself
+            continue  # the signature of a relay
         name = key_name(tags)
         if reason := signature_fault(content, place, name, lookup):
             message = f"The signature for {tags['d']} ({tags.get('a', '?')}) does not verify: {reason}."
@@ -99,5 +99,5 @@ def check_receiver_verdict(content: bytes) -> Iterator[CheckOutcome]:
         yield (
             False,
             f"The receiver reports: {summary}.",
-            "Check that record in the DNS, and which servers may send for your domain.",
+            "Check the failing record in the DNS, and which servers may send for your domain.",
         )

@@ -1,4 +1,4 @@
-"""Count the service in a few queries: readers, papers, mail, processes. Counts and times, never addresses."""
+"""Measure the service in a few queries: counts and times of readers, papers, mail and processes, no addresses."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class ActiveStop:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class LatestDump:
-    """One of the dumps that were read last."""
+    """A recently read dump."""
 
     id: int
     path: str
@@ -62,7 +62,7 @@ class LatestDump:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Figures:
-    """The service in figures."""
+    """The figures of the service at one time."""
 
     subscribers: Mapping[str, int]  #: by state
     deliveries: Mapping[str, int]  #: by state
@@ -76,11 +76,11 @@ class Figures:
     next_due_at: datetime | None  #: of the next digest; None before the first publication
     due_now: int  #: active subscribers who get a digest at the next publication
     waiting: Mapping[str, int]  #: deliveries that are due now, by lane
-    waiting_since: Mapping[str, datetime]  #: the oldest of them, by lane
+    waiting_since: Mapping[str, datetime]  #: when the oldest of these deliveries became due, by lane
     latest_dumps: tuple[LatestDump, ...]
     late_lists: tuple[LateList, ...]
     stops: tuple[ActiveStop, ...]
-    pauses: Mapping[str, datetime]  #: the end of the pause of each domain or server that asked for one
+    pauses: Mapping[str, datetime]  #: the end of each pause, by domain or server
     processes: tuple[ProcessRecord, ...]
 
 
@@ -108,7 +108,7 @@ def count_figures(session: Session, *, now: datetime) -> Figures:
     )
 
 
-#: What is counted by the values of a column; every one of the values is a key.
+#: The columns whose values are counted, each with all its possible values.
 COUNTED: Mapping[str, tuple[InstrumentedAttribute[Any], Iterable[str]]] = {
     "subscribers": (Subscriber.state, SubscriberState),
     "deliveries": (Delivery.state, DeliveryState),
@@ -136,7 +136,7 @@ def counts_by_value(session: Session, now: datetime) -> dict[str, Any]:
 
 
 def single_figures(session: Session, now: datetime) -> dict[str, Any]:
-    """Return the figures that are one number or moment each, in one query."""
+    """Return the figures that are a single number or time, in one query."""
     is_current = PaperRow.merged_into.is_(None)
     is_active = Subscriber.state == SubscriberState.ACTIVE
     queries = {

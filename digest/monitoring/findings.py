@@ -1,4 +1,4 @@
-"""Define what a check of the service finds: that a part works, or problems, each with its fix."""
+"""Define the results of checks: a component works, or has problems, each with its fix."""
 
 from __future__ import annotations
 
@@ -9,19 +9,19 @@ from typing import Any
 
 
 class Severity(StrEnum):
-    """What a problem means for the service, and so who hears of it."""
+    """The severity of a problem, which determines how it is reported."""
 
-    WARNING = "warning"  #: it works, but could be better: shown, no letter is sent
-    NOTICE = "notice"  #: it works, but needs the operator's attention
-    FAILURE = "failure"  #: part of it does not work: `digest status` and `digest doctor` exit with 1
-    OUTAGE = "outage"  #: it cannot do its work: /readyz fails, too
+    WARNING = "warning"  #: the service works, but could be better; shown, but no letter is sent
+    NOTICE = "notice"  #: the service works, but needs the operator's attention
+    FAILURE = "failure"  #: a component does not work; `digest status` and `digest doctor` exit with 1
+    OUTAGE = "outage"  #: the service does not work; /readyz also fails
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Problem:
-    """Something that is wrong, and how to fix it."""
+    """A fault of the service, and its fix."""
 
-    cause: str  #: identifies the problem: two with the same cause are one
+    cause: str  #: identifies the problem: problems with the same cause are the same problem
     message: str
     fix: str
     severity: Severity = Severity.OUTAGE
@@ -30,17 +30,17 @@ class Problem:
 
     @property
     def is_warning(self) -> bool:
-        """Return whether no letter is sent about it."""
+        """Return whether the problem is only shown, without a letter."""
         return self.severity is Severity.WARNING
 
     @property
     def is_outage(self) -> bool:
-        """Return whether the service cannot do its work."""
+        """Return whether the service does not work."""
         return self.severity is Severity.OUTAGE
 
     @property
     def is_failure(self) -> bool:
-        """Return whether something does not work."""
+        """Return whether a component or the whole service does not work."""
         return self.severity in {Severity.FAILURE, Severity.OUTAGE}
 
     def to_json(self) -> dict[str, Any]:
@@ -50,29 +50,29 @@ class Problem:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Check:
-    """One part of the service, and what checking it found."""
+    """The result of checking one component of the service."""
 
-    subject: str
-    message: str = ""  #: what was found if nothing is wrong
+    subject: str  #: the component
+    message: str = ""  #: the finding if there are no problems
     problems: tuple[Problem, ...] = ()
 
 
 def passed(subject: str, message: str) -> Check:
-    """Return the check of a part that works."""
+    """Return the check of a component that works."""
     return Check(subject=subject, message=message)
 
 
 def warning(subject: str, message: str, fix: str) -> Check:
-    """Return the check of a part that could be better."""
+    """Return the check of a component that could be better."""
     return failed(subject, message, fix, severity=Severity.WARNING)
 
 
 def outage(subject: str, message: str, fix: str, *facts: str) -> Check:
-    """Return the check of a part without which the service cannot do its work."""
+    """Return the check of an essential component that does not work."""
     return failed(subject, message, fix, *facts, severity=Severity.OUTAGE)
 
 
 def failed(subject: str, message: str, fix: str, *facts: str, severity: Severity = Severity.FAILURE) -> Check:
-    """Return the check of a part that does not work; the problem's cause is the part."""
+    """Return the check of a component that does not work; the problem's cause is the component."""
     problem = Problem(cause=subject, message=message, fix=fix, facts=facts, severity=severity)
     return Check(subject=subject, problems=(problem,))

@@ -1,4 +1,4 @@
-"""Checks of the mail path: headers, web address, DNS, and a test letter."""
+"""Check the mail path: headers, web address, DNS and a test letter."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def check_list_headers(site: Site, signers: Sequence[Signer]) -> Iterator[CheckO
 
     names = dict(list_headers(site, links.unsubscribe_url(site, 1, 0)))
     if "List-Unsubscribe-Post" not in names:
-        yield False, "Letters have no one-click unsubscribe.", "It needs https: set DIGEST_BASE_URL."
+        yield False, "Letters have no one-click unsubscribe.", "One-click needs https: set DIGEST_BASE_URL."
     else:
         yield True, "letters have one-click unsubscribe (RFC 8058)", ""
     if not signers:
@@ -50,7 +50,7 @@ def check_list_headers(site: Site, signers: Sequence[Signer]) -> Iterator[CheckO
 
 
 def check_front(site: Site, probe: ProxyProbe) -> CheckOutcome:
-    """Check what answers at the web address, by its reply to a probe."""
+    """Check the reply to a probe of the web address."""
     if probe.redirects_to:
         message = (
             f"{site.url} redirects to {probe.redirects_to}; a one-click unsubscribe must not be redirected."
@@ -67,10 +67,10 @@ def check_proxy_count(site: Site, probe: ProxyProbe) -> CheckOutcome:
     seen, trusted = probe.proxies_seen, probe.proxies_trusted
     if site.is_https and seen == 0:
         message = "The https proxy does not pass on the visitor's address."
-        return False, message, "Let it add to X-Forwarded-For, and set DIGEST_PROXIES=1."
+        return False, message, "Configure it to add the address to X-Forwarded-For, and set DIGEST_PROXIES=1."
     if seen == trusted:
         return True, f"{seen or 'none'} in front of the web server, as in DIGEST_PROXIES", ""
-    result = "all visitors look like one" if seen > trusted else "visitors can pretend any address"
+    result = "all visitors look like one" if seen > trusted else "visitors can forge their address"
     message = f"DIGEST_PROXIES is {trusted}, but the real number is {seen}: {result}."
     return False, message, f"Set DIGEST_PROXIES={seen} where digest web runs."
 
@@ -114,7 +114,7 @@ def check_dkim_record(signer: Signer) -> CheckOutcome:
 
 
 def check_dmarc(site: Site) -> CheckOutcome:
-    """Check that the sender's domain, or one above it, has a DMARC record."""
+    """Check that the sender's domain, or a parent domain, has a DMARC record."""
     parts = site.domain.split(".")
     for start in range(max(1, len(parts) - 1)):
         name = f"_dmarc.{'.'.join(parts[start:])}"
@@ -125,7 +125,7 @@ def check_dmarc(site: Site) -> CheckOutcome:
 
 
 def check_reverse_dns(host: str) -> CheckOutcome:
-    """Check that the reverse name of the host's address is the host, as receivers of mail require."""
+    """Check that the reverse name of the host's address is the host, as mail receivers require."""
     try:
         address = socket.getaddrinfo(host, 25, proto=socket.IPPROTO_TCP)[0][4][0]
         name, others, _ = socket.gethostbyaddr(str(address))
@@ -135,7 +135,7 @@ def check_reverse_dns(host: str) -> CheckOutcome:
         return True, f"the reverse name of {address} is {host}", ""
     return (
         False,
-        f"{host} is {address}, but the reverse name of that is {name}.",
+        f"{host} is {address}, but the reverse name of that address is {name}.",
         "Ask your hosting provider to set the PTR record.",
     )
 
@@ -146,9 +146,10 @@ def check_reverse_dns(host: str) -> CheckOutcome:
 def send_and_check_test_letter(
     context: AppContext, email: str, received_at: Path | None
 ) -> Iterator[CheckOutcome]:
-    """Send a test letter with the headers of a digest, and check it: as received, if a Maildir is given.
+    """Send a test letter with the headers of a digest, and check it; check the received letter if a Maildir is given.
 
-    Raise DigestError with the server's reply if it is not accepted, and DnsUnavailable if the DNS cannot be queried.
+    Raises DigestError with the server's reply if the letter is not accepted, and DnsUnavailable if the DNS
+    cannot be queried.
     """
     from digest import addresses
     from digest.delivery.transports import Message, Verdict
@@ -178,7 +179,7 @@ def send_and_check_test_letter(
 def check_received_letter(
     path: Path, message_ids: tuple[str, ...], site: Site, *, is_signed: bool
 ) -> Iterator[CheckOutcome]:
-    """Check a letter as received: its headers and signatures, and the receiver's verdict."""
+    """Check the headers and signatures of a received letter, and the receiver's verdict."""
     from digest.monitoring import dkim_checks, received_letter
 
     content = received_letter.read_letter(path, message_ids)

@@ -22,13 +22,13 @@ from digest.monitoring.findings import Check, Problem, Severity, outage, passed
 from digest.settings import Settings
 from digest.site_profile import Site
 
-TIMEOUT_SECONDS = 5.0  #: for a server to answer
-LOW_BYTES, LOW_SHARE = 500_000_000, 0.1  #: of free space; less than either is worth a warning
-FULL_BYTES = 50_000_000  #: of free space; a morning's letters may need more
+TIMEOUT_SECONDS = 5.0  #: maximum time for a server to answer
+LOW_BYTES, LOW_SHARE = 500_000_000, 0.1  #: with less free space than either of these, there is a warning
+FULL_BYTES = 50_000_000  #: with less free space, the disk counts as full: a morning's letters may need more
 
 
 def check_broker(settings: Settings) -> Check:
-    """Check that the broker answers; the embedded one runs only while `digest up` does."""
+    """Check that the broker answers; the embedded broker runs only while `digest up` runs."""
     if settings.broker_url is None and not settings.broker_socket.exists():
         return passed("broker", "the embedded broker is not running; digest up starts it")
     where = mask_url(settings.broker)
@@ -82,14 +82,15 @@ def ping_broker(url: str) -> str:
 
 
 def probe_url(url: str) -> str:
-    """Return a broker URL as redis-py spells it, without Celery's options."""
+    """Return a broker URL in redis-py's form, without Celery's options."""
     return url.partition("?")[0].replace("redis+socket:", "unix:", 1)
 
 
 def check_mail(mail: MailUrl, *, logs_in: bool = False) -> tuple[Check, ...]:
-    """Check every mail server, or the folder that takes the mail; send nothing.
+    """Check every mail server, or the mail folder, without sending mail.
 
-    With `logs_in`, TLS and password are tried, too. A server that does not work is a warning while another does.
+    With `logs_in`, TLS and passwords are also checked. A server that does not work is only a warning while
+    another server works.
     """
     if not mail.servers:
         return (check_mail_folder(mail.folder),)
@@ -103,7 +104,7 @@ def check_mail(mail: MailUrl, *, logs_in: bool = False) -> tuple[Check, ...]:
 
 
 def check_mail_server(server: MailServer, *, logs_in: bool) -> Check:
-    """Check that a mail server answers, and with `logs_in` that it takes TLS and password."""
+    """Check that a mail server answers, and with `logs_in` that it accepts TLS and the password."""
     try:
         client, steps = log_in(server) if logs_in else (connect_to_mail_server(server), ["answers"])
     except (OSError, smtplib.SMTPException) as error:
@@ -137,7 +138,7 @@ def describe_mail_error(error: Exception) -> tuple[str, str, str]:
 
 
 def check_mail_folder(folder: Path) -> Check:
-    """Check that mail can be written to a folder; a missing one needs a parent that can be written to."""
+    """Check that mail can be written to a folder; a missing folder needs a writable parent."""
     existing = next(path for path in (folder, *folder.parents) if path.exists())
     if os.access(existing, os.W_OK | os.X_OK):
         return passed("mail", f"kept in {folder}; nothing is sent to anybody")
@@ -165,7 +166,7 @@ def connect_to_mail_server(server: MailServer) -> smtplib.SMTP:
 
 
 def log_in(server: MailServer) -> tuple[smtplib.SMTP, list[str]]:
-    """Connect as for a letter, with TLS and password; return the connection and the steps that worked."""
+    """Connect with TLS and password, as for sending a letter; return the connection and the steps that worked."""
     client, steps = connect_to_mail_server(server), ["answers"]
     try:
         if server.starttls:
@@ -215,11 +216,11 @@ def writable_disks(settings: Settings) -> tuple[Disk, ...]:
     try:
         return tuple(disks_of(folders))
     except OSError:
-        return ()  # a folder that cannot be accessed: check_data reports it, or the check of the database
+        return ()  # a folder cannot be accessed; check_data or the database check reports it
 
 
 def disks_of(folders: Iterable[Path]) -> list[Disk]:
-    """Return the file systems of these folders, each once; for a missing folder, that of its nearest parent."""
+    """Return the distinct file systems of these folders; for a missing folder, use its nearest existing parent."""
     found = {}
     for folder in folders:
         existing = next(path for path in (folder, *folder.parents) if path.exists())
@@ -253,7 +254,7 @@ def disk_problem(disk: Disk) -> Problem:
 
 MIRROR_PURPOSE = "mirror"  #: the purpose of the token in the probe's URL
 
-#: An address for documentation only (RFC 5737), sent as X-Forwarded-For: what follows it there, proxies added.
+#: A documentation address (RFC 5737), sent as X-Forwarded-For; proxies add the addresses that follow it.
 FORWARDED_FOR_MARKER = "192.0.2.1"
 
 
@@ -268,7 +269,7 @@ class ProxyProbe:
 
 
 def probe_proxies(site: Site, now: datetime) -> ProxyProbe:
-    """Request our public URL and return how the request looked to the web server; raise OSError if none answers."""
+    """Request our public URL and return what the web server saw of the request; raise OSError without a reply."""
     parts = urlsplit(site.url)
     kind = http.client.HTTPSConnection if parts.scheme == "https" else http.client.HTTPConnection
     token = links.sign_token(site, MIRROR_PURPOSE, f"{now.timestamp():.0f}-{token_hex(8)}")

@@ -1,4 +1,4 @@
-"""Find what is wrong with the service in its database. Each problem has a cause and a fix."""
+"""Find the problems of the service that its database shows, each with a cause and a fix."""
 
 from __future__ import annotations
 
@@ -34,20 +34,20 @@ from digest.papers.expected_arrivals import LateList
 
 ROLES = ("scheduler", "worker")  #: if one of them runs, so must the other
 ROLE_NAMES = {"inbound": "inbound server", "web": "web server"}
-#: Without a heartbeat for so long, an optional role was switched off on purpose.
+#: An optional role without a heartbeat for this long counts as switched off on purpose.
 SWITCHED_OFF_AFTER = timedelta(days=7)
 STALLED_AFTER = timedelta(minutes=15)  #: longer than a task may take, so that busy workers are not reported
 OVERDUE_AFTER = {Lane.PROMPT: timedelta(minutes=30), Lane.BULK: timedelta(hours=3)}
-#: So many letters, tried within so long, show how a mail server is.
+#: A mail server is judged by this many letters, if the last was tried within this time.
 MIN_DEFERRED_LETTERS, RECENT_ATTEMPTS = 5, timedelta(hours=2)
-MAX_ATTEMPTS_READ = 500  #: the latest attempts, in which those letters are searched for
+MAX_ATTEMPTS_READ = 500  #: number of the latest attempts among which these letters are searched
 NOT_TAKEN_VERDICTS = frozenset({Verdict.DEFERRED, Verdict.IN_DOUBT})
 SYSTEM_STATUS = emergency_stops.SYSTEM_STATUS.removesuffix("%")
-FEW_DOMAINS = 3  #: broken domains that get a letter each; more are one problem
+FEW_DOMAINS = 3  #: maximum number of broken domains reported one by one; more are reported together
 MAX_NAMED = 20
-UNREAD_REPORT_LIFETIME = timedelta(hours=1)  #: a machine's older report of unread dumps no longer counts
+UNREAD_REPORT_LIFETIME = timedelta(hours=1)  #: older reports of unread dumps are ignored
 FAILING_AFTER = (
-    6  #: consecutive failures of a source: some three hours, with delays doubling from five minutes
+    6  #: consecutive failures of a source: about three hours, with delays doubling from five minutes
 )
 
 
@@ -66,7 +66,7 @@ def silent_roles(found: Sequence[ProcessRecord], now: datetime) -> Iterator[Prob
 
 
 def problems_of_role(role: str, found: Sequence[ProcessRecord], now: datetime) -> Iterator[Problem]:
-    """Yield a problem if a role has stopped, or some of its processes have."""
+    """Yield a problem if a role or some of its processes have stopped."""
     name, last = ROLE_NAMES.get(role, role), max((process.at for process in found), default=None)
     fix = f"Start it again: digest up, or digest {role}. Its log says why it ended."
     if last is None or now - last > heartbeats.SILENT_AFTER:
@@ -87,7 +87,7 @@ def problems_of_role(role: str, found: Sequence[ProcessRecord], now: datetime) -
 def stalled_queue(
     found: Iterable[ProcessRecord], task_ran_at: datetime | None, now: datetime
 ) -> Iterator[Problem]:
-    """Yield a problem if scheduler and worker run, but no task gets from one to the other."""
+    """Yield a problem if scheduler and worker run, but tasks do not reach the worker."""
     alive_since = {one.role: one.started_at for one in found if one.role in ROLES and not one.is_silent(now)}
     since = max([*alive_since.values(), *([task_ran_at] if task_ran_at else [])], default=now)
     if len(alive_since) == len(ROLES) and now - since > STALLED_AFTER:
@@ -103,7 +103,7 @@ def stalled_queue(
 
 
 def find_problems(session: Session, *, now: datetime, figures: Figures | None = None) -> list[Problem]:
-    """Return all problems found in the database; `figures` are those of this moment, if they are counted already."""
+    """Return all problems found in the database; `figures` are the current figures, if already counted."""
     figures = figures or count_figures(session, now=now)
     return [
         *silent_roles(figures.processes, now),
@@ -169,10 +169,10 @@ def overdue_lanes(
 
 
 def deferring_server(session: Session, now: datetime) -> Iterator[Problem]:
-    """Yield a problem if the mail server answers but has deferred everything since the latest letters were first tried.
+    """Yield a problem if no attempt was accepted or refused since the latest five letters were first tried.
 
-    Letters that it deferred before and defers again do not count: a few full mailboxes do not mean a broken server.
-    Nor does what may be greylisting, by the rule of the emergency stop.
+    Repeated deferrals of a few older letters are not enough, since their mailboxes may be full. Deferrals that
+    may be greylisting are ignored, by the rule of the emergency stop.
     """
     latest = attempts_without_greylisting(session)
     firsts = sorted({row.delivery_id: place for place, row in enumerate(latest)}.values())[
@@ -187,7 +187,7 @@ def deferring_server(session: Session, now: datetime) -> Iterator[Problem]:
         codes = sorted({str(row.code) for row in recent if row.code})
         yield Problem(
             cause="mail-takes-nothing",
-            message="The mail server takes no letter",
+            message="The mail server accepts no letters",
             fix="It defers every letter, or sends no reply. See its replies: digest deliveries --state queued, digest trace.",
             since=recent[-1].began_at,
             facts=tuple(f"reply code {code}" for code in codes),
@@ -195,7 +195,7 @@ def deferring_server(session: Session, now: datetime) -> Iterator[Problem]:
 
 
 def attempts_without_greylisting(session: Session) -> list[Row[Any]]:
-    """Return the latest attempts, newest first, without early deferrals that are about the recipient."""
+    """Return the latest attempts, newest first, without early deferrals that only concern the recipient."""
     columns = ("delivery_id", "verdict", "began_at", "phase", "code", "reply")
     latest = session.execute(
         select(*(getattr(Attempt, name) for name in columns))
@@ -219,7 +219,7 @@ def is_about_recipient(row: Row[Any]) -> bool:
 
 
 def stuck_deliveries(session: Session, now: datetime) -> Iterator[Problem]:
-    """Yield a problem if letters are stuck: they were sent, and no reply came."""
+    """Yield a problem if letters became stuck within the last day."""
     found = session.scalars(
         select(Delivery.id)
         .where(Delivery.state == DeliveryState.STUCK, Delivery.settled_at > now - DAY)
@@ -288,7 +288,7 @@ def broken_domains(session: Session, now: datetime) -> Iterator[Problem]:
 
 
 def unread_dumps(session: Session, now: datetime) -> Iterator[Problem]:
-    """Yield a problem if dumps lie unread in the folder of a machine."""
+    """Yield a problem if a machine's dumps folder contains unread dumps."""
     found = session.execute(
         select(UnreadDump.machine, UnreadDump.folder, UnreadDump.name, UnreadDump.since)
         .where(UnreadDump.seen_at > now - UNREAD_REPORT_LIFETIME)
@@ -298,7 +298,7 @@ def unread_dumps(session: Session, now: datetime) -> Iterator[Problem]:
     if found:
         yield Problem(
             cause="unread-dumps",
-            message="A dump lies unread" if len(found) == 1 else f"{len(found)} dumps lie unread",
+            message="A dump is not read" if len(found) == 1 else f"{len(found)} dumps are not read",
             fix=(
                 "Only the machine that runs the scheduler reads its dumps folder. Start digest scheduler there,"
                 " move the file into that machine's folder, or load it where it is: digest intake FILE."
@@ -327,7 +327,7 @@ def held_dumps(session: Session, now: datetime) -> Iterator[Problem]:
 
 
 def late_lists(missing: Sequence[LateList]) -> Iterator[Problem]:
-    """Yield a problem if a list has not arrived that usually has by this hour of this weekday."""
+    """Yield a problem if a list is late that usually arrives by this hour of this weekday."""
     if missing:
         yield Problem(
             cause="late-lists",
@@ -368,14 +368,14 @@ def failing_sources(session: Session) -> Iterator[Problem]:
 
 
 def slow_sign_ups(session: Session, now: datetime) -> Iterator[Problem]:
-    """Yield a problem if so many confirmations stay unanswered that new ones are sent at the lowest pace."""
+    """Yield a problem if unanswered confirmations have reduced the rate of new confirmations to its minimum."""
     if subscribers.are_slow(session, now):
         yield Problem(
             cause="slow-sign-ups",
             severity=Severity.FAILURE,
-            message="Many sign-ups are not confirmed, so new confirmations go out slowly",
+            message="Many sign-ups are not confirmed, so new confirmations are sent slowly",
             fix=(
-                "Somebody may be entering other people's addresses in the form. Until it is over no reminders are sent, and"
-                " the pace rises by itself as sign-ups are confirmed. To close sign-up: DIGEST_SIGNUP=closed."
+                "Somebody may be entering other people's addresses in the form. No reminders are sent for now. The rate"
+                " rises by itself as sign-ups are confirmed. To close sign-up: DIGEST_SIGNUP=closed."
             ),
         )

@@ -10,13 +10,13 @@ from digest.errors import BadField
 
 WAIT_SECONDS = 60.0  #: how long to wait for a letter to reach the Maildir
 PAUSE_SECONDS = 0.5
-HEAD_BYTES = 64 * 1024  #: the Message-ID is within these
+HEAD_BYTES = 64 * 1024  #: the Message-ID is within this many bytes
 
 
 def read_letter(path: Path, message_ids: tuple[str, ...], *, timeout: float = WAIT_SECONDS) -> bytes | None:
-    """Return the letter in a file, or wait for one with any of these Message-IDs in a Maildir.
+    """Return the letter in a file, or wait until a Maildir has a letter with one of these Message-IDs.
 
-    Return None if it does not arrive in time.
+    Returns None if no such letter arrives in time.
     """
     if path.is_file():
         return path.read_bytes()

@@ -1,6 +1,6 @@
 """Make the report on the service, which `digest status`, `digest doctor`, /readyz, /metrics and alarm letters show.
 
-Nothing here raises: what cannot be checked is itself a problem.
+A check that fails with an error is itself a problem in the report.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from digest.settings import Settings
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Report:
-    """The service at one moment: its parts, its figures, its disks, and what is wrong."""
+    """The state of the service at one time: checks with their problems, figures and disks."""
 
     now: datetime
     checks: tuple[Check, ...]
@@ -34,17 +34,17 @@ class Report:
 
     @property
     def problems(self) -> tuple[Problem, ...]:
-        """Return the problems of all parts."""
+        """Return the problems of all checks."""
         return tuple(problem for check in self.checks for problem in check.problems)
 
     @property
     def is_well(self) -> bool:
-        """Return whether everything works."""
+        """Return whether no check found a failure or an outage."""
         return not any(problem.is_failure for problem in self.problems)
 
 
 def make_report(settings: Settings, engine: Engine, now: datetime, *, logs_in: bool = False) -> Report:
-    """Check the service; with `logs_in`, TLS and password of the mail server are tried, too."""
+    """Check the service; with `logs_in`, also the TLS and passwords of the mail servers."""
     figures, database = check_database(engine, now)
     disks = probes.writable_disks(settings)
     checks = (
@@ -57,9 +57,9 @@ def make_report(settings: Settings, engine: Engine, now: datetime, *, logs_in: b
 
 
 def report_from_settings(settings: Settings, now: datetime, *, thorough: bool = False) -> Report:
-    """Make the report with a connection of its own; an empty data directory gets its keys and its database first.
+    """Make the report over a new connection; in an empty data directory, create keys and database first.
 
-    A thorough report has the setup, too: files, address, proxies, headers and DNS. That takes some seconds.
+    A thorough report also checks the setup: files, address, proxies, headers and DNS. That takes seconds.
     """
     if thorough:
         setup = [*setup_checks.check_machine(settings)]
@@ -77,7 +77,7 @@ def report_from_settings(settings: Settings, now: datetime, *, thorough: bool = 
 
 
 def check_database(engine: Engine, now: datetime) -> tuple[Figures | None, Iterable[Check]]:
-    """Return the figures and the problems in the database, or that it cannot be used."""
+    """Return the figures and the checks of the database; the figures are None if it cannot be used."""
     where = probes.mask_url(engine.url.render_as_string(hide_password=False))
     try:
         if (found := db.revision(engine)) != (needed := db.newest_revision(engine)):
@@ -94,7 +94,7 @@ def check_database(engine: Engine, now: datetime) -> tuple[Figures | None, Itera
 
 
 def schema_check(fact: str) -> Check:
-    """Return the check of a database whose schema belongs to another version of this code."""
+    """Return the check of a database whose schema has another revision than this code needs."""
     message = "The database has another schema: digest db upgrade"
     problem = Problem(cause="schema", message=message, fix="Run: digest db upgrade", facts=(fact,))
     return Check(subject="database", problems=(problem,))
@@ -109,7 +109,7 @@ def unusable_database(error: Exception, where: str) -> Check:
 
 
 def schema_revision(engine: Engine) -> str | None:
-    """Return the revision of the schema; None if the database has none or does not answer."""
+    """Return the revision of the schema; None if the database is empty or cannot be used."""
     try:
         return db.revision(engine)
     except (DigestError, SQLAlchemyError, OSError):

@@ -1,6 +1,6 @@
-"""Check how the service is set up: files, templates, public address, proxies, headers and DNS.
+"""Check the setup of the service: files, templates, public address, proxies, headers and DNS.
 
-These checks take seconds and ask other servers, so only `digest doctor` runs them.
+These checks take seconds and query other servers, so only `digest doctor` runs them.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ def check_machine(settings: Settings) -> Iterator[Check]:
 
 
 def check_access(settings: Settings, engine: Engine, now: datetime) -> Iterator[Check]:
-    """Check what readers and mail servers see of us."""
+    """Check the settings and names that readers and mail servers depend on."""
     yield from run_check("mail", lambda: check_mail_url(settings))
     yield from run_check("address", lambda: check_base_url(settings))
     yield from run_check("proxies", lambda: check_proxy_header(settings, engine, now))
@@ -43,7 +43,7 @@ def check_access(settings: Settings, engine: Engine, now: datetime) -> Iterator[
 
 
 def run_check(subject: str, check: Callable[[], Iterator[Check]]) -> Iterator[Check]:
-    """Run a check; if it fails, that is itself a problem."""
+    """Run a check; an error that it raises is itself a problem."""
     try:
         yield from check()
     except DigestError as error:
@@ -56,7 +56,7 @@ def run_check(subject: str, check: Callable[[], Iterator[Check]]) -> Iterator[Ch
 
 
 def check_keys(settings: Settings) -> Iterator[Check]:
-    """Check that the keys can be read; an empty data directory gets its keys."""
+    """Check that the keys can be read; create keys in an empty data directory."""
     settings.site()
     yield from ()
 
@@ -103,7 +103,7 @@ def check_templates(settings: Settings) -> Iterator[Check]:
     yield passed("templates", f"{templates_dir()}{own} ({templates.fingerprint[:12]})")
 
 
-# ── what others see ──
+# ── access from outside ──
 
 
 def check_mail_url(settings: Settings) -> Iterator[Check]:
@@ -133,7 +133,7 @@ def check_of(subject: str, outcome: CheckOutcome, severity: Severity = Severity.
 
 
 def check_web_access(settings: Settings, now: datetime) -> Iterator[Check]:
-    """Request our own address to find the proxies in front of the web server; it need not answer if mail stays here."""
+    """Probe our public URL to count the proxies in front of the web server; a local URL need not answer."""
     site = settings.site()
     try:
         probe = probes.probe_proxies(site, now)
@@ -153,7 +153,7 @@ def check_proxy_header(settings: Settings, engine: Engine, now: datetime) -> Ite
         with db.read_session(engine) as session:
             is_seen = subscribers.proxy_header_seen(session, now)
     except (DigestError, SQLAlchemyError, OSError):
-        return  # the check of the database reports it
+        return  # the database check reports the error
     if is_seen and not settings.proxies:
         yield warning(
             "proxies",

@@ -1,4 +1,4 @@
-"""Change subscribers for pages and commands; each function commits one transaction."""
+"""The use cases on subscribers that pages and commands call; each function commits one transaction."""
 
 from __future__ import annotations
 

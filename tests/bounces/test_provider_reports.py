@@ -123,7 +123,7 @@ def test_a_letter_that_amazon_rejects_is_our_fault() -> None:
     assert isinstance(found.report, Failure)
     assert (found.report.kind, found.report.diagnostic) == (
         FailureKind.POLICY,
-        "SES rejected it: Bad content",
+        "SES rejected the letter: Bad content",
     )
 
 

@@ -663,7 +663,7 @@ def settings_here(tmp_path: Path, **details: Any) -> Settings:
             0,
             1,
             "error",
-            "DIGEST_PROXIES is 1, but the real number is 0: visitors can pretend any address.",
+            "DIGEST_PROXIES is 1, but the real number is 0: visitors can forge their address.",
         ),
     ],
 )

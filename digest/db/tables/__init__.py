@@ -1,6 +1,6 @@
 """Define the schema: all tables, in one module per subject.
 
-Anything that must not happen twice is prevented by a unique key. Times are UTC (`*_at`), days are
+Unique keys prevent everything that must not happen twice. Columns named `*_at` are times in UTC; days are
 dates. Migrations are append-only; `tests/db/test_schema.py` compares them with these classes.
 """
 

@@ -39,10 +39,12 @@ class DeliveryState(StrEnum):
 
     QUEUED = "queued"  #: decided, waiting until it is due
     CLAIMED = "claimed"  #: leased by a worker; nothing has been sent
-    SENDING = "sending"  #: intent committed; until the reply arrives, it is unknown whether it was sent
-    SENT = "sent"  #: the mail server accepted it
-    FAILED = "failed"  #: the mail server permanently refused it
-    EXPIRED = "expired"  #: too late to be worth sending
+    SENDING = (
+        "sending"  #: intent committed; until the reply arrives, it is unknown whether the letter was sent
+    )
+    SENT = "sent"  #: the mail server accepted the letter
+    FAILED = "failed"  #: the mail server permanently refused the letter
+    EXPIRED = "expired"  #: not sent before `expires_at`
     SUPPRESSED = "suppressed"  #: the address is suppressed or unsubscribed
     STUCK = "stuck"  #: in doubt too often, or the bytes would differ; the operator must decide
     EMPTY = "empty"  #: an edition without papers; recorded, not sent
@@ -69,10 +71,11 @@ class Delivery(Base):
     dedupe_key: Mapped[str | None] = mapped_column(String(120), unique=True)  #: all other letters
     decision: Mapped[str] = mapped_column(default="{}")  #: JSON: the content of the letter
     press: Mapped[str | None] = mapped_column(String(64))
-    key_id: Mapped[str] = mapped_column(String(16), default="")  #: the key that signs its links
-    dated_at: Mapped[datetime] = mapped_column(UtcDateTime)  #: its Date header, on every attempt
-    covers_from: Mapped[datetime | None] = mapped_column(UtcDateTime)  #: papers first seen after this ...
-    covers_to: Mapped[datetime | None] = mapped_column(UtcDateTime)  #: ... and up to this
+    key_id: Mapped[str] = mapped_column(String(16), default="")  #: the key that signs the letter's links
+    dated_at: Mapped[datetime] = mapped_column(UtcDateTime)  #: the Date header of every attempt
+    #: the digest covers papers first seen after `covers_from` and up to `covers_to`
+    covers_from: Mapped[datetime | None] = mapped_column(UtcDateTime)
+    covers_to: Mapped[datetime | None] = mapped_column(UtcDateTime)
     covers_paper_id: Mapped[int | None] = mapped_column(
         BigKey
     )  #: the subscriber's considered_paper_id before this edition
@@ -87,14 +90,14 @@ class Delivery(Base):
     message_id: Mapped[str | None] = mapped_column(String(120))
     provider_id: Mapped[str | None] = mapped_column(
         String(120)
-    )  #: the Message-ID that a provider gave it instead
+    )  #: the Message-ID with which a provider replaced our Message-ID
     content_hash: Mapped[str | None] = mapped_column(String(64))  #: hash of the first attempt's bytes
-    settled_at: Mapped[datetime | None] = mapped_column(UtcDateTime)  #: None while it is open
+    settled_at: Mapped[datetime | None] = mapped_column(UtcDateTime)  #: None while the delivery is open
 
     __table_args__ = (
-        # A foreign key would make PostgreSQL look up and lock the reader of each new digest, a third of
-        # the cost of writing it. Publishing locks all readers, so an erasure waits for it; ids are
-        # never reused.
+        # A foreign key would make PostgreSQL look up and lock the reader of each new digest, which takes a
+        # third of the time of writing the digest. Publishing locks all readers, so an erasure waits for
+        # publishing; ids are never reused.
         ForeignKeyConstraint(["subscriber_id"], ["subscriber.id"], ondelete="SET NULL").ddl_if("sqlite"),
         UniqueConstraint("subscriber_id", "edition"),
         CheckConstraint("edition IS NOT NULL OR dedupe_key IS NOT NULL", name="identity"),
@@ -119,7 +122,7 @@ class Delivery(Base):
 class Attempt(Base):
     """An attempt at a delivery; rows are only appended.
 
-    It has no foreign key, because PostgreSQL would look up and lock the delivery of each new row.
+    The table has no foreign key, because PostgreSQL would look up and lock the delivery of each new row.
     """
 
     __tablename__ = "attempt"

@@ -14,7 +14,7 @@ from digest.db import Base, BigKey, UtcDateTime
 class DumpState(StrEnum):
     """The states of a dump."""
 
-    LOADING = "loading"  #: being loaded, or interrupted; reading it again resumes
+    LOADING = "loading"  #: being loaded, or interrupted; reading the file again resumes loading
     LOADED = "loaded"  #: its valid records are in the catalog
     HELD = "held"  #: incomplete by its own count; waiting for the operator
     REJECTED = "rejected"  #: unreadable, or too many bad records; nothing was loaded
@@ -41,8 +41,10 @@ class DumpRow(Base):
     updated: Mapped[int] = mapped_column(default=0)
     unchanged: Mapped[int] = mapped_column(default=0)
     rejected: Mapped[int] = mapped_column(default=0)
-    missing_papers: Mapped[int | None]  #: by its own count; 0: truncated, number unknown
-    usual_papers: Mapped[int | None]  #: the usual number on its weekday, if it has far fewer
+    missing_papers: Mapped[
+        int | None
+    ]  #: papers missing by the dump's own count; 0 if truncated by an unknown number
+    usual_papers: Mapped[int | None]  #: the usual number of papers on its weekday, if the dump has far fewer
     observed_at: Mapped[datetime] = mapped_column(UtcDateTime)  #: when its signals were observed
     #: when its papers count as first seen, if not `observed_at`
     seen_at: Mapped[datetime | None] = mapped_column(UtcDateTime)

@@ -15,7 +15,7 @@ class MailState(StrEnum):
     """The states of an incoming mail. Processed mail is deleted."""
 
     NEW = "new"  #: stored, not yet processed
-    SHUNTED = "shunted"  #: not understood; a person should read it
+    SHUNTED = "shunted"  #: could not be processed; a person should read the mail
 
 
 class InboundMail(Base):
@@ -57,12 +57,12 @@ class BounceRow(Base):
         String(12), default=""
     )  #: enhanced status code such as `5.1.1`; empty if unknown
     diagnostic: Mapped[str] = mapped_column(default="")  #: the server's reply, addresses removed
-    reported_by: Mapped[str] = mapped_column(String(10))  #: smtp, dsn, words or report
+    reported_by: Mapped[str] = mapped_column(String(10))  #: smtp, dsn, words, report or notice
     at: Mapped[datetime] = mapped_column(UtcDateTime)
-    forgiven_at: Mapped[datetime | None] = mapped_column(UtcDateTime)  #: since then it no longer counts
+    forgiven_at: Mapped[datetime | None] = mapped_column(UtcDateTime)  #: a forgiven failure no longer counts
     frozen_at: Mapped[datetime | None] = mapped_column(
         UtcDateTime
-    )  #: set if its whole domain failed at the time
+    )  #: set if many addresses of its domain failed at the time
 
     __table_args__ = (Index("ix_bounce_domain", "domain", "at"),)
 

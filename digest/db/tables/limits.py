@@ -14,9 +14,11 @@ from digest.db import Base, BigKey, UtcDateTime
 
 
 class RateCounter(Base):
-    """The remaining tokens of a speed, or the letters sent in one part of a quota's hour or day.
+    """The tokens left in the bucket of a rate per second or minute, or the letters sent in one part of a
+    quota's hour or day.
 
-    Counting a rate locks its part 0. A speed has no other part.
+    Every rate has a part 0, which is locked while letters are counted. A rate per second or minute has
+    no other part.
     """
 
     __tablename__ = "rate_counter"
@@ -24,9 +26,9 @@ class RateCounter(Base):
     scope: Mapped[str] = mapped_column(String(280), primary_key=True)
     seconds: Mapped[int] = mapped_column(primary_key=True)  #: the period of the rate
     part: Mapped[int] = mapped_column(BigKey, primary_key=True)  #: parts of a quota, numbered from 1970
-    tokens: Mapped[float]  #: for a speed: tokens left at `counted_at`
-    used: Mapped[int]  #: for a quota: letters in this part
-    counted_at: Mapped[datetime | None] = mapped_column(UtcDateTime)  #: of a speed
+    tokens: Mapped[float]  #: tokens left at `counted_at`, for a rate per second or minute
+    used: Mapped[int]  #: letters in this part, for a quota
+    counted_at: Mapped[datetime | None] = mapped_column(UtcDateTime)  #: for a rate per second or minute
 
 
 class WarmUpDay(Base):
@@ -46,7 +48,7 @@ class ConversationRow(Base):
 
     domain: Mapped[str] = mapped_column(String(255), primary_key=True)
     number: Mapped[int] = mapped_column(primary_key=True)  #: counting conversations locks number 0
-    lease: Mapped[str] = mapped_column(String(32))  #: the fencing token of the worker that has it
+    lease: Mapped[str] = mapped_column(String(32))  #: the fencing token of the worker that uses it
     until: Mapped[datetime] = mapped_column(UtcDateTime)
 
 
@@ -58,7 +60,7 @@ class DomainPause(Base):
     scope: Mapped[str] = mapped_column(String(280), primary_key=True)
     until: Mapped[datetime] = mapped_column(UtcDateTime)
     strikes: Mapped[int]  #: consecutive pauses; the next pause is twice as long
-    greylists: Mapped[bool]  #: whether it defers first attempts and accepts second attempts
+    greylists: Mapped[bool]  #: whether the domain defers first attempts and accepts second attempts
     deferred: Mapped[list[str]] = mapped_column(JSON)  #: consecutive deferred recipients
     deferred_at: Mapped[datetime | None] = mapped_column(UtcDateTime)  #: the time of the last deferral
 

@@ -26,14 +26,14 @@ class PaperRow(Base):
     organization_name: Mapped[str | None]
     published: Mapped[date | None]
     published_inferred: Mapped[bool] = mapped_column(default=False)
-    posted: Mapped[date | None]  #: the day a page featured it
+    posted: Mapped[date | None]  #: the day a page featured the paper
     categories: Mapped[list[str]] = mapped_column(JSON, default=list)
     urls: Mapped[list[str]] = mapped_column(JSON, default=list)
     announcement: Mapped[str] = mapped_column(String(10), default="new")
     comment: Mapped[str] = mapped_column(default="")
     journal: Mapped[str] = mapped_column(default="")
     first_seen_at: Mapped[datetime] = mapped_column(UtcDateTime, index=True)
-    is_history: Mapped[bool] = mapped_column(default=False)  #: in the catalog but never new
+    is_history: Mapped[bool] = mapped_column(default=False)  #: loaded as history, so never new in a digest
     is_sample: Mapped[bool] = mapped_column(default=False)
     #: the paper with which this paper was merged
     merged_into: Mapped[int | None] = mapped_column(ForeignKey("paper.id"))
@@ -65,7 +65,7 @@ class AppearanceRow(Base):
 
 
 class SignalRow(Base):
-    """A figure of attention, such as upvotes, observed at one time; all values are kept."""
+    """A measure of attention, such as upvotes, observed at one time; all observations are kept."""
 
     __tablename__ = "signal"
 

@@ -26,7 +26,7 @@ class EmergencyStop(Base):
     __tablename__ = "emergency_stop"
 
     id: Mapped[int] = mapped_column(BigKey, primary_key=True)
-    scope: Mapped[str] = mapped_column(String(6))  #: bulk: digests; all: also urgent letters
+    scope: Mapped[str] = mapped_column(String(6))  #: bulk: digests; all: also prompt letters
     since: Mapped[datetime] = mapped_column(UtcDateTime)
     reason: Mapped[str]  #: shown to the operator
     lifted_at: Mapped[datetime | None] = mapped_column(UtcDateTime)
@@ -55,7 +55,7 @@ class Heartbeat(Base):
 
 
 class Observation(Base):
-    """A condition that the operator should know of, and when a process last observed it."""
+    """A condition that the operator should know about, and when a process last observed it."""
 
     __tablename__ = "observation"
 

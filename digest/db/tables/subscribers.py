@@ -52,7 +52,7 @@ class Subscriber(Base):
     )  #: papers first seen up to this time were considered
     considered_paper_id: Mapped[int | None] = mapped_column(BigKey)  #: last id considered, for late dumps
     last_mail_at: Mapped[datetime | None] = mapped_column(UtcDateTime)  #: when the last letter was written
-    #: for each topic, in order: the number of digests in a row, up to three, that it overflowed
+    #: for each topic, in order: the number of consecutive digests (up to 3) in which its matches did not fit
     full_streaks: Mapped[str | None] = mapped_column(String(50))
     narrowing_suggested_at: Mapped[datetime | None] = mapped_column(UtcDateTime)
     created_at: Mapped[datetime] = mapped_column(UtcDateTime)
@@ -83,7 +83,7 @@ class PackRow(Base):
     version: Mapped[int]
     description: Mapped[str] = mapped_column(default="")
     filters: Mapped[dict[str, str]] = mapped_column(JSON)  #: canonical filters by name
-    #: the versions of other packs at that time
+    #: the versions of the other packs when this version was published
     dependency_versions: Mapped[dict[str, int]] = mapped_column(JSON, default=dict)
     text: Mapped[str]  #: the source file
     published_at: Mapped[datetime] = mapped_column(UtcDateTime)
@@ -131,7 +131,7 @@ class Consent(Base):
 
 
 class Confirmation(Base):
-    """A confirmation that was requested; the token in the letter is derived from it and never stored."""
+    """A requested confirmation; the token in the letter is derived from the row and never stored."""
 
     __tablename__ = "confirmation"
 
@@ -153,7 +153,7 @@ class Confirmation(Base):
 
 
 class SignUp(Base):
-    """A sign-up waiting for its confirmation letter; deleted when that is queued, or after 48 hours."""
+    """A sign-up waiting for its confirmation letter; deleted when the letter is queued, or after 48 hours."""
 
     __tablename__ = "sign_up"
 
@@ -164,5 +164,5 @@ class SignUp(Base):
     requested_settings: Mapped[str] = mapped_column(default="{}")  #: JSON
     asked_at: Mapped[datetime] = mapped_column(UtcDateTime, index=True)
 
-    # One row per network, so that the first to enter an address does not determine when its owner is asked.
+    # One row per network, so that the first network to enter an address does not decide when its owner is asked.
     __table_args__ = (UniqueConstraint("email_key", "network"), {"sqlite_autoincrement": True})

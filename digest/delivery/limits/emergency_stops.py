@@ -96,7 +96,7 @@ def threshold_readings(
 
 
 def count_deferred(session: Session, hour: datetime, day: datetime) -> tuple[int, int]:
-    """Return how many letters first tried within the hour were deferred every time, and of how many."""
+    """Return how many letters first tried within the hour were always deferred, and how many were first tried."""
     letters = attempts_by_letter(recent_attempts(day))
     is_new = letters.c.first > hour
     counts = (func.count().filter(is_new, letters.c.verdict == "deferred"), func.count().filter(is_new))
@@ -105,7 +105,7 @@ def count_deferred(session: Session, hour: datetime, day: datetime) -> tuple[int
 
 
 def recent_attempts(since: datetime, *, middle: int | None = None) -> Any:
-    """Return the latest attempts, or those around `middle`, by id: no index orders them by time."""
+    """Return the latest attempts, or the attempts around the id `middle`; no index orders attempts by time."""
     names = ("delivery_id", "verdict", "ended_at", "phase", "code", "reply")
     columns = [ATTEMPT_TABLE.c[name] for name in names]
     among = select(*columns).order_by(ATTEMPT_TABLE.c.id.desc()).limit(MAX_ATTEMPTS)
@@ -119,10 +119,10 @@ def recent_attempts(since: datetime, *, middle: int | None = None) -> Any:
 
 
 def attempts_by_letter(attempts: Any) -> Any:
-    """Return for each letter when it was first tried, and `deferred` if it was deferred every time.
+    """Return when each letter was first tried, and the verdict that all its attempts had, or "".
 
-    So a few letters that are deferred again and again, long after all others were accepted, do not stop
-    mail. Neither does greylisting, which takes a second try or a third.
+    A few letters that are deferred repeatedly, long after all others were accepted, therefore do not stop
+    mail. Neither does greylisting, which needs a second or third attempt.
     """
     verdicts = func.count(attempts.c.verdict.distinct())
     is_open = and_(
@@ -138,10 +138,10 @@ def attempts_by_letter(attempts: Any) -> Any:
 
 
 def count_returned(session: Session, kind: str, since: datetime) -> Iterator[tuple[int, int]]:
-    """Yield how many letters bounced or were reported, and of how many tried: two readings.
+    """Yield up to two pairs: letters that bounced or drew a complaint (as `kind` says), and letters tried.
 
-    The first is over the latest attempts. The second is over the attempts around those that the latest
-    reports are about, since some reports come minutes or hours later.
+    The first pair covers the latest attempts. The second covers the attempts around those that the latest
+    reports are about, since some reports arrive minutes or hours later. Yields nothing without reports.
     """
     latest = select(BOUNCE_TABLE).order_by(BOUNCE_TABLE.c.id.desc()).limit(MAX_ATTEMPTS).subquery()
     conditions = (latest.c.kind == kind, latest.c.at > since, latest.c.forgiven_at.is_(None))
@@ -156,10 +156,9 @@ def count_returned(session: Session, kind: str, since: datetime) -> Iterator[tup
 def count_among_tried(
     session: Session, latest: Any, conditions: Sequence[ColumnElement[bool]], attempts: Any
 ) -> tuple[int, int]:
-    """Return how many of the letters tried bounced or were reported, and how many were tried.
+    """Return how many of these letters bounced or drew a complaint, and how many were tried.
 
-    A complaint that names only its reader, and no letter, counts if it came after the first of these
-    attempts.
+    A complaint that names a reader but no letter counts if it came after the first of these attempts.
     """
     letters = select(func.count(attempts.c.delivery_id.distinct())).scalar_subquery()
     begins = select(func.min(attempts.c.ended_at)).scalar_subquery()
@@ -176,7 +175,7 @@ def count_among_tried(
 def middle_attempt_of_reports(
     session: Session, latest: Any, conditions: Sequence[ColumnElement[bool]]
 ) -> int | None:
-    """Return the middle attempt of those that reports are about; replies during SMTP are no reports."""
+    """Return the id of the middle attempt that reports are about; SMTP replies are not reports."""
     reports = (
         select(latest.c.delivery_id)
         .where(*conditions, latest.c.delivery_id.is_not(None), latest.c.reported_by != "smtp")

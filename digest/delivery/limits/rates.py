@@ -1,4 +1,4 @@
-"""Count what goes out in a period: the tokens of a speed, the parts of a quota, the days of a warm-up. Pure."""
+"""Count letters sent: in token buckets per second or minute, quotas per hour or day, warm-up days. Pure."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ Part = TypeVar("Part", int, date)
 class Rate:
     """A number of letters per period: to one domain, through one server, or in all.
 
-    Per second or minute it limits the speed. Per hour or day it is a quota, which may be used up at once.
+    A rate per second or minute is a token bucket; per hour or day, a quota, which may be used up at once.
     """
 
     domain: str = ""
@@ -50,7 +50,7 @@ class Rate:
 
     @property
     def is_quota(self) -> bool:
-        """Return whether it limits any hour or day, and not the speed."""
+        """Return whether the rate is per hour or day."""
         return self.seconds >= UNIT_SECONDS["h"]
 
     @property
@@ -66,7 +66,7 @@ class Rate:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Bucket:
-    """The tokens of a speed: it fills with time, and its balance may become negative."""
+    """The token bucket of a rate per second or minute, whose balance may become negative."""
 
     rate: Rate
     tokens: float
@@ -81,8 +81,8 @@ class Bucket:
     def at(self, now: datetime) -> Bucket:
         """Return the bucket filled up to `now`.
 
-        A clock that was set back fills nothing. Where the stored moment is up to `MAX_CLOCK_SKEW` ahead, it is
-        kept: otherwise two workers with different clocks would both count the time between.
+        A clock that was set back adds no tokens. A stored time up to `MAX_CLOCK_SKEW` ahead is kept:
+        otherwise two workers with different clocks would both count the time between them.
         """
         passed = max(0.0, (now - self.counted_at).total_seconds())
         tokens = min(self.rate.capacity, self.tokens + passed * self.rate.per_second)
@@ -90,7 +90,7 @@ class Bucket:
         return replace(self, tokens=tokens, counted_at=self.counted_at if is_skewed else now)
 
     def wait(self, now: datetime, *, can_wait: bool = False) -> Wait | None:
-        """Return the wait for the next token in whole seconds, or exactly if the worker can wait for it itself."""
+        """Return the wait for the next token: in whole seconds, or exact if the worker itself can wait."""
         if self.tokens >= 1:
             return None
         seconds = (self.waiting + 1 - self.tokens) / self.rate.per_second
@@ -107,15 +107,15 @@ class Bucket:
         return replace(self, tokens=self.tokens - 1)
 
     def release(self, count: int) -> Bucket:
-        """Return the bucket with so many tokens given back."""
+        """Return the bucket with `count` tokens returned."""
         return replace(self, tokens=min(self.rate.capacity, self.tokens + count))
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Quota:
-    """What went out in each part of the last hour or day.
+    """The letters sent in each part of the last hour or day.
 
-    The parts are summed over a sliding hour or day, so none sees more, wherever it begins.
+    The parts are summed over a sliding window, so no hour or day exceeds the rate, whenever it begins.
     """
 
     rate: Rate
@@ -133,14 +133,14 @@ class Quota:
         return timedelta(seconds=self.rate.seconds / QUOTA_PARTS)
 
     def at(self, now: datetime) -> Quota:
-        """Return the quota without parts that no longer count, or that a clock far ahead wrote."""
+        """Return the quota without old parts, and without parts that a clock far ahead wrote."""
         part = (now - EPOCH) // self.length
         return replace(
             self, used={each: n for each, n in self.used.items() if abs(each - part) <= QUOTA_PARTS}
         )
 
     def wait(self, now: datetime, *, can_wait: bool = False) -> Wait | None:
-        """Return the wait until enough of what was sent no longer counts, or None; no worker waits so long."""
+        """Return the wait until enough sent letters no longer count, or None; workers do not wait so long."""
         left = self.rate.amount - sum(self.used.values())
         if left >= 1:
             return None
@@ -158,13 +158,13 @@ class Quota:
         return replace(self, used={**self.used, part: self.used.get(part, 0) + 1})
 
     def release(self, count: int) -> Quota:
-        """Return the quota with so many letters less."""
+        """Return the quota with `count` letters fewer."""
         return replace(self, used=reduce_latest(self.used, count))
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class WarmUp:
-    """How many letters go out on the first day with mail, on the second, and so on.
+    """The letters allowed on the first day with mail, on the second, and so on.
 
     Days on which nothing was sent do not count: receiving servers learn nothing from them.
     """
@@ -184,11 +184,11 @@ class WarmUp:
         return now.astimezone(zone_of(self.zone)).date()
 
     def at(self, now: datetime) -> WarmUp:
-        """Return the warm-up: no day of it is forgotten."""
+        """Return the warm-up unchanged, because all its days count."""
         return self
 
     def wait(self, now: datetime, *, can_wait: bool = False) -> Wait | None:
-        """Return the wait until tomorrow, or None if more may go today; no worker waits so long."""
+        """Return the wait until tomorrow, or None if more letters may be sent today; workers do not wait."""
         today = self.day_of(now)
         place = self.place(today)
         if place is None or self.used.get(today, 0) < self.table[place]:
@@ -209,7 +209,7 @@ class WarmUp:
         return replace(self, used={**self.used, today: self.used.get(today, 0) + 1})
 
     def release(self, count: int) -> WarmUp:
-        """Return the warm-up with so many letters less."""
+        """Return the warm-up with `count` letters fewer."""
         return replace(self, used=reduce_latest(self.used, count))
 
 

@@ -179,7 +179,7 @@ def load_warm_up(session: Session, warm_up: WarmUp) -> WarmUp:
 
 
 def counter_rows(allowances: Iterable[Allowance]) -> Rows:
-    """Return the rows of speeds and quotas."""
+    """Return the rows of buckets and quotas."""
     found: Rows = {}
     for each in allowances:
         if isinstance(each, Bucket):

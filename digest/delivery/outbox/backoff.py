@@ -19,10 +19,10 @@ MAX_BACKOFF = timedelta(hours=1)
 
 
 def next_attempt_at(delivery_id: int, attempts: int, now: datetime) -> datetime:
-    """Return when to try again after that many attempts: after 5, 10, 20, ... minutes, at most an hour.
+    """Return when to try again: after 5, 10, 20, ... minutes, at most an hour, plus up to a quarter of it.
 
-    Each wait is up to a quarter longer, so that a morning's deferrals do not return at once. None is
-    shorter: a server that greylists for five minutes would defer the letter again.
+    The added random part spreads a morning's deferrals. It never shortens the wait: a server that greylists
+    for five minutes would defer the letter again.
     """
     backoff = min(FIRST_BACKOFF * 2 ** min(attempts - 1, 10), MAX_BACKOFF)
     spread = crc32(f"{delivery_id} {attempts}".encode()) / 2**32

@@ -46,7 +46,7 @@ def urls_in(text: str) -> tuple[str, ...]:
 
 
 def organization(text: str) -> Organization:
-    """Return the organisation on a line with its image's text (the handle) followed by its name."""
+    """Parse a line with an organisation's handle (the alt text of its logo) followed by its name."""
     handle, _, name = text.strip().partition(" ")
     return Organization(handle=handle, name=name.strip() or handle)
 
@@ -71,7 +71,8 @@ def read_page_header(source: DumpInput) -> PageHeader:
     """
     if len(MIS_DECODED.findall(source.head)) > 2:
         raise UnreadableDump(
-            "Its UTF-8 was decoded with another encoding: it has â€¢ instead of • and Â· instead of ·. Save it again as UTF-8."
+            "The page's UTF-8 was decoded with another encoding: the file contains â€¢ instead of • and Â· instead of"
+            " ·. Save the original page again, with UTF-8 as the encoding."
         )
     dateline, newest = None, 0
     before, prose = None, 0

@@ -185,7 +185,7 @@ class MarkdownPageReader:
             self.on_part(part.strip(), line)
 
     def parts_of(self, line: StrippedLine) -> list[str]:
-        """Split a line at middle dots, or at bars if it contains only metadata and links."""
+        """Split a line at middle dots, or at vertical bars if it contains only metadata and links; omit links then."""
         barred = [part.strip() for part in line.text.split("|")]
         links = {text.strip() for text, _ in line.parts}
         if len(barred) > 1 and all(parse_metadata_line(part) or part in links for part in barred):

@@ -107,7 +107,7 @@ def serialize(press: Press) -> bytes:
 
 
 def written_paper(paper: Paper) -> dict[str, Any]:
-    """Return a paper as JSON; empty fields are left out."""
+    """Return a paper as a JSON object (a dict) without its empty fields."""
     written = {name: getattr(paper, name) for name in FIELDS}
     return {name: to_json_value(value) for name, value in written.items() if value or name == "id"}
 
