@@ -22,11 +22,11 @@ GROUP_WORDS = frozenset({
     "committee", "network", "project", "initiative", "institute", "university", "center", "centre",
     "foundation", "alliance", "taskforce", "authors",
 })  # fmt: skip
-#: Frequent Vietnamese family names, which come first; written without their accents.
+#: Frequent Vietnamese family names, without accents; they precede the given name.
 VIETNAMESE_FAMILIES = frozenset({
     "nguyen", "tran", "pham", "huynh", "phan", "bui", "ngo", "truong", "dinh", "trinh",
 })  # fmt: skip
-#: Frequent Spanish family names besides those that end in -ez: the first of two.
+#: Frequent Spanish family names that a second family name follows; names that end in -ez are not listed.
 SPANISH_FAMILIES = frozenset({
     "garcia", "torres", "diaz", "ruiz", "moreno", "munoz", "romero", "castro", "vargas", "ortega",
     "ortiz", "delgado", "molina", "navarro", "dominguez", "gil", "serrano", "blanco", "medina",
@@ -80,7 +80,7 @@ def short_name(author: str) -> str:
 
 
 def is_written_whole(name: str) -> bool:
-    """Return whether `name` has no family name that could stand for it."""
+    """Return whether `name` cannot be shortened to a family name."""
     words = [fold(word) for word in name.replace(",", " ").split()]
     return bool(
         GROUP_WORDS.intersection(words)
@@ -92,14 +92,14 @@ def is_written_whole(name: str) -> bool:
 
 
 def is_initials(word: str) -> bool:
-    """Return whether `word` is one to three initials; two capitals with a vowel, as LI, may be a name."""
+    """Return whether `word` is one to three initials; capitals with a vowel, such as LI, may be a name."""
     if not word.isupper() or not INITIALS.fullmatch(word):
         return False
     return "." in word or len(word) == 1 or not set(fold(word)) & set("aeiouy")
 
 
 def family_start(words: list[str]) -> int:
-    """Return the place of the first word of the family name; the first word of all is a given name."""
+    """Return the index of the first word of the family name; the first of several words is a given name."""
     last = len(words) - 1
     if fold(words[last]) in VIETNAMESE_FAMILIES:
         return last
@@ -114,6 +114,6 @@ def family_start(words: list[str]) -> int:
 
 
 def is_spanish_family(word: str) -> bool:
-    """Return whether `word` is a family name of the kind that a second family name follows."""
+    """Return whether `word` is a Spanish family name, which a second family name usually follows."""
     plain = fold(word)
     return plain in SPANISH_FAMILIES or (len(plain) > 4 and plain.endswith("ez"))

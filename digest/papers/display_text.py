@@ -109,7 +109,7 @@ BRACED = re.compile(r"\{([^{}]*)\}")
 SCRIPT = re.compile(r"\s*([\^_])\s*(?:\{([^{}]{1,40})\}|([^\s({\\]))")
 POWER = re.compile(r"(?<=[A-Za-z0-9)])\^([0-9]{1,3})(?![\w.])")
 TIE = re.compile(r"(?<=[\w.,)\]])~(?=[\w(\[\\$])")
-#: A citation or reference says nothing without the list it points into.
+#: Citations and references are removed, because they are useless without the list they refer to.
 CITATION = re.compile(
     r"[~\s]{0,4}\\(?:[Cc]ite[a-z]*|(?:eq|[Cc]|auto|page)?ref|label)\*?\s*(?:\[[^\]]{0,80}\]\s*){0,2}\{[^{}]*\}"
 )

@@ -14,7 +14,7 @@ from datetime import UTC, date, datetime, time, timedelta
 from statistics import median
 
 MAX_WEEKS_BACK = 8  #: number of earlier weeks compared
-MIN_WEEKS = 3  #: earlier lists needed to know the usual size; of the last four, to expect a list
+MIN_WEEKS = 3  #: minimum earlier lists to compute the usual size, and lists in four weeks to expect a list
 FAR_BELOW_SHARE = 0.4  #: a list below this share of the usual size is far below it
 MIN_USUAL = 10  #: papers; a list that is usually smaller varies too much to be compared
 LATENESS_SLACK = timedelta(hours=2)  #: minimum delay after the usual time before a list is late
@@ -35,8 +35,8 @@ class LateList:
 
     source: str
     day: date
-    usual_at: datetime  #: when it usually arrives
-    expected_by: datetime  #: after this it is late
+    usual_at: datetime  #: when the list usually arrives
+    expected_by: datetime  #: the list is late after this time
     last_at: datetime  #: when the last list of this source arrived
 
     def __str__(self) -> str:

@@ -19,13 +19,12 @@ HALF_LIFE = 2.0  #: days after which a paper's votes per day have halved
 DECAY_DAYS = HALF_LIFE / log(2)  #: the mean lifetime of this exponential decay
 FIRST_DAY_VOTES = 4.0  #: m0: votes per day expected for a new paper without observed votes
 FIRST_DAY_WEIGHT = 0.5  #: k0: days of observation that have the same weight as this prior
-WINDOW_WEIGHT = (
-    0.5  #: k1: the same for votes since the last snapshot (`make bench ARGS=trending` compares 0.3 to 1)
-)
+#: k1: the weight of the prior for votes since the last snapshot (`make bench ARGS=trending` compares 0.3 to 1).
+WINDOW_WEIGHT = 0.5
 SNAPSHOT_AGE_DAYS = (
     0.75  #: a snapshot must be at least this much older than the latest to be compared with it
 )
-MAX_AGE_DAYS = 100.0  #: greater ages are clamped to this one, so that 2 ** -age does not become zero
+MAX_AGE_DAYS = 100.0  #: greater ages are clamped to this value, so that 2 ** -age does not become zero
 USUAL_OVERLAP = 0.2  #: p0: the usual share of papers that a source lists again
 NEWCOMER_SCORE = log2(FIRST_DAY_VOTES)  #: the score of a new paper without observed signals
 MIN_REASON_BITS = 0.3  #: a term that adds fewer bits is not given as a reason
@@ -100,7 +99,7 @@ class ScoreTerm:
 
 
 def rank(papers: Iterable[Paper], evidence: Mapping[int, Evidence], as_of: datetime) -> list[Ranked]:
-    """Return the papers sorted by trending score; on a tie the newer comes first, then the lower id."""
+    """Return the papers by decreasing trending score; on a tie, newer papers come first, then lower ids."""
     overlap = usual_overlap(evidence.values())
     ranked = []
     for paper in papers:
@@ -158,7 +157,7 @@ def first_day_rate(votes: float, age: float) -> float:
 
 
 def votes_reason(votes: Observations, before: tuple[datetime, float] | None, as_of: datetime) -> str:
-    """Return the reason that mentions the votes, or "" if the paper gained none."""
+    """Return the reason that mentions the votes, or "" if the paper gained no votes."""
     latest = votes[-1][1]
     if before is None:
         return figure_with_noun(latest, "upvote") if latest > 0 else ""
@@ -245,7 +244,7 @@ def score_reasons(terms: Iterable[ScoreTerm]) -> tuple[str, ...]:
 
 
 def gain_in_words(latest: float, gained: float, noun: str, *, since: str) -> str:
-    """Return all and the new, such as "214 upvotes, 40 of them since yesterday"."""
+    """Return the total and the new figure, such as "214 upvotes, 40 of them since yesterday"."""
     if gained >= latest:
         return f"{figure_with_noun(gained, noun)} since {since}"
     return f"{figure_with_noun(latest, noun)}, {gained:,.0f} of them since {since}"
@@ -286,8 +285,8 @@ def relative_day(moment: datetime, as_of: datetime) -> str:
 def age_in_days(evidence: Evidence, as_of: datetime, *, has_votes: bool) -> float:
     """Return the paper's age in days, for the expected votes per day.
 
-    The age counts from the day the paper was posted. If that is unknown, it counts from publication for a
-    paper with votes and from the first sighting for one without, as dumps may list an old paper for good
+    The age counts from the day the paper was posted. If that day is unknown, it counts from publication for
+    a paper with votes, and otherwise from the first sighting, since dumps may list an old paper for good
     reason.
     """
     born = evidence.posted or (evidence.published if has_votes else None)

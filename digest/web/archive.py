@@ -44,7 +44,7 @@ class ArchiveEntry:
 
 
 def show_digest(request: Request) -> Response:
-    """Show the digest that a link names, as long as its press is stored."""
+    """Show the digest that a link names, if its press is still stored."""
     context = request_context.context_of(request)
     with db.read_session(context.engine) as session:
         delivery, reader = digest_of_link(request, session)
@@ -106,7 +106,7 @@ def digest_of_link(request: Request, session: Session) -> tuple[Delivery, Subscr
 def personalization_of(
     context: AppContext, session: Session, delivery: Delivery, reader: Subscriber
 ) -> Personalization:
-    """Return the personal parts of a digest, with the reader's address masked."""
+    """Return the values of a digest that depend on the reader, with the reader's address masked."""
     chosen_by = {section[1] for section in json.loads(delivery.decision)["sections"]} - {None}
     copy = personalization.personalize(
         context.site,

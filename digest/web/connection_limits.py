@@ -1,10 +1,10 @@
-"""Limit connections, so that clients that open many or send slowly do not block others.
+"""Limit connections, so that clients that open many connections or send slowly do not block other clients.
 
 A connection is waiting while the rest of its request has not arrived, while the client does not read the
 response, and between two requests. A waiting connection is closed when its time limit ends. If there are too
-many connections, the one that has waited longest is closed at once. A flood therefore closes its own
+many connections, the connection that has waited longest is closed at once. A flood therefore closes its own
 connections, and a client that sends a complete request gets a response. A connection whose request is being
-processed is never closed for a new one.
+processed is never closed for a new connection.
 
 uvicorn's `limit_concurrency` is not enough: it refuses the newest connections, and in a flood these are the
 connections of ordinary visitors.
@@ -28,7 +28,7 @@ log = logging.getLogger(__name__)
 HEAD_SECONDS = 10.0  #: for the request line and headers, from their first byte
 EXCHANGE_SECONDS = 60.0  #: for the body and the response; both are small
 IDLE_SECONDS = 20.0  #: until the next request begins; uvicorn normally closes an idle connection earlier
-MAX_CONNECTIONS = 1000  #: connections, if the system allows as many open files
+MAX_CONNECTIONS = 1000  #: maximum open connections; fewer if the system limits open files
 MAX_OF_ONE_ADDRESS = 64  #: waiting connections: a whole university may share one address
 
 
@@ -106,14 +106,14 @@ class Connection(H11Protocol):
         return cycle is None or cycle.response_complete or cycle.more_body or self.flow.write_paused
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        """Add the connection, and close another if there are too many."""
+        """Add the connection, and close another connection if there are too many."""
         super().connection_made(transport)
         self.address = counted_address(self.client, proxies=self.proxies)
         self.allow(HEAD_SECONDS)
         closed = self.limits.add(self)
         if closed is not None:
             log.warning(
-                "Too many connections (%d open): closing those that have waited longest.",
+                "Too many connections (%d open): closing the connections that have waited longest.",
                 len(self.limits.open),
             )
             closed.abort()

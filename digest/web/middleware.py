@@ -113,8 +113,8 @@ def is_same_site(headers: Headers, url: str) -> bool:
     """Return whether a form was sent from our own pages, as far as the browser reports it.
 
     Our pages send no referrer, so browsers send `Origin: null` for them too; browsers that support
-    Sec-Fetch-Site show whether the form is ours. No form relies on a cookie: only the token in a link gives
-    access, and no other site knows it.
+    Sec-Fetch-Site report whether the form is on our site. No form relies on a cookie: only the token in a link
+    gives access, and no other site knows the token.
     """
     site = headers.get("sec-fetch-site")
     if site is not None:

@@ -1,4 +1,4 @@
-"""Show the page that narrows a topic as suggested in a digest, or undoes this."""
+"""Show the page that narrows a topic as suggested in a digest, or undoes the change."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def show_suggestion(request: Request) -> Response:
 
 
 def handle_form(request: Request, form: FormData) -> Response:
-    """Narrow the topic or undo this, and show the page."""
+    """Narrow the topic or undo the change, and redirect to the page."""
     context = request_context.context_of(request)
     with db.write_session(context.engine) as session:
         offer, reader, topic = load_suggestion(request, session)

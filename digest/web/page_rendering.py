@@ -114,7 +114,7 @@ def on_unreachable(request: Request, error: Exception) -> Response:
 
 
 def on_error(request: Request, error: Exception) -> Response:
-    """Return the error page for an unexpected error, with security headers, because it bypasses the middleware."""
+    """Return the error page for an unexpected error; add security headers, since it bypasses the middleware."""
     del error
     answer = problem_page(request, 500)
     middleware.add_headers(

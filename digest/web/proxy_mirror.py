@@ -1,7 +1,7 @@
-"""Report to `digest doctor` how many proxies its own request has passed.
+"""Report to `digest doctor` how many proxies its request has passed.
 
-Only `digest doctor` of this installation can use this page: its token is signed with our key and valid for a
-minute. The response is two numbers.
+Only `digest doctor` of this installation can use this page: the token in the URL is signed with our key and
+valid for a minute. The response is two numbers.
 """
 
 from __future__ import annotations

@@ -25,7 +25,7 @@ from digest.web.forms import field_text
 from digest.web.front_page import error_sentence
 from digest.web.unsubscribe_page import next_due, state_page, subscriber_of_link
 
-SPARE_ROWS = 2  #: empty topic rows below the existing ones
+SPARE_ROWS = 2  #: empty topic rows below the existing topics
 
 CADENCES = (
     ("daily", "every day"), ("weekdays", "Monday to Friday"),
@@ -55,7 +55,7 @@ class TopicRow:
     filter: str = ""
     filter_error: BadFilter | None = None
     error: str | None = None
-    rate: str = ""  #: how many papers it would have matched recently
+    rate: str = ""  #: how many papers the topic would have matched recently
 
 
 def show_settings(request: Request) -> Response:
@@ -97,7 +97,7 @@ def prefill_topics(rows: list[TopicRow], query: QueryParams) -> list[TopicRow]:
 def requested_fields(query: QueryParams) -> dict[str, str]:
     """Return the schedule in the query, in the notation of the form's fields, such as `08:00` for `8:00`.
 
-    Invalid values are left out: with one, a field would be empty, or a list would select its first entry.
+    Invalid values are omitted: they would leave a field empty, or select the first entry of a list.
     """
     found: dict[str, str] = {}
     for name in FIELD_PARSERS.keys() & query.keys():
@@ -184,7 +184,7 @@ def handle_form(request: Request, form: FormData) -> Response:
         match field_text(form, "do"):
             case "pause":
                 pause_for_days(session, context.site, subscriber, field_text(form, "days"), now)
-                done = ""  # the page shows until when
+                done = ""  # the page shows the end of the pause
             case "resume":
                 done = "resumed" if use_cases.end_pause(session, subscriber) else ""
             case "leave":
@@ -193,7 +193,7 @@ def handle_form(request: Request, form: FormData) -> Response:
             case "undo":
                 done = "back" if use_cases.return_after_leaving(session, subscriber, now=now) else ""
             case _ if subscriber.state == SubscriberState.UNSUBSCRIBED:
-                done = ""  # the form was open when they unsubscribed in another window
+                done = ""  # the reader unsubscribed in another window while the form was open
             case _:
                 saved = save_settings(request, session, subscriber, form, now)
                 if isinstance(saved, Response):
@@ -246,7 +246,7 @@ def save_settings(
 
 
 def parse_number(text: str) -> int | None:
-    """Return the number in a field, None for an empty one; raise BadField for other text."""
+    """Return the number in a field, or None for an empty field; raise BadField for other text."""
     if text and not (text.isascii() and text.isdigit() and len(text) < 5):
         raise BadField("max_papers", f"{text!r} is not a number.")
     return int(text) if text else None

@@ -1,7 +1,7 @@
 """Show the page of the Topics and Pause links in a digest.
 
-People forward digests, so these links cannot make lasting changes: the settings link is mailed to its owner,
-and a pause can be ended on the same page.
+People forward digests, so these links cannot make lasting changes: the settings link is mailed to the
+subscriber, and a pause can be ended on the same page.
 """
 
 from __future__ import annotations

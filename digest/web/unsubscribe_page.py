@@ -29,7 +29,7 @@ def show_button(request: Request) -> Response:
 
 
 def handle_button(request: Request, form: FormData) -> Response:
-    """Unsubscribe the reader at once, or undo this."""
+    """Unsubscribe the reader at once, or undo an earlier unsubscribe."""
     context, now = request_context.context_of(request), request_context.context_of(request).clock()
     with db.write_session(context.engine) as session:
         subscriber = subscriber_of_link(session, request, "unsubscribe")

@@ -298,7 +298,7 @@ class CatalogBatch:
         )
 
     def write_signals(self, ids: dict[int, int]) -> None:
-        """Write the signals observed at the dump's timestamp, replacing any stored for that timestamp."""
+        """Write the signals observed at the dump's timestamp, replacing values stored for that timestamp."""
         if not self.signals:
             return
         statement = db.upsert(self.session, SignalRow)

@@ -75,7 +75,7 @@ def is_better_abstract(row: Row, other: Row) -> bool:
     """Return whether the other abstract is better.
 
     Any abstract is better than none, the authors' abstract is better than a machine's summary, and otherwise
-    that of a later version or the longer one is better.
+    the abstract of a later version or the longer abstract is better.
     """
     if not other["abstract"] or other["abstract"] == row["abstract"]:
         return False
@@ -92,7 +92,7 @@ def text_length(text: str) -> int:
 
 
 def is_better_date(row: Row, other: Row) -> bool:
-    """Return whether the other date is better: any beats none, and a printed date beats an inferred one."""
+    """Return whether the other date is better: the only date, or a printed date instead of an inferred date."""
     if other["published"] is None:
         return False
     return row["published"] is None or (row["published_inferred"] and not other["published_inferred"])

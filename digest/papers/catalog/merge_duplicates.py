@@ -1,4 +1,4 @@
-"""Merge two stored papers by moving the newer paper's rows to the older one."""
+"""Merge two stored papers by moving the newer paper's rows to the older paper."""
 
 from __future__ import annotations
 

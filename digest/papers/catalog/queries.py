@@ -153,7 +153,7 @@ def candidate_ids(session: Session, reference: str) -> Iterator[int]:
 
 
 def ids_in_reference(reference: str) -> Iterator[tuple[str, str] | None]:
-    """Yield the keys that `reference` can be parsed as; None for a scheme it does not fit."""
+    """Yield the keys that `reference` can be parsed as; None for a scheme that it does not match."""
     yield id_in(reference)
     scheme, separator, value = reference.partition(":")
     if separator:
@@ -295,7 +295,7 @@ def arrivals(session: Session, *, until: datetime) -> list[ListArrival]:
 def positions(session: Session, dump_id: int | None = None) -> dict[int, tuple[int, int]]:
     """Return a sort key by paper id: the position in this dump, or in the newest dump with the paper.
 
-    A merged paper has the id of the paper it was merged into. Raises NotFound for an unknown dump.
+    A merged paper is listed by the id of the paper it was merged into. Raises NotFound for an unknown dump.
     """
     if dump_id is not None and session.get(DumpRow, dump_id) is None:
         raise NotFound(f"There is no dump {dump_id}; see digest dumps list.")
