@@ -1,4 +1,4 @@
-"""Write every due digest to the outbox, which is sent later."""
+"""Compose every due digest and write it to the outbox; nothing is sent yet."""
 
 from digest.publishing.cleanup import delete_old_rows, delete_old_shown, is_cleanup_overdue
 from digest.publishing.decide_digest import considered_until_of

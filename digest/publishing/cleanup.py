@@ -32,7 +32,7 @@ def delete_old_rows(
     is_over: Callable[[], bool] = lambda: False,
     between: float = PAUSE_SECONDS,
 ) -> tuple[Counter[str], bool]:
-    """Delete rows past their retention; return the deleted rows by kind, and whether none are left.
+    """Delete rows past their retention; return the numbers deleted by kind, and whether no such rows are left.
 
     Each batch has its own transaction. No batch begins after `is_over` returns true; the next call continues.
     """
@@ -69,7 +69,7 @@ def delete_old_shown(
 ) -> tuple[int, int | None]:
     """Delete `shown` rows older than 180 days for subscribers with ids above `after`.
 
-    Returns how many were deleted, and the subscriber id to continue after, or None when all are done.
+    Returns how many were deleted, and the subscriber id to continue after, or None if no old rows are left.
     """
     deleted = 0
     for number, last in shown.delete_old(session, before=(now - KEEP_SHOWN_FOR).date(), after=after):

@@ -102,8 +102,8 @@ def decide_digest(
 def considered_until_of(reader: Reader | Subscriber, now: datetime) -> ConsideredUntil:
     """Return the time and the paper id up to which this reader's editions have considered the catalog.
 
-    A new reader's first edition reaches back to a day before it was due. If no run published it in
-    time, the next edition reaches back to the reader's sign-up if that is earlier.
+    A new reader's first edition reaches back to a day before it was due. If that edition was missed, the
+    next edition reaches back to the reader's sign-up if that is earlier.
     """
     if reader.considered_until is not None:
         return reader.considered_until, reader.considered_paper_id
@@ -120,7 +120,7 @@ def digest_limits(papers: int, at_least: int) -> DigestLimits:
 def requested_topics(
     match_index: MatchIndex, reader: Reader, topics: Sequence[Topic]
 ) -> list[RequestedTopic]:
-    """Return the reader's topics, with the trending topic if they want it or have no other."""
+    """Return the reader's topics, and the trending topic if the reader wants it or has no topics."""
     requested = [
         RequestedTopic(name, number, match_index.choices.get(number, NO_MATCHES)) for name, number in topics
     ]

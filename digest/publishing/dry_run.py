@@ -163,8 +163,8 @@ def render_again(
 class DryRunDifference:
     """The differences between two dry runs, or between the last digests and a dry run, by address."""
 
-    gains: tuple[str, ...]  #: got no mail before and would get some now
-    loses: tuple[str, ...]
+    gains: tuple[str, ...]  #: addresses with mail only in the second run
+    loses: tuple[str, ...]  #: addresses with mail only in the first run
     changed: tuple[dict[str, Any], ...]  #: {email, papers, bytes, subject}, as [before, after]
     same: int
     mails: tuple[int, int]  #: before, after

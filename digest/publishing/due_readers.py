@@ -31,7 +31,7 @@ READER_COLUMNS = tuple(
 MAX_FILTERS = 20_000
 MAX_MATCH_INDEXES = 2  #: only one press is published at a time; the other is of a preview or a question
 
-# These are Core tables because the ORM would inspect every object. Statements that run for every chunk
+# Queries use Core tables, because the ORM would inspect every object. Statements that run for every chunk
 # are built once, since building a statement takes as long as running it.
 SUBSCRIBER_COLUMNS: Any = Subscriber.__table__.c
 SUBSCRIPTION_COLUMNS: Any = Subscription.__table__.c

@@ -136,10 +136,10 @@ class MatchIndex:
 
 
 def is_news(paper: Paper, considered_until: ConsideredUntil) -> bool:
-    """Return whether a paper is newer than the last one considered.
+    """Return whether a paper is newer than the last paper considered.
 
-    A paper dated earlier but with a higher id is new too: it came with a second dump of the day, or
-    with a dump that was being loaded while the edition was published.
+    A paper that was first seen earlier but has a higher id is also new: it came with a second dump of the
+    day, or with a dump that was being loaded while the edition was published.
     """
     moment, last_id = considered_until
     if paper.first_seen_at > moment:
@@ -152,7 +152,7 @@ def is_news(paper: Paper, considered_until: ConsideredUntil) -> bool:
 
 
 def is_recently_published(paper: Paper, days: int, today: date) -> bool:
-    """Return whether a paper was published, or if that is unknown first seen, in the last `days` days."""
+    """Return whether a paper was published (if unknown: first seen) in the last `days` days."""
     born = paper.published or paper.first_seen_at.astimezone(UTC).date()
     return born >= today - timedelta(days=days)
 
@@ -161,7 +161,7 @@ def parse_or_none(canonical: str) -> topics.Filter | None:
     """Return the filter, or None if the current filter language does not accept the stored text."""
     try:
         filter_ = topics.parse(canonical)
-        return topics.resolve_filter(filter_, {})  # no packs needed: they were resolved when it was stored
+        return topics.resolve_filter(filter_, {})  # no packs: the stored filter is already resolved
     except BadFilter as error:
         log.warning("a stored filter cannot be parsed and matches nothing: %s", error)
         return None

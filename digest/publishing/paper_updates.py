@@ -1,8 +1,8 @@
 """Load the updates to papers that readers were sent earlier; each reader gets an update once.
 
-Updates go out with the next digest that has papers. If there is none within a week, they go out in a
-nothing-today letter. If no paper has changed, this costs one short statement per chunk; otherwise one
-more query on the readers' `shown` rows.
+Updates are sent with the next digest that has papers. If no digest has papers within a week, they are sent
+in a nothing-today letter. If no paper has changed, loading takes one short statement per chunk; otherwise
+one more query on the readers' `shown` rows.
 """
 
 from __future__ import annotations
@@ -147,7 +147,7 @@ def sent_papers_query(dialect: DatabaseDialect) -> Select[int, int, datetime | N
 def record_followups(
     session: Session, sent_followups: Iterable[tuple[int, int, Sequence[FollowUp]]], *, now: datetime
 ) -> None:
-    """Record which delivery sent which updates; raise IntegrityError if one is already recorded."""
+    """Record which delivery sent which updates; raise IntegrityError if an update is already recorded."""
     rows = [
         {
             "subscriber_id": subscriber_id,

@@ -1,4 +1,4 @@
-"""Write every due digest to the outbox, which is sent later.
+"""Compose every due digest and write it to the outbox; nothing is sent yet.
 
 The press is made once for all subscribers. Each chunk of subscribers is published in its own
 transaction. A preview runs the same code without writing.

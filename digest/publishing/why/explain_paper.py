@@ -1,6 +1,6 @@
 """Explain why a subscriber did or did not get a paper.
 
-Nothing is stored only for this: the decision is read, or computed again with the same press and code.
+`why` needs no data of its own: it reads the decision, or computes it again with the same press and code.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ def why(
     try:
         paper = catalog.find(session, reference)
     except NotFound as error:
-        verdict = f"No dump had it. {error}"
+        verdict = f"No dump contained it. {error}"
         return WhyAnswer(
             verdict=verdict, json={"cause": WhyCause.UNKNOWN, "verdict": verdict, "email": subscriber.email}
         )
@@ -136,7 +136,7 @@ def answer_if_not_mailed(question: WhyQuestion) -> WhyAnswer | None:
 
 
 def answer_by_elimination(question: WhyQuestion) -> WhyAnswer:
-    """Answer that the paper came before the subscriber joined, or after its editions were published."""
+    """Answer that the digest was not sent, or that the paper came too early or too late for the subscriber."""
     subscriber, paper = question.subscriber, question.paper
     if unsent_editions(question):
         return question.answer(WhyCause.UNSENT, "The digest that considered it was never sent.")

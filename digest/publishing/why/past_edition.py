@@ -75,7 +75,7 @@ def answer_left_out(question: WhyQuestion, delivery: Delivery) -> WhyAnswer:
         verdict = f"It was published more than {days} days before {name}."
         return question.answer(WhyCause.TOO_OLD, verdict, edition=name)
     if delivery.state == DeliveryState.EMPTY:
-        verdict = f"{name} had too few papers to be sent; they are kept for the next one."
+        verdict = f"{name} had too few papers to be sent; they are kept for the next edition."
         return question.answer(WhyCause.TOO_FEW, verdict, edition=name)
     rank = describe_positions(question, delivery)
     verdict = f"It matched, but {name} was full" + (f": it had rank {rank}." if rank else ".")

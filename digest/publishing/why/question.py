@@ -19,16 +19,16 @@ from digest.site_profile import Site
 class WhyCause(StrEnum):
     """The reason why a paper was or was not shown."""
 
-    SHOWN = "shown"  #: it was put into a digest
-    UNKNOWN = "unknown"  #: no dump contained it
+    SHOWN = "shown"  #: the paper was put into a digest
+    UNKNOWN = "unknown"  #: no dump contained the paper
     HISTORY = "history"  #: back-filled into the catalog, so never in a digest
     WITHDRAWN = "withdrawn"  #: its authors withdrew it
     UNMATCHED = "unmatched"  #: no topic matches it
     TOO_OLD = "too old"  #: published longer ago than the subscriber wants
-    OVER_CAP = "over the cap"  #: it ranked below the digest's limit
+    OVER_CAP = "over the cap"  #: matched, but did not fit into the digest
     TOO_FEW = "too few"  #: too few papers for a digest; they go into the next edition
     NOT_DUE = "not due yet"  #: the edition that considers it is not due yet
-    BEFORE = "before"  #: seen before the subscriber's first digest began
+    BEFORE = "before"  #: first seen before the subscriber joined
     LATE = "late"  #: arrived after the editions of its day were published
     UNSENT = "unsent"  #: its digest was made but never sent
     SUPPRESSED = "suppressed"

@@ -13,7 +13,7 @@ from digest.publishing.why.question import WhyQuestion
 def describe_topics(question: WhyQuestion, resolved_then: Mapping[str, str] = NO_IDS) -> bool:
     """Add whether and why each topic matches the paper; return whether any topic matches.
 
-    `resolved_then` has the filters to which topics resolved at the time, if known.
+    `resolved_then` contains the filters to which topics resolved at the time of the decision, if known.
     """
     own_topics = subscribers.topics_of(question.session, question.subscriber)
     matched = not own_topics or question.subscriber.wants_trending
