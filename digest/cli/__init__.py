@@ -116,7 +116,7 @@ def root(
 
 
 def main(arguments: Sequence[str] | None = None) -> int:  # noqa: PLR0911, PLR0912  (one return for each kind of failure)
-    """Run one command and return its exit code: 0 done, 1 failed, 2 usage error, 130 stopped by Ctrl-C."""
+    """Run one command and return its exit code: 0 success, 1 failure, 2 usage error, 130 stopped by Ctrl-C."""
     for stream in (sys.stdout, sys.stderr):
         stream.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]
     given = sys.argv[1:] if arguments is None else list(arguments)
@@ -171,7 +171,7 @@ def describe_filter_error(error: BadFilter) -> str:
 
 
 def report_error(message: str, code: int) -> int:
-    """Print the message on stderr, if there is one, and return the exit code."""
+    """Print a non-empty message on stderr, and return the exit code."""
     if message:
         print(f"digest: {message}", file=sys.stderr)
     return code

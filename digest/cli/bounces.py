@@ -22,7 +22,7 @@ A_DAY = timedelta(days=1)
 
 
 def parse_since(text: str) -> datetime:
-    """Parse a day, which means its start in UTC, or a time with an offset."""
+    """Parse a time with an offset, or a day, which stands for its start in UTC."""
     return (
         datetime.combine(day(text), time.min, UTC) if len(text.strip()) == len("2026-11-20") else moment(text)
     )
@@ -91,7 +91,7 @@ def show_list(
 
 
 def kind_of(row: BounceRow) -> str:
-    """Return the kind of a failure, with `forgiven` or `frozen` if it is."""
+    """Return the kind of a failure, followed by `forgiven` or `frozen` if that applies."""
     if row.forgiven_at:
         return f"{row.kind}, forgiven"
     return f"{row.kind}, frozen" if row.frozen_at else row.kind

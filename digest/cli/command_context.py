@@ -1,7 +1,4 @@
-"""Open the app context for a command.
-
-In an empty data directory this creates the folder, the schema and the secrets.
-"""
+"""Open the app context for a command; create the data directory, schema and secrets if they are missing."""
 
 from __future__ import annotations
 
@@ -21,7 +18,7 @@ if TYPE_CHECKING:
 
 @contextmanager
 def open_context() -> Iterator[AppContext]:
-    """Open the app context: read the settings and bring the schema up to date."""
+    """Open the app context; create the schema if the database is empty."""
     from digest import db
     from digest.app_context import AppContext
 
@@ -34,9 +31,9 @@ def open_context() -> Iterator[AppContext]:
 
 @contextmanager
 def open_write_session(context: AppContext, *, renders: bool = False) -> Iterator[Session]:
-    """Open a session for a use case that writes, after checking that this machine has the same keys as the others.
+    """Open a session for a use case that writes; raise SetupMismatch if this machine's keys differ from the others.
 
-    A command that `renders` letters needs the same templates, too.
+    If the command `renders` letters, the templates must also be the same.
     """
     context.check_setup(renders=renders)
     with context.write_session() as session:
@@ -66,7 +63,7 @@ def read_settings(**given: object) -> Settings:
     logs.set_up_logging(settings.log_format, level=logging.WARNING)
     if settings.mail.folder_format == "memory":
         raise UsageError(
-            "DIGEST_MAIL_URL: memory: keeps mail inside one process and is for tests;"
+            "DIGEST_MAIL_URL: memory: keeps mail in one process and is only for tests;"
             " write smtp://host:587?starttls=true, lmtp://host:24 or maildir:///path."
         )
     try:

@@ -1,4 +1,4 @@
-"""Help screens: two or three examples for every command, without uninformative type names."""
+"""Complete the help of the commands: add examples, and remove uninformative type names."""
 
 from __future__ import annotations
 

@@ -37,7 +37,7 @@ def day(text: str) -> date:
 
 
 def check_year(text: str, year: int) -> None:
-    """Refuse a year for which date arithmetic could overflow."""
+    """Raise BadParameter for a year for which date arithmetic could overflow."""
     if not EARLIEST <= year <= LATEST:
         raise typer.BadParameter(f"{text!r} is not between the years {EARLIEST} and {LATEST}.")
 

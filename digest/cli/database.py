@@ -20,7 +20,7 @@ app = typer.Typer(help="Create, migrate or copy the database.", no_args_is_help=
 def upgrade(as_json: AsJson = False) -> None:
     """Create the schema, or migrate it to this version.
 
-    Running the command again changes nothing. From now on, every machine must have the same templates as this machine.
+    Running the command again changes nothing. Afterwards every machine must have the same templates as this machine.
     """
     from digest import db
 
@@ -48,7 +48,7 @@ def copy(
 ) -> None:
     """Copy everything to another, empty database, and verify the counts.
 
-    Stop every role first. Then set DIGEST_DATABASE_URL to the new database; the old one is not changed.
+    Stop every role first. Afterwards set DIGEST_DATABASE_URL to the new database; the old database is not changed.
     """
     from digest import db
     from digest.db import database_copy

@@ -65,7 +65,7 @@ def stop(
         str, typer.Option("--reason", metavar="TEXT", help="The reason; shown until you resume.")
     ] = "stopped by the operator",
     everything: Annotated[
-        bool, typer.Option("--all", help="Stop all mail, also confirmations and replies.")
+        bool, typer.Option("--all", help="Stop all mail, including confirmations and replies.")
     ] = False,
     now: Now = None,
     as_json: AsJson = False,
@@ -86,7 +86,7 @@ def stop(
 
 @app.command()
 def resume(now: Now = None, as_json: AsJson = False) -> None:
-    """Resume mail after a stop; letters that waited are due at once."""
+    """Resume mail after a stop; waiting letters become due at once."""
     from digest.delivery import stop_and_resume
 
     with command_context.open_context() as context, command_context.open_write_session(context) as session:
@@ -120,7 +120,7 @@ def as_report(row: Delivery) -> dict[str, Any]:
 
 def trace(
     delivery: Annotated[
-        str, typer.Argument(metavar="DELIVERY", help="Its id in `digest deliveries`, or its Message-ID.")
+        str, typer.Argument(metavar="DELIVERY", help="The id in `digest deliveries`, or the Message-ID.")
     ],
     as_json: AsJson = False,
 ) -> None:
@@ -161,7 +161,7 @@ def attempt_event(attempt: dict[str, Any]) -> tuple[datetime, str]:
 
 
 def bounce_event(bounce: dict[str, Any]) -> tuple[datetime, str]:
-    """Return when a bounce arrived, and why."""
+    """Return when a bounce arrived, and its kind, status and diagnostic."""
     return bounce["at"], " ".join(
         part for part in ("bounced:", bounce["kind"], bounce["status"], bounce["diagnostic"]) if part
     )
@@ -177,7 +177,7 @@ def why(
     email: Annotated[str, typer.Argument(metavar="EMAIL", help="A subscriber's address.")],
     paper: Annotated[
         str,
-        typer.Argument(metavar="PAPER", help="Its id here, an arXiv id, a DOI, a URL, or the exact title."),
+        typer.Argument(metavar="PAPER", help="A catalog id, an arXiv id, a DOI, a URL, or the exact title."),
     ],
     now: Now = None,
     as_json: AsJson = False,

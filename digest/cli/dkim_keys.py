@@ -88,7 +88,7 @@ def ring(keys: str, names: str, domain: str) -> Sequence[Signer]:
 
 
 def new_key(kind: str) -> bytes:
-    """Return a new private key as PEM: `rsa`, which every receiver verifies, or `ed25519`, which is short."""
+    """Return a new private key as PEM: `rsa`, which all receivers support, or `ed25519`, which is shorter."""
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
     from cryptography.hazmat.primitives.asymmetric.rsa import generate_private_key
     from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat

@@ -65,7 +65,7 @@ def check_test_letter(email: str | None, received: Path | None) -> Iterator[Chec
         for outcome in test_letter_checks(email, received):
             yield check_of("test", outcome)
     except DnsUnavailable as reason:
-        message = f"Could not look up the keys of its signatures ({reason})."
+        message = f"Could not look up the keys of the letter's signatures ({reason})."
         yield warning("test", message, "Run this again where the DNS can be reached.")
     except DigestError as problem:
         yield failed("test", str(problem), "")
@@ -85,7 +85,7 @@ def test_letter_checks(email: str | None, received: Path | None) -> Iterator[Che
 
 
 def results(checks: Iterable[Check]) -> Iterator[dict[str, str]]:
-    """Yield one result for each check without problems, and one for each problem of the others."""
+    """Yield one result for each check without problems, and one for each problem of the other checks."""
     for check in checks:
         for problem in check.problems:
             status = "error" if problem.is_failure else "warning"

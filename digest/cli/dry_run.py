@@ -25,12 +25,12 @@ CHANGES_SHOWN = 20  #: changes shown of each kind; --json shows all
 Folder = Annotated[Path, typer.Argument(metavar="DIR", help="The folder of a dry run.")]
 LaterFolder = Annotated[
     Path | None,
-    typer.Argument(metavar="DIR2", help="A later dry run. Default: compare DIR with what was sent last."),
+    typer.Argument(metavar="DIR2", help="A later dry run. Default: compare the digests sent last with DIR."),
 ]
 
 
 def write_dry_run(out: Path, now: datetime, as_json: bool) -> None:
-    """Compose and render every due digest into a folder; send and store nothing.
+    """Compose every due digest and write it into a folder; send nothing, and store nothing in the database.
 
     Each letter is written as ID.html, ID.txt and ID.eml; dry-run.json lists the recipients.
     """
@@ -72,7 +72,7 @@ def write_letter(out: Path, result: DryRunResult, preview: Preview) -> None:
 def diff(before: Folder, after: LaterFolder = None, as_json: AsJson = False) -> None:
     """Compare two dry runs: who gains or loses mail, and whose letter changes.
 
-    With one folder, compare what was sent last with that dry run.
+    With one folder, compare the digests sent last with that dry run.
     """
     from digest.publishing import dry_run
 

@@ -17,7 +17,7 @@ STOPPED = 130  #: the exit code after Ctrl-C, as in shells
 #: The remedy for a database error, by words in its message.
 REMEDIES = {
     ("disk is full", "disk i/o error", "no space left", "could not extend", "unable to open"): (
-        "Check that its disk is not full and that it can be written to: digest doctor."
+        "Check that the disk is not full and that the database file can be written to: digest doctor."
     ),
     ("locked",): "Another process is writing to it; try again in a moment.",
     ("readonly", "read-only", "permission denied"): "Give its file and folder to the user who runs digest.",
@@ -60,7 +60,7 @@ def describe_os_error(error: OSError) -> str:
     where = f"{error.filename}: " if error.filename else ""
     message = f"{where}{error.strerror or error}."
     if error.errno in {errno.ENOSPC, errno.EDQUOT}:
-        return f"{message} Free some space, then try again; digest doctor shows how much there is."
+        return f"{message} Free some space, then try again; digest doctor shows the free space."
     if error.errno in {errno.EACCES, errno.EPERM, errno.EROFS}:
         return f"{message} Give it to the user who runs digest, or choose another path."
     return message

@@ -18,7 +18,7 @@ app = typer.Typer(help="Handle mail that could not be processed automatically.",
 HEAD_BYTES = 50_000  #: only these bytes are searched for the subject
 
 Number = Annotated[
-    int, typer.Argument(metavar="ID", parser=positive_number, help="Its id in `digest inbox list`.")
+    int, typer.Argument(metavar="ID", parser=positive_number, help="The id in `digest inbox list`.")
 ]
 
 

@@ -1,4 +1,4 @@
-"""`digest init`: ask seven questions, write the settings file, send a test mail."""
+"""`digest init`: ask seven questions, write the settings file and send a test mail."""
 
 from __future__ import annotations
 
@@ -82,11 +82,11 @@ def init(
     broker_url: Annotated[
         OptionalText, option("--broker-url", "URL", "A Redis server instead of the embedded broker.")
     ] = None,
-    test_to: Annotated[OptionalText, option("--test-to", "EMAIL", "Send a test mail there.")] = None,
+    test_to: Annotated[OptionalText, option("--test-to", "EMAIL", "Send a test mail to EMAIL.")] = None,
 ) -> None:
-    """Ask seven questions, write the settings file, send a test mail.
+    """Ask seven questions, write the settings file and send a test mail.
 
-    With any option, or without a terminal, nothing is asked. Settings already in the file stay unless you give new values.
+    With any option, or without a terminal, nothing is asked. Settings in the file are kept unless you give new values.
     """
     given = {
         "site_name": site_name, "base_url": base_url, "mail_url": mail_url, "sender": sender,

@@ -14,7 +14,7 @@ app = typer.Typer(help="Keys that sign the links in letters.", no_args_is_help=T
 
 REPLACED = "A new key has replaced it in the data directory. Restart every role."
 IN_SETTINGS = (
-    "No role starts while DIGEST_SECRET_KEY contains it: replace it with a new key on every machine, then restart"
+    "No role starts while DIGEST_SECRET_KEY contains this key: replace it with a new key on every machine, then restart"
     " every role."
 )
 
@@ -37,14 +37,14 @@ def show_list(as_json: AsJson = False) -> None:
 
 @app.command()
 def retire(
-    key: Annotated[str, typer.Argument(metavar="KEY", help="Its id in `digest keys list`.")],
+    key: Annotated[str, typer.Argument(metavar="KEY", help="The id in `digest keys list`.")],
     now: Now = None,
     as_json: AsJson = False,
 ) -> None:
     """Retire a signing key that leaked: links signed with it stop working at once.
 
-    Readers who follow such a link can have a new one sent to their address.
-    A machine that still has the key refuses to work. To change a key that did not leak, put the new one before it in DIGEST_SECRET_KEY instead.
+    Readers who follow such a link can have a new link sent to their address.
+    A machine that still has the key refuses to work. To change a key that did not leak, put the new key before it in DIGEST_SECRET_KEY instead.
     """
     from digest import key_fingerprints
 

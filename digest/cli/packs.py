@@ -27,7 +27,7 @@ File = Annotated[Path, typer.Argument(metavar="FILE", help="A pack as a text fil
 Name = Annotated[str, typer.Argument(metavar="NAME", help="The name of the pack.")]
 
 MAX_FILE_BYTES = 1_000_000  #: the maximum number of bytes read from a file
-SHOWN = 5  #: gained papers, and lost papers, shown for each filter
+SHOWN = 5  #: maximum number of gained papers, and of lost papers, shown for each filter
 
 
 # ── list and compare ────────────────────────────────────────────────────────────────────────────
@@ -133,7 +133,7 @@ def diff(path: File, now: Now = None, as_json: AsJson = False) -> None:
 def publish(path: File, now: Now = None, as_json: AsJson = False) -> None:
     """Publish a file as the next version of its pack.
 
-    Subscribers of the pack get the new version and one letter about it. Topics pinned to a version stay as they are.
+    Subscribers of the pack get the new version and one letter about it. Topics pinned to a version do not change.
     """
     with command_context.open_context() as context:
         with context.read_session() as session:
@@ -146,7 +146,7 @@ def publish(path: File, now: Now = None, as_json: AsJson = False) -> None:
 
 @app.command()
 def undo(name: Name, now: Now = None, as_json: AsJson = False) -> None:
-    """Publish the version before the newest again, as a new version."""
+    """Publish the previous version again, as a new version."""
     from digest import subscribers
     from digest.topics import stored_packs
 

@@ -65,7 +65,7 @@ def papers(
 ) -> None:
     """List the papers of the catalog.
 
-    The score is how much a paper trends; with --order relevance, how well it matches the filter.
+    The score is the trending score; with --order relevance, it is the relevance to the filter.
     """
     order = order or (SortOrder.TRENDING if dump_id is None else SortOrder.POSITION)
     if order is SortOrder.RELEVANCE and not filter_text:
@@ -125,7 +125,7 @@ def list_papers(
 
 
 def rank_papers(session: Session, ids: Collection[int] | None, now: datetime | None) -> list[ListedPaper]:
-    """Return papers by trending score; `ids` limits them to some papers, `now` to those seen by then."""
+    """Return papers by trending score: only those with these `ids`, if given, and only those seen by `now`."""
     from digest.papers import catalog, trending
 
     chosen = catalog.papers(session, ids=ids, until=now)

@@ -40,14 +40,14 @@ def web(host: Host = None, port: Port = None) -> None:
 
 
 def worker() -> None:
-    """Run the worker, which publishes and delivers."""
+    """Run the worker, which publishes and delivers digests."""
     exec_role("worker")
 
 
 def scheduler() -> None:
     """Run the scheduler, which gives the workers their tasks.
 
-    It finds new dumps, due digests and unfinished deliveries. Run one on one machine.
+    It finds new dumps, due digests and unfinished deliveries. Run one scheduler, on one machine.
     """
     exec_role("scheduler")
 
@@ -55,7 +55,7 @@ def scheduler() -> None:
 def inbound() -> None:
     """Receive incoming mail (SMTP or LMTP): bounces, complaints, commands.
 
-    Listens on DIGEST_INBOUND; without that setting it is off.
+    Listens on the addresses in DIGEST_INBOUND; without that setting it receives no mail.
     """
     from digest import app_context, logs
     from digest.inbound import server

@@ -25,8 +25,8 @@ if TYPE_CHECKING:
 
 #: The message after a second Ctrl-C.
 IN_DOUBT = (
-    "Stopped at once. Letters that the server accepted are sent; letters without a reply are in doubt, and are checked"
-    " again within 15 minutes: digest deliveries --state sending. To continue: digest deliver."
+    "Stopped at once. Letters that the server accepted are sent; letters without a reply are in doubt, and are retried"
+    " after at most 15 minutes: digest deliveries --state sending. To continue: digest deliver."
 )
 
 Email = Annotated[str, typer.Argument(metavar="EMAIL", help="A subscriber's address.")]
@@ -35,8 +35,8 @@ Email = Annotated[str, typer.Argument(metavar="EMAIL", help="A subscriber's addr
 def preview(email: Email, out: OutDir, now: Now = None, as_json: AsJson = False) -> None:
     """Write a subscriber's next digest to files.
 
-    digest.html, digest.txt, digest.eml and digest.json are exactly what would be sent. Nothing is sent or stored.
-    If the next digest has no papers yet, the last published one is written.
+    Writes digest.html, digest.txt, digest.eml and digest.json exactly as they would be sent. Nothing is sent or stored.
+    If the next digest has no papers yet, the last published digest is written.
     """
     from digest import publishing
 
@@ -257,7 +257,7 @@ def stopped_delivering(sent: int, left: int) -> str:
 
 @contextmanager
 def stop_after_window() -> Iterator[Callable[[], bool]]:
-    """Let Ctrl-C stop delivery after the current window, so that no letter is in doubt; a second Ctrl-C stops it at once."""
+    """Stop delivery after the current window on Ctrl-C, so that no letter is in doubt; a second Ctrl-C stops at once."""
     received: list[int] = []
 
     def note_signal(number: int, _frame: FrameType | None) -> None:

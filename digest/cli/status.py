@@ -188,7 +188,7 @@ def stop_in_words(stop: ActiveStop) -> str:
 
 
 def problem_lines(problems: Iterable[Problem]) -> list[tuple[str, str]]:
-    """Return a line for each problem and one about fixing them; omit stops and late lists, which have their own lines."""
+    """Return a line for each problem, and a line about fixes; stops and late lists have their own lines elsewhere."""
     shown = [one for one in problems if not one.cause.startswith(("stop-", "late-lists"))]
     lines = [("Warning" if one.is_warning else "Problem", problem_in_words(one)) for one in shown]
     return [*lines, ("", "To fix: run digest doctor")] if lines else []

@@ -34,8 +34,8 @@ COLUMNS = (
 COUNTED = ("added", "updated", "unchanged", "invited", "suppressed", "rejected")
 PROBLEMS_SHOWN = 20
 LISTMONK = (
-    "Read as an export of listmonk: blocklisted addresses are suppressed, disabled ones unsubscribed, enabled"
-    " ones pending. To activate those who agreed, add a column state with active, and give --consent."
+    "Read as an export of listmonk: blocklisted addresses are suppressed, disabled addresses unsubscribed, enabled"
+    " addresses pending. To activate people who agreed, add a column state with active, and give --consent."
 )
 FORMULA = ("=", "+", "-", "@", "\t", "\r")  #: a spreadsheet runs cells that begin with these
 
@@ -61,7 +61,7 @@ def import_file(
         typer.Option(
             "--invited-by",
             metavar="TEXT",
-            help="Who put the others on the list; shown in the invitation.",
+            help="Who put the pending subscribers on the list; shown in the invitation.",
             show_default=False,
         ),
     ] = "",
@@ -71,7 +71,7 @@ def import_file(
 ) -> None:
     """Import subscribers from a CSV file.
 
-    Rows with state active become active, but only with --consent. All others become pending and get one invitation by mail, one a minute. Unsubscribed addresses stay unsubscribed. A bad row is reported with its line and the others are imported; an unknown column or an unclosed quote stops the import. Exports of listmonk are accepted.
+    Rows with state active become active, but only with --consent. All others become pending and get one invitation each, sent at one a minute. Unsubscribed addresses stay unsubscribed. A bad row is reported with its line, and the other rows are imported; an unknown column or an unclosed quote stops the import. Exports of listmonk are accepted.
     """
     from digest import subscribers
     from digest.subscribers import use_cases
@@ -114,7 +114,7 @@ def open_rows(path: Path) -> Iterator[Iterator[str]]:
             yield lines_of(text, path)
     except UnicodeDecodeError as error:
         raise UsageError(
-            f"{path} is neither UTF-8 nor UTF-16 ({error.reason}); save it as 'CSV UTF-8', as Excel calls it."
+            f"{path} is neither UTF-8 nor UTF-16 ({error.reason}); save it as 'CSV UTF-8' (Excel's name)."
         ) from None
     except OSError as error:
         raise UsageError(f"{path}: {error.strerror}.") from None

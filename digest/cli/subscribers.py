@@ -49,7 +49,7 @@ MaxPapers = Annotated[
     typer.Option(
         "--max-papers",
         metavar="N",
-        help="Papers in a digest at most, 1 to 100. Default: 10.",
+        help="Maximum number of papers in a digest, 1 to 100. Default: 10.",
         show_default=False,
     ),
 ]
@@ -235,7 +235,7 @@ def pause(
     email: Email,
     until: Annotated[
         date | None,
-        typer.Option("--until", parser=day, metavar="DAY", help="Resume on that day.", show_default=False),
+        typer.Option("--until", parser=day, metavar="DAY", help="Resume on this day.", show_default=False),
     ] = None,
     now: Now = None,
     as_json: AsJson = False,
@@ -258,7 +258,7 @@ def pause(
 
 @app.command()
 def resume(email: Email, as_json: AsJson = False) -> None:
-    """Resume a paused subscriber. One catch-up digest has what they missed."""
+    """Resume a paused subscriber. One catch-up digest contains the best papers they missed."""
     from digest import subscribers
     from digest.subscribers import use_cases
 

@@ -40,7 +40,7 @@ def add(
     now: Now = None,
     as_json: AsJson = False,
 ) -> None:
-    """Suppress an address: no import or sign-up can bring it back."""
+    """Suppress an address permanently: imports and sign-ups of the address are refused."""
     from digest import addresses, bounces
 
     address = addresses.parse_address(email)

@@ -1,4 +1,4 @@
-"""`digest topics`: check a filter, try it on the catalog, suggest one."""
+"""`digest topics`: check a filter, try it on the catalog, or suggest a filter."""
 
 from __future__ import annotations
 
@@ -66,12 +66,12 @@ def try_out(text: FilterText, limit: Limit = None, now: Now = None, as_json: AsJ
 @app.command()
 def suggest(
     references: Annotated[
-        list[str], typer.Argument(metavar="PAPER...", help="Ids here, arXiv ids, DOIs, or exact titles.")
+        list[str], typer.Argument(metavar="PAPER...", help="Catalog ids, arXiv ids, DOIs, or exact titles.")
     ],
     now: Now = None,
     as_json: AsJson = False,
 ) -> None:
-    """Suggest a filter that finds these papers and similar ones; give about three."""
+    """Suggest a filter that finds these papers and similar papers; give about three papers."""
     from digest import topics
     from digest.papers import catalog
 

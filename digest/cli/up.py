@@ -2,7 +2,7 @@
 
 This process only supervises its children: broker, web server, worker and scheduler. Each child has its own
 session, so that Ctrl-C reaches only this process, which then stops the children in reverse order. If this
-process is killed, the kernel ends them.
+process is killed, the kernel ends the children.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ log = logging.getLogger(__name__)
 WATCH_SECONDS = 0.25
 READY_SECONDS = 60.0
 STOP_SECONDS = 30.0  #: enough to finish sending a letter
-LONGEST_PAUSE = 30.0  #: seconds between two starts of a child that fails repeatedly
+LONGEST_PAUSE = 30.0  #: maximum seconds between two starts of a child that fails repeatedly
 STABLE_SECONDS = 60.0  #: a child that ran this long is restarted at once
 
 
@@ -107,7 +107,7 @@ def prepare(engine: Engine, settings: Settings) -> None:
 
 
 def local_zone() -> str:
-    """Return the name of this machine's time zone, or UTC if it has none."""
+    """Return the name of this machine's time zone, or UTC if the name is unknown."""
     from tzlocal import get_localzone_name
 
     try:
@@ -159,7 +159,7 @@ class ChildProcess:
         self.start()
 
     def stop(self) -> None:
-        """Let the role finish its work, then kill the rest of its process group."""
+        """Stop the role: let it finish its work, then kill the remaining processes of its group."""
         if self.process is None:
             return
         self.process.terminate()
@@ -269,7 +269,7 @@ def watch(
             is_announced = True
         elif not is_announced and time.monotonic() > deadline:
             terminal.print_note(
-                "Not everything has started yet. See the messages above, or run: digest doctor"
+                "The service has not started completely. See the messages above, or run: digest doctor"
             )
             is_announced = True
         time.sleep(WATCH_SECONDS)

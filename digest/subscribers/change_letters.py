@@ -1,7 +1,7 @@
 """Notify subscribers by mail of pauses and topic changes made through a link.
 
-Letters may be forwarded with their links. So each change is reported to the subscriber's own address,
-with a link to undo it.
+Letters may be forwarded with their links. Each change is therefore reported to the subscriber's own
+address, with a link that undoes the change.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
 """Send confirmation letters, and activate subscribers who confirm (double opt-in).
 
 Anybody can enter any address, so a request only creates a pending row, and the page shows the same text
-for every address. The requested settings are stored with the confirmation and applied when it is used.
+for every address. The requested settings are stored with the confirmation, and applied when the
+confirmation is used.
 """
 
 from __future__ import annotations
@@ -40,7 +41,7 @@ REMIND_AFTER = timedelta(hours=24)
 SCANNER_SECONDS = timedelta(seconds=60)  #: some mail scanners follow links and press buttons on arrival
 
 #: The maximum number of confirmations to one address in each period, so that the form cannot be used to
-#: flood it.
+#: flood an address.
 REQUEST_CAPS = ((1, timedelta(hours=24)), (3, timedelta(days=30)))
 LIFT_OFFER_INTERVAL = timedelta(days=30)  #: minimum time between two confirmations to a suppressed address
 
@@ -48,7 +49,7 @@ NO_CARDS: Mapping[int, Card] = MappingProxyType({})
 
 
 class SignUpOutcome(StrEnum):
-    """The outcome of a request. The web page is the same for all of them."""
+    """The outcome of a request. The web page is the same for all outcomes."""
 
     ASKED = "asked"  #: a confirmation is queued
     KNOWN = "known"  #: already subscribed; a letter with the settings link is queued
@@ -127,7 +128,7 @@ def queue_sign_up_letter(
 
 
 def check_policy(email: str, may_sign_up: Collection[str] | None) -> None:
-    """Raise BadField if this address may not sign up; with `may_sign_up` None, all addresses may."""
+    """Raise BadField if this address may not sign up; a `may_sign_up` of None allows all addresses."""
     domain = email.rpartition("@")[2]
     if may_sign_up is None or domain in may_sign_up:
         return
@@ -194,7 +195,7 @@ def queue_confirmation(
     lifts_suppression: bool,
     now: datetime,
 ) -> SignUpResult:
-    """Store a confirmation and queue its letter, which has only the id; the token is never stored."""
+    """Store a confirmation and queue its letter; only the confirmation's id is stored, never the token."""
     confirmation = Confirmation(
         subscriber_id=subscriber.id,
         made_at=now,
@@ -269,7 +270,7 @@ def queue_reminders(session: Session, site: Site, now: datetime) -> int:
     """Queue a reminder for each confirmation unused after a day; return how many.
 
     An address gets only one reminder, regardless of how often it is signed up. Invited and suppressed
-    addresses get none. No reminders are sent while sign-ups are slowed down because of unused
+    addresses get no reminder. No reminders are sent while sign-ups are slowed down because of unused
     confirmations.
     """
     if sign_up_limits.is_slower(counts(session, now)):
@@ -372,7 +373,7 @@ def is_scanner(session: Session, site: Site, token: str, *, network: str, now: d
 
 
 def letter_sent_at(session: Session, confirmation: Confirmation, now: datetime) -> datetime:
-    """Return when the letter or the reminder was last sent, or `now` if one is still being sent."""
+    """Return when the letter or the reminder was last sent, or `now` if either is still being sent."""
     keys = [confirmation_key(confirmation.id), reminder_key(confirmation.subscriber_id)]
     letters = select(Delivery.settled_at).where(Delivery.dedupe_key.in_(keys))
     settled = session.scalars(letters).all()

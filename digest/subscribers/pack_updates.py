@@ -81,7 +81,7 @@ def plan_pack_change(session: Session, pack: Pack) -> PackChange:
 
 
 def previous_version(session: Session, name: str) -> Pack:
-    """Return the version before the newest, to be published again; raise UsageError if there is none."""
+    """Return the previous version, to be published again; raise UsageError if there is only one version."""
     newest = stored_packs.get(session, name)
     if newest.version == 1:
         raise UsageError(f"{name} has only one version; there is no earlier one to publish.")

@@ -106,7 +106,7 @@ def pause(session: Session, subscriber: Subscriber, until: date | None, now: dat
 
 
 def resume(session: Session, subscriber: Subscriber) -> bool:
-    """End a pause. One catch-up digest has the missed papers, because `considered_until` did not change."""
+    """End a pause. The next digest is a catch-up, because `considered_until` did not change in the pause."""
     if subscriber.state != SubscriberState.PAUSED:
         return False
     subscriber.state = SubscriberState.ACTIVE
@@ -118,7 +118,7 @@ def resume(session: Session, subscriber: Subscriber) -> bool:
 
 
 def resume_due(session: Session, now: datetime) -> int:
-    """End every pause whose date has come in the subscriber's time zone; return how many."""
+    """End every pause whose end date has come in the subscriber's time zone; return how many."""
     return sum(resume(session, subscriber) for subscriber in due_to_resume(session, now))
 
 
@@ -132,6 +132,6 @@ def due_to_resume(session: Session, now: datetime) -> list[Subscriber]:
 
 
 def is_pause_over(subscriber: Subscriber, now: datetime) -> bool:
-    """Return whether the date until which a subscriber paused has come."""
+    """Return whether the end date of a subscriber's pause has come in their time zone."""
     today = now.astimezone(edition_schedule.zone_of(subscriber.timezone)).date()
     return subscriber.paused_until is not None and subscriber.paused_until <= today

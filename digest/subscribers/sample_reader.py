@@ -1,4 +1,4 @@
-"""Load the sample content: invented papers and one reader, so that a new service has a digest to see."""
+"""Load the sample content, invented papers and one reader, so that a new installation has a digest to show."""
 
 from __future__ import annotations
 

@@ -20,7 +20,7 @@ REMEMBERED_FOR = timedelta(hours=72)  #: how long a confirmation counts; longer 
 PER_MINUTE = 60
 SLOWER_FROM = 50  #: number of unanswered confirmations at which the rate starts to fall
 LOWEST_FROM = 100  #: number of unanswered confirmations at which the rate is lowest
-LOWEST_PER_MINUTE = 5  #: the rate at `LOWEST_FROM`; twice as many halve it, and so on
+LOWEST_PER_MINUTE = 5  #: the rate at `LOWEST_FROM`; each doubling of the number halves the rate
 CREDIT = 2  #: unanswered confirmations offset by each answered confirmation
 
 PER_NETWORK = 10  #: limit of unanswered confirmations per network
@@ -96,7 +96,7 @@ def confirmations_allowed(recent: Recent) -> int:
 def choose_next(
     waiting: Iterable[WaitingSignUp], networks: Mapping[str, Counts], recent: Recent
 ) -> list[WaitingSignUp]:
-    """Choose sign-ups to confirm: repeatedly the oldest of the network with the fewest unanswered.
+    """Choose sign-ups to confirm: repeatedly the oldest from the network with the fewest unanswered confirmations.
 
     An address is chosen once, even if several networks signed it up.
     """

@@ -1,6 +1,6 @@
 """Queue sign-ups, and send their confirmations at a limited rate.
 
- request: a row is written ─▶ send_confirmations, every few seconds: letters to those that are next ─▶ the row is deleted
+ request: a row is written ─▶ send_confirmations, every few seconds: letters for the next sign-ups ─▶ the row is deleted
 
 Only a keyed hash of a network is stored, and only while it counts for the rate.
 """
@@ -82,7 +82,7 @@ def request_proven(
 ) -> bool:
     """Queue the confirmation of an address whose owner requested it by signed mail.
 
-    The request does not wait and does not slow down others. Returns False if the signing domain has too
+    The request does not wait and does not slow down other sign-ups. Returns False if the signing domain has too
     many unanswered confirmations, since the owner of a domain can sign for any number of addresses.
     """
     address = addresses.parse_address(email)
@@ -113,7 +113,7 @@ def proven_network(site: Site, domain: str) -> str:
 
 
 def limit_waiting(session: Session, network: str) -> None:
-    """Raise UsageError if this network has too many waiting sign-ups; at the total limit, drop one."""
+    """Raise UsageError if this network has too many waiting sign-ups; at the total limit, drop a sign-up."""
     of_network = session.scalar(select(func.count()).where(SignUp.network == network)) or 0
     if of_network >= MAX_PER_NETWORK and network not in limits.SHARED:
         raise UsageError("Too many sign-ups from your network are waiting. Try again later.")
@@ -122,7 +122,7 @@ def limit_waiting(session: Session, network: str) -> None:
     largest = select(SignUp.network).group_by(SignUp.network).order_by(func.count().desc()).limit(1)
     newest = select(func.max(SignUp.id)).where(SignUp.network == largest.scalar_subquery())
     session.execute(delete(SignUp).where(SignUp.id == newest.scalar_subquery()))
-    log.warning("%d sign-ups are waiting; dropped one of the network that has the most", MAX_WAITING)
+    log.warning("%d sign-ups are waiting; dropped the newest from the largest network", MAX_WAITING)
 
 
 # ── confirmations ───────────────────────────────────────────────────────────────────────────────
@@ -147,7 +147,7 @@ def send_confirmations(session: Session, site: Site, now: datetime) -> int:
 
 
 def load_waiting(session: Session, blocked: Collection[str]) -> list[WaitingSignUp]:
-    """Return the waiting sign-ups of networks that are not blocked; after a flood, nearly all are."""
+    """Return the waiting sign-ups of networks that are not blocked; after a flood, nearly all networks are."""
     rows = select(SignUp.id, SignUp.email_key, SignUp.network).where(SignUp.network.not_in(blocked))
     return [
         WaitingSignUp(id=number, email_key=key, network=network)
@@ -161,7 +161,7 @@ def answer_request(session: Session, site: Site, one: WaitingSignUp, now: dateti
         delete(SignUp).where(SignUp.id == one.id).returning(SignUp.email, SignUp.requested_settings)
     )
     row = taken.first()
-    if row is None:  # another process was faster
+    if row is None:  # another process has processed the sign-up
         return False
     session.execute(delete(SignUp).where(SignUp.email_key == one.email_key))
     address = addresses.Address(email=row.email, folded=one.email_key)

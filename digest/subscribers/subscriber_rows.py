@@ -101,7 +101,7 @@ def add(  # noqa: PLR0913  (the columns of a subscriber, by keyword)
     """Add a subscriber; raise BadField if the address is invalid, taken or suppressed.
 
     An active subscriber needs `consent`: how they agreed, in the operator's words. Suppressed addresses
-    are refused here if `site` is given; the delivery always refuses them.
+    are refused here if `site` is given; delivery never sends to them.
     """
     address = addresses.parse_address(email)
     if state is SubscriberState.ACTIVE and not consent:
@@ -208,7 +208,7 @@ def typed_topics(session: Session, ids: Sequence[int]) -> dict[int, dict[str, st
 
 
 def replace_topics(session: Session, subscriber_id: int, topics: Mapping[str, str]) -> None:
-    """Replace the subscriber's topics, or raise BadField or BadFilter, which names the invalid topic."""
+    """Replace the subscriber's topics; raise BadField or BadFilter for an invalid topic."""
     checked = check_topics(topics, FilterRegistry(session))
     numbers = filter_registry.filter_ids(session, [canonical for _, canonical, _ in checked])
     session.execute(delete(Subscription).where(Subscription.subscriber_id == subscriber_id))

@@ -182,7 +182,7 @@ def test_a_row_without_a_state_is_pending_even_with_consent(session, site, now):
         pytest.param("email,shoe size\na@uni.edu,44\n", "'shoe size' is unknown. Known: email", id="unknown"),
         pytest.param("email,name, Email\na@uni.edu,A,b@uni.edu\n", "'email' appears 2 times", id="twice"),
         pytest.param("email|name\na@uni.edu|A\n", "'email|name'", id="another delimiter"),
-        pytest.param('email,"name\na@uni.edu,A\n', "a quote opens", id="quote in the header"),
+        pytest.param('email,"name\na@uni.edu,A\n', "a quote in this row", id="quote in the header"),
     ],
 )
 def test_an_unknown_or_repeated_column_is_an_error_that_names_it(session, site, now, content, says):
@@ -203,7 +203,7 @@ def test_an_unknown_or_repeated_column_is_an_error_that_names_it(session, site, 
     ],
 )
 def test_an_unclosed_quote_is_an_error_that_names_its_line(session, site, now, rest):
-    with pytest.raises(BadField, match=r"^line 3: a quote opens"):
+    with pytest.raises(BadField, match=r"^line 3: a quote in this row"):
         load(session, site, now, 'email,name\neve@uni.edu,Eve\nann@uni.edu,"Ann\n' + rest)
 
 

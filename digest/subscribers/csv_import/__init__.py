@@ -1,4 +1,4 @@
-"""Import the valid rows of a CSV file of subscribers, and report the others with line and reason.
+"""Import the valid rows of a CSV file of subscribers, and report each other row with its line and the reason.
 
 A file can be imported repeatedly; rows that change nothing are skipped. An import never resubscribes
 anybody, never overrides a suppression, and never activates a subscriber without consent. Rows are

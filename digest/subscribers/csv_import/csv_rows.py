@@ -1,7 +1,7 @@
-"""Read the rows of a CSV file; columns of a listmonk export are translated to ours.
+"""Read the rows of a CSV file, and convert the columns of a listmonk export to our columns.
 
-The whole file is refused if a column is unknown or repeated, or if an unclosed quote swallows the
-following rows.
+The whole file is refused if a column is unknown or repeated, or if an unclosed quote makes the following
+rows part of a cell.
 """
 
 from __future__ import annotations
@@ -36,9 +36,9 @@ Row = Mapping[Any, Any]  #: cells by column; cells without a column are under No
 
 
 class CsvRows:
-    """An iterator over the rows of a file, with the first line of the last row.
+    """An iterator over the rows of a file; `line` is the first line of the row read last.
 
-    It raises csv.Error for an unreadable row, after which iteration can continue, and BadField for an
+    Iteration raises csv.Error for an unreadable row, and can then continue. It raises BadField for an
     unreadable file.
     """
 
@@ -116,12 +116,12 @@ def check_names(names: Sequence[str], *, is_listmonk: bool) -> None:
 def unclosed_quote_error(line: int) -> BadField:
     """Return the error for a quote that is not closed in its row."""
     return BadField(
-        f"line {line}", "a quote opens in this row and is not closed in it. Nothing was imported; close it."
+        f"line {line}", "a quote in this row is not closed. Nothing was imported; close the quote."
     )
 
 
 def has_swallowed_rows(cell: str) -> bool:
-    """Return whether a multi-line cell has swallowed rows: it contains an address after a line break."""
+    """Return whether a cell contains the following rows: it has an address after a line break."""
     first, broken, rest = cell.partition("\n")
     return bool(broken) and "@" in rest and not first.lstrip().startswith("{")  # JSON may have many lines
 

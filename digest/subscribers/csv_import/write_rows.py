@@ -1,4 +1,4 @@
-"""Write a batch of checked rows: suppressed addresses, existing subscribers and new ones.
+"""Write a batch of checked rows: suppressed addresses, existing subscribers and new subscribers.
 
 Each query and each change is one statement for the whole batch.
 """
