@@ -105,7 +105,7 @@ class AppContext:
         )
 
     def check_setup(self, *, renders: bool = True) -> None:
-        """Raise SetupMismatch unless this machine has the same keys and templates as the others.
+        """Raise SetupMismatch unless this machine has the same keys and templates as the other machines.
 
         For a process that renders no letters (`renders=False`), only the keys are checked.
         """

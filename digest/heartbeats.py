@@ -59,7 +59,7 @@ class ProcessRecord:
 def missing_processes(processes: Sequence[ProcessRecord], now: datetime) -> list[ProcessRecord]:
     """Return the processes of one role that died within the last day and were not replaced.
 
-    Each process replaces at most one process, which died before it started.
+    A process replaces at most one process, which must have died before the new process started.
     """
     starts = sorted(process.started_at for process in processes)
     missing = []
@@ -79,7 +79,7 @@ def missing_processes(processes: Sequence[ProcessRecord], now: datetime) -> list
 def record_heartbeat(
     session: Session, role: str, now: datetime, *, started_at: datetime | None = None
 ) -> None:
-    """Record this process's heartbeat, and delete its role's rows without one for a day; commits."""
+    """Record this process's heartbeat, and delete rows of its role without a heartbeat for a day; commits."""
     row = {
         "role": role,
         "host": machine_name(),

@@ -57,7 +57,7 @@ def check_fingerprints(
         )
     if not adopts_templates and known.get(TEMPLATES) not in {None, templates_fingerprint}:
         raise SetupMismatch(
-            "The templates on this machine differ from those on the others. Install the same version everywhere,"
+            "The templates on this machine differ from the other machines. Install the same version everywhere,"
             " then run: digest db upgrade"
         )
     record_fingerprints(session, site, templates_fingerprint, now=now)

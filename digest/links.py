@@ -137,7 +137,7 @@ def read_subscriber_token(site: Site, purpose: str, token: str) -> tuple[int, in
 
 
 def bounce_address(site: Site, delivery_id: int) -> str:
-    """Return the envelope sender of a delivery, which receives only its bounces (VERP)."""
+    """Return the envelope sender of a delivery, which receives only the bounces of this delivery (VERP)."""
     return signed_address(site, "bounce", str(delivery_id))
 
 

@@ -1,4 +1,4 @@
-"""Configure the Celery application; messages announce work, and the database defines it."""
+"""Configure the Celery application; messages announce the work that the database defines."""
 
 from __future__ import annotations
 

@@ -20,7 +20,7 @@ from workers.worker_context import app_context
 
 log = logging.getLogger(__name__)
 
-MAX_DELIVERY_TIME = timedelta(seconds=20)  #: after which a task ends, so that others can run
+MAX_DELIVERY_TIME = timedelta(seconds=20)  #: after which a task ends, so that other tasks can run
 
 
 @app.task(queue=BULK)
@@ -121,7 +121,7 @@ def tidy() -> None:
 
 @app.task(queue=BULK)
 def tidy_showings(after_id: int = 0) -> None:
-    """Delete old `shown` rows of readers after `after_id` for up to 20 seconds, then enqueue the rest."""
+    """Delete old `shown` rows of readers after `after_id` for up to 20 seconds, then enqueue a task for the rest."""
     context = app_context()
     with context.write_session() as session:
         gone, after = publishing.delete_old_shown(
@@ -134,6 +134,6 @@ def tidy_showings(after_id: int = 0) -> None:
 
 
 def task_deadline() -> Callable[[], bool]:
-    """Return a function that returns whether the task should end so that others can run."""
+    """Return a function that returns whether the task should end so that other tasks can run."""
     began = time.monotonic()
     return lambda: is_stopping() or time.monotonic() - began > MAX_DELIVERY_TIME.total_seconds()

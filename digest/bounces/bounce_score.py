@@ -250,8 +250,8 @@ def lift_confirmed_suppression(
     """Lift a suppression if the owner of the address confirmed; return whether it was lifted.
 
     `confirmed` is the time of the confirmation request. Earlier bounces no longer count; otherwise the
-    next failure would suppress the address again. Suppressions by the operator or an erasure stay, and
-    so do suppressions newer than the request.
+    next failure would suppress the address again. Suppressions by the operator or an erasure are kept, as
+    are suppressions newer than the request.
     """
     found = suppressions.find_suppression(session, site, email)
     if found is None or found.reason not in suppressions.OWNER_CAN_LIFT or found.since > confirmed:

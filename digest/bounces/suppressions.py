@@ -24,7 +24,7 @@ from digest.site_profile import Site
 class SuppressionReason(StrEnum):
     """Why an address is suppressed."""
 
-    OPERATOR = "operator"  #: the operator suppressed it
+    OPERATOR = "operator"  #: the operator suppressed the address
     BOUNCE = "bounce"  #: mail to the address bounces
     COMPLAINT = "complaint"  #: the owner of the address marked our mail as spam
     ERASED = "erased"  #: the owner of the address asked for erasure and no more mail

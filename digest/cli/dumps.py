@@ -37,7 +37,7 @@ def intake(
     layout: Annotated[
         str | None,
         typer.Option(
-            "--format", metavar="FORMAT", help="Their format, if it is not recognised.", show_default=False
+            "--format", metavar="FORMAT", help="Format of the dumps, if not recognised.", show_default=False
         ),
     ] = None,
     order: Order = None,
@@ -160,7 +160,7 @@ def show_list(limit: Limit = None, now: Now = None, as_json: AsJson = False) -> 
 @app.command()
 def show(
     dump_id: Annotated[
-        int, typer.Argument(metavar="ID", parser=positive_number, help="Its id in `digest dumps list`.")
+        int, typer.Argument(metavar="ID", parser=positive_number, help="The id in `digest dumps list`.")
     ],
     as_json: AsJson = False,
 ) -> None:
@@ -189,13 +189,13 @@ def show(
 @app.command()
 def retry(
     dump_id: Annotated[
-        int, typer.Argument(metavar="ID", parser=positive_number, help="Its id in `digest dumps list`.")
+        int, typer.Argument(metavar="ID", parser=positive_number, help="The id in `digest dumps list`.")
     ],
     incomplete_ok: Annotated[
         bool,
-        typer.Option("--incomplete-ok", help="Load it although it is short or cut off."),
+        typer.Option("--incomplete-ok", help="Load a dump that is short or cut off."),
     ] = False,
-    as_history: Annotated[bool, typer.Option("--as-history", help="Load its papers as old.")] = False,
+    as_history: Annotated[bool, typer.Option("--as-history", help="Load the papers as history.")] = False,
     now: Now = None,
     as_json: AsJson = False,
 ) -> None:

@@ -19,10 +19,10 @@ REMEDIES = {
     ("disk is full", "disk i/o error", "no space left", "could not extend", "unable to open"): (
         "Check that the disk is not full and that the database file can be written to: digest doctor."
     ),
-    ("locked",): "Another process is writing to it; try again in a moment.",
-    ("readonly", "read-only", "permission denied"): "Give its file and folder to the user who runs digest.",
+    ("locked",): "Another process is writing to the database; try again in a moment.",
+    ("readonly", "read-only", "permission denied"): "Give the file and folder to the user who runs digest.",
     ("no such table", "no such column", "does not exist"): "Run: digest db upgrade",
-    ("not a database", "malformed"): "Restore it from a backup, or set DIGEST_DATABASE_URL.",
+    ("not a database", "malformed"): "Restore the file from a backup, or set DIGEST_DATABASE_URL.",
     ("out of range", "too large", "nul"): "Check the values you gave.",
 }
 DEFAULT_REMEDY = "To find out more, run: digest doctor"

@@ -215,7 +215,7 @@ def change_in_file(session: Session, path: Path) -> PackChange:
 
 
 def subscribers_by_pack(session: Session) -> dict[str, int]:
-    """Return how many subscribers use each pack, by its name."""
+    """Return how many subscribers use each pack, by the pack's name."""
     from digest import subscribers
 
     return subscribers.count_pack_users(session)

@@ -75,7 +75,7 @@ def add(
 ) -> None:
     """Add a source, and load its last days as history, which no digest will show as new.
 
-    The scheduler polls it from now on. Repeat the command to change its options and load the history again.
+    The scheduler polls the source from now on. Repeat the command to change its options and load the history again.
     """  # fmt: skip
     from digest.dumps import sources
     from digest.dumps.sources import source_presets

@@ -71,7 +71,7 @@ def import_file(
 ) -> None:
     """Import subscribers from a CSV file.
 
-    Rows with state active become active, but only with --consent. All others become pending and get one invitation each, sent at one a minute. Unsubscribed addresses stay unsubscribed. A bad row is reported with its line, and the other rows are imported; an unknown column or an unclosed quote stops the import. Exports of listmonk are accepted.
+    Rows with state active become active, but only with --consent. All other rows become pending and get one invitation each, sent at one a minute. Unsubscribed addresses stay unsubscribed. A bad row is reported with its line, and the other rows are imported; an unknown column or an unclosed quote stops the import. Exports of listmonk are accepted.
     """
     from digest import subscribers
     from digest.subscribers import use_cases

@@ -138,7 +138,7 @@ def show_list(
         empty="No subscribers. Add one: digest subscribers add EMAIL",
     )
     if is_more:
-        terminal.print_note("There are more. --limit N shows N of them, --json all.")
+        terminal.print_note("There are more. --limit N shows N subscribers, --json shows all.")
 
 
 def parse_state(text: str) -> Any:

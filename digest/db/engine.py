@@ -38,13 +38,13 @@ def parsed_url(url: str) -> URL:
 
 
 def without_hosts(url: str) -> tuple[str, list[str]]:
-    """Return a URL without its hosts, and these if there are several: `user@one:5432,two:5432/name`."""
+    """Split a URL with several hosts (`user@one:5432,two:5432/name`) into the URL without hosts and the hosts."""
     found = HOST_LIST.fullmatch(url)
     return (f"{found['before']}{found['after']}", found["hosts"].split(",")) if found else (url, [])
 
 
 def with_primary(url: URL) -> URL:
-    """Return a URL that finds the primary among several hosts, unless it says what to find."""
+    """Return a URL that connects to the primary among several hosts, unless it sets `target_session_attrs`."""
     is_open = isinstance(url.query.get("host"), tuple) and "target_session_attrs" not in url.query
     return url.update_query_dict({"target_session_attrs": "read-write"}) if is_open else url
 

@@ -46,7 +46,7 @@ from digest.db.array_literals import array_literal, join_values, split_to_array
 from digest.db.column_types import bind_values, json_list, values_by_column
 from digest.db.conditions import OneOf, hint_few_rows
 
-logging.getLogger("psycopg").setLevel(logging.ERROR)  # it logs warnings for errors that it also raises
+logging.getLogger("psycopg").setLevel(logging.ERROR)  # psycopg logs warnings for errors that it also raises
 
 #: A connection to a server that disappears, as in a power cut, is closed within a minute. By default
 #: that takes hours, during which sent letters are not recorded.

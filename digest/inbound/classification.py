@@ -100,7 +100,7 @@ def process_mail(
         if row is None:  # another process has processed the mail
             session.rollback()
             return "gone"
-        row.state = MailState.NEW  # it may have been shunted before
+        row.state = MailState.NEW  # the mail may have been shunted before
         outcome = classify_and_apply(session, site, row, may_sign_up, proof, now)
         if row.state == MailState.NEW:
             session.delete(row)
@@ -190,7 +190,7 @@ def classify_and_apply(  # noqa: PLR0911  (one return for each class of mail)
     if reader is None:
         raise UnclassifiedMail("it reports on a letter that we cannot identify")
     subscribers.unsubscribe(session, site, reader, now=now)
-    return f"subscriber {reader.id} unsubscribed: a complaint quotes a letter to them, which proves no more"
+    return f"subscriber {reader.id} unsubscribed: a complaint quotes a letter to them"
 
 
 def apply_commands(

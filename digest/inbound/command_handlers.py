@@ -1,6 +1,6 @@
 """Run the commands that readers send by mail; readers confirm lasting changes on their settings page.
 
-From lines can be forged. So replies go only to the address in the From line: a reply to a pause or
+From lines can be forged. Replies therefore go only to the address in the From line: a reply to a pause or
 unsubscribe says how to undo it, and lasting changes are prefilled on the settings page, where the
 reader saves them. An unknown address gets only the confirmation letter. A sentence that merely begins
 like a command changes nothing: the reply asks what was meant and has the settings link, and the mail is

@@ -1,7 +1,7 @@
 """Limit the connections of the inbound mail server. Pure: no socket, no clock.
 
-Otherwise silent clients could occupy every connection and stop the server. So connections are limited
-in total and per network. At a limit, an idle client is disconnected in favour of a new client.
+Without limits, silent clients could occupy every connection and stop the server. Connections are therefore
+limited in total and per network. At a limit, an idle client is disconnected in favour of a new client.
 """
 
 from __future__ import annotations

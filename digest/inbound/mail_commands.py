@@ -1,6 +1,6 @@
 """Parse the commands in a mail. Pure.
 
-A command is a line of its own: the subject, or one of the first lines of the body. The first line that
+A command is a whole line: the subject, or one of the first lines of the body. The first line that
 is not a command ends the commands, so signatures and quoted letters are never read. A line that begins
 like a command and continues like a sentence is unclear: it changes nothing, and the reply asks what was
 meant.

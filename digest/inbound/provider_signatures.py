@@ -53,7 +53,7 @@ def host_of(topic: str) -> str:
 def verify_message(body: bytes, *, topics: frozenset[str], certificate: Fetch, now: datetime) -> SnsMessage:
     """Return the message that Amazon signed for one of our topics, or raise UntrustedNotice.
 
-    All checks that need no certificate come before it is fetched.
+    All checks that need no certificate are made before the certificate is fetched.
     """
     found = message_fields(body)
     topic = found.get("TopicArn", "")

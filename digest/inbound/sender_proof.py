@@ -2,7 +2,7 @@
 
 The signing domain must be the address's domain or a parent of it, since a domain controls its
 subdomains. The signature must cover From, To and Subject, each present exactly once, and the whole
-body. So a signed mail to somebody else, or about something else, proves nothing.
+body. A signed mail to somebody else, or about something else, therefore proves nothing.
 """
 
 from __future__ import annotations

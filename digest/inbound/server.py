@@ -454,5 +454,5 @@ async def run_until_signal(context: AppContext) -> None:
 
 def serve(context: AppContext) -> None:
     """Run the inbound mail server until SIGINT or SIGTERM."""
-    logging.getLogger("mail.log").setLevel(logging.CRITICAL)  # it logs every error of a client
+    logging.getLogger("mail.log").setLevel(logging.CRITICAL)  # aiosmtpd logs every error of a client
     asyncio.run(run_until_signal(context))

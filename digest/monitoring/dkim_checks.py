@@ -37,7 +37,7 @@ def check_headers(content: bytes, site: Site, *, is_signed: bool) -> Iterator[Ch
     if not site.is_local and site.is_https:
         is_pair = letter["List-Unsubscribe-Post"] == "List-Unsubscribe=One-Click"
         is_ok = is_pair and str(letter["List-Unsubscribe"]).count("<https://") == 1
-        message = "has the one-click headers" if is_ok else "It has no one-click headers (RFC 8058)."
+        message = "has the one-click headers" if is_ok else "The letter has no one-click headers (RFC 8058)."
         yield is_ok, message, ""
     found = signatures_in(letter)
     aligned = [tags for tags in found if is_aligned(tags.get("d", ""), site.domain)]
@@ -47,7 +47,7 @@ def check_headers(content: bytes, site: Site, *, is_signed: bool) -> Iterator[Ch
         others = " and ".join(tags.get("d", "?") for tags in found)
         yield (
             False,
-            f"It is signed for {others or 'no domain'}, but comes from {site.domain}.",
+            f"The letter is signed for {others or 'no domain'}, but comes from {site.domain}.",
             "Use the same domain for both.",
         )
 
@@ -67,7 +67,7 @@ def check_signature_coverage(tags: dict[str, str], site: Site) -> CheckOutcome:
         {"list-unsubscribe-post"} if site.is_https else set()
     )
     if missing := required - covered:
-        return False, f"Its signature does not cover {', '.join(sorted(missing))}.", ""
+        return False, f"The signature does not cover {', '.join(sorted(missing))}.", ""
     return True, f"signed for {tags['d']} ({tags.get('a', '?')}), including the list headers", ""
 
 

@@ -43,7 +43,7 @@ def check_broker(settings: Settings) -> Check:
         fix = "Set user and password in DIGEST_BROKER_URL: redis://user:password@host:6379/0"
     if reply == "+PONG":
         return passed("broker", where)
-    fix = f"No mail is lost, but none is sent until it is back. {fix}"
+    fix = f"No mail is lost, but no mail is sent until the broker is back. {fix}"
     return outage("broker", message, fix, f"{where}: {reason}")
 
 
@@ -110,7 +110,7 @@ def check_mail_server(server: MailServer, *, logs_in: bool) -> Check:
     except (OSError, smtplib.SMTPException) as error:
         message, reason, fix = describe_mail_error(error)
         return outage(
-            "mail", message, f"All letters wait until it is back. {fix}", f"{server.name}: {reason}"
+            "mail", message, f"All letters wait until the server is back. {fix}", f"{server.name}: {reason}"
         )
     extensions = ", ".join(sorted(client.esmtp_features)) or "none"
     client.close()
@@ -260,7 +260,7 @@ FORWARDED_FOR_MARKER = "192.0.2.1"
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ProxyProbe:
-    """The reply to a probe of our public URL: an HTTP status, and two counts if it was 200."""
+    """The reply to a probe of our public URL: an HTTP status, and two counts if the status is 200."""
 
     status: int
     redirects_to: str = ""  #: the redirect's target, if any

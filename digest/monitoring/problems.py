@@ -269,7 +269,7 @@ def broken_domains(session: Session, now: datetime) -> Iterator[Problem]:
             severity=Severity.NOTICE,
             message=f"Addresses of {len(broken)} domains failed within a day",
             fix=(
-                "So many at once suggest a fault on our side, so none of these failures counts yet. If it is fixed:"
+                "So many at once suggest a fault on our side, so these failures do not count yet. If the fault is fixed:"
                 " digest bounces forgive --domain DOMAIN. If the addresses are gone: digest bounces accept --domain DOMAIN."
             ),
             facts=tuple(f"{domain} ({count})" for domain, count in list(broken.items())[:MAX_NAMED]),
@@ -281,7 +281,7 @@ def broken_domains(session: Session, now: datetime) -> Iterator[Problem]:
             severity=Severity.NOTICE,
             message=f"{plurals.count(count, 'address', 'addresses')} of {domain} failed within a day",
             fix=(
-                "So many at once suggest a fault at the domain, so none of these failures counts yet. If it is fixed:"
+                "So many at once suggest a fault at the domain, so these failures do not count yet. If the fault is fixed:"
                 f" digest bounces forgive --domain {domain}. If the addresses are gone: digest bounces accept --domain {domain}."
             ),
         )
@@ -320,8 +320,8 @@ def held_dumps(session: Session, now: datetime) -> Iterator[Problem]:
         yield Problem(
             cause="held-dumps",
             severity=Severity.NOTICE,
-            message="A dump is incomplete, and nothing of it was loaded",
-            fix="Get the whole file, or load what there is: digest dumps retry ID --incomplete-ok.",
+            message="A dump is incomplete and was not loaded",
+            fix="Get the complete file, or load the incomplete dump: digest dumps retry ID --incomplete-ok.",
             facts=tuple(f"dump {number}, {Path(path).name}: {reason}" for number, path, reason in held),
         )
 
@@ -340,7 +340,7 @@ def late_lists(missing: Sequence[LateList]) -> Iterator[Problem]:
 
 
 def full_inbox(session: Session) -> Iterator[Problem]:
-    """Yield a problem if so much unread mail is stored that no more is accepted."""
+    """Yield a problem if so much unread mail is stored that no more mail is accepted."""
     if inbound.is_full(session):
         yield Problem(
             cause="full-inbox",
@@ -362,7 +362,7 @@ def failing_sources(session: Session) -> Iterator[Problem]:
             cause="failing-sources",
             severity=Severity.NOTICE,
             message="A source of papers cannot be read",
-            fix="Try again: digest sources poll SOURCE. If it is gone for good: digest sources remove SOURCE.",
+            fix="Try again: digest sources poll SOURCE. If the source is gone for good: digest sources remove SOURCE.",
             facts=tuple(f"{name}: {result} ({failures} times)" for name, failures, result in failing),
         )
 

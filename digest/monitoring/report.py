@@ -77,7 +77,7 @@ def report_from_settings(settings: Settings, now: datetime, *, thorough: bool = 
 
 
 def check_database(engine: Engine, now: datetime) -> tuple[Figures | None, Iterable[Check]]:
-    """Return the figures and the checks of the database; the figures are None if it cannot be used."""
+    """Return the figures and the checks of the database; the figures are None if the database cannot be used."""
     where = probes.mask_url(engine.url.render_as_string(hide_password=False))
     try:
         if (found := db.revision(engine)) != (needed := db.newest_revision(engine)):
@@ -104,7 +104,7 @@ def unusable_database(error: Exception, where: str) -> Check:
     """Return the check of a database that cannot be used, with its error message."""
     cause = error.__cause__ or error
     reason = str(getattr(cause, "orig", None) or cause).strip().splitlines()[0]
-    fix = "Nothing is stored or sent until it works. Check that it runs, that its disk is not full, and DIGEST_DATABASE_URL."
+    fix = "Nothing is stored or sent until it works. Check the database server, its disk space and DIGEST_DATABASE_URL."
     return outage("database", "The database cannot be used", fix, reason, where)
 
 

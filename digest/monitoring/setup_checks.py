@@ -140,7 +140,7 @@ def check_web_access(settings: Settings, now: datetime) -> Iterator[Check]:
     except OSError as error:
         if not site.is_local:
             message = f"{site.url} does not answer from this machine ({error.strerror or error})."
-            fix = "No link in a letter works without it. Start digest web, and the proxy in front of it."
+            fix = "No link in a letter works without the web server. Start digest web, and the proxy in front of it."
             yield warning("proxies", message, fix)
         return
     if settings.base_url != LOCAL_URL or probe.status == HTTPStatus.OK:  # the default may be another service
@@ -175,7 +175,7 @@ def check_base_url(settings: Settings) -> Iterator[Check]:
     else:
         yield passed("address", site.url)
     if settings.mail_url is not None and not site.postal_address:
-        fix = "Many countries require one: set DIGEST_POSTAL_ADDRESS."
+        fix = "Many countries require a postal address: set DIGEST_POSTAL_ADDRESS."
         yield warning("address", "Letters have no postal address.", fix)
     if settings.mail_url is not None and not settings.operator_email:
         message = "No address is set for alarms, such as stopped or refused mail."

@@ -66,7 +66,7 @@ def short_name(author: str) -> str:
     """Return the family name of `author`, written "Given Family" or "Family, Given".
 
     The name of a group, a name in Chinese, Japanese or Korean script and a Vietnamese name are returned
-    whole: their last word is no family name.
+    whole: their last word is not a family name.
     """
     name = display(author)
     if is_written_whole(name):

@@ -1,8 +1,8 @@
 """Estimate the usual size and arrival time of each source's list per weekday, and detect late lists.
 
 Lists of papers follow a weekly pattern: none on Saturday, twice as many papers on Tuesday. A day is
-therefore compared only with the same weekday of earlier weeks. If a weekday usually has no list, none is
-reported late.
+therefore compared only with the same weekday of earlier weeks. If a weekday usually has no list, no list
+is reported late.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ def late_lists(arrivals: Iterable[ListArrival], *, now: datetime) -> tuple[LateL
     """Return the overdue lists of today and yesterday, sorted by source.
 
     Once a source sends any later list, its missing list is no longer reported. A source that skipped two
-    of the last four lists for this weekday is not expected to send one.
+    of the last four lists for this weekday is not expected to send a list.
     """
     firsts: dict[str, dict[date, datetime]] = defaultdict(dict)
     for arrival in sorted(arrivals, key=lambda one: one.at):

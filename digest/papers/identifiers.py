@@ -23,7 +23,7 @@ NUMBER = re.compile(r"(?:[a-z]+:|https?://pubmed\.ncbi\.nlm\.nih\.gov/)?(?P<id>\
 PMC = re.compile(r"(?:.*/)?(?P<id>PMC\d{1,12})/?", re.IGNORECASE)
 OPENALEX = re.compile(r"(?:https?://(?:api\.)?openalex\.org/(?:works/)?)?(?P<id>W\d{1,12})", re.IGNORECASE)
 
-#: Id schemes from the most to the least reliable; the first one present identifies the paper.
+#: Id schemes from the most to the least reliable; the first id that a paper has identifies the paper.
 SCHEMES_BY_STRENGTH = ("arxiv", "doi", "pmid", "pmcid", "openalex", "s2", "corpusid")
 
 

@@ -142,7 +142,7 @@ def editions_of(slots: Mapping[int, ScheduleStatus]) -> dict[int, str]:
 
 
 def decide_and_write(session: Session, chunk: SubscriberChunk) -> PublishReport:
-    """Decide and write every digest of the chunk; PostgreSQL writes digests while the next ones are decided.
+    """Decide and write every digest of the chunk; PostgreSQL writes digests while the next digests are decided.
 
     Raises IntegrityError if a reader already has the edition, or if another letter showed the reader
     one of its papers at the same time. Both are too rare to check beforehand.
@@ -275,7 +275,7 @@ def subscriber_changes(reader: Reader, slot: ScheduleStatus, now: datetime) -> d
 def decision_changes(
     decision: Decision, gathered: GatheredInputs, match_index: MatchIndex, now: datetime
 ) -> dict[str, Any]:
-    """Return the columns that a new decision changes; the next digest begins where this one ends.
+    """Return the columns that a new decision changes; the next digest begins where this digest ends.
 
     After an edition with too few papers, the next edition begins where that edition began.
     """

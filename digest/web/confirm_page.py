@@ -28,7 +28,7 @@ def show_button(request: Request) -> Response:
 
 
 def handle_button(request: Request, form: FormData) -> Response:
-    """Confirm the subscription; if a mail scanner may have pressed the button, show it again. Pressing twice is harmless."""
+    """Confirm the subscription; if a mail scanner may have pressed the button, show the button again instead."""
     del form
     context, now = request_context.context_of(request), request_context.context_of(request).clock()
     token = request.path_params["token"]

@@ -74,7 +74,7 @@ def trending_feed(context: AppContext, address: str) -> Feed:
 
 
 def shared_feed(context: AppContext, session: Session, reference: str, address: str) -> Feed:
-    """Return the recent matches of a published filter, most trending first; raise BadFilter if it does not exist."""
+    """Return the recent matches of a published filter, most trending first; raise BadFilter for an unknown filter."""
     published = subscribers.FilterRegistry(session).resolve_text(f"use:{reference}")
     at = catalog.observed_at(session, until=context.clock()) or context.clock()
     papers = trending.recent_papers(session, at, context.clock(), days=SHARED_DAYS)
@@ -228,7 +228,7 @@ def show_shared(request: Request) -> Response:
 
 
 def show_own(request: Request) -> Response:
-    """Return the feed of one subscriber's digests; its address is private."""
+    """Return the feed of one subscriber's digests; its URL is private."""
     context, form = request_context.context_of(request), request.path_params["format"]
     if form not in FEED_FORMATS:
         raise HTTPException(404)

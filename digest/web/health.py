@@ -29,7 +29,7 @@ def readyz(request: Request) -> PlainTextResponse:
 
 
 def latest_report(context: AppContext) -> Report:
-    """Return the report on the service, cached for up to 15 seconds; a database outage refreshes it."""
+    """Return the report on the service, cached for up to 15 seconds or until the database becomes unreachable."""
     now = context.clock()
     key = int(now.timestamp()) // CACHE_SECONDS, report.schema_revision(context.engine)
     return context.caches.get_or_make(

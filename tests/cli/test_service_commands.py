@@ -551,8 +551,8 @@ def test_doctor_waits_for_its_letter_in_a_maildir_and_checks_it(
         (lambda mail: b"Received: by elsewhere\n" + mail.replace(b"\r\n", b"\n"), "ok", "the signature verifies"),
         (lambda mail: mail + b"-- \r\nscanned by a gateway\r\n", "error", "the body was changed in transit"),
         (lambda mail: mail.replace(b"\r\nSubject: ", b"\r\nSubject: [list] "), "error", "the headers were changed"),
-        (lambda mail: mail.replace(b"=One-Click", b"=Two-Click"), "error", "It has no one-click headers"),
-        (lambda mail: mail.replace(b"d=digest.invalid", b"d=relay.invalid"), "error", "It is signed for relay.invalid"),
+        (lambda mail: mail.replace(b"=One-Click", b"=Two-Click"), "error", "The letter has no one-click headers"),
+        (lambda mail: mail.replace(b"d=digest.invalid", b"d=relay.invalid"), "error", "The letter is signed for relay.invalid"),
         (lambda mail: b"Authentication-Results: mx; spf=fail; dkim=pass\r\n" + mail, "error", "dkim pass, spf fail"),
         (lambda mail: b"Authentication-Results: mx; spf=pass;\r\n dmarc=pass\r\n" + mail, "ok", "dmarc pass, spf pass"),
     ],
@@ -628,10 +628,10 @@ def test_doctor_reports_a_signature_of_another_domain_or_without_one_click_heade
         "signed for example.org (rsa-sha256), including the list headers"
     ]
     assert found("elsewhere.example", covered) == [
-        "It is signed for elsewhere.example, but comes from digest.example.org."
+        "The letter is signed for elsewhere.example, but comes from digest.example.org."
     ]
     assert found("digest.example.org", "from:subject") == [
-        "Its signature does not cover list-unsubscribe, list-unsubscribe-post."
+        "The signature does not cover list-unsubscribe, list-unsubscribe-post."
     ]
 
 

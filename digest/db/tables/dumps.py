@@ -30,7 +30,7 @@ class DumpRow(Base):
     path: Mapped[str]
     source: Mapped[str] = mapped_column(String(80), default="folder")
     format: Mapped[str | None] = mapped_column(String(40))
-    date: Mapped[date | None]  #: the day it was observed
+    date: Mapped[date | None]  #: the day the dump was observed
     order: Mapped[str] = mapped_column(String(10), default="none")  #: ranked, relevance or none
     state: Mapped[DumpState] = mapped_column(String(10))
     reason: Mapped[str | None]

@@ -2,7 +2,7 @@
 
 A record belongs to the paper that shares an id with it. Otherwise it belongs to the paper with the same
 strict title key, unless their ids contradict each other. A record that belongs to two papers merges
-them: the older paper is kept, the newer one points to it permanently, and no reader is shown both.
+them: the older paper is kept, the newer paper permanently refers to it, and no reader is shown both.
 """
 
 from __future__ import annotations
@@ -187,7 +187,7 @@ class CatalogBatch:
         return paper
 
     def merge(self, one: BatchPaper, other: BatchPaper) -> BatchPaper:
-        """Merge two papers and return the older one."""
+        """Merge two papers and return the older paper."""
         elder, younger = sorted((one, other), key=age_key)
         self.enrich(elder, younger.row)
         for value in younger.ids.get("doi", ()):

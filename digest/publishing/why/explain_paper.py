@@ -42,7 +42,7 @@ def why(
     try:
         paper = catalog.find(session, reference)
     except NotFound as error:
-        verdict = f"No dump contained it. {error}"
+        verdict = f"No dump contained the paper. {error}"
         return WhyAnswer(
             verdict=verdict, json={"cause": WhyCause.UNKNOWN, "verdict": verdict, "email": subscriber.email}
         )
