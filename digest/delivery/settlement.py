@@ -166,8 +166,10 @@ class OutcomeRecorder:
             case Verdict.UNTRIED if window.had_no_reply and not letter.message.server:
                 due_at = now + SILENT_SERVER_PAUSE
             # else the server answers, but had no time for the whole window
-        was = DeliveryState.SENDING
-        release(self.outbox, delivery, reason, was=was, due_at=due_at, is_tried=is_tried)
+        was, lease = DeliveryState.SENDING, window.lease
+        self.outbox.release(
+            [delivery.id], reason, from_state=was, lease=lease, due_at=due_at, counts_as_attempt=is_tried
+        )
         return {"deferred": 1} if due_at > now else {}
 
     def count_bounce(self, letter: RenderedDelivery, outcome: Outcome, now: datetime) -> None:
@@ -202,26 +204,6 @@ def end_unsent(
     if state is not DeliveryState.STUCK:
         shown.release(box.session, ids)
     return len(ids)
-
-
-def release(
-    box: Outbox,
-    delivery: ClaimedDelivery,
-    reason: str,
-    *,
-    was: DeliveryState,
-    due_at: datetime,
-    is_tried: bool,
-) -> None:
-    """Queue one delivery again."""
-    box.release(
-        [delivery.id],
-        reason,
-        from_state=was,
-        lease=delivery.lease,
-        due_at=due_at,
-        counts_as_attempt=is_tried,
-    )
 
 
 def outcome_text(outcome: Outcome) -> str:

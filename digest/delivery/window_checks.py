@@ -20,7 +20,7 @@ from digest.delivery.limits import Wait
 from digest.delivery.message_rendering import RenderedDelivery
 from digest.delivery.outbox import ClaimedDelivery, Outbox, RecipientState
 from digest.delivery.send_policy import SendPolicy
-from digest.delivery.settlement import end_unsent, release
+from digest.delivery.settlement import end_unsent
 from digest.delivery.steps import Letter
 from digest.site_profile import Site
 
@@ -49,18 +49,19 @@ class WindowCheck:
         session = self.outbox.session
         known = outbox.load_recipients_with_versions(session, (each.subscriber_id for each, _ in window))
         listed, suppressed = self.suppressed([delivery for delivery, _ in window])
-        sendable, tally = dict[int, RenderedDelivery](), Counter[str]()
+        sendable, again, tally = dict[int, RenderedDelivery](), dict[int, Wait](), Counter[str]()
         for delivery, rendered in window:
             recipient, version = known.get(delivery.subscriber_id or 0, (None, ""))
             is_suppressed = delivery.id in suppressed
             ending = reason_to_end(delivery, rendered, recipient, is_suppressed=is_suppressed, now=self.now)
-            was = DeliveryState.CLAIMED
             if ending:
+                was = DeliveryState.CLAIMED
                 tally[ending[0]] += end_unsent(self.outbox, delivery, *ending, was=was, now=self.now)
             elif rendered and rendered.recipient == recipient:
                 sendable[delivery.id] = as_checked(rendered, version, may_be_suppressed=delivery.id in listed)
             else:  # their settings have changed since: it is rendered again
-                release(self.outbox, delivery, "", was=was, due_at=self.now, is_tried=False)
+                again[delivery.id] = Wait(self.now, "")
+        postpone(self.outbox, again, lease=self.lease)
         return self.reserve(sendable, tally)
 
     def suppressed(self, window: Sequence[ClaimedDelivery]) -> tuple[set[int], set[int]]:

@@ -28,7 +28,7 @@ from digest.db.tables import DeliveryState, Lane
 from digest.delivery import database_retries, decision_inputs, limits, outbox, settlement, window_checks
 from digest.delivery.limits import SendLimits, Wait
 from digest.delivery.message_rendering import RenderContext, RenderedDelivery, render_delivery
-from digest.delivery.outbox import ClaimedDelivery, Outbox
+from digest.delivery.outbox import ClaimedDelivery, NextWindow, Outbox
 from digest.delivery.send_policy import SendPolicy
 from digest.delivery.settlement import OutcomeRecorder, SentWindow
 from digest.delivery.steps import Claimed, Intended, Letter, Rendered, Sent, Settled, Step, held_at
@@ -281,16 +281,17 @@ def intend_unblocked(worker: Worker, step: Rendered) -> Rendered:
     if not letters:
         return replace(step, intended={})
     first = step.window[0][0]
-    with worker.outbox.settle_and_intend(
-        held.unsettled.accepted if held.unsettled else None,
-        [each.intent for each in letters.values()],
+    following = NextWindow(
+        intents=[each.intent for each in letters.values()],
         lease=first.lease,
         until=outbox.renewed_lease(first.leased_until, now),
         now=now,
         paused=limits.pause_scopes([each.delivery.email or "" for each in letters.values()]),
-    ) as fetch:
-        following = held.deliveries[worker.window : 2 * worker.window]
-        rendered = {each.id: rendered_letter(held, each) for each in following}
+    )
+    accepted = held.unsettled.accepted if held.unsettled else None
+    with worker.outbox.settle_and_intend(accepted, following) as fetch:
+        ahead = held.deliveries[worker.window : 2 * worker.window]
+        rendered = {each.id: rendered_letter(held, each) for each in ahead}
     settled, ids = fetch()
     held = replace(held, leased_at=began, rendered=rendered)
     if held.unsettled:
@@ -311,10 +312,9 @@ def check_individually(worker: Worker, step: Rendered, left: Sequence[Letter]) -
     ids = worker.outbox.intend(intents, lease=first.lease, until=until)
     lost = [each for number, each in checked.sendable.items() if number not in ids]
     worker.policy.release([(each.delivery, each.message.server) for each in lost], now)
-    for each in lost:  # another worker has it; or its recipient changed just now, and it is rendered again
-        settlement.release(
-            worker.outbox, each.delivery, "", was=DeliveryState.CLAIMED, due_at=now, is_tried=False
-        )
+    # Another worker has them; or their recipient changed just now, and they are rendered again.
+    again = {each.delivery.id: Wait(now, "") for each in lost}
+    window_checks.postpone(worker.outbox, again, lease=first.lease)
     failpoints.reach("intending")
     worker.session.commit()
     failpoints.reach("intended")

@@ -15,7 +15,14 @@ from digest import bounces, db, subscribers
 from digest.bounces import SuppressionReason
 from digest.db.tables import Attempt, Delivery, DeliveryState, Lane, Subscriber, SubscriberState
 from digest.delivery import limits, outbox
-from digest.delivery.outbox import AcceptedWindow, AttemptRecord, ClaimedDelivery, Intent, Outbox
+from digest.delivery.outbox import (
+    AcceptedWindow,
+    AttemptRecord,
+    ClaimedDelivery,
+    Intent,
+    NextWindow,
+    Outbox,
+)
 from digest.site_profile import Site
 from tests.conftest import ROOT
 
@@ -58,13 +65,17 @@ def intents(box: Outbox, site: Site, claimed: list[ClaimedDelivery]) -> list[Int
     ]
 
 
+def following(going: list[Intent], *, lease: str, now: datetime) -> NextWindow:
+    return NextWindow(
+        intents=going, lease=lease, until=now + outbox.LEASE, now=now, paused=limits.pause_scopes(READERS)
+    )
+
+
 def settle_and_intend(
     box: Outbox, accepted: AcceptedWindow | None, going: list[Intent], *, lease: str, now: datetime
 ) -> tuple[int, set[int]]:
     """Settle a window and intend another, and fetch the reply."""
-    with box.settle_and_intend(
-        accepted, going, lease=lease, until=now + outbox.LEASE, now=now, paused=limits.pause_scopes(READERS)
-    ) as fetch:
+    with box.settle_and_intend(accepted, following(going, lease=lease, now=now)) as fetch:
         pass
     return fetch()
 
@@ -201,13 +212,10 @@ def test_it_is_committed_although_the_block_fails(
 ) -> None:
     claimed = claim(box, now)
     going = intents(box, site, claimed)
-    until = now + outbox.LEASE
 
     with (
         pytest.raises(KeyboardInterrupt),
-        box.settle_and_intend(
-            None, going, lease=claimed[0].lease, until=until, now=now, paused=limits.pause_scopes(READERS)
-        ),
+        box.settle_and_intend(None, following(going, lease=claimed[0].lease, now=now)),
     ):
         raise KeyboardInterrupt
     box.session.rollback()

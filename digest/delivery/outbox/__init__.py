@@ -60,6 +60,7 @@ from digest.delivery.outbox.transitions import (
     AcceptedWindow,
     ClaimedDelivery,
     Intent,
+    NextWindow,
     Outbox,
     renewed_lease,
 )
@@ -83,6 +84,7 @@ __all__ = [
     "AttemptRecord",
     "ClaimedDelivery",
     "Intent",
+    "NextWindow",
     "Outbox",
     "RecipientState",
     "count_by_state",

@@ -14,7 +14,7 @@ from typing import Any
 from sqlalchemy.orm import Session
 
 from digest import db, failpoints
-from digest.delivery.outbox.transitions import AcceptedWindow, FetchReply, Intent, Outbox
+from digest.delivery.outbox.transitions import AcceptedWindow, FetchReply, Intent, NextWindow, Outbox
 
 
 def split_list(name: str) -> str:
@@ -93,14 +93,7 @@ class PostgresqlOutbox(Outbox):
 
     @contextmanager
     def settle_and_intend(
-        self,
-        accepted: AcceptedWindow | None,
-        intents: Sequence[Intent],
-        *,
-        lease: str,
-        until: datetime,
-        now: datetime,
-        paused: Sequence[str],
+        self, accepted: AcceptedWindow | None, following: NextWindow
     ) -> Iterator[FetchReply]:
         """Settle an accepted window and intend the next in one statement, which is committed while the block runs.
 
@@ -108,11 +101,11 @@ class PostgresqlOutbox(Outbox):
         much as the statement.
         """
         given = {
-            **intent_params(intents),
-            "paused": db.join_values(paused),
-            "lease": lease,
-            "until": until,
-            "now": now,
+            **intent_params(following.intents),
+            "paused": db.join_values(following.paused),
+            "lease": following.lease,
+            "until": following.until,
+            "now": following.now,
         }
         statement = INTEND_STATEMENT
         if accepted:

@@ -14,7 +14,7 @@ from digest import db, failpoints
 from digest.db.tables import DeliveryState
 from digest.delivery.outbox.attempts import record_attempts
 from digest.delivery.outbox.letter_eligibility import RECIPIENT_VERSION
-from digest.delivery.outbox.transitions import AcceptedWindow, FetchReply, Intent, Outbox
+from digest.delivery.outbox.transitions import AcceptedWindow, FetchReply, Intent, NextWindow, Outbox
 
 
 def intend_statement(guards: str) -> TextClause:
@@ -73,20 +73,15 @@ class SqliteOutbox(Outbox):
 
     @contextmanager
     def settle_and_intend(
-        self,
-        accepted: AcceptedWindow | None,
-        intents: Sequence[Intent],
-        *,
-        lease: str,
-        until: datetime,
-        now: datetime,
-        paused: Sequence[str],
+        self, accepted: AcceptedWindow | None, following: NextWindow
     ) -> Iterator[FetchReply]:
         """Settle an accepted window and intend the next before the block runs."""
         ended = self.settle_accepted(accepted) if accepted else 0
         failpoints.reach("settling")
-        blockers = {"paused": json.dumps(paused), "now": now}
-        held = self.execute(INTEND_UNBLOCKED, intents, lease=lease, until=until, **blockers)
+        held = self.execute(
+            INTEND_UNBLOCKED, following.intents, lease=following.lease, until=following.until,
+            now=following.now, paused=json.dumps(following.paused),
+        )  # fmt: skip
         failpoints.reach("intending")
         self.session.commit()
         failpoints.reach("settled")

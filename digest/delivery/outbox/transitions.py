@@ -79,6 +79,16 @@ class AcceptedWindow(Struct, frozen=True, kw_only=True):
     ended_at: datetime
 
 
+class NextWindow(Struct, frozen=True, kw_only=True):
+    """Letters that are about to be sent if nothing blocks them."""
+
+    intents: Sequence[Intent]
+    lease: str
+    until: datetime  #: of the lease, which is renewed
+    now: datetime
+    paused: Sequence[str]  #: the scopes whose pause would block them
+
+
 #: Returns how many accepted letters we still held, and the ids of those we may send.
 FetchReply = Callable[[], tuple[int, set[int]]]
 
@@ -138,18 +148,11 @@ class Outbox(ABC):
 
     @abstractmethod
     def settle_and_intend(
-        self,
-        accepted: AcceptedWindow | None,
-        intents: Sequence[Intent],
-        *,
-        lease: str,
-        until: datetime,
-        now: datetime,
-        paused: Sequence[str],
+        self, accepted: AcceptedWindow | None, following: NextWindow
     ) -> AbstractContextManager[FetchReply]:
         """Settle a window that was accepted, and intend those of the next letters that nothing blocks, in one transaction.
 
-        Blocked are those that `intend` blocks, and all while a stop or the pause of one of these scopes
+        Blocked are those that `intend` blocks, and all while a stop or the pause of one of the scopes
         holds. The database works while the block runs; the reply may be fetched after it.
         """
 
