@@ -65,8 +65,8 @@ def common_clock(session: Session, local_clock: Clock) -> Clock:
 def commit_asynchronously(session: Session) -> None:
     """Commit this transaction without waiting for the disk, if the database supports it.
 
-    Use it for work that is repeated if lost. A later commit that waits, such as the intent to send,
-    also flushes all earlier commits, so nothing depends on a commit that may be lost.
+    Use it only for work that is repeated if lost. A later commit that waits also flushes all earlier ones,
+    unless it has written nothing.
     """
     dialect_of(session).commit_asynchronously(session)
 
