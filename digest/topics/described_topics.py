@@ -9,9 +9,9 @@ the same alone, in today's batch and in a backtest.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
+from itertools import pairwise, repeat
 from typing import TypeAlias
 
 from digest.topics import tokenizer, word_rarity, word_roots
@@ -41,13 +41,17 @@ class DescriptionWeights:
     enough_share: float = 0.25  #: a paper matches if it has this share of the bits of the description
     enough_bits: float = 5.5  #: or this many bits, which one rare word or two usual words have
 
+    alike_share: float = 0.08  #: share of the bits of a paper's words that a similar paper has
+
     def score(self, frequency: float, length: int) -> float:
         """Return the share of its bits that a word with this frequency gives to a paper of `length` words."""
         usual = 1 - LENGTH_SHARE + LENGTH_SHARE * length / USUAL_LENGTH
         return frequency / (frequency + self.saturation * usual)
 
-    def threshold(self, bits: float) -> float:
+    def threshold(self, bits: float, *, is_weighted: bool) -> float:
         """Return the minimum score of a paper that matches a description of this many bits."""
+        if is_weighted:
+            return self.alike_share * bits
         return min(self.enough_share * bits, self.enough_bits)
 
 
@@ -60,9 +64,12 @@ def roots_of(words: Iterable[str]) -> tuple[str, ...]:
     return tuple(roots[:MAX_ROOTS])
 
 
-def bits_of_roots(roots: Iterable[str]) -> Mapping[Phrase, float]:
-    """Return the bits of each root; a repeated root has its bits several times."""
-    return {(root,): times * word_rarity.bits(root) for root, times in Counter(roots).items()}
+def bits_of_roots(roots: Sequence[str], times: Sequence[int] = ()) -> Mapping[Phrase, float]:
+    """Return the bits of each root, which count once for each time that it is written, or as often as `times` says."""
+    counts: Counter[str] = Counter()
+    for root, count in zip(roots, times or repeat(1), strict=False):
+        counts[root] += count
+    return {(root,): count * word_rarity.bits(root) for root, count in counts.items()}
 
 
 def bits_of_pairs(roots: Iterable[str]) -> Mapping[Phrase, float]:

@@ -37,6 +37,8 @@ from digest.topics.postings import PlaceSearch
 from digest.topics.word_rows import LazyDict
 
 MAX_REASON_WORDS = 4  #: maximum number of words from a description that a reason names
+MAX_FAILED_WORDS = 8  #: maximum number of words of a description that a failure names
+MAX_WEIGHTED_MARKS = 12  #: maximum number of weighted words that are marked in a paper
 #: Matched words: the number of their field, their start, and their negated end. Sorted spans are in reading
 #: order; if several have the same start, the longest is first.
 WordSpan: TypeAlias = tuple[int, int, int]
@@ -206,8 +208,12 @@ class _IndexedPaper:
         return self._description_marks(leaf) if isinstance(leaf, DescriptionClause) else []
 
     def _description_marks(self, leaf: DescriptionClause) -> list[WordSpan]:
-        """Return the significant words in title and abstract whose root is in the description."""
-        roots = {*filter(word_rarity.is_significant, leaf.roots)}
+        """Return the significant words in title and abstract whose root is in the description.
+
+        Of weighted words, which begin with the heaviest, only the first few are returned.
+        """
+        written = leaf.roots[:MAX_WEIGHTED_MARKS] if leaf.times else leaf.roots
+        roots = {*filter(word_rarity.is_significant, written)}
         return [
             self._mark(place, at, 1)
             for place in (0, 1)
@@ -295,7 +301,7 @@ class _IndexedPaper:
             found = [self.reason(leaf, self.marks(leaf)) for leaf in _parts(node.child) if self.matches(leaf)]
             yield f"excluded: {', '.join(found) or node.child.canonical}"
         elif isinstance(node, DescriptionClause):
-            yield f"too little about {' '.join(node.words)}"
+            yield f"too little about {' '.join(node.words[:MAX_FAILED_WORDS])}"
         else:
             yield f"no {_shown(node)}{_where(node)}"
 

@@ -106,10 +106,11 @@ class AnywhereClause:
 
 @dataclass(frozen=True, slots=True)
 class DescriptionClause:
-    """A free-text description."""
+    """A free-text description, or the weighted words of a paper."""
 
     words: tuple[str, ...]  #: folded
     roots: tuple[str, ...]  #: of words that are not stop words
+    times: tuple[int, ...]  #: how often each root counts, if the words are weighted; otherwise empty
     canonical: str
 
 

@@ -254,15 +254,13 @@ class PaperIndex:
         return found
 
     def _score_description(self, leaf: DescriptionClause) -> Mapping[int, float]:
-        roots, pairs = (
-            described_topics.bits_of_roots(leaf.roots),
-            described_topics.bits_of_pairs(leaf.roots),
-        )
+        roots = described_topics.bits_of_roots(leaf.roots, leaf.times)
+        pairs = {} if leaf.times else described_topics.bits_of_pairs(leaf.roots)
         scores: defaultdict[int, float] = defaultdict(float)
         for phrase, bits in chain(roots.items(), pairs.items()):
             self._add_scores(scores, bits, self._mentions[phrase])
         whole = sum(roots.values())
-        threshold = self.described.threshold(whole)
+        threshold = self.described.threshold(whole, is_weighted=bool(leaf.times))
         return {number: score / whole for number, score in scores.items() if score >= threshold}
 
     def _add_scores(self, scores: dict[int, float], bits: float, mentions: Mapping[int, float]) -> None:

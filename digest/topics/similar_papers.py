@@ -1,7 +1,7 @@
-"""Build topics from papers: a description from one paper, or a suggested filter from several.
+"""Build topics from papers: weighted words from one paper, or a suggested filter from several.
 
-When a filter is stored, `like:PAPER` is replaced with a description `about:"..."` in the paper's own words,
-so that the stored filter does not depend on the paper.
+When a filter is stored, `like:PAPER` is replaced with `about:"word^times ..."`, the paper's own words and how
+often each counts, so that the stored filter does not depend on the paper.
 """
 
 from __future__ import annotations
@@ -19,7 +19,9 @@ from digest.topics import described_topics, tokenizer, word_rarity, word_roots
 from digest.topics.filter_parser import MAX_CHARACTERS, Filter, parse
 from digest.topics.paper_index import PaperIndex
 
-MAX_WORDS = 6  #: maximum number of words in the description of a paper
+MAX_WEIGHTED_WORDS = 40  #: maximum number of words of a paper that `like:` keeps
+MAX_WORDS = 6  #: maximum number of words that describe a paper in a suggested filter
+MAX_TIMES = 99  #: maximum number of times that a word counts
 LONGEST_WORD = 40  #: characters; a longer string is not a word
 TITLE_WEIGHT = 3  #: a word in the title counts as this many in the abstract
 MAX_CLAUSES = 5  #: maximum number of clauses of a suggested filter
@@ -34,13 +36,15 @@ def expand_like(written: str, paper_of: Callable[[str], Paper]) -> str:
     if "like:" not in written.lower() or len(written) > MAX_CHARACTERS:
         return written  # a filter that is too long is rejected when it is parsed
     paper_of = cache(paper_of)
+    papers_named = sum(1 for found in _LIKE.finditer(written) if found["quoted"] or found["bare"])
+    characters = (MAX_CHARACTERS - len(written)) // max(1, papers_named) - len('about:""')
 
     def described(found: re.Match[str]) -> str:
         reference = found["quoted"] or found["bare"]
         if not reference:
             return found[0]
         try:
-            return f'about:"{description(paper_of(reference))}"'
+            return f'about:"{weighted_words(paper_of(reference), characters)}"'
         except errors.NotFound as error:
             raise errors.BadFilter(
                 str(error), text=written, column=found.start() + 1, length=len(found[0])
@@ -49,17 +53,33 @@ def expand_like(written: str, paper_of: Callable[[str], Paper]) -> str:
     return _LIKE.sub(described, written)
 
 
+def weighted_words(paper: Paper, max_characters: int) -> str:
+    """Return the words of a paper as `word^times`, those with most bits first."""
+    words, counts = _counted_words(paper, _is_descriptive)
+    kept = sorted(counts, key=lambda root: -counts[root] * word_rarity.bits(root))[:MAX_WEIGHTED_WORDS]
+    written = " ".join(f"{words[root]}^{min(counts[root], MAX_TIMES)}" for root in kept) or "untitled^1"
+    if len(written) <= max_characters:
+        return written
+    return written[: max_characters + 1].rpartition(" ")[0] or written.partition(" ")[0]
+
+
 def description(paper: Paper) -> str:
-    """Return a description of a paper: the most frequent significant words of its title and abstract."""
+    """Return a short description of a paper: the most frequent significant words of its title and abstract."""
+    words, counts = _counted_words(paper, _is_significant)
+    kept = dict(counts.most_common(MAX_WORDS))
+    return " ".join(word for root, word in words.items() if root in kept) or "untitled"
+
+
+def _counted_words(paper: Paper, is_kept: Callable[[str], bool]) -> tuple[dict[str, str], Counter[str]]:
+    """Return the first word of each root in title and abstract, and how often the root occurs."""
     words: dict[str, str] = {}
     counts: Counter[str] = Counter()
     for written, weight in ((paper.title, TITLE_WEIGHT), (paper.abstract, 1)):
-        for word in significant_words(written):
+        for word in filter(is_kept, tokenizer.read(papers.display(written)).folded):
             root = word_roots.root(word)
             words.setdefault(root, word)
             counts[root] += weight
-    kept = dict(counts.most_common(MAX_WORDS))
-    return " ".join(word for root, word in words.items() if root in kept) or "untitled"
+    return words, counts
 
 
 def significant_words(written: str) -> list[str]:
@@ -68,12 +88,15 @@ def significant_words(written: str) -> list[str]:
 
 
 def _is_significant(word: str) -> bool:
+    return _is_descriptive(word) and word_rarity.is_significant(word_roots.root(word))
+
+
+def _is_descriptive(word: str) -> bool:
     return (
         2 < len(word) < LONGEST_WORD
         and word not in described_topics.SILENT_WORDS
         and word.isalnum()
         and not word.isdigit()
-        and word_rarity.is_significant(word_roots.root(word))
     )
 
 

@@ -72,10 +72,33 @@ def test_the_words_of_a_description_that_matched_are_named():
     assert untold.failed == ("too little about quantum gravity",)
 
 
-@pytest.mark.parametrize("written", ['about:"of the"', 'about:""', "about:using"])
+@pytest.mark.parametrize("written", ['about:"of the"', 'about:""', "about:using", "about:i", 'about:"the^3"'])
 def test_a_description_of_stop_words_only_is_refused(written):
     with pytest.raises(topics.BadFilter):
         topics.parse(written)
+
+
+@pytest.mark.parametrize("written", ["robots^3", '"robots^3 kitchens^1"', '"Kitchens^12"'])
+def test_weighted_words_are_read_again_from_their_canonical_form(written):
+    parsed = topics.parse(f"about:{written}")
+
+    assert topics.parse(parsed.canonical) == parsed
+    assert parsed.canonical == f'about:"{written.strip(chr(34)).lower()}"'
+
+
+@pytest.mark.parametrize(
+    "written", ['"robots^0"', '"robots^100"', '"robots kitchens^2"', '"^2"', '"pre-train^2"']
+)
+def test_malformed_weighted_words_are_refused_with_an_example(written):
+    with pytest.raises(topics.BadFilter, match="word\\^times"):
+        topics.parse(f"about:{written}")
+
+
+def test_a_word_that_counts_more_decides_the_order():
+    index = topics.PaperIndex([paper("Kitchens"), paper("Robots")])
+    scores = index.relevance(topics.parse('about:"robots^3 kitchens^1"'), 0b11)
+
+    assert scores[1] == 1.0 > scores[0] > 0
 
 
 def test_it_combines_with_everything_else():

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from functools import lru_cache
 
-from digest.topics import described_topics, tokenizer
+from digest.topics import described_topics, tokenizer, word_rarity, word_roots
 from digest.topics.clauses import authors, dates, field_names, labels, pack_references, signals, text_words
 from digest.topics.clauses.clause_error import ClauseError
 from digest.topics.filter_tree import AnywhereClause, AuthorClause, DescriptionClause, Leaf, TextClause
+
+_WEIGHTED_WORD = re.compile(r"(?P<word>[^^]+)\^(?P<times>[1-9]\d?)")
 
 
 @lru_cache(maxsize=65536)  # the words of the filters of a run, of which many share each; 19 MB
@@ -50,12 +53,37 @@ def _anywhere(value: str, *, quoted: bool, near: int | None) -> AnywhereClause:
 
 
 def _about(value: str) -> DescriptionClause:
+    if "^" in value:
+        return _weighted_words(value)
     words = tuple(filter(None, tokenizer.read(text_words.without_tex(value)).folded))
     roots = described_topics.roots_of(words)
-    if not roots:
-        raise ClauseError("Add a description here", suggestion='about:"robots that learn from people"')
+    _require_bits(roots)
     shown = " ".join(words)
-    return DescriptionClause(words, roots, f'about:"{shown}"' if len(words) > 1 else f"about:{shown}")
+    return DescriptionClause(words, roots, (), f'about:"{shown}"' if len(words) > 1 else f"about:{shown}")
+
+
+def _weighted_words(value: str) -> DescriptionClause:
+    """Return the clause for `word^times word^times`, in which the order of the words means nothing."""
+    counted: dict[str, int] = {}
+    for written in value.split():
+        found = _WEIGHTED_WORD.fullmatch(written)
+        parts = tokenizer.read(found["word"]).folded if found else ()
+        if found is None or len(parts) != 1 or not parts[0]:
+            raise ClauseError(
+                "Write each weighted word as word^times, with times from 1 to 99",
+                suggestion='about:"robots^3 kitchens^1"',
+            )
+        counted[parts[0]] = int(found["times"])
+    shown = " ".join(f"{word}^{times}" for word, times in counted.items())
+    roots = tuple(map(word_roots.root, counted))[: described_topics.MAX_ROOTS]
+    _require_bits(roots)
+    return DescriptionClause(tuple(counted), roots, tuple(counted.values()), f'about:"{shown}"')
+
+
+def _require_bits(roots: tuple[str, ...]) -> None:
+    """Refuse a description of words that every paper contains."""
+    if not any(map(word_rarity.bits, roots)):
+        raise ClauseError("Add a description here", suggestion='about:"robots that learn from people"')
 
 
 def _like(_: str) -> Leaf:
