@@ -43,7 +43,7 @@ def parse_address(text: str) -> Address:
     return Address(email=email, folded=fold_address(email))
 
 
-@lru_cache(maxsize=16_384)  # the domains of an import: most readers share some hundred
+@lru_cache(maxsize=16_384)  # most addresses of an import share a few hundred domains
 def is_domain(domain: str) -> bool:
     """Return whether a domain is valid and already in the form used in envelopes."""
     try:

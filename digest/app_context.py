@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 Clock = Callable[[], datetime]
 
-MAX_TRANSPORTS = 64  #: threads that send at once in a process; a dropped one only asks its servers again
+MAX_TRANSPORTS = 64  #: cached transports, one for each sending thread; a dropped transport only forgets which servers are down
 
 
 def wall_clock() -> datetime:

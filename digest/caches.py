@@ -1,4 +1,4 @@
-"""Keep values between calls: whatever a process caches is in one bounded value, passed down from the app context."""
+"""Define the caches of a process: one value with a bound for each name, passed down from the app context."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ class NamedCache:
 
 
 class Caches:
-    """Caches by name; each drops what was least recently used when it holds more than its bound."""
+    """Caches by name; each cache drops its least recently used values when it exceeds its bound."""
 
     def __init__(self) -> None:
         self.named: dict[str, NamedCache] = {}
 
     def get_or_make(self, name: str, key: Hashable, make: Callable[[], Value], *, bound: int = 1) -> Value:
-        """Return the cached value; if there is none, one thread makes it and the others wait.
+        """Return the cached value; if there is none, one thread makes the value and other threads wait.
 
         With the default bound, a value is valid until its key changes. If `make` raises, nothing is cached.
         """
@@ -45,5 +45,5 @@ class Caches:
             self.named.pop(each, None)
 
     def sizes(self) -> dict[str, int]:
-        """Return how many values each name holds."""
+        """Return the number of cached values by name."""
         return {name: len(cache.values) for name, cache in self.named.items()}

@@ -51,7 +51,7 @@ BROKER_SCHEMES = frozenset({"redis", "rediss", "redis+socket", "unix"})
 
 @dataclass(frozen=True, slots=True)
 class ParsedBy:
-    """Lets a field hold what `parse` returns for its text and the values of `others`, which are above it."""
+    """Parse a field's text with `parse`, which also gets the values of the fields `others`, defined before it."""
 
     parse: Callable[..., object]
     others: tuple[str, ...] = ()
@@ -64,7 +64,7 @@ class ParsedBy:
         return core_schema.with_info_plain_validator_function(self.parse_text, serialization=spell)
 
     def parse_text(self, value: object, info: ValidationInfo) -> object:
-        """Return the parsed value; the setting that is named in an error is the field's."""
+        """Return the parsed value; an error does not name the setting, since pydantic names the field."""
         if not isinstance(value, str):
             raise ValueError("write it as text, in quotes")  # noqa: TRY004  (pydantic reports a ValueError)
         try:
@@ -74,7 +74,7 @@ class ParsedBy:
 
 
 def parse_base_url(text: str) -> str:
-    """Return an http or https address without its last slash; raise ValueError for any other."""
+    """Return an http or https URL without a trailing slash; raise ValueError for any other text."""
     parts = urlsplit(text)
     if parts.scheme not in {"http", "https"} or not parts.hostname or (parts.port or 0) < 0:
         raise ValueError("write an address such as https://digest.example.org")
@@ -82,13 +82,13 @@ def parse_base_url(text: str) -> str:
 
 
 def parse_database_url(text: str) -> SecretStr:
-    """Return the URL of a database that is supported, or raise BadField."""
+    """Return the URL of a supported database, or raise BadField."""
     db.parsed_url(text)
     return SecretStr(text)
 
 
 def parse_broker_url(text: str) -> SecretStr:
-    """Return the URL of a broker that is supported; the error does not contain the password."""
+    """Return the URL of a supported broker; raise ValueError without revealing the password."""
     try:
         parts = urlsplit(text)
         is_valid = parts.scheme in BROKER_SCHEMES and (parts.port or 0) >= 0
@@ -100,7 +100,7 @@ def parse_broker_url(text: str) -> SecretStr:
 
 
 def parse_sender(text: str) -> Address:
-    """Return the sender with its domain in ASCII; raise ValueError for one that mail servers would not accept."""
+    """Return the sender with its domain in ASCII; raise ValueError if mail servers would not accept the sender."""
     name, address = parseaddr(text if text.count("(") < MAX_BRACKETS else "")
     if len(text) > MAX_SENDER_LENGTH or "@" not in address or any(char in text for char in "\r\n"):
         raise ValueError("write it as: Name <address@example.org>")
@@ -271,7 +271,7 @@ class Settings(BaseSettings):
 
     @property
     def mail(self) -> MailUrl:
-        """Return where mail goes, by default to the Maildir in the data directory."""
+        """Return the mail URL in use, by default that of the Maildir in the data directory."""
         return self.mail_url or MailUrl(folder_format="maildir", folder=self.data_dir.absolute() / "outbox")
 
     @property
@@ -370,7 +370,7 @@ class Settings(BaseSettings):
 
 
 class EnvFileSource(EnvSettingsSource):
-    """Read settings from files named by `DIGEST_X_FILE`, the way container secrets are passed."""
+    """Read settings from files named by `DIGEST_X_FILE`, as container secrets are passed."""
 
     def get_field_value(self, field: Any, field_name: str) -> tuple[Any, str, bool]:
         """Return the content of the named file, or None."""

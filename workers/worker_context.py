@@ -24,7 +24,7 @@ def app_context() -> AppContext:
 
 @lru_cache(maxsize=1)  # a process has one value
 def caches() -> Caches:
-    """Return the caches of this process; what the parent cached before the fork stays cached."""
+    """Return the caches of this process, with the values that the parent cached before the fork."""
     return Caches()
 
 

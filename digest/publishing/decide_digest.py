@@ -29,7 +29,7 @@ CATCH_UP_AFTER = timedelta(days=3)
 NO_MATCHES = rank_matches(0, (), {})
 
 
-@lru_cache(maxsize=4096)  # readers share some hundred schedules and due times, and a run has one moment
+@lru_cache(maxsize=4096)  # readers share a few hundred schedules and due times, and a run has one `now`
 def schedule_status(  # noqa: PLR0917  (the columns of one row)
     cadence: str,
     at: time,

@@ -29,7 +29,7 @@ READER_COLUMNS = tuple(
 
 #: Filters cached in a match index. Each takes a few kilobytes, and rare filters are seldom needed again.
 MAX_FILTERS = 20_000
-MAX_MATCH_INDEXES = 2  #: only one press is published at a time; the other is of a preview or a question
+MAX_MATCH_INDEXES = 2  #: one press is published at a time; the second index is for previews and `why`
 
 # Queries use Core tables, because the ORM would inspect every object. Statements that run for every chunk
 # are built once, since building a statement takes as long as running it.

@@ -32,7 +32,7 @@ EDITIONS_IN_FEED = 14  #: number of digests in one subscriber's feed
 REFERENCE = re.compile(
     r"[\w.-]{1,80}(/[\w.-]{1,80})?(@\d{1,6})?"
 )  #: only the name of a published filter, not the whole filter language
-MAX_FEEDS = 256  #: cached, of the filters that feed readers ask for again and again; 100 KB each
+MAX_FEEDS = 256  #: cached feeds of filters that feed readers request repeatedly; 100 KB each
 MAX_SHARED_PAPERS, SHARED_DAYS = 50, 8  #: papers of a published filter, and how many days back
 ElementTree.register_namespace("", ATOM)
 

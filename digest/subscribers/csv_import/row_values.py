@@ -93,7 +93,7 @@ def unescape_formula(cell: Any) -> str:
     return text[1:] if text[:1] == "'" and text[1:2] in {"=", "+", "-", "@"} else text
 
 
-@lru_cache(maxsize=4096)  # readers share some hundred schedules
+@lru_cache(maxsize=4096)  # readers share a few hundred schedules
 def cached_schedule(**cells: str | None) -> Schedule:
     """Return the schedule of these cells, cached because a file has few distinct schedules."""
     return schedule.parse_schedule(**{name: text for name, text in cells.items() if text})
