@@ -10,8 +10,7 @@ import typer
 
 from digest import plurals
 from digest.cli import command_context, terminal
-from digest.cli.common_options import AsJson, Limit, Now, current_time, day, moment
-from digest.errors import BadField
+from digest.cli.common_options import AsJson, Limit, Now, current_time, day, moment, parse_choice
 
 if TYPE_CHECKING:
     from digest.db.tables import BounceRow
@@ -58,10 +57,8 @@ def show_list(
     """List bounces and complaints, newest first, with the server's reply."""
     from digest import bounces
 
-    if kind is not None and kind not in set(bounces.FailureKind):
-        raise BadField("--kind", f"{kind!r} is not one of {', '.join(bounces.FailureKind)}.")
+    failure_kind = parse_choice("--kind", kind, bounces.FailureKind)
     with command_context.open_context() as context, context.read_session() as session:
-        failure_kind = bounces.FailureKind(kind) if kind else None
         shown = limit if limit or as_json else terminal.LIMIT
         found = bounces.list_failures(session, domain=domain, kind=failure_kind, limit=shown)
         if as_json:
@@ -83,11 +80,8 @@ def show_list(
             shrinkable=["reply", "to"],
             empty="No bounces.",
         )
-        left = bounces.count_failures(session, domain=domain, kind=failure_kind) - len(found)
-        if left > 0:
-            terminal.print_note(
-                f"{left:,} more; --limit {left + len(found)} shows them all. Narrow with --domain or --kind."
-            )
+        count = bounces.count_failures(session, domain=domain, kind=failure_kind)
+        terminal.print_rest(len(found), count, " Narrow with --domain or --kind.")
 
 
 def kind_of(row: BounceRow) -> str:
@@ -111,13 +105,12 @@ def forgive(domain: Domain, start: Since = None, now: Now = None, as_json: AsJso
     at = current_time(now)
     with command_context.open_context() as context, command_context.open_write_session(context) as session:
         failures, freed = bounces.forgive_domain(session, domain=domain, since=start or at - A_DAY, now=at)
-    if as_json:
-        terminal.print_json({"domain": domain, "forgiven": failures, "lifted": freed})
-    else:
-        terminal.print_line(
-            f"{plurals.count(failures, 'failure')} forgiven;"
-            f" {plurals.count(freed, 'address', 'addresses')} no longer suppressed."
-        )
+    again = plurals.count(freed, "address", "addresses")
+    terminal.print_result(
+        {"domain": domain, "forgiven": failures, "lifted": freed},
+        f"{plurals.count(failures, 'failure')} forgiven; {again} no longer suppressed.",
+        as_json=as_json,
+    )
 
 
 @app.command()
@@ -128,7 +121,5 @@ def accept(domain: Domain, start: Since = None, now: Now = None, as_json: AsJson
     at = current_time(now)
     with command_context.open_context() as context, command_context.open_write_session(context) as session:
         number = bounces.accept_failures(session, domain=domain, since=start or at - A_DAY, now=at)
-    if as_json:
-        terminal.print_json({"domain": domain, "suppressed": number})
-    else:
-        terminal.print_line(f"{plurals.count(number, 'address', 'addresses')} of {domain} suppressed.")
+    sentence = f"{plurals.count(number, 'address', 'addresses')} of {domain} suppressed."
+    terminal.print_result({"domain": domain, "suppressed": number}, sentence, as_json=as_json)

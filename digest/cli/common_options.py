@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 from datetime import UTC, date, datetime
+from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, TypeVar
 
 import typer
 
+from digest.errors import BadField
+
+Choice = TypeVar("Choice", bound=StrEnum)
 MAX_NUMBER = 2**63 - 1  #: the largest integer that a database column can store
 EARLIEST, LATEST = 1900, 2999  #: years
 
@@ -63,6 +67,13 @@ def number_from(text: str, lowest: int) -> int:
     if number > MAX_NUMBER:
         raise typer.BadParameter(f"{text} is too large.")
     return number
+
+
+def parse_choice(option: str, text: str | None, choices: type[Choice]) -> Choice | None:
+    """Return the choice with this name, or None for none; raise BadField if there is none of that name."""
+    if text is not None and text not in set(choices):
+        raise BadField(option, f"{text!r} is not one of {', '.join(choices)}.")
+    return choices(text) if text else None
 
 
 def current_time(now: datetime | None) -> datetime:

@@ -31,12 +31,10 @@ def upgrade(as_json: AsJson = False) -> None:
         db.upgrade(engine)
         after = db.revision(engine)
         adopt_templates(engine, settings)
-    if as_json:
-        terminal.print_json({"from": before, "to": after, "changed": before != after})
-    elif before == after:
-        terminal.print_line(f"The schema is already at {after}.")
-    else:
-        terminal.print_line(f"The schema is now at {after} (before: {before or 'nothing'}).")
+    report = {"from": before, "to": after, "changed": before != after}
+    now = f"now at {after} (before: {before or 'nothing'})"
+    sentence = f"The schema is {now if report['changed'] else f'already at {after}'}."
+    terminal.print_result(report, sentence, as_json=as_json)
 
 
 @app.command()

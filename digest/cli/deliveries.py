@@ -8,15 +8,14 @@ import typer
 
 from digest import plurals
 from digest.cli import command_context, terminal
-from digest.cli.common_options import AsJson, Limit, Now, current_time
+from digest.cli.common_options import AsJson, Limit, Now, current_time, parse_choice
 
 if TYPE_CHECKING:
     from datetime import datetime
 
-    from digest.db.tables import Attempt, Delivery, DeliveryState
+    from digest.db.tables import Attempt, Delivery
 
 app = typer.Typer(help="List the deliveries; stop and resume mail.")
-STATES = "queued, claimed, sending, sent, failed, expired, suppressed, stuck or empty"
 
 
 @app.callback(invoke_without_command=True)
@@ -24,7 +23,12 @@ def deliveries(
     context: typer.Context,
     state: Annotated[
         str | None,
-        typer.Option("--state", metavar="STATE", help=f"Only {STATES}.", show_default=False),
+        typer.Option(
+            "--state",
+            metavar="STATE",
+            help="Only queued, claimed, sending, sent, failed, expired, suppressed, stuck or empty.",
+            show_default=False,
+        ),
     ] = None,
     email: Annotated[
         str | None, typer.Option("--email", metavar="EMAIL", help="Only to this address.", show_default=False)
@@ -35,13 +39,14 @@ def deliveries(
     """List every letter, its state and the reason, newest first; stop and resume mail."""
     if context.invoked_subcommand is not None:
         return
+    from digest.db.tables import DeliveryState
     from digest.delivery import outbox
 
     with command_context.open_context() as app_context, app_context.read_session() as session:
-        chosen = parse_state(state)
+        chosen = parse_choice("--state", state, DeliveryState)
         if as_json:
-            found = outbox.list_deliveries(session, state=chosen, email=email, limit=limit)
-            terminal.lines(as_report(row) for row in found)
+            rows = outbox.list_deliveries(session, state=chosen, email=email, limit=limit)
+            terminal.lines(as_report(row) for row in rows)
             return
         shown = limit or terminal.LIMIT
         terminal.print_table(
@@ -53,10 +58,8 @@ def deliveries(
             shrinkable=["reason", "to"],
             empty="No deliveries.",
         )
-        if (left := outbox.count_deliveries(session, state=chosen, email=email) - shown) > 0:
-            terminal.print_note(
-                f"{left:,} more; --limit {left + shown} shows them all. Narrow with --state or --email."
-            )
+        found = outbox.count_deliveries(session, state=chosen, email=email)
+        terminal.print_rest(shown, found, " Narrow with --state or --email.")
 
 
 @app.command()
@@ -76,12 +79,8 @@ def stop(
     scope = limits.ALL if everything else limits.BULK
     with command_context.open_context() as context, command_context.open_write_session(context) as session:
         is_new = stop_and_resume.stop_mail(session, reason, scope=scope, now=current_time(now))
-    if as_json:
-        terminal.print_json({"stopped": is_new, "scope": scope})
-    else:
-        terminal.print_line(
-            "Stopped. To resume: digest deliveries resume" if is_new else "Mail is already stopped."
-        )
+    sentence = "Stopped. To resume: digest deliveries resume" if is_new else "Mail is already stopped."
+    terminal.print_result({"stopped": is_new, "scope": scope}, sentence, as_json=as_json)
 
 
 @app.command()
@@ -91,22 +90,10 @@ def resume(now: Now = None, as_json: AsJson = False) -> None:
 
     with command_context.open_context() as context, command_context.open_write_session(context) as session:
         lifted, due = stop_and_resume.resume_mail(session, now=current_time(now))
-    if as_json:
-        terminal.print_json({"lifted": lifted, "due": due})
-    elif lifted:
-        terminal.print_line(f"Mail is resumed; {plurals.count(due, 'letter')} due now.")
-    else:
-        terminal.print_line("Nothing is stopped.")
-
-
-def parse_state(text: str | None) -> DeliveryState | None:
-    """Return the delivery state with this name; raise BadField if there is none."""
-    from digest.db.tables import DeliveryState
-    from digest.errors import BadField
-
-    if text is not None and text not in set(DeliveryState):
-        raise BadField("--state", f"{text!r} is not one of {STATES}.")
-    return DeliveryState(text) if text else None
+    resumed = f"Mail is resumed; {plurals.count(due, 'letter')} due now."
+    terminal.print_result(
+        {"lifted": lifted, "due": due}, resumed if lifted else "Nothing is stopped.", as_json=as_json
+    )
 
 
 def as_report(row: Delivery) -> dict[str, Any]:

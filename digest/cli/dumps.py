@@ -24,6 +24,10 @@ app = typer.Typer(help="Dumps and their state.", no_args_is_help=True)
 Order = Annotated[
     DumpOrder | None, typer.Option("--order", help="What the order of the papers means.", show_default=False)
 ]
+DumpId = Annotated[
+    int, typer.Argument(metavar="ID", parser=positive_number, help="The id in `digest dumps list`.")
+]
+IncompleteOk = Annotated[bool, typer.Option("--incomplete-ok", help="Load a dump that is short or cut off.")]
 
 
 def intake(
@@ -44,9 +48,7 @@ def intake(
     as_history: Annotated[
         bool, typer.Option("--as-history", help="Load old papers, which no digest will show as new.")
     ] = False,
-    incomplete_ok: Annotated[
-        bool, typer.Option("--incomplete-ok", help="Load a dump that is short or cut off.")
-    ] = False,
+    incomplete_ok: IncompleteOk = False,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Read and report; store nothing.")] = False,
     now: Now = None,
     as_json: AsJson = False,
@@ -159,9 +161,7 @@ def show_list(limit: Limit = None, now: Now = None, as_json: AsJson = False) -> 
 
 @app.command()
 def show(
-    dump_id: Annotated[
-        int, typer.Argument(metavar="ID", parser=positive_number, help="The id in `digest dumps list`.")
-    ],
+    dump_id: DumpId,
     as_json: AsJson = False,
 ) -> None:
     """Show one dump and every record that could not be read."""
@@ -188,13 +188,8 @@ def show(
 
 @app.command()
 def retry(
-    dump_id: Annotated[
-        int, typer.Argument(metavar="ID", parser=positive_number, help="The id in `digest dumps list`.")
-    ],
-    incomplete_ok: Annotated[
-        bool,
-        typer.Option("--incomplete-ok", help="Load a dump that is short or cut off."),
-    ] = False,
+    dump_id: DumpId,
+    incomplete_ok: IncompleteOk = False,
     as_history: Annotated[bool, typer.Option("--as-history", help="Load the papers as history.")] = False,
     now: Now = None,
     as_json: AsJson = False,

@@ -34,15 +34,14 @@ def show_list(limit: Limit = None, as_json: AsJson = False) -> None:
             terminal.lines(reports)
             return
         found = list(reports)
-        left = 0 if shown is None else inbound.count_mails(session) - len(found)
+        count = inbound.count_mails(session)
     terminal.print_table(
         ("id#", "received", "state", "from", "subject", "reason"),
         ((r["id"], r["received_at"], r["state"], r["from"], r["subject"], r["reason"]) for r in found),
         shrinkable=["subject", "reason", "from"],
         empty="The inbox is empty.",
     )
-    if left > 0:
-        terminal.print_note(f"{left:,} more; --limit {left + len(found)} shows them all.")
+    terminal.print_rest(len(found), count)
 
 
 @app.command()

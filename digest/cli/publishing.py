@@ -87,14 +87,14 @@ def publish(
         return
     with command_context.open_context() as context:
         report = publish_due(context, current_time(now))
-    show(report, as_json)
+    terminal.print_result(report, figures_in_words(report), as_json=as_json)
 
 
 def deliver(now: Now = None, limit: Limit = None, as_json: AsJson = False) -> None:
     """Deliver the letters in the outbox, in this process."""
     with command_context.open_context() as context:
         report, stop = deliver_due(context, now, limit)
-    show(report, as_json)
+    terminal.print_result(report, figures_in_words(report), as_json=as_json)
     if stop:
         raise failures.Stopped(stop)
 
@@ -270,14 +270,6 @@ def stop_after_window() -> Iterator[Callable[[], bool]]:
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
-
-
-def show(report: dict[str, int], as_json: bool) -> None:
-    """Print the counts."""
-    if as_json:
-        terminal.print_json(report)
-    else:
-        terminal.print_line(figures_in_words(report))
 
 
 def figures_in_words(report: dict[str, int]) -> str:

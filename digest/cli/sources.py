@@ -117,10 +117,7 @@ def remove(source: SourceName, as_json: AsJson = False) -> None:
     with command_context.open_context() as context, command_context.open_write_session(context) as session:
         report = as_report(sources.get(session, source))
         sources.remove(session, source)
-    if as_json:
-        terminal.print_json(report | {"is_on": False})
-    else:
-        terminal.print_line(f"Removed {report['name']}.")
+    terminal.print_result(report | {"is_on": False}, f"Removed {report['name']}.", as_json=as_json)
 
 
 @app.command()

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from digest.cli import command_context, subscriber_files, subscriber_listing, terminal
-from digest.cli.common_options import AsJson, Limit, Now, current_time, day
+from digest.cli.common_options import AsJson, Limit, Now, current_time, day, parse_choice
 from digest.errors import BadField
 
 if TYPE_CHECKING:
@@ -102,12 +102,8 @@ def add(
         else:
             subscriber = use_cases.add_unconfirmed(session, context.site, email, **given)
         report = subscriber_listing.subscriber_report(session, subscriber)
-    if as_json:
-        terminal.print_json(report)
-    elif confirmed:
-        terminal.print_line(f"{report['email']} is active.")
-    else:
-        terminal.print_line(f"{report['email']} is pending; a confirmation mail is in the outbox.")
+    state = "active" if confirmed else "pending; a confirmation mail is in the outbox"
+    terminal.print_result(report, f"{report['email']} is {state}.", as_json=as_json)
 
 
 @app.command("list")
@@ -122,7 +118,9 @@ def show_list(
     as_json: AsJson = False,
 ) -> None:
     """List the subscribers by address."""
-    subscriber_state = None if state is None else parse_state(state)
+    from digest.db.tables import SubscriberState
+
+    subscriber_state = parse_choice("--state", state, SubscriberState)
     with command_context.open_context() as context, context.read_session() as session:
         found = subscriber_listing.list_subscribers(session, state=subscriber_state)
         if as_json:
@@ -139,15 +137,6 @@ def show_list(
     )
     if is_more:
         terminal.print_note("There are more. --limit N shows N subscribers, --json shows all.")
-
-
-def parse_state(text: str) -> Any:
-    """Return the subscriber state with this name; raise BadField if there is none."""
-    from digest.db.tables import SubscriberState
-
-    if text not in set(SubscriberState):
-        raise BadField("--state", f"{text!r} is not one of {', '.join(SubscriberState)}.")
-    return SubscriberState(text)
 
 
 @app.command()
@@ -206,10 +195,8 @@ def edit(
             wants_nothing_today_letters=nothing_today,
         )
         report = subscriber_listing.subscriber_report(session, subscriber) | {"changed": changed}
-    if as_json:
-        terminal.print_json(report)
-    else:
-        terminal.print_line(f"{report['email']}: {'changed' if changed else 'nothing to change'}.")
+    sentence = f"{report['email']}: {'changed' if changed else 'nothing to change'}."
+    terminal.print_result(report, sentence, as_json=as_json)
 
 
 def changed_topics(
@@ -253,7 +240,7 @@ def pause(
             "email", f"{report['email']} is {report['state']}; only an active subscriber can be paused."
         )
     shown = f" until {until}" if until else ""
-    finish(report, f"{report['email']} is paused{shown}.", as_json)
+    terminal.print_result(report, f"{report['email']} is paused{shown}.", as_json=as_json)
 
 
 @app.command()
@@ -268,7 +255,7 @@ def resume(email: Email, as_json: AsJson = False) -> None:
         report = subscriber_listing.subscriber_report(session, subscriber)
     if not resumed:
         raise BadField("email", f"{report['email']} is {report['state']}, not paused.")
-    finish(report, f"{report['email']} is active again.", as_json)
+    terminal.print_result(report, f"{report['email']} is active again.", as_json=as_json)
 
 
 @app.command()
@@ -283,7 +270,7 @@ def remove(email: Email, now: Now = None, as_json: AsJson = False) -> None:
         report = subscriber_listing.subscriber_report(
             session, subscribers.remove(session, email, now=current_time(now))
         )
-    finish(report, f"{report['email']} is {report['state']}.", as_json)
+    terminal.print_result(report, f"{report['email']} is {report['state']}.", as_json=as_json)
 
 
 @app.command()
@@ -303,15 +290,7 @@ def erase(
 
     with command_context.open_context() as context, command_context.open_write_session(context) as session:
         subscribers.erase(session, context.site, email, now=current_time(now), suppress=suppress)
-    finish({"email": email, "erased": True}, f"Erased {email}.", as_json)
-
-
-def finish(report: dict[str, Any], sentence: str, as_json: bool) -> None:
-    """Print the result of a change."""
-    if as_json:
-        terminal.print_json(report)
-    else:
-        terminal.print_line(sentence)
+    terminal.print_result({"email": email, "erased": True}, f"Erased {email}.", as_json=as_json)
 
 
 def parse_topics(given: Sequence[str]) -> dict[str, str]:

@@ -46,10 +46,9 @@ def add(
     address = addresses.parse_address(email)
     with command_context.open_context() as context, command_context.open_write_session(context) as session:
         is_new = bounces.suppress_by_operator(session, context.site, address.email, note, current_time(now))
-    if as_json:
-        terminal.print_json({"email": address.email, "suppressed": True, "new": is_new})
-    else:
-        terminal.print_line(f"{address.email} is {'' if is_new else 'already '}suppressed.")
+    report = {"email": address.email, "suppressed": True, "new": is_new}
+    sentence = f"{address.email} is {'' if is_new else 'already '}suppressed."
+    terminal.print_result(report, sentence, as_json=as_json)
 
 
 @app.command()
@@ -59,7 +58,5 @@ def remove(email: Email, as_json: AsJson = False) -> None:
 
     with command_context.open_context() as context, command_context.open_write_session(context) as session:
         bounces.unsuppress_by_operator(session, context.site, email)
-    if as_json:
-        terminal.print_json({"email": email, "suppressed": False})
-    else:
-        terminal.print_line(f"{email} is no longer suppressed.")
+    sentence = f"{email} is no longer suppressed."
+    terminal.print_result({"email": email, "suppressed": False}, sentence, as_json=as_json)

@@ -42,6 +42,14 @@ def print_json(value: Any) -> None:
     print(json.dumps(value, ensure_ascii=False, indent=2, default=json_value))
 
 
+def print_result(report: Any, sentence: str, *, as_json: bool) -> None:
+    """Print what a command changed: as one JSON document, or as a sentence."""
+    if as_json:
+        print_json(report)
+    else:
+        print_line(sentence)
+
+
 def lines(values: Iterable[Any]) -> None:
     """Print JSON Lines, one value per line."""
     for value in values:
@@ -160,6 +168,12 @@ def print_paragraph(first: str, text: str, *, stream: IO[str] | None = None) -> 
         subsequent_indent=" " * len(first),
     )
     print("\n".join(shown or [first.rstrip()]), file=stream)
+
+
+def print_rest(shown: int, found: int, hint: str = "") -> None:
+    """Print a note if not all of the `found` rows are shown, and how to see them all."""
+    if found > shown:
+        print_note(f"{found - shown:,} more; --limit {found} shows them all.{hint}")
 
 
 def print_facts(rows: Iterable[tuple[str, Any]]) -> None:

@@ -114,7 +114,7 @@ def backtest_report(parsed: Filter, papers: list[Paper], limit: int | None) -> d
         "canonical": parsed.canonical,
         "found": index.matches(parsed).bit_count(),
         "matches": matches_of(parsed, index, papers, limit),
-        "per_day": {name: getattr(tested.per_day, name) for name in ("median", "p90", "max", "days")},
+        "per_day": packs.per_day_report(tested.per_day),
         "clauses": [
             {"clause": clause, "per_day": per_day, "effect": effect}
             for (clause, per_day), effect in zip(tested.clauses, tested.clause_effects, strict=True)
@@ -182,7 +182,4 @@ def show(report: dict[str, Any]) -> None:
                 ((one["day"], str(one["id"]), one["title"]) for one in report["last"]),
                 shrinkable=["title"],
             )
-    if report["found"] > len(matches):
-        terminal.print_note(
-            f"{report['found'] - len(matches):,} more; --limit {report['found']} shows them all."
-        )
+    terminal.print_rest(len(matches), report["found"])
