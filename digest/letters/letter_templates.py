@@ -55,28 +55,18 @@ class Personalization(Struct, frozen=True, kw_only=True):
 REQUIRED_CONTEXT: Mapping[str, tuple[str, ...]] = {
     "confirm": ("confirm_url",),
     "reminder": ("confirm_url",),  #: sent once, after a day
-    "invite": (
-        "confirm_url",
-        "unsubscribe_url",
-    ),  #: to an address that an operator imported; optional: `topics`, `invited_by`
+    "invite": ("confirm_url", "unsubscribe_url"),  #: to an imported address; optional: `topics`, `invited_by`
     "welcome": ("manage_url", "unsubscribe_url"),  #: optional: `cards` (Card.to_json)
     "settings": ("manage_url", "unsubscribe_url"),  #: to a subscriber who signed up again
     "settings_link": ("manage_url", "unsubscribe_url"),  #: to a subscriber who asked for the link
-    "changed": (
-        "manage_url",
-        "unsubscribe_url",
-    ),  #: `topics` as {name, filter}, empty for trending; optional: `pack`
+    #: `topics` as {name, filter}, empty for trending; optional: `pack`
+    "changed": ("manage_url", "unsubscribe_url"),
     "paused": ("manage_url", "unsubscribe_url"),  #: optional: `until`
-    "nothing_today": (
-        "manage_url",
-        "unsubscribe_url",
-        "checked",
-    ),  #: optional: `nearest` {title, href, lacked} and `news`
+    #: optional: `nearest` {title, href, lacked} and `news`
+    "nothing_today": ("manage_url", "unsubscribe_url", "checked"),
     "goodbye": ("undo_url",),
-    "reply": (
-        "manage_url",
-        "outcomes",
-    ),  #: `outcomes` as {command, result}; optional: `answered_subject`, `prefilled`, `asks_to_unsubscribe`
+    #: `outcomes` as {command, result}; optional: `answered_subject`, `prefilled`, `asks_to_unsubscribe`
+    "reply": ("manage_url", "outcomes"),
     "help": ("manage_url", "commands"),  #: `commands` as {spelled, does}
     "alarm": ("message", "fix"),  #: to the operator; optional: `since`, `facts`
 }

@@ -7,7 +7,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from jinja2 import BaseLoader, Environment, FileSystemLoader, StrictUndefined, nodes
+from jinja2 import Environment, FileSystemLoader, StrictUndefined, nodes
 from jinja2.ext import Extension
 from jinja2.parser import Parser
 from jinja2.sandbox import SandboxedEnvironment
@@ -94,7 +94,7 @@ class Templates:
 def make_environment(folders: list[Path], *, escapes: bool, is_cutting: bool = False) -> Environment:
     """Return a sandboxed Jinja environment: an operator's template cannot reach files or code."""
     made = SandboxedEnvironment(
-        loader=make_loader(folders),
+        loader=FileSystemLoader(folders),
         autoescape=escapes,
         undefined=StrictUndefined,
         trim_blocks=True,
@@ -109,8 +109,3 @@ def make_environment(folders: list[Path], *, escapes: bool, is_cutting: bool = F
         barred=str if is_cutting else figures_in_words.wrap_with_bar,
     )
     return made
-
-
-def make_loader(folders: list[Path]) -> BaseLoader:
-    """Return a loader that uses the first folder that has the template."""
-    return FileSystemLoader(folders)

@@ -2,7 +2,7 @@
 
 from digest.papers.bylines import byline
 from digest.papers.display_text import display
-from digest.papers.identifiers import SCHEMES_BY_STRENGTH, id_in, ids_in, normalised_id
+from digest.papers.identifiers import SCHEMES_BY_STRENGTH, id_in, normalised_id
 from digest.papers.paper_record import (
     NO_IDS,
     Announcement,
@@ -29,7 +29,6 @@ __all__ = [
     "display",
     "fold",
     "id_in",
-    "ids_in",
     "links_of",
     "normalised_id",
     "title_key",

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
 from urllib.parse import unquote
 
 MAX_ID = 200  #: characters; anything longer is not an id
@@ -92,11 +91,3 @@ def id_in(url: str) -> tuple[str, str] | None:  # noqa: PLR0911  (one return for
     if "openalex.org/" in lowered:
         return matching_id(OPENALEX, "openalex", url)
     return None
-
-
-def ids_in(urls: Iterable[str]) -> dict[str, str]:
-    """Return {scheme: id} with the first id of each scheme in `urls`."""
-    found: dict[str, str] = {}
-    for scheme, value in filter(None, map(id_in, urls)):
-        found.setdefault(scheme, value)
-    return found

@@ -11,7 +11,6 @@ from sqlalchemy.orm import Session
 from digest import links, papers
 from digest.db.tables import Lane
 from digest.delivery import outbox
-from digest.editions.schedule import Edition
 from digest.letters import figures_in_words
 from digest.publishing.match_index import MatchIndex, parse_or_none
 from digest.publishing.paper_updates import last_mail_at
@@ -60,7 +59,7 @@ def queue_nothing_today_letters(
             subscriber_id=reader.id,
             email=reader.email,
             decision=checked_summary(match_index, decision, topics, site=site, next_due_at=next_due_at),
-            dedupe_key=nothing_today_key(reader.id, edition),
+            dedupe_key=f"nothing-today-{reader.id}-{edition.name}",
             site=site,
             now=now,
             expires_at=edition.closes_at,
@@ -69,11 +68,6 @@ def queue_nothing_today_letters(
         if number is not None:
             queued[reader.id] = number
     return queued
-
-
-def nothing_today_key(subscriber_id: int, edition: Edition) -> str:
-    """Return the dedupe key of an edition's nothing-today letter."""
-    return f"nothing-today-{subscriber_id}-{edition.name}"
 
 
 def checked_summary(

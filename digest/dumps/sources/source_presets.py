@@ -78,22 +78,17 @@ PRESETS = {
         types=XML,
         pause=timedelta(seconds=3),  # required by arXiv's terms of use, which also allow only one connection
     ),
-    "biorxiv": SourcePreset(
-        kind="biorxiv",
-        url="https://api.biorxiv.org/details/biorxiv",
-        interval=6 * HOUR,
-        back_fill=3,
-        most_back_fill=30,
-        types=JSON,
-    ),
-    "medrxiv": SourcePreset(
-        kind="medrxiv",
-        url="https://api.biorxiv.org/details/medrxiv",
-        interval=6 * HOUR,
-        back_fill=3,
-        most_back_fill=30,
-        types=JSON,
-    ),
+    **{
+        kind: SourcePreset(
+            kind=kind,
+            url=f"https://api.biorxiv.org/details/{kind}",
+            interval=6 * HOUR,
+            back_fill=3,
+            most_back_fill=30,
+            types=JSON,
+        )
+        for kind in ("biorxiv", "medrxiv")
+    },
 }
 MIN_INTERVAL, MAX_INTERVAL = timedelta(minutes=15), timedelta(days=7)  #: allowed time between two polls
 ARXIV_API = "https://export.arxiv.org/api/query"

@@ -134,14 +134,9 @@ def lists_as_tuples(value: Any) -> Any:
     return tuple(value) if isinstance(value, list) else value
 
 
-def read_organization(pair: list[str]) -> Organization:
-    """Return the organization that `to_json_value` wrote."""
-    return Organization(handle=pair[0], name=pair[1])
-
-
 FIELDS = tuple(field.name for field in fields(Paper))
 READERS: Mapping[str, Callable[[Any], Any]] = {
-    "organization": read_organization,
+    "organization": lambda pair: Organization(handle=pair[0], name=pair[1]),
     "published": date.fromisoformat,
     "first_seen_at": datetime.fromisoformat,
     "announcement": Announcement,
