@@ -22,7 +22,7 @@ from digest.letters import Templates
 from digest.papers import Record
 from digest.site_profile import Site
 from tests.lint.process_state import problems_in
-from tests.support.publishing_world import Newsroom
+from tests.support.publishing_world import PublishingWorld
 
 MORNINGS, READERS, PAPERS = 30, 8, 12
 WORDS = [first + second for first in ("bri", "cal", "dor", "fen", "gol", "hul", "kam", "lor") for second in ("den", "fit", "gar", "mos", "nak", "pel", "rut", "tis", "vok", "zim")]  # fmt: skip
@@ -129,31 +129,31 @@ def test_lint_accepts_constants_and_explained_bounds(written):
 
 @pytest.mark.slow
 def test_memory_stays_flat_over_a_month_of_mornings(sqlite_engine: Engine, site: Site, templates: Templates):
-    newsroom = Newsroom(engine=sqlite_engine, site=site, templates=templates, caches=Caches())
+    world = PublishingWorld(engine=sqlite_engine, site=site, templates=templates, caches=Caches())
     chance = random.Random(7)
     for number in range(READERS):
         topics = {word: f"{word} OR {chance.choice(WORDS)}" for word in chance.sample(WORDS, 3)}
-        newsroom.subscribe(f"reader{number}@example.org", topics, now="2026-11-01T00:00")
+        world.subscribe(f"reader{number}@example.org", topics, now="2026-11-01T00:00")
 
     tracemalloc.start()
     try:
-        held = [held_after_morning(newsroom, chance, day) for day in range(MORNINGS)]
+        held = [held_after_morning(world, chance, day) for day in range(MORNINGS)]
     finally:
         tracemalloc.stop()
 
     middle, last = mean(held[MORNINGS // 3 : 2 * MORNINGS // 3]), mean(held[2 * MORNINGS // 3 :])
     assert last < 1.1 * middle, [size // 1000 for size in held]
-    assert max(newsroom.caches.sizes().values()) <= 4
+    assert max(world.caches.sizes().values()) <= 4
 
 
-def held_after_morning(newsroom: Newsroom, chance: random.Random, day: int) -> int:
+def held_after_morning(world: PublishingWorld, chance: random.Random, day: int) -> int:
     """Load, publish and deliver one morning; return the bytes that are held afterwards."""
     now = datetime(2026, 11, 2, 8, tzinfo=UTC) + timedelta(days=day)
-    newsroom.dump(f"{now:%Y-%m-%dT00:00}", [invented(chance, day, number) for number in range(PAPERS)])
-    assert newsroom.publish(f"{now:%Y-%m-%dT%H:%M}").queued > 0
-    with db.write_session(newsroom.engine) as session, closing(MemoryTransport()) as transport:
+    world.dump(f"{now:%Y-%m-%dT00:00}", [invented(chance, day, number) for number in range(PAPERS)])
+    assert world.publish(f"{now:%Y-%m-%dT%H:%M}").queued > 0
+    with db.write_session(world.engine) as session, closing(MemoryTransport()) as transport:
         report = delivery_run.deliver(
-            session, site=newsroom.site, templates=newsroom.templates, caches=newsroom.caches,
+            session, site=world.site, templates=world.templates, caches=world.caches,
             transport=transport, clock=lambda: now,
         )  # fmt: skip
     assert report.sent > 0

@@ -133,7 +133,7 @@ def test_a_day_in_which_all_goes_wrong_names_nobody(
         operator_email=f"{WHO}@operator.example",
     )  # fmt: skip
     for served in web.opened(settings, Clock(now)):
-        assert served.ask(READER).status_code < 400
+        assert served.sign_up(READER).status_code < 400
         served.client.get(f"/?email={WHO}%40uni.example")
         served.client.get(f"/u/{READER}")
         with served.writing() as session:

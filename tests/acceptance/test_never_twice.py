@@ -34,7 +34,7 @@ from digest.papers import Announcement, Record, catalog
 from digest.publishing.why import WhyCause, why
 from digest.settings import templates_dir
 from digest.site_profile import Site
-from tests.support.publishing_world import Newsroom
+from tests.support.publishing_world import PublishingWorld
 from tests.support.shared_caches import CACHES
 
 SITE = Site(keys=(b"key",), pepper=b"pepper")
@@ -68,19 +68,21 @@ class SimulatedService(RuleBasedStateMachine):
         path = Path(self.folder.name) / "service.sqlite3"
         shutil.copyfile(MIGRATED(), path)
         self.now = datetime.fromisoformat(start).replace(tzinfo=UTC)
-        self.newsroom = Newsroom(engine=db.make_engine(f"sqlite:///{path}"), site=SITE, templates=TEMPLATES())
+        self.world = PublishingWorld(
+            engine=db.make_engine(f"sqlite:///{path}"), site=SITE, templates=TEMPLATES()
+        )
         self.titles: list[str] = []
         self.seen: dict[int, set[int]] = {}
         self.told: dict[int, set[tuple[str, str]]] = {}
         self.known = 0  #: deliveries checked so far
         for email in READERS:
-            self.newsroom.subscribe(email, TOPICS["two"], now=self.clock, max_papers=3)
+            self.world.subscribe(email, TOPICS["two"], now=self.clock, max_papers=3)
         self.greedy: dict[str, datetime] = {}  #: since when
         self.a_reader_of_everything_subscribes()
 
     @property
     def clock(self) -> str:
-        """Return the current moment in the form that the newsroom reads."""
+        """Return the current moment in the form that the world reads."""
         return self.now.strftime("%Y-%m-%dT%H:%M")
 
     @property
@@ -88,8 +90,8 @@ class SimulatedService(RuleBasedStateMachine):
         return (*READERS, *self.greedy)
 
     def teardown(self) -> None:
-        if hasattr(self, "newsroom"):
-            self.newsroom.engine.dispose()
+        if hasattr(self, "world"):
+            self.world.engine.dispose()
             self.folder.cleanup()
 
     # ── events ──────────────────────────────────────────────────────────────────────────────────
@@ -117,7 +119,7 @@ class SimulatedService(RuleBasedStateMachine):
             )
             for place, title in enumerate(dict.fromkeys(listed))
         ]
-        self.newsroom.dump(seen.strftime("%Y-%m-%dT%H:%M"), records)
+        self.world.dump(seen.strftime("%Y-%m-%dT%H:%M"), records)
 
     def number(self, title: str) -> int:
         return int(title.rpartition(" ")[2])
@@ -138,13 +140,13 @@ class SimulatedService(RuleBasedStateMachine):
         ids = {"arxiv": f"2611.{self.number(title):05}"}
         withdrawn = Record(title=title, ids=ids, announcement=Announcement.WITHDRAWN)
         published = Record(title=title, ids=ids, journal="J. Months")
-        self.newsroom.dump(self.clock, [withdrawn if is_withdrawn else published], is_history=is_history)
+        self.world.dump(self.clock, [withdrawn if is_withdrawn else published], is_history=is_history)
 
     @invariant()
     def updates_are_sent_only_of_papers_that_arrived_before(self) -> None:
-        if not hasattr(self, "newsroom"):
+        if not hasattr(self, "world"):
             return
-        with db.read_session(self.newsroom.engine) as session:
+        with db.read_session(self.world.engine) as session:
             told = set(session.execute(select(FollowupSent.subscriber_id, FollowupSent.paper_id)).all())
             arrived = (
                 select(Shown.subscriber_id, Shown.paper_id)
@@ -160,25 +162,25 @@ class SimulatedService(RuleBasedStateMachine):
         doi = f"10.5555/{self.number(one)}-{self.number(two)}"
         for title in (one, two):
             tie = Record(title=title, ids={"arxiv": f"2611.{self.number(title):05}", "doi": doi})
-            self.newsroom.dump(self.clock, [tie])
+            self.world.dump(self.clock, [tie])
 
     @precondition(lambda self: len(self.greedy) < 4)
     @rule()
     def a_reader_of_everything_subscribes(self) -> None:
         """Add a daily reader with the largest digest, who never pauses or unsubscribes."""
         email = f"greedy-{len(self.greedy)}@example.org"
-        self.newsroom.subscribe(email, now=self.clock, max_papers=100)
+        self.world.subscribe(email, now=self.clock, max_papers=100)
         self.greedy[email] = self.now
 
     @rule(email=st.sampled_from(READERS), schedule=SCHEDULES)
     def a_reader_changes_the_schedule(self, email: str, schedule: Schedule) -> None:
-        with db.write_session(self.newsroom.engine) as session:
+        with db.write_session(self.world.engine) as session:
             subscribers.edit(session, subscribers.get(session, email), schedule=schedule, now=self.now)
             session.commit()
 
     @rule(email=st.sampled_from(READERS), topics=st.sampled_from(sorted(TOPICS)), trending=st.booleans())
     def a_reader_changes_the_topics(self, email: str, topics: str, trending: bool) -> None:
-        with db.write_session(self.newsroom.engine) as session:
+        with db.write_session(self.world.engine) as session:
             reader = subscribers.get(session, email)
             subscribers.edit(session, reader, topics=TOPICS[topics], now=self.now)
             reader.wants_trending = trending
@@ -186,17 +188,17 @@ class SimulatedService(RuleBasedStateMachine):
 
     @rule(email=st.sampled_from(READERS), least=st.integers(1, 3), most=st.integers(1, 5))
     def a_reader_changes_the_limits(self, email: str, least: int, most: int) -> None:
-        self.newsroom.change(email, min_papers=least, max_papers=max(least, most))
+        self.world.change(email, min_papers=least, max_papers=max(least, most))
 
     @rule(email=st.sampled_from(READERS), wants=st.booleans())
     def a_reader_asks_for_nothing_today_letters(self, email: str, wants: bool) -> None:
-        self.newsroom.change(email, wants_nothing_today_letters=wants)
+        self.world.change(email, wants_nothing_today_letters=wants)
 
     @invariant()
     def a_nothing_today_letter_belongs_to_an_empty_edition(self) -> None:
-        if not hasattr(self, "newsroom"):
+        if not hasattr(self, "world"):
             return
-        with db.read_session(self.newsroom.engine) as session:
+        with db.read_session(self.world.engine) as session:
             keys = session.scalars(
                 select(Delivery.dedupe_key).where(Delivery.letter == "nothing_today")
             ).all()
@@ -207,22 +209,22 @@ class SimulatedService(RuleBasedStateMachine):
 
     @invariant()
     def an_open_delivery_is_not_settled(self) -> None:
-        if not hasattr(self, "newsroom"):
+        if not hasattr(self, "world"):
             return
-        with db.read_session(self.newsroom.engine) as session:
+        with db.read_session(self.world.engine) as session:
             found = session.execute(select(Delivery.state, Delivery.settled_at)).all()
             assert all((state in OPEN) == (settled_at is None) for state, settled_at in found)
 
     @rule(email=st.sampled_from(READERS), days=st.integers(1, 9))
     def a_reader_pauses(self, email: str, days: int) -> None:
-        with db.write_session(self.newsroom.engine) as session:
+        with db.write_session(self.world.engine) as session:
             until = (self.now + timedelta(days=days, hours=26)).date()
             subscribers.pause(session, subscribers.get(session, email), until, self.now)
             session.commit()
 
     @rule(email=st.sampled_from(READERS))
     def a_reader_resumes(self, email: str) -> None:
-        with db.write_session(self.newsroom.engine) as session:
+        with db.write_session(self.world.engine) as session:
             reader = subscribers.get(session, email)
             subscribers.resume(session, reader)
             if reader.state is SubscriberState.UNSUBSCRIBED:
@@ -231,12 +233,12 @@ class SimulatedService(RuleBasedStateMachine):
 
     @rule(email=st.sampled_from(READERS))
     def a_reader_unsubscribes(self, email: str) -> None:
-        self.newsroom.change(email, state=SubscriberState.UNSUBSCRIBED)
+        self.world.change(email, state=SubscriberState.UNSUBSCRIBED)
 
     @rule()
     def every_due_digest_is_published(self) -> None:
         previews = self.previews()
-        self.newsroom.publish(self.clock)
+        self.world.publish(self.clock)
         self.check_new_digests(previews)
 
     @precondition(lambda self: self.known > 0)
@@ -246,7 +248,7 @@ class SimulatedService(RuleBasedStateMachine):
         newest_first=st.booleans(),
     )
     def a_digest_ends(self, state: DeliveryState, in_doubt: int, newest_first: bool) -> None:
-        with db.write_session(self.newsroom.engine) as session:
+        with db.write_session(self.world.engine) as session:
             order = Delivery.id.desc() if newest_first else Delivery.id
             delivery = session.scalar(
                 select(Delivery).where(Delivery.state.in_(OPEN)).order_by(order).limit(1)
@@ -266,10 +268,10 @@ class SimulatedService(RuleBasedStateMachine):
 
     def previews(self) -> dict[str, Digest]:
         """Return the preview of every due digest."""
-        return {email: self.newsroom.preview(email, self.clock).digest for email in self.everybody}
+        return {email: self.world.preview(email, self.clock).digest for email in self.everybody}
 
     def check_new_digests(self, previews: dict[str, Digest]) -> None:
-        with db.read_session(self.newsroom.engine) as session:
+        with db.read_session(self.world.engine) as session:
             new = session.execute(
                 select(Delivery, Subscriber)
                 .join(Subscriber, Subscriber.id == Delivery.subscriber_id)
@@ -304,9 +306,9 @@ class SimulatedService(RuleBasedStateMachine):
 
     @invariant()
     def shown_papers_are_those_that_may_have_been_seen(self) -> None:
-        if not hasattr(self, "newsroom"):
+        if not hasattr(self, "world"):
             return
-        with db.read_session(self.newsroom.engine) as session:
+        with db.read_session(self.world.engine) as session:
             for subscriber_id, papers in self.seen.items():
                 kept = set(
                     session.scalars(select(Shown.paper_id).where(Shown.subscriber_id == subscriber_id))
@@ -315,7 +317,7 @@ class SimulatedService(RuleBasedStateMachine):
 
     @rule()
     def every_paper_is_accounted_for(self) -> None:
-        with db.read_session(self.newsroom.engine) as session:
+        with db.read_session(self.world.engine) as session:
             shown = set(session.execute(select(Shown.subscriber_id, Shown.paper_id)).all())
             papers = session.scalars(select(PaperRow.id).where(PaperRow.merged_into.is_(None))).all()
             for email in self.everybody:
@@ -337,7 +339,7 @@ class SimulatedService(RuleBasedStateMachine):
         """Check that the reader of everything got every paper, also those from days without publishing."""
         self.now = (self.now + timedelta(days=days)).replace(hour=9)
         self.every_due_digest_is_published()
-        with db.read_session(self.newsroom.engine) as session:
+        with db.read_session(self.world.engine) as session:
             for email, came in self.greedy.items():
                 greedy = subscribers.get(session, email)
                 shown = set(session.scalars(select(Shown.paper_id).where(Shown.subscriber_id == greedy.id)))

@@ -42,7 +42,7 @@ OURS = (sys.executable, "-m", "workers")
 
 
 @dataclass(frozen=True, kw_only=True)
-class Place:
+class SharedServers:
     """The servers that all implementations share, and their processes by name."""
 
     database: str
@@ -57,7 +57,7 @@ class Figures:
     way: str
     readers: int
     mails: int = 0
-    octets: int = 0  #: of all letters together
+    sent_bytes: int = 0  #: of all letters together
     seconds: float = 0.0
     published: float = 0.0  #: seconds until all was in the outbox; the rivals have none
     memory: float = 0.0  #: MB of the largest process of a worker, at its peak
@@ -80,7 +80,7 @@ class Figures:
         spent = ", ".join(f"{name} {used / self.mails * 1e6:,.0f}" for name, used in self.cpu.items())
         print(
             f"   {self.way:6} {self.readers:>9,} readers {self.mails:>9,} digests in {self.seconds:7.2f} s"
-            f" {self.rate:>9,.1f}/s, {self.octets / self.mails / 1000:.1f} KB each,"
+            f" {self.rate:>9,.1f}/s, {self.sent_bytes / self.mails / 1000:.1f} KB each,"
             f" {self.memory:4.0f} MB the largest worker"
         )
         print(f"          µs of processor time a digest: {spent} (in {self.sink})", flush=True)
@@ -90,7 +90,7 @@ class Figures:
 
 
 @contextmanager
-def place() -> Iterator[Place]:
+def servers() -> Iterator[SharedServers]:
     """Run PostgreSQL and Redis."""
     settings = ("synchronous_commit=on", "max_wal_size=8GB", "shared_buffers=256MB")
     with real_servers.postgres(*settings) as database, real_servers.redis() as broker:
@@ -100,13 +100,13 @@ def place() -> Iterator[Place]:
         with redis.Redis.from_url(broker) as client:
             broker_pid = int(client.info("server")["process_id"])
         pids = {"PostgreSQL": postmaster, "Redis": broker_pid}
-        yield Place(database=database, broker=broker, pids=pids)
+        yield SharedServers(database=database, broker=broker, pids=pids)
 
 
 @contextmanager
-def built(place: Place, world: World) -> Iterator[str]:
+def built_world(servers: SharedServers, world: World) -> Iterator[str]:
     """Build a world and yield the name of its database, to copy from."""
-    with fresh_database(place.database, template="template0") as url:
+    with fresh_database(servers.database, template="template0") as url:
         began = time.perf_counter()
         with connected(url) as engine:
             world.build(engine)
@@ -121,13 +121,19 @@ def built(place: Place, world: World) -> Iterator[str]:
 
 
 @contextmanager
-def at_work(
-    way: str, place: Place, url: str, port: int, folder: Path, *, command: tuple[str, ...] = OURS
+def running_workers(
+    way: str,
+    servers: SharedServers,
+    url: str,
+    port: int,
+    folder: Path,
+    *,
+    command: tuple[str, ...] = OURS,
 ) -> Iterator[Installation]:
     """Run the workers of an implementation as an operator does, and wait until they are ready."""
     settings = {
         "DATABASE_URL": url,
-        "BROKER_URL": place.broker,
+        "BROKER_URL": servers.broker,
         "MAIL_URL": f"smtp://127.0.0.1:{port}",
         "BASE_URL": SITE.url,
         "SENDER": SITE.sender_address,
@@ -137,7 +143,7 @@ def at_work(
         "PEPPER": SITE.pepper.decode(),
     }
     theirs = ("env", f"RIVAL={way}", sys.executable, "-m", "celery", "-A", "tests.bench.rival_tasks")
-    chosen = command if way == "ours" else (*theirs, "-b", place.broker)
+    chosen = command if way == "ours" else (*theirs, "-b", servers.broker)
     with installation(folder, settings=settings, command=chosen) as service:
         if way == "ours":
             service.start("worker")
@@ -157,21 +163,25 @@ def is_ready(folder: Path) -> bool:
 
 
 def best(
-    place: Place, template: str, folder: Path, ways: Sequence[str], samples: Mapping[str, int]
+    servers: SharedServers,
+    template: str,
+    folder: Path,
+    ways: Sequence[str],
+    samples: Mapping[str, int],
 ) -> dict[str, Figures]:
     """Run some mornings of each implementation in turn, print all, and return the best: other load only slows."""
     every = defaultdict[str, list[Figures]](list)
     for turn in range(ROUNDS):
         for way in reversed(ways):
-            morning = had(way, place, template, folder / f"{way}-{turn}", sample=samples.get(way))
+            morning = run_morning(way, servers, template, folder / f"{way}-{turn}", sample=samples.get(way))
             morning.print_figures()
             every[way].append(morning)
     return {way: max(those, key=attrgetter("rate")) for way, those in every.items()}
 
 
-def had(
+def run_morning(
     way: str,
-    place: Place,
+    servers: SharedServers,
     template: str,
     folder: Path,
     *,
@@ -185,35 +195,37 @@ def had(
     `kept`, the sink is the one that keeps them.
     """
     folder.mkdir()
-    taker = sink.keeping(kept) if kept else sink.fastest(folder)
+    taker = sink.keeping_sink(kept) if kept else sink.fastest(folder)
     with (
         taker as opened,
-        fresh_database(place.database, template=template) as url,
+        fresh_database(servers.database, template=template) as url,
         connected(url) as engine,
-        at_work(way, place, url, opened.port, folder / "data", command=command) as service,
+        running_workers(way, servers, url, opened.port, folder / "data", command=command) as service,
     ):
-        pids = {"workers": service.started[0].pid, **place.pids, "sink": opened.pid}
-        readers = everybody(engine)[-(sample or 0) :]
+        pids = {"workers": service.started[0].pid, **servers.pids, "sink": opened.pid}
+        readers = all_reader_ids(engine)[-(sample or 0) :]
         figures = Figures(way=way, readers=len(readers), sink=opened.language)
-        start, is_over = (ours if way == "ours" else rival)(place, engine, service, figures, readers)
+        start, is_over = (ours if way == "ours" else rival_functions)(
+            servers, engine, service, figures, readers
+        )
         before = {name: process_usage.seconds(pid) for name, pid in pids.items()}
         began = time.perf_counter()
         start()
-        watch(is_over, began, service, opened, figures)
+        wait_for_end(is_over, began, service, opened, figures)
         figures.seconds = time.perf_counter() - began
         figures.cpu = {name: process_usage.seconds(pid) - before[name] for name, pid in pids.items()}
-        figures.mails, figures.octets = opened.taken(), opened.octets()
+        figures.mails, figures.sent_bytes = opened.accepted_count(), opened.accepted_bytes()
         figures.memory = max(figures.memory, process_usage.peak(pids["workers"]))
         sent = count(engine, select(func.count()).where(Delivery.state == DeliveryState.SENT))
         assert figures.mails == sent, f"{figures.mails} arrived and {sent} are called sent"
         return figures
 
 
-def watch(
+def wait_for_end(
     is_over: Callable[[float], bool],
     began: float,
     service: Installation,
-    opened: sink.Running,
+    opened: sink.RunningSink,
     figures: Figures,
 ) -> None:
     """Wait for the end, sampling the memory of the workers meanwhile."""
@@ -225,7 +237,7 @@ def watch(
         if took - looked > GLANCE:
             looked = took
             figures.memory = max(figures.memory, process_usage.peak(service.started[0].pid))
-            if not figures.halfway and opened.taken() > figures.readers / 2:
+            if not figures.halfway and opened.accepted_count() > figures.readers / 2:
                 figures.halfway = figures.memory
 
 
@@ -234,10 +246,10 @@ IsOver = Callable[[float], bool]  #: takes the seconds passed so far
 
 
 def ours(
-    place: Place, engine: Engine, service: Installation, figures: Figures, readers: list[int]
+    servers: SharedServers, engine: Engine, service: Installation, figures: Figures, readers: list[int]
 ) -> tuple[Start, IsOver]:
     """Return the functions that start publishing and delivery of every digest and that detect the end."""
-    celery = Celery("digest", broker=place.broker)
+    celery = Celery("digest", broker=servers.broker)
     celery.conf.broker_transport_options = {"global_keyprefix": "digest:"}
     celery.send_task("workers.tasks.heartbeat", queue="prompt")
     service.wait_until("a worker that answers", lambda: count(engine, text("SELECT count(*) FROM heartbeat")))
@@ -252,11 +264,11 @@ def ours(
     return lambda: celery.send_task("workers.tasks.publish", queue="bulk"), is_over
 
 
-def rival(
-    place: Place, engine: Engine, service: Installation, figures: Figures, readers: list[int]
+def rival_functions(
+    servers: SharedServers, engine: Engine, service: Installation, figures: Figures, readers: list[int]
 ) -> tuple[Start, IsOver]:
     """Return the functions that enqueue a rival's tasks and that detect the end."""
-    celery = Celery("rivals", broker=place.broker)
+    celery = Celery("rivals", broker=servers.broker)
     tasks = "tests.bench.rival_tasks"
 
     def start() -> None:
@@ -271,7 +283,7 @@ def rival(
     return start, lambda _took: count(engine, written) == len(readers)
 
 
-def everybody(engine: Engine) -> list[int]:
+def all_reader_ids(engine: Engine) -> list[int]:
     """Return the ids of all readers."""
     with engine.connect() as connection:
         return list(connection.execute(select(Subscriber.id).order_by(Subscriber.id)).scalars())

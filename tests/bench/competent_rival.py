@@ -28,7 +28,7 @@ from digest.editions.compose import Digest, RankedMatches, RequestedTopic
 from digest.letters import Personalization
 from digest.papers import fold
 from tests.bench.matching import fts5_query
-from tests.bench.naive_rival import Morning, copy_for, decided, rendered, row_of, showings_of
+from tests.bench.naive_rival import Morning, decide_digest, personalization_of, rendered, row_of, showings_of
 
 CHUNK = 250  #: readers in a task
 COMMIT = 50  #: letters in a commit
@@ -70,12 +70,12 @@ def send_chunk(session: Session, state: WorkerState, ids: Sequence[int]) -> None
     for start in range(0, len(readers), COMMIT):
         sent = []
         for reader in readers[start : start + COMMIT]:
-            digest, copy = composed(state, reader, held[reader.id])
+            digest, copy = compose_digest(state, reader, held[reader.id])
             if digest.sections:
-                sender, message = state.morning.site.sender_address, written(state, digest, copy)
+                sender, message = state.morning.site.sender_address, write_message(state, digest, copy)
                 state.server.sendmail(sender, [reader.email], message.as_bytes(policy=SMTP))
             sent.append((reader, digest))
-        remember(session, state.morning, sent)
+        record_sent(session, state.morning, sent)
 
 
 def topics_of(session: Session, ids: Sequence[int]) -> dict[int, Topics]:
@@ -92,16 +92,17 @@ def topics_of(session: Session, ids: Sequence[int]) -> dict[int, Topics]:
     return found
 
 
-def composed(state: WorkerState, reader: Any, held: Topics) -> tuple[Digest, Personalization]:
+def compose_digest(state: WorkerState, reader: Any, held: Topics) -> tuple[Digest, Personalization]:
     """Return one reader's digest and copy."""
     wishes = [
-        RequestedTopic(name, number, chosen(state, number, canonical)) for name, number, canonical in held
+        RequestedTopic(name, number, matching_papers(state, number, canonical))
+        for name, number, canonical in held
     ]
     filters = {number: canonical for _, number, canonical in held}
-    return decided(state.morning, wishes), copy_for(state.morning, reader, filters)
+    return decide_digest(state.morning, wishes), personalization_of(state.morning, reader, filters)
 
 
-def chosen(state: WorkerState, number: int, canonical: str) -> RankedMatches:
+def matching_papers(state: WorkerState, number: int, canonical: str) -> RankedMatches:
     """Return the matches of a filter, evaluated once and then cached."""
     if number not in state.choices:
         asked = topics.parse(canonical)
@@ -114,7 +115,7 @@ def chosen(state: WorkerState, number: int, canonical: str) -> RankedMatches:
     return state.choices[number]
 
 
-def written(state: WorkerState, digest: Digest, copy: Personalization) -> EmailMessage:
+def write_message(state: WorkerState, digest: Digest, copy: Personalization) -> EmailMessage:
     """Return the message, in base64, which `email` encodes fastest."""
     text, html, message = rendered(state.morning, digest, copy)
     message.set_content(text, cte="base64")
@@ -122,7 +123,7 @@ def written(state: WorkerState, digest: Digest, copy: Personalization) -> EmailM
     return message
 
 
-def remember(session: Session, morning: Morning, sent: Iterable[tuple[Any, Digest]]) -> None:
+def record_sent(session: Session, morning: Morning, sent: Iterable[tuple[Any, Digest]]) -> None:
     """Record fifty letters at once, and commit."""
     digests = {reader.id: digest for reader, digest in sent}
     rows = [row_of(morning, reader, digest) for reader, digest in sent]

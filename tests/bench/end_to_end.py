@@ -28,10 +28,10 @@ def main(full: bool) -> int:
         f"   both ways: Celery workers of {celery_mornings.PROCESSES} processes, and the same servers;"
         " the naive way is warm before its clock starts"
     )
-    with celery_mornings.place() as place, tempfile.TemporaryDirectory() as name:
+    with celery_mornings.servers() as place, tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         workers.compare_all(place, world, folder, WAYS)
-        with celery_mornings.built(place, world) as template:
+        with celery_mornings.built_world(place, world) as template:
             figures = celery_mornings.best(place, template, folder, WAYS, {"naive": SAMPLE})
     ours, naive = (figures[way] for way in WAYS)
     ratio = ours.rate / naive.rate

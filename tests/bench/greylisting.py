@@ -96,7 +96,7 @@ class Figures:
         return set(self.states) == {"sent"} and not self.is_stopped
 
 
-def morning(
+def simulate_morning(
     session: Session, site: Site, *, readers: int, domains: int, share: int, window: int = 50
 ) -> Figures:
     """Simulate six hours in which `share` percent of the domains greylist."""
@@ -161,7 +161,7 @@ def main(full: bool) -> int:
                     engine = db.make_engine(f"sqlite:///{Path(folder) / 'morning.sqlite3'}")
                     db.upgrade(engine)
                     with db.write_session(engine) as session:
-                        found = morning(
+                        found = simulate_morning(
                             session, SITE, readers=READERS, domains=domains, share=share, window=window
                         )
                     engine.dispose()

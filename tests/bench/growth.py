@@ -27,7 +27,7 @@ from digest.retention_rules import Retention
 from digest.site_profile import Site
 from tests.support import real_servers
 from tests.support.fixed_clock import fixed_clock
-from tests.support.publishing_world import Newsroom
+from tests.support.publishing_world import PublishingWorld
 from tests.support.shared_caches import CACHES
 
 BEGAN = datetime(2026, 1, 1, 8, tzinfo=UTC)
@@ -79,28 +79,33 @@ def measured(engine: Engine, sizes: Callable[[Engine], dict[str, int]]) -> Size:
     return Size(mail=sum(found.values()) - library, library=library, rows=rows)
 
 
-def live(
-    newsroom: Newsroom, *, days: int, readers: int, kept: Retention, sizes: Callable[[Engine], dict[str, int]]
+def simulate_days(
+    world: PublishingWorld,
+    *,
+    days: int,
+    readers: int,
+    kept: Retention,
+    sizes: Callable[[Engine], dict[str, int]],
 ) -> dict[int, Size]:
     """Simulate the days; return the size on every tenth."""
     for number in range(readers):
-        newsroom.subscribe(f"reader{number}@example.org", {"Graphs": "graph*"}, now="2026-01-01T00:00")
+        world.subscribe(f"reader{number}@example.org", {"Graphs": "graph*"}, now="2026-01-01T00:00")
     found = {}
     for day in range(days):
         now = BEGAN + timedelta(days=day)
-        newsroom.dump(
+        world.dump(
             f"{now:%Y-%m-%dT00:00}", [f"Graph {word} of day {day}" for word in ("one", "two", "three")]
         )
-        newsroom.publish(f"{now:%Y-%m-%dT%H:%M}")
-        with db.write_session(newsroom.engine) as session, closing(MemoryTransport()) as transport:
+        world.publish(f"{now:%Y-%m-%dT%H:%M}")
+        with db.write_session(world.engine) as session, closing(MemoryTransport()) as transport:
             delivery_run.deliver(
-                session, site=newsroom.site, templates=newsroom.templates, caches=CACHES, transport=transport,
+                session, site=world.site, templates=world.templates, caches=CACHES, transport=transport,
                 clock=fixed_clock(now), limits=SendLimits(),
             )  # fmt: skip
             publishing.delete_old_rows(session, kept=kept, now=now + timedelta(hours=18), between=0)
             publishing.delete_old_shown(session, now=now + timedelta(hours=18), between=0)
         if day % 10 == 0 or day == days - 1:
-            found[day] = measured(newsroom.engine, sizes)
+            found[day] = measured(world.engine, sizes)
     return found
 
 
@@ -124,8 +129,8 @@ def main(full: bool) -> int:
         for name, (where, sizes) in places.items():
             engine, began = db.make_engine(where), perf_counter()
             db.upgrade(engine)
-            newsroom = Newsroom(engine=engine, site=site, templates=templates)
-            found = live(newsroom, days=days, readers=readers, kept=Retention(), sizes=sizes)
+            world = PublishingWorld(engine=engine, site=site, templates=templates)
+            found = simulate_days(world, days=days, readers=readers, kept=Retention(), sizes=sizes)
             engine.dispose()
             print(f"{name}, {readers} readers ({perf_counter() - began:.0f} s)")
             for day in [*range(0, days, 100), 420, days - 1]:

@@ -57,8 +57,8 @@ def holds(name: str, plain_url: str, our_url: str, world: World, *, full: bool) 
         few = list(islice(rows, COMPARED))
         slow = one_by_one(plain, few)
         imported(ours, few)
-        assert standing(ours) == standing(plain)
-        halves = Halves(rows, (world.readers - COMPARED) // 2)
+        assert all_subscribers(ours) == all_subscribers(plain)
+        halves = TimedRows(rows, (world.readers - COMPARED) // 2)
         began, worked = time.perf_counter(), time.process_time()
         imported(ours, halves)
         cost = (time.process_time() - worked) / world.readers
@@ -73,7 +73,7 @@ def holds(name: str, plain_url: str, our_url: str, world: World, *, full: bool) 
     return rate >= GATE and rate >= RATIO * slow and (is_linear or not full)
 
 
-class Halves:
+class TimedRows:
     """Rows that record the time and this process's memory at half of them."""
 
     def __init__(self, rows: Iterable[dict[str, Any]], half: int) -> None:
@@ -124,7 +124,7 @@ def imported(engine: Engine, rows: Iterable[dict[str, Any]]) -> None:
         session.commit()
 
 
-def standing(engine: Engine) -> list[Row[Any]]:
+def all_subscribers(engine: Engine) -> list[Row[Any]]:
     """Return all subscribers with topics and consent."""
     person = [column for column in Subscriber.__table__.c if column.name != "id"]
     held = (

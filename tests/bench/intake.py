@@ -77,11 +77,11 @@ def main(full: bool) -> int:
         write(path, count)
         print(f"   {count:,} records, {path.stat().st_size / MEBIBYTE:,.0f} MiB")
         compare(path)
-        kept = [reading_is_fast(path, count), stays_small()]
+        kept = [reading_is_fast(path, count), is_memory_small()]
         kept.append(storing_is_fast("SQLite", f"sqlite:///{folder}/bench.sqlite3", path, count))
         with real_servers.postgres() as url:
             kept.append(storing_is_fast("PostgreSQL", url, path, count))
-        kept.append(stays_small())
+        kept.append(is_memory_small())
     kept.append(time_is_linear(50 if full else 12))
     return 0 if all(kept) else 1
 
@@ -91,10 +91,10 @@ def write(path: Path, count: int) -> None:
     chance = random.Random(7)
     with path.open("w") as file:
         for number in range(count):
-            file.write(json.dumps(made(number, chance)) + "\n")
+            file.write(json.dumps(invented_record(number, chance)) + "\n")
 
 
-def made(number: int, chance: random.Random) -> dict[str, object]:
+def invented_record(number: int, chance: random.Random) -> dict[str, object]:
     """Return one invented record."""
     names = [
         [f"Lind{chance.randrange(9000)}", chance.choice("ABCDEF") + ".", ""]
@@ -142,7 +142,7 @@ def reading_is_fast(path: Path, count: int) -> bool:
         )
         rate = count / (time.process_time() - begun)
     assert found == count
-    return promise("read and normalised", rate, 20_000)
+    return print_rate("read and normalised", rate, 20_000)
 
 
 def storing_is_fast(name: str, url: str, path: Path, count: int) -> bool:
@@ -158,24 +158,24 @@ def storing_is_fast(name: str, url: str, path: Path, count: int) -> bool:
         costs.append((time.process_time() - worked) / count * 1e6)
         assert loaded.papers == count, loaded.reason
     engine.dispose()
-    first = promise(f"loaded into {name} (surveyed, then stored)", rates[0], 5_000)
+    first = print_rate(f"loaded into {name} (surveyed, then stored)", rates[0], 5_000)
     print(
         f"   of which {costs[0]:,.0f} µs each are our own; the rest is the server's, the disk's and other people's"
     )
     return (
-        promise(f"the same again ({rates[1] / rates[0]:,.0f} times as fast)", rates[1], 10 * rates[0])
+        print_rate(f"the same again ({rates[1] / rates[0]:,.0f} times as fast)", rates[1], 10 * rates[0])
         and first
     )
 
 
-def stays_small() -> bool:
+def is_memory_small() -> bool:
     """Return whether the peak of memory is below 200 MiB."""
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
     print(f"   peak memory {peak:,.0f} MiB (below 200)")
     return peak < 200
 
 
-def promise(what: str, rate: float, least: float) -> bool:
+def print_rate(what: str, rate: float, least: float) -> bool:
     """Print a rate beside its required minimum."""
     print(f"   {what}: {rate:,.0f} records/s (at least {least:,.0f})")
     return rate >= least

@@ -63,7 +63,7 @@ PAPERS, READERS, CARDS = 500, 2000, 10
 # ── what is mailed ──────────────────────────────────────────────────────────────────────────────
 
 
-def invented(chance: random.Random) -> list[Paper]:
+def invented_papers(chance: random.Random) -> list[Paper]:
     """Return papers of the usual length, in invented words."""
     words = ["".join(chance.choices("abdegiklmnoprstuvz", k=chance.randint(3, 11))) for _ in range(4000)]
     weights = [1 / (rank + 20) for rank in range(len(words))]
@@ -87,7 +87,7 @@ def invented(chance: random.Random) -> list[Paper]:
     ]
 
 
-def pressed(papers: Sequence[Paper], templates: Templates) -> Press:
+def build_press(papers: Sequence[Paper], templates: Templates) -> Press:
     """Return the press of these papers, every second one with a trending reason."""
     ranked = [
         Ranked(paper=paper, score=-float(place), reasons=("+42 votes since yesterday",)[: place % 2])
@@ -146,7 +146,7 @@ def readers(
 # ── the rivals ──────────────────────────────────────────────────────────────────────────────────
 
 
-class Usual:
+class UsualRendering:
     """Jinja, an inliner and `email`, run again for every message."""
 
     def __init__(self, templates: Templates, inline: Callable[[str], str]):
@@ -166,7 +166,7 @@ class Usual:
         return built.as_bytes()
 
 
-def as_it_comes(html: str) -> str:
+def inline_with_defaults(html: str) -> str:
     """Inline with premailer's defaults, except that nothing is fetched."""
     inlined: str = Premailer(html, allow_network=False, cssutils_logging_level=50).transform()
     return inlined
@@ -206,7 +206,7 @@ def all_letters(made: Press, mailed: Sequence[tuple[Digest, Personalization]]) -
     return sum(len(assembler.message(digest, copy)) for digest, copy in mailed)
 
 
-def cold_cards(made: Press, filters: dict[int, str]) -> tuple[int, float]:
+def time_cold_cards(made: Press, filters: dict[int, str]) -> tuple[int, float]:
     """Return how many cards for a paper and a filter were rendered, and the seconds they took.
 
     Nothing is known of any paper, but filters have been read: a new press finds its readers unchanged.
@@ -242,7 +242,7 @@ def cold_start(made: Press) -> float:
 
 def prepare(papers: Sequence[Paper], templates: Templates) -> None:
     """Build a press and render all its cards with empty caches."""
-    made = pressed(papers, templates)
+    made = build_press(papers, templates)
     cards = LetterAssembler(made, SITE).sections.cards
     for paper in papers:
         for form in CardForm:
@@ -275,21 +275,21 @@ def main(full: bool) -> int:  # noqa: PLR0915  (one figure after another)
     """Print the figures; return 0 if every gate holds."""
     chance = random.Random(20261120)
     templates = Templates(templates_dir())
-    papers = invented(chance)
+    papers = invented_papers(chance)
     start = process_time()
     prepare(papers, templates)
     prepared = process_time() - start
-    made = pressed(papers, templates)
+    made = build_press(papers, templates)
     mailed = readers(papers, filters_of(papers, chance), chance)
 
     contexts = [(context_of(made, digest, copy), copy) for digest, copy in mailed[:40]]
-    premailer, css = Usual(templates, by_premailer), Usual(templates, css_inline.inline)
+    premailer, css = UsualRendering(templates, by_premailer), UsualRendering(templates, css_inline.inline)
     for (digest, copy), (context, _) in zip(mailed[:20], contexts, strict=False):
         assert decoded(press.LetterAssembler(made, SITE).message(digest, copy)) == decoded(
             premailer.message(context, copy)
         )
 
-    distinct, taken = cold_cards(made, filters_of(papers, chance, 1000))
+    distinct, taken = time_cold_cards(made, filters_of(papers, chance, 1000))
     fresh = replace(made)
     with gc_control.gc_paused():  # as the delivery does
         start = process_time()
@@ -298,7 +298,7 @@ def main(full: bool) -> int:  # noqa: PLR0915  (one figure after another)
     rounds = [seconds(lambda: all_letters(fresh, mailed), 20) / READERS]
     sample = contexts if full else contexts[:15]
     by_pre = seconds(lambda: [premailer.message(*one) for one in sample], 3) / len(sample)
-    usual = Usual(templates, as_it_comes)
+    usual = UsualRendering(templates, inline_with_defaults)
     by_usual = seconds(lambda: [usual.message(*one) for one in sample], 3) / len(sample)
     by_css = seconds(lambda: [css.message(*one) for one in sample], 3) / len(sample)
     rounds.append(seconds(lambda: all_letters(fresh, mailed), 20) / READERS)

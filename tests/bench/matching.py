@@ -268,7 +268,7 @@ class Tantivy:
             yield key, bits
 
 
-class Loop:
+class PlainLoop:
     """A well-written loop over filters and papers: word sets for words, padded text for phrases."""
 
     name = "loop over papers"
@@ -343,7 +343,7 @@ def compare(
 ) -> dict[str, float]:
     """Return filters per second of each engine, after checking that all give the same matches."""
     ours = topics.PaperIndex(papers).evaluate(asked)
-    fts5, rust, naive = Fts5(papers), Tantivy(papers), Loop(papers)
+    fts5, rust, naive = Fts5(papers), Tantivy(papers), PlainLoop(papers)
     texts = {key: fts5_query(filter_.tree) for key, filter_ in asked.items()}
     some = {key: naive.query(filter_.tree) for key, filter_ in list(asked.items())[:loop]}
     rates: dict[str, float] = {}
@@ -365,10 +365,10 @@ def compare(
 
 def fresh(papers: list[Paper], repeat: int) -> Iterator[topics.PaperIndex]:
     for _ in range(repeat):
-        yield ready(papers)
+        yield built_index(papers)
 
 
-def ready(papers: list[Paper]) -> topics.PaperIndex:
+def built_index(papers: list[Paper]) -> topics.PaperIndex:
     """Return an index with every structure built that a large number of filters needs."""
     index = topics.PaperIndex(papers)
     index.prepare()
@@ -381,7 +381,7 @@ def main(full: bool) -> int:
     pool = sentences(chance)
     sizes = (100, 500, 2000) if full else (100, 500)
     papers = batch(chance, pool, sizes[-1])
-    building, index = timed(lambda: ready(papers))
+    building, index = timed(lambda: built_index(papers))
     assert isinstance(index, topics.PaperIndex)
     asked = filters(chance, pool, index, 100_000 if full else 5_000)
     texts = [filter_.canonical for filter_ in asked.values()]
@@ -399,7 +399,7 @@ def main(full: bool) -> int:
         for name, rate in rates.items():
             times = "" if name == "ours" else f"{rates['ours'] / rate:8.1f}x"
             print(f"{size:>7} {name:<24} {rate:>12,.0f} {times:>9}", flush=True)
-    lists = top_lists(chance, index.evaluate(asked), 1_000_000 if full else 50_000)
+    lists = time_top_lists(chance, index.evaluate(asked), 1_000_000 if full else 50_000)
     missed = [f"{name}: {gate}x" for name, gate in GATES.items() if rates["ours"] < gate * rates[name]]
     missed += [f"top-10 lists: {LISTS_GATE} s"] * (lists > LISTS_GATE)
     if full and missed:
@@ -407,7 +407,7 @@ def main(full: bool) -> int:
     return int(full and bool(missed))
 
 
-def top_lists(chance: random.Random, found: dict[int, int], people: int) -> float:
+def time_top_lists(chance: random.Random, found: dict[int, int], people: int) -> float:
     """Find the ten best new papers of every reader's three filters; return the seconds of processor time.
 
     Filters are as popular as words are (the n-th is held by 1/n as many). What is measured is the
@@ -441,4 +441,4 @@ def fill(best: array[int], found: dict[int, int], held: array[int]) -> None:
 #: Seconds for the top-10 lists of a million people.
 LISTS_GATE = 10
 #: How many times faster we must be, with 100,000 filters over 2,000 papers.
-GATES = {Fts5.name: 15, Tantivy.name: 40, Loop.name: 400}
+GATES = {Fts5.name: 15, Tantivy.name: 40, PlainLoop.name: 400}

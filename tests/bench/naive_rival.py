@@ -64,15 +64,15 @@ class Morning:
     @cached_property
     def text(self) -> Template:
         """Return the letter's text, loaded once."""
-        return unguarded(self.templates.text).get_template("letters/digest/body.txt")
+        return unsandboxed(self.templates.text).get_template("letters/digest/body.txt")
 
     @cached_property
     def html(self) -> Template:
         """Return the letter's page, loaded once."""
-        return unguarded(self.templates.html).get_template("letters/digest/body.html")
+        return unsandboxed(self.templates.html).get_template("letters/digest/body.html")
 
 
-def unguarded(guarded: Environment) -> Environment:
+def unsandboxed(guarded: Environment) -> Environment:
     """Return the same environment without its sandbox: a rival has no untrusted templates."""
     made = Environment(
         loader=guarded.loader,
@@ -91,42 +91,44 @@ def unguarded(guarded: Environment) -> Environment:
 def send_to(session: Session, morning: Morning, subscriber_id: int) -> None:
     """Compose one reader's digest, send it over its own connection, and record it."""
     subscriber = session.get_one(Subscriber, subscriber_id)
-    digest, filters = composed(session, morning, subscriber)
+    digest, filters = compose_digest(session, morning, subscriber)
     if digest.sections:
-        message = written(morning, digest, copy_for(morning, subscriber, filters))
+        message = write_message(morning, digest, personalization_of(morning, subscriber, filters))
         with smtplib.SMTP("127.0.0.1", morning.port) as server:
             server.sendmail(morning.site.sender_address, [subscriber.email], message.as_bytes(policy=SMTP))
-    remember(session, morning, subscriber, digest)
+    record_sent(session, morning, subscriber, digest)
 
 
-def composed(session: Session, morning: Morning, subscriber: Subscriber) -> tuple[Digest, dict[int, str]]:
+def compose_digest(
+    session: Session, morning: Morning, subscriber: Subscriber
+) -> tuple[Digest, dict[int, str]]:
     """Return one reader's digest, and their filters by id."""
     ordered = select(Subscription).where(Subscription.subscriber_id == subscriber.id)
     held = session.scalars(ordered.order_by(Subscription.position)).all()
     filters = {one.filter_id: session.get_one(FilterRow, one.filter_id).canonical for one in held}
-    papers = unseen(session, morning, subscriber)
+    papers = unseen_papers(session, morning, subscriber)
     wishes = [
-        RequestedTopic(one.name, one.filter_id, chosen(morning, papers, filters[one.filter_id]))
+        RequestedTopic(one.name, one.filter_id, matching_papers(morning, papers, filters[one.filter_id]))
         for one in held
     ]
-    return decided(morning, wishes), filters
+    return decide_digest(morning, wishes), filters
 
 
-def unseen(session: Session, morning: Morning, subscriber: Subscriber) -> Sequence[PaperRow]:
+def unseen_papers(session: Session, morning: Morning, subscriber: Subscriber) -> Sequence[PaperRow]:
     """Return the day's papers that this reader was not shown; a task carries an id and queries them."""
     had = select(Shown.paper_id).where(Shown.subscriber_id == subscriber.id)
     of_the_day = PaperRow.first_seen_at.between(morning.now - timedelta(days=1), morning.now)
     return session.scalars(select(PaperRow).where(of_the_day, PaperRow.id.not_in(had))).all()
 
 
-def decided(morning: Morning, wishes: list[RequestedTopic]) -> Digest:
+def decide_digest(morning: Morning, wishes: list[RequestedTopic]) -> Digest:
     """Return the digest that follows from what each topic chooses."""
     ids = [paper.id for paper in morning.press.papers]
     sections = compose(wishes, eligible=(1 << len(ids)) - 1, ids=ids, limits=DigestLimits())
     return Digest(sections=sections, checked=len(ids))
 
 
-def chosen(morning: Morning, papers: Sequence[Any], canonical: str) -> RankedMatches:
+def matching_papers(morning: Morning, papers: Sequence[Any], canonical: str) -> RankedMatches:
     """Return the papers that a filter matches, testing one after the other."""
     asked, number = topics.parse(canonical), morning.press.rank_of_paper
     is_wanted = predicate(asked.tree)
@@ -148,10 +150,10 @@ def predicate(node: filter_tree.Node) -> Callable[[Any], bool]:
         )
         return lambda paper: enough(part(paper) for part in parts)
     assert isinstance(node, filter_tree.TextClause)
-    return found_by(node)
+    return clause_pattern(node)
 
 
-def found_by(leaf: filter_tree.TextClause) -> Callable[[Any], bool]:
+def clause_pattern(leaf: filter_tree.TextClause) -> Callable[[Any], bool]:
     """Return a clause as a regular expression: words beside one another in title, abstract or either."""
     pattern = r"\W+".join(re.escape(token.rstrip("*")) for token in leaf.tokens)
     search = re.compile(rf"\b{pattern}" + (r"" if leaf.tokens[-1].endswith("*") else r"\b")).search
@@ -162,7 +164,7 @@ def found_by(leaf: filter_tree.TextClause) -> Callable[[Any], bool]:
     return lambda paper: bool(search(fold(paper.title)) or search(fold(paper.abstract)))
 
 
-def copy_for(morning: Morning, subscriber: Any, filters: dict[int, str]) -> Personalization:
+def personalization_of(morning: Morning, subscriber: Any, filters: dict[int, str]) -> Personalization:
     """Return the personalization of a subscriber, from a mapped row or a plain one."""
     return personalization.personalize(
         morning.site,
@@ -178,7 +180,7 @@ def copy_for(morning: Morning, subscriber: Any, filters: dict[int, str]) -> Pers
     )
 
 
-def written(morning: Morning, digest: Digest, copy: Personalization) -> EmailMessage:
+def write_message(morning: Morning, digest: Digest, copy: Personalization) -> EmailMessage:
     """Return the message, with the whole page rendered and inlined for this one reader."""
     text, html, message = rendered(morning, digest, copy)
     message.set_content(text)
@@ -216,7 +218,7 @@ def by_premailer(html: str) -> str:
     return inlined
 
 
-def remember(session: Session, morning: Morning, subscriber: Subscriber, digest: Digest) -> None:
+def record_sent(session: Session, morning: Morning, subscriber: Subscriber, digest: Digest) -> None:
     """Record what was sent and shown, and commit."""
     delivery = Delivery(**row_of(morning, subscriber, digest))
     session.add(delivery)

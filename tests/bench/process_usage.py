@@ -11,7 +11,7 @@ from typing import NamedTuple
 TICKS = os.sysconf("SC_CLK_TCK")
 
 
-class Counted(NamedTuple):
+class ProcessUsage(NamedTuple):
     """One process: its parent, and the processor seconds of it and its ended children."""
 
     parent: int
@@ -21,12 +21,12 @@ class Counted(NamedTuple):
 def seconds(root: int) -> float:
     """Return the processor seconds of a process and of all its descendants."""
     counted = processes()
-    return sum(counted[number].seconds for number in family(root, counted))
+    return sum(counted[number].seconds for number in process_tree(root, counted))
 
 
 def peak(root: int) -> float:
     """Return the peak of memory, in MB, of the largest process among a process and its children."""
-    return max(map(high_water, family(root, processes())), default=0.0)
+    return max(map(high_water, process_tree(root, processes())), default=0.0)
 
 
 def parent(number: int) -> int:
@@ -34,7 +34,7 @@ def parent(number: int) -> int:
     return processes()[number].parent
 
 
-def family(root: int, counted: dict[int, Counted]) -> Iterator[int]:
+def process_tree(root: int, counted: dict[int, ProcessUsage]) -> Iterator[int]:
     """Yield a process and its living descendants."""
     children: dict[int, list[int]] = defaultdict(list)
     for number, each in counted.items():
@@ -46,7 +46,7 @@ def family(root: int, counted: dict[int, Counted]) -> Iterator[int]:
         yield number
 
 
-def processes() -> dict[int, Counted]:
+def processes() -> dict[int, ProcessUsage]:
     """Return all processes by their numbers."""
     found = {}
     for folder in Path("/proc").glob("[0-9]*"):
@@ -54,7 +54,7 @@ def processes() -> dict[int, Counted]:
             fields = (folder / "stat").read_text().rpartition(")")[2].split()
         except OSError:  # it has ended meanwhile
             continue
-        found[int(folder.name)] = Counted(int(fields[1]), sum(map(int, fields[11:15])) / TICKS)
+        found[int(folder.name)] = ProcessUsage(int(fields[1]), sum(map(int, fields[11:15])) / TICKS)
     return found
 
 

@@ -28,7 +28,7 @@ from digest.editions.compose import Digest
 from digest.letters import Templates
 from digest.letters.press import Press, assembler_of
 from digest.publishing import decide_digest, due_readers
-from tests.bench.updates import CHANGED, followed_up
+from tests.bench.updates import CHANGED, time_updates
 from tests.bench.world import NOW, SITE, World
 from tests.support import real_servers
 from tests.support.shared_caches import CACHES
@@ -72,11 +72,11 @@ def measured(name: str, world: World, engine: Engine, *, and_composing: bool = F
         press = publishing.prepare_press(session, site=SITE, templates=templates, caches=CACHES, now=MORNING)
         assert press is not None
         print(f"{name}: the press took {perf_counter() - began:.2f} s")
-        holds = composed(session, press) if and_composing else True
+        holds = compare_composing(session, press) if and_composing else True
         rate, ours, growth = published(session, press)
         queued = session.scalar(select(func.count()).select_from(Delivery).where(Delivery.press.is_not(None)))
         shown = session.scalar(select(func.count()).select_from(Shown))
-        clock, worked = followed_up(session, world.readers // 20, MORNING)
+        clock, worked = time_updates(session, world.readers // 20, MORNING)
     print(f"{name}: {rate:,.0f} readers a second into the outbox ({queued:,} digests, {shown:,} showings)")
     print(
         f"{name}: {ours:,.0f} a second of our own processor time, {world.filters:,} filters evaluated included"
@@ -115,7 +115,7 @@ def published(session: Any, press: Press) -> tuple[float, float, float]:
     return count / (perf_counter() - began), count / (process_time() - worked), growth
 
 
-def composed(session: Any, press: Press) -> bool:
+def compare_composing(session: Any, press: Press) -> bool:
     """Compare with the plain composer, then measure composing alone."""
     index = due_readers.match_index_of(session, press, CACHES)
     assembler = assembler_of(press, SITE, CACHES)
@@ -127,7 +127,7 @@ def composed(session: Any, press: Press) -> bool:
         ours = decide_digest.decide_digest(
             index, gathered, reader, edition, MORNING, assembler=assembler
         ).digest
-        plain = plainly(press, index.choices, gathered.topics[reader.id], reader.max_papers)
+        plain = compose_plainly(press, index.choices, gathered.topics[reader.id], reader.max_papers)
         assert listed(ours) == plain, (listed(ours), plain)
     print(f"{SAMPLE} digests are what the plain composer says")
     session.rollback()
@@ -148,7 +148,7 @@ def listed(digest: Digest) -> list[tuple[str, list[int]]]:
     return [(section.topic, list(section.papers)) for section in digest.sections]
 
 
-def plainly(
+def compose_plainly(
     press: Press, choices: Mapping[int, compose.RankedMatches], topics: Sequence[tuple[str, int]], budget: int
 ) -> list[tuple[str, list[int]]]:
     """Compose by the rules, in the slowest and simplest way."""

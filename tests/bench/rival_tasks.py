@@ -88,26 +88,28 @@ def worker_state() -> competent_rival.WorkerState:
 # ── making ready ────────────────────────────────────────────────────────────────────────────────
 
 
-def naively(session: db.Session) -> None:
+def warm_up_naive(session: db.Session) -> None:
     """Render the first letters without sending them."""
     for subscriber in session.scalars(select(Subscriber).order_by(Subscriber.id).limit(FIRST)):
-        digest, filters = naive_rival.composed(session, morning(), subscriber)
-        naive_rival.written(morning(), digest, naive_rival.copy_for(morning(), subscriber, filters))
+        digest, filters = naive_rival.compose_digest(session, morning(), subscriber)
+        naive_rival.write_message(
+            morning(), digest, naive_rival.personalization_of(morning(), subscriber, filters)
+        )
 
 
-def competently(session: db.Session) -> None:
+def warm_up_competent(session: db.Session) -> None:
     """Evaluate every filter and render the first letters without sending them."""
     for number, canonical in session.execute(select(FilterRow.id, FilterRow.canonical)):
-        competent_rival.chosen(worker_state(), number, canonical)
+        competent_rival.matching_papers(worker_state(), number, canonical)
     readers = session.execute(select(*Subscriber.__table__.c).order_by(Subscriber.id).limit(FIRST)).all()
     held = competent_rival.topics_of(session, [reader.id for reader in readers])
     for reader in readers:
-        competent_rival.written(
-            worker_state(), *competent_rival.composed(worker_state(), reader, held[reader.id])
+        competent_rival.write_message(
+            worker_state(), *competent_rival.compose_digest(worker_state(), reader, held[reader.id])
         ).as_bytes()
 
 
-READY: dict[str, Callable[[db.Session], None]] = {"naive": naively, "middle": competently}
+READY: dict[str, Callable[[db.Session], None]] = {"naive": warm_up_naive, "middle": warm_up_competent}
 
 
 @worker_process_init.connect

@@ -74,10 +74,10 @@ class Watch:
         """Start sampling."""
         self.task = task.name.rpartition(".")[2]
         self.looked, self.worked = time.perf_counter(), time.process_time()
-        signal.signal(signal.SIGALRM, self.look)
+        signal.signal(signal.SIGALRM, self.take_sample)
         signal.setitimer(signal.ITIMER_REAL, BETWEEN, BETWEEN)
 
-    def look(self, _signal: int, frame: FrameType | None) -> None:
+    def take_sample(self, _signal: int, frame: FrameType | None) -> None:
         """Count the time since the last sample for the current step."""
         now, worked = time.perf_counter(), time.process_time()
         key = "|".join((self.task, *place_of(frame)))
@@ -85,19 +85,21 @@ class Watch:
         self.processor[key] += worked - self.worked
         self.looked, self.worked = now, worked
         if now - self.kept_at > KEPT_EVERY:  # whoever measures ends us once all is delivered, task or no task
-            self.keep()
+            self.write_samples()
 
     def end(self, **_details: Any) -> None:
         """Stop sampling and store the result."""
         signal.setitimer(signal.ITIMER_REAL, 0)
-        self.look(signal.SIGALRM, None)
-        self.keep()
+        self.take_sample(signal.SIGALRM, None)
+        self.write_samples()
 
-    def keep(self) -> None:
+    def write_samples(self) -> None:
         """Write the samples taken so far to a file."""
         self.kept_at = self.looked
-        seen = {"clock": self.clock, "processor": self.processor}
-        (Path(os.environ["DIGEST_DATA_DIR"]) / f"seen-{os.getpid()}.json").write_text(json.dumps(seen))
+        load_samples = {"clock": self.clock, "processor": self.processor}
+        (Path(os.environ["DIGEST_DATA_DIR"]) / f"seen-{os.getpid()}.json").write_text(
+            json.dumps(load_samples)
+        )
 
 
 def place_of(frame: FrameType | None) -> tuple[str, str]:
@@ -131,7 +133,7 @@ def print_steps(folder: Path, mails: int, spans: Mapping[str, float]) -> None:
 
     `spans` are the seconds that all workers together had for publishing and for delivering.
     """
-    clock, processor = seen(folder, "clock"), seen(folder, "processor")
+    clock, processor = load_samples(folder, "clock"), load_samples(folder, "processor")
     for what, span in spans.items():
         rows = sorted(steps(clock, what).items(), key=lambda row: -row[1])
         rows.append((IDLE, max(span - sum(took for _, took in rows), 0.0)))
@@ -143,7 +145,7 @@ def print_steps(folder: Path, mails: int, spans: Mapping[str, float]) -> None:
             print(f"      {step:20} {columns[0]:>12} {columns[1]:>8} {columns[2]:>8}")
 
 
-def seen(folder: Path, what: str) -> Mapping[str, float]:
+def load_samples(folder: Path, what: str) -> Mapping[str, float]:
     """Return the samples of all workers."""
     total: defaultdict[str, float] = defaultdict(float)
     for path in folder.glob("seen-*.json"):

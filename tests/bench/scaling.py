@@ -37,13 +37,15 @@ def main(full: bool) -> int:
     world = World(readers=100_000 if full else 10_000, filters=10_000 if full else 1_000)
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        press = built(world, f"sqlite:///{folder / 'world'}")
-        print_rates("SQLite", {count: rate(world, press, count, lambda: a_file(folder)) for count in (1, 2)})
+        press = built_world(world, f"sqlite:///{folder / 'world'}")
+        print_rates(
+            "SQLite", {count: rate(world, press, count, lambda: sqlite_copy(folder)) for count in (1, 2)}
+        )
     with (
         postgres("synchronous_commit=on", "max_wal_size=8GB", "shared_buffers=256MB") as server,
         fresh_database(server, template="template0") as url,
     ):
-        press, template = built(world, url), str(make_url(url).database)
+        press, template = built_world(world, url), str(make_url(url).database)
         ratio = print_rates(
             "PostgreSQL",
             {
@@ -73,7 +75,7 @@ def print_rates(database: str, rates: dict[int, Rate]) -> float:
     return ratio
 
 
-def built(world: World, url: str) -> str:
+def built_world(world: World, url: str) -> str:
     """Build the world and its press, and return the name of the press."""
     with connected(url) as engine:
         world.build(engine)
@@ -87,7 +89,7 @@ def built(world: World, url: str) -> str:
 
 
 @contextmanager
-def a_file(folder: Path) -> Iterator[str]:
+def sqlite_copy(folder: Path) -> Iterator[str]:
     """Yield the URL of a copy of the world in SQLite."""
     with tempfile.TemporaryDirectory(dir=folder) as name:
         shutil.copyfile(folder / "world", Path(name) / "world")
@@ -101,11 +103,11 @@ def rate(world: World, press: str, count: int, copy: Callable[[], AbstractContex
         with copy() as url, ExitStack() as stack:
             workers = [stack.enter_context(worker(url, press, number, count)) for number in range(count)]
             for each in workers:
-                hear(each)
+                receive(each)
             began = time.perf_counter()
             for each in workers:
-                say_go(each)
-            answers = [hear(each).split() for each in workers]
+                start_workers(each)
+            answers = [receive(each).split() for each in workers]
             took = time.perf_counter() - began
         done = sum(int(due) for due, _ in answers)
         assert done == world.readers, f"{done} of {world.readers} readers were published"
@@ -124,12 +126,12 @@ def worker(url: str, press: str, number: int, count: int) -> Iterator[subprocess
         yield process
 
 
-def hear(process: subprocess.Popen[str]) -> str:
+def receive(process: subprocess.Popen[str]) -> str:
     assert process.stdout
     return process.stdout.readline()
 
 
-def say_go(process: subprocess.Popen[str]) -> None:
+def start_workers(process: subprocess.Popen[str]) -> None:
     assert process.stdin
     process.stdin.write("\n")
     process.stdin.flush()

@@ -62,7 +62,7 @@ def main(full: bool) -> int:
         with sink.fastest(folder) as taker:
             print("   on the loopback")
             fast, beside_postfix = ratios(taker.port, messages(count))
-            own = process_usage.seconds(taker.pid) / taker.taken()
+            own = process_usage.seconds(taker.pid) / taker.accepted_count()
             print(
                 f"   the sink itself, in {taker.language}: {own * 1e6:,.0f} µs of its processor for a message"
             )
@@ -70,9 +70,9 @@ def main(full: bool) -> int:
         if is_fast:
             with sink.fastest(folder, 20) as taker:
                 print("   with replies that take 20 ms")
-                far = delayed(taker.port, messages(FAR))
+                far = delayed_speedup(taker.port, messages(FAR))
         with postgres("synchronous_commit=on") as server, sink.fastest(folder) as taker:
-            share = ledgers(server, folder, count, taker.port)
+            share = print_ledger_cost(server, folder, count, taker.port)
     print(
         f"   ratios {fast:.1f} (gate {PIPELINED_GATE}) to smtplib and {beside_postfix:.1f} (gate {POSTFIX_GATE})"
         f" to smtp-source, {far:.2f} (gate {DELAYED_GATE}) at 20 ms;"
@@ -149,7 +149,7 @@ def postfix(port: int, window: Sequence[Message]) -> None:
     subprocess.run(command, check=True)
 
 
-def delayed(port: int, window: Sequence[Message]) -> float:
+def delayed_speedup(port: int, window: Sequence[Message]) -> float:
     """Return how much faster ours is with a server that delays each reply: pipelining needs fewer round trips."""
     seconds = {"pipelined": timed(ours, port, window), "smtplib, persistent": timed(theirs, port, window)}
     print_rates(seconds, len(window))
@@ -170,7 +170,7 @@ def timed(way: Callable[[int, Sequence[Message]], None], port: int, window: Sequ
 # ── the ledger ──────────────────────────────────────────────────────────────────────────────────
 
 
-def ledgers(server: str, folder: Path, count: int, port: int) -> float:
+def print_ledger_cost(server: str, folder: Path, count: int, port: int) -> float:
     """Print what the ledger costs on both databases, at windows of 1 and 50.
 
     Return the share of the rate that it takes on PostgreSQL at 50: delivering digests, written and sent,
@@ -190,10 +190,10 @@ def ledgers(server: str, folder: Path, count: int, port: int) -> float:
             print(f"   ledger on {kind:10} window {window:>2}: {cost * 1e6:>6.0f} µs a letter")
     with fresh_database(server, template="template0") as url, connected(url) as engine:
         World(readers=LEDGER_ROUNDS * max(2_000, count // 4)).build(engine)
-        return share_of(engine, port)
+        return ledger_share(engine, port)
 
 
-def share_of(engine: Engine, port: int) -> float:
+def ledger_share(engine: Engine, port: int) -> float:
     """Write and send digests without a ledger and deliver the same with it, and return the share it takes.
 
     The best of some rounds counts, of either way; each round has digests of its own.
@@ -205,13 +205,13 @@ def share_of(engine: Engine, port: int) -> float:
         analyse(engine)
         part = published.queued // (LEDGER_ROUNDS * 50) * 50  # whole windows: a run stops behind one
         for _round in range(LEDGER_ROUNDS):
-            bare = min(bare, bare_run(session, transport, templates, part))
-            kept = min(kept, kept_run(session, transport, templates, part))
+            bare = min(bare, send_without_ledger(session, transport, templates, part))
+            kept = min(kept, deliver_some(session, transport, templates, part))
     print(f"   digests without a ledger {1 / bare:>7,.0f}/s, with it {1 / kept:,.0f}/s")
     return 1 - bare / kept
 
 
-def kept_run(session: db.Session, transport: SmtpTransport, templates: Templates, part: int) -> float:
+def deliver_some(session: db.Session, transport: SmtpTransport, templates: Templates, part: int) -> float:
     """Deliver some of what is due, and return the seconds for one."""
     done = 0
 
@@ -230,7 +230,9 @@ def kept_run(session: db.Session, transport: SmtpTransport, templates: Templates
 
 
 @gc_control.gc_paused()
-def bare_run(session: db.Session, transport: SmtpTransport, templates: Templates, part: int) -> float:
+def send_without_ledger(
+    session: db.Session, transport: SmtpTransport, templates: Templates, part: int
+) -> float:
     """Write and send the same without keeping anything, the collector held off as in a run; twice, for the
     first time warms the cards.
     """
@@ -286,11 +288,11 @@ def ledger(engine: Engine, count: int, window: int) -> float:
         while batch := outbox.open_outbox(session).claim(lane=Lane.PROMPT, now=now, limit=window * 10):
             session.commit()
             for start in range(0, len(batch), window):
-                pass_through(session, batch[start : start + window], now)
+                send_window(session, batch[start : start + window], now)
         return (time.perf_counter() - began) / count
 
 
-def pass_through(session: db.Session, part: Sequence[outbox.ClaimedDelivery], now: datetime) -> None:
+def send_window(session: db.Session, part: Sequence[outbox.ClaimedDelivery], now: datetime) -> None:
     """Take one window from claimed to sent, with a commit before and after it would be sent."""
     lease, ids = part[0].lease, [each.id for each in part]
     outbox.load_recipients(session, (each.subscriber_id for each in part))

@@ -26,7 +26,7 @@ ABILITIES = b"250-sink\r\n250-PIPELINING\r\n250-8BITMIME\r\n250 SIZE 0\r\n"
 class Sink(asyncio.Protocol):
     """One connection: lines, until DATA; then a body, until the dot."""
 
-    taken = octets = 0
+    taken = accepted_bytes = 0
     folder = Path()
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
@@ -61,7 +61,7 @@ class Sink(asyncio.Protocol):
                 self.is_body, self.searched = True, 0
                 return b"354 go\r\n"
             case b"STAT":
-                return b"250 %d %d\r\n" % (Sink.taken, Sink.octets)
+                return b"250 %d %d\r\n" % (Sink.taken, Sink.accepted_bytes)
             case b"QUIT":
                 self.transport.close()
                 return None
@@ -79,7 +79,7 @@ class Sink(asyncio.Protocol):
         del self.buffer[: end + len(END)]
         self.is_body = False
         Sink.taken += 1
-        Sink.octets += end + len(b"\r\n")
+        Sink.accepted_bytes += end + len(b"\r\n")
         return b"250 taken\r\n"
 
 
@@ -93,30 +93,30 @@ async def serve() -> None:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Running:
+class RunningSink:
     """A sink in its own process."""
 
     port: int
     pid: int
     language: str
 
-    def taken(self) -> int:
+    def accepted_count(self) -> int:
         """Return how many messages it has accepted."""
         return figures(self.port)[0]
 
-    def octets(self) -> int:
+    def accepted_bytes(self) -> int:
         """Return how many bytes those had."""
         return figures(self.port)[1]
 
 
 @contextmanager
-def fastest(folder: Path, delay: int = 0) -> Iterator[Running]:
+def fastest(folder: Path, delay: int = 0) -> Iterator[RunningSink]:
     """Run the fastest sink there is; the one in C delays each reply by `delay` ms and stores nothing."""
     if is_fast():
-        with running([str(compiled(folder)), str(delay)], "C") as sink:
+        with running([str(compiled_sink(folder)), str(delay)], "C") as sink:
             yield sink
     else:
-        with keeping(folder) as sink:
+        with keeping_sink(folder) as sink:
             yield sink
 
 
@@ -126,23 +126,23 @@ def is_fast() -> bool:
 
 
 @contextmanager
-def keeping(folder: Path) -> Iterator[Running]:
+def keeping_sink(folder: Path) -> Iterator[RunningSink]:
     """Run the sink that stores the letters to recipients named `kept`."""
     with running([sys.executable, "-m", "tests.bench.sink", str(folder)], "Python") as sink:
         yield sink
 
 
 @contextmanager
-def running(command: Sequence[str], language: str) -> Iterator[Running]:
+def running(command: Sequence[str], language: str) -> Iterator[RunningSink]:
     with subprocess.Popen(command, stdout=subprocess.PIPE) as process:
         assert process.stdout
         try:
-            yield Running(port=int(process.stdout.readline()), pid=process.pid, language=language)
+            yield RunningSink(port=int(process.stdout.readline()), pid=process.pid, language=language)
         finally:
             process.terminate()
 
 
-def compiled(folder: Path) -> Path:
+def compiled_sink(folder: Path) -> Path:
     """Return the program of the sink in C."""
     source, program = Path(__file__).with_name("fastsink.c"), folder / "fastsink"
     if not program.exists():

@@ -19,7 +19,7 @@ from digest.papers import Paper
 from digest.site_profile import Site
 from tests.bench import competent_rival, naive_rival, process_usage, sampling_profile, sink
 from tests.bench.compare_letters import Letters, compare
-from tests.bench.letters import cold_start, pressed
+from tests.bench.letters import build_press, cold_start
 from tests.bench.world import NOW, World
 
 
@@ -60,14 +60,14 @@ def morning(templates: Templates) -> naive_rival.Morning:
         Paper(id=number, title=title, abstract=abstract, first_seen_at=NOW)
         for number, (title, abstract) in enumerate(World(papers=60).texts, start=1)
     ]
-    press = pressed(papers, templates)
+    press = build_press(papers, templates)
     return naive_rival.Morning(
         site=Site(), press=press, index=topics.PaperIndex(papers), templates=templates, port=0, now=NOW
     )
 
 
 def test_the_rivals_match_the_same_papers(morning: naive_rival.Morning, tmp_path: Path) -> None:
-    with sink.keeping(tmp_path) as opened:
+    with sink.keeping_sink(tmp_path) as opened:
         state = competent_rival.make_state(replace(morning, port=opened.port))
         with state.server, closing(state.papers):
             for number, text in enumerate(World(papers=60, filters=120).interests):
@@ -75,8 +75,10 @@ def test_the_rivals_match_the_same_papers(morning: naive_rival.Morning, tmp_path
                 matches = morning.index.matches(asked)
                 relevance = morning.index.relevance(asked, matches) if matches else {}
                 ours = rank_matches(matches, morning.press.scores, relevance)
-                assert naive_rival.chosen(morning, morning.press.papers, asked.canonical) == ours, text
-                assert competent_rival.chosen(state, number, asked.canonical) == ours, text
+                assert naive_rival.matching_papers(morning, morning.press.papers, asked.canonical) == ours, (
+                    text
+                )
+                assert competent_rival.matching_papers(state, number, asked.canonical) == ours, text
 
 
 @pytest.mark.parametrize("module", sampling_profile.STEPS)

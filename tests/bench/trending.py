@@ -29,7 +29,7 @@ LEVEL = 0.005  #: closer than this is level
 
 
 @dataclass(frozen=True, kw_only=True)
-class Life:
+class PaperAttention:
     """One paper's true attention, day by day from its first."""
 
     number: int
@@ -40,7 +40,7 @@ class Life:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Situation:
+class ObservedPaper:
     """The part of the truth that can be observed."""
 
     name: str
@@ -49,11 +49,11 @@ class Situation:
 
 
 SITUATIONS = (
-    Situation(name="everything known, daily snapshots"),
-    Situation(name="one snapshot only", is_daily=False),
-    Situation(name="half of the signals missing, daily", missing=0.5),
-    Situation(name="half missing, one snapshot", missing=0.5, is_daily=False),
-    Situation(name="text only, in the source's order", missing=1.0),
+    ObservedPaper(name="everything known, daily snapshots"),
+    ObservedPaper(name="one snapshot only", is_daily=False),
+    ObservedPaper(name="half of the signals missing, daily", missing=0.5),
+    ObservedPaper(name="half missing, one snapshot", missing=0.5, is_daily=False),
+    ObservedPaper(name="text only, in the source's order", missing=1.0),
 )
 
 Seen = dict[str, tuple[tuple[datetime, float], ...]]
@@ -66,9 +66,9 @@ def main(full: bool) -> int:
     print(f"{runs} x {DAYS - WARM_UP - 1} evenings, {PAPERS:,} papers, mean nDCG@10")
     print(f"{'':36}" + "".join(f"{name:>14}" for name in names))
     holds = True
-    worlds = [(random.Random(100 + run), lives(random.Random(run))) for run in range(runs)]
+    worlds = [(random.Random(100 + run), invented_month(random.Random(run))) for run in range(runs)]
     for situation in SITUATIONS:
-        judged = [evenings(situation, chance, world) for chance, world in worlds]
+        judged = [mean_ndcg(situation, chance, world) for chance, world in worlds]
         figures = {name: mean(run[name] for run in judged) for name in names}
         best = max(figures[name] for name in RIVALS)
         holds &= figures["this"] >= best - LEVEL
@@ -79,12 +79,12 @@ def main(full: bool) -> int:
 # ── the truth ───────────────────────────────────────────────────────────────────────────────────
 
 
-def lives(chance: random.Random) -> list[Life]:
+def invented_month(chance: random.Random) -> list[PaperAttention]:
     """Return the papers of one invented month and a half."""
-    return [life(chance, number) for number in range(PAPERS)]
+    return [invented_paper(chance, number) for number in range(PAPERS)]
 
 
-def life(chance: random.Random, number: int) -> Life:
+def invented_paper(chance: random.Random, number: int) -> PaperAttention:
     """Return one paper: its interest, how long it lasts, and perhaps a second wave."""
     born = chance.randrange(DAYS)
     interest = 4 * math.exp(chance.gauss(-0.6, 1.1))
@@ -103,7 +103,7 @@ def life(chance: random.Random, number: int) -> Life:
         starriness, before = 1.5 * math.exp(chance.gauss(0, 0.8)), int(math.exp(chance.gauss(3, 2)))
         gained = [poisson(chance, starriness * count + 0.01 * before) for count in votes]
         stars = tuple(before + sum(gained[: day + 1]) for day in range(len(gained)))
-    return Life(number=number, born=born, votes=tuple(votes), comments=comments, stars=stars)
+    return PaperAttention(number=number, born=born, votes=tuple(votes), comments=comments, stars=stars)
 
 
 def weekend(day: int) -> float:
@@ -125,7 +125,9 @@ def poisson(chance: random.Random, rate: float) -> int:
 # ── what can be observed ────────────────────────────────────────────────────────────────────────
 
 
-def evenings(situation: Situation, chance: random.Random, world: Sequence[Life]) -> Mapping[str, float]:
+def mean_ndcg(
+    situation: ObservedPaper, chance: random.Random, world: Sequence[PaperAttention]
+) -> Mapping[str, float]:
     """Return the mean nDCG@10 of every formula over the evenings of one run."""
     prints = {
         one.number: {name: chance.random() >= situation.missing for name in ("upvotes", "comments", "stars")}
@@ -137,12 +139,12 @@ def evenings(situation: Situation, chance: random.Random, world: Sequence[Life])
         listed = [one for one in world if 0 <= day - one.born <= FORGOTTEN]
         evidence = {one.number: observed(situation, one, prints[one.number], dumps, day) for one in listed}
         truth = {one.number: one.votes[day + 1 - one.born] for one in listed}
-        for name, order in orders(evidence, evening(day)).items():
+        for name, order in orders_by_formula(evidence, snapshot_time(day)).items():
             judged[name].append(ndcg([truth[number] for number in order], list(truth.values())))
     return {name: mean(values) for name, values in judged.items()}
 
 
-def dump_of(chance: random.Random, world: Sequence[Life], day: int) -> Mapping[int, int]:
+def dump_of(chance: random.Random, world: Sequence[PaperAttention], day: int) -> Mapping[int, int]:
     """Return what the source shows that day, best first as it sees it: {paper: place}."""
     heat = {
         one.number: (
@@ -157,20 +159,28 @@ def dump_of(chance: random.Random, world: Sequence[Life], day: int) -> Mapping[i
 
 
 def observed(
-    situation: Situation, one: Life, prints: Mapping[str, bool], dumps: Sequence[Mapping[int, int]], day: int
+    situation: ObservedPaper,
+    one: PaperAttention,
+    prints: Mapping[str, bool],
+    dumps: Sequence[Mapping[int, int]],
+    day: int,
 ) -> Evidence:
     """Return what is known of a paper on the evening of that day."""
     ages = range(day - one.born + 1) if situation.is_daily else range(day - one.born, day - one.born + 1)
     seen: Seen = {}
     if prints["upvotes"]:
-        seen["upvotes"] = tuple((evening(one.born + age), sum(one.votes[: age + 1])) for age in ages)
+        seen["upvotes"] = tuple((snapshot_time(one.born + age), sum(one.votes[: age + 1])) for age in ages)
     if prints["comments"]:
-        seen["comments"] = tuple((evening(one.born + age), sum(one.comments[: age + 1])) for age in ages)
+        seen["comments"] = tuple(
+            (snapshot_time(one.born + age), sum(one.comments[: age + 1])) for age in ages
+        )
     if prints["stars"] and one.stars is not None:
-        seen["stars"] = tuple((evening(one.born + age), one.stars[age]) for age in ages)
+        seen["stars"] = tuple((snapshot_time(one.born + age), one.stars[age]) for age in ages)
     first = one.born if situation.is_daily else day
     appearances = tuple(
-        Appearance(observed_at=evening(at), position=dumps[at][one.number], size=DUMP_SIZE, order="ranked")
+        Appearance(
+            observed_at=snapshot_time(at), position=dumps[at][one.number], size=DUMP_SIZE, order="ranked"
+        )
         for at in range(first, day + 1)
         if one.number in dumps[at]
     )
@@ -184,7 +194,7 @@ def observed(
     )
 
 
-def evening(day: int) -> datetime:
+def snapshot_time(day: int) -> datetime:
     """Return the moment of a day's snapshot."""
     return START + timedelta(days=day, hours=23)
 
@@ -192,7 +202,7 @@ def evening(day: int) -> datetime:
 # ── the formulas ────────────────────────────────────────────────────────────────────────────────
 
 
-def orders(evidence: Mapping[int, Evidence], now: datetime) -> dict[str, list[int]]:
+def orders_by_formula(evidence: Mapping[int, Evidence], now: datetime) -> dict[str, list[int]]:
     """Return the order each formula gives."""
     papers = [Paper(id=number, title="", first_seen_at=one.first_seen_at) for number, one in evidence.items()]
     found = {"this": [one.paper.id for one in rank(papers, evidence, now)]}

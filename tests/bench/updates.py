@@ -24,7 +24,7 @@ DAYS, PAPERS_A_DAY, SENT_A_DAY = 30, 500, 10
 CHANGED = 300
 
 
-def followed_up(session: Session, readers: int, now: datetime) -> tuple[float, float]:
+def time_updates(session: Session, readers: int, now: datetime) -> tuple[float, float]:
     """Return the seconds that each reader takes on the next morning, by the clock and of our processor time."""
     sent = sent_for_a_month(session, readers, now)
     changed = changes(session, sorted(set().union(*sent.values())), now)

@@ -16,7 +16,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from tests.bench import celery_mornings, sampling_profile
-from tests.bench.celery_mornings import Figures, Place
+from tests.bench.celery_mornings import Figures, SharedServers
 from tests.bench.compare_letters import compare
 from tests.bench.world import World
 
@@ -36,22 +36,22 @@ def main(full: bool) -> int:
         " the rivals are warm before their clock starts"
     )
     world = World(readers=readers, topics=TOPICS, filters=filters, kept=0, now=datetime.now(UTC), at="00:00")
-    with celery_mornings.place() as place, tempfile.TemporaryDirectory() as name:
+    with celery_mornings.servers() as place, tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         compare_all(place, world, folder, celery_mornings.WAYS)
-        with celery_mornings.built(place, world) as template:
+        with celery_mornings.built_world(place, world) as template:
             figures = celery_mornings.best(place, template, folder, celery_mornings.WAYS, samples)
     return 0 if holds(figures, full=full) else 1
 
 
-def compare_all(place: Place, world: World, folder: Path, ways: tuple[str, ...]) -> None:
+def compare_all(place: SharedServers, world: World, folder: Path, ways: tuple[str, ...]) -> None:
     """Raise AssertionError unless all implementations write the same letters to the same hundred readers."""
     letters = {}
-    with celery_mornings.built(place, replace(world, readers=100, kept=100)) as template:
+    with celery_mornings.built_world(place, replace(world, readers=100, kept=100)) as template:
         for way in ways:
             kept = folder / f"letters-{way}"
             kept.mkdir()
-            celery_mornings.had(way, place, template, folder / f"compared-{way}", kept=kept)
+            celery_mornings.run_morning(way, place, template, folder / f"compared-{way}", kept=kept)
             letters[way] = {path.name: path.read_bytes() for path in kept.iterdir()}
     for way in ways[1:]:
         compare(letters[ways[0]], letters[way])
@@ -81,10 +81,10 @@ def alone(readers: int, filters: int, papers: int) -> None:
     """Run one morning of our own workers under the profiler, and print where the time went."""
     now = datetime.now(UTC)
     world = World(papers=papers, readers=readers, topics=TOPICS, filters=filters, kept=0, now=now, at="00:00")
-    with celery_mornings.place() as place, tempfile.TemporaryDirectory() as name:
+    with celery_mornings.servers() as place, tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        with celery_mornings.built(place, world) as template:
-            ours = celery_mornings.had(
+        with celery_mornings.built_world(place, world) as template:
+            ours = celery_mornings.run_morning(
                 "ours", place, template, folder / "ours", command=sampling_profile.COMMAND
             )
         ours.print_figures()

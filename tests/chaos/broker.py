@@ -30,7 +30,7 @@ def lose_the_broker(url: str) -> tuple[World, str]:
     mail = FaultyServer(plan=lambda _recipient: time.sleep(SLOW))
     with (
         tempfile.TemporaryDirectory(prefix="digest-chaos-") as folder,
-        real_servers.mortal_broker(real_servers.redis_program()) as broker,
+        real_servers.restartable_broker(real_servers.redis_program()) as broker,
         faulty_server(mail),
         service(Path(folder), url, broker.url, mail.port) as running,
     ):

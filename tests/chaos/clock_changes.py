@@ -17,7 +17,7 @@ from digest.letters import Templates
 from digest.settings import templates_dir
 from tests.chaos.worker import SITE
 from tests.support.fixed_clock import fixed_clock
-from tests.support.publishing_world import Newsroom
+from tests.support.publishing_world import PublishingWorld
 from tests.support.shared_caches import CACHES
 
 #: A zone, the evening before the clock change, and the hour that is skipped or occurs twice.
@@ -43,17 +43,17 @@ def live_through(url: str, *, seed: int) -> tuple[list[str], int]:
     """Run all these nights; return what went wrong, and how many letters were sent."""
     chance, engine = random.Random(seed), db.make_engine(url)
     templates = Templates(templates_dir())
-    newsroom = Newsroom(engine=engine, site=SITE, templates=templates)
+    world = PublishingWorld(engine=engine, site=SITE, templates=templates)
     transport = MemoryTransport()
     for number, (zone, evening, hour) in enumerate(NIGHTS):
         email = f"night{number}@example.org"
-        newsroom.subscribe(email, now=written(evening), hour=hour, timezone=zone)
+        world.subscribe(email, now=written(evening), hour=hour, timezone=zone)
         for tick in range(int(timedelta(days=DAYS) / TICK)):
             now = evening + tick * TICK
             if tick % 3 == 0:
-                newsroom.dump(written(now), [f"Paper {number}.{tick}"])
+                world.dump(written(now), [f"Paper {number}.{tick}"])
             for _publisher in range(2):
-                newsroom.publish(written(now + chance.choice(STEPS)))
+                world.publish(written(now + chance.choice(STEPS)))
             with db.write_session(engine) as session:
                 delivery_run.deliver(
                     session,
@@ -63,14 +63,14 @@ def live_through(url: str, *, seed: int) -> tuple[list[str], int]:
                     transport=transport,
                     clock=fixed_clock(now),
                 )
-        newsroom.change(email, state="unsubscribed")
+        world.change(email, state="unsubscribed")
     wrong = list(mistakes(engine, transport))
     engine.dispose()
     return wrong, len(transport.messages)
 
 
 def written(moment: datetime) -> str:
-    """Return the moment in the form that the newsroom reads."""
+    """Return the moment in the form that the world reads."""
     return moment.strftime("%Y-%m-%dT%H:%M")
 
 

@@ -142,7 +142,7 @@ class Orders:
     largest_file: int = 0  #: the most bytes in a file it writes; 0 is no limit
 
 
-def hurry() -> None:
+def shorten_waits() -> None:
     """Shorten the product's waits for a test; their order stays the same."""
     outbox.LEASE = transitions.LEASE = LEASE
     transitions.RENEW_AFTER = LEASE / 10
@@ -173,7 +173,7 @@ def work(orders: Orders, saved: Any) -> None:
     """Deliver until killed, or, when draining, until nothing is open."""
     parent_death.end_with_parent(signal.SIGKILL)
     logging.basicConfig(level=logging.CRITICAL)
-    hurry()
+    shorten_waits()
     count_saved(saved)
     if orders.mutant:
         break_outbox(MUTANTS[orders.mutant])

@@ -39,7 +39,7 @@ from tests.support.certificates import make
 from tests.support.faulty_smtp_server import Fault, FaultyServer, faulty_server
 from tests.support.mail_sink import run_mail_sink
 from tests.support.proxies import ProxiedSites
-from tests.support.real_servers import Server, mortal_broker, valkey_program
+from tests.support.real_servers import Server, restartable_broker, valkey_program
 
 
 @pytest.mark.usefixtures("catalog", "ada")
@@ -266,7 +266,7 @@ def test_doctor_connects_to_a_real_broker(
 @pytest.mark.parametrize("password", ["plain", 'two words "and a quote', "%C3%A9%25"])
 def test_doctor_passes_any_password_to_the_broker(password: str) -> None:
     with (
-        mortal_broker(valkey_program()) as server,
+        restartable_broker(valkey_program()) as server,
         redis.Redis(port=port_of(server)) as admin,
     ):
         assert admin.config_set("requirepass", password)

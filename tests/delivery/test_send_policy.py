@@ -474,7 +474,7 @@ def test_letter_that_another_worker_took_over_uses_no_token(put, deliver, sessio
 def test_no_letter_expires_unsent_if_servers_greylist(
     session: Session, site: Site, domains: int, share: int
 ) -> None:
-    found = greylisting.morning(session, site, readers=120, domains=domains, share=share, window=10)
+    found = greylisting.simulate_morning(session, site, readers=120, domains=domains, share=share, window=10)
 
     assert found.states == {"sent": 120}
     assert not found.is_stopped

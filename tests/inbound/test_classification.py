@@ -63,7 +63,7 @@ def letter(session: Session, site: Site, ada: Subscriber, now: datetime) -> int:
 
 
 @pytest.fixture
-def arrive(session: Session, site: Site, now: datetime) -> Callable[..., str]:
+def receive(session: Session, site: Site, now: datetime) -> Callable[..., str]:
     """Return a function that stores and processes a mail and returns the outcome."""
 
     def arrived(content: bytes, *, to: str, sender: str = "", after: timedelta = timedelta()) -> str:
@@ -111,9 +111,9 @@ def state_of(session: Session, subscriber: Subscriber) -> SubscriberState:
 
 
 def test_a_bounce_is_counted_and_its_mail_deleted(
-    session: Session, site: Site, arrive: Callable[..., str], letter: int
+    session: Session, site: Site, receive: Callable[..., str], letter: int
 ) -> None:
-    outcome = arrive(sample_mails.dsn(), to=links.bounce_address(site, letter))
+    outcome = receive(sample_mails.dsn(), to=links.bounce_address(site, letter))
 
     assert outcome == f"hard on delivery {letter}"
     assert failures(session) == [("hard", letter)]
@@ -121,7 +121,7 @@ def test_a_bounce_is_counted_and_its_mail_deleted(
 
 
 def test_five_days_of_bounces_suppress_the_address_but_keep_the_subscription(
-    session: Session, site: Site, arrive: Callable[..., str], ada: Subscriber, now: datetime
+    session: Session, site: Site, receive: Callable[..., str], ada: Subscriber, now: datetime
 ) -> None:
     outcome = ""
     for day in range(5):
@@ -130,7 +130,9 @@ def test_five_days_of_bounces_suppress_the_address_but_keep_the_subscription(
             site=site, now=now,
         )  # fmt: skip
         assert number
-        outcome = arrive(sample_mails.dsn(), to=links.bounce_address(site, number), after=timedelta(days=day))
+        outcome = receive(
+            sample_mails.dsn(), to=links.bounce_address(site, number), after=timedelta(days=day)
+        )
 
     assert outcome.endswith("suppressed")
     assert bounces.is_suppressed(session, site, ADA)
@@ -138,39 +140,39 @@ def test_five_days_of_bounces_suppress_the_address_but_keep_the_subscription(
 
 
 def test_a_bounce_caused_by_our_configuration_suppresses_nobody(
-    session: Session, site: Site, arrive: Callable[..., str], letter: int
+    session: Session, site: Site, receive: Callable[..., str], letter: int
 ) -> None:
     report = sample_mails.dsn(status="5.7.26", diagnostic="550 5.7.26 unauthenticated mail")
     for day in range(10):
-        arrive(report, to=links.bounce_address(site, letter), after=timedelta(days=day))
+        receive(report, to=links.bounce_address(site, letter), after=timedelta(days=day))
 
     assert {kind for kind, _ in failures(session)} == {"policy"}
     assert not bounces.is_suppressed(session, site, ADA)
 
 
 def test_a_report_to_an_unsigned_address_is_not_counted(
-    session: Session, site: Site, arrive: Callable[..., str], letter: int
+    session: Session, site: Site, receive: Callable[..., str], letter: int
 ) -> None:
-    outcome = arrive(sample_mails.dsn(), to=f"bounce+{letter}.{'0' * 20}@bounce.example.org")
+    outcome = receive(sample_mails.dsn(), to=f"bounce+{letter}.{'0' * 20}@bounce.example.org")
 
     assert outcome.startswith("shunted")
     assert failures(session) == []
 
 
 def test_a_report_to_another_address_counts_if_it_quotes_the_signed_one(
-    session: Session, site: Site, arrive: Callable[..., str], letter: int
+    session: Session, site: Site, receive: Callable[..., str], letter: int
 ) -> None:
     quoted = f"Return-Path: <{links.bounce_address(site, letter)}>"
 
     assert (
-        arrive(sample_mails.dsn(quoted=quoted), to="postmaster@bounce.example.org")
+        receive(sample_mails.dsn(quoted=quoted), to="postmaster@bounce.example.org")
         == f"hard on delivery {letter}"
     )
 
 
 @pytest.mark.parametrize("quotes", ["the unsubscribe link", "the provider's Message-ID"])
 def test_forged_bounces_that_quote_a_forwarded_digest_are_not_counted(
-    quotes: str, session: Session, site: Site, ada: Subscriber, letter: int, arrive: Callable[..., str]
+    quotes: str, session: Session, site: Site, ada: Subscriber, letter: int, receive: Callable[..., str]
 ) -> None:
     session.get_one(Delivery, letter).provider_id = "0102018f6a3b7c11-aa11bb22-000000"
     session.commit()
@@ -180,7 +182,7 @@ def test_forged_bounces_that_quote_a_forwarded_digest_are_not_counted(
     }[quotes]
 
     for day in range(9):
-        outcome = arrive(
+        outcome = receive(
             sample_mails.dsn(quoted=quoted), to="postmaster@bounce.example.org", after=timedelta(days=day)
         )
         assert outcome.startswith("shunted: it reports on a letter that we cannot identify")
@@ -191,10 +193,10 @@ def test_forged_bounces_that_quote_a_forwarded_digest_are_not_counted(
 
 
 def test_a_report_repeated_for_days_suppresses_nobody(
-    session: Session, site: Site, arrive: Callable[..., str], letter: int
+    session: Session, site: Site, receive: Callable[..., str], letter: int
 ) -> None:
     for day in range(9):
-        arrive(sample_mails.dsn(), to=links.bounce_address(site, letter), after=timedelta(days=day))
+        receive(sample_mails.dsn(), to=links.bounce_address(site, letter), after=timedelta(days=day))
 
     assert not bounces.is_suppressed(session, site, ADA)
     assert len(failures(session)) == 9  # each is kept as evidence
@@ -202,7 +204,7 @@ def test_a_report_repeated_for_days_suppresses_nobody(
 
 @pytest.mark.parametrize("name", ["abuse", "postmaster"])
 def test_an_automatic_mail_to_postmaster_is_kept_for_a_person(
-    session: Session, arrive: Callable[..., str], name: str
+    session: Session, receive: Callable[..., str], name: str
 ) -> None:
     warning = sample_mails.wire("""
         From: Abuse desk <noreply@isp.example>
@@ -213,33 +215,33 @@ def test_an_automatic_mail_to_postmaster_is_kept_for_a_person(
         We have seen spam from it.
         """)
 
-    arrive(warning, to=f"{name}@bounce.example.org", sender="noreply@isp.example")
+    receive(warning, to=f"{name}@bounce.example.org", sender="noreply@isp.example")
 
     assert kept(session) == [(MailState.SHUNTED, "an automatic mail to postmaster or abuse")]
 
 
 def test_an_out_of_office_reply_changes_nothing(
-    session: Session, site: Site, arrive: Callable[..., str], letter: int
+    session: Session, site: Site, receive: Callable[..., str], letter: int
 ) -> None:
-    assert arrive(sample_mails.ON_LEAVE, to=links.bounce_address(site, letter)) == "an automatic reply"
+    assert receive(sample_mails.ON_LEAVE, to=links.bounce_address(site, letter)) == "an automatic reply"
     assert (failures(session), kept(session)) == ([], [])
 
 
 def test_a_bounce_of_an_erased_reader_is_accepted(
-    session: Session, site: Site, arrive: Callable[..., str], letter: int, now: datetime
+    session: Session, site: Site, receive: Callable[..., str], letter: int, now: datetime
 ) -> None:
     subscribers.erase(session, site, ADA, now=now)
     session.commit()
 
-    arrive(sample_mails.dsn(), to=links.bounce_address(site, letter))
+    receive(sample_mails.dsn(), to=links.bounce_address(site, letter))
 
     assert (failures(session), kept(session)) == ([], [])
 
 
 def test_an_erasure_also_deletes_stored_mail(
-    session: Session, site: Site, arrive: Callable[..., str], ada: Subscriber, now: datetime
+    session: Session, site: Site, receive: Callable[..., str], ada: Subscriber, now: datetime
 ) -> None:
-    arrive(sample_mails.A_LETTER, to="digest@example.org", sender="Ada@Uni.example")
+    receive(sample_mails.A_LETTER, to="digest@example.org", sender="Ada@Uni.example")
 
     subscribers.erase(session, site, ADA, now=now)
 
@@ -250,9 +252,9 @@ def test_an_erasure_also_deletes_stored_mail(
 
 
 def test_a_complaint_with_the_envelope_address_suppresses_without_a_letter(
-    session: Session, site: Site, arrive: Callable[..., str], ada: Subscriber, letter: int
+    session: Session, site: Site, receive: Callable[..., str], ada: Subscriber, letter: int
 ) -> None:
-    outcome = arrive(
+    outcome = receive(
         sample_mails.complaint(quoted=f"Return-Path: <{links.bounce_address(site, letter)}>"),
         to="abuse@bounce.example.org",
         sender="f@m.example",
@@ -266,13 +268,13 @@ def test_a_complaint_with_the_envelope_address_suppresses_without_a_letter(
 
 @pytest.mark.parametrize("to", ["abuse", "postmaster"])
 def test_a_forged_complaint_that_quotes_a_forwarded_digest_only_unsubscribes_and_can_be_undone(
-    session: Session, site: Site, templates: Templates, arrive: Callable[..., str], ada: Subscriber, to: str, now: datetime
+    session: Session, site: Site, templates: Templates, receive: Callable[..., str], ada: Subscriber, to: str, now: datetime
 ) -> None:  # fmt: skip
     url = links.unsubscribe_url(site, ada.id, ada.link_version)
     report = sample_mails.complaint(quoted=f"List-Unsubscribe: <{url}>")
 
     for _ in range(3):
-        arrive(report, to=f"{to}@bounce.example.org", sender="forger@else.example")
+        receive(report, to=f"{to}@bounce.example.org", sender="forger@else.example")
 
     assert state_of(session, ada) == SubscriberState.UNSUBSCRIBED
     assert (failures(session), bounces.is_suppressed(session, site, ADA)) == ([], False)
@@ -288,34 +290,34 @@ def test_a_forged_complaint_that_quotes_a_forwarded_digest_only_unsubscribes_and
 
 
 def test_a_complaint_about_another_senders_letter_is_kept_for_a_person(
-    session: Session, arrive: Callable[..., str], ada: Subscriber
+    session: Session, receive: Callable[..., str], ada: Subscriber
 ) -> None:
     forged = "List-Unsubscribe: <https://digest.example.org/u/abcdef.1-0.AAAAAAAAAAAAAAAAAAAAAAAA>"
 
-    assert arrive(sample_mails.complaint(quoted=forged), to="abuse@bounce.example.org").startswith("shunted")
+    assert receive(sample_mails.complaint(quoted=forged), to="abuse@bounce.example.org").startswith("shunted")
     assert state_of(session, ada) == SubscriberState.ACTIVE
 
 
 def test_any_mail_to_an_unsubscribe_address_unsubscribes(
-    session: Session, site: Site, arrive: Callable[..., str], ada: Subscriber
+    session: Session, site: Site, receive: Callable[..., str], ada: Subscriber
 ) -> None:
     address = links.unsubscribe_address(site, ada.id, ada.link_version)
 
-    arrive(sample_mails.wire("From: somebody@else.example\n\n"), to=address, sender="somebody@else.example")
+    receive(sample_mails.wire("From: somebody@else.example\n\n"), to=address, sender="somebody@else.example")
 
     assert state_of(session, ada) == SubscriberState.UNSUBSCRIBED
     assert [row.letter for row in session.scalars(select(Delivery))] == ["goodbye"]
 
 
 def test_an_automatic_unsubscribe_is_announced_and_a_bounce_unsubscribes_nobody(
-    session: Session, site: Site, arrive: Callable[..., str], ada: Subscriber
+    session: Session, site: Site, receive: Callable[..., str], ada: Subscriber
 ) -> None:
     address = links.unsubscribe_address(site, ada.id, ada.link_version)
 
-    arrive(sample_mails.dsn(), to=address, sender="")
+    receive(sample_mails.dsn(), to=address, sender="")
     assert state_of(session, ada) == SubscriberState.ACTIVE
 
-    arrive(sample_mails.ON_LEAVE, to=address, sender="robot@else.example")
+    receive(sample_mails.ON_LEAVE, to=address, sender="robot@else.example")
     assert state_of(session, ada) == SubscriberState.UNSUBSCRIBED
     assert [(row.letter, row.email) for row in session.scalars(select(Delivery))] == [("goodbye", ADA)]
 
@@ -324,9 +326,9 @@ def test_an_automatic_unsubscribe_is_announced_and_a_bounce_unsubscribes_nobody(
 
 
 def test_an_unclassified_mail_is_kept_with_the_reason_and_can_be_retried(
-    session: Session, site: Site, arrive: Callable[..., str], now: datetime
+    session: Session, site: Site, receive: Callable[..., str], now: datetime
 ) -> None:
-    arrive(sample_mails.A_LETTER, to="digest@example.org", sender=ADA)
+    receive(sample_mails.A_LETTER, to="digest@example.org", sender=ADA)
 
     ((state, reason),) = kept(session)
     assert (state, bool(reason)) == (MailState.SHUNTED, True)
@@ -336,7 +338,7 @@ def test_an_unclassified_mail_is_kept_with_the_reason_and_can_be_retried(
 
 
 def test_a_mail_that_raises_an_exception_is_kept(
-    session: Session, arrive: Callable[..., str], monkeypatch: pytest.MonkeyPatch
+    session: Session, receive: Callable[..., str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def stumble(content: bytes) -> None:
         raise IndexError(content)
@@ -344,7 +346,7 @@ def test_a_mail_that_raises_an_exception_is_kept(
     monkeypatch.setattr(bounces, "read_report", stumble)
 
     assert (
-        arrive(sample_mails.dsn(), to="postmaster@bounce.example.org")
+        receive(sample_mails.dsn(), to="postmaster@bounce.example.org")
         == "shunted: IndexError while processing it"
     )
 
@@ -400,9 +402,9 @@ def test_stored_mails_are_loaded_one_at_a_time(session: Session, now: datetime) 
 
 
 def test_unread_mail_is_deleted_after_90_days(
-    session: Session, arrive: Callable[..., str], now: datetime
+    session: Session, receive: Callable[..., str], now: datetime
 ) -> None:
-    arrive(sample_mails.A_LETTER, to="digest@example.org", sender=ADA)
+    receive(sample_mails.A_LETTER, to="digest@example.org", sender=ADA)
 
     assert inbound.delete_old_mails(session, now=now + timedelta(days=89)) == 0
     assert inbound.delete_old_mails(session, now=now + timedelta(days=91)) == 1

@@ -181,11 +181,11 @@ def ada(session: Session, now: datetime) -> Subscriber:
     return row
 
 
-Arrive = Callable[..., str]
+Receive = Callable[..., str]
 
 
 @pytest.fixture
-def arrive(session: Session, site: Site, now: datetime) -> Arrive:
+def receive(session: Session, site: Site, now: datetime) -> Receive:
     """Return a function that stores and processes a mail and returns the outcome."""
 
     def arrived(
@@ -202,11 +202,11 @@ def arrive(session: Session, site: Site, now: datetime) -> Arrive:
     return arrived
 
 
-Mailed = Callable[..., list[EmailMessage]]
+DeliverMail = Callable[..., list[EmailMessage]]
 
 
 @pytest.fixture
-def mailed(session: Session, site: Site, templates: Templates, now: datetime) -> Mailed:
+def deliver_mail(session: Session, site: Site, templates: Templates, now: datetime) -> DeliverMail:
     """Return a function that delivers what is due and returns the messages."""
 
     def delivered(*, at: datetime = now) -> list[EmailMessage]:
@@ -231,25 +231,25 @@ def waiting(session: Session) -> list[str]:
 
 
 def test_unsubscribing_by_mail_works_at_once_and_can_be_undone(
-    arrive: Arrive, mailed: Mailed, session: Session, ada: Subscriber
+    receive: Receive, deliver_mail: DeliverMail, session: Session, ada: Subscriber
 ) -> None:
-    arrive(written("unsubscribe me, please", subject="Re: Flow matching, and 4 more"))
+    receive(written("unsubscribe me, please", subject="Re: Flow matching, and 4 more"))
 
     session.refresh(ada)
     assert ada.state == SubscriberState.UNSUBSCRIBED
-    (goodbye,) = mailed()
+    (goodbye,) = deliver_mail()
     assert (goodbye["To"], goodbye["Subject"]) == (ADA, "You are unsubscribed")
 
 
 def test_a_sentence_that_begins_like_a_command_changes_nothing_and_is_questioned(
-    arrive: Arrive, mailed: Mailed, session: Session, site: Site, ada: Subscriber
+    receive: Receive, deliver_mail: DeliverMail, session: Session, site: Site, ada: Subscriber
 ) -> None:
-    outcome = arrive(written("Stop by my office at noon\n", subject="The figures"))
+    outcome = receive(written("Stop by my office at noon\n", subject="The figures"))
 
     assert outcome == f"asked subscriber {ada.id} what they meant: leave"
     session.refresh(ada)
     assert ada.state == SubscriberState.ACTIVE
-    (answer,) = mailed()
+    (answer,) = deliver_mail()
     assert (answer["To"], answer["Subject"]) == (ADA, "Re: The figures")
     assert "> Stop by my office at noon\nDo you want to unsubscribe? Nothing has changed yet" in text_of(
         answer
@@ -260,15 +260,15 @@ def test_a_sentence_that_begins_like_a_command_changes_nothing_and_is_questioned
 
 
 def test_the_same_unclear_words_are_questioned_once_a_day(
-    arrive: Arrive, mailed: Mailed, now: datetime, ada: Subscriber
+    receive: Receive, deliver_mail: DeliverMail, now: datetime, ada: Subscriber
 ) -> None:
     """Without the limit, an unmarked auto-responder would cause an endless loop."""
     robot = written("Thank you for your mail.", subject="Stop! This mailbox is closed")
 
-    outcomes = [arrive(robot, at=now + timedelta(hours=hour)) for hour in range(3)]
+    outcomes = [receive(robot, at=now + timedelta(hours=hour)) for hour in range(3)]
 
     assert outcomes[1:] == ["shunted: its writer was already asked about the same words today"] * 2
-    assert len(mailed(at=now + timedelta(hours=3))) == 1
+    assert len(deliver_mail(at=now + timedelta(hours=3))) == 1
 
 
 @pytest.mark.parametrize(
@@ -280,19 +280,19 @@ def test_the_same_unclear_words_are_questioned_once_a_day(
     ],
 )
 def test_ordinary_mail_pauses_nobody(
-    content: bytes, arrive: Arrive, session: Session, ada: Subscriber
+    content: bytes, receive: Receive, session: Session, ada: Subscriber
 ) -> None:
-    arrive(content)
+    receive(content)
 
     session.refresh(ada)
     assert ada.state == SubscriberState.ACTIVE
     assert waiting(session) == ["reply"]
 
 
-def test_a_curriculum_vitae_resumes_nothing(arrive: Arrive, session: Session, ada: Subscriber) -> None:
-    arrive(written("pause 2 weeks"))
+def test_a_curriculum_vitae_resumes_nothing(receive: Receive, session: Session, ada: Subscriber) -> None:
+    receive(written("pause 2 weeks"))
 
-    arrive(written("Please find my resume attached; I am looking for a position.", subject="Resume"))
+    receive(written("Please find my resume attached; I am looking for a position.", subject="Resume"))
 
     session.refresh(ada)
     assert ada.state == SubscriberState.PAUSED
@@ -301,8 +301,8 @@ def test_a_curriculum_vitae_resumes_nothing(arrive: Arrive, session: Session, ad
 @pytest.mark.parametrize(
     "thanks", ["pause 2 weeks, please", "Please pause 2 weeks", "pause for two weeks. Thanks!"]
 )
-def test_a_polite_pause_is_a_pause(thanks: str, arrive: Arrive, session: Session, ada: Subscriber) -> None:
-    arrive(written(thanks))
+def test_a_polite_pause_is_a_pause(thanks: str, receive: Receive, session: Session, ada: Subscriber) -> None:
+    receive(written(thanks))
 
     session.refresh(ada)
     assert (ada.state, ada.paused_until) == (SubscriberState.PAUSED, date(2026, 12, 4))
@@ -322,46 +322,46 @@ def test_a_polite_pause_is_a_pause(thanks: str, arrive: Arrive, session: Session
     ],
 )
 def test_a_sentence_that_begins_like_another_command_gets_no_answer(
-    said: str, arrive: Arrive, session: Session, ada: Subscriber
+    said: str, receive: Receive, session: Session, ada: Subscriber
 ) -> None:
     for sender in (ADA, "bob@else.example"):
-        arrive(written(said, subject=said, sender=sender))
+        receive(written(said, subject=said, sender=sender))
 
     assert waiting(session) == []
 
 
-def test_spam_makes_nobody_a_subscriber(arrive: Arrive, session: Session) -> None:
-    arrive(written(subject="subscribe", sender="bob@else.example", X_Spam_Flag="YES"))
+def test_spam_makes_nobody_a_subscriber(receive: Receive, session: Session) -> None:
+    receive(written(subject="subscribe", sender="bob@else.example", X_Spam_Flag="YES"))
     forged = "mx.example.org; spf=fail; dmarc=fail header.from=else.example"
-    arrive(written(subject="subscribe", sender="bob@else.example", Authentication_Results=forged))
+    receive(written(subject="subscribe", sender="bob@else.example", Authentication_Results=forged))
 
     assert waiting(session) == []
 
 
 def test_pause_and_resume_are_applied_and_answered_in_the_same_thread(
-    arrive: Arrive, mailed: Mailed, session: Session, ada: Subscriber
+    receive: Receive, deliver_mail: DeliverMail, session: Session, ada: Subscriber
 ) -> None:
-    arrive(written("pause until 6 January", subject="Re: papers"))
+    receive(written("pause until 6 January", subject="Re: papers"))
 
     session.refresh(ada)
     assert (ada.state, ada.paused_until) == (SubscriberState.PAUSED, date(2027, 1, 6))
-    (answer,) = mailed()
+    (answer,) = deliver_mail()
     assert (answer["To"], answer["Subject"]) == (ADA, "Re: papers")
     assert (answer["In-Reply-To"], answer["Auto-Submitted"]) == ("<question@uni.example>", "auto-replied")
     assert "> pause until 6 January\nPaused until 6 January 2027." in text_of(answer)
 
-    arrive(written("resume"))
+    receive(written("resume"))
     session.refresh(ada)
     assert ada.state == SubscriberState.ACTIVE
 
 
 def test_lasting_changes_wait_on_a_page_mailed_to_the_owner_only(
-    arrive: Arrive, mailed: Mailed, session: Session, site: Site, ada: Subscriber
+    receive: Receive, deliver_mail: DeliverMail, session: Session, site: Site, ada: Subscriber
 ) -> None:
-    arrive(written('add robots: robot* & "cup"\ndrop FLOWS\nweekly fri at 8:00\n'))
+    receive(written('add robots: robot* & "cup"\ndrop FLOWS\nweekly fri at 8:00\n'))
 
     assert [topic.name for topic in subscribers.topics_of(session, ada)] == ["Flows"]
-    (answer,) = mailed()
+    (answer,) = deliver_mail()
     assert answer["To"] == ADA
     link = f"{links.manage_url(site, ada.id, 0)}?name=robots&filter=robot%2A+%26+%22cup%22&drop=Flows&cadence=weekly-fri&at=8%3A00"
     assert f"Check and save:\n{link}\n" in text_of(answer)
@@ -369,41 +369,45 @@ def test_lasting_changes_wait_on_a_page_mailed_to_the_owner_only(
 
 
 def test_a_mistake_in_a_filter_is_reported_with_its_position(
-    arrive: Arrive, mailed: Mailed, ada: Subscriber
+    receive: Receive, deliver_mail: DeliverMail, ada: Subscriber
 ) -> None:
-    arrive(written("add flows: (flow OR\ndrop robots\nat noon\npause for thought\n"))
+    receive(written("add flows: (flow OR\ndrop robots\nat noon\npause for thought\n"))
 
-    said = text_of(*mailed())
+    said = text_of(*deliver_mail())
 
     assert "In (flow OR: Column 7: Add a word after OR." in said
     assert "You have no topic of that name. Yours are: Flows" in said
     assert said.count("Not understood. Write: ") == 2
 
 
-def test_help_names_only_commands_that_work(arrive: Arrive, mailed: Mailed, ada: Subscriber) -> None:
-    arrive(written(subject="help"))
+def test_help_names_only_commands_that_work(
+    receive: Receive, deliver_mail: DeliverMail, ada: Subscriber
+) -> None:
+    receive(written(subject="help"))
 
-    lines = [line for line in text_of(*mailed()).splitlines() if mail_commands.parse_command(line)]
+    lines = [line for line in text_of(*deliver_mail()).splitlines() if mail_commands.parse_command(line)]
 
     assert len(lines) == 6
     assert all(mail_commands.parse_schedule(line) for line in lines if line.startswith("weekly"))
 
 
-def test_a_reader_in_the_senders_domain_is_answered(arrive: Arrive, session: Session, now: datetime) -> None:
+def test_a_reader_in_the_senders_domain_is_answered(
+    receive: Receive, session: Session, now: datetime
+) -> None:
     subscribers.add(session, "eve@example.org", state=SubscriberState.ACTIVE, consent="a test", now=now)
 
-    arrive(written(subject="help", sender="eve@example.org"), sender="eve@example.org")
+    receive(written(subject="help", sender="eve@example.org"), sender="eve@example.org")
 
     assert waiting(session) == ["help"]
 
 
 @pytest.mark.parametrize("word", ["topics", "subscribe"])
 def test_the_settings_link_is_mailed_to_its_owner(
-    word: str, arrive: Arrive, mailed: Mailed, site: Site, ada: Subscriber
+    word: str, receive: Receive, deliver_mail: DeliverMail, site: Site, ada: Subscriber
 ) -> None:
-    arrive(written(subject=word))
+    receive(written(subject=word))
 
-    (letter,) = mailed()
+    (letter,) = deliver_mail()
     assert letter["To"] == ADA
     assert links.manage_url(site, ada.id, 0) in text_of(letter)
 
@@ -412,12 +416,12 @@ def test_the_settings_link_is_mailed_to_its_owner(
 
 
 def test_a_stranger_who_subscribes_by_mail_gets_one_confirmation(
-    arrive: Arrive, mailed: Mailed, session: Session, site: Site, now: datetime
+    receive: Receive, deliver_mail: DeliverMail, session: Session, site: Site, now: datetime
 ) -> None:
     for _ in range(3):
-        arrive(written("add robots: robot*", subject="subscribe Bob", sender="bob@else.example"))
+        receive(written("add robots: robot*", subject="subscribe Bob", sender="bob@else.example"))
 
-    (question,) = mailed()
+    (question,) = deliver_mail()
     assert (question["To"], question["Subject"]) == ("bob@else.example", "Confirm your subscription")
     bob = subscribers.confirm(session, site, links.confirm_url(site, 1).rpartition("/")[2], now)
     assert bob is not None
@@ -425,10 +429,10 @@ def test_a_stranger_who_subscribes_by_mail_gets_one_confirmation(
 
 
 def test_a_flood_of_sign_ups_by_mail_causes_few_letters(
-    arrive: Arrive, session: Session, site: Site, now: datetime
+    receive: Receive, session: Session, site: Site, now: datetime
 ) -> None:
     for number in range(400):
-        arrive(written(subject="subscribe", sender=f"bob-{number}@else.example"))
+        receive(written(subject="subscribe", sender=f"bob-{number}@else.example"))
 
     sent = [
         subscribers.send_confirmations(session, site, now + timedelta(minutes=minute)) for minute in range(60)
@@ -438,20 +442,20 @@ def test_a_flood_of_sign_ups_by_mail_causes_few_letters(
 
 
 def test_a_reader_suppressed_for_bounces_can_subscribe_again_by_mail(
-    arrive: Arrive, mailed: Mailed, session: Session, site: Site, ada: Subscriber, now: datetime
+    receive: Receive, deliver_mail: DeliverMail, session: Session, site: Site, ada: Subscriber, now: datetime
 ) -> None:
     bounces.suppress(session, site, ADA, bounces.SuppressionReason.BOUNCE, "", now)
 
-    arrive(written(subject="subscribe"))
+    receive(written(subject="subscribe"))
 
-    (question,) = mailed()
+    (question,) = deliver_mail()
     assert (question["To"], question["Subject"]) == (ADA, "Confirm your subscription")
 
 
-def test_a_closed_site_accepts_no_sign_ups_by_mail(arrive: Arrive, session: Session) -> None:
+def test_a_closed_site_accepts_no_sign_ups_by_mail(receive: Receive, session: Session) -> None:
     asked = written(subject="subscribe", sender="bob@else.example")
 
-    assert arrive(asked, open_to=frozenset({"uni.example"})).startswith(
+    assert receive(asked, open_to=frozenset({"uni.example"})).startswith(
         "shunted: the address cannot be subscribed"
     )
     assert subscribers.find(session, "bob@else.example") is None
@@ -460,8 +464,8 @@ def test_a_closed_site_accepts_no_sign_ups_by_mail(arrive: Arrive, session: Sess
 @pytest.mark.parametrize(
     "said", ["help", "leave", "pause", "topics", "add robots", "subscribe and save 50 % on all"]
 )
-def test_a_stranger_gets_nothing_but_a_confirmation(said: str, arrive: Arrive, session: Session) -> None:
-    assert arrive(written(subject=said, sender="bob@else.example")).startswith("shunted")
+def test_a_stranger_gets_nothing_but_a_confirmation(said: str, receive: Receive, session: Session) -> None:
+    assert receive(written(subject=said, sender="bob@else.example")).startswith("shunted")
     assert waiting(session) == []
 
 
@@ -480,9 +484,9 @@ def test_a_stranger_gets_nothing_but_a_confirmation(said: str, arrive: Arrive, s
     ],
 )
 def test_commands_in_automatic_mail_are_ignored(
-    header: dict[str, str], arrive: Arrive, session: Session, ada: Subscriber
+    header: dict[str, str], receive: Receive, session: Session, ada: Subscriber
 ) -> None:
-    arrive(written(subject="leave", **header))
+    receive(written(subject="leave", **header))
 
     session.refresh(ada)
     assert (ada.state, waiting(session)) == (SubscriberState.ACTIVE, [])
@@ -501,47 +505,47 @@ def test_commands_in_automatic_mail_are_ignored(
     ],
 )
 def test_no_reply_goes_to_unattended_addresses(
-    sender: str, envelope: str, arrive: Arrive, session: Session, ada: Subscriber
+    sender: str, envelope: str, receive: Receive, session: Session, ada: Subscriber
 ) -> None:
-    assert arrive(written("subscribe\nhelp", sender=sender), sender=envelope).startswith("shunted")
+    assert receive(written("subscribe\nhelp", sender=sender), sender=envelope).startswith("shunted")
     assert waiting(session) == []
 
 
 def test_a_bounced_reply_gets_no_reply(
-    arrive: Arrive, mailed: Mailed, session: Session, site: Site, ada: Subscriber
+    receive: Receive, deliver_mail: DeliverMail, session: Session, site: Site, ada: Subscriber
 ) -> None:
-    arrive(written(subject="help"))
-    mailed()
+    receive(written(subject="help"))
+    deliver_mail()
     (number,) = session.scalars(select(Delivery.id))
 
     for _ in range(3):
-        arrive(written(subject="help"), to=links.bounce_address(site, number))
+        receive(written(subject="help"), to=links.bounce_address(site, number))
 
     assert waiting(session) == ["help"]
 
 
 def test_twelve_mails_an_hour_are_answered_and_later_ones_kept_for_a_person(
-    arrive: Arrive, mailed: Mailed, now: datetime, ada: Subscriber
+    receive: Receive, deliver_mail: DeliverMail, now: datetime, ada: Subscriber
 ) -> None:
     words = ["help", "topics", "pause 2 weeks"] * 4
 
-    outcomes = [arrive(written(subject=word)) for word in words]
+    outcomes = [receive(written(subject=word)) for word in words]
 
     assert not any(outcome.startswith("shunted") for outcome in outcomes)
-    assert len(mailed()) == 12
-    assert arrive(written(subject="resume")) == "shunted: its writer was answered 12 times within the hour"
+    assert len(deliver_mail()) == 12
+    assert receive(written(subject="resume")) == "shunted: its writer was answered 12 times within the hour"
     later = now + timedelta(minutes=61)
-    assert not arrive(written(subject="help"), at=later).startswith("shunted")
-    assert len(mailed(at=later)) == 1
+    assert not receive(written(subject="help"), at=later).startswith("shunted")
+    assert len(deliver_mail(at=later)) == 1
 
 
 def test_the_reply_limit_is_a_sliding_hour(
-    arrive: Arrive, mailed: Mailed, now: datetime, ada: Subscriber
+    receive: Receive, deliver_mail: DeliverMail, now: datetime, ada: Subscriber
 ) -> None:
     for number in range(14):
-        arrive(written(subject="help"), at=now + timedelta(minutes=5 * number))
+        receive(written(subject="help"), at=now + timedelta(minutes=5 * number))
 
-    assert len(mailed(at=now + timedelta(minutes=70))) == 14
+    assert len(deliver_mail(at=now + timedelta(minutes=70))) == 14
 
 
 @pytest.mark.parametrize(
@@ -555,14 +559,14 @@ def test_the_reply_limit_is_a_sliding_hour(
     ],
 )
 def test_a_reply_does_not_repeat_advertisements(
-    bait: str, arrive: Arrive, mailed: Mailed, ada: Subscriber
+    bait: str, receive: Receive, deliver_mail: DeliverMail, ada: Subscriber
 ) -> None:
     """A forged From line could otherwise make us send it."""
     asked = f"add {bait}\nadd (({bait}\nat {bait}\npause {bait}\ndrop {bait}"
 
-    arrive(written(asked, subject=f"Re: {bait}"))
+    receive(written(asked, subject=f"Re: {bait}"))
 
-    (answer,) = mailed()
+    (answer,) = deliver_mail()
     said = re.sub(r"https://digest\.example\.org/m/\S+", "", text_of(answer))  # it waits on their own page
     assert bait not in said + str(answer["Subject"])
     assert "The filter cannot be read, from column" in text_of(answer)
@@ -573,15 +577,15 @@ def test_a_reply_does_not_repeat_advertisements(
     ["=?utf-8?q?help=0ABcc:_x@y.z?=", "help\u202e", "he\0lp", "add " + "(" * 1900, "pause 999 months"],
 )
 def test_hostile_mail_is_processed_safely(
-    subject: str, arrive: Arrive, mailed: Mailed, ada: Subscriber
+    subject: str, receive: Receive, deliver_mail: DeliverMail, ada: Subscriber
 ) -> None:
     raw = written("add <script>: {{ 7*7 }}\nlist\n").replace(
         b"Subject: \r\n", f"Subject: {subject}\r\n".encode()
     )
 
-    arrive(raw)
+    receive(raw)
 
-    for mail in mailed():
+    for mail in deliver_mail():
         assert "Bcc" not in mail
         assert "49" not in text_of(mail)
 

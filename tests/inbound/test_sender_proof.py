@@ -210,11 +210,11 @@ def site(site: Site) -> Site:
     return replace(site, inbound_domain="example.org")
 
 
-Arrive = Callable[..., str]
+Receive = Callable[..., str]
 
 
 @pytest.fixture
-def arrive(session: Session, site: Site, now: datetime) -> Arrive:
+def receive(session: Session, site: Site, now: datetime) -> Receive:
     """Let a mail arrive while the DNS has the keys of these domains."""
 
     def arrived(content: bytes, *domains: str, fails: bool = False, to: str = US) -> str:
@@ -254,12 +254,12 @@ def slow_down(session: Session, now: datetime) -> None:
 
 
 def test_a_proven_sign_up_is_sent_its_confirmation_at_once_even_at_the_lowest_pace(
-    arrive: Arrive, session: Session, site: Site, now: datetime
+    receive: Receive, session: Session, site: Site, now: datetime
 ) -> None:
     slow_down(session, now)
     assert subscribers.are_slow(session, now)
 
-    assert arrive(signed(), "lab.uni.example").startswith("a sign-up, proven")
+    assert receive(signed(), "lab.uni.example").startswith("a sign-up, proven")
 
     assert letters(session) == [("confirm", BOB)]
     assert waiting(session) == 0
@@ -287,9 +287,9 @@ def test_a_proven_sign_up_is_sent_its_confirmation_at_once_even_at_the_lowest_pa
     ids=["unsigned", "unaligned", "changed", "no key", "no DNS"],
 )
 def test_an_unproven_sign_up_by_mail_waits_in_the_queue(
-    content: bytes, domains: list[str], fails: bool, arrive: Arrive, session: Session, site: Site, now: datetime
+    content: bytes, domains: list[str], fails: bool, receive: Receive, session: Session, site: Site, now: datetime
 ) -> None:  # fmt: skip
-    assert arrive(content, *domains, fails=fails) == "a sign-up, waiting to be confirmed"
+    assert receive(content, *domains, fails=fails) == "a sign-up, waiting to be confirmed"
 
     assert (letters(session), waiting(session)) == ([], 1)
     assert subscribers.send_confirmations(session, site, now) == 1
@@ -297,38 +297,38 @@ def test_an_unproven_sign_up_by_mail_waits_in_the_queue(
 
 
 def test_forged_mail_from_everybody_causes_as_few_letters_as_one_network(
-    arrive: Arrive, session: Session, site: Site, now: datetime
+    receive: Receive, session: Session, site: Site, now: datetime
 ) -> None:
     for number in range(100):
-        arrive(MAIL.replace("bob@", f"bob-{number}@").encode())
+        receive(MAIL.replace("bob@", f"bob-{number}@").encode())
     for minute in range(60):
         subscribers.send_confirmations(session, site, now + timedelta(minutes=minute))
 
     assert len(letters(session)) == 10
-    assert arrive(signed(), "lab.uni.example").startswith("a sign-up, proven")
+    assert receive(signed(), "lab.uni.example").startswith("a sign-up, proven")
 
 
 def test_proven_sign_ups_slow_nobody_down_and_an_owner_of_a_domain_causes_few(
-    arrive: Arrive, session: Session, site: Site, now: datetime
+    receive: Receive, session: Session, site: Site, now: datetime
 ) -> None:
     for number in range(30):
         sub = f"sub{number}.uni.example"
         mail = MAIL.replace("lab.uni.example", sub)
-        arrive(signed(mail, domain=sub), sub)
+        receive(signed(mail, domain=sub), sub)
 
     assert len(letters(session)) == 10
     assert waiting(session) == 20
     assert subscribers.sign_up_counts.counts(session, now).unanswered == 0
 
 
-def test_a_proven_sign_up_gets_one_confirmation_in_24_hours(arrive: Arrive, session: Session) -> None:
+def test_a_proven_sign_up_gets_one_confirmation_in_24_hours(receive: Receive, session: Session) -> None:
     for _ in range(3):
-        arrive(signed(), "lab.uni.example")
+        receive(signed(), "lab.uni.example")
 
     assert letters(session) == [("confirm", BOB)]
 
 
-def test_mail_that_does_not_ask_to_subscribe_queries_no_dns(arrive: Arrive, session: Session) -> None:
+def test_mail_that_does_not_ask_to_subscribe_queries_no_dns(receive: Receive, session: Session) -> None:
     for word in ("help", "unsubscribe", "Good morning"):
         mail = signed(MAIL.replace("subscribe", word))
         assert sender_proof.usable_signatures(mail, BOB, to=US, now=datetime.now().astimezone())

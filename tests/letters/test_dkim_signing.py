@@ -66,7 +66,7 @@ def signer(kind: str, **changes: Any) -> Signer:
     return replace(Signer(domain="example.org", selector=f"{kind}-2026", pem=pem(kind)), **changes)
 
 
-def mailed(text: str = "Hello.\n", subject: str = "Flow matching – and more") -> bytes:
+def plain_message(text: str = "Hello.\n", subject: str = "Flow matching – and more") -> bytes:
     return build_message(
         RenderedLetter(subject=subject, text=text, html="<p>Hello</p>\n"),
         site=SITE,
@@ -92,7 +92,7 @@ def verifies(raw: bytes, *signers: Signer, which: int = 0) -> bool:
 def test_dkimpy_verifies_what_we_sign(kind: str) -> None:
     one = signer(kind)
 
-    assert verifies(sign_message(mailed(), [one], dated_at=NOW), one)
+    assert verifies(sign_message(plain_message(), [one], dated_at=NOW), one)
 
 
 @pytest.mark.parametrize(
@@ -112,7 +112,7 @@ def test_dkimpy_verifies_what_we_sign(kind: str) -> None:
 )
 def test_a_header_that_is_added_on_the_way_breaks_the_signature(name: str) -> None:
     one = signer("rsa")
-    raw = sign_message(mailed(), [one], dated_at=NOW)
+    raw = sign_message(plain_message(), [one], dated_at=NOW)
 
     for changed in (
         raw.replace(b"\r\n\r\n", f"\r\n{name}: added\r\n\r\n".encode(), 1),
@@ -123,7 +123,7 @@ def test_a_header_that_is_added_on_the_way_breaks_the_signature(name: str) -> No
 
 def test_two_signatures_on_one_message_both_verify() -> None:
     both = [signer("rsa"), signer("ed25519")]
-    raw = sign_message(mailed(), both, dated_at=NOW)
+    raw = sign_message(plain_message(), both, dated_at=NOW)
 
     assert [verifies(raw, *both, which=which) for which in (0, 1)] == [True, True]
 
@@ -136,7 +136,7 @@ def test_two_signatures_on_one_message_both_verify() -> None:
 def test_the_signature_of_any_text_verifies(text: str, subject: str) -> None:
     one = signer("ed25519")
 
-    raw = sign_message(mailed(text, subject), [one], dated_at=NOW)
+    raw = sign_message(plain_message(text, subject), [one], dated_at=NOW)
 
     assert verifies(raw, one)
     assert not re.search(rb"^\.", raw, re.MULTILINE)  # nothing is left for SMTP to double, signed or not
@@ -160,7 +160,7 @@ TAMPERED = {
 @pytest.mark.parametrize("kind", ["rsa", "ed25519"])
 def test_a_signature_fails_after_a_change_to(kind: str, old: bytes, new: bytes) -> None:
     one = signer(kind)
-    raw = sign_message(mailed(), [one], dated_at=NOW)
+    raw = sign_message(plain_message(), [one], dated_at=NOW)
 
     changed = raw.replace(old, new)
 
@@ -170,7 +170,7 @@ def test_a_signature_fails_after_a_change_to(kind: str, old: bytes, new: bytes) 
 
 def test_a_signature_survives_refolded_headers_and_spaces() -> None:
     one = signer("rsa")
-    raw = sign_message(mailed(text="a word\n"), [one], dated_at=NOW)
+    raw = sign_message(plain_message(text="a word\n"), [one], dated_at=NOW)
 
     refolded = raw.replace(b"Precedence: bulk", b"Precedence:\r\n  bulk  ").replace(b"a word", b"a  word")
 
@@ -182,7 +182,7 @@ def test_a_relay_that_rewrites_id_and_date_leaves_the_signature_whole() -> None:
     one = signer(
         "rsa", unsigned=transports.parse_mail_url("smtp://mail.example.com:587?profile=ses").rewritten_headers
     )
-    raw = sign_message(mailed(), [one], dated_at=NOW)
+    raw = sign_message(plain_message(), [one], dated_at=NOW)
 
     rewritten = raw.replace(b"<1@example.org>", b"<0100@eu.amazonses.example>").replace(b"20 Nov", b"21 Nov")
 
@@ -191,13 +191,13 @@ def test_a_relay_that_rewrites_id_and_date_leaves_the_signature_whole() -> None:
 
 @pytest.mark.parametrize("kind", ["rsa", "ed25519"])
 def test_the_same_message_is_signed_the_same_way(kind: str) -> None:
-    assert sign_message(mailed(), [signer(kind)], dated_at=NOW) == sign_message(
-        mailed(), [signer(kind)], dated_at=NOW
+    assert sign_message(plain_message(), [signer(kind)], dated_at=NOW) == sign_message(
+        plain_message(), [signer(kind)], dated_at=NOW
     )
 
 
 def test_without_a_key_a_message_goes_out_as_it_is() -> None:
-    assert sign_message(mailed(), [], dated_at=NOW) == mailed()
+    assert sign_message(plain_message(), [], dated_at=NOW) == plain_message()
 
 
 @pytest.mark.parametrize(
@@ -215,7 +215,7 @@ def test_a_private_key_is_never_printed() -> None:
 
 
 def test_signature_lines_are_short() -> None:
-    top = sign_message(mailed(), [signer("rsa")], dated_at=NOW).partition(b"From:")[0]
+    top = sign_message(plain_message(), [signer("rsa")], dated_at=NOW).partition(b"From:")[0]
 
     assert max(map(len, top.split(b"\r\n"))) <= 78
 
@@ -241,7 +241,7 @@ def test_each_key_signs_under_the_selector_in_its_place() -> None:
         ("first", "rsa-sha256"),
         ("second", "ed25519-sha256"),
     ]
-    raw = sign_message(mailed(), both, dated_at=NOW)
+    raw = sign_message(plain_message(), both, dated_at=NOW)
     assert [verifies(raw, *both, which=which) for which in (0, 1)] == [True, True]
 
 

@@ -136,7 +136,7 @@ def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningService
     folder = tmp_path_factory.mktemp("alarms")
     port, mail_port = free_port(), free_port()
     with ExitStack() as stack:
-        broker = stack.enter_context(real_servers.mortal_broker(real_servers.valkey_program()))
+        broker = stack.enter_context(real_servers.restartable_broker(real_servers.valkey_program()))
         settings = {
             "BROKER_URL": broker.url, "MAIL_URL": f"smtp://127.0.0.1:{mail_port}", "OPERATOR_EMAIL": OPERATOR,
             "PORT": str(port), "BASE_URL": f"http://127.0.0.1:{port}",

@@ -30,7 +30,7 @@ from digest.letters import Templates
 from digest.publishing import why
 from digest.retention_rules import Retention
 from digest.site_profile import Site
-from tests.support.publishing_world import Newsroom, at
+from tests.support.publishing_world import PublishingWorld, at
 from tests.support.shared_caches import CACHES
 
 GRAPHS = {"Graphs": "graph*"}
@@ -39,42 +39,42 @@ KEPT = Retention()
 
 
 @pytest.fixture
-def newsroom(engine: Engine, site: Site, templates: Templates) -> Newsroom:
-    return Newsroom(engine=engine, site=site, templates=templates)
+def world(engine: Engine, site: Site, templates: Templates) -> PublishingWorld:
+    return PublishingWorld(engine=engine, site=site, templates=templates)
 
 
 @pytest.fixture
-def sent(newsroom: Newsroom) -> datetime:
+def sent(world: PublishingWorld) -> datetime:
     """Send Alice a digest of one paper, and return when."""
-    newsroom.subscribe(READER, GRAPHS)
-    newsroom.dump("20T00:00", ["Graph one"])
-    newsroom.publish("20T08:00")
-    assert delivered(newsroom, at("20T08:00")).sent == 1
+    world.subscribe(READER, GRAPHS)
+    world.dump("20T00:00", ["Graph one"])
+    world.publish("20T08:00")
+    assert delivered(world, at("20T08:00")).sent == 1
     return at("20T08:00")
 
 
-def delivered(newsroom: Newsroom, now: datetime) -> DeliveryReport:
-    with db.write_session(newsroom.engine) as session:
+def delivered(world: PublishingWorld, now: datetime) -> DeliveryReport:
+    with db.write_session(world.engine) as session:
         return delivery_run.deliver(
             session,
-            site=newsroom.site,
-            templates=newsroom.templates,
+            site=world.site,
+            templates=world.templates,
             caches=CACHES,
             transport=MemoryTransport(),
             clock=lambda: now,
         )
 
 
-def tidied(newsroom: Newsroom, now: datetime) -> dict[str, int]:
-    with db.write_session(newsroom.engine) as session:
+def tidied(world: PublishingWorld, now: datetime) -> dict[str, int]:
+    with db.write_session(world.engine) as session:
         gone, is_all = publishing.delete_old_rows(session, kept=KEPT, now=now, between=0)
         publishing.delete_old_shown(session, now=now, between=0)
     assert is_all
     return {what: number for what, number in gone.items() if number}
 
 
-def count(newsroom: Newsroom, table: type) -> int:
-    with db.read_session(newsroom.engine) as session:
+def count(world: PublishingWorld, table: type) -> int:
+    with db.read_session(world.engine) as session:
         return session.scalar(select(func.count()).select_from(table)) or 0
 
 
@@ -82,38 +82,36 @@ def count(newsroom: Newsroom, table: type) -> int:
 
 
 def test_attempts_are_deleted_after_90_days_and_their_delivery_stays_as_a_compact_row(
-    newsroom: Newsroom, sent: datetime
+    world: PublishingWorld, sent: datetime
 ) -> None:
-    (before,) = newsroom.deliveries()
-    assert tidied(newsroom, sent + timedelta(days=89)) == {"presses": 1}
+    (before,) = world.deliveries()
+    assert tidied(world, sent + timedelta(days=89)) == {"presses": 1}
 
-    assert tidied(newsroom, sent + timedelta(days=91)) == {"attempts": 1}
+    assert tidied(world, sent + timedelta(days=91)) == {"attempts": 1}
 
-    (row,) = newsroom.deliveries()
+    (row,) = world.deliveries()
     assert (row.content_hash, row.message_id, row.lease) == (None, None, None)
     assert (row.state, row.edition, row.decision) == (DeliveryState.SENT, before.edition, before.decision)
-    assert count(newsroom, Attempt) == 0
+    assert count(world, Attempt) == 0
 
 
-def test_a_settled_delivery_is_deleted_after_400_days(newsroom: Newsroom, sent: datetime) -> None:
-    assert "deliveries" not in tidied(newsroom, sent + timedelta(days=399))
-    assert tidied(newsroom, sent + timedelta(days=401))["deliveries"] == 1
-    assert (count(newsroom, Delivery), count(newsroom, Attempt), count(newsroom, Shown)) == (0, 0, 0)
+def test_a_settled_delivery_is_deleted_after_400_days(world: PublishingWorld, sent: datetime) -> None:
+    assert "deliveries" not in tidied(world, sent + timedelta(days=399))
+    assert tidied(world, sent + timedelta(days=401))["deliveries"] == 1
+    assert (count(world, Delivery), count(world, Attempt), count(world, Shown)) == (0, 0, 0)
 
 
-def test_three_years_keep_as_many_rows_as_400_days(newsroom: Newsroom) -> None:
-    newsroom.subscribe(READER, GRAPHS)
-    reader = newsroom.subscriber(READER).id
+def test_three_years_keep_as_many_rows_as_400_days(world: PublishingWorld) -> None:
+    world.subscribe(READER, GRAPHS)
+    reader = world.subscriber(READER).id
     counts = {}
     for day in range(0, 3 * 365, 10):
         now = at("20T08:00") + timedelta(days=day)
-        with db.write_session(newsroom.engine) as session:
+        with db.write_session(world.engine) as session:
             put_settled(session, reader, now)
-        tidied(newsroom, now)
+        tidied(world, now)
         if day in {400, 700, 1090}:
-            counts[day] = [
-                count(newsroom, table) for table in (Delivery, Attempt, Shown, PressRow, BounceRow)
-            ]
+            counts[day] = [count(world, table) for table in (Delivery, Attempt, Shown, PressRow, BounceRow)]
 
     assert counts[400] == counts[700] == counts[1090] == [41, 10, 19, 7, 41]
 
@@ -156,41 +154,41 @@ def test_loaded_dumps_are_deleted_after_30_days_and_rejected_ones_stay(
 
 
 def test_an_unconfirmed_address_is_deleted_after_400_days_unless_asked_again(
-    newsroom: Newsroom,
+    world: PublishingWorld,
 ) -> None:
     now = at("20T08:00")
-    with db.write_session(newsroom.engine) as session:
+    with db.write_session(world.engine) as session:
         for name in ("silent", "again"):
-            subscribers.request_subscription(session, newsroom.site, f"{name}@example.org", now=now)
+            subscribers.request_subscription(session, world.site, f"{name}@example.org", now=now)
         session.commit()
-    delivered(newsroom, now)
-    with db.write_session(newsroom.engine) as session:
+    delivered(world, now)
+    with db.write_session(world.engine) as session:
         subscribers.request_subscription(
-            session, newsroom.site, "again@example.org", now=now + timedelta(days=300)
+            session, world.site, "again@example.org", now=now + timedelta(days=300)
         )
         session.commit()
-    delivered(newsroom, now + timedelta(days=300))
+    delivered(world, now + timedelta(days=300))
 
-    assert "unconfirmed addresses" not in tidied(newsroom, now + timedelta(days=399))
-    assert tidied(newsroom, now + timedelta(days=401))["unconfirmed addresses"] == 1
-    assert newsroom.subscriber("again@example.org").state == SubscriberState.PENDING
+    assert "unconfirmed addresses" not in tidied(world, now + timedelta(days=399))
+    assert tidied(world, now + timedelta(days=401))["unconfirmed addresses"] == 1
+    assert world.subscriber("again@example.org").state == SubscriberState.PENDING
 
 
 # ── what is never deleted ───────────────────────────────────────────────────────────────────────
 
 
 def test_without_attempts_a_paper_is_not_sent_again_and_why_explains_it(
-    newsroom: Newsroom, sent: datetime
+    world: PublishingWorld, sent: datetime
 ) -> None:
     later = sent + timedelta(days=170)
-    tidied(newsroom, later)
+    tidied(world, later)
 
-    assert newsroom.publish(f"{later:%Y-%m-%dT%H:%M}").queued == 0
-    with db.read_session(newsroom.engine) as session:
+    assert world.publish(f"{later:%Y-%m-%dT%H:%M}").queued == 0
+    with db.read_session(world.engine) as session:
         answer = why.why(
             session,
-            site=newsroom.site,
-            templates=newsroom.templates,
+            site=world.site,
+            templates=world.templates,
             caches=CACHES,
             email=READER,
             reference="Graph one",
@@ -200,87 +198,87 @@ def test_without_attempts_a_paper_is_not_sent_again_and_why_explains_it(
 
 
 def test_an_open_delivery_stays_with_its_attempts_and_its_press_however_old(
-    newsroom: Newsroom, sent: datetime
+    world: PublishingWorld, sent: datetime
 ) -> None:
-    with db.write_session(newsroom.engine) as session:
+    with db.write_session(world.engine) as session:
         session.execute(update(Delivery).values(state=DeliveryState.QUEUED, settled_at=None))
         session.commit()
-    (before,) = newsroom.deliveries()
+    (before,) = world.deliveries()
 
-    tidied(newsroom, sent + timedelta(days=500))
+    tidied(world, sent + timedelta(days=500))
 
-    (row,) = newsroom.deliveries()
+    (row,) = world.deliveries()
     assert (row.message_id, row.content_hash) == (before.message_id, before.content_hash)
-    assert (count(newsroom, Attempt), count(newsroom, PressRow)) == (1, 1)
+    assert (count(world, Attempt), count(world, PressRow)) == (1, 1)
 
 
 @pytest.mark.parametrize("letter", ["invite", "reminder"])
-def test_a_letter_sent_only_once_keeps_its_key_but_no_address(newsroom: Newsroom, letter: str) -> None:
+def test_a_letter_sent_only_once_keeps_its_key_but_no_address(world: PublishingWorld, letter: str) -> None:
     now = at("20T08:00")
 
     def put(session: Session, now: datetime) -> int | None:
         return outbox.queue_letter(
-            session, letter=letter, subscriber_id=None, email=READER, decision={}, dedupe_key="once", site=newsroom.site,
+            session, letter=letter, subscriber_id=None, email=READER, decision={}, dedupe_key="once", site=world.site,
             now=now,
         )  # fmt: skip
 
-    with db.write_session(newsroom.engine) as session:
+    with db.write_session(world.engine) as session:
         assert put(session, now) is not None
         session.execute(update(Delivery).values(state=DeliveryState.SENT, settled_at=now))
         session.commit()
-    tidied(newsroom, now + timedelta(days=1_000))
+    tidied(world, now + timedelta(days=1_000))
 
-    with db.write_session(newsroom.engine) as session:
+    with db.write_session(world.engine) as session:
         assert put(session, now + timedelta(days=1_000)) is None
         assert session.scalars(select(Delivery.email)).all() == [None]
 
 
-def test_an_unsubscribed_address_is_kept(newsroom: Newsroom) -> None:
-    newsroom.subscribe(READER, GRAPHS)
-    newsroom.change(READER, state=SubscriberState.UNSUBSCRIBED)
+def test_an_unsubscribed_address_is_kept(world: PublishingWorld) -> None:
+    world.subscribe(READER, GRAPHS)
+    world.change(READER, state=SubscriberState.UNSUBSCRIBED)
 
-    tidied(newsroom, at("20T08:00") + timedelta(days=2_000))
+    tidied(world, at("20T08:00") + timedelta(days=2_000))
 
-    assert count(newsroom, Subscriber) == 1
+    assert count(world, Subscriber) == 1
 
 
 # ── a bounded batch at a time ───────────────────────────────────────────────────────────────────
 
 
-def test_others_can_write_between_batches_and_an_interrupted_run_continues(newsroom: Newsroom) -> None:
-    newsroom.subscribe(READER, GRAPHS)
-    reader, now = newsroom.subscriber(READER).id, at("20T08:00")
-    with db.write_session(newsroom.engine) as session:
+def test_others_can_write_between_batches_and_an_interrupted_run_continues(world: PublishingWorld) -> None:
+    world.subscribe(READER, GRAPHS)
+    reader, now = world.subscriber(READER).id, at("20T08:00")
+    with db.write_session(world.engine) as session:
         for day in range(5):
             put_settled(session, reader, now + timedelta(days=day))
     late, written = now + timedelta(days=1_000), iter(range(100))
 
     def write_and_stop() -> bool:
-        with db.write_session(newsroom.engine) as other:
+        with db.write_session(world.engine) as other:
             outbox.queue_letter(
                 other, letter="alarm", subscriber_id=None, email=READER, decision={}, dedupe_key=str(next(written)),
-                site=newsroom.site, now=late,
+                site=world.site, now=late,
             )  # fmt: skip
             other.commit()
         return True
 
     is_all, calls = False, 0
     while not is_all and calls < 20:
-        with db.write_session(newsroom.engine) as session:
+        with db.write_session(world.engine) as session:
             _, is_all = publishing.delete_old_rows(
                 session, kept=KEPT, now=late, is_over=write_and_stop, between=0
             )
         calls += 1
 
-    assert count(newsroom, Attempt) == 0
+    assert count(world, Attempt) == 0
     assert (
-        count(newsroom, Delivery) == calls - 1
+        count(world, Delivery) == calls - 1
     )  # only what was written meanwhile: the last call was not interrupted
 
 
-def test_old_shown_rows_are_deleted_in_batches_that_continue(newsroom: Newsroom) -> None:
-    readers = [newsroom.subscribe(f"reader{number}@example.org") for number in range(120)]
-    with db.write_session(newsroom.engine) as session:
+def test_old_shown_rows_are_deleted_in_batches_that_continue(world: PublishingWorld) -> None:
+    readers = [world.subscribe(f"reader{number}@example.org") for number in range(120)]
+    with db.write_session(world.engine) as session:
         session.add_all(
             Shown(subscriber_id=one, paper_id=1, delivery_id=one, shown_on=at("20T08:00").date())
             for one in readers
@@ -290,7 +288,7 @@ def test_old_shown_rows_are_deleted_in_batches_that_continue(newsroom: Newsroom)
 
     after: int | None = 0
     while after is not None:
-        with db.write_session(newsroom.engine) as session:
+        with db.write_session(world.engine) as session:
             gone, after = publishing.delete_old_shown(
                 session, now=now, after=after, is_over=lambda: True, between=0
             )

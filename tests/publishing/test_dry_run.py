@@ -10,49 +10,49 @@ from digest.letters import Templates
 from digest.publishing import dry_run
 from digest.publishing.dry_run import DryRunResult, compare_runs
 from digest.site_profile import Site
-from tests.support.publishing_world import Newsroom, at
+from tests.support.publishing_world import PublishingWorld, at
 from tests.support.shared_caches import CACHES
 
 ALICE, BOB = "alice@example.org", "bob@example.org"
 
 
 @pytest.fixture
-def newsroom(engine: Engine, site: Site, templates: Templates) -> Newsroom:
-    return Newsroom(engine=engine, site=site, templates=templates)
+def world(engine: Engine, site: Site, templates: Templates) -> PublishingWorld:
+    return PublishingWorld(engine=engine, site=site, templates=templates)
 
 
-def dry_run_results(newsroom: Newsroom, now: str) -> list[DryRunResult]:
-    with db.read_session(newsroom.engine) as session:
+def dry_run_results(world: PublishingWorld, now: str) -> list[DryRunResult]:
+    with db.read_session(world.engine) as session:
         found = dry_run.dry_run(
-            session, site=newsroom.site, templates=newsroom.templates, caches=CACHES, now=at(now)
+            session, site=world.site, templates=world.templates, caches=CACHES, now=at(now)
         )
         return [result for result, _ in found]
 
 
-def test_a_dry_run_equals_the_real_run_and_changes_nothing(newsroom: Newsroom):
-    newsroom.dump("20T00:00", ["Graph one", "Graph two", "Robot three"])
-    newsroom.subscribe(ALICE, {"Graphs": "graph"})
-    newsroom.subscribe(BOB, {"Proofs": "proof"})
+def test_a_dry_run_equals_the_real_run_and_changes_nothing(world: PublishingWorld):
+    world.dump("20T00:00", ["Graph one", "Graph two", "Robot three"])
+    world.subscribe(ALICE, {"Graphs": "graph"})
+    world.subscribe(BOB, {"Proofs": "proof"})
 
-    first, again = dry_run_results(newsroom, "20T08:00"), dry_run_results(newsroom, "20T08:00")
+    first, again = dry_run_results(world, "20T08:00"), dry_run_results(world, "20T08:00")
 
     assert first == again
-    assert newsroom.deliveries() == [] == newsroom.shown()
+    assert world.deliveries() == [] == world.shown()
     assert [(one.email, one.letter, one.papers) for one in first] == [(ALICE, "digest", 2), (BOB, "", 0)]
-    newsroom.publish("20T08:00")
-    with db.read_session(newsroom.engine) as session:
-        ran = {one.email: one for one in dry_run.last_published(session, site=newsroom.site, caches=CACHES)}
+    world.publish("20T08:00")
+    with db.read_session(world.engine) as session:
+        ran = {one.email: one for one in dry_run.last_published(session, site=world.site, caches=CACHES)}
     assert (ran[ALICE].papers, ran[ALICE].subject) == (2, first[0].subject)
     assert compare_runs(ran.values(), first).gains == compare_runs(ran.values(), first).loses == ()
 
 
-def test_a_decided_edition_is_left_out_of_a_dry_run(newsroom: Newsroom):
-    newsroom.dump("20T00:00", ["Graph one"])
-    newsroom.subscribe(ALICE, {"Graphs": "graph"})
-    newsroom.publish("20T08:00")
-    newsroom.change(ALICE, next_due_at=None)
+def test_a_decided_edition_is_left_out_of_a_dry_run(world: PublishingWorld):
+    world.dump("20T00:00", ["Graph one"])
+    world.subscribe(ALICE, {"Graphs": "graph"})
+    world.publish("20T08:00")
+    world.change(ALICE, next_due_at=None)
 
-    assert dry_run_results(newsroom, "20T09:00") == []
+    assert dry_run_results(world, "20T09:00") == []
 
 
 def result_of(email: str, papers: int, **more: object) -> DryRunResult:

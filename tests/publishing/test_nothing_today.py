@@ -15,96 +15,96 @@ from digest.delivery.transports.memory import MemoryTransport
 from digest.letters import Templates
 from digest.publishing import PublishReport
 from digest.site_profile import Site
-from tests.support.publishing_world import Newsroom, at
+from tests.support.publishing_world import PublishingWorld, at
 from tests.support.shared_caches import CACHES
 
 ALICE = "alice@example.org"
 
 
 @pytest.fixture
-def newsroom(engine: Engine, site: Site, templates: Templates) -> Newsroom:
-    return Newsroom(engine=engine, site=site, templates=templates)
+def world(engine: Engine, site: Site, templates: Templates) -> PublishingWorld:
+    return PublishingWorld(engine=engine, site=site, templates=templates)
 
 
-def letters(newsroom: Newsroom) -> list[Delivery]:
-    with db.read_session(newsroom.engine) as session:
+def letters(world: PublishingWorld) -> list[Delivery]:
+    with db.read_session(world.engine) as session:
         return list(
             session.scalars(select(Delivery).where(Delivery.letter == "nothing_today").order_by(Delivery.id))
         )
 
 
-def test_an_edition_without_matches_is_recorded_and_sends_nothing(newsroom: Newsroom):
-    newsroom.dump("20T00:00", ["Robot one"])
-    newsroom.subscribe(ALICE, {"Graphs": "graph"})
+def test_an_edition_without_matches_is_recorded_and_sends_nothing(world: PublishingWorld):
+    world.dump("20T00:00", ["Robot one"])
+    world.subscribe(ALICE, {"Graphs": "graph"})
 
-    assert newsroom.publish("20T08:00") == PublishReport(due=1, empty=1)
-    assert letters(newsroom) == []
+    assert world.publish("20T08:00") == PublishReport(due=1, empty=1)
+    assert letters(world) == []
 
 
-def test_a_reader_who_wants_it_gets_one_letter_with_the_closest_paper(newsroom: Newsroom):
-    newsroom.dump("20T00:00", ["Robot one", "Graph two", "Flow three"])
-    newsroom.subscribe(ALICE, {"Both": "graph AND robot"}, wants_nothing_today_letters=True)
+def test_a_reader_who_wants_it_gets_one_letter_with_the_closest_paper(world: PublishingWorld):
+    world.dump("20T00:00", ["Robot one", "Graph two", "Flow three"])
+    world.subscribe(ALICE, {"Both": "graph AND robot"}, wants_nothing_today_letters=True)
 
-    newsroom.publish("20T08:00")
-    newsroom.publish("20T09:00")
+    world.publish("20T08:00")
+    world.publish("20T09:00")
 
-    (letter,) = letters(newsroom)
+    (letter,) = letters(world)
     decision = json.loads(letter.decision)
     assert (decision["checked"], letter.lane) == (3, Lane.BULK)
     assert decision["nearest"]["title"] in {"Robot one", "Graph two"}
     assert decision["nearest"]["lacked"] == (
         "'graph'" if decision["nearest"]["title"] == "Robot one" else "'robot'"
     )
-    assert newsroom.deliveries(ALICE)[0].state == DeliveryState.EMPTY
-    assert newsroom.shown() == []
+    assert world.deliveries(ALICE)[0].state == DeliveryState.EMPTY
+    assert world.shown() == []
 
 
-def test_fourteen_days_without_mail_bring_one_letter(newsroom: Newsroom):
-    newsroom.subscribe(ALICE, {"Graphs": "graph"}, now="01T00:00")
+def test_fourteen_days_without_mail_bring_one_letter(world: PublishingWorld):
+    world.subscribe(ALICE, {"Graphs": "graph"}, now="01T00:00")
     for day in range(1, 31):
-        newsroom.dump(f"{day:02}T00:00", [f"Robot {day}"])
-        newsroom.publish(f"{day:02}T08:00")
+        world.dump(f"{day:02}T00:00", [f"Robot {day}"])
+        world.publish(f"{day:02}T08:00")
 
-    assert [one.dated_at for one in letters(newsroom)] == [at("15T08:00"), at("29T08:00")]
+    assert [one.dated_at for one in letters(world)] == [at("15T08:00"), at("29T08:00")]
 
 
-def test_a_digest_restarts_the_fourteen_days(newsroom: Newsroom):
-    newsroom.subscribe(ALICE, {"Graphs": "graph"}, now="01T00:00")
+def test_a_digest_restarts_the_fourteen_days(world: PublishingWorld):
+    world.subscribe(ALICE, {"Graphs": "graph"}, now="01T00:00")
     for day in range(1, 24):
-        newsroom.dump(f"{day:02}T00:00", [f"Graph {day}" if day == 10 else f"Robot {day}"])
-        newsroom.publish(f"{day:02}T08:00")
+        world.dump(f"{day:02}T00:00", [f"Graph {day}" if day == 10 else f"Robot {day}"])
+        world.publish(f"{day:02}T08:00")
 
-    assert letters(newsroom) == []
-
-
-def test_a_day_without_papers_sends_no_letter(newsroom: Newsroom):
-    newsroom.dump("18T00:00", ["Graph one"])
-    newsroom.subscribe(ALICE, {"Graphs": "graph"}, wants_nothing_today_letters=True)
-    newsroom.publish("20T08:00")
-
-    assert letters(newsroom) == []
+    assert letters(world) == []
 
 
-def test_a_preview_shows_the_closest_paper(newsroom: Newsroom):
-    newsroom.dump("20T00:00", ["Robot one"])
-    newsroom.subscribe(ALICE, {"Diffusion": "diffusion"}, wants_nothing_today_letters=True)
+def test_a_day_without_papers_sends_no_letter(world: PublishingWorld):
+    world.dump("18T00:00", ["Graph one"])
+    world.subscribe(ALICE, {"Graphs": "graph"}, wants_nothing_today_letters=True)
+    world.publish("20T08:00")
 
-    text = newsroom.preview(ALICE, "20T08:00").letter.text
+    assert letters(world) == []
+
+
+def test_a_preview_shows_the_closest_paper(world: PublishingWorld):
+    world.dump("20T00:00", ["Robot one"])
+    world.subscribe(ALICE, {"Diffusion": "diffusion"}, wants_nothing_today_letters=True)
+
+    text = world.preview(ALICE, "20T08:00").letter.text
 
     assert "1 paper checked, none matched." in text
     assert "Closest today: Robot one (does not mention 'diffusion')" in text
 
 
-def test_the_letter_is_sent_with_an_unsubscribe_header(newsroom: Newsroom):
-    newsroom.dump("20T00:00", ["Robot one"])
-    newsroom.subscribe(ALICE, {"Diffusion": "diffusion"}, wants_nothing_today_letters=True)
-    newsroom.publish("20T08:00")
+def test_the_letter_is_sent_with_an_unsubscribe_header(world: PublishingWorld):
+    world.dump("20T00:00", ["Robot one"])
+    world.subscribe(ALICE, {"Diffusion": "diffusion"}, wants_nothing_today_letters=True)
+    world.publish("20T08:00")
     transport = MemoryTransport()
-    with db.write_session(newsroom.engine) as session:
+    with db.write_session(world.engine) as session:
         report = delivery_run.deliver(
             session,
-            site=newsroom.site,
-            templates=newsroom.templates,
+            site=world.site,
+            templates=world.templates,
             caches=CACHES,
             transport=transport,
             clock=lambda: at("20T08:05"),
@@ -116,19 +116,19 @@ def test_the_letter_is_sent_with_an_unsubscribe_header(newsroom: Newsroom):
     assert "List-Unsubscribe" in message
 
 
-def test_a_reader_who_unsubscribed_meanwhile_gets_no_letter(newsroom: Newsroom):
-    newsroom.dump("20T00:00", ["Robot one"])
-    newsroom.subscribe(ALICE, {"Diffusion": "diffusion"}, wants_nothing_today_letters=True)
-    newsroom.publish("20T08:00")
-    with db.write_session(newsroom.engine) as session:
+def test_a_reader_who_unsubscribed_meanwhile_gets_no_letter(world: PublishingWorld):
+    world.dump("20T00:00", ["Robot one"])
+    world.subscribe(ALICE, {"Diffusion": "diffusion"}, wants_nothing_today_letters=True)
+    world.publish("20T08:00")
+    with db.write_session(world.engine) as session:
         subscribers.mark_unsubscribed(session, subscribers.get(session, ALICE), now=at("20T08:01"))
         session.commit()
     transport = MemoryTransport()
-    with db.write_session(newsroom.engine) as session:
+    with db.write_session(world.engine) as session:
         report = delivery_run.deliver(
             session,
-            site=newsroom.site,
-            templates=newsroom.templates,
+            site=world.site,
+            templates=world.templates,
             caches=CACHES,
             transport=transport,
             clock=lambda: at("20T08:05"),

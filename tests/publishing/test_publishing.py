@@ -27,31 +27,31 @@ from digest.publishing.reader_values import GatheredInputs
 from digest.site_profile import Site
 from tests.conftest import connected
 from tests.letters.invented_papers import copy_for
-from tests.support.publishing_world import Newsroom, at
+from tests.support.publishing_world import PublishingWorld, at
 from tests.support.shared_caches import CACHES
 
 GRAPHS = {"Graphs": "graph*"}
 
 
 @pytest.fixture
-def newsroom(engine: Engine, site: Site, templates: Templates) -> Newsroom:
-    return Newsroom(engine=engine, site=site, templates=templates)
+def world(engine: Engine, site: Site, templates: Templates) -> PublishingWorld:
+    return PublishingWorld(engine=engine, site=site, templates=templates)
 
 
 # ── who is due, and when ────────────────────────────────────────────────────────────────────────
 
 
-def test_everybody_is_due_at_their_own_hour(newsroom: Newsroom):
-    newsroom.dump("20T00:00", ["Graph one"])
-    newsroom.subscribe("tokyo@example.org", hour="08:00", timezone="Asia/Tokyo", now="19T20:00")
-    newsroom.subscribe("oslo@example.org", hour="08:00", timezone="Europe/Oslo")
-    newsroom.subscribe("york@example.org", hour="08:00", timezone="America/New_York")
+def test_everybody_is_due_at_their_own_hour(world: PublishingWorld):
+    world.dump("20T00:00", ["Graph one"])
+    world.subscribe("tokyo@example.org", hour="08:00", timezone="Asia/Tokyo", now="19T20:00")
+    world.subscribe("oslo@example.org", hour="08:00", timezone="Europe/Oslo")
+    world.subscribe("york@example.org", hour="08:00", timezone="America/New_York")
 
-    assert newsroom.publish("20T06:59") == PublishReport(due=1, queued=1)
-    assert newsroom.publish("20T07:00") == PublishReport(due=2, queued=1, already=1)
-    assert newsroom.publish("20T12:59") == PublishReport(due=2, already=2)
-    assert newsroom.publish("20T13:00") == PublishReport(due=3, queued=1, already=2)
-    assert [one.email for one in newsroom.deliveries()] == [
+    assert world.publish("20T06:59") == PublishReport(due=1, queued=1)
+    assert world.publish("20T07:00") == PublishReport(due=2, queued=1, already=1)
+    assert world.publish("20T12:59") == PublishReport(due=2, already=2)
+    assert world.publish("20T13:00") == PublishReport(due=3, queued=1, already=2)
+    assert [one.email for one in world.deliveries()] == [
         "tokyo@example.org", "oslo@example.org", "york@example.org",
     ]  # fmt: skip
 
@@ -59,197 +59,195 @@ def test_everybody_is_due_at_their_own_hour(newsroom: Newsroom):
 @pytest.mark.parametrize(
     "state", [SubscriberState.PENDING, SubscriberState.PAUSED, SubscriberState.UNSUBSCRIBED]
 )
-def test_only_active_subscribers_get_digests(newsroom: Newsroom, state: SubscriberState):
-    newsroom.dump("20T00:00", ["Graph one"])
-    newsroom.subscribe("bob@example.org", state=state)
+def test_only_active_subscribers_get_digests(world: PublishingWorld, state: SubscriberState):
+    world.dump("20T00:00", ["Graph one"])
+    world.subscribe("bob@example.org", state=state)
 
-    assert newsroom.publish("20T08:00") == PublishReport()
-
-
-def test_the_next_due_moment_is_set_after_every_edition(newsroom: Newsroom):
-    newsroom.dump("20T00:00", ["Graph one"])
-    newsroom.subscribe("alice@example.org", cadence=Cadence.WEEKDAYS, hour="07:30", timezone="Europe/Oslo")
-
-    newsroom.publish("20T06:30")  # a Friday
-
-    assert newsroom.subscriber("alice@example.org").next_due_at == at("23T06:30")
+    assert world.publish("20T08:00") == PublishReport()
 
 
-def test_before_its_hour_a_new_subscriber_only_gets_a_due_moment(newsroom: Newsroom):
-    newsroom.dump("20T00:00", ["Graph one"])
-    newsroom.subscribe("alice@example.org", hour="08:00")
+def test_the_next_due_moment_is_set_after_every_edition(world: PublishingWorld):
+    world.dump("20T00:00", ["Graph one"])
+    world.subscribe("alice@example.org", cadence=Cadence.WEEKDAYS, hour="07:30", timezone="Europe/Oslo")
 
-    assert newsroom.publish("20T07:00") == PublishReport()
-    assert newsroom.subscriber("alice@example.org").next_due_at == at("20T08:00")
+    world.publish("20T06:30")  # a Friday
+
+    assert world.subscriber("alice@example.org").next_due_at == at("23T06:30")
 
 
-def test_a_pause_that_is_over_ends_at_the_next_publication(newsroom: Newsroom):
-    newsroom.dump("20T00:00", ["Graph one"])
-    newsroom.subscribe(
+def test_before_its_hour_a_new_subscriber_only_gets_a_due_moment(world: PublishingWorld):
+    world.dump("20T00:00", ["Graph one"])
+    world.subscribe("alice@example.org", hour="08:00")
+
+    assert world.publish("20T07:00") == PublishReport()
+    assert world.subscriber("alice@example.org").next_due_at == at("20T08:00")
+
+
+def test_a_pause_that_is_over_ends_at_the_next_publication(world: PublishingWorld):
+    world.dump("20T00:00", ["Graph one"])
+    world.subscribe(
         "alice@example.org", now="18T00:00", state=SubscriberState.PAUSED, paused_until=date(2026, 11, 20)
     )
 
-    assert newsroom.publish("19T23:00") == PublishReport()
-    assert newsroom.publish("20T08:00") == PublishReport(due=1, queued=1)
-    assert newsroom.subscriber("alice@example.org").state == SubscriberState.ACTIVE
+    assert world.publish("19T23:00") == PublishReport()
+    assert world.publish("20T08:00") == PublishReport(due=1, queued=1)
+    assert world.subscriber("alice@example.org").state == SubscriberState.ACTIVE
 
 
-def test_missed_editions_are_recorded_and_their_papers_are_in_the_next(newsroom: Newsroom):
-    newsroom.subscribe("alice@example.org", GRAPHS, now="16T00:00")
-    newsroom.dump("17T00:00", ["Graph one"])
-    newsroom.publish("17T08:00")
-    newsroom.dump("18T00:00", ["Graph two"])
-    newsroom.dump("20T00:00", ["Graph three"])
+def test_missed_editions_are_recorded_and_their_papers_are_in_the_next(world: PublishingWorld):
+    world.subscribe("alice@example.org", GRAPHS, now="16T00:00")
+    world.dump("17T00:00", ["Graph one"])
+    world.publish("17T08:00")
+    world.dump("18T00:00", ["Graph two"])
+    world.dump("20T00:00", ["Graph three"])
 
-    assert newsroom.publish("20T09:00") == PublishReport(due=3, queued=1, expired=2)
-    assert [(one.edition, one.state) for one in newsroom.deliveries()] == [
+    assert world.publish("20T09:00") == PublishReport(due=3, queued=1, expired=2)
+    assert [(one.edition, one.state) for one in world.deliveries()] == [
         ("daily-2026-11-17", DeliveryState.QUEUED),
         ("daily-2026-11-20", DeliveryState.QUEUED),
         ("daily-2026-11-18", DeliveryState.EXPIRED),
         ("daily-2026-11-19", DeliveryState.EXPIRED),
     ]
-    assert newsroom.digest("alice@example.org", "daily-2026-11-20") == {
-        "Graphs": ["Graph three", "Graph two"]
-    }
+    assert world.digest("alice@example.org", "daily-2026-11-20") == {"Graphs": ["Graph three", "Graph two"]}
 
 
-def test_papers_of_a_new_subscribers_missed_first_edition_are_in_the_next(newsroom: Newsroom):
-    newsroom.subscribe("alice@example.org", GRAPHS, now="19T09:00", next_due_at=at("20T08:00"))
-    newsroom.dump("19T20:00", ["Graph one"])
+def test_papers_of_a_new_subscribers_missed_first_edition_are_in_the_next(world: PublishingWorld):
+    world.subscribe("alice@example.org", GRAPHS, now="19T09:00", next_due_at=at("20T08:00"))
+    world.dump("19T20:00", ["Graph one"])
 
-    newsroom.publish("21T07:00")  # no run published yesterday
-    newsroom.publish("21T08:00")
+    world.publish("21T07:00")  # no run published yesterday
+    world.publish("21T08:00")
 
-    assert newsroom.digest("alice@example.org", "daily-2026-11-21") == {"Graphs": ["Graph one"]}
+    assert world.digest("alice@example.org", "daily-2026-11-21") == {"Graphs": ["Graph one"]}
 
 
-def test_a_new_subscriber_misses_no_paper_while_publishing_is_down(newsroom: Newsroom):
-    newsroom.dump("16T07:00", ["Graph from before"])
-    newsroom.subscribe("alice@example.org", GRAPHS, now="17T09:00")
-    newsroom.dump("18T00:00", ["Graph one"])
-    newsroom.dump("20T00:00", ["Graph two"])
+def test_a_new_subscriber_misses_no_paper_while_publishing_is_down(world: PublishingWorld):
+    world.dump("16T07:00", ["Graph from before"])
+    world.subscribe("alice@example.org", GRAPHS, now="17T09:00")
+    world.dump("18T00:00", ["Graph one"])
+    world.dump("20T00:00", ["Graph two"])
 
-    previewed = newsroom.preview("alice@example.org", "20T09:00").digest
-    newsroom.publish("20T09:00")
+    previewed = world.preview("alice@example.org", "20T09:00").digest
+    world.publish("20T09:00")
 
-    assert newsroom.digest("alice@example.org") == {"Graphs": ["Graph two", "Graph one"]}
-    assert newsroom.titles(previewed.papers) == ["Graph two", "Graph one"]
+    assert world.digest("alice@example.org") == {"Graphs": ["Graph two", "Graph one"]}
+    assert world.titles(previewed.papers) == ["Graph two", "Graph one"]
 
 
 # ── which papers ────────────────────────────────────────────────────────────────────────────────
 
 
-def test_a_subscriber_without_topics_gets_trending_papers(newsroom: Newsroom):
-    newsroom.subscribe("alice@example.org", max_papers=2)
-    newsroom.dump(
+def test_a_subscriber_without_topics_gets_trending_papers(world: PublishingWorld):
+    world.subscribe("alice@example.org", max_papers=2)
+    world.dump(
         "20T00:00",
         [Record(title=f"Paper {n}", signals={"upvotes": n}, position=n) for n in (3, 40, 1, 7)],
     )
 
-    newsroom.publish("20T08:00")
+    world.publish("20T08:00")
 
-    assert newsroom.digest("alice@example.org") == {"Trending": ["Paper 40", "Paper 7"]}
+    assert world.digest("alice@example.org") == {"Trending": ["Paper 40", "Paper 7"]}
 
 
-def test_sections_are_in_the_order_of_the_topics(newsroom: Newsroom):
-    newsroom.dump("20T00:00", ["Proof search", "A graph of proofs", "Graph cuts", "Robots"])
-    newsroom.subscribe("alice@example.org", {"Proofs": 'ti:"proof search"', "Graphs": "graph*"})
+def test_sections_are_in_the_order_of_the_topics(world: PublishingWorld):
+    world.dump("20T00:00", ["Proof search", "A graph of proofs", "Graph cuts", "Robots"])
+    world.subscribe("alice@example.org", {"Proofs": 'ti:"proof search"', "Graphs": "graph*"})
 
-    newsroom.publish("20T08:00")
+    world.publish("20T08:00")
 
-    made = newsroom.digest("alice@example.org")
+    made = world.digest("alice@example.org")
     assert list(made) == ["Proofs", "Graphs"]
     assert made["Proofs"] == ["Proof search"]
     assert sorted(made["Graphs"]) == ["A graph of proofs", "Graph cuts"]
 
 
-def test_trending_papers_are_added_to_the_topics_if_wanted(newsroom: Newsroom):
-    newsroom.dump("20T00:00", ["Graph one", "Robots"])
-    newsroom.subscribe("alice@example.org", GRAPHS, wants_trending=True)
+def test_trending_papers_are_added_to_the_topics_if_wanted(world: PublishingWorld):
+    world.dump("20T00:00", ["Graph one", "Robots"])
+    world.subscribe("alice@example.org", GRAPHS, wants_trending=True)
 
-    newsroom.publish("20T08:00")
+    world.publish("20T08:00")
 
-    assert newsroom.digest("alice@example.org") == {"Graphs": ["Graph one"], "Trending": ["Robots"]}
-
-
-def test_a_new_subscriber_gets_the_last_24_hours(newsroom: Newsroom):
-    newsroom.dump("19T07:59", ["Graph of the day before"])
-    newsroom.dump("19T08:01", ["Graph of yesterday"])
-    newsroom.subscribe("alice@example.org", GRAPHS)
-
-    newsroom.publish("20T08:00")
-
-    assert newsroom.digest("alice@example.org") == {"Graphs": ["Graph of yesterday"]}
+    assert world.digest("alice@example.org") == {"Graphs": ["Graph one"], "Trending": ["Robots"]}
 
 
-def test_the_next_digest_begins_where_the_last_one_ended(newsroom: Newsroom):
-    newsroom.subscribe("alice@example.org", GRAPHS)
-    newsroom.dump("20T00:00", ["Graph one"])
-    newsroom.publish("20T08:00")
-    newsroom.dump("20T12:00", ["Graph two"])
-    newsroom.dump("21T00:00", ["Graph three", "Graph one"])
+def test_a_new_subscriber_gets_the_last_24_hours(world: PublishingWorld):
+    world.dump("19T07:59", ["Graph of the day before"])
+    world.dump("19T08:01", ["Graph of yesterday"])
+    world.subscribe("alice@example.org", GRAPHS)
 
-    newsroom.publish("21T08:00")
+    world.publish("20T08:00")
 
-    assert newsroom.digest("alice@example.org") == {"Graphs": ["Graph three", "Graph two"]}
+    assert world.digest("alice@example.org") == {"Graphs": ["Graph of yesterday"]}
 
 
-def test_papers_of_a_second_dump_of_the_same_day_are_new(newsroom: Newsroom):
-    newsroom.subscribe("alice@example.org", GRAPHS)
-    newsroom.dump("20T00:00", ["Graph one"])
-    newsroom.publish("20T08:00")
-    newsroom.dump("20T00:00", ["Graph two"])  # arrives in the afternoon, but is dated to the day
+def test_the_next_digest_begins_where_the_last_one_ended(world: PublishingWorld):
+    world.subscribe("alice@example.org", GRAPHS)
+    world.dump("20T00:00", ["Graph one"])
+    world.publish("20T08:00")
+    world.dump("20T12:00", ["Graph two"])
+    world.dump("21T00:00", ["Graph three", "Graph one"])
 
-    newsroom.publish("21T08:00")
+    world.publish("21T08:00")
 
-    assert newsroom.digest("alice@example.org") == {"Graphs": ["Graph two"]}
-
-
-def test_a_dump_loaded_while_an_empty_edition_is_made_is_new_for_the_next(newsroom: Newsroom):
-    newsroom.subscribe("alice@example.org", GRAPHS)
-    newsroom.publish("20T08:00")
-    newsroom.dump("20T08:00", ["Graph one"])
-
-    assert newsroom.publish("21T08:00") == PublishReport(due=1, queued=1)
+    assert world.digest("alice@example.org") == {"Graphs": ["Graph three", "Graph two"]}
 
 
-def test_history_is_never_shown(newsroom: Newsroom):
-    newsroom.subscribe("alice@example.org", GRAPHS)
-    newsroom.dump("20T00:00", ["Graph of old"], is_history=True)
+def test_papers_of_a_second_dump_of_the_same_day_are_new(world: PublishingWorld):
+    world.subscribe("alice@example.org", GRAPHS)
+    world.dump("20T00:00", ["Graph one"])
+    world.publish("20T08:00")
+    world.dump("20T00:00", ["Graph two"])  # arrives in the afternoon, but is dated to the day
 
-    assert newsroom.publish("20T08:00") == PublishReport(due=1, empty=1)
+    world.publish("21T08:00")
+
+    assert world.digest("alice@example.org") == {"Graphs": ["Graph two"]}
 
 
-def test_an_edition_without_matches_is_recorded_and_not_sent(newsroom: Newsroom):
-    newsroom.subscribe("alice@example.org", GRAPHS)
-    newsroom.dump("20T00:00", ["Robots", "More robots"])
+def test_a_dump_loaded_while_an_empty_edition_is_made_is_new_for_the_next(world: PublishingWorld):
+    world.subscribe("alice@example.org", GRAPHS)
+    world.publish("20T08:00")
+    world.dump("20T08:00", ["Graph one"])
 
-    assert newsroom.publish("20T08:00") == PublishReport(due=1, empty=1)
-    assert [(one.state, one.reason, one.press) for one in newsroom.deliveries()] == [
+    assert world.publish("21T08:00") == PublishReport(due=1, queued=1)
+
+
+def test_history_is_never_shown(world: PublishingWorld):
+    world.subscribe("alice@example.org", GRAPHS)
+    world.dump("20T00:00", ["Graph of old"], is_history=True)
+
+    assert world.publish("20T08:00") == PublishReport(due=1, empty=1)
+
+
+def test_an_edition_without_matches_is_recorded_and_not_sent(world: PublishingWorld):
+    world.subscribe("alice@example.org", GRAPHS)
+    world.dump("20T00:00", ["Robots", "More robots"])
+
+    assert world.publish("20T08:00") == PublishReport(due=1, empty=1)
+    assert [(one.state, one.reason, one.press) for one in world.deliveries()] == [
         (DeliveryState.EMPTY, "2 papers checked, none matched", None)
     ]
 
 
-def test_an_empty_catalog_gives_empty_editions(newsroom: Newsroom):
-    newsroom.subscribe("alice@example.org")
+def test_an_empty_catalog_gives_empty_editions(world: PublishingWorld):
+    world.subscribe("alice@example.org")
 
-    assert newsroom.publish("20T08:00") == PublishReport(due=1, empty=1)
-    assert newsroom.deliveries()[0].reason == "no new papers"
-
-
-def test_too_few_papers_wait_for_the_next_digest(newsroom: Newsroom):
-    newsroom.subscribe("alice@example.org", GRAPHS, min_papers=2)
-    newsroom.dump("20T00:00", ["Graph one"])
-
-    assert newsroom.publish("20T08:00") == PublishReport(due=1, empty=1)
-    newsroom.dump("21T00:00", ["Graph two"])
-    assert newsroom.publish("21T08:00") == PublishReport(due=1, queued=1)
-    assert newsroom.digest("alice@example.org") == {"Graphs": ["Graph two", "Graph one"]}
+    assert world.publish("20T08:00") == PublishReport(due=1, empty=1)
+    assert world.deliveries()[0].reason == "no new papers"
 
 
-def test_a_reader_with_a_maximum_age_gets_recent_papers_only(newsroom: Newsroom):
-    newsroom.subscribe("alice@example.org", GRAPHS, max_age_days=30)
-    newsroom.dump(
+def test_too_few_papers_wait_for_the_next_digest(world: PublishingWorld):
+    world.subscribe("alice@example.org", GRAPHS, min_papers=2)
+    world.dump("20T00:00", ["Graph one"])
+
+    assert world.publish("20T08:00") == PublishReport(due=1, empty=1)
+    world.dump("21T00:00", ["Graph two"])
+    assert world.publish("21T08:00") == PublishReport(due=1, queued=1)
+    assert world.digest("alice@example.org") == {"Graphs": ["Graph two", "Graph one"]}
+
+
+def test_a_reader_with_a_maximum_age_gets_recent_papers_only(world: PublishingWorld):
+    world.subscribe("alice@example.org", GRAPHS, max_age_days=30)
+    world.dump(
         "20T00:00",
         [
             Record(title="Graph of 2019", published=date(2019, 3, 1)),
@@ -258,213 +256,213 @@ def test_a_reader_with_a_maximum_age_gets_recent_papers_only(newsroom: Newsroom)
         ],
     )
 
-    newsroom.publish("20T08:00")
+    world.publish("20T08:00")
 
-    assert sorted(newsroom.digest("alice@example.org")["Graphs"]) == [
+    assert sorted(world.digest("alice@example.org")["Graphs"]) == [
         "Graph of an unknown day", "Graph of last week",
     ]  # fmt: skip
 
 
 @pytest.mark.parametrize("most", [11, 60])
-def test_one_topic_fills_the_digest_up_to_its_limit(newsroom: Newsroom, most: int):
-    newsroom.dump("20T00:00", [f"Graph {number} of rivers" for number in range(100)])
-    newsroom.subscribe("alice@example.org", GRAPHS, max_papers=most)
+def test_one_topic_fills_the_digest_up_to_its_limit(world: PublishingWorld, most: int):
+    world.dump("20T00:00", [f"Graph {number} of rivers" for number in range(100)])
+    world.subscribe("alice@example.org", GRAPHS, max_papers=most)
 
-    newsroom.publish("20T08:00")
+    world.publish("20T08:00")
 
-    assert len(newsroom.digest("alice@example.org")["Graphs"]) == most
+    assert len(world.digest("alice@example.org")["Graphs"]) == most
 
 
-def test_papers_that_do_not_fit_the_letter_are_not_marked_as_shown(newsroom: Newsroom):
-    newsroom.dump("20T00:00", [f"Graph {number} {'of very long names ' * 14}" for number in range(100)])
-    newsroom.subscribe("alice@example.org", GRAPHS, max_papers=100)
+def test_papers_that_do_not_fit_the_letter_are_not_marked_as_shown(world: PublishingWorld):
+    world.dump("20T00:00", [f"Graph {number} {'of very long names ' * 14}" for number in range(100)])
+    world.subscribe("alice@example.org", GRAPHS, max_papers=100)
 
-    newsroom.publish("20T08:00")
+    world.publish("20T08:00")
 
-    with db.read_session(newsroom.engine) as session:
+    with db.read_session(world.engine) as session:
         row = session.scalars(select(Delivery)).one()
         made = press_store.load_press(session, row.press or "", CACHES)
         shown = set(session.scalars(select(Shown.paper_id)))
     digest = Digest.from_json(row.decision)
     copy = copy_for(filters={digest.sections[0].filter_id or 0: "graph*"})
-    page = press.LetterAssembler(made, newsroom.site).page(digest, copy)
+    page = press.LetterAssembler(made, world.site).page(digest, copy)
     assert 20 < len(shown) < 100
     assert set(digest.papers) == shown
     assert sum(len(section.cards) for section in page.sections) == len(shown)
     assert digest.sections[0].more == 100 - len(shown)
 
 
-def test_a_paper_left_out_returns_once_if_newer_figures_make_it_trend(newsroom: Newsroom):
-    newsroom.subscribe("alice@example.org", GRAPHS, max_papers=1)
-    newsroom.dump("20T00:00", [Record(title="Graph one", signals={"upvotes": 9}), "Graph two", "Graph three"])
-    newsroom.publish("20T08:00")
-    newsroom.dump("21T00:00", [Record(title="Graph three", signals={"upvotes": 80})])
+def test_a_paper_left_out_returns_once_if_newer_figures_make_it_trend(world: PublishingWorld):
+    world.subscribe("alice@example.org", GRAPHS, max_papers=1)
+    world.dump("20T00:00", [Record(title="Graph one", signals={"upvotes": 9}), "Graph two", "Graph three"])
+    world.publish("20T08:00")
+    world.dump("21T00:00", [Record(title="Graph three", signals={"upvotes": 80})])
 
-    newsroom.publish("21T08:00")
-    newsroom.publish("22T08:00")
+    world.publish("21T08:00")
+    world.publish("22T08:00")
 
-    assert newsroom.digest("alice@example.org", "daily-2026-11-20") == {"Graphs": ["Graph one"]}
-    assert newsroom.digest("alice@example.org", "daily-2026-11-21") == {"Graphs": ["Graph three"]}
-    assert newsroom.digest("alice@example.org", "daily-2026-11-22") == {}
+    assert world.digest("alice@example.org", "daily-2026-11-20") == {"Graphs": ["Graph one"]}
+    assert world.digest("alice@example.org", "daily-2026-11-21") == {"Graphs": ["Graph three"]}
+    assert world.digest("alice@example.org", "daily-2026-11-22") == {}
 
 
-def test_a_paper_left_out_a_week_ago_does_not_return(newsroom: Newsroom):
-    newsroom.subscribe("alice@example.org", GRAPHS, max_papers=1)
-    newsroom.dump("20T00:00", [Record(title="Graph one", signals={"upvotes": 9}), "Graph two"])
-    newsroom.publish("20T08:00")
+def test_a_paper_left_out_a_week_ago_does_not_return(world: PublishingWorld):
+    world.subscribe("alice@example.org", GRAPHS, max_papers=1)
+    world.dump("20T00:00", [Record(title="Graph one", signals={"upvotes": 9}), "Graph two"])
+    world.publish("20T08:00")
     for day in range(21, 28):
-        newsroom.publish(f"{day}T08:00")
-    newsroom.dump("28T00:00", [Record(title="Graph two", signals={"upvotes": 80})])
+        world.publish(f"{day}T08:00")
+    world.dump("28T00:00", [Record(title="Graph two", signals={"upvotes": 80})])
 
-    assert newsroom.publish("28T08:00") == PublishReport(due=1, empty=1)
+    assert world.publish("28T08:00") == PublishReport(due=1, empty=1)
 
 
-def test_a_catch_up_after_a_pause_is_no_longer_than_other_digests(newsroom: Newsroom):
-    newsroom.subscribe("alice@example.org", now="01T00:00", max_papers=3, hour="08:00")
-    newsroom.dump("01T00:00", ["Paper 0"])
-    newsroom.publish("01T08:00")
-    newsroom.change("alice@example.org", state=SubscriberState.PAUSED, paused_until=date(2026, 11, 20))
+def test_a_catch_up_after_a_pause_is_no_longer_than_other_digests(world: PublishingWorld):
+    world.subscribe("alice@example.org", now="01T00:00", max_papers=3, hour="08:00")
+    world.dump("01T00:00", ["Paper 0"])
+    world.publish("01T08:00")
+    world.change("alice@example.org", state=SubscriberState.PAUSED, paused_until=date(2026, 11, 20))
     for day in range(2, 20):
-        newsroom.dump(f"{day:02}T00:00", [f"Paper {day}"])
+        world.dump(f"{day:02}T00:00", [f"Paper {day}"])
 
-    assert newsroom.publish("20T08:00") == PublishReport(due=1, queued=1)
-    assert newsroom.digest("alice@example.org") == {"Trending": ["Paper 19", "Paper 18", "Paper 17"]}
+    assert world.publish("20T08:00") == PublishReport(due=1, queued=1)
+    assert world.digest("alice@example.org") == {"Trending": ["Paper 19", "Paper 18", "Paper 17"]}
 
 
 # ── when today's dump is late ───────────────────────────────────────────────────────────────────
 
 
-def test_an_edition_with_not_after_waits_for_the_dump(newsroom: Newsroom):
-    newsroom.subscribe("alice@example.org", GRAPHS, not_after="11:00")
+def test_an_edition_with_not_after_waits_for_the_dump(world: PublishingWorld):
+    world.subscribe("alice@example.org", GRAPHS, not_after="11:00")
 
-    assert newsroom.publish("20T08:00") == PublishReport()
-    newsroom.dump("20T00:00", ["Graph one"])
-    assert newsroom.publish("20T10:59") == PublishReport(due=1, queued=1)
+    assert world.publish("20T08:00") == PublishReport()
+    world.dump("20T00:00", ["Graph one"])
+    assert world.publish("20T10:59") == PublishReport(due=1, queued=1)
 
 
-def test_after_not_after_its_papers_go_into_the_next_edition(newsroom: Newsroom):
-    newsroom.subscribe("alice@example.org", GRAPHS, not_after="11:00")
-    newsroom.publish("20T08:00")
-    newsroom.dump("20T11:30", ["Graph one"])
+def test_after_not_after_its_papers_go_into_the_next_edition(world: PublishingWorld):
+    world.subscribe("alice@example.org", GRAPHS, not_after="11:00")
+    world.publish("20T08:00")
+    world.dump("20T11:30", ["Graph one"])
 
-    assert newsroom.publish("20T11:30") == PublishReport()
-    newsroom.publish("21T08:00")
+    assert world.publish("20T11:30") == PublishReport()
+    world.publish("21T08:00")
 
-    assert newsroom.digest("alice@example.org", "daily-2026-11-21") == {"Graphs": ["Graph one"]}
+    assert world.digest("alice@example.org", "daily-2026-11-21") == {"Graphs": ["Graph one"]}
 
 
 # ── never twice ─────────────────────────────────────────────────────────────────────────────────
 
 
-def test_publishing_twice_writes_nothing_twice(newsroom: Newsroom):
-    newsroom.subscribe("alice@example.org", GRAPHS)
-    newsroom.subscribe("carol@example.org", {"Robots": "robot*"})
-    newsroom.dump("20T00:00", ["Graph one"])
+def test_publishing_twice_writes_nothing_twice(world: PublishingWorld):
+    world.subscribe("alice@example.org", GRAPHS)
+    world.subscribe("carol@example.org", {"Robots": "robot*"})
+    world.dump("20T00:00", ["Graph one"])
 
-    assert newsroom.publish("20T08:00") == PublishReport(due=2, queued=1, empty=1)
-    shown = newsroom.shown()
-    assert newsroom.publish("20T08:00") == PublishReport(due=2, already=2)
-    assert newsroom.publish("20T20:00") == PublishReport(due=2, already=2)
-    assert newsroom.shown() == shown
-    assert len(newsroom.deliveries()) == 2
+    assert world.publish("20T08:00") == PublishReport(due=2, queued=1, empty=1)
+    shown = world.shown()
+    assert world.publish("20T08:00") == PublishReport(due=2, already=2)
+    assert world.publish("20T20:00") == PublishReport(due=2, already=2)
+    assert world.shown() == shown
+    assert len(world.deliveries()) == 2
 
 
-def test_a_changed_hour_zone_or_cadence_sends_no_edition_twice(newsroom: Newsroom):
-    newsroom.subscribe("alice@example.org", GRAPHS)
-    newsroom.dump("20T00:00", ["Graph one"])
-    newsroom.publish("20T08:00")
-    newsroom.dump("20T12:00", ["Graph two"])
-    newsroom.change(
+def test_a_changed_hour_zone_or_cadence_sends_no_edition_twice(world: PublishingWorld):
+    world.subscribe("alice@example.org", GRAPHS)
+    world.dump("20T00:00", ["Graph one"])
+    world.publish("20T08:00")
+    world.dump("20T12:00", ["Graph two"])
+    world.change(
         "alice@example.org", at=time(18), cadence="weekdays", timezone="Europe/Oslo", next_due_at=None
     )
 
-    assert newsroom.publish("20T18:00") == PublishReport(due=1, already=1)
-    newsroom.publish("23T17:00")
+    assert world.publish("20T18:00") == PublishReport(due=1, already=1)
+    world.publish("23T17:00")
 
-    assert newsroom.digest("alice@example.org", "daily-2026-11-23") == {"Graphs": ["Graph two"]}
-
-
-def test_an_edition_taken_by_one_subscriber_does_not_block_the_others(newsroom: Newsroom):
-    newsroom.subscribe("alice@example.org", GRAPHS)
-    newsroom.subscribe("emil@example.org", GRAPHS, at=time(9))
-    newsroom.dump("20T00:00", ["Graph one"])
-    newsroom.publish("20T08:00")
-    newsroom.change("alice@example.org", next_due_at=None)
-
-    assert newsroom.publish("20T09:00") == PublishReport(due=2, queued=1, already=1)
-    assert newsroom.digest("emil@example.org") == {"Graphs": ["Graph one"]}
-    assert newsroom.publish("20T09:00") == PublishReport(due=2, already=2)
+    assert world.digest("alice@example.org", "daily-2026-11-23") == {"Graphs": ["Graph two"]}
 
 
-def test_a_merged_paper_is_not_shown_again(newsroom: Newsroom):
-    newsroom.subscribe("alice@example.org")
-    newsroom.dump("20T00:00", [Record(title="On graphs", ids={"arxiv": "2611.00001"})])
-    newsroom.publish("20T08:00")
-    newsroom.dump("21T00:00", [Record(title="Graphs, at last", ids={"doi": "10.5555/1"})])
-    newsroom.dump("21T01:00", [Record(title="On graphs", ids={"arxiv": "2611.00001", "doi": "10.5555/1"})])
+def test_an_edition_taken_by_one_subscriber_does_not_block_the_others(world: PublishingWorld):
+    world.subscribe("alice@example.org", GRAPHS)
+    world.subscribe("emil@example.org", GRAPHS, at=time(9))
+    world.dump("20T00:00", ["Graph one"])
+    world.publish("20T08:00")
+    world.change("alice@example.org", next_due_at=None)
 
-    assert newsroom.publish("21T08:00") == PublishReport(due=1, empty=1)
+    assert world.publish("20T09:00") == PublishReport(due=2, queued=1, already=1)
+    assert world.digest("emil@example.org") == {"Graphs": ["Graph one"]}
+    assert world.publish("20T09:00") == PublishReport(due=2, already=2)
+
+
+def test_a_merged_paper_is_not_shown_again(world: PublishingWorld):
+    world.subscribe("alice@example.org")
+    world.dump("20T00:00", [Record(title="On graphs", ids={"arxiv": "2611.00001"})])
+    world.publish("20T08:00")
+    world.dump("21T00:00", [Record(title="Graphs, at last", ids={"doi": "10.5555/1"})])
+    world.dump("21T01:00", [Record(title="On graphs", ids={"arxiv": "2611.00001", "doi": "10.5555/1"})])
+
+    assert world.publish("21T08:00") == PublishReport(due=1, empty=1)
 
 
 class Killed(BaseException):
     """A simulated crash of the process."""
 
 
-def test_a_crash_before_the_commit_leaves_nothing_and_the_next_run_does_all(newsroom: Newsroom):
+def test_a_crash_before_the_commit_leaves_nothing_and_the_next_run_does_all(world: PublishingWorld):
     for n in range(7):
-        newsroom.subscribe(f"reader{n}@example.org", GRAPHS)
-    newsroom.dump("20T00:00", ["Graph one"])
-    press = prepared(newsroom)
+        world.subscribe(f"reader{n}@example.org", GRAPHS)
+    world.dump("20T00:00", ["Graph one"])
+    press = prepared(world)
 
     def die(connection, cursor, statement, parameters, context, executemany):
         if statement.startswith("UPDATE subscriber"):  # deliveries and shown rows are written
             raise Killed
 
-    with db.write_session(newsroom.engine) as session:
-        chunk(session, newsroom, press, after_id=0, limit=3)
-        event.listen(newsroom.engine, "before_cursor_execute", die)
+    with db.write_session(world.engine) as session:
+        chunk(session, world, press, after_id=0, limit=3)
+        event.listen(world.engine, "before_cursor_execute", die)
         with pytest.raises(Killed):
-            chunk(session, newsroom, press, after_id=0, limit=3)
-    event.remove(newsroom.engine, "before_cursor_execute", die)
+            chunk(session, world, press, after_id=0, limit=3)
+    event.remove(world.engine, "before_cursor_execute", die)
 
-    assert len(newsroom.deliveries()) == len(newsroom.shown()) == 3
-    assert newsroom.publish("20T08:01") == PublishReport(due=7, queued=4, already=3)
-    assert len(newsroom.deliveries()) == len(newsroom.shown()) == 7
+    assert len(world.deliveries()) == len(world.shown()) == 3
+    assert world.publish("20T08:01") == PublishReport(due=7, queued=4, already=3)
+    assert len(world.deliveries()) == len(world.shown()) == 7
 
 
-def prepared(newsroom: Newsroom) -> Press:
+def prepared(world: PublishingWorld) -> Press:
     """Return the press at 08:00."""
-    with db.write_session(newsroom.engine) as session:
+    with db.write_session(world.engine) as session:
         press = publishing.prepare_press(
-            session, site=newsroom.site, templates=newsroom.templates, caches=CACHES, now=at("20T08:00")
+            session, site=world.site, templates=world.templates, caches=CACHES, now=at("20T08:00")
         )
     assert press is not None
     return press
 
 
 def chunk(
-    session: Session, newsroom: Newsroom, press: Press, *, after_id: int, limit: int
+    session: Session, world: PublishingWorld, press: Press, *, after_id: int, limit: int
 ) -> tuple[PublishReport, int | None]:
     """Publish one chunk at 08:00."""
     return publishing.publish_chunk(
-        session, press, site=newsroom.site, caches=CACHES, after_id=after_id, limit=limit, now=at("20T08:00")
+        session, press, site=world.site, caches=CACHES, after_id=after_id, limit=limit, now=at("20T08:00")
     )
 
 
-def test_two_publishers_at_once_write_everything_once(newsroom: Newsroom):
+def test_two_publishers_at_once_write_everything_once(world: PublishingWorld):
     for n in range(60):
-        newsroom.subscribe(f"reader{n}@example.org", GRAPHS)
-    newsroom.dump("20T00:00", ["Graph one", "Graph two"])
-    press = prepared(newsroom)
+        world.subscribe(f"reader{n}@example.org", GRAPHS)
+    world.dump("20T00:00", ["Graph one", "Graph two"])
+    press = prepared(world)
     start = Barrier(2)
     queued: list[int] = []
 
     def run() -> None:
         last_id: int | None = 0
-        with db.write_session(newsroom.engine) as session:
+        with db.write_session(world.engine) as session:
             start.wait()
             while last_id is not None:
-                published, last_id = chunk(session, newsroom, press, after_id=last_id, limit=7)
+                published, last_id = chunk(session, world, press, after_id=last_id, limit=7)
                 queued.append(published.queued)
 
     threads = [Thread(target=run) for _ in range(2)]
@@ -473,17 +471,17 @@ def test_two_publishers_at_once_write_everything_once(newsroom: Newsroom):
     for thread in threads:
         thread.join()
 
-    assert sum(queued) == len(newsroom.deliveries()) == 60
-    assert len(newsroom.shown()) == 120
+    assert sum(queued) == len(world.deliveries()) == 60
+    assert len(world.shown()) == 120
 
 
 def test_a_paper_shown_by_a_concurrent_letter_is_not_shown_again(
     postgres_engine: Engine, postgres_url: str, site: Site, templates: Templates
 ):
-    newsroom = Newsroom(engine=postgres_engine, site=site, templates=templates)
-    alice = newsroom.subscribe("alice@example.org")
-    one, _ = newsroom.dump("20T00:00", ["Graph one", "Graph two"])
-    press = prepared(newsroom)
+    world = PublishingWorld(engine=postgres_engine, site=site, templates=templates)
+    alice = world.subscribe("alice@example.org")
+    one, _ = world.dump("20T00:00", ["Graph one", "Graph two"])
+    press = prepared(world)
     elsewhere = db.make_engine(postgres_url)
 
     def show_meanwhile(connection, cursor, statement, parameters, context, executemany):
@@ -494,20 +492,20 @@ def test_a_paper_shown_by_a_concurrent_letter_is_not_shown_again(
 
     event.listen(postgres_engine, "before_cursor_execute", show_meanwhile)
     with db.write_session(postgres_engine) as session:
-        published, _ = chunk(session, newsroom, press, after_id=0, limit=500)
+        published, _ = chunk(session, world, press, after_id=0, limit=500)
     elsewhere.dispose()
 
     assert published == PublishReport(due=1, queued=1)
-    assert newsroom.digest("alice@example.org") == {"Trending": ["Graph two"]}
+    assert world.digest("alice@example.org") == {"Trending": ["Graph two"]}
 
 
 def test_a_subscriber_erased_while_publishing_has_no_delivery(
     postgres_engine: Engine, postgres_url: str, site: Site, templates: Templates
 ):
-    newsroom = Newsroom(engine=postgres_engine, site=site, templates=templates)
-    newsroom.subscribe("alice@example.org")
-    newsroom.dump("20T00:00", ["Graph one"])
-    press = prepared(newsroom)
+    world = PublishingWorld(engine=postgres_engine, site=site, templates=templates)
+    world.subscribe("alice@example.org")
+    world.dump("20T00:00", ["Graph one"])
+    press = prepared(world)
 
     def erase() -> None:
         with connected(postgres_url) as elsewhere, db.write_session(elsewhere) as session:
@@ -523,11 +521,11 @@ def test_a_subscriber_erased_while_publishing_has_no_delivery(
 
     event.listen(postgres_engine, "before_cursor_execute", erase_meanwhile)
     with db.write_session(postgres_engine) as session:
-        published, _ = chunk(session, newsroom, press, after_id=0, limit=500)
+        published, _ = chunk(session, world, press, after_id=0, limit=500)
     eraser.join()
 
     assert published == PublishReport(due=1, queued=1)
-    [delivery] = newsroom.deliveries()
+    [delivery] = world.deliveries()
     assert (delivery.subscriber_id, delivery.email) == (None, None)
     assert delivery.state == DeliveryState.SUPPRESSED
 
@@ -544,11 +542,11 @@ def wait_for_a_lock(url: str) -> None:
     raise AssertionError("nobody waits")
 
 
-def test_a_published_chunk_leaves_nothing_for_the_garbage_collector(newsroom: Newsroom):
-    newsroom.dump("20T00:00", ["Graph one", "Graph two"])
+def test_a_published_chunk_leaves_nothing_for_the_garbage_collector(world: PublishingWorld):
+    world.dump("20T00:00", ["Graph one", "Graph two"])
     for number in range(50):
-        newsroom.subscribe(f"reader-{number}@example.org")
-    press = prepared(newsroom)
+        world.subscribe(f"reader-{number}@example.org")
+    press = prepared(world)
     looks: list[str] = []
     found: list[object] = []
 
@@ -556,9 +554,9 @@ def test_a_published_chunk_leaves_nothing_for_the_garbage_collector(newsroom: Ne
         looks.append(phase)
         found.extend(one for one in gc.get_objects() if isinstance(one, GatheredInputs))
 
-    with db.write_session(newsroom.engine) as session, eager_collector():
+    with db.write_session(world.engine) as session, eager_collector():
         gc.callbacks.append(look)
-        chunk(session, newsroom, press, after_id=0, limit=100)
+        chunk(session, world, press, after_id=0, limit=100)
         gc.callbacks.remove(look)
 
     assert looks
@@ -581,10 +579,10 @@ def eager_collector() -> Iterator[None]:
 # ── released ───────────────────────────────────────────────────────────────────────────────────
 
 
-def ended(newsroom: Newsroom, state: DeliveryState, *, in_doubt: int = 0) -> int:
+def ended(world: PublishingWorld, state: DeliveryState, *, in_doubt: int = 0) -> int:
     """End the last delivery in that state and release it if allowed; return how many were released."""
-    number = newsroom.deliveries()[-1].id
-    with db.write_session(newsroom.engine) as session:
+    number = world.deliveries()[-1].id
+    with db.write_session(world.engine) as session:
         session.execute(update(Delivery).where(Delivery.id == number).values(state=state, in_doubt=in_doubt))
         released = shown.release(session, [number])
         session.commit()
@@ -594,15 +592,15 @@ def ended(newsroom: Newsroom, state: DeliveryState, *, in_doubt: int = 0) -> int
 @pytest.mark.parametrize(
     "state", [DeliveryState.FAILED, DeliveryState.EXPIRED, DeliveryState.SUPPRESSED, DeliveryState.STUCK]
 )
-def test_papers_of_an_undelivered_digest_are_new_again(newsroom: Newsroom, state: DeliveryState):
-    newsroom.subscribe("alice@example.org", GRAPHS)
-    newsroom.dump("20T00:00", ["Graph one"])
-    newsroom.publish("20T08:00")
+def test_papers_of_an_undelivered_digest_are_new_again(world: PublishingWorld, state: DeliveryState):
+    world.subscribe("alice@example.org", GRAPHS)
+    world.dump("20T00:00", ["Graph one"])
+    world.publish("20T08:00")
 
-    assert ended(newsroom, state) == 1
-    assert newsroom.shown() == []
-    assert newsroom.publish("21T08:00") == PublishReport(due=1, queued=1)
-    assert newsroom.digest("alice@example.org") == {"Graphs": ["Graph one"]}
+    assert ended(world, state) == 1
+    assert world.shown() == []
+    assert world.publish("21T08:00") == PublishReport(due=1, queued=1)
+    assert world.digest("alice@example.org") == {"Graphs": ["Graph one"]}
 
 
 @pytest.mark.parametrize(
@@ -615,22 +613,22 @@ def test_papers_of_an_undelivered_digest_are_new_again(newsroom: Newsroom, state
     ],
 )
 def test_papers_of_a_digest_that_may_have_arrived_are_not_shown_again(
-    newsroom: Newsroom, state: DeliveryState, in_doubt: int
+    world: PublishingWorld, state: DeliveryState, in_doubt: int
 ):
-    newsroom.subscribe("alice@example.org", GRAPHS)
-    newsroom.dump("20T00:00", ["Graph one"])
-    newsroom.publish("20T08:00")
+    world.subscribe("alice@example.org", GRAPHS)
+    world.dump("20T00:00", ["Graph one"])
+    world.publish("20T08:00")
 
-    assert ended(newsroom, state, in_doubt=in_doubt) == 0
-    assert newsroom.publish("21T08:00") == PublishReport(due=1, empty=1)
+    assert ended(world, state, in_doubt=in_doubt) == 0
+    assert world.publish("21T08:00") == PublishReport(due=1, empty=1)
 
 
-def test_old_shown_rows_are_deleted(newsroom: Newsroom):
-    newsroom.subscribe("alice@example.org", GRAPHS)
-    newsroom.dump("20T00:00", ["Graph one"])
-    newsroom.publish("20T08:00")
+def test_old_shown_rows_are_deleted(world: PublishingWorld):
+    world.subscribe("alice@example.org", GRAPHS)
+    world.dump("20T00:00", ["Graph one"])
+    world.publish("20T08:00")
 
-    with db.write_session(newsroom.engine) as session:
+    with db.write_session(world.engine) as session:
         assert sum(gone for gone, _ in shown.delete_old(session, before=date(2026, 11, 20))) == 0
         assert sum(gone for gone, _ in shown.delete_old(session, before=date(2026, 11, 21))) == 1
 
@@ -638,20 +636,20 @@ def test_old_shown_rows_are_deleted(newsroom: Newsroom):
 # ── preview ─────────────────────────────────────────────────────────────────────────────────────
 
 
-def test_a_preview_shows_todays_digest_until_the_next_has_papers(newsroom: Newsroom):
-    newsroom.subscribe("alice@example.org", GRAPHS)
-    newsroom.dump("20T00:00", ["Graph one"])
-    before = newsroom.preview("alice@example.org", "20T08:00")
-    newsroom.publish("20T08:00")
+def test_a_preview_shows_todays_digest_until_the_next_has_papers(world: PublishingWorld):
+    world.subscribe("alice@example.org", GRAPHS)
+    world.dump("20T00:00", ["Graph one"])
+    before = world.preview("alice@example.org", "20T08:00")
+    world.publish("20T08:00")
 
-    after = newsroom.preview("alice@example.org", "20T09:00")
+    after = world.preview("alice@example.org", "20T09:00")
     assert (before.is_published, after.is_published) == (False, True)
     assert (after.letter, after.json) == (before.letter, before.json)
 
-    newsroom.dump("20T10:00", ["Graph two"])
-    later = newsroom.preview("alice@example.org", "20T11:00")
+    world.dump("20T10:00", ["Graph two"])
+    later = world.preview("alice@example.org", "20T11:00")
     assert (later.is_published, later.edition.name) == (False, "daily-2026-11-21")
-    assert newsroom.preview("alice@example.org", "21T09:00").edition.name == "daily-2026-11-21"
+    assert world.preview("alice@example.org", "21T09:00").edition.name == "daily-2026-11-21"
 
 
 def everything(engine: Engine) -> list[object]:
@@ -663,51 +661,51 @@ def everything(engine: Engine) -> list[object]:
         ]
 
 
-def test_a_preview_equals_the_real_run_and_changes_nothing(newsroom: Newsroom):
-    newsroom.subscribe("alice@example.org", {"Proofs": "proof*", "Graphs": "graph*"}, timezone="Europe/Oslo")
-    newsroom.subscribe("carol@example.org")
-    newsroom.dump("20T00:00", ["Graph one", "Proof one", "A graph of proofs", "Robots"])
-    before = everything(newsroom.engine)
+def test_a_preview_equals_the_real_run_and_changes_nothing(world: PublishingWorld):
+    world.subscribe("alice@example.org", {"Proofs": "proof*", "Graphs": "graph*"}, timezone="Europe/Oslo")
+    world.subscribe("carol@example.org")
+    world.dump("20T00:00", ["Graph one", "Proof one", "A graph of proofs", "Robots"])
+    before = everything(world.engine)
 
     previews = {
-        email: newsroom.preview(email, "20T08:00") for email in ("alice@example.org", "carol@example.org")
+        email: world.preview(email, "20T08:00") for email in ("alice@example.org", "carol@example.org")
     }
 
-    assert everything(newsroom.engine) == before
-    newsroom.publish("20T08:00")
-    assert {one.email: one.decision for one in newsroom.deliveries()} == {
+    assert everything(world.engine) == before
+    world.publish("20T08:00")
+    assert {one.email: one.decision for one in world.deliveries()} == {
         email: made.digest.to_json() for email, made in previews.items()
     }
 
 
-def test_a_preview_between_editions_shows_the_next_one(newsroom: Newsroom):
-    newsroom.subscribe("alice@example.org", GRAPHS)
-    newsroom.dump("20T00:00", ["Graph one"])
-    newsroom.publish("20T08:00")
-    newsroom.dump("20T12:00", ["Graph two"])
+def test_a_preview_between_editions_shows_the_next_one(world: PublishingWorld):
+    world.subscribe("alice@example.org", GRAPHS)
+    world.dump("20T00:00", ["Graph one"])
+    world.publish("20T08:00")
+    world.dump("20T12:00", ["Graph two"])
 
-    made = newsroom.preview("alice@example.org", "20T13:00")
+    made = world.preview("alice@example.org", "20T13:00")
 
     assert made.edition.name == "daily-2026-11-21"
     assert [section["papers"][0]["title"] for section in made.json["sections"]] == ["Graph two"]
 
 
-def test_a_preview_for_a_pending_subscriber_shows_what_they_would_get(newsroom: Newsroom):
-    newsroom.subscribe("bob@example.org", GRAPHS, state=SubscriberState.PENDING)
-    newsroom.dump("20T00:00", ["Graph one"])
+def test_a_preview_for_a_pending_subscriber_shows_what_they_would_get(world: PublishingWorld):
+    world.subscribe("bob@example.org", GRAPHS, state=SubscriberState.PENDING)
+    world.dump("20T00:00", ["Graph one"])
 
-    made = newsroom.preview("bob@example.org", "20T08:00")
+    made = world.preview("bob@example.org", "20T08:00")
 
     assert "Graph one" in made.letter.html
     assert "Graph one" in made.letter.text
     assert b"bob@example.org" in made.message
 
 
-def test_a_preview_without_papers_is_the_nothing_today_letter(newsroom: Newsroom):
-    newsroom.subscribe("alice@example.org", GRAPHS)
-    newsroom.dump("20T00:00", ["Robots"])
+def test_a_preview_without_papers_is_the_nothing_today_letter(world: PublishingWorld):
+    world.subscribe("alice@example.org", GRAPHS)
+    world.dump("20T00:00", ["Robots"])
 
-    made = newsroom.preview("alice@example.org", "20T08:00")
+    made = world.preview("alice@example.org", "20T08:00")
 
     assert made.json["sections"] == []
     assert "1 paper checked, none matched" in made.letter.text
@@ -717,41 +715,41 @@ def test_a_preview_without_papers_is_the_nothing_today_letter(newsroom: Newsroom
 # ── presses ─────────────────────────────────────────────────────────────────────────────────────
 
 
-def test_one_press_serves_a_day_and_a_new_dump_makes_a_new_one(newsroom: Newsroom):
+def test_one_press_serves_a_day_and_a_new_dump_makes_a_new_one(world: PublishingWorld):
     for hour in range(8, 12):
-        newsroom.subscribe(f"reader{hour}@example.org", hour=f"{hour:02}:00")
-    newsroom.dump("20T00:00", ["Graph one"])
+        world.subscribe(f"reader{hour}@example.org", hour=f"{hour:02}:00")
+    world.dump("20T00:00", ["Graph one"])
     for hour in (8, 9, 10):
-        newsroom.publish(f"20T{hour:02}:00")
-    newsroom.dump("20T10:30", ["Graph two"])
-    newsroom.publish("20T11:00")
+        world.publish(f"20T{hour:02}:00")
+    world.dump("20T10:30", ["Graph two"])
+    world.publish("20T11:00")
 
-    used = [one.press for one in newsroom.deliveries()]
+    used = [one.press for one in world.deliveries()]
     assert used[0] == used[1] == used[2] != used[3]
 
 
-def test_a_press_is_kept_while_a_delivery_needs_it(newsroom: Newsroom):
-    newsroom.subscribe("alice@example.org")
-    newsroom.dump("20T00:00", ["Graph one"])
-    newsroom.publish("20T08:00")
+def test_a_press_is_kept_while_a_delivery_needs_it(world: PublishingWorld):
+    world.subscribe("alice@example.org")
+    world.dump("20T00:00", ["Graph one"])
+    world.publish("20T08:00")
 
-    with db.write_session(newsroom.engine) as session:
+    with db.write_session(world.engine) as session:
         assert press_store.delete_old_presses(session, before=at("25T00:00")) == 0
         session.execute(update(Delivery).values(state=DeliveryState.SENT, settled_at=at("20T09:00")))
         assert press_store.delete_old_presses(session, before=at("25T00:00")) == 1
 
 
-def test_old_shown_rows_are_not_read(newsroom: Newsroom):
-    alice = newsroom.subscribe("alice@example.org", GRAPHS)
-    newsroom.dump("20T00:00", ["Graph one"])
+def test_old_shown_rows_are_not_read(world: PublishingWorld):
+    alice = world.subscribe("alice@example.org", GRAPHS)
+    world.dump("20T00:00", ["Graph one"])
     read = []
-    with db.write_session(newsroom.engine) as session:
+    with db.write_session(world.engine) as session:
         shown.record(session, (alice, 1, range(-1999, 0)), shown_on=date(2026, 1, 1))
         session.commit()
         read = shown.shown_to(session, [alice], since_id=1)
 
     assert read == []
-    assert newsroom.publish("20T08:00") == PublishReport(due=1, queued=1)
+    assert world.publish("20T08:00") == PublishReport(due=1, queued=1)
 
 
 def test_shown_rows_are_read_by_key_although_statistics_say_the_table_is_empty(
@@ -804,28 +802,29 @@ def test_the_next_due_readers_are_found_without_reading_all(postgres_engine: Eng
         assert session.scalar(read) - before <= 2 * 20
 
 
-def test_an_invalid_stored_filter_matches_nothing_and_stops_no_digest(newsroom: Newsroom):
-    newsroom.subscribe("alice@example.org", GRAPHS)
-    newsroom.subscribe("carol@example.org", {"Robots": "robot*"})
-    newsroom.dump("20T00:00", ["Graph one", "Robots"])
-    with db.write_session(newsroom.engine) as session:
+def test_an_invalid_stored_filter_matches_nothing_and_stops_no_digest(world: PublishingWorld):
+    world.subscribe("alice@example.org", GRAPHS)
+    world.subscribe("carol@example.org", {"Robots": "robot*"})
+    world.dump("20T00:00", ["Graph one", "Robots"])
+    with db.write_session(world.engine) as session:
         broken = subscribers.topics_of(session, subscribers.get(session, "alice@example.org"))[0]
         session.execute(update(FilterRow).where(FilterRow.id == broken.filter_id).values(canonical="((("))
         session.commit()
 
-    assert newsroom.publish("20T08:00") == PublishReport(due=2, queued=1, empty=1)
+    assert world.publish("20T08:00") == PublishReport(due=2, queued=1, empty=1)
 
 
 def test_two_databases_in_one_process_keep_their_filters_apart(
     sqlite_engine: Engine, postgres_engine: Engine, site: Site, templates: Templates
 ):
     worlds = [
-        Newsroom(engine=one, site=site, templates=templates) for one in (sqlite_engine, postgres_engine)
+        PublishingWorld(engine=one, site=site, templates=templates)
+        for one in (sqlite_engine, postgres_engine)
     ]
-    for newsroom, topics in zip(worlds, (GRAPHS, {"Robots": "robot*"}), strict=True):
-        newsroom.subscribe("alice@example.org", topics)  # a filter of the same id in both
-        newsroom.dump("20T00:00", ["Graph one", "Robots"])
-        newsroom.publish("20T08:00")
+    for world, topics in zip(worlds, (GRAPHS, {"Robots": "robot*"}), strict=True):
+        world.subscribe("alice@example.org", topics)  # a filter of the same id in both
+        world.dump("20T00:00", ["Graph one", "Robots"])
+        world.publish("20T08:00")
 
     assert [world.digest("alice@example.org") for world in worlds] == [
         {"Graphs": ["Graph one"]},
@@ -837,30 +836,30 @@ def test_two_databases_in_one_process_keep_their_filters_apart(
 # ── after a pause ───────────────────────────────────────────────────────────────────────────────
 
 
-def test_after_a_pause_there_is_one_catch_up_and_then_daily_digests(newsroom: Newsroom):
-    newsroom.subscribe("alice@example.org", GRAPHS, now="10T00:00", max_papers=3)
-    newsroom.dump("11T00:00", ["Graph one"])
-    newsroom.publish("11T08:00")
-    newsroom.change("alice@example.org", state=SubscriberState.PAUSED, paused_until=date(2026, 11, 20))
+def test_after_a_pause_there_is_one_catch_up_and_then_daily_digests(world: PublishingWorld):
+    world.subscribe("alice@example.org", GRAPHS, now="10T00:00", max_papers=3)
+    world.dump("11T00:00", ["Graph one"])
+    world.publish("11T08:00")
+    world.change("alice@example.org", state=SubscriberState.PAUSED, paused_until=date(2026, 11, 20))
     for day in range(12, 21):
-        newsroom.dump(f"{day}T00:00", [f"Graph of day {day}"])
-        newsroom.publish(f"{day}T08:00")
-    newsroom.dump("21T00:00", ["Graph of day 21"])
-    newsroom.publish("21T08:00")
+        world.dump(f"{day}T00:00", [f"Graph of day {day}"])
+        world.publish(f"{day}T08:00")
+    world.dump("21T00:00", ["Graph of day 21"])
+    world.publish("21T08:00")
 
-    first, back, next_one = newsroom.deliveries("alice@example.org")
+    first, back, next_one = world.deliveries("alice@example.org")
     digests = [Digest.from_json(one.decision) for one in (first, back, next_one)]
     assert [one.is_catch_up for one in digests] == [False, True, False]
     assert (len(digests[1].papers), digests[1].sections[0].more) == (3, 6)
 
 
-def test_a_catch_up_says_so_in_its_subject(newsroom: Newsroom):
-    newsroom.dump("18T00:00", ["Graph one", "Graph two"])
-    newsroom.subscribe(
+def test_a_catch_up_says_so_in_its_subject(world: PublishingWorld):
+    world.dump("18T00:00", ["Graph one", "Graph two"])
+    world.subscribe(
         "alice@example.org", GRAPHS, now="10T00:00", considered_until=at("12T08:00"), is_resumed=True
     )
 
-    letter = newsroom.preview("alice@example.org", "20T08:00").letter
+    letter = world.preview("alice@example.org", "20T08:00").letter
     assert letter.subject == "While you were away: the top 2 papers"
 
 
@@ -871,29 +870,29 @@ def test_a_catch_up_says_so_in_its_subject(newsroom: Newsroom):
         (1, "3 papers matched while you were away; here is the top one"),
     ],
 )
-def test_a_catch_up_names_how_many_papers_matched(newsroom: Newsroom, max_papers: int, sentence: str):
-    newsroom.dump("18T00:00", ["Graph one", "Graph two", "Graph three"])
+def test_a_catch_up_names_how_many_papers_matched(world: PublishingWorld, max_papers: int, sentence: str):
+    world.dump("18T00:00", ["Graph one", "Graph two", "Graph three"])
     alice: dict[str, Any] = {"considered_until": at("12T08:00"), "is_resumed": True, "max_papers": max_papers}
-    newsroom.subscribe("alice@example.org", GRAPHS, now="10T00:00", **alice)
+    world.subscribe("alice@example.org", GRAPHS, now="10T00:00", **alice)
 
-    letter = newsroom.preview("alice@example.org", "20T08:00").letter
+    letter = world.preview("alice@example.org", "20T08:00").letter
     assert sentence in letter.text.replace("\n", " ")
     assert sentence in letter.html
 
 
-def test_a_catch_up_with_all_matches_names_no_count(newsroom: Newsroom):
-    newsroom.dump("18T00:00", ["Graph one", "Graph two"])
-    newsroom.subscribe(
+def test_a_catch_up_with_all_matches_names_no_count(world: PublishingWorld):
+    world.dump("18T00:00", ["Graph one", "Graph two"])
+    world.subscribe(
         "alice@example.org", GRAPHS, now="10T00:00", considered_until=at("12T08:00"), is_resumed=True
     )
 
-    assert "while you were away" not in newsroom.preview("alice@example.org", "20T08:00").letter.text
+    assert "while you were away" not in world.preview("alice@example.org", "20T08:00").letter.text
 
 
-def test_a_one_day_pause_makes_no_catch_up(newsroom: Newsroom):
-    newsroom.dump("20T00:00", ["Graph one"])
-    newsroom.subscribe(
+def test_a_one_day_pause_makes_no_catch_up(world: PublishingWorld):
+    world.dump("20T00:00", ["Graph one"])
+    world.subscribe(
         "alice@example.org", GRAPHS, now="10T00:00", considered_until=at("19T08:00"), is_resumed=True
     )
 
-    assert not newsroom.preview("alice@example.org", "20T08:00").digest.is_catch_up
+    assert not world.preview("alice@example.org", "20T08:00").digest.is_catch_up

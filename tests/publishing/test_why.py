@@ -15,7 +15,7 @@ from digest.letters import Templates
 from digest.papers import Announcement, Record
 from digest.publishing.why import WhyAnswer, WhyCause, why
 from digest.site_profile import Site
-from tests.support.publishing_world import Newsroom, at
+from tests.support.publishing_world import PublishingWorld, at
 from tests.support.shared_caches import CACHES
 
 ALICE = "alice@example.org"
@@ -23,16 +23,16 @@ GRAPHS = {"Graphs": "ti:graph*"}
 
 
 @pytest.fixture
-def newsroom(sqlite_engine: Engine, site: Site, templates: Templates) -> Newsroom:
-    return Newsroom(engine=sqlite_engine, site=site, templates=templates)
+def world(sqlite_engine: Engine, site: Site, templates: Templates) -> PublishingWorld:
+    return PublishingWorld(engine=sqlite_engine, site=site, templates=templates)
 
 
-def ask(newsroom: Newsroom, reference: str, now: str = "20T09:00") -> WhyAnswer:
-    with db.read_session(newsroom.engine) as session:
+def ask(world: PublishingWorld, reference: str, now: str = "20T09:00") -> WhyAnswer:
+    with db.read_session(world.engine) as session:
         return why(
             session,
-            site=newsroom.site,
-            templates=newsroom.templates,
+            site=world.site,
+            templates=world.templates,
             caches=CACHES,
             email=ALICE,
             reference=reference,
@@ -40,12 +40,12 @@ def ask(newsroom: Newsroom, reference: str, now: str = "20T09:00") -> WhyAnswer:
         )
 
 
-def test_a_paper_that_was_shown_says_when_where_and_why(newsroom: Newsroom):
-    newsroom.subscribe(ALICE, {"Proofs": "proof*", **GRAPHS})
-    newsroom.dump("20T00:00", ["Graph one"])
-    newsroom.publish("20T08:00")
+def test_a_paper_that_was_shown_says_when_where_and_why(world: PublishingWorld):
+    world.subscribe(ALICE, {"Proofs": "proof*", **GRAPHS})
+    world.dump("20T00:00", ["Graph one"])
+    world.publish("20T08:00")
 
-    answer = ask(newsroom, "Graph one")
+    answer = ask(world, "Graph one")
 
     assert answer.json["cause"] == WhyCause.SHOWN
     assert answer.verdict == "Shown on 2026-11-20 in daily-2026-11-20, under Graphs."
@@ -53,39 +53,39 @@ def test_a_paper_that_was_shown_says_when_where_and_why(newsroom: Newsroom):
     assert "the digest is queued" in answer.lines
 
 
-def test_a_paper_no_dump_had_is_answered_with_a_suggestion(newsroom: Newsroom):
-    newsroom.subscribe(ALICE)
-    newsroom.dump("20T00:00", ["Graph attention everywhere"])
+def test_a_paper_no_dump_had_is_answered_with_a_suggestion(world: PublishingWorld):
+    world.subscribe(ALICE)
+    world.dump("20T00:00", ["Graph attention everywhere"])
 
-    answer = ask(newsroom, "Graph attention everywher")
+    answer = ask(world, "Graph attention everywher")
 
     assert answer.json["cause"] == WhyCause.UNKNOWN
     assert "Graph attention everywhere" in answer.verdict
 
 
-def test_an_unknown_address_is_an_error(newsroom: Newsroom):
+def test_an_unknown_address_is_an_error(world: PublishingWorld):
     with pytest.raises(NotFound):
-        ask(newsroom, "Graph one")
+        ask(world, "Graph one")
 
 
-def test_a_paper_no_topic_matches_names_the_failed_clause(newsroom: Newsroom):
-    newsroom.subscribe(ALICE, GRAPHS)
-    newsroom.dump("20T00:00", ["Robots", "Graph one"])
-    newsroom.publish("20T08:00")
+def test_a_paper_no_topic_matches_names_the_failed_clause(world: PublishingWorld):
+    world.subscribe(ALICE, GRAPHS)
+    world.dump("20T00:00", ["Robots", "Graph one"])
+    world.publish("20T08:00")
 
-    answer = ask(newsroom, "Robots")
+    answer = ask(world, "Robots")
 
     assert answer.json["cause"] == WhyCause.UNMATCHED
     assert answer.verdict == "daily-2026-11-20 considered it, and no topic matches it."
     assert any(line.startswith("Graphs does not match: ") for line in answer.lines)
 
 
-def test_a_paper_over_the_limit_is_answered_with_its_rank(newsroom: Newsroom):
-    newsroom.subscribe(ALICE, GRAPHS, max_papers=2)
-    newsroom.dump("20T00:00", [Record(title=f"Graph {n}", signals={"upvotes": 90 - n}) for n in range(5)])
-    newsroom.publish("20T08:00")
+def test_a_paper_over_the_limit_is_answered_with_its_rank(world: PublishingWorld):
+    world.subscribe(ALICE, GRAPHS, max_papers=2)
+    world.dump("20T00:00", [Record(title=f"Graph {n}", signals={"upvotes": 90 - n}) for n in range(5)])
+    world.publish("20T08:00")
 
-    answer = ask(newsroom, "Graph 3")
+    answer = ask(world, "Graph 3")
 
     assert answer.json["cause"] == WhyCause.OVER_CAP
     assert answer.json["rank"] == 4
@@ -93,88 +93,88 @@ def test_a_paper_over_the_limit_is_answered_with_its_rank(newsroom: Newsroom):
     assert "Graphs: rank 4 among the new papers; the digest showed 2" in answer.lines
 
 
-def test_the_rank_is_that_of_its_edition_whatever_came_later(newsroom: Newsroom):
-    newsroom.subscribe(ALICE, max_papers=1)
-    newsroom.dump("20T00:00", [Record(title=f"Graph {n}", signals={"upvotes": 90 - n}) for n in range(3)])
-    newsroom.publish("20T08:00")
-    newsroom.dump("21T00:00", [Record(title="Better", signals={"upvotes": 900})])
-    newsroom.publish("21T08:00")
+def test_the_rank_is_that_of_its_edition_whatever_came_later(world: PublishingWorld):
+    world.subscribe(ALICE, max_papers=1)
+    world.dump("20T00:00", [Record(title=f"Graph {n}", signals={"upvotes": 90 - n}) for n in range(3)])
+    world.publish("20T08:00")
+    world.dump("21T00:00", [Record(title="Better", signals={"upvotes": 900})])
+    world.publish("21T08:00")
 
-    assert ask(newsroom, "Graph 2", "21T09:00").json["rank"] == 3
-
-
-def test_a_paper_older_than_the_readers_limit_is_too_old(newsroom: Newsroom):
-    newsroom.subscribe(ALICE, GRAPHS, max_age_days=30)
-    newsroom.dump("20T00:00", [Record(title="Graph of 2019", published=date(2019, 1, 1)), "Graph one"])
-    newsroom.publish("20T08:00")
-
-    assert ask(newsroom, "Graph of 2019").json["cause"] == WhyCause.TOO_OLD
+    assert ask(world, "Graph 2", "21T09:00").json["rank"] == 3
 
 
-def test_papers_of_a_too_small_edition_wait(newsroom: Newsroom):
-    newsroom.subscribe(ALICE, GRAPHS, min_papers=3)
-    newsroom.dump("20T00:00", ["Graph one"])
-    newsroom.publish("20T08:00")
+def test_a_paper_older_than_the_readers_limit_is_too_old(world: PublishingWorld):
+    world.subscribe(ALICE, GRAPHS, max_age_days=30)
+    world.dump("20T00:00", [Record(title="Graph of 2019", published=date(2019, 1, 1)), "Graph one"])
+    world.publish("20T08:00")
 
-    assert ask(newsroom, "Graph one").json["cause"] == WhyCause.TOO_FEW
+    assert ask(world, "Graph of 2019").json["cause"] == WhyCause.TOO_OLD
 
 
-def test_a_paper_for_the_next_edition_is_answered_with_its_due_time(newsroom: Newsroom):
-    newsroom.subscribe(ALICE, GRAPHS)
-    newsroom.dump("20T00:00", ["Graph one"])
-    newsroom.publish("20T08:00")
-    newsroom.dump("20T12:00", ["Graph two"])
+def test_papers_of_a_too_small_edition_wait(world: PublishingWorld):
+    world.subscribe(ALICE, GRAPHS, min_papers=3)
+    world.dump("20T00:00", ["Graph one"])
+    world.publish("20T08:00")
 
-    answer = ask(newsroom, "Graph two", "20T13:00")
+    assert ask(world, "Graph one").json["cause"] == WhyCause.TOO_FEW
+
+
+def test_a_paper_for_the_next_edition_is_answered_with_its_due_time(world: PublishingWorld):
+    world.subscribe(ALICE, GRAPHS)
+    world.dump("20T00:00", ["Graph one"])
+    world.publish("20T08:00")
+    world.dump("20T12:00", ["Graph two"])
+
+    answer = ask(world, "Graph two", "20T13:00")
 
     assert answer.json["cause"] == WhyCause.NOT_DUE
     assert answer.verdict == "It is new for daily-2026-11-21, due 2026-11-21 08:00 UTC: rank 1 so far."
     assert "a digest made now would show it" in answer.lines
 
 
-def test_history_is_never_shown(newsroom: Newsroom):
-    newsroom.subscribe(ALICE)
-    newsroom.dump("20T00:00", ["Graph one"], is_history=True)
+def test_history_is_never_shown(world: PublishingWorld):
+    world.subscribe(ALICE)
+    world.dump("20T00:00", ["Graph one"], is_history=True)
 
-    assert ask(newsroom, "Graph one").json["cause"] == WhyCause.HISTORY
-
-
-def test_withdrawn_papers_are_never_shown(newsroom: Newsroom):
-    newsroom.subscribe(ALICE)
-    newsroom.dump("20T00:00", [Record(title="Graph one", announcement=Announcement.WITHDRAWN)])
-
-    assert ask(newsroom, "Graph one").json["cause"] == WhyCause.WITHDRAWN
+    assert ask(world, "Graph one").json["cause"] == WhyCause.HISTORY
 
 
-def test_a_deleted_press_does_not_change_the_answer(newsroom: Newsroom):
-    newsroom.subscribe(ALICE, GRAPHS)
-    newsroom.dump("20T00:00", ["Graph one", "Robots"])
-    newsroom.publish("20T08:00")
-    with db.write_session(newsroom.engine) as session:
+def test_withdrawn_papers_are_never_shown(world: PublishingWorld):
+    world.subscribe(ALICE)
+    world.dump("20T00:00", [Record(title="Graph one", announcement=Announcement.WITHDRAWN)])
+
+    assert ask(world, "Graph one").json["cause"] == WhyCause.WITHDRAWN
+
+
+def test_a_deleted_press_does_not_change_the_answer(world: PublishingWorld):
+    world.subscribe(ALICE, GRAPHS)
+    world.dump("20T00:00", ["Graph one", "Robots"])
+    world.publish("20T08:00")
+    with db.write_session(world.engine) as session:
         session.execute(delete(PressRow))
         session.commit()
     CACHES.clear("press")
 
-    assert ask(newsroom, "Robots").json["cause"] == WhyCause.UNMATCHED
+    assert ask(world, "Robots").json["cause"] == WhyCause.UNMATCHED
 
 
-def test_a_paper_from_before_the_subscription_is_answered(newsroom: Newsroom):
-    newsroom.dump("10T00:00", ["Graph one"])
-    newsroom.subscribe(ALICE, GRAPHS)
-    newsroom.publish("20T08:00")
+def test_a_paper_from_before_the_subscription_is_answered(world: PublishingWorld):
+    world.dump("10T00:00", ["Graph one"])
+    world.subscribe(ALICE, GRAPHS)
+    world.publish("20T08:00")
 
-    assert ask(newsroom, "Graph one").json["cause"] == WhyCause.BEFORE
+    assert ask(world, "Graph one").json["cause"] == WhyCause.BEFORE
 
 
-def test_a_paper_that_arrived_after_its_day_was_published_is_late(newsroom: Newsroom):
-    newsroom.subscribe(ALICE, GRAPHS, now="17T00:00")
-    newsroom.dump("18T00:00", ["Graph one"])
-    newsroom.publish("18T08:00")
-    newsroom.publish("19T08:00")
-    newsroom.publish("20T08:00")
-    newsroom.dump("18T00:00", ["Graph two"])  # in the afternoon of the 20th
+def test_a_paper_that_arrived_after_its_day_was_published_is_late(world: PublishingWorld):
+    world.subscribe(ALICE, GRAPHS, now="17T00:00")
+    world.dump("18T00:00", ["Graph one"])
+    world.publish("18T08:00")
+    world.publish("19T08:00")
+    world.publish("20T08:00")
+    world.dump("18T00:00", ["Graph two"])  # in the afternoon of the 20th
 
-    assert ask(newsroom, "Graph two", "20T13:00").json["cause"] == WhyCause.LATE
+    assert ask(world, "Graph two", "20T13:00").json["cause"] == WhyCause.LATE
 
 
 @pytest.mark.parametrize(
@@ -186,21 +186,21 @@ def test_a_paper_that_arrived_after_its_day_was_published_is_late(newsroom: News
     ],
 )
 def test_a_subscriber_without_mail_is_answered_with_their_state(
-    newsroom: Newsroom, state: SubscriberState, cause: WhyCause
+    world: PublishingWorld, state: SubscriberState, cause: WhyCause
 ):
-    newsroom.subscribe(ALICE, state=state)
-    newsroom.dump("20T00:00", ["Graph one"])
+    world.subscribe(ALICE, state=state)
+    world.dump("20T00:00", ["Graph one"])
 
-    assert ask(newsroom, "Graph one").json["cause"] == cause
+    assert ask(world, "Graph one").json["cause"] == cause
 
 
-def test_a_suppressed_address_is_the_reason(newsroom: Newsroom):
-    newsroom.subscribe(ALICE)
-    newsroom.dump("20T00:00", ["Graph one"])
-    with db.write_session(newsroom.engine) as session:
+def test_a_suppressed_address_is_the_reason(world: PublishingWorld):
+    world.subscribe(ALICE)
+    world.dump("20T00:00", ["Graph one"])
+    with db.write_session(world.engine) as session:
         bounces.suppress(
             session,
-            newsroom.site,
+            world.site,
             ALICE,
             bounces.SuppressionReason.OPERATOR,
             "asked by phone",
@@ -208,45 +208,45 @@ def test_a_suppressed_address_is_the_reason(newsroom: Newsroom):
         )
         session.commit()
 
-    assert ask(newsroom, "Graph one").json["cause"] == WhyCause.SUPPRESSED
+    assert ask(world, "Graph one").json["cause"] == WhyCause.SUPPRESSED
 
 
-def test_a_digest_that_was_never_sent_is_named(newsroom: Newsroom):
-    newsroom.subscribe(ALICE, GRAPHS)
-    newsroom.dump("20T00:00", ["Graph one"])
-    newsroom.publish("20T08:00")
-    number = newsroom.deliveries()[-1].id
-    with db.write_session(newsroom.engine) as session:
+def test_a_digest_that_was_never_sent_is_named(world: PublishingWorld):
+    world.subscribe(ALICE, GRAPHS)
+    world.dump("20T00:00", ["Graph one"])
+    world.publish("20T08:00")
+    number = world.deliveries()[-1].id
+    with db.write_session(world.engine) as session:
         session.execute(update(Delivery).values(state=DeliveryState.FAILED, reason="550 no such user"))
         shown.release(session, [number])
         session.commit()
 
-    answer = ask(newsroom, "Graph one")
+    answer = ask(world, "Graph one")
 
     assert "daily-2026-11-20 was not sent (failed: 550 no such user)" in answer.lines
     assert answer.json["cause"] == WhyCause.NOT_DUE  # it is new again
 
 
-def test_a_merged_paper_is_found_by_either_id(newsroom: Newsroom):
-    newsroom.subscribe(ALICE)
-    newsroom.dump("20T00:00", [Record(title="On graphs", ids={"arxiv": "2611.00001"})])
-    (younger,) = newsroom.dump("20T00:00", [Record(title="Graphs, at last", ids={"doi": "10.5555/1"})])
-    newsroom.dump("20T01:00", [Record(title="On graphs", ids={"arxiv": "2611.00001", "doi": "10.5555/1"})])
-    newsroom.publish("20T08:00")
+def test_a_merged_paper_is_found_by_either_id(world: PublishingWorld):
+    world.subscribe(ALICE)
+    world.dump("20T00:00", [Record(title="On graphs", ids={"arxiv": "2611.00001"})])
+    (younger,) = world.dump("20T00:00", [Record(title="Graphs, at last", ids={"doi": "10.5555/1"})])
+    world.dump("20T01:00", [Record(title="On graphs", ids={"arxiv": "2611.00001", "doi": "10.5555/1"})])
+    world.publish("20T08:00")
 
-    answer = ask(newsroom, str(younger))
+    answer = ask(world, str(younger))
 
     assert answer.json["cause"] == WhyCause.SHOWN
     assert f"paper {younger} was merged into this one" in answer.lines
 
 
-def test_an_answer_changes_nothing(newsroom: Newsroom):
-    newsroom.subscribe(ALICE, GRAPHS)
-    newsroom.dump("20T00:00", ["Graph one"])
+def test_an_answer_changes_nothing(world: PublishingWorld):
+    world.subscribe(ALICE, GRAPHS)
+    world.dump("20T00:00", ["Graph one"])
 
-    ask(newsroom, "Graph one", "20T07:00")
+    ask(world, "Graph one", "20T07:00")
 
-    assert newsroom.deliveries() == []
-    assert newsroom.shown() == []
-    assert newsroom.subscriber(ALICE).next_due_at is None
-    assert newsroom.subscriber(ALICE).created_at == datetime(2026, 11, 20, tzinfo=UTC)
+    assert world.deliveries() == []
+    assert world.shown() == []
+    assert world.subscriber(ALICE).next_due_at is None
+    assert world.subscriber(ALICE).created_at == datetime(2026, 11, 20, tzinfo=UTC)

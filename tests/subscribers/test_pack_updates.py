@@ -23,14 +23,14 @@ from digest.publishing.why import why
 from digest.site_profile import Site
 from digest.topics import pack_files as files
 from digest.topics import stored_packs
-from tests.support.publishing_world import Newsroom, at
+from tests.support.publishing_world import PublishingWorld, at
 from tests.support.shared_caches import CACHES
 
 ALICE, BOB, DORA = "alice@example.org", "bob@example.org", "dora@example.org"
 
 
 @dataclass(kw_only=True)
-class Lab(Newsroom):
+class Lab(PublishingWorld):
     """A publishing world whose group shares filters."""
 
     def put(self, name="lab", *, now="20T01:00", **filters: str) -> subscribers.PackChange:

@@ -169,13 +169,13 @@ class FaultyServer:
             if self.is_tls_at_once and self.tls:
                 conversation.connection = self.tls.wrap_socket(connection, server_side=True)
             conversation.run()
-        except (OSError, End):
+        except (OSError, ConversationEnded):
             pass
         finally:
             conversation.connection.close()
 
 
-class End(Exception):
+class ConversationEnded(Exception):
     """The end of the conversation."""
 
 
@@ -193,50 +193,52 @@ class Conversation:
         self.greeting_fault = server.greeting_plan()
 
     def run(self) -> None:
-        if self.meets(self.greeting_fault, "BANNER"):
-            raise End
-        self.say("220 faulty at your service")
+        if self.fail_as_planned(self.greeting_fault, "BANNER"):
+            raise ConversationEnded
+        self.write_reply("220 faulty at your service")
         while True:
             line = self.line()
             self.server.commands.append(line)
-            self.obey(line)
+            self.handle_command(line)
 
-    def meets(self, fault: Fault | None, stage: str) -> bool:
+    def fail_as_planned(self, fault: Fault | None, stage: str) -> bool:
         """Fail if the plan has a fault for this stage, and return whether a reply was sent."""
         if fault is None or fault.stage != stage:
             return False
         match fault.name.rpartition("_")[2]:
             case "DROP":
-                raise End
+                raise ConversationEnded
             case "RESET":
                 self.reset()
             case "HANG":
                 time.sleep(self.server.hang_seconds)
-                raise End
+                raise ConversationEnded
             case "421":
                 self.end(fault.reply)
-        self.say(fault.reply)
+        self.write_reply(fault.reply)
         return True
 
-    def obey(self, line: str) -> None:  # noqa: PLR0912, PLR0915  (a branch for each command of SMTP)
+    def handle_command(self, line: str) -> None:  # noqa: PLR0912, PLR0915  (a branch for each command of SMTP)
         verb = line.split(" ", maxsplit=1)[0].split(":", maxsplit=1)[0].upper()
         match verb:
-            case "EHLO" | "LHLO" | "HELO" if self.meets(self.greeting_fault, "HELLO"):
+            case "EHLO" | "LHLO" | "HELO" if self.fail_as_planned(self.greeting_fault, "HELLO"):
                 pass
             case "EHLO" | "LHLO":
-                self.say("\r\n".join(f"250-{offer}" for offer in ("faulty", *self.server.offers[:-1])))
-                self.say(f"250 {self.server.offers[-1] if self.server.offers else 'HELP'}")
+                self.write_reply(
+                    "\r\n".join(f"250-{offer}" for offer in ("faulty", *self.server.offers[:-1]))
+                )
+                self.write_reply(f"250 {self.server.offers[-1] if self.server.offers else 'HELP'}")
             case "HELO" | "NOOP":
-                self.say("250 ok")
+                self.write_reply("250 ok")
             case "RSET":
                 self.has_sender, self.recipient = False, ""
-                self.say("250 ok")
+                self.write_reply("250 ok")
             case "STARTTLS" if self.server.tls:
                 self.secure(self.server.tls)
             case "AUTH":
                 self.authenticate(line)
             case "MAIL":
-                self.say("503 nested MAIL") if self.has_sender else self.mail()
+                self.write_reply("503 nested MAIL") if self.has_sender else self.mail()
             case "RCPT":
                 self.envelope(line)
             case "DATA":
@@ -244,53 +246,53 @@ class Conversation:
             case "QUIT":
                 self.end("421 never" if self.fault is Fault.QUIT_421 else "221 bye")
             case _:
-                self.say("500 what?")
+                self.write_reply("500 what?")
 
     def secure(self, tls: ssl.SSLContext) -> None:
         if self.greeting_fault is Fault.TLS_454:
-            self.say(self.greeting_fault.reply)
+            self.write_reply(self.greeting_fault.reply)
             return
-        self.say("220 go ahead")
+        self.write_reply("220 go ahead")
         if self.greeting_fault is Fault.TLS_NONSENSE:
             self.connection.recv(100)
             self.end("500 what is this?")
-        self.meets(self.greeting_fault, "TLS")
+        self.fail_as_planned(self.greeting_fault, "TLS")
         self.connection = tls.wrap_socket(self.connection, server_side=True)
 
     def mail(self) -> None:
         self.recipient, self.fault = "", None
-        if not self.meets(self.server.mail_plan(), "MAIL"):
+        if not self.fail_as_planned(self.server.mail_plan(), "MAIL"):
             self.has_sender = True
-            self.say("250 ok")
+            self.write_reply("250 ok")
 
     def envelope(self, line: str) -> None:
         """Answer RCPT, which selects the fault of this message."""
         if not self.has_sender:
-            self.say("503 MAIL first")
+            self.write_reply("503 MAIL first")
             return
         self.recipient = line.partition("<")[2].partition(">")[0]
         self.fault = self.server.plan(self.recipient)
-        if not self.meets(self.fault, "RCPT"):
-            self.say("250 ok")
+        if not self.fail_as_planned(self.fault, "RCPT"):
+            self.write_reply("250 ok")
 
     def data(self) -> None:
         is_refused = self.fault and self.fault.stage == "RCPT" and self.fault is not Fault.RCPT_550_BUT_354
         if is_refused or not self.recipient:
-            self.say("503 no recipients")
+            self.write_reply("503 no recipients")
             return
-        if self.meets(self.fault, "DATA"):
+        if self.fail_as_planned(self.fault, "DATA"):
             return
-        self.say("354 go on")
+        self.write_reply("354 go on")
         if self.fault is Fault.MIDDLE_DROP:
             self.connection.recv(100)
-            raise End
+            raise ConversationEnded
         content, self.has_sender = self.body(), False
         if self.fault is Fault.RCPT_550_BUT_354:
-            self.say("554 5.5.1 nobody wants it")
+            self.write_reply("554 5.5.1 nobody wants it")
         elif self.fault is Fault.DOT_LOSE:
-            raise End
+            raise ConversationEnded
         elif self.fault and self.fault.stage == "DOT" and self.fault.reply:
-            self.meets(self.fault, "DOT")
+            self.fail_as_planned(self.fault, "DOT")
         else:
             self.accept(content, self.fault)
 
@@ -305,18 +307,18 @@ class Conversation:
             )
             self.server.taken.append(taken)
         if not is_acknowledged:
-            self.meets(fault, "DOT")
+            self.fail_as_planned(fault, "DOT")
         match fault:
             case Fault.NONSENSE:
-                self.say("zut alors")
+                self.write_reply("zut alors")
             case Fault.BINARY:
-                self.say("250 2.0.0 taken \0\r\x1b[31m as \N{ZERO WIDTH SPACE}1")
+                self.write_reply("250 2.0.0 taken \0\r\x1b[31m as \N{ZERO WIDTH SPACE}1")
             case Fault.TRICKLE:
                 self.is_trickling = True
-                self.say("250 2.0.0 taken")
+                self.write_reply("250 2.0.0 taken")
                 self.is_trickling = False
             case _:
-                self.say(self.server.thanks)
+                self.write_reply(self.server.thanks)
         self.recipient = ""
 
     def authenticate(self, line: str) -> None:
@@ -329,11 +331,11 @@ class Conversation:
         if mechanism == "PLAIN":
             given = tuple(decoded(first).split("\0")[1:])
         else:
-            self.say("334 VXNlcm5hbWU6")
+            self.write_reply("334 VXNlcm5hbWU6")
             user = decoded(self.line())
-            self.say("334 UGFzc3dvcmQ6")
+            self.write_reply("334 UGFzc3dvcmQ6")
             given = (user, decoded(self.line()))
-        self.say("235 welcome" if given == self.server.login else "535 5.7.8 wrong password")
+        self.write_reply("235 welcome" if given == self.server.login else "535 5.7.8 wrong password")
 
     # ── bytes ───────────────────────────────────────────────────────────────────────────────────
 
@@ -353,11 +355,11 @@ class Conversation:
     def more(self) -> None:
         received = self.connection.recv(1 << 20)
         if not received:
-            raise End
+            raise ConversationEnded
         self.server.writes.append(received)
         self.received += received
 
-    def say(self, text: str) -> None:
+    def write_reply(self, text: str) -> None:
         if self.is_trickling:
             for char in f"{text}\r\n".encode():
                 self.connection.sendall(bytes([char]))
@@ -366,12 +368,12 @@ class Conversation:
             self.connection.sendall(f"{text}\r\n".encode())
 
     def end(self, text: str) -> NoReturn:
-        self.say(text)
-        raise End
+        self.write_reply(text)
+        raise ConversationEnded
 
     def reset(self) -> NoReturn:
         self.connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
-        raise End
+        raise ConversationEnded
 
 
 @contextmanager

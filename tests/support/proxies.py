@@ -53,7 +53,7 @@ def serve_site(settings: Settings) -> Iterator[int]:
 def proxy(to_port: int) -> Iterator[int]:
     """Forward requests to a port with the client's address, as proxies do."""
 
-    class Passing(BaseHTTPRequestHandler):
+    class ForwardingHandler(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
             before = self.headers.get("X-Forwarded-For")
             chain = f"{before}, {self.client_address[0]}" if before else self.client_address[0]
@@ -70,7 +70,7 @@ def proxy(to_port: int) -> Iterator[int]:
         def log_message(self, *_details: object) -> None:
             pass
 
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Passing)
+    server = ThreadingHTTPServer(("127.0.0.1", 0), ForwardingHandler)
     thread = threading.Thread(target=server.serve_forever, daemon=True)
     thread.start()
     try:

@@ -36,7 +36,7 @@ def at(text: str) -> datetime:
 
 
 @dataclass(kw_only=True)
-class Newsroom:
+class PublishingWorld:
     """A database with its site, and shortcuts for the events of a test."""
 
     engine: Engine

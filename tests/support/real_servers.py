@@ -164,12 +164,12 @@ def valkey_program() -> Path:
 @contextmanager
 def broker(program: Path) -> Iterator[str]:
     """Run a Redis-compatible server on a free loopback port, in memory only, and yield its URL."""
-    with mortal_broker(program) as server:
+    with restartable_broker(program) as server:
         yield server.url
 
 
 @contextmanager
-def mortal_broker(program: Path) -> Iterator[Server]:
+def restartable_broker(program: Path) -> Iterator[Server]:
     """Run a broker that can be ended and restarted, and that loses its data."""
     with tempfile.TemporaryDirectory(prefix="digest-broker-", ignore_cleanup_errors=True) as name:
         folder, port = Path(name), free_port()

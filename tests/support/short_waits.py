@@ -14,7 +14,7 @@ from digest.web import health, watchdog
 SILENCE = timedelta(seconds=6)
 
 
-def hurry() -> None:
+def shorten_waits() -> None:
     """Turn minutes into seconds; the order of the waits stays the same."""
     from workers import scheduler
 
@@ -27,7 +27,7 @@ def hurry() -> None:
 
 def main(role: str) -> int:
     """Run the role."""
-    hurry()
+    shorten_waits()
     if role == "web":
         from digest import logs
         from digest.settings import load_settings

@@ -33,7 +33,7 @@ from digest.letters import Templates
 from digest.papers import Announcement, Record, catalog
 from digest.site_profile import Site
 from tests.support.product_processes import ROOT
-from tests.support.publishing_world import Newsroom
+from tests.support.publishing_world import PublishingWorld
 
 SEEDS = ROOT.parent / "shared" / "seeds"
 FIRST = datetime(2026, 10, 5, tzinfo=UTC)
@@ -53,7 +53,7 @@ CADENCES = (*[Cadence.DAILY] * 6, Cadence.WEEKDAYS, Cadence.WEEKDAYS, Cadence.WE
 
 
 @dataclass
-class Diary:
+class Observations:
     """What was observed during the simulation."""
 
     seen: dict[int, set[int]] = field(default_factory=dict)  #: subscriber to papers that arrived
@@ -74,9 +74,9 @@ def main() -> int:
         engine = db.make_engine(f"sqlite:///{Path(folder) / 'service.sqlite3'}")
         db.upgrade(engine)
         site = Site(keys=(b"simulated",), pepper=b"simulated")
-        newsroom = Newsroom(engine=engine, site=site, templates=Templates(settings.templates_dir()))
-        diary = live(newsroom, papers)
-        rows = table(newsroom, diary)
+        world = PublishingWorld(engine=engine, site=site, templates=Templates(settings.templates_dir()))
+        diary = simulate(world, papers)
+        rows = table(world, diary)
         engine.dispose()
     print("| in 60 days | |\n|---|---|")
     for name, figure in rows.items():
@@ -101,27 +101,27 @@ def seeds() -> list[Record]:
 # ── two months ──────────────────────────────────────────────────────────────────────────────────
 
 
-def live(newsroom: Newsroom, papers: list[Record]) -> Diary:
+def simulate(world: PublishingWorld, papers: list[Record]) -> Observations:
     """Run the sixty days."""
-    chance, diary = random.Random(SEED), Diary()
+    chance, diary = random.Random(SEED), Observations()
     chance.shuffle(papers)
     for number in range(READERS):
-        subscribe(newsroom, chance, number)
+        subscribe(world, chance, number)
     for day in range(DAYS):
         morning = FIRST + timedelta(days=day)
-        load(newsroom, chance, papers, day, morning)
+        load(world, chance, papers, day, morning)
         for hour in range(24):
             now = morning + timedelta(hours=hour, minutes=35)
             if day not in OUTAGE:
-                newsroom.publish(spelled(now))
-                arrive(newsroom, chance, diary, now)
-        upset(newsroom, chance, morning + timedelta(hours=23, minutes=50))
+                world.publish(spelled(now))
+                settle_deliveries(world, chance, diary, now)
+        change_one_reader(world, chance, morning + timedelta(hours=23, minutes=50))
     return diary
 
 
-def subscribe(newsroom: Newsroom, chance: random.Random, number: int) -> None:
+def subscribe(world: PublishingWorld, chance: random.Random, number: int) -> None:
     """Add one reader with a schedule and interests of their own."""
-    newsroom.subscribe(
+    world.subscribe(
         f"reader-{number}@example.org", TOPICS[number % len(TOPICS)], now=spelled(FIRST),
         cadence=CADENCES[number % len(CADENCES)], hour=f"{chance.choice(HOURS):%H:%M}",
         timezone=chance.choice(ZONES), weekday=chance.randrange(7), max_papers=chance.choice([3, 5, 10]),
@@ -131,7 +131,7 @@ def subscribe(newsroom: Newsroom, chance: random.Random, number: int) -> None:
 
 
 def load(
-    newsroom: Newsroom, chance: random.Random, papers: list[Record], day: int, morning: datetime
+    world: PublishingWorld, chance: random.Random, papers: list[Record], day: int, morning: datetime
 ) -> None:
     """Load the day's dump: new papers, some of the last days, and changes of older ones."""
     share = len(papers) / DAYS
@@ -146,7 +146,7 @@ def load(
             if kind < 0.3
             else Record(title=old.title, journal="Journal of Simulated Results 1 (2026)")
         )
-    newsroom.dump(spelled(morning), records)
+    world.dump(spelled(morning), records)
 
 
 def rated(chance: random.Random, paper: Record) -> Record:
@@ -156,9 +156,11 @@ def rated(chance: random.Random, paper: Record) -> Record:
     )
 
 
-def arrive(newsroom: Newsroom, chance: random.Random, diary: Diary, now: datetime) -> None:
+def settle_deliveries(
+    world: PublishingWorld, chance: random.Random, diary: Observations, now: datetime
+) -> None:
     """Settle queued deliveries as sent or failed, and note what their readers have seen."""
-    with db.write_session(newsroom.engine) as session:
+    with db.write_session(world.engine) as session:
         unchecked = select(Delivery).where(Delivery.id > diary.last_checked).order_by(Delivery.id)
         for delivery in session.scalars(unchecked).all():
             diary.last_checked = delivery.id
@@ -175,11 +177,11 @@ def arrive(newsroom: Newsroom, chance: random.Random, diary: Diary, now: datetim
                 shown.release(session, [delivery.id])
                 continue
             delivery.state, delivery.settled_at = DeliveryState.SENT, now
-            note(session, diary, delivery, digest)
+            record_digest(session, diary, delivery, digest)
         session.commit()
 
 
-def note(session: object, diary: Diary, delivery: Delivery, digest: Digest) -> None:
+def record_digest(session: object, diary: Observations, delivery: Delivery, digest: Digest) -> None:
     """Note the papers and updates of a digest that arrived."""
     reader = session.get(Subscriber, delivery.subscriber_id)  # type: ignore[attr-defined]
     current = catalog.resolve(session, list(digest.papers))  # type: ignore[arg-type]
@@ -192,9 +194,9 @@ def note(session: object, diary: Diary, delivery: Delivery, digest: Digest) -> N
     diary.updates.update((reader.id, one.paper, one.kind) for one in digest.news)
 
 
-def upset(newsroom: Newsroom, chance: random.Random, now: datetime) -> None:
+def change_one_reader(world: PublishingWorld, chance: random.Random, now: datetime) -> None:
     """Change the settings of one reader."""
-    with db.write_session(newsroom.engine) as session:
+    with db.write_session(world.engine) as session:
         reader = subscribers.get(session, f"reader-{chance.randrange(READERS)}@example.org")
         match chance.randrange(4):
             case 0:
@@ -220,9 +222,9 @@ def spelled(moment: datetime) -> str:
 # ── results ─────────────────────────────────────────────────────────────────────────────────────
 
 
-def table(newsroom: Newsroom, diary: Diary) -> dict[str, object]:
+def table(world: PublishingWorld, diary: Observations) -> dict[str, object]:
     """Return the figures of the two months."""
-    with db.read_session(newsroom.engine) as session:
+    with db.read_session(world.engine) as session:
         digests = session.scalars(select(Delivery).where(Delivery.edition.is_not(None))).all()
         states = Counter(one.state for one in digests)
         decided = {one.id: Digest.from_json(one.decision) for one in digests}

@@ -58,7 +58,7 @@ class ServedSite:
         self.clock.now += timedelta(seconds=5)
         return found[1]
 
-    def ask(self, email: str, **fields: str):
+    def sign_up(self, email: str, **fields: str):
         """Send the form as a person does, and run the scheduler's tick."""
         data = {"made": self.stamp(), "website": "", "email": email, **fields}
         answer = self.client.post("/", data=data)
@@ -77,7 +77,7 @@ class ServedSite:
             rows = select(Delivery.letter, Delivery.email).order_by(Delivery.id)
             return [(letter, address) for letter, address in session.execute(rows)]
 
-    def mailed(self) -> list[tuple[str, str]]:
+    def deliver_mail(self) -> list[tuple[str, str]]:
         """Deliver what is due, and return subject and text of every letter that went out."""
         memory = MemoryTransport()
         with self.writing() as session:

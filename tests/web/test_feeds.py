@@ -120,7 +120,7 @@ def test_an_empty_catalog_has_no_sample_mail(served):
 def test_a_filter_can_be_tried_without_signing_up(served, papers):
     before = served.everything()
 
-    answer = served.ask("", filter="title:quiet", interest="Robots", do="try")
+    answer = served.sign_up("", filter="title:quiet", interest="Robots", do="try")
 
     assert answer.status_code == 200
     assert "About 10 papers a day (based on 1 day so far)" in answer.text
@@ -129,7 +129,7 @@ def test_a_filter_can_be_tried_without_signing_up(served, papers):
 
 
 def test_chosen_interests_become_topics_when_confirmed(served, papers):
-    served.ask("bob@uni.edu", interest=["Robots", "Vision", "No such one"], filter="title:quiet")
+    served.sign_up("bob@uni.edu", interest=["Robots", "Vision", "No such one"], filter="title:quiet")
 
     served.client.post(path_of(links.confirm_url(served.site, 1)))
 
@@ -140,4 +140,4 @@ def test_chosen_interests_become_topics_when_confirmed(served, papers):
 
 
 def test_a_custom_filter_may_equal_a_suggested_topic(served, papers):
-    assert served.ask("bob@uni.edu", interest="Robots", filter="robots").status_code == 200
+    assert served.sign_up("bob@uni.edu", interest="Robots", filter="robots").status_code == 200

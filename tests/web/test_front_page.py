@@ -68,7 +68,7 @@ def test_the_front_page_is_cached_until_the_catalog_changes(served, papers, now)
 
 
 def test_the_sign_up_form_creates_one_pending_row_and_one_letter(served):
-    answer = served.ask("Bob@uni.edu", filter="robot*")
+    answer = served.sign_up("Bob@uni.edu", filter="robot*")
 
     assert answer.status_code == 200
     assert "We sent a confirmation link to Bob@uni.edu" in answer.text
@@ -77,7 +77,7 @@ def test_the_sign_up_form_creates_one_pending_row_and_one_letter(served):
 
 
 def test_the_response_does_not_reveal_who_is_subscribed(served, alice, now):
-    served.ask("bob@uni.edu")
+    served.sign_up("bob@uni.edu")
     with db.write_session(served.context.engine) as session:
         bounces.suppress(session, served.site, "carol@uni.edu", SuppressionReason.COMPLAINT, "", now)
         session.commit()
@@ -95,7 +95,7 @@ def test_the_response_does_not_reveal_who_is_subscribed(served, alice, now):
             dict(answer.headers, **{"content-length": ""}),
         )
         for kind, email in known.items()
-        if (answer := served.ask(email))
+        if (answer := served.sign_up(email))
     }
 
     assert len({str(answer) for answer in answers.values()}) == 1
@@ -103,7 +103,7 @@ def test_the_response_does_not_reveal_who_is_subscribed(served, alice, now):
 
 @pytest.mark.parametrize("email", ["", "ada", "ada@uni", "ada@uni.edu\r\nBcc: eve@uni.edu"])
 def test_an_invalid_address_is_reported_beside_the_field_and_kept(served, email):
-    answer = served.ask(email)
+    answer = served.sign_up(email)
 
     assert answer.status_code == 422
     assert "is not a valid email address" in answer.text
@@ -112,17 +112,17 @@ def test_an_invalid_address_is_reported_beside_the_field_and_kept(served, email)
 
 
 def test_a_likely_typing_error_is_questioned(served):
-    asked = served.ask("ada@gmial.com")
+    asked = served.sign_up("ada@gmial.com")
     assert "Use gmail.com" in asked.text
     assert served.letters() == []
 
-    served.ask("ada@gmial.com", use="ada@gmail.com")
-    served.ask("ada@gmial.com", keep="1")
+    served.sign_up("ada@gmial.com", use="ada@gmail.com")
+    served.sign_up("ada@gmial.com", keep="1")
     assert served.letters() == [("confirm", "ada@gmail.com"), ("confirm", "ada@gmial.com")]
 
 
 def test_an_invalid_filter_is_shown_with_a_caret_and_both_fields_kept(served):
-    answer = served.ask("ada@uni.edu", filter="robot* AND (arm")
+    answer = served.sign_up("ada@uni.edu", filter="robot* AND (arm")
 
     assert answer.status_code == 422
     assert "^" in answer.text
@@ -137,7 +137,7 @@ def test_any_filter_can_be_tried_before_signing_up(served, papers, now, written)
         subscribers.publish(session, served.site, pack, effect=lambda *_: {}, now=now)
         session.commit()
 
-    answer = served.ask("", filter=written.format(papers[5]), do="try")
+    answer = served.sign_up("", filter=written.format(papers[5]), do="try")
 
     assert answer.status_code == 200
     assert "About 10 papers a day (based on 1 day so far)" in answer.text
@@ -147,13 +147,13 @@ def test_any_filter_can_be_tried_before_signing_up(served, papers, now, written)
     ("written", "message"), [("like:99999", "There is no paper"), ("use:lub/x", "There is no pack lub.")]
 )
 def test_an_error_in_a_tried_filter_is_pointed_at(served, papers, written, message):
-    answer = served.ask("", filter=written, do="try")
+    answer = served.sign_up("", filter=written, do="try")
 
     assert (answer.status_code, message in answer.text, "^" in answer.text) == (422, True, True)
 
 
 def test_a_robot_that_fills_the_hidden_field_is_ignored_silently(served):
-    answer = served.ask("bob@uni.edu", website="https://spam.example")
+    answer = served.sign_up("bob@uni.edu", website="https://spam.example")
 
     assert "We sent a confirmation link to bob@uni.edu" in answer.text
     assert served.letters() == []
@@ -188,8 +188,8 @@ def test_a_cross_site_form_is_refused(served):
 
 def test_sign_up_pages_respect_a_closed_or_restricted_site(sqlite_url, tmp_path, clock):
     for served in opened(settings_for(sqlite_url, tmp_path, signup="uni.edu"), clock):
-        assert "This site is for addresses at uni.edu" in served.ask("ada@lab.org").text
-        assert served.ask("ada@uni.edu").status_code == 200
+        assert "This site is for addresses at uni.edu" in served.sign_up("ada@lab.org").text
+        assert served.sign_up("ada@uni.edu").status_code == 200
     for served in opened(settings_for(sqlite_url, tmp_path, signup="closed"), clock):
         assert 'id="email"' not in served.client.get("/").text
         assert served.client.post("/", data={"email": "bob@uni.edu"}).status_code == 422
@@ -213,11 +213,11 @@ def test_behind_a_proxy_a_network_that_fills_the_queue_blocks_no_other(sqlite_ur
 def test_the_page_offers_to_sign_up_by_mail_while_few_sign_ups_are_confirmed(sqlite_url, tmp_path, clock):
     mail = {"inbound": "lmtp://127.0.0.1:8024", "sender": "Digest <digest@example.org>"}
     for served in opened(settings_for(sqlite_url, tmp_path, **mail), clock):
-        assert "mailto:" not in served.ask("first@uni.edu").text
+        assert "mailto:" not in served.sign_up("first@uni.edu").text
         for number in range(120):
-            served.ask(f"r{number}@uni.edu")
+            served.sign_up(f"r{number}@uni.edu")
 
-        answers = [served.ask(email).text for email in ("r1@uni.edu", "new@uni.edu")]
+        answers = [served.sign_up(email).text for email in ("r1@uni.edu", "new@uni.edu")]
 
         for answer in answers:
             assert 'href="mailto:digest@example.org?subject=subscribe"' in answer
@@ -229,7 +229,7 @@ def test_an_unconfigured_proxy_is_reported_to_doctor(served):
         with served.writing() as session:
             return subscribers.proxy_header_seen(session, served.clock.now)
 
-    served.ask("ada@uni.edu")
+    served.sign_up("ada@uni.edu")
     assert not is_seen()
 
     data = {"made": served.stamp(), "email": "bob@uni.edu"}

@@ -109,7 +109,7 @@ def neighbour(served: ServedSite) -> TestClient:
 
 def test_the_metrics_are_valid_for_prometheus(served: ServedSite, neighbour: TestClient) -> None:
     beat(served, "worker", seconds=30)
-    served.ask("ada@uni.example")
+    served.sign_up("ada@uni.example")
 
     answer = neighbour.get("/metrics")
 

@@ -19,7 +19,7 @@ from tests.web.conftest import opened, path_of, settings_for
 
 @pytest.fixture
 def confirm_path(served):
-    served.ask("bob@uni.edu", filter="robot*")
+    served.sign_up("bob@uni.edu", filter="robot*")
     return path_of(links.confirm_url(served.site, 1))
 
 
@@ -87,7 +87,7 @@ def test_a_click_seconds_after_the_letter_from_elsewhere_does_not_confirm(far_si
         return far_site.client.post(path, headers=headers).text
 
     assert "press the button again in a minute" in pressed(scanner)  # while the letter is handed over
-    far_site.mailed()
+    far_site.deliver_mail()
     far_site.clock.now += timedelta(seconds=59)
     assert "<button" in pressed(scanner)
     assert far_site.subscriber("bob@uni.edu").state == SubscriberState.PENDING
@@ -101,7 +101,7 @@ def test_a_click_a_minute_after_the_letter_confirms_from_anywhere(far_site):
     form = {"made": far_site.stamp(), "email": "bob@uni.edu"}
     far_site.client.post("/", data=form, headers={"x-forwarded-for": "192.0.2.7"})
     far_site.send_confirmations()
-    far_site.mailed()
+    far_site.deliver_mail()
     far_site.clock.now += timedelta(seconds=60)
 
     path = path_of(links.confirm_url(far_site.site, 1))
@@ -158,7 +158,7 @@ def test_a_link_of_a_retired_key_says_so_and_offers_a_new_one_by_mail(served, ol
 
     assert "We sent a confirmation link to Alice@uni.edu" in answer.text
     assert served.letters() == [("settings_link", "alice@uni.edu")]
-    assert manage_path in served.mailed()[0][1]
+    assert manage_path in served.deliver_mail()[0][1]
 
 
 def test_requesting_a_new_link_does_not_reveal_who_is_subscribed(served, old_site, manage_path):
@@ -502,7 +502,7 @@ def test_a_pause_is_confirmed_by_a_letter_with_a_resume_link(served, alice, mana
     served.client.post(manage_path, data={"do": "resume"})
     served.client.post(manage_path, data={"do": "pause", "days": "0"})
 
-    written = served.mailed()
+    written = served.deliver_mail()
 
     assert [subject for subject, _ in written] == ["Paused until 27 November 2026", "Your digests are paused"]
     assert all(f"Resume now:\n{served.site.url}{manage_path}" in text for _, text in written)
@@ -512,10 +512,10 @@ def test_topic_changes_are_confirmed_by_one_letter_with_the_last_state(served, a
     for wanted in ("title:image*", "title:image* OR video", "title:image* OR video"):
         served.client.post(manage_path, data=form() | {"name": ["Vision"], "filter": [wanted]})
         served.clock.now += timedelta(minutes=1)
-    assert served.mailed() == []
+    assert served.deliver_mail() == []
     served.clock.now += timedelta(minutes=5)
 
-    ((subject, text),) = served.mailed()
+    ((subject, text),) = served.deliver_mail()
 
     assert subject == "Your topics have changed"
     assert "* Vision\n  title:image* OR video\n" in text
@@ -524,9 +524,9 @@ def test_topic_changes_are_confirmed_by_one_letter_with_the_last_state(served, a
 def test_changing_only_the_hour_sends_no_letter(served, alice, manage_path):
     served.client.post(manage_path, data=form() | {"name": ["Vision"], "filter": ["image*"]})
     served.clock.now += timedelta(minutes=10)
-    served.mailed()
+    served.deliver_mail()
 
     served.client.post(manage_path, data=form(at="09:30") | {"name": ["Vision"], "filter": ["image*"]})
     served.clock.now += timedelta(minutes=10)
 
-    assert served.mailed() == []
+    assert served.deliver_mail() == []
