@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable
+from dataclasses import asdict
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -47,7 +48,7 @@ def write_dry_run(out: Path, now: datetime, as_json: bool) -> None:
             signers=context.signers,
             now=now,
         ):
-            letters.append(result.to_json())
+            letters.append(asdict(result))
             write_letter(out, result, preview)
     index = {"now": now.isoformat(), "letters": letters}
     (out / INDEX).write_text(json.dumps(index, ensure_ascii=False, indent=2) + "\n", encoding="utf-8")
@@ -84,7 +85,7 @@ def diff(before: Folder, after: LaterFolder = None, as_json: AsJson = False) -> 
                 dry_run.last_published(session, site=context.site, caches=context.caches), read(before)
             )
     if as_json:
-        terminal.print_json(difference.to_json())
+        terminal.print_json(asdict(difference))
     else:
         show(difference)
 

@@ -83,7 +83,7 @@ def import_file(
         open_rows(path) as file,
         terminal.show_progress("Importing", unit="lines") as done,
     ):
-        rows = subscribers.read_rows(count_lines(file, done.update_to))
+        rows = subscribers.CsvRows(count_lines(file, done.update_to))
         imported = use_cases.import_list(
             session,
             context.site,

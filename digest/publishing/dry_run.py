@@ -7,7 +7,7 @@ gain or lose mail before new templates, topics or weights go live.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
@@ -42,10 +42,6 @@ class DryRunResult:
     bytes: int | None  #: of the whole message; None if it can no longer be rendered
     subject: str | None
     file: str = ""  #: the base name of the letter's files
-
-    def to_json(self) -> dict[str, Any]:
-        """Return this result as an entry of the dry run's index file."""
-        return asdict(self)
 
 
 def dry_run(
@@ -170,10 +166,6 @@ class DryRunDifference:
     mails: tuple[int, int]  #: before, after
     papers: tuple[int, int]
     bytes: tuple[int, int]
-
-    def to_json(self) -> dict[str, Any]:
-        """Return the difference as JSON values."""
-        return asdict(self)
 
 
 def compare_runs(before: Iterable[DryRunResult], after: Iterable[DryRunResult]) -> DryRunDifference:

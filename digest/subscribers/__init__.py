@@ -16,7 +16,7 @@ from digest.subscribers.confirmations import (
     send_link,
     subscriber_of,
 )
-from digest.subscribers.csv_import import CsvRows, ImportProblem, ImportReport, import_rows, read_rows
+from digest.subscribers.csv_import import CsvRows, ImportProblem, ImportReport, import_rows
 from digest.subscribers.pack_updates import (
     FilterChange,
     PackChange,
@@ -118,7 +118,6 @@ __all__ = [
     "queue_changed_letter",
     "queue_paused_letter",
     "queue_reminders",
-    "read_rows",
     "remove",
     "request",
     "request_proven",

@@ -636,6 +636,6 @@ def test_a_letter_invites_replies_only_if_mail_is_received(
     )
 
     assert "Or reply with one word: help, pause, unsubscribe." in here.text
-    assert "You can reply with one word: help, pause, unsubscribe." in here.html
+    assert "You can also reply with one word: help, pause, unsubscribe." in here.html
     assert "one word" not in there.text + there.html
     assert not inbound.is_accepted_recipient(replace(site, inbound_domain=elsewhere), US)

@@ -31,7 +31,7 @@ HEADER = "email,name,cadence,at,timezone,state,topics,packs\n"
 
 
 def load(session, site, now, content, consent="they asked us by mail"):
-    rows = subscribers.read_rows(io.StringIO(content))
+    rows = subscribers.CsvRows(io.StringIO(content))
     return subscribers.import_rows(session, site, rows, consent=consent, now=now)
 
 
@@ -242,7 +242,7 @@ def test_a_listmonk_export_activates_nobody_and_suppresses_blocklisted_addresses
     people = {"ena": "enabled", "dis": "disabled", "bo": "blocklisted", "una": "unsubscribed"}
     content = LISTMONK + "".join(of_listmonk(f"{name}@uni.edu", status) for name, status in people.items())
 
-    rows = subscribers.read_rows(io.StringIO(content))
+    rows = subscribers.CsvRows(io.StringIO(content))
     done = subscribers.import_rows(session, site, rows, consent="they agreed there", now=now)
     again = load(session, site, now, content)
 

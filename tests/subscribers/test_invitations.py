@@ -34,7 +34,7 @@ def load(session: Session, site: Site, now: datetime) -> Import:
     """Import addresses without consent."""
 
     def loaded(*emails: str, after: timedelta = timedelta(), by: str = "") -> ImportReport:
-        rows = subscribers.read_rows(io.StringIO("email\n" + "".join(f"{email}\n" for email in emails)))
+        rows = subscribers.CsvRows(io.StringIO("email\n" + "".join(f"{email}\n" for email in emails)))
         done = subscribers.import_rows(session, site, rows, invited_by=by, now=now + after)
         session.commit()
         return done

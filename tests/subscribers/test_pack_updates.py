@@ -335,7 +335,7 @@ def load(lab: Lab, rows: str):
     with db.write_session(lab.engine) as session:
         file = io.StringIO("email,state,topics,packs\n" + rows)
         done = subscribers.import_rows(
-            session, lab.site, subscribers.read_rows(file), consent="the group's list", now=at("20T03:00")
+            session, lab.site, subscribers.CsvRows(file), consent="the group's list", now=at("20T03:00")
         )
         session.commit()
     return (done.added, done.updated, done.unchanged), [problem.reason for problem in done.problems]

@@ -17,12 +17,12 @@ from digest import gc_control
 from digest.errors import UsageError
 from digest.site_profile import Site
 from digest.subscribers import invitations
-from digest.subscribers.csv_import.csv_rows import CsvRows, Row, read_rows
+from digest.subscribers.csv_import.csv_rows import CsvRows, Row
 from digest.subscribers.csv_import.import_report import ImportProblem, ImportReport
 from digest.subscribers.csv_import.row_values import FilterCellReader, ImportRow, check_row, rows_with_lines
 from digest.subscribers.csv_import.write_rows import ImportState, Layer, write_layer
 
-__all__ = ["CsvRows", "ImportProblem", "ImportReport", "import_rows", "read_rows"]
+__all__ = ["CsvRows", "ImportProblem", "ImportReport", "import_rows"]
 
 BATCH_ROWS = 1_000  #: rows read and written together
 

@@ -84,11 +84,6 @@ class CsvRows:
         return cells
 
 
-def read_rows(file: Iterable[str]) -> CsvRows:
-    """Return the rows of a CSV file; raise BadField if its header has a wrong column."""
-    return CsvRows(file)
-
-
 def header_columns(reader: Iterator[Sequence[str]]) -> list[str]:
     """Return the column names of the header, in lower case."""
     try:
