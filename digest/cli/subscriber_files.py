@@ -30,6 +30,7 @@ COLUMNS = (
     "state",
     "topics",
     "packs",
+    "abstracts",
 )  #: in the order that import expects
 COUNTED = ("added", "updated", "unchanged", "invited", "suppressed", "rejected")
 PROBLEMS_SHOWN = 20

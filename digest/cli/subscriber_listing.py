@@ -42,6 +42,7 @@ def subscriber_reports(session: Session, batch: Sequence[Subscriber]) -> Iterato
             "at": f"{subscriber.at:%H:%M}",
             "timezone": subscriber.timezone,
             "max_papers": subscriber.max_papers,
+            "abstracts": subscriber.abstracts,
             "paused_until": subscriber.paused_until,
             "next_due_at": subscriber.next_due_at,
             "created_at": subscriber.created_at,

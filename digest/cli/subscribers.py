@@ -54,6 +54,16 @@ MaxPapers = Annotated[
     ),
 ]
 
+Abstracts = Annotated[
+    str | None,
+    typer.Option(
+        "--abstracts",
+        metavar="LENGTH",
+        help="titles, short (what the paper did), full (the whole abstract). Default: short.",
+        show_default=False,
+    ),
+]
+
 NothingToday = Annotated[
     bool | None,
     typer.Option(
@@ -171,6 +181,7 @@ def edit(
     at: At = None,
     timezone: Timezone = None,
     max_papers: MaxPapers = None,
+    abstracts: Abstracts = None,
     nothing_today: NothingToday = None,
     now: Now = None,
     as_json: AsJson = False,
@@ -192,6 +203,7 @@ def edit(
             schedule=subscribers.changed_schedule(subscriber, cadence=cadence, at=at, timezone=timezone),
             topics=changed_topics(session, subscriber, topic or [], remove_topic or []),
             max_papers=max_papers,
+            abstracts=abstracts,
             wants_nothing_today_letters=nothing_today,
         )
         report = subscriber_listing.subscriber_report(session, subscriber) | {"changed": changed}

@@ -66,6 +66,7 @@ class Digest(Struct, frozen=True, kw_only=True, omit_defaults=True, rename={"is_
     matched: int = 0  #: in a catch-up, the number of papers that matched, including the papers shown
     news: tuple[FollowUp, ...] = ()  #: updates to papers of earlier digests
     offer: NarrowingSuggestion | None = None
+    abstracts: str = "short"  #: how much of each abstract the reader asked for: "titles", "short" or "full"
 
     @property
     def papers(self) -> tuple[int, ...]:

@@ -27,6 +27,7 @@ Span: TypeAlias = tuple[int, int]  #: start and end in a text
 class CardForm(StrEnum):
     """The lengths of a card: long digests use shorter cards to fit the size budget."""
 
+    WHOLE = "whole"  #: the whole abstract, for readers who asked for it
     FULL = "full"  #: what the abstract says the paper did, in a sentence or two
     BRIEF = "brief"  #: the first of these sentences
     LINE = "line"  #: the title and the why line
@@ -187,13 +188,15 @@ def shown_parts(paper: Paper, form: CardForm) -> tuple[str, str]:
     """Return what a card shows of an abstract, split into what stands for the text before it and the text."""
     if form is CardForm.LINE or not paper.abstract:
         return "", ""
-    return excerpt_of(paper.abstract, summary_label(paper), 1 if form is CardForm.BRIEF else 2)
+    return excerpt_of(paper.abstract, summary_label(paper), form)
 
 
 @lru_cache(maxsize=4096)  # the papers of a press in a form or two; called for every filter that matched
-def excerpt_of(abstract: str, label: str, max_sentences: int) -> tuple[str, str]:
+def excerpt_of(abstract: str, label: str, form: CardForm) -> tuple[str, str]:
     """Return the excerpt of a raw abstract as (lead, text); a machine's summary has its label as lead."""
-    text = display(abstract)
+    text, max_sentences = display(abstract), 1 if form is CardForm.BRIEF else 2
+    if form is CardForm.WHOLE:
+        return label, text
     if label:
         max_length = excerpts.MAX_EXCERPT_LENGTH - len(label)
         return label, excerpts.opening(text, max_sentences=max_sentences, max_length=max_length)

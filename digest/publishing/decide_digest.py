@@ -87,6 +87,7 @@ def decide_digest(
         offer=narrowing_suggestions.suggest_narrowing(match_index, reader, topics, sections, now)
         if reader.full_streaks
         else None,
+        abstracts=reader.abstracts,
     )
     return Decision(
         reader=reader,

@@ -28,6 +28,7 @@ class Reader(NamedTuple):
     max_papers: int
     min_papers: int
     max_age_days: int | None
+    abstracts: str
     wants_trending: bool
     next_due_at: datetime | None
     considered_until: datetime | None

@@ -28,6 +28,7 @@ from digest.subscribers.pack_updates import (
 )
 from digest.subscribers.preferences import (
     changed_schedule,
+    check_abstracts,
     check_max_papers,
     due_to_resume,
     edit,
@@ -86,6 +87,7 @@ __all__ = [
     "are_waiting",
     "can_undo",
     "changed_schedule",
+    "check_abstracts",
     "check_max_papers",
     "check_topics",
     "confirm",

@@ -8,14 +8,14 @@ from datetime import date, datetime, timedelta
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
-from digest.db.tables import Subscriber, SubscriberState
+from digest.db.tables import AbstractLength, Subscriber, SubscriberState
 from digest.editions import schedule as edition_schedule
 from digest.editions.schedule import Schedule
 from digest.errors import BadField
 from digest.subscribers import subscriber_rows
 
 
-def edit(
+def edit(  # noqa: PLR0913  (settings, by keyword)
     session: Session,
     subscriber: Subscriber,
     *,
@@ -24,6 +24,7 @@ def edit(
     schedule: Schedule | None = None,
     topics: Mapping[str, str] | None = None,
     max_papers: int | None = None,
+    abstracts: str | None = None,
     wants_nothing_today_letters: bool | None = None,
 ) -> bool:
     """Change the settings that are not None; return whether anything changed."""
@@ -32,6 +33,8 @@ def edit(
         subscriber.name = subscriber_rows.one_line(name)
     if max_papers is not None:
         subscriber.max_papers = check_max_papers(max_papers)
+    if abstracts is not None:
+        subscriber.abstracts = check_abstracts(abstracts)
     if wants_nothing_today_letters is not None:
         subscriber.wants_nothing_today_letters = wants_nothing_today_letters
     if schedule is not None and schedule != subscriber_rows.schedule_of(subscriber):
@@ -47,7 +50,7 @@ def editable_state(session: Session, subscriber: Subscriber) -> tuple[object, ..
     topics = [
         (topic.name, topic.canonical, topic.typed) for topic in subscriber_rows.topics_of(session, subscriber)
     ]
-    options = subscriber.max_papers, subscriber.wants_nothing_today_letters
+    options = subscriber.max_papers, subscriber.abstracts, subscriber.wants_nothing_today_letters
     return subscriber.name, subscriber_rows.schedule_of(subscriber), *options, topics
 
 
@@ -56,6 +59,14 @@ def check_max_papers(number: int) -> int:
     if not 1 <= number <= 100:
         raise BadField("max_papers", f"{number} is not between 1 and 100.")
     return number
+
+
+def check_abstracts(text: str) -> AbstractLength:
+    """Return how much of each abstract to show; raise BadField for an unknown choice."""
+    choice = text.strip().lower()
+    if choice not in set(AbstractLength):
+        raise BadField("abstracts", f"{text!r} is not one of {', '.join(AbstractLength)}.")
+    return AbstractLength(choice)
 
 
 def changed_schedule(

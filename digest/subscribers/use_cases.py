@@ -102,6 +102,7 @@ def save_settings(
     topics: Mapping[str, str],
     schedule: Schedule | None = None,
     max_papers: int | None = None,
+    abstracts: str | None = None,
     now: datetime,
 ) -> bool:
     """Save the settings form and report changed topics by mail; return whether anything changed.
@@ -111,7 +112,13 @@ def save_settings(
     previous = subscriber_rows.topics_of(session, subscriber)
     try:
         changed = preferences.edit(
-            session, subscriber, now=now, schedule=schedule, topics=topics, max_papers=max_papers
+            session,
+            subscriber,
+            now=now,
+            schedule=schedule,
+            topics=topics,
+            max_papers=max_papers,
+            abstracts=abstracts,
         )
     except UsageError:
         session.rollback()
@@ -202,7 +209,7 @@ def add_unconfirmed(
     return subscriber
 
 
-def change_by_operator(
+def change_by_operator(  # noqa: PLR0913  (settings, by keyword)
     session: Session,
     subscriber: Subscriber,
     *,
@@ -210,6 +217,7 @@ def change_by_operator(
     schedule: Schedule | None = None,
     topics: Mapping[str, str] | None = None,
     max_papers: int | None = None,
+    abstracts: str | None = None,
     wants_nothing_today_letters: bool | None = None,
     now: datetime,
 ) -> bool:
@@ -222,6 +230,7 @@ def change_by_operator(
         schedule=schedule,
         topics=topics,
         max_papers=max_papers,
+        abstracts=abstracts,
         wants_nothing_today_letters=wants_nothing_today_letters,
     )
     session.commit()

@@ -32,6 +32,9 @@ CADENCES = (
     *((f"weekly-{day[:3]}" if day != "monday" else "weekly", f"weekly, on {day.title()}") for day in schedule.WEEKDAYS),
     ("monthly", "on the first of the month"),
 )  # fmt: skip
+ABSTRACTS = (
+    ("titles", "titles only"), ("short", "what each paper did, in a sentence or two"), ("full", "whole abstracts"),
+)  # fmt: skip
 PAUSES = ((7, "1 week"), (14, "2 weeks"), (30, "1 month"), (0, "Until I resume"))
 
 #: The message after a change, by the `done` parameter; the last two are shown only while the reader is active.
@@ -111,6 +114,7 @@ FIELD_PARSERS: Mapping[str, Callable[[str], str]] = {
     "at": lambda text: f"{schedule.parse_time(text):%H:%M}",
     "timezone": schedule.parse_zone,
     "max_papers": lambda text: str(subscribers.check_max_papers(parse_number(text) or 0)),
+    "abstracts": subscribers.check_abstracts,
 }
 
 
@@ -121,6 +125,7 @@ def schedule_fields(subscriber: Subscriber) -> dict[str, str]:
         "at": f"{subscriber.at:%H:%M}",
         "timezone": subscriber.timezone,
         "max_papers": str(subscriber.max_papers),
+        "abstracts": subscriber.abstracts,
     }
 
 
@@ -149,6 +154,7 @@ def settings_page(
         done=done,
         errors=errors or {},
         cadences=CADENCES,
+        lengths=ABSTRACTS,
         pauses=PAUSES,
         zones=sorted(zone for zone in schedule.zone_names() if "/" in zone),
         feed_url=links.feed_url(
@@ -234,6 +240,7 @@ def save_settings(
                 schedule=schedule,
                 topics={row.name: row.filter for row in rows},
                 max_papers=parse_number(fields["max_papers"]),
+                abstracts=fields["abstracts"] or None,
                 now=now,
             )
             return "saved" if changed else "unchanged"

@@ -71,6 +71,23 @@ def test_an_edit_changes_what_is_given_and_keeps_the_rest(digest: Digest, ada: s
     assert digest("subscribers", "edit", ada, "--remove-topic", "Sound").code == 2
 
 
+def test_how_much_of_an_abstract_is_shown_is_edited_exported_and_imported(
+    digest: Digest, ada: str, tmp_path: Path
+) -> None:
+    exported = tmp_path / "people.csv"
+
+    before = digest("subscribers", "show", ada, "--json").document["abstracts"]
+    edited = digest("subscribers", "edit", ada, "--abstracts", "full", "--json").document
+    digest("subscribers", "export", exported)
+    digest("subscribers", "edit", ada, "--abstracts", "titles")
+    digest("subscribers", "import", exported, "--consent", "the lab's list")
+
+    assert (before, edited["abstracts"], edited["changed"]) == ("short", "full", True)
+    assert digest("subscribers", "show", ada, "--json").document["abstracts"] == "full"
+    refused = digest("subscribers", "edit", ada, "--abstracts", "half")
+    assert (refused.code, "titles, short, full" in refused.err) == (2, True)
+
+
 def test_a_subscriber_is_paused_and_resumed(digest: Digest, ada: str) -> None:
     now = ("--now", "2026-11-20T09:00:00Z")
 
@@ -157,7 +174,7 @@ def test_an_export_with_packs_is_imported_as_it_stands(digest: Digest, tmp_path:
     digest("subscribers", "erase", "ada@example.org")
     digest("subscribers", "import", tmp_path / "people.csv", "--consent", "x")
 
-    assert written.splitlines()[1].endswith('"{""NLP"": ""use:lab/nlp""}",lab/robots@1; lab')
+    assert written.splitlines()[1].endswith('"{""NLP"": ""use:lab/nlp""}",lab/robots@1; lab,short')
     assert (again["unchanged"], again["updated"]) == (1, 0)
     assert digest("subscribers", "export").out == written
 

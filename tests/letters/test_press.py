@@ -339,6 +339,25 @@ def test_any_digest_stays_below_the_size_at_which_gmail_clips(
     assert letter == press.reference_rendering(templates, made, site, digest, copy)
 
 
+@pytest.mark.parametrize(("abstracts", "shown"), [("titles", 0), ("short", 30), ("full", 30)])
+def test_a_digest_with_whole_abstracts_or_none_stays_below_that_size_too(
+    abstracts: str, shown: int, site: Site, templates: Templates
+) -> None:
+    batch, digest = wide(1, 30)
+    batch = [replace(paper, abstract=" ".join([paper.abstract] * 5)) for paper in batch]
+    made, copy = pressed(site, templates, batch), copy_for()
+
+    letter = LetterAssembler(made, site).letter(structs.replace(digest, abstracts=abstracts), copy)
+
+    assert len(letter.html.encode()) <= 90_000
+    assert letter.html.count("<h3") == 30
+    assert shown <= letter.html.count("We measure number") <= shown * 15
+    assert (batch[0].abstract in letter.html) == (abstracts == "full")
+    assert letter == press.reference_rendering(
+        templates, made, site, structs.replace(digest, abstracts=abstracts), copy
+    )
+
+
 def test_every_topic_of_a_digest_that_is_too_long_is_shortened_alike(
     site: Site, templates: Templates
 ) -> None:

@@ -690,6 +690,29 @@ def test_a_preview_between_editions_shows_the_next_one(world: PublishingWorld):
     assert [section["papers"][0]["title"] for section in made.json["sections"]] == ["Graph two"]
 
 
+def test_a_digest_shows_as_much_of_each_abstract_as_its_reader_chose(world: PublishingWorld):
+    lengths = {
+        "titles": "",
+        "short": "… we show how to cut.",
+        "full": "Graphs are old. However, we show how to cut.",
+    }
+    for length in lengths:
+        world.subscribe(f"{length}@example.org", GRAPHS, abstracts=length)
+    world.dump("20T00:00", [Record(title="Graph cuts", abstract=lengths["full"], position=1)])
+
+    previews = {length: world.preview(f"{length}@example.org", "20T08:00") for length in lengths}
+    world.publish("20T08:00")
+
+    texts = {length: made.letter.text for length, made in previews.items()}
+    assert all("Graph cuts" in text for text in texts.values())
+    assert {length: lengths[length] in text for length, text in texts.items()} == dict.fromkeys(lengths, True)
+    assert ["we show how to cut" in text for text in texts.values()] == [False, True, True]
+    assert ["Graphs are old" in text for text in texts.values()] == [False, False, True]
+    assert {one.decision for one in world.deliveries()} == {
+        made.digest.to_json() for made in previews.values()
+    }
+
+
 def test_a_preview_for_a_pending_subscriber_shows_what_they_would_get(world: PublishingWorld):
     world.subscribe("bob@example.org", GRAPHS, state=SubscriberState.PENDING)
     world.dump("20T00:00", ["Graph one"])

@@ -286,7 +286,7 @@ def form(**changed):
 def test_settings_are_saved_and_shown(served, manage_path, alice):
     saved = served.client.post(
         manage_path,
-        data=form(cadence="weekly-fri", at="18:30", timezone="Europe/Oslo", max_papers="5")
+        data=form(cadence="weekly-fri", at="18:30", timezone="Europe/Oslo", max_papers="5", abstracts="full")
         | {"name": ["Vision", "", ""], "filter": ["title:image*", "robot* AND arm", ""]},
     )
 
@@ -294,10 +294,12 @@ def test_settings_are_saved_and_shown(served, manage_path, alice):
     page = served.client.get(saved.headers["location"]).text
     assert "Saved." in page
     assert 'value="robot* AND arm"' in page
+    assert '<option value="full" selected>' in page
     reader = served.subscriber("alice@uni.edu")
     assert (reader.cadence, reader.weekday, f"{reader.at:%H:%M}", reader.timezone, reader.max_papers) == (
         "weekly", 4, "18:30", "Europe/Oslo", 5,
     )  # fmt: skip
+    assert reader.abstracts == "full"
     with served.writing() as session:
         assert [topic.name for topic in subscribers.topics_of(session, reader)] == [
             "Vision",

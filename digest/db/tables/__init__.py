@@ -18,6 +18,7 @@ from digest.db.tables.limits import (
 from digest.db.tables.papers import Alias, AppearanceRow, ChangeKind, ChangeRow, PaperRow, SignalRow
 from digest.db.tables.service_state import EmergencyStop, Fingerprint, Heartbeat, Observation
 from digest.db.tables.subscribers import (
+    AbstractLength,
     Confirmation,
     Consent,
     FilterRow,
@@ -30,6 +31,7 @@ from digest.db.tables.subscribers import (
 )
 
 __all__ = [
+    "AbstractLength",
     "Alias",
     "AppearanceRow",
     "Attempt",

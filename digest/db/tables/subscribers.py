@@ -20,6 +20,14 @@ class SubscriberState(StrEnum):
     UNSUBSCRIBED = "unsubscribed"  #: gets nothing
 
 
+class AbstractLength(StrEnum):
+    """How much of each abstract a reader's digests show."""
+
+    TITLES = "titles"  #: only titles and reasons
+    SHORT = "short"  #: what the paper did, in a sentence or two
+    FULL = "full"  #: the whole abstract
+
+
 class Subscriber(Base):
     """An address that asked for digests, with its settings."""
 
@@ -37,6 +45,7 @@ class Subscriber(Base):
     not_after: Mapped[time | None]
     language: Mapped[str] = mapped_column(String(12), default="en")
     max_papers: Mapped[int] = mapped_column(default=10)  #: per digest, 1 to 100, shared by all topics
+    abstracts: Mapped[AbstractLength] = mapped_column(String(6), default=AbstractLength.SHORT)
     min_papers: Mapped[int] = mapped_column(default=1)  #: with fewer papers there is no digest
     max_age_days: Mapped[int | None]  #: only papers published within this many days
     wants_trending: Mapped[bool] = mapped_column(default=False)  #: a trending section after the topics

@@ -1,18 +1,24 @@
 """Shorten a digest until its letter fits: Gmail clips HTML at about 102 KB, with the unsubscribe link.
 
-If a digest is too long, the lowest-ranked cards of all topics are shortened first: to one sentence,
-then to the title line; then they are replaced by `See 37 more matches`.
+If a digest is too long, the lowest-ranked cards of all topics are shortened first: from the whole
+abstract to what it says the paper did, to one sentence, then to the title line; then they are replaced
+by `See 37 more matches`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from itertools import repeat
 from typing import NamedTuple
 
 from digest.editions.compose import Digest
 from digest.letters.cards import CardForm
 
 HTML_BYTES = 90_000
+
+#: The forms of a card, longest first, and the form that each choice of a reader begins with.
+FORMS = (CardForm.WHOLE, CardForm.FULL, CardForm.BRIEF, CardForm.LINE)
+FIRST_FORMS = {"titles": CardForm.LINE, "short": CardForm.FULL, "full": CardForm.WHOLE}
 
 #: Returns the HTML size of a card in bytes, given (paper id, canonical filter, form).
 Measure = Callable[[int, str | None, CardForm], int]
@@ -29,13 +35,14 @@ class SectionPlan(NamedTuple):
 
 
 def full_plan(digest: Digest, filters: Mapping[int, str]) -> list[SectionPlan]:
-    """Return the plan of a digest with every card in full."""
+    """Return the plan of a digest with every card as long as its reader chose."""
+    form = FIRST_FORMS[digest.abstracts]
     return [
         SectionPlan(
             section.topic,
             None if section.filter_id is None else filters.get(section.filter_id),
             section.papers,
-            (CardForm.FULL,) * len(section.papers),
+            (form,) * len(section.papers),
             section.more,
         )
         for section in digest.sections
@@ -56,21 +63,23 @@ def shorten_plan(
     line that counts the papers left out. A section without cards is left out, and the section before it
     counts its papers.
     """
-    forms: list[list[CardForm | None]] = [[CardForm.FULL] * len(section.papers) for section in plan]
+    forms: list[list[CardForm | None]] = [list(section.forms) for section in plan]
     counts = [one.more > 0 for one in plan]
     used = overflow_size * sum(counts) + sum(
-        section_size(one.topic) + sum(measure(paper, one.canonical, CardForm.FULL) for paper in one.papers)
+        section_size(one.topic) + sum(map(measure, one.papers, repeat(one.canonical), one.forms))
         for one in plan
     )
     lowest_first = sorted(
         ((row, place) for place, section in enumerate(plan) for row in range(len(section.papers))),
         reverse=True,
     )
-    for shorter in (CardForm.BRIEF, CardForm.LINE, None):
+    for shorter in (*FORMS[1:], None):
         for row, place in lowest_first:
             if used <= max_bytes:
                 break
             section, present = plan[place], forms[place][row]
+            if shorter and present in FORMS[FORMS.index(shorter) :]:
+                continue
             paper = section.papers[row]
             used -= measure(paper, section.canonical, present or CardForm.LINE)
             if shorter:
@@ -88,8 +97,9 @@ def shorten_plan(
     if not any(None in section for section in forms):
         return made
     # dropping the last paper freed more than needed, so lengthen the first cards again
+    longest = [one._replace(forms=plan[0].forms[:1] * len(one.papers)) for one in made]
     return shorten_plan(
-        made, max_bytes=max_bytes, measure=measure, section_size=section_size, overflow_size=overflow_size
+        longest, max_bytes=max_bytes, measure=measure, section_size=section_size, overflow_size=overflow_size
     )
 
 

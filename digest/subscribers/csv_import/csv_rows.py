@@ -16,7 +16,7 @@ from typing import Any
 from digest.db.tables import SubscriberState
 from digest.errors import BadField
 
-COLUMNS = ("email", "name", "cadence", "at", "timezone", "state", "topics", "packs")
+COLUMNS = ("email", "name", "cadence", "at", "timezone", "state", "topics", "packs", "abstracts")
 SUPPRESSED_STATE = "suppressed"  #: a state only used in files: suppress the address
 DELIMITERS = ",;\t"  #: possible delimiters, the most common first
 

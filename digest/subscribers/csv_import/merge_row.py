@@ -75,6 +75,8 @@ def differing_columns(existing: Any, row: ImportRow) -> dict[str, Any]:
         }
     if row.name is not None and row.name != existing.name:
         values["name"] = row.name
+    if row.abstracts is not None and row.abstracts != existing.abstracts:
+        values["abstracts"] = row.abstracts
     return values
 
 

@@ -13,12 +13,13 @@ from typing import Any
 from sqlalchemy.orm import Session
 
 from digest import addresses
-from digest.db.tables import SubscriberState
+from digest.db.tables import AbstractLength, SubscriberState
 from digest.editions import schedule
 from digest.editions.schedule import Schedule
 from digest.errors import BadField, BadFilter
 from digest.subscribers import subscriber_rows
 from digest.subscribers.csv_import.csv_rows import SUPPRESSED_STATE, Row
+from digest.subscribers.preferences import check_abstracts
 from digest.topics import filter_registry
 from digest.topics.filter_registry import FilterRegistry
 
@@ -41,6 +42,7 @@ class ImportRow:
     timezone: str | None
     topics: CheckedTopics | None
     packs: CheckedTopics | None = None  #: topics whose filters are single packs
+    abstracts: AbstractLength | None = None
 
 
 def rows_with_lines(rows: Iterable[Row]) -> Iterator[tuple[int, Row | csv.Error]]:
@@ -84,6 +86,7 @@ def check_row(
         timezone=timezone,
         topics=topics,
         packs=packs,
+        abstracts=check_abstracts(cells["abstracts"]) if "abstracts" in cells else None,
     )
 
 

@@ -15,7 +15,7 @@ from sqlalchemy import delete, select
 from sqlalchemy.orm import Session
 
 from digest import bounces, db
-from digest.db.tables import Consent, FilterRow, Subscriber, SubscriberState, Subscription
+from digest.db.tables import AbstractLength, Consent, FilterRow, Subscriber, SubscriberState, Subscription
 from digest.site_profile import Site
 from digest.subscribers import invitations, subscriber_rows
 from digest.subscribers.csv_import.import_report import ImportReport
@@ -35,6 +35,7 @@ EXISTING_QUERY = select(
         SUBSCRIBER_TABLE.c[name]
         for name in (
             "id", "email", "email_key", "name", "state", "cadence", "at", "timezone", "weekday", "not_after",
+            "abstracts",
         )
     )
 ).where(db.one_of(SUBSCRIBER_TABLE.c.email_key, db.values_param("keys", SUBSCRIBER_TABLE.c.email_key)))  # fmt: skip
@@ -164,7 +165,7 @@ def write_changes(state: ImportState, changes: Iterable[MergedSubscriber]) -> No
 
 # ── new subscribers ─────────────────────────────────────────────────────────────────────────────
 
-GIVEN_COLUMNS = ("name", "cadence", "at", "timezone", "weekday")  #: columns with defaults
+GIVEN_COLUMNS = ("name", "cadence", "at", "timezone", "weekday", "abstracts")  #: columns with defaults
 
 #: The other defaults, because a Core insert does not apply the defaults of the mapping.
 DEFAULT_VALUES = {
@@ -207,6 +208,7 @@ def subscriber_row(row: ImportRow, now: datetime) -> dict[str, Any]:
         "email_key": row.address.folded,
         "email": row.address.email,
         "name": row.name or "",
+        "abstracts": row.abstracts or AbstractLength.SHORT,
         "state": row.state,
         "confirmed_at": now if row.state in CONSENTING_STATES else None,
         "unsubscribed_at": now if row.state == SubscriberState.UNSUBSCRIBED else None,
