@@ -693,7 +693,8 @@ def test_every_letter_is_signed_and_the_digests_one_click_header_too(
 
     raws = [message.content for message in mailbox.messages]
     assert [verifies(raw, signer) for raw in raws] == [True] * 6
-    assert sum(b"list-unsubscribe-post" in raw.partition(b"bh=")[0] for raw in raws) == 3
+    signed = [raw.partition(b"bh=")[0].count(b"list-unsubscribe-post") for raw in raws]
+    assert sorted(signed) == [1, 1, 1, 2, 2, 2]  # once more than it occurs, so that none can be added
 
 
 def test_new_signing_key_between_two_attempts_does_not_change_the_letter(
