@@ -4,9 +4,9 @@ Papers are numbered by trending rank (0 is the most trending). A set of papers i
 bit for each paper. The matches of a filter are sorted once for all its subscribers.
 
 * A paper can be in the digest only if a topic matches it; trending and relevance only order the papers.
-* Within a topic, papers are ordered by **worth**: the trending score in bits, plus `RELEVANCE_BITS`
-  times the relevance (0 to 1). A fully relevant paper is ranked before a barely relevant one unless the
-  latter gets eight times as many votes.
+* Within a topic, papers are ordered by **worth**: the band of their relevance first, then the trending score in
+  bits. There are `RELEVANCE_BANDS` bands of equal width, so votes never put a paper that barely fits before
+  one that fits well, and they decide between papers that fit about equally.
 * Papers are picked in rounds: in each round every topic picks its best remaining paper. A broad topic
   therefore cannot displace the papers of other topics. If the last round has more picks than fit, the
   picks with the highest worth are kept.
@@ -23,7 +23,8 @@ from typing import NamedTuple
 from msgspec import MsgspecError, Struct, json
 
 TRENDING_TOPIC = "Trending"
-RELEVANCE_BITS = 3.0  #: full relevance is worth as much as 2 ** 3 times the votes
+RELEVANCE_BANDS = 6  #: number of bands of relevance, within which the trending score decides
+BAND_BITS = 64.0  #: worth of each band, which is more than any difference between trending scores
 NO_RELEVANCE = -1.0  #: the relevance of a paper that no filter matched
 ALREADY_SHOWN = -1  #: replaces a topic's position for a paper that no topic may pick
 DUPLICATE_PENALTY_BITS = 2.0  #: subtracted from a paper's worth when a near-duplicate ranks before it
@@ -115,7 +116,7 @@ class RankedMatches:
         """Return the worth of a matching paper, in bits."""
         worth = self.scores[number]
         if self.relevances:
-            worth += RELEVANCE_BITS * self.relevances[self.order.index(number)]
+            worth += relevance_bits(self.relevances[self.order.index(number)])
         return worth - DUPLICATE_PENALTY_BITS if self.demoted >> number & 1 else worth
 
     def eligible_order(self, eligible: int) -> tuple[int, ...]:
@@ -163,10 +164,21 @@ def rank_matches(
     fit = relevance
     if len(relevance) != matches.bit_count():
         fit = {number: relevance.get(number, 0.0) for number in bitset_members(matches)}
-    worth = {number: scores[number] + RELEVANCE_BITS * fits for number, fits in fit.items()}
+    # This is relevance_bits(fits) + scores[number], without a call for each of many matches.
+    width, bits = _BAND_WIDTH, BAND_BITS
+    worth = {number: fits // width * bits + scores[number] for number, fits in fit.items()}
     order, lower = order_by_worth(worth, near_duplicates or {})
     fits = array("d", map(fit.__getitem__, order))
     return RankedMatches(matches, tuple(order), fits, scores, lower)
+
+
+#: A little more than a sixth, so that a relevance of 1 is in the last band.
+_BAND_WIDTH = 1 / RELEVANCE_BANDS + 1e-9
+
+
+def relevance_bits(relevance: float) -> float:
+    """Return the worth of a paper's band of relevance, in bits."""
+    return relevance // _BAND_WIDTH * BAND_BITS
 
 
 def rank_all(scores: Sequence[float], near_duplicates: Mapping[int, int] | None = None) -> RankedMatches:
@@ -180,7 +192,8 @@ def order_by_worth(worth: dict[int, float], near_duplicates: Mapping[int, int]) 
 
     Papers of equal worth are ordered by trending rank.
     """
-    order = sorted(sorted(worth), key=worth.__getitem__, reverse=True)
+    order = sorted(worth)
+    order.sort(key=worth.__getitem__, reverse=True)
     placed = lower = 0
     if not near_duplicates.keys().isdisjoint(worth):
         for number in order:

@@ -16,7 +16,7 @@ from zoneinfo import ZoneInfo
 import pytest
 from lxml import html
 
-from digest.editions.compose import RELEVANCE_BITS
+from digest.editions.compose import relevance_bits
 from tests.acceptance.recorded_dumps import INTERESTS, Material, invented, real
 from tests.support.mail_bodies import body_of
 from tests.support.mail_sink import Mail, MailSink, run_mail_sink
@@ -222,11 +222,11 @@ def assert_right_papers(
 
 
 def by_worth(service: Installation, topic: str, catalog: dict[str, Any]) -> list[str]:
-    """Return every match of a topic, best first: trending score plus relevance, in bits."""
+    """Return every match of a topic, best first: band of relevance and trending score, in bits."""
     score = {paper["id"]: paper["score"] for paper in catalog.values()}
     title = {paper["id"]: shown for shown, paper in catalog.items()}
     matches = service.json("topics", "test", INTERESTS[topic].filter)["matches"]
-    worth = {one["id"]: score[one["id"]] + RELEVANCE_BITS * one["score"] for one in matches}
+    worth = {one["id"]: score[one["id"]] + relevance_bits(one["score"]) for one in matches}
     return [title[number] for number in sorted(worth, key=worth.__getitem__, reverse=True)]
 
 

@@ -12,11 +12,13 @@ from __future__ import annotations
 
 import itertools
 import json
+import random
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 from digest import topics
+from digest.editions.compose import rank_matches
 from digest.papers import Paper, title_key
 from digest.topics.described_topics import DescriptionWeights
 from digest.topics.relevance import RelevanceWeights
@@ -42,6 +44,8 @@ GATES = {
 }
 #: The mean number of papers found may not be higher: `about:` found 36 before its words were weighted.
 MOST_FOUND = {"filter": 12, "about:": 36, "like:": 60}
+#: Average precision that digests may lose by votes that spread by one bit, and the draws of votes to average.
+MOST_LOST, DRAWS = 0.01, 10
 
 #: The constants from which the held-out lines choose.
 TRIED: dict[str, Sequence[Weights]] = {
@@ -101,8 +105,13 @@ def main(full: bool) -> int:
         print_line(f"about:, the {form} alone", mean(judge_as(written)(data, indexed(data))))
     for name, weights in ABLATIONS.items():
         print_line(name, mean(JUDGES[name.partition(",")[0]](data, indexed(data, weights))))
+    losses = print_votes(data)
     found_too_many = any(means[kind][3] > most for kind, most in MOST_FOUND.items())
-    return int(found_too_many or any(misses(means[kind], gates) for kind, gates in GATES.items()))
+    return int(
+        found_too_many
+        or losses[1] > MOST_LOST
+        or any(misses(means[kind], gates) for kind, gates in GATES.items())
+    )
 
 
 def misses(figures: Figures, gates: Sequence[float]) -> bool:
@@ -122,6 +131,33 @@ def read_labelled() -> Labelled:
         keys=list(records),
         topics=json.loads((labels.SHARED / "relevance" / "topics.json").read_text()),
     )
+
+
+def print_votes(data: Labelled) -> dict[float, float]:
+    """Print the average precision of filters in digests, by the spread of the trending scores in bits; return the losses."""
+    print(f"\n{'spread of votes, in bits':<24} {'bands':>8} {'3 bits of relevance':>20}")
+    losses: dict[float, float] = {}
+    for spread in (0.0, 0.5, 1.0, 2.0, 4.0):
+        rows = [precision_with_votes(data, spread, draw) for draw in range(DRAWS if spread else 1)]
+        bands, summed = labels.means(rows)
+        losses[spread] = mean(judge_as(by_filter)(data, indexed(data)))[0] - bands
+        print(f"{spread:<24g} {bands:8.3f} {summed:20.3f}")
+    return losses
+
+
+def precision_with_votes(data: Labelled, spread: float, draw: int) -> tuple[float, float]:
+    """Return the mean average precision if the scores are normally distributed: in bands, and without them."""
+    chance, index = random.Random(draw), indexed(data)
+    scores = [chance.gauss(0, spread) for _ in data.papers]
+    rows = []
+    for topic in data.topics.values():
+        filter_ = topics.parse(topic["query_boolean"])
+        fit = index.relevance(filter_, index.matches(filter_))
+        banded = rank_matches(index.matches(filter_), scores, fit).order
+        summed = sorted(fit, key=lambda number: (-scores[number] - 3 * fit[number], number))
+        rows.append([labels.judged([data.keys[n] for n in order], topic)[0] for order in (banded, summed)])
+    bands, sums = labels.means(rows)
+    return bands, sums
 
 
 # ── ways to write a topic ───────────────────────────────────────────────────────────────────────

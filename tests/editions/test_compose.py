@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from digest.editions.compose import (
     DUPLICATE_PENALTY_BITS,
     NO_RELEVANCE,
-    RELEVANCE_BITS,
+    RELEVANCE_BANDS,
     Digest,
     DigestLimits,
     FollowUp,
@@ -25,6 +25,7 @@ from digest.editions.compose import (
     count_matching,
     rank_all,
     rank_matches,
+    relevance_bits,
 )
 
 FLAT = [0.0] * 20
@@ -47,12 +48,20 @@ def test_a_paper_that_is_all_about_the_topic_goes_before_one_that_touches_it():
     assert sections(requested("graphs", {1: 0.2, 2: 1.0})) == {"graphs": [2, 1]}
 
 
-def test_eight_times_the_votes_outweigh_perfect_relevance():
-    level = requested("graphs", {1: 1.0, 2: 0.0}, scores=[0.0, 0.0, RELEVANCE_BITS - 0.1, *FLAT])
-    ahead = requested("graphs", {1: 1.0, 2: 0.0}, scores=[0.0, 0.0, RELEVANCE_BITS + 0.1, *FLAT])
+def test_no_number_of_votes_lifts_a_paper_into_a_higher_band_of_relevance():
+    barely = 1 - 1.01 / RELEVANCE_BANDS
 
-    assert sections(level) == {"graphs": [1, 2]}
-    assert sections(ahead) == {"graphs": [2, 1]}
+    assert sections(requested("graphs", {1: 1.0, 2: barely}, scores=[0.0, 0.0, 40.0, *FLAT])) == {
+        "graphs": [1, 2]
+    }
+
+
+def test_votes_decide_between_papers_of_one_band_of_relevance():
+    nearly = 1 - 0.99 / RELEVANCE_BANDS
+
+    assert sections(requested("graphs", {1: 1.0, 2: nearly}, scores=[0.0, 0.0, 0.1, *FLAT])) == {
+        "graphs": [2, 1]
+    }
 
 
 def test_papers_of_equal_worth_are_ordered_by_trending_rank():
@@ -92,7 +101,7 @@ def test_two_broad_topics_share_the_digest():
 
 
 def test_if_the_last_round_has_too_many_picks_the_worthiest_stay():
-    topics = [requested(f"t{n}", {n: n / 10}) for n in range(5)]
+    topics = [requested(f"t{n}", {n: n / 5}) for n in range(5)]
 
     assert sections(*topics, papers=2) == {"t3": [3], "t4": [4]}
 
@@ -172,7 +181,7 @@ def test_the_order_is_by_worth_then_rank_and_of_near_duplicates_all_but_the_wort
     fit: dict[int, float], scores: list[float], alike: list[set[int]]
 ):
     twins = {n: bitset(m for group in alike if n in group for m in group - {n}) for n in range(12)}
-    worth = {n: scores[n] + RELEVANCE_BITS * fit[n] for n in fit}
+    worth = {n: relevance_bits(fit[n]) + scores[n] for n in fit}
     before = {n: {m for m in worth if (-worth[m], m) < (-worth[n], n)} for n in worth}
     plain = {n: worth[n] - DUPLICATE_PENALTY_BITS * bool(twins[n] & bitset(before[n])) for n in worth}
 
