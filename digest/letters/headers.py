@@ -21,6 +21,11 @@ BIDI_CONTROLS = dict.fromkeys((0x061C, 0x200E, 0x200F, *range(0x202A, 0x202F), *
 #: Latin letters and punctuation that need no normalization and are visible.
 HARMLESS_TEXT = re.compile("[ -~\u00a1-\u00ac\u00ae-\u02ff\u2010-\u2027\u2030-\u205e]*\\Z")
 MESSAGE_ID = re.compile(r"<[!-;=?-~]{1,250}>\Z")  #: an id that may be copied into a header
+WORD_JOINER = "\u2060"  #: invisible, and no part of any web address
+#: Where to break an address: before ://, after @ and //, and after a dot between letters or digits, but for decimals.
+ADDRESS_JOINTS = re.compile(
+    r"(?=://)|(?<=@)(?=\w)|(?<=//)(?=\w)|(?<=\w[.\u3002\uff0e\uff61])(?=\w)(?<!\d.)|(?<=\d\.)(?=[^\W\d])"
+)
 ATOM_TEXT = re.compile(r"[A-Za-z0-9!#$%&'*+/=?^_`{|}~ -]*\Z")
 
 Header = tuple[str, str]
@@ -51,6 +56,14 @@ def one_line(text: str) -> str:
         elif category not in {"Cs", "Co"} and stacked <= MAX_STACKED_MARKS and not is_no_character(char):
             kept.append(char)
     return " ".join("".join(kept).split())
+
+
+def break_addresses(text: str) -> str:
+    """Return `text` with invisible word joiners in everything that mail programs would turn into a link.
+
+    For names typed by strangers, in the bodies of letters: web and mail addresses in them stay text.
+    """
+    return ADDRESS_JOINTS.sub(WORD_JOINER, text)
 
 
 def is_no_character(char: str) -> bool:

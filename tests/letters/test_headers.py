@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import unicodedata
 from datetime import timedelta, timezone
 from email import message_from_bytes, policy
@@ -12,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from digest.letters import RenderedLetter, build_message, header_text, list_headers, reply_headers
-from digest.letters.headers import HARMLESS_TEXT, encode_header, from_address
+from digest.letters.headers import HARMLESS_TEXT, break_addresses, encode_header, from_address
 from digest.site_profile import Site
 from tests.letters.invented_papers import NOW
 
@@ -186,3 +187,34 @@ def test_characters_passed_unchanged_are_visible_and_normalized() -> None:
     assert all(unicodedata.normalize("NFC", sign) == sign for sign in taken)
     assert {unicodedata.category(sign)[0] for sign in taken} <= set("LNPSZ")
     assert [sign for sign in taken if unicodedata.category(sign)[0] == "Z"] == [" "]
+
+
+@pytest.mark.parametrize(
+    ("name", "broken"),
+    [
+        ("www.evil.example", "www.|evil.|example"),
+        ("https://evil.example/win", "https|://|evil.|example/win"),
+        ("http://192.0.2.7/win", "http|://|192.0.2.7/win"),
+        ("win@evil.example", "win@|evil.|example"),
+        ("4chan.example", "4chan.|example"),
+        ("evil.1st.example", "evil.|1st.|example"),
+        ("例え。テスト", "例え。|テスト"),
+    ],
+)
+def test_an_address_in_a_name_is_broken_so_that_no_mail_program_links_it(name: str, broken: str) -> None:
+    assert break_addresses(name) == broken.replace("|", "\u2060")
+
+
+@pytest.mark.parametrize(
+    "name", ["Robots, and more", "GPT-4.1 vs 3.5", "A. Lind", "robot* AND (ask OR wait)", "C++"]
+)
+def test_a_name_without_an_address_is_left_alone(name: str) -> None:
+    assert break_addresses(name) == name
+
+
+@given(st.text())
+def test_breaking_addresses_adds_only_word_joiners_and_leaves_no_scheme_or_host(name: str) -> None:
+    broken = break_addresses(name)
+
+    assert broken.replace("\u2060", "") == name.replace("\u2060", "")
+    assert not re.search(r"[a-z]://|[a-z]\.[a-z]|@[a-z]", broken)
