@@ -3,7 +3,7 @@
 
 SHELL := /bin/sh
 .DEFAULT_GOAL := help
-.PHONY: run test coverage judge picture chaos bench bench-million lint words format lock help base dev
+.PHONY: run test coverage judge letters picture chaos bench bench-million lint words format lock help base dev
 
 CANDIDATES := python3.11 python3 python3.12 python3.13 python3.14
 IS_NEW_ENOUGH := import sys; sys.exit(sys.version_info < (3, 11))
@@ -32,6 +32,9 @@ coverage: dev  ## Check that the tests take every branch of the pure modules
 
 judge: dev  ## Ask independent judges: browser, axe, HTML checker, spam filters, mailauth, caniemail (JUDGE=full for all)
 	JUDGE="$${JUDGE:-short}" $(BIN)/python -m pytest -m judge tests/judge $(ARGS)
+
+letters: dev  ## Write a page with every letter in every form (ARGS=--pictures updates the docs' pictures, too)
+	$(BIN)/python -m tests.judge.letter_gallery $(ARGS)
 
 picture: dev  ## Take the picture in the README again (needs Chromium)
 	$(BIN)/python -m tests.judge.readme_picture

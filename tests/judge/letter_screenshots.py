@@ -1,4 +1,4 @@
-"""Take screenshots of every letter: `python -m tests.judge.letter_screenshots` takes those in the docs."""
+"""Write every letter from the real templates and an invented world, and take screenshots of them."""
 
 from __future__ import annotations
 
@@ -6,15 +6,19 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import date, datetime
 from pathlib import Path
-from shutil import which
 from typing import Any
 
+from msgspec import structs
+
 from digest.editions.compose import Digest
+from digest.editions.schedule import Cadence, Schedule
 from digest.inbound import command_handlers
 from digest.letters import (
+    Personalization,
     RenderedLetter,
     Templates,
     build_message,
+    figures_in_words,
     list_headers,
     make_card,
     press,
@@ -24,8 +28,7 @@ from digest.letters import (
 from digest.letters.letter_templates import REQUIRED_CONTEXT
 from digest.papers import Paper
 from digest.site_profile import Site
-from tests.judge.browser import WIDTHS, lighten, photograph
-from tests.judge.thunderbird import Thunderbird
+from tests.judge.browser import WIDTHS, photograph
 from tests.letters.invented_papers import (
     ATTENTION,
     BARE,
@@ -41,8 +44,8 @@ from tests.letters.invented_papers import (
 from tests.support.mail_bodies import body_of
 from tests.support.product_processes import ROOT
 
-PICTURES = ROOT / "docs" / "pictures"
 PHONE = 375
+WALL_LENGTH = 7  #: letters side by side in one picture
 SITE = Site(
     name="Example Digest",
     url="https://digest.example.org",
@@ -62,32 +65,101 @@ WAYS = {
         "undo_url": "u",
     }.items()
 }
+
+
+def stored_cards(*whys: str) -> list[dict[str, Any]]:
+    """Return three cards with these reasons, as a decision stores them."""
+    papers = (FLOW, ROBOTS, replace(ATTENTION, published=date(2026, 11, 18), categories=("cs.CL",)))
+    return [
+        make_card(paper, page=f"https://digest.example.org/papers/{paper.id}", why=(why,)).to_json()
+        for paper, why in zip(papers, whys, strict=True)
+    ]
+
+
 #: The values of the letters besides the digest, from an invented lab.
 LETTER_VALUES: Mapping[str, Any] = WAYS | {
     "dated_at": NOW,
     "next_due_at": "2026-11-23T07:00:00+00:00",
     "timezone": "Europe/Oslo",
+    "email": "ada@uni.example",
+    "requested": figures_in_words.requested_digest(Cadence.WEEKDAYS, ["Flows", "Robots that ask"]),
+    "schedule": figures_in_words.schedule_in_words(Schedule(cadence=Cadence.WEEKDAYS, timezone="Europe/Oslo")),
     "invited_by": "Anna at Example Lab",
-    "until": "6 January",
+    "until": "6 January 2027",
     "checked": 412,
-    "nearest": {"title": "Robots that ask first", "href": "https://digest.example.org/papers/12", "lacked": "'diffusion'"},
-    "cards": [
-        make_card(paper, page=f"https://digest.example.org/papers/{paper.id}", why=("42 upvotes since yesterday",)).to_json()
-        for paper in (FLOW, ROBOTS, ATTENTION)
-    ],
+    "nearest": {"title": "Robots that ask first", "href": "https://digest.example.org/papers/12", "lacked": "diffusion", "is_text": True},
+    "until_then": figures_in_words.welcome_papers_sentence(3, is_on_topics=True, is_from_today=True),
+    "is_on_topics": True,
+    "cards": stored_cards("Matches flow matching · 42 upvotes since yesterday", "Matches robot* and ask*", "Third day on the list"),
     "answered_subject": "topics",
     "outcomes": [
         {"command": "add flows: flow matching OR diffusion", "result": command_handlers.SAVE_ON_PAGE},
-        {"command": "pause 2 weeks", "result": "Paused until 4 December 2026. We keep reading; you'll get one catch-up. Write \"resume\" to come back sooner."},
+        {"command": "pause 2 weeks", "result": "Paused until 4 December 2026. Then you will get one catch-up digest. Write \"resume\" to get digests sooner."},
     ],
     "prefilled": "name=flows&filter=flow+matching+OR+diffusion",
     "commands": command_handlers.help_lines(),
     "message": "No dump has come for three days",
-    "fix": "Look into the dumps folder, or run: digest doctor",
-    "since": "Tuesday 08:00",
+    "fix": "See what arrived last: digest dumps list, digest sources list. Poll a source now: digest sources poll SOURCE.",
+    "since": "2026-11-17 08:00 UTC",
     "facts": ["Last dump: trending-2026-11-17.txt", "Waiting: 214 readers"],
 }  # fmt: skip
-TOPICS = [{"name": "Flows", "filter": '"flow matching" OR diffusion'}, {"name": "Robots", "filter": "robot*"}]
+TOPICS = [
+    {"name": "Flows", "filter": '"flow matching" OR diffusion'},
+    {"name": "Robots that ask", "filter": "robot* AND ask*"},
+]
+TRENDING_ANYWAY = {
+    "title": "Attention that forgets",
+    "href": "https://digest.example.org/papers/13",
+    "lacked": "",
+    "is_text": False,
+}
+NEWS = [
+    {
+        "title": "Flow matching in twelve lines",
+        "href": "https://digest.example.org/papers/11",
+        "text": figures_in_words.followup_text("published", "Journal of Invented Results 12 (2026)"),
+    }
+]
+PACK = {"name": "lab/generative-models", "version": 12, "puts_back": None}
+#: Letters that say something else in other cases, as (name, kind, what differs).
+OTHER_CASES: Sequence[tuple[str, str, Mapping[str, Any]]] = (
+    (
+        "welcome, without topics",
+        "welcome",
+        {
+            "has_topics": False,
+            "is_on_topics": False,
+            "until_then": figures_in_words.welcome_papers_sentence(3, is_on_topics=False, is_from_today=True),
+            "cards": stored_cards(
+                "214 upvotes, 42 of them since yesterday", "97 upvotes", "Third day on the list"
+            ),
+        },
+    ),
+    ("nothing today, trending anyway", "nothing_today", {"nearest": TRENDING_ANYWAY}),
+    ("nothing today, with updates", "nothing_today", {"nearest": TRENDING_ANYWAY, "news": NEWS}),
+    ("updates alone", "nothing_today", {"checked": 0, "nearest": None, "news": NEWS}),
+    ("changed, to none", "changed", {"topics": ()}),
+    (
+        "changed, a pack",
+        "changed",
+        {"pack": PACK, "next_due_at": None, "topics": [{**TOPICS[0], "days": 30, "gained": 12, "lost": 3}]},
+    ),
+    ("paused, until resumed", "paused", {"until": ""}),
+    (
+        "reply, to an unclear request",
+        "reply",
+        {
+            "outcomes": [
+                {
+                    "command": "please stop",
+                    "result": "Do you want to unsubscribe? Nothing has changed yet: use the link below.",
+                }
+            ],
+            "asks_to_unsubscribe": True,
+            "prefilled": "",
+        },
+    ),
+)
 
 #: Papers as nobody wishes for them: what they hold must stay text, and their cards must stay cards.
 HOSTILE = (
@@ -115,12 +187,26 @@ def templates() -> Templates:
     return Templates(ROOT / "templates")
 
 
-def digest_eml(papers: Sequence[Paper] = PAPERS, digest: Digest | None = None, **filters: str) -> bytes:
+def digest_eml(papers: Sequence[Paper] = PAPERS, digest: Digest | None = None) -> bytes:
     """Return a digest as it is mailed."""
+    assembler, content, copy = parts_of_digest(papers, digest)
+    return assembler.message(content, copy)
+
+
+def parts_of_digest(
+    papers: Sequence[Paper] = PAPERS, digest: Digest | None = None, **changes: Any
+) -> tuple[press.LetterAssembler, Digest, Personalization]:
+    """Return what a digest is assembled from."""
     made = pressed(SITE, templates(), papers, p11="42 upvotes since yesterday", p12="third day on the list")
-    usual = by_topic(("Flows", 1, (11,)), ("Robots", 2, (12,)), ("Trending", None, (13, 14)))
-    copy = copy_for(browser_url=VIEW, filters={1: '"flow matching" OR steps', 2: "robot*"})
-    return press.LetterAssembler(made, SITE).message(digest or usual, copy)
+    usual = by_topic(("Flows", 1, (11,)), ("Robots that ask", 2, (12,)), ("Trending", None, (13, 14)))
+    copy = copy_for(browser_url=VIEW, filters={1: '"flow matching" OR steps', 2: "robot*"}, **changes)
+    return press.LetterAssembler(made, SITE), digest or usual, copy
+
+
+def digest_letter(*content: Any, **changes: Any) -> RenderedLetter:
+    """Return a digest as one letter among the others."""
+    assembler, digest, copy = parts_of_digest(*content, **changes)
+    return assembler.letter(digest, copy)
 
 
 def with_much_on_top() -> bytes:
@@ -171,63 +257,55 @@ def letters() -> dict[str, bytes]:
 
 def written() -> dict[str, RenderedLetter]:
     """Return every letter besides the digest, by kind."""
-    made = {}
-    for kind in REQUIRED_CONTEXT:
-        topics = [topic["name"] for topic in TOPICS] if kind == "invite" else TOPICS
-        made[kind] = render_letter(templates(), kind, {**LETTER_VALUES, "site": SITE, "topics": topics})
-    return made
+    return {kind: write(kind) for kind in REQUIRED_CONTEXT}
+
+
+def write(kind: str, **changes: Any) -> RenderedLetter:
+    """Return one letter."""
+    topics = [topic["name"] for topic in TOPICS] if kind == "invite" else TOPICS
+    return render_letter(templates(), kind, {**LETTER_VALUES, "site": SITE, "topics": topics, **changes})
+
+
+def all_cases() -> dict[str, RenderedLetter]:
+    """Return digests, every other letter, and the cases in which they say something else, by name."""
+    catch_up = structs.replace(trending(11, 12, 13), is_catch_up=True, matched=212)
+    hostile_papers = HOSTILE, digest_of_hostile()
+    return {
+        "digest": digest_letter(),
+        "digest, weekly": digest_letter(edition="weekly-2026-W47"),
+        "digest, catch-up": digest_letter(digest=catch_up),
+        **{kind.replace("_", " "): letter for kind, letter in written().items()},
+        **{name: write(kind, **changes) for name, kind, changes in OTHER_CASES},
+        "digest of hostile papers": digest_letter(*hostile_papers),
+    }
 
 
 def hostile() -> bytes:
     """Return a digest of hostile papers."""
+    return html_of(digest_eml(HOSTILE, digest_of_hostile()))
+
+
+def digest_of_hostile() -> Digest:
+    """Return the content of a digest of hostile papers."""
     ids = tuple(paper.id for paper in HOSTILE)
-    return html_of(
-        digest_eml(HOSTILE, by_topic(("<b>Topic</b> \u202eevil", 2, ids[:5]), ("Trending", None, ids[5:])))
-    )
+    return by_topic(("<b>Topic</b> \u202eevil", 2, ids[:5]), ("Trending", None, ids[5:]))
 
 
 def of_letters(chromium: str, folder: Path) -> Iterator[Path]:
     """Yield screenshots of all letters: in light and dark mode, at every width, and without images."""
-    digest, others = html_of(digest_eml()), list(letters().values())
-    half = len(others) // 2
-    walls = {f"digest-{width}": ([digest], width) for width in WIDTHS}
-    walls |= {"letters-1": (others[:half], PHONE), "letters-2": (others[half:], PHONE)}
-    walls |= {"hostile": ([hostile()], PHONE)}
-    for name, (pages, width) in walls.items():
+    pages = {name: letter.html.encode() for name, letter in all_cases().items()}
+    others = [page for name, page in pages.items() if not name.startswith("digest")]
+    walls = {f"digest-{width}": ([pages["digest"]], width) for width in WIDTHS}
+    walls |= {
+        f"letters-{place}": (others[start : start + WALL_LENGTH], PHONE)
+        for place, start in enumerate(range(0, len(others), WALL_LENGTH), start=1)
+    }
+    walls |= {"hostile": ([pages["digest of hostile papers"]], PHONE)}
+    for name, (shown, width) in walls.items():
         for is_dark in (False, True):
             picture = folder / f"{name}-{'dark' if is_dark else 'light'}.png"
-            photograph(chromium, pages, picture, width=width, is_dark=is_dark)
+            photograph(chromium, shown, picture, width=width, is_dark=is_dark)
             yield picture
     picture = folder / "digest-375-without-images.png"
-    photograph(chromium, [digest], picture, width=PHONE, has_images=False)
+    photograph(chromium, [pages["digest"]], picture, width=PHONE, has_images=False)
     yield picture
-
-
-def main() -> None:
-    """Take the screenshots in the docs again, with a small palette."""
-    missing = [
-        name for name in ("chromium", "thunderbird", "Xvfb", "import", "convert") if which(name) is None
-    ]
-    if missing:
-        raise SystemExit(f"These pictures take {', '.join(missing)}, which this machine lacks.")
-    program = {name: str(which(name)) for name in ("thunderbird", "Xvfb", "import", "convert")}
-    window = Thunderbird(
-        thunderbird=program["thunderbird"],
-        screen=program["Xvfb"],
-        camera=program["import"],
-        counter=program["convert"],
-    )
-    mail = PICTURES / "digest.eml"
-    mail.write_bytes(digest_eml())
-    made = list(of_letters(str(which("chromium")), PICTURES))
-    for is_dark in (False, True):
-        picture = PICTURES / f"thunderbird-{'dark' if is_dark else 'light'}.png"
-        made.append(window.photograph(mail, picture, is_dark=is_dark))
-    mail.unlink()
-    for picture in made:
-        lighten(program["convert"], picture)
-        print(f"{picture.relative_to(ROOT)}  {picture.stat().st_size // 1024} KB")
-
-
-if __name__ == "__main__":
-    main()
