@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -11,15 +11,16 @@ from sqlalchemy.orm import Session
 from digest import links, papers
 from digest.db.tables import Lane
 from digest.delivery import outbox
+from digest.editions.compose import bitset
 from digest.letters import figures_in_words
 from digest.publishing.match_index import MatchIndex, parse_or_none
 from digest.publishing.paper_updates import last_mail_at
-from digest.publishing.reader_values import Decision, PendingFollowups, Topic
+from digest.publishing.reader_values import Decision, GatheredInputs, PendingFollowups, Topic
 from digest.site_profile import Site
 from digest.topics.filter_tree import And, Node, Not, TextClause
 
 SILENT_DAYS = timedelta(days=14)  #: after this period without mail, every reader gets the letter
-MAX_CLAUSE_LENGTH = 60  #: characters; a longer clause is not quoted
+MAX_CLAUSE_LENGTH = 60  #: characters; no letter names a longer clause
 
 
 def needs_letter(decision: Decision, now: datetime) -> bool:
@@ -40,25 +41,26 @@ def needs_letter(decision: Decision, now: datetime) -> bool:
 def queue_nothing_today_letters(
     session: Session,
     match_index: MatchIndex,
-    decisions: Iterable[tuple[Decision, Sequence[Topic], datetime]],
+    gathered: GatheredInputs,
+    decisions: Iterable[tuple[Decision, datetime]],
     *,
     site: Site,
     now: datetime,
 ) -> dict[int, int]:
-    """Queue nothing-today letters in the bulk lane for these decisions.
+    """Queue nothing-today letters in the bulk lane for these decisions, each with the next due time.
 
     Returns {subscriber id: delivery id}. Each edition gets one letter at most: the dedupe key is the
     subscriber and the edition.
     """
     queued = {}
-    for decision, topics, next_due_at in decisions:
+    for decision, next_due_at in decisions:
         reader, edition = decision.reader, decision.edition
         number = outbox.queue_letter(
             session,
             letter="nothing_today",
             subscriber_id=reader.id,
             email=reader.email,
-            decision=checked_summary(match_index, decision, topics, site=site, next_due_at=next_due_at),
+            decision=checked_summary(match_index, gathered, decision, site=site, next_due_at=next_due_at),
             dedupe_key=f"nothing-today-{reader.id}-{edition.name}",
             site=site,
             now=now,
@@ -72,18 +74,20 @@ def queue_nothing_today_letters(
 
 def checked_summary(
     match_index: MatchIndex,
+    gathered: GatheredInputs,
     decision: Decision,
-    topics: Sequence[Topic],
     *,
     site: Site,
     next_due_at: datetime | None,
 ) -> dict[str, Any]:
-    """Return the content of a nothing-today letter: the papers checked, the closest miss, the updates."""
+    """Return the content of a nothing-today letter: the papers checked, a paper to read instead, the updates."""
+    reader_id, is_too_few = decision.reader.id, decision.is_too_few  # if too few, some papers matched
+    topics = gathered.topics.get(reader_id, ())
+    new = decision.eligible & ~bitset(gathered.shown.get(reader_id, ()))
     return {
-        "checked": 0 if decision.is_too_few else decision.digest.checked,  # if too few, some papers matched
-        "nearest": None
-        if decision.is_too_few
-        else nearest_miss(match_index, decision.eligible, topics, site),
+        "checked": 0 if is_too_few else decision.digest.checked,
+        "has_topics": bool(topics),
+        "nearest": None if is_too_few else paper_instead(match_index, new, topics, site),
         "next_due_at": next_due_at.isoformat() if next_due_at else None,
         "news": followup_items(decision.pending, site),
     }
@@ -101,65 +105,56 @@ def followup_items(pending: PendingFollowups | None, site: Site) -> list[dict[st
     ]
 
 
-def nearest_miss(
-    match_index: MatchIndex, eligible: int, topics: Sequence[Topic], site: Site
+def paper_instead(
+    match_index: MatchIndex, new: int, topics: Sequence[Topic], site: Site
 ) -> dict[str, Any] | None:
-    """Return the closest miss, a paper and the clause of a topic that it does not match, or None.
+    """Return a new paper that matches all of a topic but one clause, else the most trending paper, or None.
 
-    Papers that fail one of several clauses come first; among equals, the most trending paper is
-    returned.
+    Papers that a topic excludes with NOT are left out.
     """
-    found = [
-        one for _, number in topics if (one := near_miss_of_filter(match_index, number, eligible)) is not None
-    ]
-    if not found:
+    trees = [tree for _, number in topics if (tree := filter_tree_of(match_index, number)) is not None]
+    for clause in (clause for tree in trees for clause in clauses_of(tree) if isinstance(clause, Not)):
+        new &= match_index.index.matches_of_node(clause)
+    found = [one for tree in trees for one in near_misses(match_index, clauses_of(tree), new)]
+    if not found and not new:
         return None
-    _, number, clause, is_text = min(found)
+    number, lacked, is_text = min(found, default=(lowest(new), "", False))
     paper = match_index.press.papers[number]
     return {
         "title": papers.display(paper.title),
         "href": links.paper_url(site, paper.id),
-        "lacked": f"'{clause}'" if len(clause) <= MAX_CLAUSE_LENGTH else "",
+        "lacked": lacked,
         "is_text": is_text,  # "does not mention" fits only clauses on any text of the paper
     }
 
 
-def near_miss_of_filter(
-    match_index: MatchIndex, filter_id: int, eligible: int
-) -> tuple[bool, int, str, bool] | None:
-    """Return (is far, paper number, clause, is text) of the paper that came closest to matching a filter.
+def filter_tree_of(match_index: MatchIndex, filter_id: int) -> Node | None:
+    """Return the tree of a filter, or None if it is not known here or cannot be parsed."""
+    canonical = match_index.canonicals.get(filter_id)
+    filter_ = parse_or_none(canonical) if canonical is not None else None
+    return filter_.tree if filter_ else None
 
-    Papers that the filter excludes with NOT are left out.
-    """
-    filter_ = (
-        parse_or_none(match_index.canonicals[filter_id]) if filter_id in match_index.canonicals else None
-    )
-    if filter_ is None:
-        return None
-    clauses = filter_.tree.children if isinstance(filter_.tree, And) else (filter_.tree,)
+
+def clauses_of(tree: Node) -> Sequence[Node]:
+    """Return the clauses that a paper must all match."""
+    return tree.children if isinstance(tree, And) else (tree,)
+
+
+def near_misses(
+    match_index: MatchIndex, clauses: Sequence[Node], new: int
+) -> Iterator[tuple[int, str, bool]]:
+    """Yield (paper number, lacked clause, is text) of the most trending papers that lack one clause of several."""
     positive = [clause for clause in clauses if not isinstance(clause, Not)]
-    for clause in clauses:
-        if isinstance(clause, Not):
-            eligible &= match_index.index.matches_of_node(clause)
-    near = [
-        one
-        for clause in positive
-        if (one := best_paper_lacking(match_index, clause, positive, eligible)) is not None
-    ]
-    return min(near, default=None)
+    for clause in positive if len(positive) > 1 else ():
+        close = new & ~match_index.index.matches_of_node(clause)
+        for other in positive:
+            close &= match_index.index.matches_of_node(other) if other is not clause else -1
+        lacked = clause.canonical.replace('"', "")
+        if close and len(lacked) <= MAX_CLAUSE_LENGTH:
+            is_text = isinstance(clause, TextClause) and ":" not in clause.canonical
+            yield lowest(close), lacked, is_text
 
 
-def best_paper_lacking(
-    match_index: MatchIndex, clause: Node, clauses: Sequence[Node], eligible: int
-) -> tuple[bool, int, str, bool] | None:
-    """Return the most trending paper that fails this clause, preferably one that matches the others."""
-    pool = eligible & ~match_index.index.matches_of_node(clause)
-    close = pool
-    for other in clauses:
-        close &= match_index.index.matches_of_node(other) if other is not clause else -1
-    best = close or pool
-    if not best:
-        return None
-    is_far = not close or len(clauses) == 1
-    is_text = isinstance(clause, TextClause) and ":" not in clause.canonical
-    return is_far, (best & -best).bit_length() - 1, clause.canonical.replace('"', ""), is_text
+def lowest(numbers: int) -> int:
+    """Return the lowest member of a set of paper numbers, which is the most trending paper; -1 if empty."""
+    return (numbers & -numbers).bit_length() - 1

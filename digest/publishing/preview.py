@@ -21,8 +21,8 @@ from digest.letters.dkim_signing import Signer, sign_message
 from digest.letters.press import LetterAssembler, Press, assembler_of
 from digest.publishing import nothing_today
 from digest.publishing.decide_digest import decide_digest
-from digest.publishing.due_readers import READER_COLUMNS, count_due, gather_inputs, match_index_of
-from digest.publishing.reader_values import Decision, Reader
+from digest.publishing.due_readers import count_due, gather_inputs, load_reader, match_index_of
+from digest.publishing.reader_values import Decision
 from digest.site_profile import Site
 
 
@@ -85,9 +85,9 @@ def preview_of_decision(  # noqa: PLR0917  (the parts of one decision)
         letter, message = assembler.letter(decision.digest, copy), assembler.message(decision.digest, copy)
     else:
         match_index = match_index_of(session, assembler.press, caches)
-        topics = gather_inputs(session, match_index, [decision.reader], now).topics.get(subscriber.id, ())
+        gathered = gather_inputs(session, match_index, [decision.reader], now)
         summary = nothing_today.checked_summary(
-            match_index, decision, topics, site=site, next_due_at=copy.next_due_at
+            match_index, gathered, decision, site=site, next_due_at=copy.next_due_at
         )
         letter = nothing_today_letter(site, templates, summary, copy)
         message = nothing_today_message(site, letter, copy)
@@ -148,11 +148,6 @@ def decide_for(  # noqa: PLR0917  (the parts of one question)
     match_index = match_index_of(session, made, caches)
     gathered, assembler = gather_inputs(session, match_index, [reader], now), assembler_of(made, site, caches)
     return assembler, decide_digest(match_index, gathered, reader, edition, now, assembler=assembler)
-
-
-def load_reader(session: Session, subscriber_id: int) -> Reader:
-    """Return the columns of one subscriber that a decision needs."""
-    return Reader._make(session.execute(select(*READER_COLUMNS).where(Subscriber.id == subscriber_id)).one())
 
 
 def edition_for(session: Session, subscriber: Subscriber, now: datetime) -> Edition:

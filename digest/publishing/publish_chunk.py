@@ -236,12 +236,12 @@ def write_nothing_today_and_followups(
     """Write the nothing-today letters, and record which letter sent which updates."""
     without_digest = {one.reader.id for one in new.values() if nothing_today.needs_letter(one, chunk.now)}
     due_letters = [
-        (one, chunk.gathered.topics.get(one.reader.id, ()), chunk.slots[one.reader.id].next_due_at)
+        (one, chunk.slots[one.reader.id].next_due_at)
         for one in new.values()
         if one.reader.id in without_digest
     ]
     letters = nothing_today.queue_nothing_today_letters(
-        session, chunk.match_index, due_letters, site=chunk.site, now=chunk.now
+        session, chunk.match_index, chunk.gathered, due_letters, site=chunk.site, now=chunk.now
     )
     db.update_many(session, Subscriber, [{"id": number, "last_mail_at": chunk.now} for number in letters])
     sent_followups = [

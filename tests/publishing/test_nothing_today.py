@@ -53,7 +53,7 @@ def test_a_reader_who_wants_it_gets_one_letter_with_the_closest_paper(world: Pub
     assert (decision["checked"], letter.lane) == (3, Lane.BULK)
     assert decision["nearest"]["title"] in {"Robot one", "Graph two"}
     assert decision["nearest"]["lacked"] == (
-        "'graph'" if decision["nearest"]["title"] == "Robot one" else "'robot'"
+        "graph" if decision["nearest"]["title"] == "Robot one" else "robot"
     )
     assert world.deliveries(ALICE)[0].state == DeliveryState.EMPTY
     assert world.shown() == []
@@ -85,14 +85,44 @@ def test_a_day_without_papers_sends_no_letter(world: PublishingWorld):
     assert letters(world) == []
 
 
-def test_a_preview_shows_the_closest_paper(world: PublishingWorld):
-    world.dump("20T00:00", ["Robot one"])
-    world.subscribe(ALICE, {"Diffusion": "diffusion"}, wants_nothing_today_letters=True)
+def test_the_closest_paper_mentions_all_the_rest_of_a_topic(world: PublishingWorld):
+    world.dump("20T00:00", ["Flow one", "Robot with video", "Robot two"], order="rank")
+    world.subscribe(ALICE, {"Three": "robot AND video AND diffusion"}, wants_nothing_today_letters=True)
 
     text = world.preview(ALICE, "20T08:00").letter.text
 
-    assert "1 paper checked, none matched." in text
-    assert "Closest today: Robot one (does not mention 'diffusion')" in text
+    assert "Nothing on your topics today. 3 papers checked." in text
+    assert "Closest: Robot with video (does not mention “diffusion”)" in text
+
+
+@pytest.mark.parametrize("text", ["diffusion", "diffusion AND sailing", "diffusion AND NOT video"])
+def test_a_paper_that_mentions_nothing_of_a_topic_is_only_trending(world: PublishingWorld, text: str):
+    world.dump("20T00:00", ["Robot one"])
+    world.subscribe(ALICE, {"Diffusion": text}, wants_nothing_today_letters=True)
+
+    written = world.preview(ALICE, "20T08:00").letter.text
+
+    assert "Nothing on your topics today. 1 paper checked." in written
+    assert "Trending anyway: Robot one\n" in written
+    assert "mention" not in written
+
+
+def test_a_trending_paper_that_a_topic_excludes_is_not_offered(world: PublishingWorld):
+    world.dump("20T00:00", ["Robot one"])
+    world.subscribe(ALICE, {"Diffusion": "diffusion NOT robot"}, wants_nothing_today_letters=True)
+
+    assert "Robot one" not in world.preview(ALICE, "20T08:00").letter.text
+
+
+def test_a_paper_that_was_sent_before_is_not_offered(world: PublishingWorld):
+    world.dump("20T00:00", ["Robot one"])
+    world.subscribe(ALICE, {"Robots": "robot"}, wants_nothing_today_letters=True)
+    world.publish("20T08:00")
+    world.dump("21T00:00", ["Flow two"])
+
+    text = world.preview(ALICE, "21T08:00").letter.text
+
+    assert "Trending anyway: Flow two" in text
 
 
 def test_the_letter_is_sent_with_an_unsubscribe_header(world: PublishingWorld):
@@ -112,7 +142,7 @@ def test_the_letter_is_sent_with_an_unsubscribe_header(world: PublishingWorld):
     (sent,) = transport.messages
     message = message_from_bytes(sent.content, policy=policy.default)
     assert report.sent == 1
-    assert message["subject"] == "Nothing for you today"
+    assert message["subject"] == "Nothing on your topics today"
     assert "List-Unsubscribe" in message
 
 

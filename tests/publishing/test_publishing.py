@@ -731,7 +731,7 @@ def test_a_preview_without_papers_is_the_nothing_today_letter(world: PublishingW
     made = world.preview("alice@example.org", "20T08:00")
 
     assert made.json["sections"] == []
-    assert "1 paper checked, none matched" in made.letter.text
+    assert "Nothing on your topics today. 1 paper checked." in made.letter.text
     assert b"alice@example.org" in made.message
 
 
