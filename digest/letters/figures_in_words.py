@@ -10,7 +10,8 @@ from functools import partial
 from gettext import NullTranslations
 from math import ceil
 
-from digest.editions.schedule import zone_of
+from digest.editions.schedule import Cadence, Schedule, zone_of
+from digest.letters.headers import break_addresses
 
 TRANSLATIONS = NullTranslations()
 _ = TRANSLATIONS.gettext
@@ -20,7 +21,9 @@ MAX_SUBJECT_LENGTH = 60
 MAX_PREHEADER_LENGTH = 90
 WORDS_PER_MINUTE = 200
 MAX_FOLLOWUP_LENGTH = 160
-MAX_TOPICS_NAMED = 8  #: topics named in the footer
+MAX_TOPICS_NAMED = 8  #: topics named in a sentence
+MAX_REQUESTED_NAMED = 5  #: topics of an unconfirmed request named in a letter
+MAX_REQUESTED_NAME = 40  #: characters of each; they may be a stranger's words to somebody else
 LINE_WIDTH = 72  #: columns in the plain-text part
 TRAILING_CONNECTIVES = re.compile(
     r"(?:[\s,;:–—-]+(?:a|an|and|as|at|by|for|from|in|into|is|of|on|or|over|that|the|to|under|via|when|where|with))+$",
@@ -68,11 +71,70 @@ def day_and_hour(moment: datetime) -> str:
 def moment_in_words(moment: datetime, timezone: str, *, seen_from: datetime) -> str:
     """Return `Monday 08:00, Oslo`, with the date if the weekday alone is ambiguous."""
     local = moment.astimezone(zone_of(timezone))
-    place = timezone.rpartition("/")[2].replace("_", " ")
+    place = place_in_words(timezone)
     weekday = DAYS[local.weekday()]
     if local.date() - seen_from.astimezone(zone_of(timezone)).date() < timedelta(days=7):
         return f"{weekday} {local:%H:%M}, {place}"
     return f"{weekday} {local.day} {MONTHS[local.month - 1]}, {local:%H:%M}, {place}"
+
+
+def place_in_words(timezone: str) -> str:
+    """Return the city of a time zone: `New York` for `America/New_York`."""
+    return timezone.rpartition("/")[2].replace("_", " ")
+
+
+def schedule_in_words(schedule: Schedule) -> str:
+    """Return `Monday to Friday at 08:00, Oslo`."""
+    match schedule.cadence:
+        case Cadence.WEEKDAYS:
+            days = _("Monday to Friday")
+        case Cadence.WEEKLY:
+            days = _("Every %s") % DAYS[schedule.weekday]
+        case Cadence.MONTHLY:
+            days = _("The first of every month")
+        case _:
+            days = _("Every day")
+    return _("%(days)s at %(time)s, %(place)s") % {
+        "days": days,
+        "time": f"{schedule.at:%H:%M}",
+        "place": place_in_words(schedule.timezone),
+    }
+
+
+def requested_digest(cadence: Cadence, topics: Sequence[str]) -> str:
+    """Return what somebody asked for: `a daily paper digest on: diffusion, robots`.
+
+    The names may be a stranger's words, so they are short, few and without links.
+    """
+    kind = {
+        Cadence.WEEKLY: _("a weekly paper digest"),
+        Cadence.MONTHLY: _("a monthly paper digest"),
+    }.get(cadence, _("a daily paper digest"))
+    named = [break_addresses(cut_at_word(name, MAX_REQUESTED_NAME)) for name in topics]
+    return f"{kind} {_('on:')} {topics_in_words(named, MAX_REQUESTED_NAMED)}" if named else kind
+
+
+def topics_in_words(topics: Sequence[str], at_most: int = MAX_TOPICS_NAMED) -> str:
+    """Return `diffusion, robots and 3 more topics`."""
+    named, others = ", ".join(topics[:at_most]), len(topics) - at_most
+    if others <= 0:
+        return named
+    return f"{named} " + ngettext("and %d more topic", "and %d more topics", others) % others
+
+
+def welcome_papers_sentence(papers: int, *, is_on_topics: bool, is_from_today: bool) -> str:
+    """Return `Until then, three from today on your topics.`"""
+    number = (_("one"), _("two"), _("three"))[papers - 1]
+    match is_on_topics, is_from_today:
+        case True, True:
+            sentence = _("Until then, %s from today on your topics.")
+        case True, False:
+            sentence = _("Until then, %s from the past week on your topics.")
+        case False, True:
+            sentence = _("Until then, today’s top %s.")
+        case _:
+            sentence = _("Until then, the past week’s top %s.")
+    return sentence % number
 
 
 def headline(papers: int) -> str:
@@ -151,10 +213,7 @@ def subscription_reason(topics: Sequence[str]) -> str:
     """Return the sentence that says why a subscriber gets a digest."""
     if not topics:
         return _("You asked for the day's trending papers.")
-    named = ", ".join(topics[:MAX_TOPICS_NAMED])
-    if len(topics) > MAX_TOPICS_NAMED:
-        others = len(topics) - MAX_TOPICS_NAMED
-        named += " " + ngettext("and %d more topic", "and %d more topics", others) % others
+    named = topics_in_words([break_addresses(topic) for topic in topics])
     return _("You asked for papers on %s.") % named
 
 

@@ -12,6 +12,7 @@ from typing import Any
 from msgspec import Struct
 
 from digest import links
+from digest.editions.schedule import Cadence
 from digest.letters import figures_in_words
 from digest.letters.cards import Card
 from digest.letters.css_inlining import inline
@@ -53,16 +54,17 @@ class Personalization(Struct, frozen=True, kw_only=True):
 
 #: Every letter except the digest, with the context it requires besides `site`.
 REQUIRED_CONTEXT: Mapping[str, tuple[str, ...]] = {
-    "confirm": ("confirm_url",),
-    "reminder": ("confirm_url",),  #: sent once, after a day
+    "confirm": ("confirm_url",),  #: optional: `requested` and `schedule`, in words
+    "reminder": ("confirm_url",),  #: sent once, after a day; optional: as in `confirm`
     "invite": ("confirm_url", "unsubscribe_url"),  #: to an imported address; optional: `topics`, `invited_by`
-    "welcome": ("manage_url", "unsubscribe_url"),  #: optional: `cards` (Card.to_json)
+    #: optional: `cards` (Card.to_json) with `until_then` and `is_on_topics`; `has_topics`
+    "welcome": ("manage_url", "unsubscribe_url"),
     "settings": ("manage_url", "unsubscribe_url"),  #: to a subscriber who signed up again
     "settings_link": ("manage_url", "unsubscribe_url"),  #: to a subscriber who asked for the link
     #: `topics` as {name, filter}, empty for trending; optional: `pack`
     "changed": ("manage_url", "unsubscribe_url"),
     "paused": ("manage_url", "unsubscribe_url"),  #: optional: `until`
-    #: optional: `nearest` {title, href, lacked} and `news`
+    #: optional: `nearest` {title, href, lacked, is_text}, `has_topics` and `news`
     "nothing_today": ("manage_url", "unsubscribe_url", "checked"),
     "goodbye": ("undo_url",),
     #: `outcomes` as {command, result}; optional: `answered_subject`, `prefilled`, `asks_to_unsubscribe`
@@ -90,6 +92,11 @@ DEFAULT_CONTEXT: Mapping[str, Any] = {
     "prefilled": "",
     "asks_to_unsubscribe": False,
     "asked_at": "",
+    "requested": figures_in_words.requested_digest(Cadence.DAILY, ()),
+    "schedule": "",
+    "until_then": "",
+    "is_on_topics": False,
+    "has_topics": True,
     "invited_by": "",
     "days": 14,
     "nearest": None,
@@ -120,7 +127,7 @@ def render_letter(templates: Templates, kind: str, context: Mapping[str, Any]) -
 
 #: The personal values of a letter, which templates show unchanged.
 PERSONAL_VALUES = (
-    "subject", "email", "next_due", "until", "asked_at",
+    "subject", "email", "next_due", "until", "asked_at", "requested", "schedule",
     "confirm_url", "manage_url", "unsubscribe_url", "undo_url",
 )  # fmt: skip
 

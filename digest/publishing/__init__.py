@@ -7,11 +7,13 @@ from digest.publishing.paper_eligibility import overflow_papers, positions, posi
 from digest.publishing.preview import Preview, decide_for, edition_for, preview
 from digest.publishing.publish_chunk import PublishReport, publish_chunk
 from digest.publishing.publish_due import CHUNK_SUBSCRIBERS, prepare_press, publish
+from digest.publishing.welcome_papers import choose_welcome_papers
 
 __all__ = [
     "CHUNK_SUBSCRIBERS",
     "Preview",
     "PublishReport",
+    "choose_welcome_papers",
     "considered_until_of",
     "decide_for",
     "delete_old_rows",

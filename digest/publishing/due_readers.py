@@ -102,6 +102,11 @@ def lock_due_readers(session: Session, *, after_id: int, limit: int, now: dateti
     return list(map(Reader._make, found))
 
 
+def load_reader(session: Session, subscriber_id: int) -> Reader:
+    """Return the columns of one subscriber that a decision needs."""
+    return Reader._make(session.execute(select(*READER_COLUMNS).where(Subscriber.id == subscriber_id)).one())
+
+
 def gather_inputs(
     session: Session, match_index: MatchIndex, found: Sequence[Reader], now: datetime
 ) -> GatheredInputs:

@@ -12,9 +12,8 @@ from digest.db.tables import Delivery, Shown
 from digest.editions.compose import Digest, Section
 from digest.letters.press import Press
 from digest.publishing.decide_digest import NO_MATCHES, considered_until_of, requested_topics
-from digest.publishing.due_readers import evaluate_filters, gather_inputs, match_index_of
+from digest.publishing.due_readers import evaluate_filters, gather_inputs, load_reader, match_index_of
 from digest.publishing.match_index import ConsideredUntil, MatchIndex, start_of_day
-from digest.publishing.preview import load_reader
 from digest.publishing.reader_values import GatheredInputs, Reader
 
 

@@ -8,6 +8,7 @@ from digest.subscribers.change_letters import queue_changed_letter, queue_paused
 from digest.subscribers.confirmations import (
     SignUpOutcome,
     SignUpResult,
+    WelcomePapers,
     confirm,
     confirmation_in,
     is_scanner,
@@ -82,6 +83,7 @@ __all__ = [
     "SignUpOutcome",
     "SignUpResult",
     "SubscriberTopic",
+    "WelcomePapers",
     "add",
     "are_slow",
     "are_waiting",

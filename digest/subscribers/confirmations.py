@@ -9,12 +9,11 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Collection, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from enum import StrEnum
-from types import MappingProxyType
-from typing import Any
+from typing import Any, TypeAlias
 
 from sqlalchemy import func, select, update
 from sqlalchemy.orm import Session
@@ -28,6 +27,7 @@ from digest.editions.schedule import Schedule
 from digest.errors import BadField, BadFilter
 from digest.letters import figures_in_words
 from digest.letters.cards import Card
+from digest.letters.headers import one_line
 from digest.links import verify_token
 from digest.site_profile import Site
 from digest.subscribers import invitations, sign_up_limits, subscriber_rows
@@ -45,7 +45,26 @@ SCANNER_SECONDS = timedelta(seconds=60)  #: some mail scanners follow links and 
 REQUEST_CAPS = ((1, timedelta(hours=24)), (3, timedelta(days=30)))
 LIFT_OFFER_INTERVAL = timedelta(days=30)  #: minimum time between two confirmations to a suppressed address
 
-NO_CARDS: Mapping[int, Card] = MappingProxyType({})
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class WelcomePapers:
+    """The papers of a welcome letter, best first."""
+
+    cards: Mapping[int, Card] = field(default_factory=dict)  #: by paper id
+    is_on_topics: bool = False  #: whether the reader's topics match them
+    is_from_today: bool = False
+
+    @property
+    def sentence(self) -> str:
+        """Return the sentence that announces them."""
+        if not self.cards:
+            return ""
+        return figures_in_words.welcome_papers_sentence(
+            len(self.cards), is_on_topics=self.is_on_topics, is_from_today=self.is_from_today
+        )
+
+
+ChoosePapers: TypeAlias = Callable[[Session, Subscriber], WelcomePapers]
 
 
 class SignUpOutcome(StrEnum):
@@ -207,7 +226,7 @@ def queue_confirmation(
     )
     session.add(confirmation)
     session.flush()
-    decision: dict[str, Any] = {"confirmation_id": confirmation.id}
+    decision = confirmation_decision(session, confirmation.id, subscriber, requested_settings)
     if lifts_suppression:
         decision[outbox.LIFTS_SUPPRESSION] = True
     invitations.withdraw_invitation(session, site, subscriber.email_key, now=now)
@@ -224,6 +243,34 @@ def queue_confirmation(
     )
     return SignUpResult(
         outcome=SignUpOutcome.ASKED, subscriber_id=subscriber.id, confirmation_id=confirmation.id
+    )
+
+
+def confirmation_decision(
+    session: Session, confirmation_id: int, subscriber: Subscriber, requested_settings: str
+) -> dict[str, Any]:
+    """Return the content of a letter with a confirmation link: what was asked for, and when it will come.
+
+    Settings that were not requested remain those of the subscriber.
+    """
+    wanted = json.loads(requested_settings)
+    schedule = requested_schedule(wanted) or subscriber_rows.schedule_of(subscriber)
+    topics = wanted.get("topics") or subscriber_rows.typed_topics(session, [subscriber.id]).get(
+        subscriber.id, {}
+    )
+    return {
+        "confirmation_id": confirmation_id,
+        "requested": figures_in_words.requested_digest(schedule.cadence, list(map(one_line, topics))),
+        "schedule": figures_in_words.schedule_in_words(schedule),
+    }
+
+
+def requested_schedule(wanted: Mapping[str, Any]) -> Schedule | None:
+    """Return the requested schedule, or None if none was requested."""
+    if "cadence" not in wanted:
+        return None
+    return edition_schedule.parse_schedule(
+        cadence=wanted["cadence"], at=wanted["at"], timezone=wanted["timezone"]
     )
 
 
@@ -276,7 +323,7 @@ def queue_reminders(session: Session, site: Site, now: datetime) -> int:
     if sign_up_limits.is_slower(counts(session, now)):
         return 0
     unanswered = (
-        select(Confirmation.id, Confirmation.expires_at, Subscriber.id, Subscriber.email)
+        select(Confirmation, Subscriber)
         .join(Subscriber, Subscriber.id == Confirmation.subscriber_id)
         .where(
             Confirmation.used_at.is_(None),
@@ -291,15 +338,17 @@ def queue_reminders(session: Session, site: Site, now: datetime) -> int:
         outbox.queue_letter(
             session,
             letter="reminder",
-            subscriber_id=subscriber,
-            email=email,
-            decision={"confirmation_id": confirmation},
-            dedupe_key=reminder_key(subscriber),
+            subscriber_id=subscriber.id,
+            email=subscriber.email,
+            decision=confirmation_decision(
+                session, confirmation.id, subscriber, confirmation.requested_settings
+            ),
+            dedupe_key=reminder_key(subscriber.id),
             site=site,
             now=now,
-            expires_at=expires_at,
+            expires_at=confirmation.expires_at,
         )
-        for confirmation, expires_at, subscriber, email in session.execute(unanswered)
+        for confirmation, subscriber in session.execute(unanswered).all()
     ]
     return sum(number is not None for number in queued)
 
@@ -331,9 +380,9 @@ def confirm(
     *,
     how: str = "confirmed by link",
     network: str | None = None,
-    today: Mapping[int, Card] = NO_CARDS,
+    choose_papers: ChoosePapers | None = None,
 ) -> Subscriber | None:
-    """Activate the subscriber of a confirmation, and queue the welcome letter with today's papers.
+    """Activate the subscriber of a confirmation, and queue the welcome letter with the papers chosen for it.
 
     Returns None if the link is invalid, has expired or belongs to a suppressed address. A second use
     changes nothing and returns the current subscriber. A confirmation sent to an address that was
@@ -356,7 +405,8 @@ def confirm(
     activate(session, subscriber, now)
     how = f"{how}, requested {confirmation.evidence}" if confirmation.evidence else how
     session.add(Consent(subscriber_id=subscriber.id, given_at=now, how=how, address=network))
-    queue_welcome(session, site, subscriber, confirmation.id, today, now)
+    papers = choose_papers(session, subscriber) if choose_papers else WelcomePapers()
+    queue_welcome(session, site, subscriber, confirmation.id, papers, now)
     return subscriber
 
 
@@ -394,10 +444,8 @@ def mark_used(session: Session, confirmation: Confirmation, now: datetime) -> bo
 def apply_requested_settings(session: Session, subscriber: Subscriber, requested_settings: str) -> None:
     """Apply the settings of a confirmed request to the subscriber."""
     wanted = json.loads(requested_settings)
-    if "cadence" in wanted:
-        schedule = edition_schedule.parse_schedule(
-            cadence=wanted["cadence"], at=wanted["at"], timezone=wanted["timezone"]
-        )
+    schedule = requested_schedule(wanted)
+    if schedule is not None:
         for column, value in subscriber_rows.schedule_columns(schedule).items():
             setattr(subscriber, column, value)
     if "topics" in wanted:
@@ -434,15 +482,11 @@ def queue_welcome(
     site: Site,
     subscriber: Subscriber,
     confirmation_id: int,
-    today: Mapping[int, Card],
+    papers: WelcomePapers,
     now: datetime,
 ) -> None:
-    """Queue the welcome letter with the first digest's date and today's papers, which then count as shown."""
+    """Queue the welcome letter with the first digest's date and some papers, which then count as shown."""
     due = subscriber.next_due_at or now
-    already_shown = {
-        paper for _, paper in shown.shown_to(session, [subscriber.id], since_id=min(today, default=0))
-    }
-    new = {paper: card for paper, card in today.items() if paper not in already_shown}
     number = outbox.queue_letter(
         session,
         letter="welcome",
@@ -450,11 +494,14 @@ def queue_welcome(
         email=subscriber.email,
         decision={
             "next_due": figures_in_words.moment_in_words(due, subscriber.timezone, seen_from=now),
-            "cards": [card.to_json() for card in new.values()],
+            "until_then": papers.sentence,
+            "is_on_topics": papers.is_on_topics,
+            "has_topics": bool(subscriber_rows.typed_topics(session, [subscriber.id])),
+            "cards": [card.to_json() for card in papers.cards.values()],
         },
         dedupe_key=f"welcome-{confirmation_id}",
         site=site,
         now=now,
     )
     if number is not None:
-        shown.record(session, (subscriber.id, number, list(new)), shown_on=now.date())
+        shown.record(session, (subscriber.id, number, list(papers.cards)), shown_on=now.date())

@@ -11,7 +11,6 @@ from sqlalchemy.orm import Session
 from digest.db.tables import Subscriber, SubscriberState
 from digest.editions.schedule import Schedule
 from digest.errors import BadField, UsageError
-from digest.letters.cards import Card
 from digest.site_profile import Site
 from digest.subscribers import (
     change_letters,
@@ -21,7 +20,7 @@ from digest.subscribers import (
     sign_up_queue,
     subscriber_rows,
 )
-from digest.subscribers.confirmations import SignUpOutcome
+from digest.subscribers.confirmations import ChoosePapers, SignUpOutcome
 from digest.subscribers.csv_import import ImportReport
 from digest.subscribers.csv_import.csv_rows import Row
 from digest.subscribers.unsubscribe import undo, unsubscribe
@@ -77,10 +76,18 @@ def mail_link(session: Session, site: Site, subscriber: Subscriber, *, now: date
 
 
 def confirm_on_page(
-    session: Session, site: Site, token: str, *, network: str | None, today: Mapping[int, Card], now: datetime
+    session: Session,
+    site: Site,
+    token: str,
+    *,
+    network: str | None,
+    choose_papers: ChoosePapers,
+    now: datetime,
 ) -> Subscriber | None:
     """Activate the subscriber of a confirmation link; return None if the link is invalid."""
-    subscriber = confirmations.confirm(session, site, token, now, network=network, today=today)
+    subscriber = confirmations.confirm(
+        session, site, token, now, network=network, choose_papers=choose_papers
+    )
     session.commit()
     return subscriber
 

@@ -17,7 +17,6 @@ from digest.papers.trending import Ranked
 from digest.site_profile import Site
 
 MAX_SHOWN = 10
-FRESH_FOR = timedelta(days=2)
 REACH_DAYS = (8, 36, 400)  #: numbers of days to look back; the first number that finds papers is used
 
 
@@ -38,14 +37,6 @@ def todays_list(context: AppContext, session: Session) -> TrendingList | None:
     return context.caches.get_or_make(
         "today", (catalog.state(session), now.date()), lambda: make_list(session, context.site, now)
     )
-
-
-def best_cards(context: AppContext, session: Session, count: int) -> dict[int, Card]:
-    """Return the first cards by paper id; none if the list is older than two days."""
-    found = todays_list(context, session)
-    if found is None or context.clock().astimezone(UTC).date() - found.day > FRESH_FOR:
-        return {}
-    return {one.paper.id: card for one, card in list(zip(found.ranked, found.cards, strict=True))[:count]}
 
 
 def make_list(session: Session, site: Site, now: datetime) -> TrendingList | None:

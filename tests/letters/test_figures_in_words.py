@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
+from datetime import UTC, datetime, time
 
 import pytest
 
+from digest.editions.schedule import Cadence, Schedule
 from digest.letters import figures_in_words
 from digest.letters.figures_in_words import CATCH_UP
 
@@ -137,3 +138,57 @@ def test_a_last_word_that_is_longer_than_a_line_keeps_a_line_of_its_own() -> Non
     link = "https://digest.example.org/" + "x" * 80
 
     assert figures_in_words.wrap(f"Read it here: {link}") == f"Read it here:\n{link}"
+
+
+@pytest.mark.parametrize(
+    ("cadence", "words"),
+    [
+        (Cadence.DAILY, "Every day at 07:30, New York"),
+        (Cadence.WEEKDAYS, "Monday to Friday at 07:30, New York"),
+        (Cadence.WEEKLY, "Every Friday at 07:30, New York"),
+        (Cadence.MONTHLY, "The first of every month at 07:30, New York"),
+    ],
+)
+def test_a_schedule_is_one_phrase(cadence: Cadence, words: str) -> None:
+    schedule = Schedule(cadence=cadence, at=time(7, 30), timezone="America/New_York", weekday=4)
+
+    assert figures_in_words.schedule_in_words(schedule) == words
+
+
+@pytest.mark.parametrize(
+    ("cadence", "topics", "words"),
+    [
+        (Cadence.DAILY, (), "a daily paper digest"),
+        (Cadence.WEEKDAYS, ("diffusion", "robots"), "a daily paper digest on: diffusion, robots"),
+        (Cadence.WEEKLY, ("robots",), "a weekly paper digest on: robots"),
+        (Cadence.MONTHLY, tuple("abcdefg"), "a monthly paper digest on: a, b, c, d, e and 2 more topics"),
+        (
+            Cadence.DAILY,
+            ("win money now " * 6,),
+            "a daily paper digest on: win money now win money now win money…",
+        ),
+        (Cadence.DAILY, ("evil.example",), "a daily paper digest on: evil.\u2060example"),
+    ],
+)
+def test_a_request_names_a_few_topics_shortly_and_without_links(
+    cadence: Cadence, topics: tuple[str, ...], words: str
+) -> None:
+    assert figures_in_words.requested_digest(cadence, topics) == words
+
+
+@pytest.mark.parametrize(
+    ("papers", "is_on_topics", "is_from_today", "words"),
+    [
+        (3, True, True, "Until then, three from today on your topics."),
+        (1, True, False, "Until then, one from the past week on your topics."),
+        (2, False, True, "Until then, today’s top two."),
+    ],
+)
+def test_a_welcome_says_what_its_papers_are(
+    papers: int, is_on_topics: bool, is_from_today: bool, words: str
+) -> None:
+    said = figures_in_words.welcome_papers_sentence(
+        papers, is_on_topics=is_on_topics, is_from_today=is_from_today
+    )
+
+    assert said == words

@@ -79,6 +79,10 @@ class Outline(HTMLParser):
             self.links[-1] = (href, text + data)
 
 
+def is_bare_url(line: str) -> bool:
+    return line.startswith("https://") and " " not in line
+
+
 def made(templates: Templates, site: Site, kind: str, **more: Any) -> RenderedLetter:
     told = {name: TOLD[name] for name in REQUIRED_CONTEXT[kind]}
     return render_letter(templates, kind, {"site": site, **told, **more})
@@ -98,7 +102,7 @@ def test_every_letter_can_be_rendered(
     assert written.html.startswith("<!DOCTYPE html>\n<html lang=")
     assert "None" not in written.text + written.html
     assert not re.search(r"\n{4}", written.text)
-    assert all(len(line) <= 78 or "https://" in line for line in written.text.splitlines())
+    assert all(len(line) <= 78 or is_bare_url(line) for line in written.text.splitlines())
 
 
 @pytest.mark.parametrize("kind", REQUIRED_CONTEXT)
@@ -141,7 +145,7 @@ def test_text_lines_of_a_letter_with_long_values_fit_the_screen(
 
     text = render_letter(templates, kind, {"site": site, **TOLD, **much}).text
 
-    assert [line for line in text.splitlines() if len(line) > 78 and "https://" not in line] == []
+    assert [line for line in text.splitlines() if len(line) > 78 and not is_bare_url(line)] == []
 
 
 @pytest.mark.parametrize("puts_back", [None, 1], ids=["a step on", "a step back"])
@@ -154,8 +158,8 @@ def test_news_of_a_pack_reads_well_as_text_and_leads_to_the_topics(
         templates, site, "changed", pack=pack, topics=({"name": "LLM", "filter": "llm", "days": 0},)
     ).text
 
-    assert [line for line in text.splitlines() if len(line) > 78 and "https://" not in line] == []
-    assert f"See your topics: {TOLD['manage_url']}" in text
+    assert [line for line in text.splitlines() if len(line) > 78 and not is_bare_url(line)] == []
+    assert f"See your topics:\n{TOLD['manage_url']}\n" in text
 
 
 @pytest.mark.parametrize("kind", REQUIRED_CONTEXT)
@@ -174,13 +178,44 @@ def test_every_letter_says_who_sent_it(kind: str, site: Site, templates: Templat
     assert site.postal_address in written.html
 
 
-def test_a_confirmation_repeats_nothing_that_a_stranger_typed(site: Site, templates: Templates) -> None:
+@pytest.mark.parametrize("kind", ["confirm", "reminder"])
+def test_a_confirmation_shows_the_topics_hour_and_address(
+    kind: str, site: Site, templates: Templates
+) -> None:
+    asked = {
+        "requested": "a daily paper digest on: diffusion, robots",
+        "schedule": "Monday to Friday at 08:00, Oslo",
+        "email": "ada@uni.edu",
+    }
+
+    written = made(templates, site, kind, **asked)
+
+    for said in (" ".join(written.text.split()), written.html):
+        assert "(or someone using your address, ada@uni.edu) asked" in said
+        assert f"asked {site.name} for a daily paper digest on: diffusion, robots." in said
+        assert "Monday to Friday at 08:00, Oslo." in said
+
+
+def test_a_confirmation_repeats_nothing_that_was_not_asked_for(site: Site, templates: Templates) -> None:
     quiet = made(templates, site, "confirm")
-    told = made(
-        templates, site, "confirm", email="click-here-to-win@example.com", name="Win money", about="Win"
-    )
+    told = made(templates, site, "confirm", name="Win money", about="Win", topics=["Win"])
 
     assert told == quiet
+
+
+@pytest.mark.parametrize("kind", ["changed", "invite", "reply", "nothing_today"])
+def test_no_name_in_a_letter_becomes_a_link(kind: str, site: Site, templates: Templates) -> None:
+    name = "www.evil.example or http://evil.example/win or win@evil.example"
+    topics = [name] if kind == "invite" else [{"name": name, "filter": name}]
+
+    written = made(
+        templates, site, kind, topics=topics, invited_by=name, outcomes=[{"command": name, "result": name}],
+        nearest={"title": "A paper", "href": "https://example.org/", "lacked": name, "is_text": True},
+    )  # fmt: skip
+
+    for body in (written.text, written.html):
+        assert "www." in body
+        assert not re.search(r"www\.evil|evil\.example|http://evil|@evil", body)
 
 
 def test_a_confirmation_states_when_it_was_requested(site: Site, templates: Templates) -> None:
@@ -217,7 +252,7 @@ def test_links_and_hours_follow_from_the_decision(site: Site, templates: Templat
 
     written = render_letter(templates, "welcome", context)
 
-    assert written.subject == "You're in. First digest: Monday 09:00, Tokyo"
+    assert written.subject == "You're subscribed. First digest: Monday 09:00, Tokyo"
     assert f"/m/{site.signing_key_id}.7-2." in written.text
 
 
@@ -246,7 +281,10 @@ def test_a_letter_filled_after_inlining_equals_premailers_output(
             "next_due": f"Monday 0{n}:00, Ürümqi & <b>{n}</b> 'x' \"y\"",
             "email": f"o'neil+{n}&co@example.edu",
             "until": f"{n} January <&>",
+            "requested": f"a digest on: <b>{n}</b> & 'more'",
+            "schedule": f"Every day at 0{n}:00, Ürümqi",
             "manage_url": f"https://digest.example.org/m/abc?a={n}&b=1",
+            "topics": ["Flows <b>"] if kind == "invite" else MORE["topics"],
         }
         for n in (1, 2)
     ]

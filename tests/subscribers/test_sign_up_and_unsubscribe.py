@@ -132,7 +132,11 @@ def test_the_letter_is_kept_without_its_token(session, bob):
     number, token = bob
 
     [kept] = session.execute(text("SELECT decision FROM delivery")).scalars()
-    assert json.loads(kept) == {"confirmation_id": number}
+    assert json.loads(kept) == {
+        "confirmation_id": number,
+        "requested": "a daily paper digest on: Robots",
+        "schedule": "Every day at 08:00, Oslo",
+    }
     assert token.rpartition(".")[2] not in kept
 
 
@@ -197,7 +201,11 @@ def test_an_unanswered_confirmation_is_followed_by_one_reminder_after_a_day(sess
     assert remind == [0, 1, 0, 0, 0]
     assert letters(session) == [("confirm", "bob@uni.edu"), ("reminder", "bob@uni.edu")]
     reminder = session.scalars(select(Delivery).where(Delivery.letter == "reminder")).one()
-    assert json.loads(reminder.decision) == {"confirmation_id": bob[0]}
+    assert json.loads(reminder.decision) == {
+        "confirmation_id": bob[0],
+        "requested": "a daily paper digest on: Robots",
+        "schedule": "Every day at 08:00, Oslo",
+    }
     assert reminder.expires_at == now + timedelta(hours=48)
 
 

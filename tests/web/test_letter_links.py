@@ -58,16 +58,33 @@ def test_the_first_confirm_click_activates_and_a_second_shows_the_same_page(serv
     assert served.letters() == [("confirm", "bob@uni.edu"), ("welcome", "bob@uni.edu")]
 
 
-def test_the_welcome_letter_has_three_papers_that_are_not_sent_again(served, papers, confirm_path):
-    served.client.post(confirm_path)
-
+def welcome_of(served):
+    """Return the content of the welcome letter, and the papers that it counts as shown."""
     with served.writing() as session:
         letter = session.scalars(select(Delivery).where(Delivery.letter == "welcome")).one()
         shown = session.scalars(select(Shown.paper_id).where(Shown.delivery_id == letter.id)).all()
-    titles = [card["title"][0]["text"] for card in json.loads(letter.decision)["cards"]]
-    assert titles[0] == "Slow Diffusion"
-    assert len(titles) == 3
-    assert sorted(shown) == sorted(papers[:3])
+    return json.loads(letter.decision), sorted(shown)
+
+
+def test_the_welcome_letter_has_papers_on_the_readers_topics_that_are_not_sent_again(served, papers):
+    served.ask("bob@uni.edu", filter="diffusion OR quiet")
+    served.client.post(path_of(links.confirm_url(served.site, 1)))
+
+    welcome, shown = welcome_of(served)
+    assert welcome["until_then"] == "Until then, three from today on your topics."
+    assert len(shown) == 3
+    assert papers[1] not in shown
+
+
+def test_the_welcome_letter_has_trending_papers_if_none_is_on_the_readers_topics(
+    served, papers, confirm_path
+):
+    served.client.post(confirm_path)
+
+    welcome, shown = welcome_of(served)
+    assert (welcome["is_on_topics"], welcome["has_topics"]) == (False, True)
+    assert welcome["until_then"] == "Until then, today’s top three."
+    assert shown == sorted(papers[:3])
 
 
 @pytest.fixture

@@ -5,7 +5,7 @@ behind the scores, and the template pieces of the digest letter. The same press,
 personalization give the same bytes on every machine.
 """
 
-from digest.letters.press.digest_page import DigestPage
+from digest.letters.press.digest_page import DigestPage, card_of_paper
 from digest.letters.press.letter_assembler import MAX_PRESSES, LetterAssembler, assembler_of
 from digest.letters.press.press_builder import digest_templates, make_press
 from digest.letters.press.press_value import Press, from_bytes, to_bytes
@@ -17,6 +17,7 @@ __all__ = [
     "LetterAssembler",
     "Press",
     "assembler_of",
+    "card_of_paper",
     "digest_templates",
     "from_bytes",
     "make_press",

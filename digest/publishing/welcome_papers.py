@@ -1,0 +1,77 @@
+"""Choose the papers of a welcome letter with the code of a real run."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import replace
+from datetime import datetime, timedelta
+
+from sqlalchemy.orm import Session
+
+from digest.caches import Caches
+from digest.db.tables import Subscriber
+from digest.editions import schedule
+from digest.editions.compose import Digest
+from digest.editions.schedule import Edition
+from digest.letters.cards import CardForm
+from digest.letters.press import LetterAssembler, Press, card_of_paper
+from digest.publishing.decide_digest import decide_digest
+from digest.publishing.due_readers import gather_inputs, load_reader, match_index_of
+from digest.publishing.match_index import FIRST_LOOK, MatchIndex
+from digest.publishing.reader_values import GatheredInputs, Reader
+from digest.subscribers import WelcomePapers
+
+MAX_PAPERS = 3
+LONGER_LOOK = timedelta(days=7)  #: the period if the last day has too few papers
+
+
+def choose_welcome_papers(
+    session: Session, subscriber: Subscriber, *, assembler: LetterAssembler, caches: Caches, now: datetime
+) -> WelcomePapers:
+    """Return the best new papers on the reader's topics, or trending papers if there are none."""
+    press, site = assembler.press, assembler.site
+    match_index = match_index_of(session, press, caches)
+    reader = load_reader(session, subscriber.id)
+    gathered = gather_inputs(session, match_index, [reader], now)
+    digest = recent_digest(match_index, gathered, reader, now, assembler)
+    if gathered.topics and not digest.sections:
+        digest = recent_digest(match_index, replace(gathered, topics={}), reader, now, assembler)
+    filters = match_index.canonicals
+    return WelcomePapers(
+        cards={
+            paper: card_of_paper(press, site, paper, filters.get(section.filter_id or 0), CardForm.FULL)
+            for section in digest.sections
+            for paper in section.papers
+        },
+        is_on_topics=any(section.filter_id is not None for section in digest.sections),
+        is_from_today=are_from_today(press, digest.papers, reader.timezone, now),
+    )
+
+
+def recent_digest(
+    match_index: MatchIndex, gathered: GatheredInputs, reader: Reader, now: datetime, assembler: LetterAssembler
+) -> Digest:
+    """Return the digest of the last day, or of the last week if that has too few papers."""
+    edition = Edition(name="welcome", day=now.date(), due_at=now, closes_at=now)
+    last_day, last_week = (new_reader(reader, now - reach) for reach in (FIRST_LOOK, LONGER_LOOK))
+    digest = decide_digest(match_index, gathered, last_day, edition, now, assembler=assembler).digest
+    if digest.size == MAX_PAPERS:
+        return digest
+    return decide_digest(match_index, gathered, last_week, edition, now, assembler=assembler).digest
+
+
+def new_reader(reader: Reader, since: datetime) -> Reader:
+    """Return the reader as somebody who gets at most three of the papers first seen after `since`."""
+    return reader._replace(
+        max_papers=MAX_PAPERS, min_papers=1, wants_trending=False, is_resumed=False, full_streaks=None,
+        considered_until=since, considered_paper_id=None,
+    )  # fmt: skip
+
+
+def are_from_today(press: Press, papers: Collection[int], timezone: str, now: datetime) -> bool:
+    """Return whether all these papers were first seen on the reader's today."""
+    zone = schedule.zone_of(timezone)
+    days = {
+        press.papers[press.rank_of_paper[paper]].first_seen_at.astimezone(zone).date() for paper in papers
+    }
+    return days <= {now.astimezone(zone).date()}
