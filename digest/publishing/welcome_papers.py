@@ -49,7 +49,11 @@ def choose_welcome_papers(
 
 
 def recent_digest(
-    match_index: MatchIndex, gathered: GatheredInputs, reader: Reader, now: datetime, assembler: LetterAssembler
+    match_index: MatchIndex,
+    gathered: GatheredInputs,
+    reader: Reader,
+    now: datetime,
+    assembler: LetterAssembler,
 ) -> Digest:
     """Return the digest of the last day, or of the last week if that has too few papers."""
     edition = Edition(name="welcome", day=now.date(), due_at=now, closes_at=now)
