@@ -67,7 +67,7 @@ def welcome_of(served):
 
 
 def test_the_welcome_letter_has_papers_on_the_readers_topics_that_are_not_sent_again(served, papers):
-    served.ask("bob@uni.edu", filter="diffusion OR quiet")
+    served.sign_up("bob@uni.edu", filter="diffusion OR quiet")
     served.client.post(path_of(links.confirm_url(served.site, 1)))
 
     welcome, shown = welcome_of(served)
