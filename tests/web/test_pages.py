@@ -124,8 +124,7 @@ def test_the_outbox_viewer_serves_only_mails(served, mail, key):
     ids=["mail goes out", "a public site", "another name for this machine", "no name"],
 )
 def test_the_outbox_viewer_serves_only_this_machine(sqlite_url, tmp_path, clock, mail, changed, host):
-    settings = settings_for(sqlite_url, tmp_path).model_copy(update={"base_url": "http://127.0.0.1:8000"})
-    settings = type(settings)(**{**settings.model_dump(exclude_unset=True), **changed})
+    settings = settings_for(sqlite_url, tmp_path, **({"base_url": "http://127.0.0.1:8000"} | changed))
     for served in opened(settings, clock):
         assert served.client.get("/outbox/", headers={"host": host}).status_code == 404
 
