@@ -16,6 +16,7 @@ from digest.delivery.outbox.transitions import NO_LEASE, no_later_than_expiry
 
 FIRST_BACKOFF = timedelta(minutes=5)
 MAX_BACKOFF = timedelta(hours=1)
+MAX_IN_DOUBT = 3  #: attempts in doubt after which a letter is not tried again and the operator must decide
 
 
 def next_attempt_at(delivery_id: int, attempts: int, now: datetime) -> datetime:

@@ -13,12 +13,12 @@ from sqlalchemy.orm import Session
 
 from digest import db
 from digest.db.tables import DeliveryState, Subscriber, SubscriberState
+from digest.delivery.outbox.backoff import MAX_IN_DOUBT
 from digest.delivery.outbox.transitions import ClaimedDelivery
 from digest.editions.schedule import Cadence, Schedule
 
 #: Key in the decision of a confirmation that may go to an address suppressed by bounces or a complaint.
 LIFTS_SUPPRESSION = "lifts_suppression"
-MAX_IN_DOUBT = 3  #: attempts in doubt after which the operator must decide
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -25,7 +25,7 @@
 #define FAULTS 2 /* how many of these happen, of any kind, each at any instant */
 #endif
 #ifndef MAX_IN_DOUBT
-#define MAX_IN_DOUBT 3 /* as in outbox.letter_eligibility */
+#define MAX_IN_DOUBT 3 /* as in outbox.backoff */
 #endif
 #ifndef PIPELINED
 #define PIPELINED 1 /* PostgreSQL: settle_and_intend. 0: SQLite, which has no crash that loses a commit */
