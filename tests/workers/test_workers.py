@@ -219,7 +219,7 @@ def other(site: Site, **details: object) -> Site:
     ("details", "templates", "what"),
     [
         ({"keys": (b"quite another",)}, "a", "DIGEST_SECRET_KEY lacks the key"),
-        ({"pepper": b"another"}, "a", "DIGEST_PEPPER is not the one"),
+        ({"pepper": b"another"}, "a", "DIGEST_PEPPER is not the pepper"),
         ({}, "b", "The templates on this machine differ from the other machines"),
     ],
 )
@@ -269,7 +269,7 @@ def test_a_worker_on_a_mismatched_machine_prints_one_line(service: Installation)
     ended = service.run("worker", check=False)
 
     assert ended.returncode == 1
-    assert ended.stderr.startswith("digest: DIGEST_PEPPER is not the one")
+    assert ended.stderr.startswith("digest: DIGEST_PEPPER is not the pepper")
     assert "Traceback" not in ended.stderr
 
 
