@@ -21,6 +21,7 @@ from digest.errors import UnreadableDump
 from digest.papers import Record, display
 from tests.dumps import DAY, abstract, blocks, items, meta, pairs, reading
 from tests.dumps.test_formats import BIB, CSV, HF, ITEM, KAGGLE, LISTING, NBIB, NOTEBOOK, RIS, RSS
+from tests.support import paper_pages
 
 GRAVEL = abstract("gravel")
 
@@ -51,6 +52,7 @@ GOOD = {
     "pairs": pairs(("Tidal Sorting", GRAVEL), ("Kites", GRAVEL)),
     "blocks": blocks(("Tidal Sorting", GRAVEL, meta(5, "Nov 3 2")), ("Kites", GRAVEL)),
     "csv": CSV,
+    "page": (paper_pages.FOLDER / "lines" / "lynx.txt").read_text(),
 }  # fmt: skip
 
 

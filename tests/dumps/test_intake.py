@@ -310,6 +310,19 @@ def test_an_incomplete_dump_is_held_until_it_is_released(session: Session, folde
     assert [row.state for row in session.scalars(select(DumpRow))] == [DumpState.LOADED]
 
 
+def test_a_page_that_may_have_been_misread_is_held_with_an_example(session: Session, folder: Path) -> None:
+    papers = [(f"Kites of Harbour {number}", abstract(f"kites {number}")) for number in range(12)]
+    short = [(f"Fog over Harbour {number}", meta(2, "Nov 1, 2024")) for number in range(4)]
+    path = put(folder, "page.txt", blocks(*papers, *short))
+
+    held = intake.load(session, path, now=NOW)
+
+    assert (held.state, held.papers) == (DumpState.HELD, 0)
+    assert held.reason.startswith("It may have been misread: 4 of its 16 papers lack")
+    assert "Fog over Harbour 0" in held.reason
+    assert intake.load(session, path, now=NOW, incomplete_ok=True).new == 16
+
+
 def test_a_packed_dump_is_loaded_like_any_other(session: Session, folder: Path) -> None:
     import gzip
 

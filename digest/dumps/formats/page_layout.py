@@ -46,9 +46,20 @@ def urls_in(text: str) -> tuple[str, ...]:
 
 
 def organization(text: str) -> Organization:
-    """Parse a line with an organisation's handle (the alt text of its logo) followed by its name."""
+    """Parse a line with an organisation's name, perhaps after its handle (the alt text of its logo).
+
+    A handle is in lower case, contains a digit or a hyphen, or is the beginning of the name.
+    """
     handle, _, name = text.strip().partition(" ")
-    return Organization(handle=handle, name=name.strip() or handle)
+    plain = "".join(char for char in name if char.isalnum()).casefold()
+    is_handle = (
+        handle == handle.casefold()
+        or any(char in handle for char in "-_0123456789")
+        or plain.startswith(handle.casefold())
+    )
+    if name.strip() and is_handle:
+        return Organization(handle=handle, name=name.strip())
+    return Organization(handle=text.strip(), name=text.strip())
 
 
 # ── dates without a year ────────────────────────────────────────────────────────────────────────

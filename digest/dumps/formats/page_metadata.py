@@ -44,6 +44,7 @@ NAVIGATION = frozenset(
         "|"
     )
 )
+GLUED_WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z][a-z]+")  #: menu words that a copy joined, as in `TOSPrivacy`
 BYLINE = re.compile(r"by.{0,200}\band the research community")
 SITE_LINE = re.compile(r"©.{0,60}|.{0,12}hugging face.{0,3} logo.{0,20}|submitted by .{1,60}")
 #: Separates papers or underlines a title or the header of a table.
@@ -77,6 +78,7 @@ LABELLED_ADDRESS = re.compile(
     re.IGNORECASE,
 )
 LONGEST_NAMES = 4_000
+MAX_MENU_WORDS = 20
 MAX_LINE_LENGTH = 200  #: characters; a longer line is prose
 LABELLED_LINE = re.compile(
     r"(?:[-*•]\s+)?(?:\*\*|__)?(?:by|(?:authors?|by)(?:\*\*|__)?\s*:)(?:\*\*|__)?\s+(?P<names>\S.*)"
@@ -232,7 +234,13 @@ def parse_date(text: str) -> MetadataLine | None:
 def is_navigation(text: str) -> bool:
     """Return whether a line belongs to the site and not to a paper."""
     words = text.lstrip("# ").casefold()
-    return words in NAVIGATION or bool(BYLINE.fullmatch(text) or SITE_LINE.fullmatch(words))
+    if words in NAVIGATION or BYLINE.fullmatch(text) or SITE_LINE.fullmatch(words):
+        return True
+    several = words.split()
+    if 2 < len(several) <= MAX_MENU_WORDS and all(word in NAVIGATION for word in several):
+        return True
+    glued = GLUED_WORD.findall(text) if " " not in text and len(text) < MAX_LINE_LENGTH else ()
+    return len(glued) > 1 and "".join(glued) == text and all(word.casefold() in NAVIGATION for word in glued)
 
 
 def parse_figure(text: str | None) -> float | None:

@@ -13,6 +13,7 @@ from digest.errors import UnreadableDump
 from digest.papers import DumpOrder, Record
 
 MAX_LINE = 8 * 1024 * 1024  #: bytes; a longer line is too long for a record
+READ_BLOCK = 1024 * 1024
 EXCERPT_LENGTH = 120  #: characters
 QUOTE_MARK = re.compile(r"^> ?", re.MULTILINE)
 MIN_QUOTED = 5  #: lines
@@ -28,6 +29,7 @@ class RecordProblem:
     is_truncation: bool = False  #: the dump is truncated after this record
     missing_papers: int = 0  #: number of missing papers, if the dump announces its number of papers
     is_remark: bool = False  #: a note on the whole dump, not a bad record
+    is_doubt: bool = False  #: the reason why the whole dump may have been misread
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -85,6 +87,13 @@ class DumpInput:
         """Seek to the beginning and return the stream."""
         self.stream.seek(0)
         return self.stream
+
+    def size_up_to(self, limit: int) -> int:
+        """Return the number of bytes of the content, or one more than `limit` if it is longer."""
+        stream, size = self.rewind(), 0
+        while size <= limit and (block := stream.read(min(limit + 1 - size, READ_BLOCK))):
+            size += len(block)
+        return size
 
     def lines(self) -> Iterator[tuple[int, str, str]]:
         """Yield (line number, text, fault) for every line; a faulty line has no text."""

@@ -24,6 +24,8 @@ from digest.dumps.formats import (
     openalex,
     own_csv,
     own_json,
+    page_appraisal,
+    page_copy,
     page_markdown,
     page_text,
     pubmed_nbib,
@@ -51,9 +53,13 @@ FORMATS: tuple[Format, ...] = (
     huggingface_json, arxiv_kaggle, semantic_scholar, openalex, biorxiv, csl_json, own_json,  # JSON, the most specific first
     rss_atom, oai_pmh, pubmed_xml, huggingface_page,  # XML and HTML
     arxiv_listing, pubmed_nbib, ris, bibtex,  # plain text with a distinctive beginning
-    page_markdown, title_abstract_lines, page_text,  # pages copied as text
+    page_markdown, title_abstract_lines, page_text,  # pages copied as text in known layouts
     own_csv,
+    page_copy,  # other copies of pages
 )  # fmt: skip
+
+#: Formats of copied pages. If the general reader reads a page better, it is used instead.
+PAGE_FORMATS: tuple[Format, ...] = (page_markdown, title_abstract_lines, page_text)
 
 #: Files that people mistake for dumps: magic bytes -> (offset, file type and advice).
 KNOWN_BINARY_TYPES = {
@@ -70,6 +76,7 @@ KNOWN_BINARY_TYPES = {
     b"SQLite format 3": (0, "a SQLite database, not a list of papers"),
 }
 
+MAX_DOUBTED = 8 * 1024 * 1024  #: bytes counted of a page's size
 MAX_TITLE = 1_000
 MAX_ABSTRACT = 50_000
 MAX_NAMES = 20_000
@@ -84,6 +91,8 @@ def read(stream: BinaryIO, *, name: str, observed_on: date, format: str | None =
     source = DumpInput(text, name=name, observed_on=observed_on)
     chosen = format_named(format) if format else recognise_format(source)
     header, records = chosen.read(source)
+    if chosen in PAGE_FORMATS or chosen is page_copy:
+        records = page_appraisal.with_doubts(records, size=source.size_up_to(MAX_DOUBTED))
     return DumpReading(format=chosen.NAME, header=header, records=valid_records(records))
 
 
@@ -102,7 +111,7 @@ def recognise_format(source: DumpInput) -> Format:
     is_web_page = xml_stream.root_element_name(source.head).casefold() == "html"
     for known in (huggingface_page,) if is_web_page else FORMATS:
         if known.recognises(source.head):
-            return known
+            return page_copy if known in PAGE_FORMATS and page_copy.reads_better(source, known) else known
     if is_web_page:
         raise UnreadableDump(
             "It is a web page. Save its text, or ask the site for the same list as JSON or as a feed."

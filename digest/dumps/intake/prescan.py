@@ -66,7 +66,7 @@ def survey_dump(
                     progress(papers, None)
                 continue
             rejected += not record.is_remark
-            if len(problems) < MAX_PROBLEMS or record.is_truncation:
+            if len(problems) < MAX_PROBLEMS or record.is_truncation or record.is_doubt:
                 problems.append(record)
     except UnreadableDump as error:
         return rejected_survey(str(error), observed_on)
@@ -113,6 +113,9 @@ def verdict(
         )
     if cut is not None and not options.incomplete_ok:
         return DumpState.HELD, f"It is incomplete: {cut.reason} (line {cut.line}). None of it was loaded."
+    doubt = next((problem for problem in problems if problem.is_doubt), None)
+    if doubt is not None and papers and not options.incomplete_ok:
+        return DumpState.HELD, f"It may have been misread: {doubt.reason}. None of it was loaded."
     if not papers and header.announced != 0:
         return DumpState.REJECTED, "It contains no papers."
     return DumpState.LOADED, ""

@@ -1,0 +1,126 @@
+"""Judge how well a reader read a page, by what it found."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from itertools import islice
+
+from digest.dumps.formats.page_metadata import parse_metadata_line
+from digest.dumps.formats.page_passages import SUBMITTER, is_placeholder
+from digest.dumps.formats.reader_interface import Items, RecordProblem, excerpt
+from digest.papers import Record, title_key
+
+#: Metadata that a copy joined to the abstract above it.
+METADATA_AT_END = re.compile(r"\d authors?\s*·|·\s*[A-Z][a-z]{2} \d{1,2}(?:, \d{4})?(?: \d+)?$")
+MIN_SIZE = 4_000  #: bytes of a page whose papers must account for a part of it
+MIN_SHARE = 0.04  #: the part of a page that its titles and abstracts must account for
+MIN_AGREEMENT = 0.9
+MIN_FAULTS = 3
+MAX_FAULTS_SHARE = 0.1  #: of its papers
+MAX_JUDGED = 5_000  #: papers of a page that are judged together
+
+
+def with_doubts(found: Items, *, size: int) -> Items:
+    """Yield the items of a page, and at its end the reason why the page may have been misread."""
+    judged = list(islice(found, MAX_JUDGED))
+    yield from judged
+    used = sum(text_length(one) for one in judged)
+    for one in found:
+        used += text_length(one)
+        yield one
+    if reason := doubt_about(judged, used=used, size=size):
+        yield RecordProblem(line=0, reason=reason, is_remark=True, is_doubt=True)
+
+
+def text_length(found: Record | RecordProblem) -> int:
+    """Return the length of a paper's title and abstract; a problem has accounted for its own line."""
+    return len(found.title) + len(found.abstract) if isinstance(found, Record) else 0
+
+
+def doubt_about(found: Sequence[Record | RecordProblem], *, used: int, size: int) -> str:
+    """Return the reason why a page may have been misread, or an empty string."""
+    papers = [one for one in found if isinstance(one, Record)]
+    is_whole = not any(isinstance(one, RecordProblem) and one.reason.startswith("line ") for one in found)
+    if is_whole and papers and size > MIN_SIZE and used < MIN_SHARE * size:
+        return f"its titles and abstracts have only {used:,} of the {size:,} characters"
+    faults = faults_in(found)
+    if faults < MIN_FAULTS or faults <= MAX_FAULTS_SHARE * len(papers):
+        return ""
+    wrong = next(faulty(papers), None)
+    sample = f', for example on line {wrong.line}: "{excerpt(wrong.title)}"' if wrong else ""
+    return f"{faults:,} of its {len(found):,} papers lack a title or abstract of their own, or contain parts of the page{sample}"
+
+
+def faulty(papers: Sequence[Record]) -> Iterator[Record]:
+    """Yield the papers whose title or abstract is missing or not their own, the worst first."""
+    seen: set[str] = set()
+    yield from (one for one in papers if is_site_text(one.title))
+    for one in papers:
+        key = title_key(one.title)
+        if not one.abstract or key in seen or METADATA_AT_END.search(one.abstract[-60:]):
+            yield one
+        seen.add(key)
+
+
+def appraise(found: Sequence[Record | RecordProblem]) -> tuple[int, int]:
+    """Return a value that is greater for a better reading: fewer faults, then more fields."""
+    return -faults_in(found), sum(fields_of(one) for one in found if isinstance(one, Record))
+
+
+def papers_lost(theirs: Sequence[Record | RecordProblem], ours: Sequence[Record | RecordProblem]) -> int:
+    """Return how many papers only the other reader found, if it agrees on nearly all others."""
+    found = {(one.title, one.abstract) for one in theirs if isinstance(one, Record)}
+    papers = [one for one in ours if isinstance(one, Record)]
+    if sum((one.title, one.abstract) in found for one in papers) < MIN_AGREEMENT * len(papers):
+        return 0
+    kept = {title_key(one.title) for one in papers}
+    others = [one for one in theirs if isinstance(one, Record) and title_key(one.title) not in kept]
+    return sum(has_metadata(one) and not is_site_text(one.title) for one in others)
+
+
+def has_doubts(found: Sequence[Record | RecordProblem]) -> bool:
+    """Return whether a reading has faults, or figures that another reading may explain better."""
+    return faults_in(found) > 0 or any(isinstance(one, Record) and one.signals for one in found)
+
+
+def faults_in(found: Sequence[Record | RecordProblem]) -> int:
+    """Return the number of problems, of papers without a title or an abstract, and of repeated titles."""
+    papers = [one for one in found if isinstance(one, Record)]
+    titles = Counter(title_key(one.title) for one in papers)
+    repeated = sum(number - 1 for number in titles.values())
+    bare = sum(not one.abstract for one in papers)
+    bare = bare if bare < len(papers) else 0  # a page may list titles only
+    alone = sum(not has_metadata(one) for one in papers)
+    alone = alone if 10 * alone < len(papers) else 0  # a page may have no metadata
+    glued = sum(bool(METADATA_AT_END.search(one.abstract[-60:])) for one in papers)
+    return (
+        repeated
+        + bare
+        + glued
+        + alone
+        + sum(is_site_text(one.title) for one in papers)
+        + sum(isinstance(one, RecordProblem) and not one.is_remark for one in found)
+        + (not papers)
+    )
+
+
+def has_metadata(paper: Record) -> bool:
+    """Return whether a paper has more than a title and an abstract."""
+    return bool(paper.published or paper.signals or paper.ids or paper.n_authors or paper.organization)
+
+
+def is_site_text(title: str) -> bool:
+    """Return whether a title is a part of the site: a menu word, a mark, a picture or a name."""
+    return (
+        is_placeholder(title)
+        or bool(SUBMITTER.match(title) or parse_metadata_line(title))
+        or not any(char.isalpha() for char in title)
+    )
+
+
+def fields_of(paper: Record) -> int:
+    """Return how many fields a paper has."""
+    optional = (paper.abstract, paper.published, paper.n_authors or paper.organization)
+    return sum(map(bool, optional)) + len(paper.ids) + len(paper.signals) + bool(paper.authors)

@@ -1,0 +1,439 @@
+"""Join the lines of a copied page into passages: texts, and metadata such as dates and counts."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+
+from digest.dumps.formats.page_lines import PageLine, PageLink
+from digest.dumps.formats.page_metadata import (
+    MetadataKind,
+    MetadataLine,
+    is_navigation,
+    labelled_address,
+    labelled_authors,
+    labelled_text,
+    parse_metadata,
+    parse_metadata_line,
+    split_name_and_metadata,
+    without_emphasis,
+)
+
+HEADING = re.compile(r"^(#{1,6})\s+")
+HEADING_END = re.compile(r"\s*(?:\{[^{}]{0,300}\})?[\s#]*$")
+UNDERLINE = re.compile(r"(={3,}|-{3,})")
+LIST_MARK = re.compile(r"^(?:[*+•▪►‣◦]\s+|-\s+(?=\D))")
+BARE_MARKS = frozenset(["", "*", "+", "-", "•", "▪", "◦"])
+QUOTE = re.compile(r"^(?:>\s?)+")
+SIGNS = re.compile(r"[\W_]*")
+CHECKBOX = re.compile(r"^[-*]?\s*(?:\[[ xX_]?\]|\(\)|[☐☑☒])\s*")
+#: What tools write in the place of a picture or a form field.
+PLACEHOLDER = re.compile(
+    r"\W*(?:[\w.-]{1,30}(?:['’]s)?\s)?(?:(?:paper|article|user|author|profile|social)\s)?"
+    r"(?:thumbnails?|avatars?|img|inline|image|logo|icon|photo|picture|checkbox|button)\W*\d{0,4}\W*",
+    re.IGNORECASE,
+)
+SUBMITTER = re.compile(r"submitted by(?:\s+(?P<name>\S.{0,60}))?", re.IGNORECASE)
+URL_LINE = re.compile(r"<?(https?://[^\s<>]+)>?")
+SPLIT_ADDRESS = re.compile(r"\(?https?:/\S*[/_=&?%-]$")
+SPLIT_WORD = re.compile(r"\S*[_^\\]$")
+SUFFIX = re.compile(r"-[a-z]{2}|\{\w")
+SUSPENDED = frozenset("and or to und oder & nor versus vs".split())  # noqa: SIM905
+CAPTIONS = {
+    "github": MetadataKind.STARS,
+    "stars": MetadataKind.STARS,
+    "upvote": MetadataKind.UPVOTES,
+    "upvotes": MetadataKind.UPVOTES,
+    "votes": MetadataKind.UPVOTES,
+    "likes": MetadataKind.UPVOTES,
+    "comments": MetadataKind.COMMENTS,
+}
+UNITS = {word: kind for word, kind in CAPTIONS.items() if word != "github"} | {"comment": MetadataKind.COMMENTS, "author": MetadataKind.AUTHORS, "authors": MetadataKind.AUTHORS}  # fmt: skip
+MAX_WORDS = 24  #: words of a line of metadata
+LONG_LINE = 200  #: characters; a page with many longer lines is not wrapped
+HANGING = frozenset("·▲△⬆🔼↑👍❤🔥👏💬🗨⭐★☆🌟")  #: signs that a number or a date follows
+MAX_TITLE_LINES = 3
+LONGEST_BYLINE = 60
+LONGEST_PHRASE = 7  #: words
+
+
+@dataclass(kw_only=True, slots=True)
+class Passage:
+    """A text, or metadata, or what the site shows around the papers."""
+
+    first: int  #: the index of its first line
+    last: int
+    number: int  #: the number of its first line in the file
+    text: str = ""
+    found: tuple[MetadataLine, ...] = ()
+    links: list[PageLink] = field(default_factory=list)
+    images: list[str] = field(default_factory=list)
+    lines: tuple[str, ...] = ()  #: its lines, if there are several
+    heading: int = 0  #: the level of a heading
+    label: str = ""  #: "title", "abstract" or "authors" if a word says so
+    fault: str = ""
+    is_site: bool = False
+    is_submitter: bool = False
+
+    @property
+    def is_text(self) -> bool:
+        """Return whether it is neither metadata nor part of the site."""
+        return not (self.found or self.fault or self.is_site or self.is_submitter)
+
+    def has(self, *kinds: MetadataKind) -> bool:
+        """Return whether it has metadata of one of these kinds."""
+        return any(one.kind in kinds for one in self.found)
+
+
+def passages_of(lines: Sequence[PageLine]) -> list[Passage]:
+    """Return the passages of a page in order."""
+    split = list(with_captions(with_names(split_passages(lines, wrap_width(lines)))))
+    bylines = [
+        part for index, one in enumerate(split) for part in without_byline(one, split[index + 1 : index + 2])
+    ]
+    return list(with_titles(bylines))
+
+
+def with_titles(passages: Sequence[Passage]) -> Iterator[Passage]:
+    """Yield the passages, cutting from an abstract the next title, if metadata always stands below titles."""
+    long = [index for index, one in enumerate(passages) if one.is_text and len(one.text) > LONG_LINE]
+    below = sum(index > 0 and passages[index - 1].has(MetadataKind.DATE) for index in long)
+    for index, passage in enumerate(passages):
+        is_dated = stands_above_date(passages[index + 1 : index + 3])
+        if passage.lines and is_dated and 2 * below > len(long) and len(passage.text) > LONG_LINE:
+            yield from without_title(passage)
+        else:
+            yield passage
+
+
+def stands_above_date(after: Sequence[Passage]) -> bool:
+    """Return whether the next line has a date, perhaps after a name."""
+    is_named = len(after) > 1 and after[0].is_text and after[0].first == after[1].first
+    return bool(after) and (after[0].has(MetadataKind.DATE) or (is_named and after[1].has(MetadataKind.DATE)))
+
+
+def without_title(passage: Passage) -> tuple[Passage, ...]:
+    """Return an abstract and the title on its last lines, which come after the end of a sentence."""
+    if passage.text.endswith("."):
+        return (passage,)
+    for start in range(len(passage.lines) - 1, max(0, len(passage.lines) - MAX_TITLE_LINES - 1), -1):
+        above = passage.lines[start - 1]
+        if above.endswith((".", "!", "?", ".)", '."')) or URL_LINE.fullmatch(above.rsplit(" ", 1)[-1]):
+            first = passage.first + start
+            links = [link for link in passage.links if link.first >= first]
+            kept = [link for link in passage.links if link.first < first]
+            abstract = replace(
+                passage, text=join(passage.lines[:start]), last=first - 1, links=kept, lines=()
+            )
+            title = Passage(
+                first=first, last=passage.last, number=passage.number + start, text=join(passage.lines[start:]), links=links
+            )  # fmt: skip
+            return (abstract, title)
+    return (passage,)
+
+
+def without_byline(passage: Passage, after: Sequence[Passage]) -> tuple[Passage, ...]:
+    """Return a text and the byline on its last line, if that line has a date or stands above a dot."""
+    name = passage.lines[-1] if passage.lines else ""
+    if not (passage.is_text and 0 < len(name) < LONGEST_BYLINE < len(passage.text)):
+        return (passage,)
+    text = passage.text[: -len(name)].rstrip()
+    is_complete = text[-1:] in ".!?)\"'" or "://" in text[-80:]
+    named, found = split_name_and_metadata(name)
+    is_name = found or (bool(after) and after[0].has(MetadataKind.DOT) and name[-1] not in ".!?")
+    if not (is_complete and is_name):
+        return (passage,)
+    kept = [link for link in passage.links if link.last < passage.last]
+    links = [link for link in passage.links if link not in kept]
+    byline = Passage(
+        first=passage.last, last=passage.last, number=passage.number, text=named or name, links=links
+    )
+    whole = replace(passage, text=text, last=passage.last - 1, links=kept, lines=())
+    return (whole, byline, replace(byline, text="", found=found, links=[])) if found else (whole, byline)
+
+
+def wrap_width(lines: Sequence[PageLine]) -> int:
+    """Return the width at which the page's tool wrapped the text, or 0 if it did not."""
+    lengths = sorted(line.length for line in lines if line.length)
+    if not lengths:
+        return 0
+    unwrapped = sum(length for length in lengths if length > LONG_LINE)
+    if unwrapped > 0.3 * sum(lengths):
+        return 0
+    return lengths[int(len(lengths) * 0.95)]
+
+
+def split_passages(lines: Sequence[PageLine], width: int) -> Iterator[Passage]:
+    """Yield a passage for each line of metadata and each text, joining the lines of a wrapped text."""
+    text: list[int] = []
+    for index, line in enumerate(lines):
+        if text and not continues(lines, text[-1], index, width):
+            yield from finished(lines, text)
+            text = []
+        if line.fault:
+            yield Passage(first=index, last=index, number=line.number, fault=line.fault)
+            continue
+        cleaned = QUOTE.sub("", line.text, count=1) if line.text.startswith(">") else line.text
+        cleaned = CHECKBOX.sub("", cleaned, count=1) if not text else cleaned
+        if not cleaned:
+            continue
+        if UNDERLINE.fullmatch(cleaned) and text:
+            yield replace(text_passage(lines, text), heading=1 if cleaned[0] == "=" else 2)
+            text = []
+            continue
+        is_open = not text and runs_on(lines, index)
+        others = () if text or is_open else other_passages(line, index, cleaned)
+        if others:
+            yield from others
+        elif text or not (SIGNS.fullmatch(cleaned) or is_placeholder(cleaned)):
+            text.append(index)
+    if text:
+        yield from finished(lines, text)
+
+
+def finished(lines: Sequence[PageLine], indices: list[int]) -> tuple[Passage, ...]:
+    """Return the passages of joined lines, which may be metadata that a tool wrapped."""
+    passage = text_passage(lines, indices)
+    if len(indices) > 1 and len(passage.text) < LONG_LINE:
+        whole = replace(lines[indices[0]], text=passage.text, inside=passage.links, links=passage.links)
+        if others := other_passages(whole, indices[0], passage.text):
+            return tuple(replace(one, last=indices[-1], images=passage.images) for one in others)
+    return (passage,)
+
+
+def runs_on(lines: Sequence[PageLine], index: int) -> bool:
+    """Return whether a link on this line continues on the next line."""
+    return any(
+        link.is_bounded and link.last > index and continues(lines, index, index + 1, 0)
+        for link in lines[index].links
+    )
+
+
+def continues(lines: Sequence[PageLine], last: int, index: int, width: int) -> bool:  # noqa: PLR0911, PLR0912  (one return for each sign)
+    """Return whether a line continues the text of the line before it."""
+    above, line = lines[last], lines[index]
+    is_apart = line.text in BARE_MARKS or HEADING.match(line.text)
+    if last != index - 1 or line.fault or is_apart:
+        return False
+    if above.is_continued:
+        return True
+    if LIST_MARK.match(line.text):
+        return False
+    if any(
+        link.is_bounded and link.label and link.first <= last and index <= link.last for link in line.inside
+    ):
+        return True
+    if not width or (UNDERLINE.fullmatch(line.text)):
+        return False
+    if above.length + 1 + line.first_word < width - 1:
+        return False
+    if above.text[-1:] in HANGING:
+        return True
+    if "·" in line.text and len(line.text) < LONG_LINE and split_name_and_metadata(line.text)[1]:
+        return False
+    if any(link.label and line.text.startswith(link.label[:20]) for link in line.links):
+        return False
+    found = parse_metadata_line(line.text) if len(line.text) < 40 else ()
+    return all(one.kind in (MetadataKind.COUNT, MetadataKind.NAVIGATION) for one in found)
+
+
+def is_placeholder(text: str) -> bool:
+    """Return whether a text stands for a picture or a form field."""
+    return len(text) < 60 and bool(PLACEHOLDER.fullmatch(text))
+
+
+def text_passage(lines: Sequence[PageLine], indices: list[int]) -> Passage:
+    """Return the passage of a text on these lines."""
+    first = lines[indices[0]]
+    text = join([lines[index].text for index in indices])
+    text = QUOTE.sub("", text, count=1)
+    heading = HEADING.match(text)
+    text = CHECKBOX.sub("", HEADING_END.sub("", text[heading.end() :]) if heading else text, count=1)
+    text = LIST_MARK.sub("", text, count=1)
+    label, labelled = labelled_text(text)
+    return Passage(
+        first=indices[0],
+        last=indices[-1],
+        number=first.number,
+        text=without_strong(labelled or text),
+        label=label,
+        links=[link for index in indices for link in lines[index].links],
+        images=[alt for index in indices for alt in lines[index].images],
+        lines=tuple(lines[index].text for index in indices) if len(indices) > 1 else (),
+        heading=len(heading[1]) if heading else 0,
+    )
+
+
+def without_strong(text: str) -> str:
+    """Return a text without the marks of emphasis around the whole of it."""
+    for mark in ("**", "__", "*", "_"):
+        inner = text[len(mark) : -len(mark)]
+        if text.startswith(mark) and text.endswith(mark) and inner.strip() and mark not in inner:
+            return inner.strip()
+    return text
+
+
+def join(lines: Sequence[str]) -> str:
+    """Join the lines of a wrapped text, also where a tool broke a word after its hyphen or in an address."""
+    text = ""
+    for line in lines:
+        last = text.rsplit(" ", 1)[-1]
+        word = line.split(maxsplit=1)[0] if line else ""
+        hyphenated = len(last) > 1 and last[-1] == "-" and last[-2].isalnum() and word[:1].isalnum()
+        is_address = SPLIT_ADDRESS.match(last) or ("https:" in last and word[:1] == "/") or last == "https:"
+        is_glued = (
+            (hyphenated and word not in SUSPENDED)
+            or is_address
+            or SPLIT_WORD.match(last)
+            or SUFFIX.match(word)
+        )
+        text += line if is_glued or not text else f" {line}"
+    return text
+
+
+def other_passages(line: PageLine, index: int, text: str) -> tuple[Passage, ...]:  # noqa: PLR0911  (one return for each kind)
+    """Return the passages on a line that is not prose."""
+    base = Passage(
+        first=index, last=index, number=line.number, links=line.links, images=line.images, text=text
+    )
+    if HEADING.match(text):
+        return (replace(base, is_site=True),) if is_navigation(HEADING.sub("", text)) else ()
+    if submitter := SUBMITTER.fullmatch(text):
+        return (replace(base, is_submitter=True, text=submitter["name"] or ""),)
+    bare = LIST_MARK.sub("", text, count=1)
+    if is_navigation(bare) or is_navigation(text):
+        return (replace(base, is_site=True),)
+    if found := metadata_of(text, line):
+        return (replace(base, found=found),)
+    if len(named := labelled_authors(text)) > 0:
+        return (replace(base, text=", ".join(named), label="authors"),)
+    if (address := URL_LINE.fullmatch(text) or URL_LINE.fullmatch(labelled_address(text)[1])) is not None:
+        link = PageLink(label="", url=address[1], first=index, last=index)
+        return (replace(base, links=[*line.links, link], is_site=True),)
+    return name_and_metadata(base, text)
+
+
+def name_and_metadata(base: Passage, text: str) -> tuple[Passage, ...]:
+    """Return the passages of a line with an organisation before its metadata."""
+    name, found = split_name_and_metadata(text)
+    if found:
+        return replace(base, text=name), replace(base, found=found, links=[], text="")
+    return ()
+
+
+def metadata_of(text: str, line: PageLine) -> tuple[MetadataLine, ...]:
+    """Return the metadata that a line consists of; its links say what its numbers count."""
+    if is_bullet(text, line):
+        return ()
+    found = parse_metadata_line(text) or phrases_of(text)
+    if text.startswith("- ") and any("/login" in link.url for link in line.inside):
+        found = (MetadataLine(kind=MetadataKind.COUNT, number=0.0), *(phrases_of(text[2:]) or found))
+    return tuple(with_links(found, line)) if found else ()
+
+
+def is_bullet(text: str, line: PageLine) -> bool:
+    """Return whether a dash is the mark of a list, not a number that is zero."""
+    if text != "-":
+        return False
+    covering = [link.label for link in line.inside]
+    return bool(line.images) or any(len(label) > 12 for label in covering)
+
+
+def phrases_of(text: str) -> tuple[MetadataLine, ...]:
+    """Return the metadata of a line that consists of phrases without anything between them."""
+    words = without_emphasis(text).replace("·", " · ").replace("|", " | ").split()
+    if not 1 < len(words) <= MAX_WORDS or not any(char.isdigit() for char in text):
+        return ()
+    found: list[MetadataLine] = []
+    start = 0
+    while start < len(words):
+        if words[start] in ("·", "|", "•", ",", "-"):
+            start += 1
+            continue
+        for end in range(min(len(words), phrase_end(words, start)), start, -1):
+            if (one := parse_metadata(" ".join(words[start:end]))) is not None:
+                found.append(one)
+                start = end
+                break
+        else:
+            return ()
+    return tuple(found)
+
+
+def phrase_end(words: Sequence[str], start: int) -> int:
+    """Return where a phrase ends at the latest: in `6 GitHub 3.29k`, the first number is a phrase of its own."""
+    is_apart = words[start + 1 : start + 2] == ["GitHub"] and words[start + 2 : start + 3]
+    return start + (1 if is_apart and words[start + 2][0].isdigit() else LONGEST_PHRASE)
+
+
+def with_links(found: Sequence[MetadataLine], line: PageLine) -> Iterator[MetadataLine]:
+    """Yield metadata in which the address of a link says what a bare number counts."""
+    meanings: list[tuple[str, MetadataKind]] = []
+    for link in line.inside:
+        if "/login" in link.url:
+            meanings.append((link.label, MetadataKind.UPVOTES))
+        elif "#community" in link.url or "#comments" in link.url:
+            meanings.append((link.label, MetadataKind.COMMENTS))
+    for one in found:
+        if one.kind is MetadataKind.COUNT:
+            named = next((meaning for meaning in meanings if one.number in numbers_in(meaning[0])), None)
+            if named is not None:
+                meanings.remove(named)
+            yield replace(one, kind=named[1]) if named else one
+        else:
+            yield one
+
+
+def numbers_in(label: str) -> list[float | None]:
+    """Return the numbers in the text of a link."""
+    parts = (parse_metadata(part) for part in label.split())
+    return [part.number for part in parts if part is not None and part.kind is MetadataKind.COUNT]
+
+
+def with_names(passages: Iterator[Passage]) -> Iterator[Passage]:
+    """Yield the passages, taking a short text after "Submitted by" as the name."""
+    is_open = False
+    for passage in passages:
+        if is_open and passage.is_text and len(passage.text) <= 40 and not passage.heading:
+            yield replace(passage, is_submitter=True)
+        else:
+            yield passage
+        is_open = (passage.is_submitter and not passage.text) or (is_open and passage.is_site)
+
+
+def with_captions(passages: Iterator[Passage]) -> Iterator[Passage]:  # noqa: PLR0912, PLR0915  (a state machine over passages)
+    """Yield the passages, joining a number with the word above or below it that says what it counts."""
+    caption: MetadataKind | None = None
+    before: Passage | None = None
+    for passage in passages:
+        if before is not None and before.text == "-" and passage.has(MetadataKind.AUTHORS):
+            before = None  # the mark of a list
+        word = passage.text.casefold().rstrip(":")
+        is_caption = word in CAPTIONS and (passage.is_text or passage.has(MetadataKind.UPVOTE))
+        if before is not None and word in UNITS and passage.is_text and is_number(before):
+            yield replace(before, found=(replace(before.found[0], kind=UNITS[word]),))
+            before, caption = None, None
+            continue
+        if before is not None:
+            yield before
+            before = None
+        if is_caption:
+            caption = CAPTIONS[word]
+            yield replace(passage, is_site=True, found=())
+            continue
+        if caption is not None and passage.found and passage.found[0].kind is MetadataKind.COUNT:
+            first, *rest = passage.found
+            passage = replace(passage, found=(replace(first, kind=caption), *rest))  # noqa: PLW2901
+        caption = caption if passage.is_site else None
+        if is_number(passage):
+            before = passage
+        else:
+            yield passage
+    if before is not None:
+        yield before
+
+
+def is_number(passage: Passage) -> bool:
+    """Return whether a passage is a number that no word explains."""
+    return len(passage.found) == 1 and passage.found[0].kind is MetadataKind.COUNT
