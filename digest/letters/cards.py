@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
 from enum import StrEnum
 from functools import lru_cache
 from typing import Any, NamedTuple, TypeAlias
@@ -12,7 +12,6 @@ from urllib.parse import quote, urlsplit
 from digest.letters import excerpts, figures_in_words
 from digest.letters.excerpts import SKIPPED
 from digest.letters.headers import one_line
-from digest.letters.marked_text import TextRun
 from digest.papers import Paper, byline, display, links_of
 
 MAX_TITLE_LENGTH = 300
@@ -21,7 +20,10 @@ MAX_SPOKEN_LENGTH = 40
 ATTRIBUTE_UNSAFE = str.maketrans({'"': "'", "<": " ", ">": " ", "&": "+"})
 URL_SAFE = "!#$&'()*+,/:;=?@[]~%"
 
-Span: TypeAlias = tuple[int, int]  #: start and end in a text
+MAX_QUOTE_LENGTH = 60
+QUOTED_FIELDS = frozenset({"abstract", "comment", "journal"})
+
+Place: TypeAlias = tuple[str, int, int]  #: words in a displayed text of a paper: the field, start and end
 
 
 class CardForm(StrEnum):
@@ -44,16 +46,32 @@ class Link:
     about: str = ""  #: read after the label by screen readers, because "PDF" alone does not name the paper
 
 
+class Reason(NamedTuple):
+    """Why a paper is shown, on one line, with the word that a filter matched if the rest of the card lacks it."""
+
+    before: str = ""
+    word: str = ""  #: in bold
+    after: str = ""
+
+    @property
+    def text(self) -> str:
+        """Return the line without bold type."""
+        return self.before + self.word + self.after
+
+
+NO_REASON = Reason()
+
+
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Card:
     """One paper, ready to be shown; every field but the title and its link may be empty."""
 
     meta: str
     href: str
-    title: tuple[TextRun, ...]
+    title: str
     byline: str
-    abstract: tuple[TextRun, ...]
-    why: str
+    abstract: str
+    why: Reason  #: the only part that depends on the filter
     links: tuple[Link, ...]  #: without the title's link
     leads_to: str = ""  #: the label of the title's link in plain text
     is_sample: bool = False  #: a made-up paper
@@ -65,34 +83,20 @@ class Card:
 
     def to_json(self) -> dict[str, Any]:
         """Return the card as JSON values, to be stored with a decision."""
-        runs_of = {name: [run._asdict() for run in getattr(self, name)] for name in ("title", "abstract")}
-        return asdict(self) | runs_of
+        return asdict(self)
 
     @classmethod
     def from_json(cls, kept: Mapping[str, Any]) -> Card:
         """Return the card that `to_json` wrote."""
-        runs_of = {name: tuple(TextRun(**run) for run in kept[name]) for name in ("title", "abstract")}
-        return cls(**{**kept, **runs_of, "links": tuple(Link(**link) for link in kept["links"])})
+        why, found = Reason(*kept["why"]), tuple(Link(**link) for link in kept["links"])
+        return cls(**{**kept, "why": why, "links": found})
 
 
-def make_card(
-    paper: Paper,
-    *,
-    page: str,
-    why: Sequence[str] = (),
-    words: Iterable[tuple[str, int, int]] = (),
-    form: CardForm = CardForm.FULL,
-) -> Card:
+def make_card(paper: Paper, *, page: str, why: Reason = NO_REASON, form: CardForm = CardForm.FULL) -> Card:
     """Make the card of `paper`; `page` is the URL of the paper's page on this site.
 
-    `words` are the matched words as (field, start, end) in the displayed title and abstract. If the
-    paper has no link, the title links to `page`, which says where to find the paper.
+    If the paper has no link, the title links to `page`, which says where to find the paper.
     """
-    return with_match(bare_card(paper, page=page, form=form), paper, why=why, words=words, form=form)
-
-
-def bare_card(paper: Paper, *, page: str, form: CardForm = CardForm.FULL) -> Card:
-    """Make a card without the parts that depend on the filter."""
     found = links_of(paper)
     abstract, pdf, code = (safe_url(url) for url in (found.abstract, found.pdf, found.code))
     href, leads_to = title_link(abstract=abstract, pdf=pdf, page=page)
@@ -100,10 +104,10 @@ def bare_card(paper: Paper, *, page: str, form: CardForm = CardForm.FULL) -> Car
     return Card(
         meta="" if short else meta_line(paper),
         href=href,
-        title=marked_runs(display_title(paper), ()),
+        title=display_title(paper),
         byline="" if short else one_line(byline(paper)),
-        abstract=abstract_runs(paper, (), form),
-        why="",
+        abstract=shown_abstract(paper, form),
+        why=why,
         links=()
         if short
         else link_line(
@@ -114,28 +118,47 @@ def bare_card(paper: Paper, *, page: str, form: CardForm = CardForm.FULL) -> Car
     )
 
 
-def with_match(
-    card: Card, paper: Paper, *, why: Sequence[str], words: Iterable[tuple[str, int, int]], form: CardForm
-) -> Card:
-    """Add to a bare card the marks on the words that a filter matched, and the why line."""
-    in_title, in_abstract = split_places(words)
-    return replace(
-        card,
-        title=marked_runs(display_title(paper), in_title),
-        abstract=abstract_runs(paper, in_abstract, form),
-        why=why_line(why),
-    )
+def make_reason(paper: Paper, why: Sequence[str], places: Sequence[Place], printed: PrintedText) -> Reason:
+    """Return the reason line; quote a match if no match stands in the printed title and abstract."""
+    line = why_line(why)
+    if not places or any(printed.holds(place) for place in places):
+        return Reason(line)
+    field, start, end = places[0]
+    text = display(getattr(paper, field)) if field in QUOTED_FIELDS else ""
+    return quotation(line, text, start, end) if text else Reason(line)
 
 
-def split_places(words: Iterable[tuple[str, int, int]]) -> tuple[list[Span], list[Span]]:
-    """Return the spans that a filter matched, in the title and in the abstract."""
-    in_title, in_abstract = [], []
-    for field, start, end in words:
+def quotation(line: str, text: str, start: int, end: int) -> Reason:
+    """Return the reason line with up to 60 characters of `text` around a match, cut between words."""
+    end = min(end, start + MAX_QUOTE_LENGTH)
+    room = MAX_QUOTE_LENGTH - (end - start)
+    first, last = max(0, start - room // 2), min(len(text), end + room - room // 2)
+    before = text[first:start].partition(" ")[2] if first else text[:start]
+    after = text[end:last].rpartition(" ")[0] if last < len(text) else text[end:]
+    opening, closing = "… " * (len(before) < start), " …" * (end + len(after) < len(text))
+    return Reason(f"{line} · {opening}{before}", text[start:end], f"{after}{closing}")
+
+
+class PrintedText(NamedTuple):
+    """What a card prints of a paper's texts, to find out whether it shows a match."""
+
+    title: int  #: characters of the title
+    start: int  #: of the abstract
+    end: int
+
+    def holds(self, place: Place) -> bool:
+        """Return whether the card prints the words at this place."""
+        field, start, end = place
         if field == "title":
-            in_title.append((start, end))
-        elif field == "abstract":
-            in_abstract.append((start, end))
-    return in_title, in_abstract
+            return end <= self.title
+        return field == "abstract" and self.start <= start and end <= self.end
+
+
+def printed_text(paper: Paper, form: CardForm) -> PrintedText:
+    """Return what a card of this form prints of the paper's texts."""
+    shown = shown_parts(paper, form)[1].removesuffix("…")
+    start = max(display(paper.abstract).find(shown), 0)
+    return PrintedText(len(display_title(paper)), start, start + len(shown))
 
 
 def why_line(why: Sequence[str]) -> str:
@@ -157,28 +180,6 @@ def display_title(paper: Paper) -> str:
     return figures_in_words.cut_at_word(display(paper.title), MAX_TITLE_LENGTH)
 
 
-class Excerpt(NamedTuple):
-    """The part of an abstract that a card shows."""
-
-    lead: str  #: stands for the text before it
-    text: str
-    marks: Sequence[Span]  #: in the text
-
-
-def abstract_runs(paper: Paper, marks: Sequence[Span], form: CardForm) -> tuple[TextRun, ...]:
-    """Return the part of an abstract that a card shows, as marked and unmarked runs."""
-    lead, text, marks_in_text = excerpt(paper, marks, form)
-    return (TextRun(lead), *marked_runs(text, marks_in_text)) if lead else marked_runs(text, marks_in_text)
-
-
-def excerpt(paper: Paper, marks: Sequence[Span], form: CardForm) -> Excerpt:
-    """Return the part of an abstract that a card of this form shows, with the marks in it."""
-    lead, text = shown_parts(paper, form)
-    start = display(paper.abstract).find(text.removesuffix("…"))
-    in_excerpt = [(max(one, start) - start, other - start) for one, other in marks if other > start]
-    return Excerpt(lead, text, in_excerpt)
-
-
 def shown_abstract(paper: Paper, form: CardForm = CardForm.FULL) -> str:
     """Return the words of the abstract that a card of this form shows: the same for every reader."""
     return "".join(shown_parts(paper, form))
@@ -191,7 +192,7 @@ def shown_parts(paper: Paper, form: CardForm) -> tuple[str, str]:
     return excerpt_of(paper.abstract, summary_label(paper), form)
 
 
-@lru_cache(maxsize=4096)  # the papers of a press in a form or two; called for every filter that matched
+@lru_cache(maxsize=4096)  # the papers of a press in a form or two
 def excerpt_of(abstract: str, label: str, form: CardForm) -> tuple[str, str]:
     """Return the excerpt of a raw abstract as (lead, text); a machine's summary has its label as lead."""
     text, max_sentences = display(abstract), 1 if form is CardForm.BRIEF else 2
@@ -210,32 +211,6 @@ def summary_label(paper: Paper) -> str:
     if not paper.summary_by:
         return ""
     return figures_in_words.TRANSLATIONS.gettext("AI summary, %s: ") % paper.summary_by
-
-
-def marked_runs(text: str, spans: Iterable[Span]) -> tuple[TextRun, ...]:
-    """Return `text` as marked and unmarked runs; spans beyond its end are ignored."""
-    made: list[TextRun] = []
-    reached = 0
-    for start, end in clip_spans(spans, len(text)):
-        if reached < start:
-            made.append(TextRun(text[reached:start]))
-        made.append(TextRun(text[start:end], is_marked=True))
-        reached = end
-    if reached < len(text):
-        made.append(TextRun(text[reached:]))
-    return tuple(made)
-
-
-def clip_spans(spans: Iterable[Span], length: int) -> list[Span]:
-    """Return the spans in order, without overlaps, cut at `length`."""
-    made: list[Span] = []
-    reached = 0
-    for first, last in sorted(spans):
-        start, end = max(first, reached), min(last, length)
-        if start < end:
-            made.append((start, end))
-            reached = end
-    return made
 
 
 def safe_url(url: str | None) -> str | None:

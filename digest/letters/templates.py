@@ -15,7 +15,6 @@ from markupsafe import Markup
 
 from digest.letters import figures_in_words
 from digest.letters.headers import break_addresses
-from digest.letters.marked_text import plain_text
 
 #: Marks that replace values and surround parts; ASCII, because some are in URLs.
 SLOT_MARK, OPEN_MARK, CLOSE_MARK, MARK_END = "q9slot.", "q9open.", "q9close.", ".q9z"
@@ -105,7 +104,6 @@ def make_environment(folders: list[Path], *, escapes: bool, is_cutting: bool = F
     made.install_null_translations(newstyle=True)  # type: ignore[attr-defined]
     made.extend(is_cutting=is_cutting)
     made.filters.update(
-        plain=plain_text,
         unlinked=break_addresses,
         wrapped=str if is_cutting else figures_in_words.wrap,  # values are wrapped before they are filled in
         barred=str if is_cutting else figures_in_words.wrap_with_bar,

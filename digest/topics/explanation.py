@@ -224,10 +224,11 @@ class _IndexedPaper:
     def _in_a_row(self, leaf: TextClause) -> list[WordSpan]:
         """Return every occurrence of the words of a clause as a phrase."""
         found: list[WordSpan] = []
-        if ways := self.ways(leaf):
-            for place in fields_of(leaf):
+        documents, size = self.index.documents(leaf), self.index.size
+        for place in fields_of(leaf):
+            if documents >> (place * size + self.number) & 1:
                 start, end = self.stretches[place]
-                for search, count in ways:
+                for search, count in self.ways(leaf):
                     for at in search(start, end):
                         found.append(self._mark(place, at - start, count))  # noqa: PERF401 - most searches find nothing
         return found

@@ -49,7 +49,11 @@ def make_list(session: Session, site: Site, now: datetime) -> TrendingList | Non
         return None
     ranked = trending_scores.rank(papers, catalog.evidence(session, papers, as_of=as_of), as_of)[:MAX_SHOWN]
     shown = [
-        cards.make_card(one.paper, page=links.paper_url(site, one.paper.id), why=one.reasons[:2])
+        cards.make_card(
+            one.paper,
+            page=links.paper_url(site, one.paper.id),
+            why=cards.Reason(cards.why_line(one.reasons[:2])),
+        )
         for one in ranked
     ]
     day = as_of.astimezone(UTC).date()

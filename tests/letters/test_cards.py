@@ -11,9 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from digest.letters import Templates, make_card, press
-from digest.letters.cards import Card, CardForm, safe_url
+from digest.letters.cards import Card, CardForm, Reason, make_reason, printed_text, quotation, safe_url
 from digest.letters.figures_in_words import cut_at_word, fill, wrap, wrap_with_bar
-from digest.letters.marked_text import TextRun, plain_text
 from digest.papers import Organization, Paper
 from digest.site_profile import Site
 from tests.letters.invented_papers import ATTENTION, BARE, FLOW, ROBOTS, copy_for, pressed, trending
@@ -29,13 +28,13 @@ def shown(paper: Paper, **told: Any) -> Card:
 
 
 def test_a_card_of_a_complete_paper_shows_every_field() -> None:
-    found = shown(FLOW, why=("flow in the title", "+42 votes"), words=[("title", 0, 4)])
+    found = shown(FLOW, why=Reason("flow in the title · +42 votes"))
 
     assert found.meta == "cs.LG · 19 Nov 2026"
     assert found.href == "https://arxiv.org/abs/2611.01234"
-    assert found.title == (TextRun("Flow", is_marked=True), TextRun(" matching in twelve lines"))
+    assert found.title == "Flow matching in twelve lines"
     assert found.byline == "Ito, Okafor, Lind + 4"
-    assert found.why == "flow in the title · +42 votes"
+    assert found.why.text == "flow in the title · +42 votes"
     assert [link.label for link in found.links] == ["PDF", "Code", "Cite"]
     assert [link.label for link in found.text_links] == ["Read", "PDF", "Code", "Cite"]
 
@@ -55,8 +54,8 @@ def test_a_paper_without_any_link_leads_to_its_page_on_our_site() -> None:
 def test_a_card_of_a_paper_with_only_a_title_shows_the_title() -> None:
     found = shown(BARE)
 
-    assert (found.meta, found.byline, found.abstract) == ("", "", ())
-    assert plain_text(found.title) == BARE.title
+    assert (found.meta, found.byline, found.abstract) == ("", "", "")
+    assert found.title == BARE.title
 
 
 def test_the_organisation_is_shown_if_there_are_no_authors() -> None:
@@ -71,14 +70,14 @@ def test_three_hundred_authors_fit_on_a_line() -> None:
 
 
 def test_the_short_card_has_the_title_and_the_reason() -> None:
-    found = shown(FLOW, why=("flow in the title",), form=CardForm.LINE)
+    found = shown(FLOW, why=Reason("flow in the title"), form=CardForm.LINE)
 
-    assert (found.meta, found.byline, found.abstract, found.links) == ("", "", (), ())
-    assert (plain_text(found.title), found.why) == (FLOW.title, "flow in the title")
+    assert (found.meta, found.byline, found.abstract, found.links) == ("", "", "", ())
+    assert (found.title, found.why.text) == (FLOW.title, "flow in the title")
 
 
 def test_a_card_is_unchanged_by_a_round_trip_through_a_decision() -> None:
-    found = shown(FLOW, why=("flow",), words=[("title", 0, 4), ("abstract", 0, 4)])
+    found = shown(FLOW, why=Reason("flow · … a ", "flow", " of words"))
 
     assert Card.from_json(found.to_json()) == found
 
@@ -89,14 +88,14 @@ def test_a_card_is_unchanged_by_a_round_trip_through_a_decision() -> None:
 def test_an_abstract_is_cut_at_the_end_of_a_sentence() -> None:
     long = replace(FLOW, abstract="A first sentence of a usual length stands here. " * 20)
 
-    text = plain_text(shown(long).abstract)
+    text = shown(long).abstract
 
     assert 90 <= len(text) <= 320
     assert text.endswith("here.")
 
 
 def test_one_endless_sentence_is_cut_at_a_word() -> None:
-    text = plain_text(shown(replace(FLOW, abstract="word " * 200)).abstract)
+    text = shown(replace(FLOW, abstract="word " * 200)).abstract
 
     assert len(text) <= 320
     assert text.endswith("word…")
@@ -109,52 +108,76 @@ def test_a_card_shows_what_the_paper_did_and_a_shorter_card_the_first_sentence_o
     full = shown(paper).abstract
     brief = shown(paper, form=CardForm.BRIEF).abstract
 
-    assert plain_text(full) == "… we propose a robot that asks. It asks each question twice."
-    assert plain_text(brief) == "… we propose a robot that asks."
-    assert plain_text(shown(paper, form=CardForm.WHOLE).abstract) == text
-    assert shown(paper, form=CardForm.LINE).abstract == ()
+    assert full == "… we propose a robot that asks. It asks each question twice."
+    assert brief == "… we propose a robot that asks."
+    assert shown(paper, form=CardForm.WHOLE).abstract == text
+    assert shown(paper, form=CardForm.LINE).abstract == ""
 
 
 def test_a_machine_s_summary_is_labelled_and_shown_from_its_beginning() -> None:
     text = "Robots are old. However, we propose a robot that asks. The end."
     paper = replace(FLOW, abstract=text, summary_by="Hugging Face")
 
-    assert plain_text(shown(paper).abstract) == (
+    assert shown(paper).abstract == (
         "AI summary, Hugging Face: Robots are old. However, we propose a robot that asks."
     )
-    assert (
-        plain_text(shown(paper, form=CardForm.BRIEF).abstract) == "AI summary, Hugging Face: Robots are old."
+    assert shown(paper, form=CardForm.BRIEF).abstract == "AI summary, Hugging Face: Robots are old."
+    assert shown(replace(paper, abstract="")).abstract == ""
+
+
+# ── the reason line ─────────────────────────────────────────────────────────────────────────────
+
+LONG = "Robots are old. However, we propose a robot that asks. It asks each question twice. Then it waits. The end comes late, behind many more words."
+
+
+def reason(paper: Paper, field: str, word: str, form: CardForm = CardForm.FULL) -> Reason:
+    start = getattr(paper, field).index(word)
+    return make_reason(
+        paper, ["found", "+42 votes"], [(field, start, start + len(word))], printed_text(paper, form)
     )
-    assert shown(replace(paper, abstract="")).abstract == ()
 
 
-def test_matched_words_are_marked_where_they_are_shown() -> None:
-    text = "Robots are old. However, we propose a robot that asks. The end."
-    start = text.index("robot")
+@pytest.mark.parametrize(("field", "word"), [("title", "Flow"), ("abstract", "robot"), ("organization", "")])
+def test_a_match_that_the_card_prints_is_not_quoted(field: str, word: str) -> None:
+    paper = replace(FLOW, abstract=LONG, organization="")  # type: ignore[arg-type]
 
-    runs = shown(
-        replace(FLOW, abstract=text), words=[("abstract", 0, 6), ("abstract", start, start + 5)]
-    ).abstract
+    assert reason(paper, field, word) == Reason("found · +42 votes")
 
-    assert [run.text for run in runs if run.is_marked] == ["robot"]
+
+def test_a_match_that_the_card_does_not_print_is_quoted_with_its_word_in_bold() -> None:
+    found = reason(replace(FLOW, abstract=LONG), "abstract", "late")
+
+    assert found == Reason(
+        "found · +42 votes · … it waits. The end comes ", "late", ", behind many more words."
+    )
+    assert reason(replace(FLOW, comment="12 flows"), "comment", "flows") == Reason(
+        "found · +42 votes · 12 ", "flows"
+    )
+
+
+def test_a_shorter_card_quotes_what_it_no_longer_prints() -> None:
+    assert reason(replace(FLOW, abstract=LONG), "abstract", "robot", CardForm.LINE).word == "robot"
+
+
+@given(st.text(" ab.é", min_size=1, max_size=300), st.integers(0, 299), st.integers(1, 99))
+def test_a_quotation_has_at_most_sixty_characters_of_the_text(text: str, start: int, length: int) -> None:
+    start = min(start, len(text) - 1)
+
+    found = quotation("found", text, start, min(len(text), start + length))
+
+    quoted = found.text.removeprefix("found · ").removeprefix("… ").removesuffix(" …")
+    assert len(quoted) <= 60
+    assert quoted in text
 
 
 @given(
     st.lists(st.sampled_from(["word", "Sentence.", "e.g.", "中文。", "x" * 400, "?", "…"]), max_size=200).map(
         " ".join
     ),
-    st.lists(st.tuples(st.integers(0, 1500), st.integers(0, 40)), max_size=8),
     st.sampled_from([CardForm.FULL, CardForm.BRIEF, CardForm.LINE]),
 )
-def test_no_abstract_exceeds_its_limit_and_marks_stay_inside(
-    text: str, spans: list[tuple[int, int]], form: CardForm
-) -> None:
-    words = [("abstract", start, start + length) for start, length in spans if start + length <= len(text)]
-
-    runs = shown(replace(FLOW, abstract=text), words=words, form=form).abstract
-
-    assert len(plain_text(runs)) <= 320
-    assert all(run.text for run in runs)
+def test_no_abstract_exceeds_its_limit(text: str, form: CardForm) -> None:
+    assert len(shown(replace(FLOW, abstract=text), form=form).abstract) <= 320
 
 
 @given(st.text(max_size=400), st.integers(20, 360))
@@ -255,10 +278,3 @@ def test_a_link_is_never_broken_over_lines() -> None:
 
     assert url in wrap(f"See {url} for more.").split()
     assert wrap_with_bar("short") == "| short"
-
-
-def test_words_that_matched_in_a_field_that_no_card_shows_are_not_marked() -> None:
-    found = shown(FLOW, why=("flow in the comment",), words=[("comment", 0, 4)])
-
-    assert not any(run.is_marked for run in (*found.title, *found.abstract))
-    assert found.why == "flow in the comment"

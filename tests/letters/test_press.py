@@ -278,17 +278,28 @@ def test_a_press_stored_under_another_name_is_refused(site: Site, templates: Tem
         press.from_bytes(press.to_bytes(pressed(site, templates)), name="0" * 64)
 
 
-def test_filters_share_a_card_only_if_they_match_the_same_words(site: Site, templates: Templates) -> None:
+def test_only_the_reason_line_of_a_card_depends_on_the_filter(site: Site, templates: Templates) -> None:
     cards = LetterAssembler(pressed(site, templates), site).sections.cards
 
-    alone, beside_another, elsewhere, nothing = (
+    found = [
         cards.card(FLOW.id, canonical, CardForm.FULL)
         for canonical in ("flow", "flow OR zebras", "abstract:flow", None)
+    ]
+
+    assert len({(card.frame.html.head, card.frame.html.tail, card.frame.text) for card in found}) == 1
+    assert len({card.html for card in found}) == 3
+    assert found[0].html == found[1].html
+
+
+def test_no_letter_marks_the_words_that_matched(site: Site, templates: Templates) -> None:
+    digest = by_topic(("Flows", 1, (11, 12, 13)))
+
+    letter = LetterAssembler(pressed(site, templates), site).letter(
+        digest, copy_for(filters={1: "flow OR robot*"})
     )
 
-    assert alone is beside_another
-    assert len({alone, elsewhere, nothing}) == 3
-    assert alone.frame is elsewhere.frame  # what no filter changes is kept once
+    assert "mark" not in letter.html
+    assert "FBE7A6" not in letter.html
 
 
 # ── a budget of bytes ───────────────────────────────────────────────────────────────────────────
@@ -394,8 +405,8 @@ def test_abstracts_are_dropped_before_papers(site: Site, templates: Templates) -
              for one in section.cards]  # fmt: skip
 
     assert len(cards) == 56
-    assert (cards[0].abstract != (), cards[27].abstract) == (True, ())
-    assert all(card.title and card.why for card in cards)
+    assert (bool(cards[0].abstract), cards[27].abstract) == (True, "")
+    assert all(card.title and card.why.text for card in cards)
 
 
 # ── an operator's own digest letter ─────────────────────────────────────────────────────────────
@@ -438,15 +449,16 @@ def test_a_template_that_cannot_be_split_is_refused_when_the_press_is_made(
         pressed(site, overridden(templates, tmp_path, old, new))
 
 
-TITLE_LINE = '<h3 dir="auto"><a class="title" href="{{ paper.href }}">{{ marked(paper.title) }}</a></h3>'
-WHY_LINE = '<p class="why">{{ paper.why }}</p>'
+TITLE_LINE = '<h3 dir="auto"><a class="title" href="{{ paper.href }}">{{ paper.title }}</a></h3>'
+REASON = "{{ paper.why.before }}{% if paper.why.word %}{% part bold %}<b>{{ paper.why.word }}</b>{% endpart %}{% endif %}{{ paper.why.after }}"
+WHY_LINE = f'<p class="why">{REASON}</p>'
 
 
 @pytest.mark.parametrize(
     ("old", "new"),
     [
         (WHY_LINE, f"{WHY_LINE}{TITLE_LINE}"),
-        (WHY_LINE, f'{WHY_LINE}<p class="soft">100% {{{{ paper.why }}}}</p>'),
+        (WHY_LINE, f'{WHY_LINE}<p class="soft">100% {REASON}</p>'),
         (WHY_LINE, '<p class="why">Why? As ever.</p>'),
     ],
     ids=["the title at the end", "the reason twice", "no reason"],

@@ -1,4 +1,4 @@
-"""Encode cards as pieces: shared parts once per paper, marked parts once per paper and filter."""
+"""Encode cards as pieces: each card once per press, but for the reason line, which depends on the filter."""
 
 from __future__ import annotations
 
@@ -7,81 +7,52 @@ from collections.abc import Mapping
 from functools import lru_cache
 from typing import NamedTuple
 
-from digest.letters.cards import (
-    Card,
-    CardForm,
-    Excerpt,
-    bare_card,
-    clip_spans,
-    excerpt,
-    split_places,
-    why_line,
-)
-from digest.letters.cards import display_title as full_title
-from digest.letters.figures_in_words import LINE_WIDTH, wrap, wrap_with_bar
-from digest.letters.marked_text import plain_text
-from digest.letters.mime import encode_quoted_printable
+from digest.letters.cards import NO_REASON, Card, CardForm, PrintedText, make_card, printed_text
+from digest.letters.figures_in_words import wrap, wrap_with_bar
+from digest.letters.mime import decode_quoted_printable, encode_quoted_printable
 from digest.letters.piece_templates import PieceTemplate, escape_html
 from digest.letters.press import digest_page
-from digest.letters.press.digest_page import CardMatch
 from digest.letters.press.press_value import Press
 from digest.links import paper_url
 from digest.site_profile import Site
 
 Parts = Mapping[str, PieceTemplate]
 
-CARDS_CACHED = 32768  #: a kilobyte each; the part that depends only on the paper is stored once
-SHARED_CARDS_CACHED = 8192  #: shared by filters that match the same words
-MATCHES_CACHED = 1024  #: reused when the same card is rendered in another length
+REASONS_CACHED = 32768  #: of a paper and a filter, some 300 bytes each; many readers have the same filter
 TEMPLATES_CACHED = 4096  #: the papers that are shown, in a form or two
-PLAIN_TEXTS_CACHED = 8192  #: their titles and abstracts
 
-#: Marks where a filled card is split; untrusted text never contains NUL.
-NUMBER, TITLE, ABSTRACT, WHY, MARK = "\0n", "\0t", "\0a", "\0w", "\0m"
-GAP_PATTERN = re.compile("\0(.)")  #: the character names the gap
-MATCH_GAPS = re.compile("\0([aw])(.*\0[taw])?", re.DOTALL)  #: from the first gap to the last
-BLANK_CARD = Card(meta="", href="", title=(), byline="", abstract=(), why="", links=())
-
-
-class EncodedText(NamedTuple):
-    """Part of a card, encoded for both bodies."""
-
-    html: bytes
-    text: bytes
-    size: int  #: bytes of HTML, decoded
-    words: int = 0  #: words to read
-
-
-class EncodedCard(NamedTuple):
-    """A card without its number, in pieces; cached cards share equal pieces."""
-
-    frame: CardTemplate
-    head: bytes  #: the beginning of the HTML
-    html: bytes  #: the HTML that depends on the filter
-    first: bytes  #: the beginning of the plain text: usually the abstract, which many cards share
-    rest: bytes  #: the plain text that follows
-    size: int  #: bytes of HTML, decoded
-    words: int  #: words to read
+#: Marks where a filled card is split; untrusted text never contains NUL. The character names the gap.
+NUMBER, BEFORE, BOLD, AFTER = "\0n", "\0w", "\0m", "\0a"
+GAP_PATTERN = re.compile("\0(.)")
+REASON_GAPS = re.compile("\0[wma](?:.*\0[wma])?", re.DOTALL)  #: from the first gap to the last
+BLANK_CARD = Card(meta="", href="", title="", byline="", abstract="", why=NO_REASON, links=())
 
 
 class BodyCardTemplate(NamedTuple):
-    """A card in one of the bodies, with `%` gaps for what depends on the filter."""
+    """A card in one of the bodies, without its number and its reason line."""
 
-    opening: bytes  #: the beginning, with a gap for the title
-    head: bytes  #: the beginning, with the unmarked title
-    first: bytes  #: the name of the first gap
-    rest: bytes  #: from the first gap to the last
+    head: bytes
+    gaps: str  #: the reason line, with `%` gaps for its parts
     tail: bytes
 
 
 class CardTemplate(NamedTuple):
-    """A card without the parts that depend on the filter."""
+    """A card without its number and its reason line, which alone depends on the filter."""
 
     html: BodyCardTemplate
     text: BodyCardTemplate
-    title: EncodedText  #: unmarked
-    abstract: EncodedText
-    size: int  #: bytes of everything else
+    size: int  #: bytes of HTML, decoded
+    words: int  #: words to read
+    printed: PrintedText
+
+
+class EncodedCard(NamedTuple):
+    """A card without its number, encoded for both bodies."""
+
+    frame: CardTemplate
+    html: bytes  #: the reason line
+    text: bytes
+    size: int  #: bytes of the whole card's HTML, decoded
 
 
 class CardRenderer:
@@ -92,14 +63,10 @@ class CardRenderer:
         self.site = site
         self.html_parts = press.html.parts()
         self.text_parts = press.text.parts()
-        opens, self.closes = self.html_parts["mark"].fill({"marked": MARK}).split(MARK)
-        self.mark, self.marking = encode_quoted_printable(opens), len((opens + self.closes).encode())
-        self.card = lru_cache(CARDS_CACHED)(self.card_for_filter)
-        self.card_of = lru_cache(SHARED_CARDS_CACHED)(self.encode_card)
-        self.found = lru_cache(MATCHES_CACHED)(self.find_match)
+        self.card = lru_cache(REASONS_CACHED)(self.encode_card)
         self.frame = lru_cache(TEMPLATES_CACHED)(self.encode_template)
-        self.lead = lru_cache(TEMPLATES_CACHED)(encode_html)
-        self.plain = lru_cache(PLAIN_TEXTS_CACHED)(encode_plain)
+        bold = self.html_parts["bold"].fill({"word": BOLD}) if "bold" in self.html_parts else BOLD
+        self.opens, self.closes = bold.split(BOLD)
 
     def start(self) -> tuple[str, str]:
         """Return the HTML and the text before a card's number."""
@@ -112,110 +79,42 @@ class CardRenderer:
             )[0],
         )
 
-    def card_for_filter(self, paper_id: int, canonical: str | None, form: CardForm) -> EncodedCard:
-        """Return a paper's card without its number; filters that match the same words share it."""
+    def encode_card(self, paper_id: int, canonical: str | None, form: CardForm) -> EncodedCard:
+        """Encode a paper's card without its number: only the reason line is encoded for each filter."""
         number = self.press.rank_of_paper[paper_id]
-        return self.card_of(number, self.found(number, canonical), form)
-
-    def encode_card(self, number: int, found: CardMatch, form: CardForm) -> EncodedCard:
-        """Encode the card of a paper with the matched words marked."""
-        paper, frame = self.press.papers[number], self.frame(number, form)
-        in_title, in_abstract = split_places(found.words)
-        title, abstract, why = frame.title, frame.abstract, encode_why(why_line(found.why))
-        if in_title:
-            title = self.encode_excerpt(Excerpt("", full_title(paper), in_title))
-        if in_abstract:
-            abstract = self.encode_excerpt(excerpt(paper, in_abstract, form))
-        html, in_html = frame.html, {b"t": title.html, b"a": abstract.html, b"w": why.html, b"": b""}
-        text, in_text = frame.text, {b"t": title.text, b"a": abstract.text, b"w": why.text, b"": b""}
-        return EncodedCard(
-            frame,
-            html.opening % in_html if in_title else html.head,
-            in_html[html.first] + html.rest % in_html,
-            in_text[text.first],
-            text.rest % in_text,
-            frame.size + title.size + abstract.size + why.size,
-            title.words + abstract.words,
-        )
-
-    def find_match(self, number: int, canonical: str | None) -> CardMatch:
-        """Return why a paper is shown, and the words to mark."""
-        return digest_page.find_match(self.press, number, canonical)
+        frame = self.frame(number, form)
+        why = digest_page.reason_of(self.press, number, canonical, frame.printed)
+        bold = f"{self.opens}{escape_html(why.word)}{self.closes}" if why.word else ""
+        html = frame.html.gaps % {"w": escape_html(why.before), "m": bold, "a": escape_html(why.after)}
+        text = frame.text.gaps % {"w": wrap_with_bar(why.text)}
+        size = frame.size + len(html.encode())
+        return EncodedCard(frame, encode_quoted_printable(html), encode_quoted_printable(text), size)
 
     def encode_template(self, number: int, form: CardForm) -> CardTemplate:
-        """Encode the part of a card that does not depend on the filter, after its number."""
+        """Encode the parts of a card that do not depend on the filter, after its number."""
         paper = self.press.papers[number]
-        card = bare_card(paper, page=paper_url(self.site, paper.id), form=form)
-        gaps = {"number": NUMBER, "title": TITLE, "abstract": ABSTRACT if card.abstract else "", "why": WHY}
-        html = fill_card(self.html_parts, html_values(self.html_parts, card, **gaps)).partition(NUMBER)[2]
-        text = fill_card(self.text_parts, text_values(self.text_parts, card, **gaps)).partition(NUMBER)[2]
-        title = self.encode_excerpt(Excerpt("", plain_text(card.title), ()))
-        abstract = self.encode_excerpt(Excerpt("", plain_text(card.abstract), ()))
-        size = len(GAP_PATTERN.sub("", html).encode())
-        return CardTemplate(
-            body_card_template(html, title.html), body_card_template(text, title.text), title, abstract, size
-        )
-
-    def encode_excerpt(self, shown: Excerpt) -> EncodedText:
-        """Encode an excerpt as HTML with marks and as plain text without."""
-        lead, text, marks = shown
-        lines, size, words = self.plain(lead + text)
-        marks = clip_spans(marks, len(text))
-        starts = [*[start for start, _ in marks], len(text)]
-        html = [self.lead(lead), encode_quoted_printable(escape_html(text[: starts[0]]))]
-        for (start, end), following in zip(marks, starts[1:], strict=True):
-            html.append(self.mark)
-            html.append(
-                encode_quoted_printable(
-                    f"{escape_html(text[start:end])}{self.closes}{escape_html(text[end:following])}"
-                )
+        card = make_card(paper, page=paper_url(self.site, paper.id), form=form)
+        gaps = {"number": NUMBER, "why": BEFORE}
+        in_html = html_values(self.html_parts, card, **gaps, bold=BOLD, after=AFTER)
+        html, text = (
+            body_card_template(fill_card(parts, values).partition(NUMBER)[2])
+            for parts, values in (
+                (self.html_parts, in_html),
+                (self.text_parts, text_values(self.text_parts, card, **gaps)),
             )
-        return EncodedText(b"".join(html), lines, size + len(marks) * self.marking, words)
+        )
+        size = len(decode_quoted_printable(html.head + html.tail).encode())
+        return CardTemplate(html, text, size, digest_page.count_words(card), printed_text(paper, form))
 
 
-def encode_html(text: str) -> bytes:
-    """Encode text for the HTML body."""
-    return encode_quoted_printable(escape_html(text))
-
-
-def encode_plain(text: str) -> tuple[bytes, int, int]:
-    """Return the text encoded for the text body, its size in HTML, and its number of words."""
-    return encode_quoted_printable(wrap(text)), len(escape_html(text).encode()), len(text.split())
-
-
-def encode_why(why: str) -> EncodedText:
-    """Encode the why line; the plain text usually differs only by a leading bar."""
-    html = escape_html(why)
-    lines = encode_quoted_printable(html)
-    is_short = html == why and len(lines) < LINE_WIDTH
-    return EncodedText(
-        lines, b"| " + lines if is_short else encode_quoted_printable(wrap_with_bar(why)), len(html.encode())
-    )
-
-
-def body_card_template(card: str, title: bytes) -> BodyCardTemplate:
-    """Split a filled card at its gaps."""
-    found = MATCH_GAPS.search(card)
+def body_card_template(card: str) -> BodyCardTemplate:
+    """Split a filled card at the gaps of its reason line."""
+    found = REASON_GAPS.search(card)
     start, end = found.span() if found else (len(card), len(card))
-    first, rest = found.groups("") if found else ("", "")
-    opening = format_with_gaps(card[:start])
     return BodyCardTemplate(
-        opening,
-        opening % {b"t": title},
-        first.encode(),
-        format_with_gaps(rest),
+        encode_quoted_printable(card[:start]),
+        GAP_PATTERN.sub(r"%(\1)s", card[start:end].replace("%", "%%")),
         encode_quoted_printable(card[end:]),
-    )
-
-
-def format_with_gaps(some: str) -> bytes:
-    """Encode part of a filled card as a `%` format with named gaps."""
-    pieces = enumerate(GAP_PATTERN.split(some))  # odd pieces are names of gaps
-    return b"".join(
-        [
-            f"%({piece})b".encode() if number % 2 else encode_quoted_printable(piece).replace(b"%", b"%%")
-            for number, piece in pieces
-        ]
     )
 
 
@@ -232,9 +131,11 @@ def html_values(parts: Parts, card: Card, **gaps: str) -> dict[str, str]:
         "href": escape_html(card.href),
         "byline": escape_html(card.byline),
         "link": separator_part(parts, "dot").join(ways),
-        "title": "",
-        "abstract": "",
+        "title": escape_html(card.title),
+        "abstract": escape_html(card.abstract),
         "why": "",
+        "word": "",
+        "after": "",
         **gaps,
     }
 
@@ -246,10 +147,11 @@ def text_values(parts: Parts, card: Card, **gaps: str) -> dict[str, str]:
         "meta": card.meta,
         "byline": wrap(card.byline),
         "link": separator_part(parts, "dot").join(ways),
-        "marked": "",
-        "title": "",
-        "abstract": "",
+        "title": wrap(card.title),
+        "abstract": wrap(card.abstract),
         "why": "",
+        "word": "",
+        "after": "",
         **gaps,
     }
 

@@ -5,27 +5,29 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import count
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from digest import topics
 from digest.editions.compose import TRENDING_TOPIC, Digest, FollowUp
 from digest.letters import Personalization, figures_in_words
-from digest.letters.cards import MAX_TITLE_LENGTH, Card, CardForm, display_title, make_card
+from digest.letters.cards import (
+    MAX_TITLE_LENGTH,
+    Card,
+    CardForm,
+    PrintedText,
+    Reason,
+    display_title,
+    make_card,
+    make_reason,
+    printed_text,
+)
 from digest.letters.headers import one_line
-from digest.letters.marked_text import plain_text
 from digest.letters.press.size_budget import SectionPlan
 from digest.links import paper_url
 from digest.site_profile import Site
 
 if TYPE_CHECKING:
     from digest.letters.press.press_value import Press
-
-
-class CardMatch(NamedTuple):
-    """The match of a filter in a paper."""
-
-    why: tuple[str, ...]
-    words: tuple[tuple[str, int, int], ...]  #: the words to mark, as (field, start, end)
 
 
 @dataclass(frozen=True, slots=True)
@@ -186,7 +188,7 @@ def sections_of(press: Press, site: Site, plan: Sequence[SectionPlan], browser_u
 
 def count_words(card: Card) -> int:
     """Return the number of words in a card."""
-    return len(plain_text(card.title).split()) + len(plain_text(card.abstract).split())
+    return len(card.title.split()) + len(card.abstract.split())
 
 
 def overflow_url(browser_url: str, place: int) -> str:
@@ -210,19 +212,20 @@ def title_of(press: Press, paper_id: int) -> str:
 
 
 def card_of_paper(press: Press, site: Site, paper_id: int, canonical: str | None, form: CardForm) -> Card:
-    """Return the card of one paper with the words marked that the filter matched."""
+    """Return the card of one paper, with the reason why a filter chose it."""
     number = press.rank_of_paper[paper_id]
-    why, words = find_match(press, number, canonical)
-    return make_card(press.papers[number], page=paper_url(site, paper_id), why=why, words=words, form=form)
+    paper = press.papers[number]
+    why = reason_of(press, number, canonical, printed_text(paper, form))
+    return make_card(paper, page=paper_url(site, paper_id), why=why, form=form)
 
 
-def find_match(press: Press, number: int, canonical: str | None) -> CardMatch:
-    """Return why a paper is shown, with its strongest trending figure, and the words to mark."""
+def reason_of(press: Press, number: int, canonical: str | None, printed: PrintedText) -> Reason:
+    """Return why a paper is shown: what the filter matched, and the strongest trending figure."""
     figure = press.reasons[number][:1]
-    if canonical is None:
-        return CardMatch(figure or (figures_in_words.FIRST_SEEN,), ())
-    why, places = press.explainer.find(topics.parse(canonical), number) or ((), ())
-    return CardMatch((*why, *figure) or (figures_in_words.FIRST_SEEN,), places)
+    why, places = (canonical and press.explainer.find(topics.parse(canonical), number)) or ((), ())
+    return make_reason(
+        press.papers[number], (*why, *figure) or (figures_in_words.FIRST_SEEN,), places, printed
+    )
 
 
 def heading(topic: str) -> str:

@@ -6,10 +6,9 @@ from functools import lru_cache
 from typing import Any
 
 from digest.letters import Templates
-from digest.letters.cards import Card, Link
+from digest.letters.cards import Card, Link, Reason
 from digest.letters.css_inlining import inline
 from digest.letters.letter_templates import FILLER
-from digest.letters.marked_text import TextRun
 from digest.letters.piece_templates import PieceTemplate, cut_at_marks, placeholder_mark
 from digest.site_profile import Site
 
@@ -34,10 +33,10 @@ def sample_page() -> dict[str, Any]:
     card = Card(
         meta=placeholder_mark("meta"),
         href=placeholder_mark("href"),
-        title=(TextRun(placeholder_mark("title")), TextRun(placeholder_mark("marked"), is_marked=True)),
+        title=placeholder_mark("title"),
         byline=placeholder_mark("byline"),
-        abstract=(TextRun(placeholder_mark("abstract")), TextRun(placeholder_mark("marked"), is_marked=True)),
-        why=placeholder_mark("why"),
+        abstract=placeholder_mark("abstract"),
+        why=Reason(*map(placeholder_mark, ("why", "word", "after"))),
         links=(Link(placeholder_mark("label"), placeholder_mark("href"), placeholder_mark("about")),) * 2,
         leads_to=placeholder_mark("label"),
     )

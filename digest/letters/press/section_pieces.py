@@ -20,7 +20,7 @@ PIECES_CACHED = 4096  #: short pieces: topic names, numbers of cards, counts of 
 ROWS_CACHED = 8192  #: the cards of a section, which readers of one filter share; tuples of shared pieces
 MAX_URL_LENGTH = 200  #: approximate bytes of a digest's web URL
 GAP_MARK = "\0"  #: marks where a filled part is split; never occurs in text
-IN_HTML, IN_TEXT = 4, 5  #: indexes of a card's pieces that include its number
+CARD_PIECES = 4  #: the pieces of a card, the first of which includes its number
 
 
 class EncodedPair(NamedTuple):
@@ -79,8 +79,8 @@ class SectionRenderer:
             in_html, in_text = len(html), len(text)
             html += cards.html
             text += cards.text
-            html[in_html::IN_HTML] = numbers.html
-            text[in_text::IN_TEXT] = numbers.text
+            html[in_html::CARD_PIECES] = numbers.html
+            text[in_text::CARD_PIECES] = numbers.text
             octets += len(opening.html) + numbers.octets + cards.octets
             reading += cards.words
             papers += shown
@@ -106,9 +106,10 @@ class SectionRenderer:
         words = 0
         for paper, form in zip(papers, forms, strict=True):
             card = self.card(paper, canonical, form)
-            html += b"", card.head, card.html, card.frame.html.tail
-            text += b"", card.frame.text.head, card.first, card.rest, card.frame.text.tail
-            words += card.words
+            frame = card.frame
+            html += b"", frame.html.head, card.html, frame.html.tail
+            text += b"", frame.text.head, card.text, frame.text.tail
+            words += frame.words
         return CardSequence(tuple(html), tuple(text), sum(map(len, html)), words)
 
     def encode_numbers(self, first: int, cards: int) -> CardSequence:

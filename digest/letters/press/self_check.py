@@ -37,7 +37,7 @@ FULL_PAPER = Paper(
     first_seen_at=SAMPLE_MOMENT,
     is_sample=True,
 )
-MINIMAL_PAPER = Paper(id=2, title="Bare", first_seen_at=SAMPLE_MOMENT)
+MINIMAL_PAPER = Paper(id=2, title="Bare", comment="A & a whole note", first_seen_at=SAMPLE_MOMENT)
 SAMPLE_DIGESTS = (
     Digest(
         sections=(
