@@ -227,7 +227,7 @@ def time_cold_cards(made: Press, filters: dict[int, str]) -> tuple[int, float]:
 
 def cold_letters(templates: Templates, chance: random.Random, *, filters: int) -> float:
     """Return the seconds for a letter of ten cards if no other reader has the filter and nothing is cached."""
-    made = pressed(invented_papers(chance, MANY_PAPERS), templates)
+    made = build_press(invented_papers(chance, MANY_PAPERS), templates)
     asked = filters_of(made.papers, chance, filters)
     mailed = [
         Digest(sections=(Section(topic="Mine", filter_id=number, papers=papers),), checked=MANY_PAPERS)
