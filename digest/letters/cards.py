@@ -2,28 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from enum import StrEnum
 from functools import lru_cache
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any
 from urllib.parse import quote, urlsplit
 
 from digest.letters import excerpts, figures_in_words
 from digest.letters.excerpts import SKIPPED
-from digest.letters.headers import one_line
+from digest.letters.headers import break_addresses, one_line
+from digest.letters.reason_lines import NO_REASON, PrintedText, ReasonLine
 from digest.papers import Paper, byline, display, links_of
 
 MAX_TITLE_LENGTH = 300
-MAX_WHY_LENGTH = 240
 MAX_SPOKEN_LENGTH = 40
+MAX_CATEGORY_LENGTH = 40
+NO_DATE = figures_in_words.TRANSLATIONS.gettext("No date")
 ATTRIBUTE_UNSAFE = str.maketrans({'"': "'", "<": " ", ">": " ", "&": "+"})
 URL_SAFE = "!#$&'()*+,/:;=?@[]~%"
-
-MAX_QUOTE_LENGTH = 60
-QUOTED_FIELDS = frozenset({"abstract", "comment", "journal"})
-
-Place: TypeAlias = tuple[str, int, int]  #: words in a displayed text of a paper: the field, start and end
 
 
 class CardForm(StrEnum):
@@ -46,22 +43,6 @@ class Link:
     about: str = ""  #: read after the label by screen readers, because "PDF" alone does not name the paper
 
 
-class Reason(NamedTuple):
-    """Why a paper is shown, on one line, with the word that a filter matched if the rest of the card lacks it."""
-
-    before: str = ""
-    word: str = ""  #: in bold
-    after: str = ""
-
-    @property
-    def text(self) -> str:
-        """Return the line without bold type."""
-        return self.before + self.word + self.after
-
-
-NO_REASON = Reason()
-
-
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Card:
     """One paper, ready to be shown; every field but the title and its link may be empty."""
@@ -71,7 +52,7 @@ class Card:
     title: str
     byline: str
     abstract: str
-    why: Reason  #: the only part that depends on the filter
+    why: ReasonLine  #: the only part that depends on the filter
     links: tuple[Link, ...]  #: without the title's link
     leads_to: str = ""  #: the label of the title's link in plain text
     is_sample: bool = False  #: a made-up paper
@@ -88,11 +69,13 @@ class Card:
     @classmethod
     def from_json(cls, kept: Mapping[str, Any]) -> Card:
         """Return the card that `to_json` wrote."""
-        why, found = Reason(*kept["why"]), tuple(Link(**link) for link in kept["links"])
+        why, found = ReasonLine(*kept["why"]), tuple(Link(**link) for link in kept["links"])
         return cls(**{**kept, "why": why, "links": found})
 
 
-def make_card(paper: Paper, *, page: str, why: Reason = NO_REASON, form: CardForm = CardForm.FULL) -> Card:
+def make_card(
+    paper: Paper, *, page: str, why: ReasonLine = NO_REASON, form: CardForm = CardForm.FULL
+) -> Card:
     """Make the card of `paper`; `page` is the URL of the paper's page on this site.
 
     If the paper has no link, the title links to `page`, which says where to find the paper.
@@ -102,10 +85,10 @@ def make_card(paper: Paper, *, page: str, why: Reason = NO_REASON, form: CardFor
     href, leads_to = title_link(abstract=abstract, pdf=pdf, page=page)
     short = form is CardForm.LINE
     return Card(
-        meta="" if short else meta_line(paper),
+        meta=meta_line(paper),
         href=href,
         title=display_title(paper),
-        byline="" if short else one_line(byline(paper)),
+        byline="" if short else break_addresses(one_line(byline(paper))),
         abstract=shown_abstract(paper, form),
         why=why,
         links=()
@@ -118,40 +101,10 @@ def make_card(paper: Paper, *, page: str, why: Reason = NO_REASON, form: CardFor
     )
 
 
-def make_reason(paper: Paper, why: Sequence[str], places: Sequence[Place], printed: PrintedText) -> Reason:
-    """Return the reason line; quote a match if no match stands in the printed title and abstract."""
-    line = why_line(why)
-    if not places or any(printed.holds(place) for place in places):
-        return Reason(line)
-    field, start, end = places[0]
-    text = display(getattr(paper, field)) if field in QUOTED_FIELDS else ""
-    return quotation(line, text, start, end) if text else Reason(line)
-
-
-def quotation(line: str, text: str, start: int, end: int) -> Reason:
-    """Return the reason line with up to 60 characters of `text` around a match, cut between words."""
-    end = min(end, start + MAX_QUOTE_LENGTH)
-    room = MAX_QUOTE_LENGTH - (end - start)
-    first, last = max(0, start - room // 2), min(len(text), end + room - room // 2)
-    before = text[first:start].partition(" ")[2] if first else text[:start]
-    after = text[end:last].rpartition(" ")[0] if last < len(text) else text[end:]
-    opening, closing = "… " * (len(before) < start), " …" * (end + len(after) < len(text))
-    return Reason(f"{line} · {opening}{before}", text[start:end], f"{after}{closing}")
-
-
-class PrintedText(NamedTuple):
-    """What a card prints of a paper's texts, to find out whether it shows a match."""
-
-    title: int  #: characters of the title
-    start: int  #: of the abstract
-    end: int
-
-    def holds(self, place: Place) -> bool:
-        """Return whether the card prints the words at this place."""
-        field, start, end = place
-        if field == "title":
-            return end <= self.title
-        return field == "abstract" and self.start <= start and end <= self.end
+def link_text(link: Link) -> str:
+    """Return a link in plain text: on one line if it fits, else the URL on its own line."""
+    line = f"{link.label}: {link.href}"
+    return line if len(line) <= figures_in_words.LINE_WIDTH else f"{link.label}:\n{link.href}"
 
 
 def printed_text(paper: Paper, form: CardForm) -> PrintedText:
@@ -161,18 +114,13 @@ def printed_text(paper: Paper, form: CardForm) -> PrintedText:
     return PrintedText(len(display_title(paper)), start, start + len(shown))
 
 
-def why_line(why: Sequence[str]) -> str:
-    """Return the why line, cut to 240 characters."""
-    return figures_in_words.cut_at_word(one_line(" · ".join(why)[: MAX_WHY_LENGTH * 8]), MAX_WHY_LENGTH)
-
-
 def meta_line(paper: Paper) -> str:
-    """Return the category and the date, if known: `cs.LG · 19 Nov 2026`."""
+    """Return the category and the date, if known: `cs.LG · 19 Nov 2026`, or `No date`: a number never stands alone."""
     known = [
-        *(one_line(category) for category in paper.categories[:1]),
+        *(one_line(category[:MAX_CATEGORY_LENGTH]) for category in paper.categories[:1]),
         *([figures_in_words.short_day(paper.published)] if paper.published else []),
     ]
-    return " · ".join(filter(None, known))
+    return " · ".join(filter(None, known)) or NO_DATE
 
 
 def display_title(paper: Paper) -> str:

@@ -30,7 +30,6 @@ TRAILING_CONNECTIVES = re.compile(
     re.IGNORECASE,
 )
 CATCH_UP = "catch-up"  #: replaces the cadence in the first digest after a pause
-FIRST_SEEN = _("First seen today")
 #: Scripts written without spaces, whose characters are two columns wide.
 WIDE_SIGNS = (
     "\u1100-\u115f\u2e80-\u9fff\uac00-\ud7a3\uf900-\ufaff\ufe30-\ufe4f\uff00-\uff60\U00020000-\U0003fffd"

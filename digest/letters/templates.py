@@ -14,6 +14,7 @@ from jinja2.sandbox import SandboxedEnvironment
 from markupsafe import Markup
 
 from digest.letters import figures_in_words
+from digest.letters.cards import link_text
 from digest.letters.headers import break_addresses
 
 #: Marks that replace values and surround parts; ASCII, because some are in URLs.
@@ -105,7 +106,13 @@ def make_environment(folders: list[Path], *, escapes: bool, is_cutting: bool = F
     made.extend(is_cutting=is_cutting)
     made.filters.update(
         unlinked=break_addresses,
+        as_text=mark_link_text if is_cutting else link_text,
         wrapped=str if is_cutting else figures_in_words.wrap,  # values are wrapped before they are filled in
         barred=str if is_cutting else figures_in_words.wrap_with_bar,
     )
     return made
+
+
+def mark_link_text(_link: object) -> str:
+    """Return the mark that replaces a link of the text part on a page to be cut."""
+    return f"{SLOT_MARK}link_text{MARK_END}"

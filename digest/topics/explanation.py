@@ -42,6 +42,7 @@ MAX_WEIGHTED_MARKS = 12  #: maximum number of weighted words that are marked in 
 #: Matched words: the number of their field, their start, and their negated end. Sorted spans are in reading
 #: order; if several have the same start, the longest is first.
 WordSpan: TypeAlias = tuple[int, int, int]
+MatchedClause: TypeAlias = tuple[Leaf, list[WordSpan]]
 
 
 class MatchedWord(NamedTuple):
@@ -54,9 +55,10 @@ class MatchedWord(NamedTuple):
 
 
 class MatchFinding(NamedTuple):
-    """The clauses and words by which a filter matches a paper."""
+    """The clauses and words by which a filter matches a paper, strongest first."""
 
-    why: tuple[str, ...]  #: the clauses that matched, strongest first: "score-based in the title"
+    words: tuple[str, ...]  #: the clauses of words, as the reader wrote them: "score-based"
+    others: tuple[str, ...]  #: the other clauses: "by Mara Lind", "in cs.LG"
     places: tuple[tuple[str, int, int], ...]  #: (field, start, end) of each match
 
 
@@ -87,21 +89,25 @@ class Explainer:
 
     def explain(self, filter_: Filter, number: int) -> Explanation:
         """Explain why the paper with this number matches a filter or does not."""
-        page, found = self._pages[number], self.find(filter_, number)
+        page = self._pages[number]
+        found = page.matched_clauses(filter_)
         if found is None:
             return Explanation(matched=False, why=(), words=(), failed=tuple(page.failures(filter_.tree)))
-        words = tuple([page.word(*place) for place in found.places])
-        return Explanation(matched=True, why=found.why, words=words, failed=())
+        why = dict.fromkeys([page.reason(leaf, marks) for leaf, marks in found])
+        words = tuple([page.word(*place) for place in _places(found)])
+        return Explanation(matched=True, why=tuple(why), words=words, failed=())
 
     def find(self, filter_: Filter, number: int) -> MatchFinding | None:
         """Return why and where the paper with this number matches a filter, or None if it does not match."""
         page = self._pages[number]
-        found: list[tuple[Leaf, list[WordSpan]]] = []
-        if not page.find_marks(filter_.tree, found):
+        found = page.matched_clauses(filter_)
+        if found is None:
             return None
-        found.sort(key=_strength)
-        why = dict.fromkeys([page.reason(leaf, marks) for leaf, marks in found])
-        return MatchFinding(tuple(why), _apart([mark for _, marks in found for mark in marks]))
+        words = dict.fromkeys([_shown(leaf) for leaf, _ in found if isinstance(leaf, TextClause)])
+        others = dict.fromkeys(
+            [page.reason(leaf, marks) for leaf, marks in found if not isinstance(leaf, TextClause)]
+        )
+        return MatchFinding(tuple(words), tuple(others), _places(found))
 
     def _page(self, number: int) -> _IndexedPaper:
         return _IndexedPaper(self._batch, number)
@@ -133,14 +139,15 @@ class _IndexedBatch:
         return [(postings.search(words, gaps), len(words)) for gaps, words in spellings if all(words)]
 
 
-def _strength(found: tuple[Leaf, list[WordSpan]]) -> int:
+def _strength(found: MatchedClause) -> int:
     """Return the sort key of a reason: words in the title, then in the abstract, then everything else."""
     marks = found[1]
     return marks[0][0] if marks else len(FIELDS)
 
 
-def _apart(marks: list[WordSpan]) -> tuple[tuple[str, int, int], ...]:
-    """Return the positions of the marks in reading order, without overlaps."""
+def _places(found: list[MatchedClause]) -> tuple[tuple[str, int, int], ...]:
+    """Return the positions of the matched words in reading order, without overlaps."""
+    marks = [mark for _, marks in found for mark in marks]
     places: list[tuple[str, int, int]] = []
     last, behind = -1, 0
     for place, start, end in sorted(marks):
@@ -178,7 +185,15 @@ class _IndexedPaper:
         ]
         self._bounds: Mapping[int, tuple[array[int], array[int]]] = LazyDict(self._look_up_bounds)
 
-    def find_marks(self, node: Node, found: list[tuple[Leaf, list[WordSpan]]]) -> bool:  # noqa: PLR0911  (one return for each kind of node)
+    def matched_clauses(self, filter_: Filter) -> list[MatchedClause] | None:
+        """Return the clauses that match the paper, strongest first, or None if the filter does not match."""
+        found: list[MatchedClause] = []
+        if not self.find_marks(filter_.tree, found):
+            return None
+        found.sort(key=_strength)
+        return found
+
+    def find_marks(self, node: Node, found: list[MatchedClause]) -> bool:  # noqa: PLR0911  (one return for each kind of node)
         """Return whether `node` matches the paper; append the matching clauses to `found`."""
         if isinstance(node, TextClause):
             if marks := self.marks(node):

@@ -11,6 +11,7 @@ from digest.db import Session
 from digest.editions.compose import TRENDING_TOPIC, Digest, Section
 from digest.letters import Personalization, cards, figures_in_words, press
 from digest.letters.cards import Card
+from digest.letters.reason_lines import trending_reason
 from digest.papers import Paper, catalog
 from digest.papers import trending as trending_scores
 from digest.papers.trending import Ranked
@@ -52,7 +53,7 @@ def make_list(session: Session, site: Site, now: datetime) -> TrendingList | Non
         cards.make_card(
             one.paper,
             page=links.paper_url(site, one.paper.id),
-            why=cards.Reason(cards.why_line(one.reasons[:2])),
+            why=trending_reason(one.reasons[:2]),
         )
         for one in ranked
     ]

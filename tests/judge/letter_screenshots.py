@@ -25,8 +25,8 @@ from digest.letters import (
     render_letter,
     reply_headers,
 )
-from digest.letters.cards import Reason
 from digest.letters.letter_templates import REQUIRED_CONTEXT
+from digest.letters.reason_lines import ReasonLine
 from digest.papers import Paper
 from digest.site_profile import Site
 from tests.judge.browser import WIDTHS, photograph
@@ -72,7 +72,7 @@ def stored_cards(*whys: str) -> list[dict[str, Any]]:
     """Return three cards with these reasons, as a decision stores them."""
     papers = (FLOW, ROBOTS, replace(ATTENTION, published=date(2026, 11, 18), categories=("cs.CL",)))
     return [
-        make_card(paper, page=f"https://digest.example.org/papers/{paper.id}", why=Reason(why)).to_json()
+        make_card(paper, page=f"https://digest.example.org/papers/{paper.id}", why=ReasonLine(why)).to_json()
         for paper, why in zip(papers, whys, strict=True)
     ]
 

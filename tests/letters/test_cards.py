@@ -11,8 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from digest.letters import Templates, make_card, press
-from digest.letters.cards import Card, CardForm, Reason, make_reason, printed_text, quotation, safe_url
+from digest.letters.cards import Card, CardForm, safe_url
 from digest.letters.figures_in_words import cut_at_word, fill, wrap, wrap_with_bar
+from digest.letters.reason_lines import ReasonLine
 from digest.papers import Organization, Paper
 from digest.site_profile import Site
 from tests.letters.invented_papers import ATTENTION, BARE, FLOW, ROBOTS, copy_for, pressed, trending
@@ -28,7 +29,7 @@ def shown(paper: Paper, **told: Any) -> Card:
 
 
 def test_a_card_of_a_complete_paper_shows_every_field() -> None:
-    found = shown(FLOW, why=Reason("flow in the title · +42 votes"))
+    found = shown(FLOW, why=ReasonLine("flow in the title · +42 votes"))
 
     assert found.meta == "cs.LG · 19 Nov 2026"
     assert found.href == "https://arxiv.org/abs/2611.01234"
@@ -54,7 +55,7 @@ def test_a_paper_without_any_link_leads_to_its_page_on_our_site() -> None:
 def test_a_card_of_a_paper_with_only_a_title_shows_the_title() -> None:
     found = shown(BARE)
 
-    assert (found.meta, found.byline, found.abstract) == ("", "", "")
+    assert (found.meta, found.byline, found.abstract) == ("No date", "", "")
     assert found.title == BARE.title
 
 
@@ -70,14 +71,14 @@ def test_three_hundred_authors_fit_on_a_line() -> None:
 
 
 def test_the_short_card_has_the_title_and_the_reason() -> None:
-    found = shown(FLOW, why=Reason("flow in the title"), form=CardForm.LINE)
+    found = shown(FLOW, why=ReasonLine("flow in the title"), form=CardForm.LINE)
 
-    assert (found.meta, found.byline, found.abstract, found.links) == ("", "", "", ())
+    assert (found.meta, found.byline, found.abstract, found.links) == ("cs.LG · 19 Nov 2026", "", "", ())
     assert (found.title, found.why.text) == (FLOW.title, "flow in the title")
 
 
 def test_a_card_is_unchanged_by_a_round_trip_through_a_decision() -> None:
-    found = shown(FLOW, why=Reason("flow · … a ", "flow", " of words"))
+    found = shown(FLOW, why=ReasonLine("flow · … a ", "flow", " of words"))
 
     assert Card.from_json(found.to_json()) == found
 
@@ -123,66 +124,6 @@ def test_a_machine_s_summary_is_labelled_and_shown_from_its_beginning() -> None:
     )
     assert shown(paper, form=CardForm.BRIEF).abstract == "AI summary, Hugging Face: Robots are old."
     assert shown(replace(paper, abstract="")).abstract == ""
-
-
-# ── the reason line ─────────────────────────────────────────────────────────────────────────────
-
-LONG = "Robots are old. However, we propose a robot that asks. It asks each question twice. Then it waits. The end comes late, behind many more words."
-
-
-def reason(paper: Paper, field: str, word: str, form: CardForm = CardForm.FULL) -> Reason:
-    start = getattr(paper, field).index(word)
-    return make_reason(
-        paper, ["found", "+42 votes"], [(field, start, start + len(word))], printed_text(paper, form)
-    )
-
-
-@pytest.mark.parametrize(("field", "word"), [("title", "Flow"), ("abstract", "robot"), ("organization", "")])
-def test_a_match_that_the_card_prints_is_not_quoted(field: str, word: str) -> None:
-    paper = replace(FLOW, abstract=LONG, organization="")  # type: ignore[arg-type]
-
-    assert reason(paper, field, word) == Reason("found · +42 votes")
-
-
-def test_a_match_that_the_card_does_not_print_is_quoted_with_its_word_in_bold() -> None:
-    found = reason(replace(FLOW, abstract=LONG), "abstract", "late")
-
-    assert found == Reason(
-        "found · +42 votes · … it waits. The end comes ", "late", ", behind many more words."
-    )
-    assert reason(replace(FLOW, comment="12 flows"), "comment", "flows") == Reason(
-        "found · +42 votes · 12 ", "flows"
-    )
-
-
-def test_a_shorter_card_quotes_what_it_no_longer_prints() -> None:
-    assert reason(replace(FLOW, abstract=LONG), "abstract", "robot", CardForm.LINE).word == "robot"
-
-
-@given(st.text(" ab.é", min_size=1, max_size=300), st.integers(0, 299), st.integers(1, 99))
-def test_a_quotation_has_at_most_sixty_characters_of_the_text(text: str, start: int, length: int) -> None:
-    start = min(start, len(text) - 1)
-
-    found = quotation("found", text, start, min(len(text), start + length))
-
-    quoted = found.text.removeprefix("found · ").removeprefix("… ").removesuffix(" …")
-    assert len(quoted) <= 60
-    assert quoted in text
-
-
-@given(
-    st.lists(st.sampled_from(["word", "Sentence.", "e.g.", "中文。", "x" * 400, "?", "…"]), max_size=200).map(
-        " ".join
-    ),
-    st.sampled_from([CardForm.FULL, CardForm.BRIEF, CardForm.LINE]),
-)
-def test_no_abstract_exceeds_its_limit(text: str, form: CardForm) -> None:
-    assert len(shown(replace(FLOW, abstract=text), form=form).abstract) <= 320
-
-
-@given(st.text(max_size=400), st.integers(20, 360))
-def test_a_cut_text_never_exceeds_its_limit(text: str, room: int) -> None:
-    assert len(cut_at_word(text, room)) <= room
 
 
 # ── text stays text ─────────────────────────────────────────────────────────────────────────────

@@ -15,8 +15,8 @@ from jinja2.exceptions import SecurityError
 
 from digest import links
 from digest.letters import RenderedLetter, Templates, make_card, render_letter
-from digest.letters.cards import Reason
 from digest.letters.letter_templates import REQUIRED_CONTEXT, derived_context, template_of_page
+from digest.letters.reason_lines import ReasonLine
 from digest.site_profile import Site
 from tests.letters.invented_papers import FLOW, NOW
 
@@ -34,7 +34,9 @@ TOLD: Mapping[str, Any] = {
 LETTERS = Path(__file__).parents[2] / "templates" / "letters"
 #: Everything that may be told besides.
 MORE: Mapping[str, Any] = {
-    "cards": [make_card(FLOW, page="https://digest.example.org/papers/11", why=Reason("Trending")).to_json()],
+    "cards": [
+        make_card(FLOW, page="https://digest.example.org/papers/11", why=ReasonLine("Trending")).to_json()
+    ],
     "next_due_at": "2026-11-23T07:00:00+00:00",
     "dated_at": NOW,
     "timezone": "Europe/Oslo",

@@ -399,14 +399,14 @@ def test_a_fitted_digest_keeps_only_the_papers_in_its_letter(
 
 
 def test_abstracts_are_dropped_before_papers(site: Site, templates: Templates) -> None:
-    batch, digest = wide(2, 28)
+    batch, digest = wide(2, 36)
 
     cards = [one.card for section in LetterAssembler(pressed(site, templates, batch), site).page(digest, copy_for()).sections
              for one in section.cards]  # fmt: skip
 
-    assert len(cards) == 56
-    assert (bool(cards[0].abstract), cards[27].abstract) == (True, "")
-    assert all(card.title and card.why.text for card in cards)
+    assert len(cards) == 72
+    assert (bool(cards[0].abstract), cards[35].abstract) == (True, "")
+    assert all(card.title for card in cards)
 
 
 # ── an operator's own digest letter ─────────────────────────────────────────────────────────────
@@ -457,7 +457,7 @@ WHY_LINE = f'<p class="why">{REASON}</p>'
 @pytest.mark.parametrize(
     ("old", "new"),
     [
-        (WHY_LINE, f"{WHY_LINE}{TITLE_LINE}"),
+        ("{% if paper.links %}", f"{TITLE_LINE}\n{{% if paper.links %}}"),
         (WHY_LINE, f'{WHY_LINE}<p class="soft">100% {REASON}</p>'),
         (WHY_LINE, '<p class="why">Why? As ever.</p>'),
     ],

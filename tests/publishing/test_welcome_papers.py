@@ -7,7 +7,6 @@ from sqlalchemy import Engine
 
 from digest import db, publishing, subscribers
 from digest.letters import Templates, press_store
-from digest.letters.marked_text import plain_text
 from digest.letters.press import assembler_of
 from digest.site_profile import Site
 from digest.subscribers import WelcomePapers
@@ -35,7 +34,7 @@ def chosen(world: PublishingWorld, now: str) -> WelcomePapers:
 
 
 def titles(papers: WelcomePapers) -> list[str]:
-    return [plain_text(card.title) for card in papers.cards.values()]
+    return [card.title for card in papers.cards.values()]
 
 
 def test_they_are_the_best_of_today_on_the_readers_topics(world: PublishingWorld):
@@ -46,7 +45,7 @@ def test_they_are_the_best_of_today_on_the_readers_topics(world: PublishingWorld
 
     assert titles(papers) == ["Robot 2", "Robot 3", "Robot 4"]
     assert papers.sentence == "Until then, three from today on your topics."
-    assert all("robot" in card.why.lower() for card in papers.cards.values())
+    assert all("robot" in card.why.text.lower() for card in papers.cards.values())
 
 
 def test_they_go_back_a_week_if_today_has_too_few(world: PublishingWorld):

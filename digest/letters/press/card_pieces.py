@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from functools import lru_cache
 from typing import NamedTuple
 
-from digest.letters.cards import NO_REASON, Card, CardForm, PrintedText, make_card, printed_text
+from digest.letters.cards import Card, CardForm, link_text, make_card, printed_text
 from digest.letters.figures_in_words import wrap, wrap_with_bar
 from digest.letters.mime import decode_quoted_printable, encode_quoted_printable
 from digest.letters.piece_templates import PieceTemplate, escape_html
 from digest.letters.press import digest_page
 from digest.letters.press.press_value import Press
+from digest.letters.reason_lines import NO_REASON, PrintedText
 from digest.links import paper_url
 from digest.site_profile import Site
 
@@ -21,18 +21,15 @@ Parts = Mapping[str, PieceTemplate]
 REASONS_CACHED = 32768  #: of a paper and a filter, some 300 bytes each; many readers have the same filter
 TEMPLATES_CACHED = 4096  #: the papers that are shown, in a form or two
 
-#: Marks where a filled card is split; untrusted text never contains NUL. The character names the gap.
-NUMBER, BEFORE, BOLD, AFTER = "\0n", "\0w", "\0m", "\0a"
-GAP_PATTERN = re.compile("\0(.)")
-REASON_GAPS = re.compile("\0[wma](?:.*\0[wma])?", re.DOTALL)  #: from the first gap to the last
+#: Marks where a filled card is split; untrusted text never contains NUL.
+NUMBER, REASON, BOLD = "\0n", "\0r", "\0b"
 BLANK_CARD = Card(meta="", href="", title="", byline="", abstract="", why=NO_REASON, links=())
 
 
 class BodyCardTemplate(NamedTuple):
-    """A card in one of the bodies, without its number and its reason line."""
+    """A card in one of the bodies, split at its reason line, without its number."""
 
     head: bytes
-    gaps: str  #: the reason line, with `%` gaps for its parts
     tail: bytes
 
 
@@ -84,9 +81,13 @@ class CardRenderer:
         number = self.press.rank_of_paper[paper_id]
         frame = self.frame(number, form)
         why = digest_page.reason_of(self.press, number, canonical, frame.printed)
+        if not why.text:
+            return EncodedCard(frame, b"", b"", frame.size)
         bold = f"{self.opens}{escape_html(why.word)}{self.closes}" if why.word else ""
-        html = frame.html.gaps % {"w": escape_html(why.before), "m": bold, "a": escape_html(why.after)}
-        text = frame.text.gaps % {"w": wrap_with_bar(why.text)}
+        html = self.html_parts["why"].fill(
+            {"why": escape_html(why.before), "bold": bold, "after": escape_html(why.after)}
+        )
+        text = self.text_parts["why"].fill({"why": wrap_with_bar(why.text), "word": "", "after": ""})
         size = frame.size + len(html.encode())
         return EncodedCard(frame, encode_quoted_printable(html), encode_quoted_printable(text), size)
 
@@ -94,28 +95,17 @@ class CardRenderer:
         """Encode the parts of a card that do not depend on the filter, after its number."""
         paper = self.press.papers[number]
         card = make_card(paper, page=paper_url(self.site, paper.id), form=form)
-        gaps = {"number": NUMBER, "why": BEFORE}
-        in_html = html_values(self.html_parts, card, **gaps, bold=BOLD, after=AFTER)
-        html, text = (
-            body_card_template(fill_card(parts, values).partition(NUMBER)[2])
-            for parts, values in (
-                (self.html_parts, in_html),
-                (self.text_parts, text_values(self.text_parts, card, **gaps)),
-            )
-        )
+        html = body_card_template(self.html_parts, html_values(self.html_parts, card, number=NUMBER))
+        text = body_card_template(self.text_parts, text_values(self.text_parts, card, number=NUMBER))
         size = len(decode_quoted_printable(html.head + html.tail).encode())
         return CardTemplate(html, text, size, digest_page.count_words(card), printed_text(paper, form))
 
 
-def body_card_template(card: str) -> BodyCardTemplate:
-    """Split a filled card at the gaps of its reason line."""
-    found = REASON_GAPS.search(card)
-    start, end = found.span() if found else (len(card), len(card))
-    return BodyCardTemplate(
-        encode_quoted_printable(card[:start]),
-        GAP_PATTERN.sub(r"%(\1)s", card[start:end].replace("%", "%%")),
-        encode_quoted_printable(card[end:]),
-    )
+def body_card_template(parts: Parts, values: Mapping[str, str]) -> BodyCardTemplate:
+    """Fill a card and split it at its reason line."""
+    card = fill_card(parts, values, reason=REASON).partition(NUMBER)[2]
+    head, _, tail = card.partition(REASON)
+    return BodyCardTemplate(encode_quoted_printable(head), encode_quoted_printable(tail))
 
 
 def html_values(parts: Parts, card: Card, **gaps: str) -> dict[str, str]:
@@ -133,25 +123,22 @@ def html_values(parts: Parts, card: Card, **gaps: str) -> dict[str, str]:
         "link": separator_part(parts, "dot").join(ways),
         "title": escape_html(card.title),
         "abstract": escape_html(card.abstract),
-        "why": "",
-        "word": "",
-        "after": "",
         **gaps,
     }
 
 
 def text_values(parts: Parts, card: Card, **gaps: str) -> dict[str, str]:
     """Return the plain-text values of a card's placeholders; `gaps` replace some of them."""
-    ways = [parts["link"].fill({"label": link.label, "href": link.href}) for link in card.text_links]
+    ways = [
+        parts["link"].fill({"label": link.label, "href": link.href, "link_text": link_text(link)})
+        for link in card.text_links
+    ]
     return {
         "meta": card.meta,
         "byline": wrap(card.byline),
         "link": separator_part(parts, "dot").join(ways),
         "title": wrap(card.title),
         "abstract": wrap(card.abstract),
-        "why": "",
-        "word": "",
-        "after": "",
         **gaps,
     }
 
@@ -162,18 +149,17 @@ REQUIRED_VALUES = {
     "meta": "number",
     "byline": "byline",
     "abstract": "abstract",
-    "why": "why",
     "links": "link",
 }
 
 
-def fill_card(parts: Parts, values: Mapping[str, str]) -> str:
+def fill_card(parts: Parts, values: Mapping[str, str], *, reason: str = "") -> str:
     """Fill a card; parts without a value are left out."""
     filled = {**values, "details": parts["details"].fill(values) if values["meta"] else ""}
     shown = {
         part: parts[part].fill(filled) if values[needed] else "" for part, needed in REQUIRED_VALUES.items()
     }
-    return parts["card"].fill({**filled, **shown})
+    return parts["card"].fill({**filled, **shown, "why": reason})
 
 
 def separator_part(parts: Parts, name: str) -> str:

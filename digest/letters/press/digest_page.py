@@ -14,15 +14,13 @@ from digest.letters.cards import (
     MAX_TITLE_LENGTH,
     Card,
     CardForm,
-    PrintedText,
-    Reason,
     display_title,
     make_card,
-    make_reason,
     printed_text,
 )
-from digest.letters.headers import one_line
+from digest.letters.headers import break_addresses, one_line
 from digest.letters.press.size_budget import SectionPlan
+from digest.letters.reason_lines import PrintedText, ReasonLine, topic_reason, trending_reason
 from digest.links import paper_url
 from digest.site_profile import Site
 
@@ -219,18 +217,16 @@ def card_of_paper(press: Press, site: Site, paper_id: int, canonical: str | None
     return make_card(paper, page=paper_url(site, paper_id), why=why, form=form)
 
 
-def reason_of(press: Press, number: int, canonical: str | None, printed: PrintedText) -> Reason:
+def reason_of(press: Press, number: int, canonical: str | None, printed: PrintedText) -> ReasonLine:
     """Return why a paper is shown: what the filter matched, and the strongest trending figure."""
     figure = press.reasons[number][:1]
-    why, places = (canonical and press.explainer.find(topics.parse(canonical), number)) or ((), ())
-    return make_reason(
-        press.papers[number], (*why, *figure) or (figures_in_words.FIRST_SEEN,), places, printed
-    )
+    found = press.explainer.find(topics.parse(canonical), number) if canonical else None
+    return topic_reason(press.papers[number], found, figure, printed) if found else trending_reason(figure)
 
 
 def heading(topic: str) -> str:
     """Return a topic's name as the letter shows it."""
-    return one_line(topic)
+    return break_addresses(one_line(topic))
 
 
 def anchors(topics: Sequence[tuple[str, int]]) -> tuple[Anchor, ...]:

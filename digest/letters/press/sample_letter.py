@@ -6,10 +6,11 @@ from functools import lru_cache
 from typing import Any
 
 from digest.letters import Templates
-from digest.letters.cards import Card, Link, Reason
+from digest.letters.cards import Card, Link
 from digest.letters.css_inlining import inline
 from digest.letters.letter_templates import FILLER
 from digest.letters.piece_templates import PieceTemplate, cut_at_marks, placeholder_mark
+from digest.letters.reason_lines import ReasonLine
 from digest.site_profile import Site
 
 #: The values of a digest letter outside its sections.
@@ -36,7 +37,7 @@ def sample_page() -> dict[str, Any]:
         title=placeholder_mark("title"),
         byline=placeholder_mark("byline"),
         abstract=placeholder_mark("abstract"),
-        why=Reason(*map(placeholder_mark, ("why", "word", "after"))),
+        why=ReasonLine(*map(placeholder_mark, ("why", "word", "after"))),
         links=(Link(placeholder_mark("label"), placeholder_mark("href"), placeholder_mark("about")),) * 2,
         leads_to=placeholder_mark("label"),
     )

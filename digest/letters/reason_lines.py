@@ -1,0 +1,104 @@
+"""Write the reason line of a card: one sentence of observed facts that says why the paper is shown."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple, TypeAlias
+
+from digest.letters import figures_in_words
+from digest.letters.headers import one_line
+from digest.papers import Paper, display
+from digest.topics.explanation import MatchFinding
+
+_ = figures_in_words.TRANSLATIONS.gettext
+
+MAX_FACTS_LENGTH = 240
+MAX_QUOTE_LENGTH = 60
+MAX_WORDS_NAMED = 3
+QUOTED_FIELDS = frozenset({"abstract", "comment", "journal"})
+
+Place: TypeAlias = tuple[str, int, int]  #: words in a displayed text of a paper: the field, start and end
+
+
+class ReasonLine(NamedTuple):
+    """Why a paper is shown, on one line, with the word that a filter matched if the rest of the card lacks it."""
+
+    before: str = ""
+    word: str = ""  #: in bold
+    after: str = ""
+
+    @property
+    def text(self) -> str:
+        """Return the line without bold type; empty if nothing can be said."""
+        return self.before + self.word + self.after
+
+
+NO_REASON = ReasonLine()
+
+
+class PrintedText(NamedTuple):
+    """What a card prints of a paper's texts, to find out whether it shows a match."""
+
+    title: int  #: characters of the title
+    start: int  #: of the abstract
+    end: int
+
+    def holds(self, place: Place) -> bool:
+        """Return whether the card prints the words at this place."""
+        field, start, end = place
+        if field == "title":
+            return end <= self.title
+        return field == "abstract" and self.start <= start and end <= self.end
+
+
+def trending_reason(figures: Sequence[str]) -> ReasonLine:
+    """Return the reason line of observed figures: "42 upvotes since yesterday · third day on the list"."""
+    return ReasonLine(one_sentence(figures))
+
+
+def topic_reason(
+    paper: Paper, found: MatchFinding, figures: Sequence[str], printed: PrintedText
+) -> ReasonLine:
+    """Return the reason line of a topic's paper: what the filter matched, and then the figures.
+
+    If no match stands in the printed title and abstract, the line quotes one.
+    """
+    facts = (*matched_facts(found), *figures)
+    if not found.places or any(printed.holds(place) for place in found.places):
+        return ReasonLine(one_sentence(facts))
+    field, start, end = found.places[0]
+    text = display(getattr(paper, field)) if field in QUOTED_FIELDS else ""
+    if not text:
+        return ReasonLine(one_sentence(facts))
+    before, word, after = quotation(text, start, end)
+    rest = one_line(" · ".join(["", *facts[1:]])[:MAX_FACTS_LENGTH])
+    return ReasonLine(f"{one_sentence(facts[:1])}: {before}", word, f"{after} {rest}".rstrip())
+
+
+def matched_facts(found: MatchFinding) -> list[str]:
+    """Return what a filter matched: at most three of its words, as the reader wrote them, and the rest."""
+    followed = _("%s (you follow)")
+    others = [followed % other if other.startswith("by ") else other for other in found.others]
+    if not found.words:
+        return others
+    named = [f"“{word}”" for word in found.words[:MAX_WORDS_NAMED]]
+    *first, last = named
+    words = _("%(first)s and %(last)s") % {"first": ", ".join(first), "last": last} if first else last
+    return [_("Matches %s") % words, *others]
+
+
+def quotation(text: str, start: int, end: int) -> tuple[str, str, str]:
+    """Return up to 60 characters around a match, cut between words: what precedes it, the match, the rest."""
+    end = min(end, start + MAX_QUOTE_LENGTH)
+    left = MAX_QUOTE_LENGTH - (end - start)
+    first, last = max(0, start - left // 2), min(len(text), end + left - left // 2)
+    before = text[first:start].partition(" ")[2] if first else text[:start]
+    after = text[end:last].rpartition(" ")[0] if last < len(text) else text[end:]
+    opening, closing = "… " * (len(before) < start), " …" * (end + len(after) < len(text))
+    return opening + before, text[start:end], after + closing
+
+
+def one_sentence(facts: Sequence[str]) -> str:
+    """Return the facts on one line of at most 240 characters, beginning with a capital letter."""
+    line = one_line(" · ".join(facts)[: MAX_FACTS_LENGTH * 8])
+    return figures_in_words.cut_at_word(line[:1].upper() + line[1:], MAX_FACTS_LENGTH)
