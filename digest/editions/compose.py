@@ -25,6 +25,7 @@ from msgspec import MsgspecError, Struct, json
 TRENDING_TOPIC = "Trending"
 RELEVANCE_BANDS = 6  #: number of bands of relevance, within which the trending score decides
 BAND_BITS = 64.0  #: worth of each band, which is more than any difference between trending scores
+TIE_BITS = 1 / 1024  #: worth of full relevance between papers of equal votes in one band
 NO_RELEVANCE = -1.0  #: the relevance of a paper that no filter matched
 ALREADY_SHOWN = -1  #: replaces a topic's position for a paper that no topic may pick
 DUPLICATE_PENALTY_BITS = 2.0  #: subtracted from a paper's worth when a near-duplicate ranks before it
@@ -165,8 +166,8 @@ def rank_matches(
     if len(relevance) != matches.bit_count():
         fit = {number: relevance.get(number, 0.0) for number in bitset_members(matches)}
     # This is relevance_bits(fits) + scores[number], without a call for each of many matches.
-    width, bits = _BAND_WIDTH, BAND_BITS
-    worth = {number: fits // width * bits + scores[number] for number, fits in fit.items()}
+    width, bits, tie = _BAND_WIDTH, BAND_BITS, TIE_BITS
+    worth = {number: fits // width * bits + fits * tie + scores[number] for number, fits in fit.items()}
     order, lower = order_by_worth(worth, near_duplicates or {})
     fits = array("d", map(fit.__getitem__, order))
     return RankedMatches(matches, tuple(order), fits, scores, lower)
@@ -177,8 +178,8 @@ _BAND_WIDTH = 1 / RELEVANCE_BANDS + 1e-9
 
 
 def relevance_bits(relevance: float) -> float:
-    """Return the worth of a paper's band of relevance, in bits."""
-    return relevance // _BAND_WIDTH * BAND_BITS
+    """Return the worth of a paper's relevance, in bits: that of its band, and a little to decide ties."""
+    return relevance // _BAND_WIDTH * BAND_BITS + relevance * TIE_BITS
 
 
 def rank_all(scores: Sequence[float], near_duplicates: Mapping[int, int] | None = None) -> RankedMatches:

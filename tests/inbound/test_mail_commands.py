@@ -254,7 +254,7 @@ def test_a_sentence_that_begins_like_a_command_changes_nothing_and_is_questioned
     assert "> Stop by my office at noon\nDo you want to unsubscribe? Nothing has changed yet" in text_of(
         answer
     )
-    assert f"Unsubscribe:\n\n{links.unsubscribe_url(site, ada.id, 0)}\n" in text_of(answer)
+    assert f"Unsubscribe:\n{links.unsubscribe_url(site, ada.id, 0)}\n" in text_of(answer)
     (row,) = inbound.list_mails(session)
     assert (row.state, row.reason) == (MailState.SHUNTED, outcome)  # it may be for a person
 
@@ -365,7 +365,7 @@ def test_lasting_changes_wait_on_a_page_mailed_to_the_owner_only(
     assert answer["To"] == ADA
     link = f"{links.manage_url(site, ada.id, 0)}?name=robots&filter=robot%2A+%26+%22cup%22&drop=Flows&cadence=weekly-fri&at=8%3A00"
     assert f"Check and save:\n{link}\n" in text_of(answer)
-    assert "Not you? Ignore this mail." in text_of(answer)
+    assert "Not you? Do nothing." in text_of(answer)
 
 
 def test_a_mistake_in_a_filter_is_reported_with_its_position(

@@ -210,14 +210,6 @@ def digest_letter(*content: Any, **changes: Any) -> RenderedLetter:
     return assembler.letter(digest, copy)
 
 
-def with_much_on_top() -> bytes:
-    """Return a digest with the longest possible header: a sample with long topic names."""
-    sample = [replace(paper, is_sample=True) for paper in PAPERS]
-    topics = ("Language models and agents", "Reinforcement learning", "Robots", "Trending")
-    sections = ((topic, None, (paper.id,)) for topic, paper in zip(topics, sample, strict=True))
-    return html_of(digest_eml(sample, by_topic(*sections)))
-
-
 def digest_of(papers: int, *, dated_at: datetime) -> bytes:
     """Return the mail of a digest of so many papers, some of them without links."""
     kinds = (ATTENTION, FLOW, ROBOTS, BARE)
