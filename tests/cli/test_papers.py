@@ -95,7 +95,7 @@ def test_papers_json_has_every_documented_field(digest: Digest) -> None:
 
     assert [paper["title"] for paper in papers] == TITLES
     assert list(papers[0]) == [
-        "id", "ids", "title", "abstract", "display_title", "display_abstract", "authors", "n_authors",
+        "id", "ids", "title", "abstract", "summary_by", "display_title", "display_abstract", "authors", "n_authors",
         "organization", "published", "published_inferred", "categories", "journal", "comment", "announcement",
         "urls", "signals", "first_seen_at", "score",
     ]  # fmt: skip
