@@ -196,7 +196,7 @@ def insert_lists(
     rows: Sequence[tuple[int, int, Sequence[int]]],
     shared: Mapping[str, Any],
 ) -> None:
-    """Insert a row for each number of each row's list, with one statement per list."""
+    """Insert one table row for each number in the lists, with one statement per list."""
     columns = ", ".join([*names, *shared])
     places = "".join(", ?" for _ in shared)
     common = [bind_values(connection.dialect, table.c[name], [value])[0] for name, value in shared.items()]

@@ -28,7 +28,7 @@ ARRIVAL_RACE = timedelta(hours=1)  #: longer than loading a dump takes; see `is_
 
 ConsideredUntil = tuple[datetime, int | None]  #: papers up to this time and this id were considered
 
-#: A paper trends above this score: it gets more votes a day than expected of a paper without figures.
+#: Above this score a paper is trending: clearly more votes a day are expected than for a new paper without signals.
 TRENDING_SCORE = trending.NEWCOMER_SCORE + trending.MIN_REASON_BITS
 
 

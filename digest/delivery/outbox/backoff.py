@@ -20,7 +20,7 @@ MAX_IN_DOUBT = 3  #: attempts in doubt after which a letter is not tried again a
 
 
 def next_attempt_at(delivery_id: int, attempts: int, now: datetime) -> datetime:
-    """Return when to try again: after 5, 10, 20, ... minutes, at most an hour, plus up to a quarter of it.
+    """Return when to try again: after 5, 10, 20, ... minutes (at most an hour), plus up to 25 % of that wait.
 
     The added random part spreads a morning's deferrals. It never shortens the wait: a server that greylists
     for five minutes would defer the letter again.

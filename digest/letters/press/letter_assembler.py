@@ -258,7 +258,7 @@ class LetterAssembler:
     # ── pieces that many letters share ──────────────────────────────────────────────────────────
 
     def encode_anchors(self, topics: tuple[tuple[str, int], ...]) -> EncodedPair:
-        """Encode the list of topics, with links to the sections; the text part and letters with one section have none."""
+        """Encode the list of links to the sections; it is omitted from the text part and from letters with one section."""
         anchors = digest_page.anchors(topics)
         return (
             EncodedPair(encode_quoted_printable(self.anchors_html(anchors)), b"") if anchors else EMPTY_PAIR
