@@ -177,7 +177,7 @@ def test_papers_left_out_of_a_digest_are_listed_behind_its_link(served, papers, 
 
     page = served.client.get(url)
 
-    assert re.search(rf"See {more} more match(es)?: {re.escape(BASE + url)}", text)
+    assert re.search(rf"See {more} more match(es)?:\s+{re.escape(BASE + url)}", text)
     assert page.status_code == 200
     assert page.text.count("<h3") == int(more) > 0
     assert "emil@uni.edu" not in page.text
