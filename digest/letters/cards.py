@@ -29,7 +29,7 @@ class CardForm(StrEnum):
     WHOLE = "whole"  #: the whole abstract, for readers who asked for it
     FULL = "full"  #: what the abstract says the paper did, in a sentence or two
     BRIEF = "brief"  #: the first of these sentences
-    LINE = "line"  #: the title and the why line
+    LINE = "line"  #: the category, the date, the title and the reason line
 
     __hash__ = str.__hash__  # as fast as that of str: a form is a key in every cache of cards
 
@@ -45,7 +45,7 @@ class Link:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Card:
-    """One paper, ready to be shown; every field but the title and its link may be empty."""
+    """One paper, ready to be shown; every field but the first three may be empty."""
 
     meta: str
     href: str

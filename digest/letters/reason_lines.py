@@ -71,14 +71,13 @@ def topic_reason(
     if not text:
         return ReasonLine(one_sentence(facts))
     before, word, after = quotation(text, start, end)
-    rest = one_line(" · ".join(["", *facts[1:]])[:MAX_FACTS_LENGTH])
+    rest = one_sentence(["", *facts[1:]])
     return ReasonLine(f"{one_sentence(facts[:1])}: {before}", word, f"{after} {rest}".rstrip())
 
 
 def matched_facts(found: MatchFinding) -> list[str]:
     """Return what a filter matched: at most three of its words, as the reader wrote them, and the rest."""
-    followed = _("%s (you follow)")
-    others = [followed % other if other.startswith("by ") else other for other in found.others]
+    others = [*(_("by %s (you follow)") % author for author in found.authors), *found.others]
     if not found.words:
         return others
     named = [f"“{word}”" for word in found.words[:MAX_WORDS_NAMED]]

@@ -39,16 +39,12 @@ INITIALS = re.compile(r"(?:[^\W\d_]\.?-?){1,3}")
 
 def byline(paper: Paper) -> str:
     """Return who wrote `paper` and where: "Ito, Okafor, Lind + 4 · University of Oslo", or "" if unknown."""
-    people = people_line(paper)
-    institution = paper.organization and display(paper.organization.name or paper.organization.handle)
-    if not institution or institution == people:
-        return people
-    return f"{people} · {institution}" if people_are_named(paper, institution) else institution
-
-
-def people_are_named(paper: Paper, institution: str) -> bool:
-    """Return whether the paper has authors other than the institution itself."""
-    return any(display(author) != institution for author in paper.authors)
+    if paper.organization is None:
+        return people_line(paper)
+    institution = display(paper.organization.name or paper.organization.handle)
+    if all(display(author) == institution for author in paper.authors):  # or no author is known
+        return institution
+    return f"{people_line(paper)} · {institution}"
 
 
 def people_line(paper: Paper) -> str:

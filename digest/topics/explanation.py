@@ -58,7 +58,8 @@ class MatchFinding(NamedTuple):
     """The clauses and words by which a filter matches a paper, strongest first."""
 
     words: tuple[str, ...]  #: the clauses of words, as the reader wrote them: "score-based"
-    others: tuple[str, ...]  #: the other clauses: "by Mara Lind", "in cs.LG"
+    authors: tuple[str, ...]
+    others: tuple[str, ...]  #: the other clauses: "in cs.LG"
     places: tuple[tuple[str, int, int], ...]  #: (field, start, end) of each match
 
 
@@ -103,11 +104,15 @@ class Explainer:
         found = page.matched_clauses(filter_)
         if found is None:
             return None
-        words = dict.fromkeys([_shown(leaf) for leaf, _ in found if isinstance(leaf, TextClause)])
-        others = dict.fromkeys(
-            [page.reason(leaf, marks) for leaf, marks in found if not isinstance(leaf, TextClause)]
-        )
-        return MatchFinding(tuple(words), tuple(others), _places(found))
+        words, authors, others = dict[str, None](), dict[str, None](), dict[str, None]()
+        for leaf, marks in found:
+            if isinstance(leaf, TextClause):
+                words[_shown(leaf)] = None
+            elif isinstance(leaf, AuthorClause):
+                authors[page.author(leaf)] = None
+            else:
+                others[page.reason(leaf, marks)] = None
+        return MatchFinding(tuple(words), tuple(authors), tuple(others), _places(found))
 
     def _page(self, number: int) -> _IndexedPaper:
         return _IndexedPaper(self._batch, number)
@@ -280,7 +285,7 @@ class _IndexedPaper:
             places = {mark[0]: None for mark in marks}
             return f"{_shown(leaf)} in the {' and '.join([FIELDS[place] for place in places])}"
         if isinstance(leaf, AuthorClause):
-            return f"by {self._author(leaf)}"
+            return f"by {self.author(leaf)}"
         if isinstance(leaf, CategoryClause):
             return f"in {leaf.canonical.partition(':')[2]}"
         if isinstance(leaf, DateClause):
@@ -291,7 +296,8 @@ class _IndexedPaper:
             return f"announced as {leaf.value}"
         return f"from {leaf.value}" if isinstance(leaf, SourceClause) else leaf.canonical
 
-    def _author(self, leaf: AuthorClause) -> str:
+    def author(self, leaf: AuthorClause) -> str:
+        """Return the first author of the paper that a clause matches."""
         authors = self.paper.authors[:1] if leaf.first else self.paper.authors
         return next(
             author

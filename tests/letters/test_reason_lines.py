@@ -17,27 +17,27 @@ from tests.letters.invented_papers import FLOW
 LONG = "Robots are old. However, we propose a robot that asks. It asks each question twice. Then it waits. The end comes late, behind many more words."
 
 
-def matched(*words: str, others: tuple[str, ...] = ()) -> ReasonLine:
+def matched(*words: str, authors: tuple[str, ...] = (), others: tuple[str, ...] = ()) -> ReasonLine:
     """Return the reason line of a filter that matched these words in the title."""
-    found = MatchFinding(words, others, (("title", 0, 4),) if words else ())
+    found = MatchFinding(words, authors, others, (("title", 0, 4),) if words else ())
     return topic_reason(FLOW, found, ["+42 votes"], printed_text(FLOW, CardForm.FULL))
 
 
 @pytest.mark.parametrize(
-    ("words", "others", "line"),
+    ("words", "authors", "others", "line"),
     [
-        (("flow",), (), "Matches “flow” · +42 votes"),
-        (("flow", "robot*"), (), "Matches “flow” and “robot*” · +42 votes"),
-        (("a", "b", "c", "d"), (), "Matches “a”, “b” and “c” · +42 votes"),
-        (("flow",), ("in cs.LG",), "Matches “flow” · in cs.LG · +42 votes"),
-        ((), ("by Mara Lind",), "By Mara Lind (you follow) · +42 votes"),
-        ((), ("in cs.LG",), "In cs.LG · +42 votes"),
+        (("flow",), (), (), "Matches “flow” · +42 votes"),
+        (("flow", "robot*"), (), (), "Matches “flow” and “robot*” · +42 votes"),
+        (("a", "b", "c", "d"), (), (), "Matches “a”, “b” and “c” · +42 votes"),
+        (("flow",), (), ("in cs.LG",), "Matches “flow” · in cs.LG · +42 votes"),
+        ((), ("Mara Lind",), (), "By Mara Lind (you follow) · +42 votes"),
+        ((), (), ("in cs.LG",), "In cs.LG · +42 votes"),
     ],
 )
 def test_a_reason_names_what_matched_and_then_the_figures(
-    words: tuple[str, ...], others: tuple[str, ...], line: str
+    words: tuple[str, ...], authors: tuple[str, ...], others: tuple[str, ...], line: str
 ) -> None:
-    assert matched(*words, others=others) == ReasonLine(line)
+    assert matched(*words, authors=authors, others=others) == ReasonLine(line)
 
 
 def test_a_paper_without_an_observed_fact_has_no_reason() -> None:
@@ -47,7 +47,7 @@ def test_a_paper_without_an_observed_fact_has_no_reason() -> None:
 
 def reason(paper: Paper, field: str, word: str, form: CardForm = CardForm.FULL) -> ReasonLine:
     start = getattr(paper, field).index(word)
-    found = MatchFinding((word,), (), ((field, start, start + len(word)),))
+    found = MatchFinding((word,), (), (), ((field, start, start + len(word)),))
     return topic_reason(paper, found, ["+42 votes"], printed_text(paper, form))
 
 

@@ -19,7 +19,7 @@ from starlette.testclient import TestClient
 from digest import links, publishing, subscribers
 from digest.app_context import AppContext
 from digest.db.tables import Delivery, DumpRow, DumpState, Subscriber, SubscriberState
-from digest.delivery import delivery_run, transports
+from digest.delivery import delivery_run
 from digest.delivery.transports.memory import MemoryTransport
 from digest.papers import Record, catalog
 from digest.settings import Settings, load_settings
@@ -194,6 +194,15 @@ def manage_path(served: ServedSite, alice: Subscriber) -> str:
     return path_of(links.manage_url(served.site, alice.id, alice.link_version))
 
 
+def publish_and_deliver(
+    served: ServedSite, session: Session, transport: MemoryTransport, at: datetime
+) -> None:
+    """Publish what is due at that moment, and deliver it."""
+    common: dict[str, Any] = {"site": served.site, "templates": served.context.templates, "caches": CACHES}
+    publishing.publish(session, **common, now=at)
+    delivery_run.deliver(session, **common, transport=transport, clock=lambda: at)
+
+
 @pytest.fixture
 def digest_sent(served: ServedSite, papers: list[int], now: datetime) -> Delivery:
     """Dora's digest of this morning, published and delivered; returns its delivery."""
@@ -204,18 +213,7 @@ def digest_sent(served: ServedSite, papers: list[int], now: datetime) -> Deliver
         )  # fmt: skip
         session.commit()
         at = now + timedelta(minutes=1)
-        publishing.publish(
-            session, site=served.site, templates=served.context.templates, caches=CACHES, now=at
-        )
-        memory = transports.open_transport(transports.parse_mail_url("memory:"), site=served.site)
-        delivery_run.deliver(
-            session,
-            site=served.site,
-            templates=served.context.templates,
-            caches=CACHES,
-            transport=memory,
-            clock=lambda: at,
-        )
+        publish_and_deliver(served, session, MemoryTransport(), at)
         session.commit()
         served.clock.now = at
         return session.query(Delivery).filter_by(subscriber_id=dora.id, edition="daily-2026-11-20").one()

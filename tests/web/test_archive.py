@@ -16,7 +16,7 @@ from digest.editions.compose import Digest, NarrowingSuggestion
 from digest.subscribers import subscriber_rows
 from tests.support.mail_bodies import body_of
 from tests.support.shared_caches import CACHES
-from tests.web.conftest import BASE, path_of
+from tests.web.conftest import BASE, path_of, publish_and_deliver
 
 DAY = "daily-2026-11-20"
 
@@ -87,17 +87,7 @@ def forwarded(served, alice, papers, now):
     memory = MemoryTransport()
     with served.writing() as session:
         subscriber_rows.replace_topics(session, alice.id, {"Diffusion": "title:diffusion"})
-        publishing.publish(
-            session, site=served.site, templates=served.context.templates, caches=CACHES, now=at
-        )
-        delivery_run.deliver(
-            session,
-            site=served.site,
-            templates=served.context.templates,
-            caches=CACHES,
-            transport=memory,
-            clock=lambda: at,
-        )
+        publish_and_deliver(served, session, memory, at)
     served.clock.now = at
     content = memory.messages[0].content
     return f"{body_of(content, 'plain')}\n{body_of(content, 'html')}"

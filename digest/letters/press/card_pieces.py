@@ -22,7 +22,7 @@ REASONS_CACHED = 32768  #: of a paper and a filter, some 300 bytes each; many re
 TEMPLATES_CACHED = 4096  #: the papers that are shown, in a form or two
 
 #: Marks where a filled card is split; untrusted text never contains NUL.
-NUMBER, REASON, BOLD = "\0n", "\0r", "\0b"
+NUMBER, REASON = "\0n", "\0r"
 BLANK_CARD = Card(meta="", href="", title="", byline="", abstract="", why=NO_REASON, links=())
 
 
@@ -62,8 +62,6 @@ class CardRenderer:
         self.text_parts = press.text.parts()
         self.card = lru_cache(REASONS_CACHED)(self.encode_card)
         self.frame = lru_cache(TEMPLATES_CACHED)(self.encode_template)
-        bold = self.html_parts["bold"].fill({"word": BOLD}) if "bold" in self.html_parts else BOLD
-        self.opens, self.closes = bold.split(BOLD)
 
     def start(self) -> tuple[str, str]:
         """Return the HTML and the text before a card's number."""
@@ -83,10 +81,14 @@ class CardRenderer:
         why = digest_page.reason_of(self.press, number, canonical, frame.printed)
         if not why.text:
             return EncodedCard(frame, b"", b"", frame.size)
-        bold = f"{self.opens}{escape_html(why.word)}{self.closes}" if why.word else ""
-        html = self.html_parts["why"].fill(
-            {"why": escape_html(why.before), "bold": bold, "after": escape_html(why.after)}
-        )
+        shown = {
+            "why": escape_html(why.before),
+            "word": escape_html(why.word),
+            "after": escape_html(why.after),
+        }
+        if why.word and "bold" in self.html_parts:
+            shown["bold"] = self.html_parts["bold"].fill(shown)
+        html = self.html_parts["why"].fill(shown)
         text = self.text_parts["why"].fill({"why": wrap_with_bar(why.text), "word": "", "after": ""})
         size = frame.size + len(html.encode())
         return EncodedCard(frame, encode_quoted_printable(html), encode_quoted_printable(text), size)
@@ -145,8 +147,6 @@ def text_values(parts: Parts, card: Card, **gaps: str) -> dict[str, str]:
 
 #: The optional parts of a card, each with the value it requires.
 REQUIRED_VALUES = {
-    "details": "meta",
-    "meta": "number",
     "byline": "byline",
     "abstract": "abstract",
     "links": "link",
@@ -155,11 +155,10 @@ REQUIRED_VALUES = {
 
 def fill_card(parts: Parts, values: Mapping[str, str], *, reason: str = "") -> str:
     """Fill a card; parts without a value are left out."""
-    filled = {**values, "details": parts["details"].fill(values) if values["meta"] else ""}
     shown = {
-        part: parts[part].fill(filled) if values[needed] else "" for part, needed in REQUIRED_VALUES.items()
+        part: parts[part].fill(values) if values[needed] else "" for part, needed in REQUIRED_VALUES.items()
     }
-    return parts["card"].fill({**filled, **shown, "why": reason})
+    return parts["card"].fill({**values, **shown, "why": reason})
 
 
 def separator_part(parts: Parts, name: str) -> str:
