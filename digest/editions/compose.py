@@ -5,8 +5,8 @@ bit for each paper. The matches of a filter are sorted once for all its subscrib
 
 * A paper can be in the digest only if a topic matches it; trending and relevance only order the papers.
 * Within a topic, papers are ordered by **worth**: the band of their relevance first, then the trending score in
-  bits. There are `RELEVANCE_BANDS` bands of equal width, so votes never put a paper that barely fits before
-  one that fits well, and they decide between papers that fit about equally.
+  bits. There are `RELEVANCE_BANDS` bands of equal width. Votes decide the order within a band; they never put
+  a paper before one of a higher band.
 * Papers are picked in rounds: in each round every topic picks its best remaining paper. A broad topic
   therefore cannot displace the papers of other topics. If the last round has more picks than fit, the
   picks with the highest worth are kept.
@@ -23,9 +23,9 @@ from typing import NamedTuple
 from msgspec import MsgspecError, Struct, json
 
 TRENDING_TOPIC = "Trending"
-RELEVANCE_BANDS = 6  #: number of bands of relevance, within which the trending score decides
-BAND_BITS = 64.0  #: worth of each band, which is more than any difference between trending scores
-TIE_BITS = 1 / 1024  #: worth of full relevance between papers of equal votes in one band
+RELEVANCE_BANDS = 6  #: number of relevance bands; within a band, the trending score decides the order
+BAND_BITS = 64.0  #: bits per band; more than any difference between trending scores
+TIE_BITS = 1 / 1024  #: bits for a relevance of 1; orders papers of one band with equal trending scores
 NO_RELEVANCE = -1.0  #: the relevance of a paper that no filter matched
 ALREADY_SHOWN = -1  #: replaces a topic's position for a paper that no topic may pick
 DUPLICATE_PENALTY_BITS = 2.0  #: subtracted from a paper's worth when a near-duplicate ranks before it
@@ -60,7 +60,7 @@ class NarrowingSuggestion(NamedTuple):
 
 
 class Digest(Struct, frozen=True, kw_only=True, omit_defaults=True, rename={"is_catch_up": "catch_up"}):
-    """The content of a digest as stored with its delivery: the papers, grouped by topic and in order."""
+    """The content of a digest as stored with its delivery: the papers in reading order, grouped by topic."""
 
     sections: tuple[Section, ...]
     checked: int  #: papers considered for this edition
@@ -68,7 +68,7 @@ class Digest(Struct, frozen=True, kw_only=True, omit_defaults=True, rename={"is_
     matched: int = 0  #: in a catch-up, the number of papers that matched, including the papers shown
     news: tuple[FollowUp, ...] = ()  #: updates to papers of earlier digests
     offer: NarrowingSuggestion | None = None
-    abstracts: str = "short"  #: how much of each abstract the reader asked for: "titles", "short" or "full"
+    abstracts: str = "short"  #: the length of abstracts that the reader chose: "titles", "short" or "full"
 
     @property
     def papers(self) -> tuple[int, ...]:
@@ -178,7 +178,7 @@ _BAND_WIDTH = 1 / RELEVANCE_BANDS + 1e-9
 
 
 def relevance_bits(relevance: float) -> float:
-    """Return the worth of a paper's relevance, in bits: that of its band, and a little to decide ties."""
+    """Return the worth of a relevance in bits: the bits of its band, plus a fraction that breaks ties."""
     return relevance // _BAND_WIDTH * BAND_BITS + relevance * TIE_BITS
 
 

@@ -178,7 +178,7 @@ def parse_zone(text: str) -> str:
     raise BadField("timezone", f"{text!r} is not a time zone. {hint}")
 
 
-@lru_cache(maxsize=1024)  # mistyped zones: an import repeats the same few
+@lru_cache(maxsize=1024)  # an import repeats the same few mistyped zones
 def closest_zone(typed: str) -> str | None:
     """Return the time zone whose name or city is most similar to `typed`, or None."""
     folded = typed.casefold().replace(" ", "_")
@@ -191,7 +191,7 @@ def closest_zone(typed: str) -> str | None:
     return (whole.get(close[0]) or cities[close[0]]) if close else None
 
 
-@lru_cache(maxsize=1024)  # more than there are time zones
+@lru_cache(maxsize=1024)  # more than the number of time zones
 def zone_of(name: str) -> ZoneInfo:
     """Return the time zone with this name; if there is none, raise BadField with the most similar name."""
     return ZoneInfo(parse_zone(name))

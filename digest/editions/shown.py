@@ -72,9 +72,9 @@ def shown_to(session: Session, subscriber_ids: Collection[int], *, since_id: int
     return [(row[0], row[1]) for row in found]
 
 
-@lru_cache(maxsize=2)  # one for each database dialect
+@lru_cache(maxsize=2)  # one entry per database dialect
 def shown_since_query(dialect: DatabaseDialect) -> Select[Any]:
-    """Return the cached query of `shown_to`, since building it takes as long as running it."""
+    """Return the query of `shown_to`, cached because building it takes as long as running it."""
     rows = shown_by_subscriber(dialect, SHOWN_TABLE.c.paper_id >= bindparam("since_id")).c
     return select(rows.subscriber_id, rows.paper_id)
 

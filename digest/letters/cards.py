@@ -27,11 +27,11 @@ class CardForm(StrEnum):
     """The lengths of a card: long digests use shorter cards to fit the size budget."""
 
     WHOLE = "whole"  #: the whole abstract, for readers who asked for it
-    FULL = "full"  #: what the abstract says the paper did, in a sentence or two
-    BRIEF = "brief"  #: the first of these sentences
+    FULL = "full"  #: an excerpt: one or two sentences that say what the paper did
+    BRIEF = "brief"  #: an excerpt of one sentence
     LINE = "line"  #: the category, the date, the title and the reason line
 
-    __hash__ = str.__hash__  # as fast as that of str: a form is a key in every cache of cards
+    __hash__ = str.__hash__  # faster than the hash of Enum; forms are part of many cache keys
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +55,7 @@ class Card:
     why: ReasonLine  #: the only part that depends on the filter
     links: tuple[Link, ...]  #: without the title's link
     leads_to: str = ""  #: the label of the title's link in plain text
-    is_sample: bool = False  #: a made-up paper
+    is_sample: bool = False  #: an invented sample paper
 
     @property
     def text_links(self) -> tuple[Link, ...]:
@@ -108,14 +108,14 @@ def link_text(link: Link) -> str:
 
 
 def printed_text(paper: Paper, form: CardForm) -> PrintedText:
-    """Return what a card of this form prints of the paper's texts."""
+    """Return which parts of the paper's texts a card of this form prints."""
     shown = shown_parts(paper, form)[1].removesuffix("…")
     start = max(display(paper.abstract).find(shown), 0)
     return PrintedText(len(display_title(paper)), start, start + len(shown))
 
 
 def meta_line(paper: Paper) -> str:
-    """Return the category and the date, if known: `cs.LG · 19 Nov 2026`, or `No date`: a number never stands alone."""
+    """Return the category and the date (`cs.LG · 19 Nov 2026`), as far as known, or `No date`."""
     known = [
         *(one_line(category[:MAX_CATEGORY_LENGTH]) for category in paper.categories[:1]),
         *([figures_in_words.short_day(paper.published)] if paper.published else []),
@@ -129,20 +129,20 @@ def display_title(paper: Paper) -> str:
 
 
 def shown_abstract(paper: Paper, form: CardForm = CardForm.FULL) -> str:
-    """Return the words of the abstract that a card of this form shows: the same for every reader."""
+    """Return the part of the abstract that a card of this form shows; it is the same for every reader."""
     return "".join(shown_parts(paper, form))
 
 
 def shown_parts(paper: Paper, form: CardForm) -> tuple[str, str]:
-    """Return what a card shows of an abstract, split into what stands for the text before it and the text."""
+    """Return the shown part of an abstract as (lead, text); the lead is an ellipsis, a label or empty."""
     if form is CardForm.LINE or not paper.abstract:
         return "", ""
     return excerpt_of(paper.abstract, summary_label(paper), form)
 
 
-@lru_cache(maxsize=4096)  # the papers of a press in a form or two
+@lru_cache(maxsize=4096)  # the papers of a press, each in one or two forms
 def excerpt_of(abstract: str, label: str, form: CardForm) -> tuple[str, str]:
-    """Return the excerpt of a raw abstract as (lead, text); a machine's summary has its label as lead."""
+    """Return the excerpt of a raw abstract as (lead, text); the lead of an AI summary is its label."""
     text, max_sentences = display(abstract), 1 if form is CardForm.BRIEF else 2
     if form is CardForm.WHOLE:
         return label, text
@@ -155,7 +155,7 @@ def excerpt_of(abstract: str, label: str, form: CardForm) -> tuple[str, str]:
 
 
 def summary_label(paper: Paper) -> str:
-    """Return the words before a machine's summary, which name its maker; "" for the authors' abstract."""
+    """Return the label that names the author of an AI summary; "" for the authors' abstract."""
     if not paper.summary_by:
         return ""
     return figures_in_words.TRANSLATIONS.gettext("AI summary, %s: ") % paper.summary_by

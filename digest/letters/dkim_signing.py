@@ -166,7 +166,7 @@ def choose_fields(
     return names, signed_fields
 
 
-@lru_cache(maxsize=64)  # each kind of letter has the same header names
+@lru_cache(maxsize=64)  # all letters of one kind have the same header names
 def fold_names(names: tuple[str, ...]) -> str:
     """Return the header names joined with colons, on short lines."""
     lines = [""]
@@ -189,6 +189,6 @@ def canonical_fields(head: bytes) -> list[tuple[str, bytes]]:
 
 
 def canonical_body(body: bytes) -> bytes:
-    """Return the body in `relaxed` form: letters.mime writes no blanks that this form would change."""
+    """Return the body in `relaxed` form: letters.mime writes no whitespace that this form would change."""
     stripped = body.rstrip(b"\r\n")
     return stripped + b"\r\n" if stripped else b""

@@ -15,20 +15,20 @@ from digest.letters.figures_in_words import cut_at_word
 from digest.letters.sentences import first_sentences, sentence_ends, to_sentence_end
 
 MAX_EXCERPT_LENGTH = 320
-MAX_SENTENCES = 40  #: of an abstract; later ones are not considered
+MAX_SENTENCES = 40  #: sentences of an abstract that are considered
 MAX_CLAUSE_LENGTH = 200  #: a longer clause is never left out
 MIN_WORDS = 4  #: a shorter sentence is a heading
-SKIPPED = "… "  #: stands for the text before an excerpt
+SKIPPED = "… "  #: replaces the text before an excerpt
 
 # ── scores, tuned on labelled abstracts ─────────────────────────────────────────────────────────
 
 RESULT, OUR_RESULT, STUDY, OUR_METHOD, EVIDENCE, AIM = 3.4, 3.0, 2.3, 2.0, 2.0, 1.5
 PASSIVE = 1.6
 FIGURE = 0.4
-LATER = -0.2  #: for each sentence before
+LATER = -0.2  #: per preceding sentence
 CONTINUED, BACKGROUND, TOO_LONG = -1.0, -1.5, -0.8
 BACK_REFERENCE, PRONOUN = -1.5, -5.0  #: the subject is "this framework", or "this" or "they"
-MIN_SCORE = 0.5  #: of a sentence that is shown in place of the first
+MIN_SCORE = 0.5  #: required of a sentence that is shown instead of the first
 
 # ── words ───────────────────────────────────────────────────────────────────────────────────────
 
@@ -82,7 +82,7 @@ OWN = words_of("this the our present current")
 PAPER_NOUNS = words_of(
     "paper work article study survey review report letter note thesis chapter manuscript research"
 )
-#: What may follow "our".
+#: Nouns that may follow "our".
 OUR_NOUN_SCORES = dict.fromkeys(
     words_of(
         "result results finding findings experiments analysis analyses evaluation evaluations theory research"
@@ -115,7 +115,7 @@ BACKGROUND_OPENINGS = words_of(
 FIGURES = re.compile("%|-fold|outperform|surpass|state-of-the-art")
 NEWS_OF_CODE = re.compile("http|github|available|open-source")
 
-#: A word before the main clause that has no meaning without the sentence before, or a heading.
+#: A heading, or a linking word that refers to the preceding sentence.
 LINKING_WORDS = re.compile(
     r"(?:however|but|yet|hence|thus|therefore|consequently|accordingly|nevertheless|nonetheless|so|and|instead|"
     r"in contrast|by contrast|in this context|as a result|furthermore|moreover|additionally|in addition|"
@@ -123,7 +123,7 @@ LINKING_WORDS = re.compile(
     r"(?:main |key )?(?:results?|findings?|conclusions?|contributions?):),? ",
     re.IGNORECASE,
 )
-#: The beginning of a clause that may refer back, and of the main clause after it.
+#: The beginnings of a clause that may refer back and of the main clause after it.
 SUBORDINATE = re.compile(
     r"(?:to|in order|aim\w+|towards?|motivated|inspired|based|building|built|following|addressing|leveraging|"
     r"given|with|after|from|in light|in view)\b",
@@ -135,7 +135,7 @@ MAIN_CLAUSE = re.compile(r", (?=(?:we|our|this|the current|the present|in this) 
 
 
 class Sentence(NamedTuple):
-    """A sentence without the beginning that refers back, and how well it says what the paper did."""
+    """A sentence without an opening that refers back, and its score."""
 
     start: int
     end: int
@@ -165,7 +165,7 @@ def opening(text: str, *, max_sentences: int = 2, max_length: int = MAX_EXCERPT_
 
 
 def last_end(text: str, shown: Sequence[Sentence], max_length: int) -> int:
-    """Return the end of the last of these sentences that fits and is not a heading or about code or data."""
+    """Return the end of the last sentence that fits and is neither a heading nor about code or data."""
     first, *others = shown
     end = first.end
     for sentence in others:
@@ -198,7 +198,7 @@ def sentence_spans(text: str) -> Iterator[tuple[int, int]]:
 
 
 def lead_in_length(sentence: str) -> int:
-    """Return the length of the words that are unclear without the sentence before."""
+    """Return the length of the opening words that are unclear without the preceding sentence."""
     cut = 0
     while found := LINKING_WORDS.match(sentence, cut):
         cut = found.end()
@@ -262,7 +262,7 @@ def verb_score(word: str) -> float:
 
 
 def back_reference(words: Sequence[str]) -> float:
-    """Return what a sentence loses because its subject refers to the sentence before."""
+    """Return the penalty for a sentence whose subject refers to the preceding sentence, or 0."""
     first, second = words[:2]
     if first in PRONOUNS or (first in DEMONSTRATIVES and is_verb(second, after=first)):
         return PRONOUN

@@ -1,4 +1,4 @@
-"""Word the texts that depend on figures and dates; all other texts are in the templates."""
+"""Write the texts that contain figures or dates; all other texts are in the templates."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ WORDS_PER_MINUTE = 200
 MAX_FOLLOWUP_LENGTH = 160
 MAX_TOPICS_NAMED = 8  #: topics named in a sentence
 MAX_REQUESTED_NAMED = 5  #: topics of an unconfirmed request named in a letter
-MAX_REQUESTED_NAME = 40  #: characters of each; they may be a stranger's words to somebody else
+MAX_REQUESTED_NAME = 40  #: characters of such a topic's name, which a stranger may have chosen
 LINE_WIDTH = 72  #: columns in the plain-text part
 TRAILING_CONNECTIVES = re.compile(
     r"(?:[\s,;:–—-]+(?:a|an|and|as|at|by|for|from|in|into|is|of|on|or|over|that|the|to|under|via|when|where|with))+$",
@@ -101,7 +101,7 @@ def schedule_in_words(schedule: Schedule) -> str:
 
 
 def requested_digest(cadence: Cadence, topics: Sequence[str]) -> str:
-    """Return what somebody asked for: `a daily paper digest on: diffusion, robots`.
+    """Return a description of the requested digest: `a daily paper digest on: diffusion, robots`.
 
     The names may be a stranger's words, so they are short, few and without links.
     """

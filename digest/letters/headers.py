@@ -22,7 +22,8 @@ BIDI_CONTROLS = dict.fromkeys((0x061C, 0x200E, 0x200F, *range(0x202A, 0x202F), *
 HARMLESS_TEXT = re.compile("[ -~\u00a1-\u00ac\u00ae-\u02ff\u2010-\u2027\u2030-\u205e]*\\Z")
 MESSAGE_ID = re.compile(r"<[!-;=?-~]{1,250}>\Z")  #: an id that may be copied into a header
 WORD_JOINER = "\u2060"  #: invisible, and no part of any web address
-#: Where to break an address: before ://, after @ and //, and after a dot between letters or digits, but for decimals.
+#: Where addresses are broken: before ://, after @ and //, and after a dot between letters or digits, except
+#: in decimals.
 ADDRESS_JOINTS = re.compile(
     r"(?=://)|(?<=@)(?=\w)|(?<=//)(?=\w)|(?<=\w[.\u3002\uff0e\uff61])(?=\w)(?<!\d.)|(?<=\d\.)(?=[^\W\d])"
 )
@@ -61,7 +62,7 @@ def one_line(text: str) -> str:
 def break_addresses(text: str) -> str:
     """Return `text` with invisible word joiners in everything that mail programs would turn into a link.
 
-    For names typed by strangers, in the bodies of letters: web and mail addresses in them stay text.
+    It is used for names typed by strangers, so that web and mail addresses in them stay plain text.
     """
     return ADDRESS_JOINTS.sub(WORD_JOINER, text)
 
@@ -102,7 +103,7 @@ def reply_headers(answered_id: str = "") -> tuple[Header, ...]:
     return (("Auto-Submitted", "auto-replied"), *about)
 
 
-@lru_cache(maxsize=256)  # the editions and letters of a day
+@lru_cache(maxsize=256)  # enough for the editions and letters of a day
 def feedback_id(domain: str, campaign: str) -> str:
     """Return Gmail's Feedback-ID: four fields, the last of which is a permanent id of the sender."""
     sender = "digest" + hashlib.sha256(domain.encode()).hexdigest()[:8]
@@ -131,13 +132,13 @@ def header_block(
     return "".join([f"{name}: {value}\r\n" for name, value in lines]).encode()
 
 
-@lru_cache(maxsize=4096)  # a digest's subject names a paper and a count: fewer in a press
+@lru_cache(maxsize=4096)  # a press has few combinations of first paper and count
 def subject_line(text: str) -> str:
     """Return the value of the Subject header."""
     return encode_header(header_text(text), width=68)
 
 
-@lru_cache(maxsize=256)  # the digests of a run have one date
+@lru_cache(maxsize=256)  # all digests of a run have one date
 def date_line(moment: datetime) -> str:
     """Return the value of the Date header."""
     return format_datetime(moment.astimezone(UTC))

@@ -135,8 +135,8 @@ PERSONAL_VALUES = (
 def render_html(templates: Templates, kind: str, context: Mapping[str, Any]) -> str:
     """Return the letter's HTML, with personal values filled in after premailer has run.
 
-    So premailer runs once for many readers. A template that does more with those values than show them
-    would give another page than inlining after rendering; its letters are inlined one by one.
+    premailer therefore runs once for many readers. If a template does more with these values than show them,
+    filling them in would give a different page; each letter of such a template is inlined separately.
     """
     template = templates.html.get_template(f"letters/{kind}/body.html")
     personal = {
@@ -157,11 +157,11 @@ def render_html(templates: Templates, kind: str, context: Mapping[str, Any]) -> 
     return inline(template.render(context))
 
 
-#: Part of a placeholder mark; finding it after the cut means that a template changed or split a mark.
+#: Part of a placeholder mark. If a cut page contains it, a template changed or split a mark.
 LEFTOVER_MARK = re.compile(r"q9[a-z]|9slot|\.q9", re.IGNORECASE)
 
 
-@lru_cache(maxsize=256)  # 20 kinds of letters, in the variants of a window; 30 KB each
+@lru_cache(maxsize=256)  # about 20 kinds of letters with their variants; 30 KB each
 def template_of_page(page: str) -> PieceTemplate:
     """Inline a page that contains marks, and cut it at the marks."""
     return cut_at_marks(inline(page))
@@ -179,7 +179,7 @@ def derived_context(kind: str, context: Mapping[str, Any]) -> dict[str, Any]:
         url_of = links.manage_url if kind in LETTERS_WITH_SETTINGS_LINK else links.topic_links_url
         made["manage_url"] = url_of(site, subscriber, link_version, key=key)
         made["unsubscribe_url"] = links.unsubscribe_url(site, subscriber, link_version, key=key)
-        made["undo_url"] = made["unsubscribe_url"]  # the same page offers to undo
+        made["undo_url"] = made["unsubscribe_url"]  # the unsubscribe page also offers the undo
     if context.get("dated_at"):
         made["asked_at"] = figures_in_words.day_and_hour(context["dated_at"])
     if context.get("next_due_at"):

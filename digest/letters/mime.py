@@ -1,12 +1,12 @@
 """Build MIME messages from quoted-printable fragments that can be joined in any order.
 
 Two encoded texts may be joined if the first ends at a line end or a soft break: the result is the
-encoding of the joined text. So text that many messages share is encoded once. (base64 could be joined
+encoding of the joined text. Text that many messages share is therefore encoded once. (base64 could be joined
 only at every 57th byte.)
 
-No line ends in a space, and no two spaces are adjacent. So the body is already in DKIM's `relaxed`
-form, and signing need not check every byte (letters.dkim_signing). No line begins with a dot (RFC
-2049), which SMTP would have to escape.
+No line ends in a space, and no two spaces are adjacent. The body is therefore already in DKIM's `relaxed`
+form, and signing need not check every byte (letters.dkim_signing). No line begins with a dot (RFC 2049),
+which SMTP would have to escape.
 """
 
 from __future__ import annotations

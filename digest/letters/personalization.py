@@ -51,13 +51,13 @@ def personalize(  # noqa: PLR0913  (the columns of a subscriber, by keyword)
     )
 
 
-@lru_cache(maxsize=4096)  # readers share some hundred schedules, and a run has one moment
+@lru_cache(maxsize=4096)  # a run has one datetime and a few hundred distinct schedules
 def day_of(schedule: Schedule, moment: datetime) -> date:
     """Return the date of `moment` in the schedule's time zone."""
     return moment.astimezone(edition_schedule.zone_of(schedule.timezone)).date()
 
 
-@lru_cache(maxsize=4096)  # as many as `day_of`
+@lru_cache(maxsize=4096)  # as large as the cache of `day_of`
 def due_after(schedule: Schedule, moment: datetime) -> datetime:
     """Return when the first edition after `moment` is due."""
     return edition_schedule.next_edition(schedule, moment).due_at

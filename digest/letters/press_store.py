@@ -18,13 +18,13 @@ from digest.letters.press import MAX_PRESSES, Press
 from digest.papers import catalog, expected_arrivals, trending
 from digest.site_profile import Site
 
-#: How many days back a press reaches: for daily readers, and for monthly readers. There are only two
-#: values, so that the runs of an hour can share a press.
+#: Age of the oldest papers in a press, in days: for daily readers, and for monthly readers. There are only
+#: two values, so that all runs of an hour can share a press.
 REACH_DAYS = (8, 36)
 
 
 def press_start(now: datetime, earliest: datetime | None) -> datetime:
-    """Return the start of a press with all papers since `earliest`; None means the shorter reach."""
+    """Return the start of a press with all papers since `earliest`; None selects the shorter period."""
     today = datetime.combine(now.astimezone(UTC).date(), time(), UTC)
     starts = [today - timedelta(days=reach) for reach in REACH_DAYS]
     return next((start for start in starts if earliest is None or earliest >= start), starts[-1])

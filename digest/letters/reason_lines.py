@@ -21,7 +21,7 @@ Place: TypeAlias = tuple[str, int, int]  #: words in a displayed text of a paper
 
 
 class ReasonLine(NamedTuple):
-    """Why a paper is shown, on one line, with the word that a filter matched if the rest of the card lacks it."""
+    """The reason why a paper is shown; it quotes the matched word if the rest of the card lacks it."""
 
     before: str = ""
     word: str = ""  #: in bold
@@ -29,7 +29,7 @@ class ReasonLine(NamedTuple):
 
     @property
     def text(self) -> str:
-        """Return the line without bold type; empty if nothing can be said."""
+        """Return the line without bold type; it is empty if there is no fact."""
         return self.before + self.word + self.after
 
 
@@ -37,7 +37,7 @@ NO_REASON = ReasonLine()
 
 
 class PrintedText(NamedTuple):
-    """What a card prints of a paper's texts, to find out whether it shows a match."""
+    """The parts of a paper's title and abstract that a card prints."""
 
     title: int  #: characters of the title
     start: int  #: of the abstract
@@ -52,16 +52,15 @@ class PrintedText(NamedTuple):
 
 
 def trending_reason(figures: Sequence[str]) -> ReasonLine:
-    """Return the reason line of observed figures: "42 upvotes since yesterday · third day on the list"."""
+    """Return the reason line made of figures: "42 upvotes since yesterday · third day on the list"."""
     return ReasonLine(one_sentence(figures))
 
 
 def topic_reason(
     paper: Paper, found: MatchFinding, figures: Sequence[str], printed: PrintedText
 ) -> ReasonLine:
-    """Return the reason line of a topic's paper: what the filter matched, and then the figures.
-
-    If no match stands in the printed title and abstract, the line quotes one.
+    """Return the reason line of a topic's paper: the matched words, then the figures. If the printed title
+    and abstract contain no match, the line quotes one.
     """
     facts = (*matched_facts(found), *figures)
     if not found.places or any(printed.holds(place) for place in found.places):
@@ -76,7 +75,7 @@ def topic_reason(
 
 
 def matched_facts(found: MatchFinding) -> list[str]:
-    """Return what a filter matched: at most three of its words, as the reader wrote them, and the rest."""
+    """Return the facts of a match: at most three matched words as the reader wrote them, then other facts."""
     others = [*(_("by %s (you follow)") % author for author in found.authors), *found.others]
     if not found.words:
         return others
@@ -87,7 +86,7 @@ def matched_facts(found: MatchFinding) -> list[str]:
 
 
 def quotation(text: str, start: int, end: int) -> tuple[str, str, str]:
-    """Return up to 60 characters around a match, cut between words: what precedes it, the match, the rest."""
+    """Return up to 60 characters around a match, cut between words, as (text before, match, text after)."""
     end = min(end, start + MAX_QUOTE_LENGTH)
     left = MAX_QUOTE_LENGTH - (end - start)
     first, last = max(0, start - left // 2), min(len(text), end + left - left // 2)

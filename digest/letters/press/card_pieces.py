@@ -1,4 +1,4 @@
-"""Encode cards as pieces: each card once per press, but for the reason line, which depends on the filter."""
+"""Encode cards as pieces: once per press, except the reason line, which depends on the filter."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ from digest.site_profile import Site
 
 Parts = Mapping[str, PieceTemplate]
 
-REASONS_CACHED = 32768  #: of a paper and a filter, some 300 bytes each; many readers have the same filter
-TEMPLATES_CACHED = 4096  #: the papers that are shown, in a form or two
+REASONS_CACHED = 32768  #: one entry per paper and filter, about 300 bytes each
+TEMPLATES_CACHED = 4096  #: the shown papers, each in one or two forms
 
 #: Marks where a filled card is split; untrusted text never contains NUL.
 NUMBER, REASON = "\0n", "\0r"
@@ -94,7 +94,7 @@ class CardRenderer:
         return EncodedCard(frame, encode_quoted_printable(html), encode_quoted_printable(text), size)
 
     def encode_template(self, number: int, form: CardForm) -> CardTemplate:
-        """Encode the parts of a card that do not depend on the filter, after its number."""
+        """Encode the part of a card after its number, without the reason line."""
         paper = self.press.papers[number]
         card = make_card(paper, page=paper_url(self.site, paper.id), form=form)
         html = body_card_template(self.html_parts, html_values(self.html_parts, card, number=NUMBER))

@@ -57,7 +57,7 @@ class LetterPieces(NamedTuple):
     text: list[bytes]
 
 
-MAX_PRESSES = 4  #: today's, the previous one, and two for retries
+MAX_PRESSES = 4  #: today's press, the previous one, and two for retries
 
 
 def assembler_of(press: Press, site: Site, caches: Caches) -> LetterAssembler:
@@ -157,7 +157,7 @@ class LetterAssembler:
     def fit(self, digest: Digest, filters: Mapping[int, str]) -> Digest:
         """Return the digest without the papers that do not fit into the letter, even as title lines.
 
-        They are counted but not recorded as shown, so the next digest may show them.
+        The removed papers are counted but not recorded as shown, so the next digest may show them.
         """
         most = digest.size * MAX_CARD_BYTES + len(digest.sections) * MAX_SECTION_BYTES
         if most < size_budget.HTML_BYTES // 2 and not digest.news:
@@ -371,7 +371,7 @@ class LetterAssembler:
 
 
 def encode_words(text: str) -> EncodedPair:
-    """Encode a short text for both bodies; most need no escaping."""
+    """Encode a short text for both bodies; most short texts need no escaping."""
     shown = escape_html(text)
     encoded = encode_quoted_printable(text)
     return EncodedPair(encoded if shown == text else encode_quoted_printable(shown), encoded)

@@ -46,9 +46,9 @@ def make_press(
 def digest_templates(templates: Templates, site: Site, caches: Caches) -> tuple[PieceTemplate, PieceTemplate]:
     """Return the digest letter's template pieces, HTML and text.
 
-    They are cut and checked once per process, which takes half a second; a worker does so before its
-    first task. premailer runs only here, never for a single letter. Raises SetupMismatch if the
-    templates cannot be cut into pieces.
+    They are cut and checked once per process, which takes half a second; workers do this before their first
+    task. premailer runs only here, never for a single letter. Raises SetupMismatch if the templates cannot be
+    cut into pieces.
     """
     key = templates.fingerprint, site
     return caches.get_or_make("digest templates", key, lambda: cut_and_check(templates, site))

@@ -30,7 +30,7 @@ class Press:
     reasons: tuple[tuple[str, ...], ...]  #: observed figures in words, strongest first
     html: PieceTemplate
     text: PieceTemplate
-    note: str = ""  #: a remark in every letter, such as that a list is incomplete
+    note: str = ""  #: a note for every letter, for example that a list is incomplete
 
     @cached_property
     def rank_of_paper(self) -> Mapping[int, int]:
@@ -61,7 +61,7 @@ def to_bytes(press: Press) -> bytes:
 def from_bytes(content: bytes, *, name: str | None = None) -> Press:
     """Return the stored press.
 
-    Raises SetupMismatch if it is damaged, has another name than `name`, or has another format version.
+    Raises SetupMismatch if it is damaged, if its name is not `name`, or if its format version differs.
     """
     try:
         text = zlib.decompress(content)

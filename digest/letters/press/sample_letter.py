@@ -28,7 +28,7 @@ def cut_digest_templates(templates: Templates, site: Site) -> tuple[PieceTemplat
     return cut_at_marks(inline(html)), cut_at_marks(text)
 
 
-@lru_cache(maxsize=1)  # there is one sample
+@lru_cache(maxsize=1)  # the sample never changes
 def sample_page() -> dict[str, Any]:
     """Return a page with every optional part once and every repeatable part twice."""
     card = Card(

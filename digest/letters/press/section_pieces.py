@@ -17,7 +17,7 @@ from digest.letters.press.size_budget import SectionPlan
 from digest.site_profile import Site
 
 PIECES_CACHED = 4096  #: short pieces: topic names, numbers of cards, counts of papers left out
-ROWS_CACHED = 8192  #: the cards of a section, which readers of one filter share; tuples of shared pieces
+ROWS_CACHED = 8192  #: tuples of shared pieces: the cards of a section, shared by readers of one filter
 MAX_URL_LENGTH = 200  #: approximate bytes of a digest's web URL
 GAP_MARK = "\0"  #: marks where a filled part is split; never occurs in text
 CARD_PIECES = 4  #: the pieces of a card, the first of which includes its number
@@ -183,7 +183,7 @@ class SectionRenderer:
         return len(decode_quoted_printable(self.opening(2, topic).html + self.ending(0).html).encode())
 
     def measure_rest(self) -> int:
-        """Return the HTML size of the linked line that counts the papers left out, in bytes."""
+        """Return the HTML size of the line that links to the omitted papers, in bytes."""
         linked = (
             sum(len(decode_quoted_printable(piece.html).encode()) for piece in self.encode_overflow(999, 99))
             + MAX_URL_LENGTH

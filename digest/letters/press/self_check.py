@@ -88,7 +88,7 @@ def check_templates(templates: Templates, html: PieceTemplate, text: PieceTempla
         )
         if made != wanted:
             raise SetupMismatch(
-                "The digest letter's templates cannot be cut into parts: what surrounds a part must not "
+                "The digest letter's templates cannot be cut into parts: the text around a part must not "
                 f"depend on its content. {first_difference(made, wanted)}"
             )
 

@@ -1,8 +1,7 @@
 """Shorten a digest until its letter fits: Gmail clips HTML at about 102 KB, with the unsubscribe link.
 
-If a digest is too long, the lowest-ranked cards of all topics are shortened first: from the whole
-abstract to what it says the paper did, to one sentence, then to the title line; then they are replaced
-by `See 37 more matches`.
+If a digest is too long, the lowest-ranked cards of all topics are shortened first: from the whole abstract to
+an excerpt, to one sentence, and to the title line. After that, cards are replaced by `See 37 more matches`.
 """
 
 from __future__ import annotations
@@ -16,7 +15,7 @@ from digest.letters.cards import CardForm
 
 HTML_BYTES = 90_000
 
-#: The forms of a card, longest first, and the form that each choice of a reader begins with.
+#: The forms of a card, longest first, and the longest form for each setting of a reader.
 FORMS = (CardForm.WHOLE, CardForm.FULL, CardForm.BRIEF, CardForm.LINE)
 FIRST_FORMS = {"titles": CardForm.LINE, "short": CardForm.FULL, "full": CardForm.WHOLE}
 
