@@ -16,7 +16,7 @@ PARTICLES = frozenset({
     "della", "den", "der", "di", "do", "dos", "du", "el", "ibn", "la", "las", "le", "los", "ten",
     "ter", "ul", "van", "vande", "vander", "vom", "von", "zu", "zum", "zur",
 })  # fmt: skip
-#: Words that only names of groups contain.
+#: Words that occur only in the names of groups.
 GROUP_WORDS = frozenset({
     "team", "collaboration", "collaborations", "consortium", "group", "lab", "labs", "laboratory",
     "committee", "network", "project", "initiative", "institute", "university", "center", "centre",
@@ -26,7 +26,7 @@ GROUP_WORDS = frozenset({
 VIETNAMESE_FAMILIES = frozenset({
     "nguyen", "tran", "pham", "huynh", "phan", "bui", "ngo", "truong", "dinh", "trinh",
 })  # fmt: skip
-#: Frequent Spanish family names that a second family name follows; names that end in -ez are not listed.
+#: Frequent Spanish family names that are followed by a second family name, except those ending in -ez.
 SPANISH_FAMILIES = frozenset({
     "garcia", "torres", "diaz", "ruiz", "moreno", "munoz", "romero", "castro", "vargas", "ortega",
     "ortiz", "delgado", "molina", "navarro", "dominguez", "gil", "serrano", "blanco", "medina",
@@ -62,7 +62,7 @@ def short_name(author: str) -> str:
     """Return the family name of `author`, written "Given Family" or "Family, Given".
 
     The name of a group, a name in Chinese, Japanese or Korean script and a Vietnamese name are returned
-    whole: their last word is not a family name.
+    whole, because their last word is not a family name.
     """
     name = display(author)
     if is_written_whole(name):

@@ -14,9 +14,9 @@ from datetime import UTC, date, datetime, time, timedelta
 from statistics import median
 
 MAX_WEEKS_BACK = 8  #: number of earlier weeks compared
-MIN_WEEKS = 3  #: minimum earlier lists to compute the usual size, and lists in four weeks to expect a list
+MIN_WEEKS = 3  #: minimum number of earlier lists for a usual size; also of the last four lists to expect one
 FAR_BELOW_SHARE = 0.4  #: a list below this share of the usual size is far below it
-MIN_USUAL = 10  #: papers; a list that is usually smaller varies too much to be compared
+MIN_USUAL = 10  #: papers; the size of smaller lists varies too much to be compared
 LATENESS_SLACK = timedelta(hours=2)  #: minimum delay after the usual time before a list is late
 MAX_SPREAD_FACTOR = 3  #: the minimum delay as a multiple of the median deviation from the usual time
 

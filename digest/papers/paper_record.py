@@ -12,7 +12,7 @@ from types import MappingProxyType
 from typing import Literal, TypeAlias
 from urllib.parse import urlsplit
 
-#: What the order of a dump means: popularity, relevance to an unknown query, or nothing.
+#: The meaning of the order of a dump: popularity, relevance to an unknown query, or none.
 DumpOrder: TypeAlias = Literal["ranked", "relevance", "none"]
 NO_IDS: Mapping[str, str] = MappingProxyType({})
 NO_SIGNALS: Mapping[str, float] = MappingProxyType({})
@@ -56,8 +56,8 @@ class Record:
         default_factory=lambda: NO_SIGNALS
     )  #: "upvotes", "comments", "stars", ...
     announcement: Announcement = Announcement.NEW
-    summary_by: str = ""  #: who made the summary that stands for the abstract; "" for the authors' words
-    comment: str = ""  #: the authors' remark ("12 pages, accepted at ...")
+    summary_by: str = ""  #: who wrote the AI summary used as the abstract; "" for the authors' own abstract
+    comment: str = ""  #: the authors' comment ("12 pages, accepted at ...")
     journal: str = ""
     position: int = 0  #: 1-based position in the dump
     line: int = 0  #: 1-based line of the title, for error messages
@@ -70,7 +70,7 @@ class Paper:
     id: int
     title: str
     abstract: str = ""
-    summary_by: str = ""  #: who made the summary that stands for the abstract; "" for the authors' words
+    summary_by: str = ""  #: who wrote the AI summary used as the abstract; "" for the authors' own abstract
     ids: Mapping[str, str] = field(default_factory=lambda: NO_IDS)
     authors: tuple[str, ...] = ()
     n_authors: int | None = None

@@ -286,8 +286,7 @@ def age_in_days(evidence: Evidence, as_of: datetime, *, has_votes: bool) -> floa
     """Return the paper's age in days, for the expected votes per day.
 
     The age counts from the day the paper was posted. If that day is unknown, it counts from publication for
-    a paper with votes, and otherwise from the first sighting, since dumps may list an old paper for good
-    reason.
+    a paper with votes, and otherwise from the first sighting, since dumps may list old papers.
     """
     born = evidence.posted or (evidence.published if has_votes else None)
     start = datetime.combine(born, time(), UTC) if born else evidence.first_seen_at

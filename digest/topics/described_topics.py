@@ -38,10 +38,10 @@ class DescriptionWeights:
 
     title: float = 5.0  #: an occurrence in the title counts as this many in the abstract
     saturation: float = 1.2  #: number of occurrences in a usual paper that score half of the maximum
-    enough_share: float = 0.25  #: a paper matches if it has this share of the bits of the description
-    enough_bits: float = 5.5  #: or this many bits, which one rare word or two usual words have
+    enough_share: float = 0.25  #: a paper matches if its score is this share of the bits of the description
+    enough_bits: float = 5.5  #: or this many bits, about those of one rare word or two usual words
 
-    alike_share: float = 0.08  #: share of the bits of a paper's words that a similar paper has
+    alike_share: float = 0.08  #: as `enough_share`, for the weighted words of a paper (`like:`)
 
     def score(self, frequency: float, length: int) -> float:
         """Return the share of its bits that a word with this frequency gives to a paper of `length` words."""
@@ -65,7 +65,7 @@ def roots_of(words: Iterable[str]) -> tuple[str, ...]:
 
 
 def bits_of_roots(roots: Sequence[str], times: Sequence[int] = ()) -> Mapping[Phrase, float]:
-    """Return the bits of each root, which count once for each time that it is written, or as often as `times` says."""
+    """Return the bits of each root, multiplied by its number of occurrences or by its number in `times`."""
     counts: Counter[str] = Counter()
     for root, count in zip(roots, times or repeat(1), strict=False):
         counts[root] += count
@@ -73,5 +73,5 @@ def bits_of_roots(roots: Sequence[str], times: Sequence[int] = ()) -> Mapping[Ph
 
 
 def bits_of_pairs(roots: Iterable[str]) -> Mapping[Phrase, float]:
-    """Return the bits that each pair of neighbouring roots adds to those of its two roots: their mean."""
+    """Return the bits that each pair of neighbouring roots adds: the mean of the bits of its roots."""
     return {pair: sum(map(word_rarity.bits, pair)) / 2 for pair in pairwise(roots)}

@@ -46,7 +46,7 @@ class Filter:
     uses: tuple[PackUse, ...] = field(compare=False, default=())  #: references to packs
 
 
-@lru_cache(maxsize=16384)  # a run parses a filter when it matches and again when it explains; 13 MB
+@lru_cache(maxsize=16384)  # a run parses each filter twice, to match and to explain; 13 MB
 def parse(written: str) -> Filter:
     """Parse a filter; raise `errors.BadFilter` with the column of the error."""
     if len(written) > MAX_CHARACTERS:

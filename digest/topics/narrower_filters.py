@@ -16,7 +16,7 @@ from digest.topics.filter_parser import Filter, parse
 from digest.topics.paper_index import PaperIndex
 from digest.topics.similar_papers import pairs, significant_words
 
-MAX_PAPERS_READ = 300  #: number of papers whose words are tried, from the top of the topic
+MAX_PAPERS_READ = 300  #: number of top papers of the topic whose words are tried
 MAX_CLAUSES_TRIED = 200  #: number of words and phrases tried, the most common first
 
 

@@ -24,11 +24,11 @@ Halves: TypeAlias = tuple[str, tuple[Forms, Forms]]
 PlaceSearch: TypeAlias = Callable[[int, int], list[int]]
 
 _LAST = "\U0010ffff"
-#: Minimum number of letters before the * of a second word that only a blank separates from the first.
+#: Minimum number of letters before a * if only a blank separates the word from the word before it.
 SHORTEST_LOOSE = 3
 #: The number of scans of all rows after which building a table of pairs is cheaper.
 SCANS_BEFORE_TABLE = 40
-#: The maximum number of forms for which a word is searched for in each of its forms.
+#: A word with at most this many forms is searched for by each form.
 FEW_FORMS = 4
 #: The margin at the ends of the rows, which contains no words.
 MARGIN = chr(0) * word_pairs.MARGIN
@@ -139,7 +139,7 @@ class Postings:
 
     @cached_property
     def single_word(self) -> Mapping[str, int]:
-        """The only word that matches a token exactly; 0 if there are none or several or a spelling in two parts."""
+        """The only word that matches a token exactly; 0 unless there is just one and no spelling in two parts."""
         return LazyDict(self._alone)
 
     def _alone(self, token: str) -> int:

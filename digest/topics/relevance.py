@@ -1,9 +1,9 @@
 """Compute the relevance of matching papers from the words of the filter's positive clauses.
 
-Each clause scores a paper by its occurrences in title and abstract, as BM25F does, but without two of its
-parts, because a filter is not a search query. There is no inverse document frequency: the alternatives of an
-OR are names for the same thing, so a rare name does not count more than a common name. The length of an
-abstract makes no difference: abstracts are about equally long, and it did not improve the order.
+Each clause scores a paper by the clause's occurrences in title and abstract, as in BM25F. Two parts of BM25F
+are omitted. There is no inverse document frequency: the alternatives of an OR are names for the same thing,
+so a rare name does not count more than a common name. There is no length normalization: abstracts are about
+equally long, and normalization did not improve the order.
 """
 
 from __future__ import annotations

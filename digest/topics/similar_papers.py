@@ -54,7 +54,7 @@ def expand_like(written: str, paper_of: Callable[[str], Paper]) -> str:
 
 
 def weighted_words(paper: Paper, max_characters: int) -> str:
-    """Return the words of a paper as `word^times`, those with most bits first."""
+    """Return the words of a paper as `word^times`, the words with the most bits first."""
     words, counts = _counted_words(paper, _is_descriptive)
     kept = sorted(counts, key=lambda root: -counts[root] * word_rarity.bits(root))[:MAX_WEIGHTED_WORDS]
     written = " ".join(f"{words[root]}^{min(counts[root], MAX_TIMES)}" for root in kept) or "untitled^1"

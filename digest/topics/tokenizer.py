@@ -75,7 +75,7 @@ def split(text: str) -> list[str]:
     return (_ASCII_PART if text.isascii() else _PART).split(text)
 
 
-@lru_cache(maxsize=4096)  # gaps between words: some hundred occur
+@lru_cache(maxsize=4096)  # a few hundred distinct gaps occur
 def glue_of(gap: str) -> str:
     """Return the separator for the characters between two parts.
 
@@ -119,7 +119,7 @@ def _plain(folded: str) -> str:
     return "".join(char for char in folded if char.isalnum() or char == ".")
 
 
-@lru_cache(maxsize=65536)  # as many words as `fold`; 6 MB
+@lru_cache(maxsize=65536)  # as large as the cache of `fold`; 6 MB
 def stem(folded: str) -> str:
     """Return the stem of a word, which is the same for singular and plural (`model`, `models`).
 
@@ -128,7 +128,7 @@ def stem(folded: str) -> str:
     if folded in _WHOLE or len(folded) < 3:
         return folded
     single = _IRREGULAR.get(folded) or _singular(folded)
-    # "caches" may be the plural of "cach" or "cache", so the stem of both is without the e.
+    # "caches" may be the plural of "cach" or "cache", so the stem of both omits the e.
     return single[:-1] if single.endswith(("che", "she", "sse", "xe", "ze")) else single
 
 

@@ -1,8 +1,8 @@
-"""Say how rare a word is in papers, from a fixed table.
+"""Look up in a fixed table how rare a word is in papers.
 
 The rarity of a word is -log2 of the share of papers that contain it, in bits. It is estimated without any
-paper: a paper of usual length is taken for ordinary English text, whose word frequencies are in
-`word_rarity.txt`, except for the words of research below, which are much more common in papers.
+paper: a paper is treated as ordinary English text of the same length, whose word frequencies are in
+`word_rarity.txt`. The research words below are exceptions, because they are much more common in papers.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from digest.topics import word_roots
 RAREST = 8.0  #: bits of a word that is not in the table: at most one paper of 256 is expected to contain it
 SIGNIFICANT = 3.0  #: minimum number of bits of a word that describes a subject by itself
 
-#: Words of research by their bits, as the maintainers estimate them. They are not counted in any collection.
+#: Research words by their bits, which are estimates of the maintainers, not counts from a collection.
 _RESEARCH_WORDS = {
     1.0: (
         "model learn train data network result task perform performance propose show demonstrate neural "
@@ -55,9 +55,9 @@ def is_significant(root: str) -> bool:
     return bits(root) >= SIGNIFICANT
 
 
-@lru_cache(maxsize=1)  # there is one table
+@lru_cache(maxsize=1)  # the table never changes
 def _table() -> dict[str, float]:
-    """Return the bits of every root that is more common than the rarest."""
+    """Return the bits of every listed root; all other roots have `RAREST`."""
     found: dict[str, float] = {}
     for line in Path(__file__).with_suffix(".txt").read_text(encoding="utf-8").splitlines():
         written, _, roots = line.partition(" ")

@@ -16,7 +16,7 @@ _ENDINGS = tuple(_LISTED.split())
 _SHORTEST_ROOT = 4
 
 
-@lru_cache(maxsize=1 << 16)  # as many words as `tokenizer.fold`
+@lru_cache(maxsize=1 << 16)  # as large as the cache of `tokenizer.fold`
 def root(word: str) -> str:
     """Return the root of a folded word, which is the same for manipulate, manipulations and manipulating."""
     stem = tokenizer.stem(word)

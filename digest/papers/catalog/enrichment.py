@@ -74,7 +74,7 @@ def enrich_row(row: Row, other: Row) -> Row:
 def is_better_abstract(row: Row, other: Row) -> bool:
     """Return whether the other abstract is better.
 
-    Any abstract is better than none, the authors' abstract is better than a machine's summary, and otherwise
+    Any abstract is better than none, the authors' abstract is better than an AI summary, and otherwise
     the abstract of a later version or the longer abstract is better.
     """
     if not other["abstract"] or other["abstract"] == row["abstract"]:

@@ -14,13 +14,13 @@ from digest.topics.filter_tree import AnywhereClause, AuthorClause, DescriptionC
 _WEIGHTED_WORD = re.compile(r"(?P<word>[^^]+)\^(?P<times>[1-9]\d?)")
 
 
-@lru_cache(maxsize=65536)  # the words of the filters of a run, of which many share each; 19 MB
+@lru_cache(maxsize=65536)  # the words in the filters of a run; many filters share a word; 19 MB
 def clause(field: str, value: str) -> Leaf:
     """Return the clause for `field:value`; raise `ClauseError` if it is invalid."""
     return _clause(field, value, quoted=False, near=None)
 
 
-@lru_cache(maxsize=16384)  # fewer filters share a phrase than a word; 13 MB
+@lru_cache(maxsize=16384)  # phrases are shared by fewer filters than words; 13 MB
 def read_quoted_clause(field: str, value: str, near: int | None) -> Leaf:
     """Return the clause for `field:"value"~near`; raise `ClauseError` if it is invalid."""
     return _clause(field, value, quoted=True, near=near)
@@ -44,9 +44,8 @@ def _anywhere(value: str, *, quoted: bool, near: int | None) -> AnywhereClause:
     ]
     parts: list[TextClause | AuthorClause] = [*texts]
     words = texts[0].tokens
-    if (
-        texts[0].near is None and "*" not in "".join(words)[:-1]
-    ):  # only the end may be a star, so the value may be a name
+    # The value may be a name unless it has a star before its end.
+    if texts[0].near is None and "*" not in "".join(words)[:-1]:
         parts.append(authors.parse_person(" ".join(words).lower(), first=False))
     shown = texts[0].words
     return AnywhereClause(tuple(parts), f"all:{shown}")
@@ -81,7 +80,7 @@ def _weighted_words(value: str) -> DescriptionClause:
 
 
 def _require_bits(roots: tuple[str, ...]) -> None:
-    """Refuse a description of words that every paper contains."""
+    """Refuse a description that consists only of words that every paper contains."""
     if not any(map(word_rarity.bits, roots)):
         raise ClauseError("Add a description here", suggestion='about:"robots that learn from people"')
 
