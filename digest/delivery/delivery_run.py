@@ -28,7 +28,7 @@ class DeliveryReport:
     """How many due deliveries had each result."""
 
     sent: int = 0
-    deferred: int = 0  #: queued again: the server deferred it, or none answered
+    deferred: int = 0  #: queued again: the server deferred it, or no server responded
     failed: int = 0
     suppressed: int = 0
     expired: int = 0

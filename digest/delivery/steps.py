@@ -31,7 +31,7 @@ class Claimed:
     rendered: Mapping[int, RenderedDelivery | None] = field(default_factory=dict)  #: letters rendered ahead
     waits: Mapping[int, Wait] = field(default_factory=dict)  #: letters that wait for tokens
     unsettled: SentWindow | None = None  #: the window before, to be settled with the next intent
-    is_disconnected: bool = False  #: no server answered, so the rest waits
+    is_disconnected: bool = False  #: no server responded, so the rest waits
     done: int = 0  #: letters of this run that were begun
 
 

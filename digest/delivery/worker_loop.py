@@ -448,7 +448,7 @@ def release_once(worker: Worker, held: Claimed) -> int:
     for state in (DeliveryState.CLAIMED, DeliveryState.SENDING):
         released[state] = worker.outbox.release(
             [delivery.id for delivery in held.deliveries],
-            "no server answered" if held.is_disconnected else refill.reason if refill else "",
+            "no server responded" if held.is_disconnected else refill.reason if refill else "",
             from_state=state,
             lease=lease,
             due_at=now + (settlement.SILENT_SERVER_PAUSE if held.is_disconnected else timedelta()),

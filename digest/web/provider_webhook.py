@@ -84,7 +84,7 @@ def make_fetch(
         except FetchFailed as error:
             raise CertificateUnavailable(str(error)) from error
         if answer.status_code != 200:
-            raise CertificateUnavailable(f"the server answered {answer.status_code}")
+            raise CertificateUnavailable(f"the server returned {answer.status_code}")
         return content
 
     return fetch

@@ -1,4 +1,4 @@
-"""Judge how well a reader read a page, by what it found."""
+"""Rate how well a reader read a page by the records that it found."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from digest.dumps.formats.page_passages import SUBMITTER, is_placeholder
 from digest.dumps.formats.reader_interface import Items, RecordProblem, excerpt
 from digest.papers import Record, title_key
 
-#: Metadata that a copy joined to the abstract above it.
+#: Metadata that a copying tool joined to the abstract above it.
 METADATA_AT_END = re.compile(r"\d authors?\s*·|·\s*[A-Z][a-z]{2} \d{1,2}(?:, \d{4})?(?: \d+)?$")
-MIN_SIZE = 4_000  #: bytes of a page whose papers must account for a part of it
-MIN_SHARE = 0.04  #: the part of a page that its titles and abstracts must account for
+MIN_SIZE = 4_000  #: bytes; smaller pages are not checked against `MIN_SHARE`
+MIN_SHARE = 0.04  #: minimum share of a page that its titles and abstracts make up
 MIN_AGREEMENT = 0.9
 MIN_FAULTS = 3
 MAX_FAULTS_SHARE = 0.1  #: of its papers
@@ -35,7 +35,7 @@ def with_doubts(found: Items, *, size: int) -> Items:
 
 
 def text_length(found: Record | RecordProblem) -> int:
-    """Return the length of a paper's title and abstract; a problem has accounted for its own line."""
+    """Return the length of a paper's title and abstract, or 0 for a problem."""
     return len(found.title) + len(found.abstract) if isinstance(found, Record) else 0
 
 
@@ -54,7 +54,7 @@ def doubt_about(found: Sequence[Record | RecordProblem], *, used: int, size: int
 
 
 def faulty(papers: Sequence[Record]) -> Iterator[Record]:
-    """Yield the papers whose title or abstract is missing or not their own, the worst first."""
+    """Yield the papers without an abstract or with a wrong title or abstract, the worst first."""
     seen: set[str] = set()
     yield from (one for one in papers if is_site_text(one.title))
     for one in papers:
@@ -70,7 +70,7 @@ def appraise(found: Sequence[Record | RecordProblem]) -> tuple[int, int]:
 
 
 def papers_lost(theirs: Sequence[Record | RecordProblem], ours: Sequence[Record | RecordProblem]) -> int:
-    """Return how many papers only the other reader found, if it agrees on nearly all others."""
+    """Return how many papers only the other reader found, or 0 if the readers disagree on many others."""
     found = {(one.title, one.abstract) for one in theirs if isinstance(one, Record)}
     papers = [one for one in ours if isinstance(one, Record)]
     if sum((one.title, one.abstract) in found for one in papers) < MIN_AGREEMENT * len(papers):
@@ -81,7 +81,7 @@ def papers_lost(theirs: Sequence[Record | RecordProblem], ours: Sequence[Record 
 
 
 def has_doubts(found: Sequence[Record | RecordProblem]) -> bool:
-    """Return whether a reading has faults, or figures that another reading may explain better."""
+    """Return whether a reading has faults, or signals that another reader may assign better."""
     return faults_in(found) > 0 or any(isinstance(one, Record) and one.signals for one in found)
 
 
@@ -112,7 +112,7 @@ def has_metadata(paper: Record) -> bool:
 
 
 def is_site_text(title: str) -> bool:
-    """Return whether a title is a part of the site: a menu word, a mark, a picture or a name."""
+    """Return whether a title is really a part of the site: a menu word, a symbol, an image or a submitter."""
     return (
         is_placeholder(title)
         or bool(SUBMITTER.match(title) or parse_metadata_line(title))

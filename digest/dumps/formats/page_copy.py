@@ -34,8 +34,8 @@ BRACKETED_HANDLE = re.compile(r"\[([\w.-]{1,60})\]\s+(\S.*)")
 GLUED_VOTES = re.compile(r"(?:\d[\d,]*(?:\.\d+)?k?|-)(?=[^\W\d_])")
 LONG_PARAGRAPH = 200
 MAX_PAGE_BYTES = 8 * 1024 * 1024  #: a larger page is read as a stream, by the reader of a known layout
-SAMPLE_BYTES = 192 * 1024  #: bytes from which the reader of a page is chosen
-MIN_PAPERS = 4  #: papers that show a repeating shape
+SAMPLE_BYTES = 192 * 1024  #: bytes read to choose the reader of a page
+MIN_PAPERS = 4  #: minimum number of papers with the same layout
 
 
 def recognises(head: str) -> bool:
@@ -69,7 +69,7 @@ def reads_better(source: DumpInput, known: Format) -> bool:
 def sample_items(
     read: Callable[[DumpInput], tuple[Header, Items]], beginning: bytes, observed_on: date, *, is_cut: bool
 ) -> list[Record | RecordProblem]:
-    """Return what a reader finds at the beginning of a page, without a last record that is cut."""
+    """Return the items that a reader finds at the beginning of a page, without a truncated last item."""
     whole = beginning[: beginning.rfind(b"\n") + 1] if is_cut else beginning
     found = list(read(DumpInput(BytesIO(whole), name="", observed_on=observed_on))[1])
     return found[:-1] if is_cut else found
@@ -208,7 +208,7 @@ def take_texts(draft: PaperDraft, segment: Segment, behind: str, page: PageHeade
 
 
 def take_names(draft: PaperDraft, texts: list[tuple[int, Passage]]) -> list[tuple[int, Passage]]:
-    """Store the names of the authors, which may stand on several lines; return the other texts."""
+    """Store the names of the authors, which may span several lines; return the other texts."""
     rest = []
     for index, passage in texts:
         names = field_parsing.person_names(passage.text) if len(passage.text) < 4000 else ()
@@ -253,7 +253,7 @@ def apply_found(draft: PaperDraft, passage: Passage, page: PageHeader, *, is_abo
 
 
 def apply_one(draft: PaperDraft, one: MetadataLine, page: PageHeader, *, is_above: bool) -> None:
-    """Store one item of metadata; a number above the title counts upvotes, one below the date comments."""
+    """Store one item of metadata; a bare number is upvotes above the title and comments below the date."""
     match one.kind:
         case MetadataKind.AUTHORS if one.number is not None:
             draft.n_authors = draft.n_authors or int(one.number)

@@ -46,7 +46,7 @@ FENCED_DIV = re.compile(r"^[ \t]*:{3,}.*$", re.MULTILINE)
 FORM_FIELD = re.compile(r"_{4,}")
 ATTRIBUTES = re.compile(r"\{[^{}]{0,300}\}|\(https?:[^\s()]{0,500}(?:\s+\"[^\"\n]{0,300}\")?\)")
 BRACKETS = re.compile(r"[\[\]]")
-MAX_OPEN = 4  #: links that may be nested in each other
+MAX_OPEN = 4  #: maximum depth of nested links
 MIN_LINK_NUMBERS = 10
 LONGEST_LABEL = 60_000
 MAX_SHORT_LINE = 100  #: characters; in a longer line, empty brackets may be part of the text
@@ -152,7 +152,7 @@ def rewritten_tag(tag: re.Match[str], addresses: list[str]) -> str:
 
 
 def escaped_signs(text: str) -> str:
-    """Return the signs that the page's tool always escapes with a backslash."""
+    """Return the characters that the copying tool always escapes with a backslash."""
     if "](" not in text:
         return ""
     text = ATTRIBUTES.sub("", text)
@@ -165,7 +165,7 @@ def escaped_signs(text: str) -> str:
 
 
 def unescaped(text: str, signs: str) -> str:
-    """Return a line without the backslashes before these signs and at its end."""
+    """Return a line without the backslashes before these characters and at its end."""
     if "\\" not in text or not signs:
         return text
     text = re.sub(rf"\\([{re.escape(signs)}])", r"\1", text)
@@ -265,11 +265,11 @@ class LinkFinder:
         self.images.setdefault(self.line, []).append("" if alt.casefold() in NO_ALT_TEXTS else alt)
 
     def label_of_open(self) -> str:
-        """Return the text of the link that is open."""
+        """Return the text of the open link."""
         return "".join(self.out[self.open[-1][0] + 1 :])[:300] if self.open else ""
 
     def close(self, url: str) -> None:
-        """End the link that is open, or record an address whose link began too far above."""
+        """End the open link, or record an address whose link began too far above."""
         if not self.open:
             self.links.append(PageLink(label="", url=url, first=self.line, last=self.line))
             return

@@ -28,7 +28,7 @@ BARE_MARKS = frozenset(["", "*", "+", "-", "•", "▪", "◦"])
 QUOTE = re.compile(r"^(?:>\s?)+")
 SIGNS = re.compile(r"[\W_]*")
 CHECKBOX = re.compile(r"^[-*]?\s*(?:\[[ xX_]?\]|\(\)|[☐☑☒])\s*")
-#: What tools write in the place of a picture or a form field.
+#: The texts that copying tools write in place of an image or a form field.
 PLACEHOLDER = re.compile(
     r"\W*(?:[\w.-]{1,30}(?:['’]s)?\s)?(?:(?:paper|article|user|author|profile|social)\s)?"
     r"(?:thumbnails?|avatars?|img|inline|image|logo|icon|photo|picture|checkbox|button)\W*\d{0,4}\W*",
@@ -50,9 +50,9 @@ CAPTIONS = {
     "comments": MetadataKind.COMMENTS,
 }
 UNITS = {word: kind for word, kind in CAPTIONS.items() if word != "github"} | {"comment": MetadataKind.COMMENTS, "author": MetadataKind.AUTHORS, "authors": MetadataKind.AUTHORS}  # fmt: skip
-MAX_WORDS = 24  #: words of a line of metadata
+MAX_WORDS = 24  #: maximum number of words in a line of metadata
 LONG_LINE = 200  #: characters; a page with many longer lines is not wrapped
-HANGING = frozenset("·▲△⬆🔼↑👍❤🔥👏💬🗨⭐★☆🌟")  #: signs that a number or a date follows
+HANGING = frozenset("·▲△⬆🔼↑👍❤🔥👏💬🗨⭐★☆🌟")  #: symbols that precede a number or a date
 MAX_TITLE_LINES = 3
 LONGEST_BYLINE = 60
 LONGEST_PHRASE = 7  #: words
@@ -60,7 +60,7 @@ LONGEST_PHRASE = 7  #: words
 
 @dataclass(kw_only=True, slots=True)
 class Passage:
-    """A text, or metadata, or what the site shows around the papers."""
+    """A text, a line of metadata, or a part of the site around the papers."""
 
     first: int  #: the index of its first line
     last: int
@@ -71,7 +71,7 @@ class Passage:
     images: list[str] = field(default_factory=list)
     lines: tuple[str, ...] = ()  #: its lines, if there are several
     heading: int = 0  #: the level of a heading
-    label: str = ""  #: "title", "abstract" or "authors" if a word says so
+    label: str = ""  #: "title", "abstract" or "authors" if the page labels it
     fault: str = ""
     is_site: bool = False
     is_submitter: bool = False
@@ -96,7 +96,7 @@ def passages_of(lines: Sequence[PageLine]) -> list[Passage]:
 
 
 def with_titles(passages: Sequence[Passage]) -> Iterator[Passage]:
-    """Yield the passages, cutting from an abstract the next title, if metadata always stands below titles."""
+    """Yield the passages; if dates are usually below titles, split titles off the ends of abstracts."""
     long = [index for index, one in enumerate(passages) if one.is_text and len(one.text) > LONG_LINE]
     below = sum(index > 0 and passages[index - 1].has(MetadataKind.DATE) for index in long)
     for index, passage in enumerate(passages):
@@ -114,7 +114,7 @@ def stands_above_date(after: Sequence[Passage]) -> bool:
 
 
 def without_title(passage: Passage) -> tuple[Passage, ...]:
-    """Return an abstract and the title on its last lines, which come after the end of a sentence."""
+    """Split the title off the last lines of an abstract, if the line before them ends a sentence."""
     if passage.text.endswith("."):
         return (passage,)
     for start in range(len(passage.lines) - 1, max(0, len(passage.lines) - MAX_TITLE_LINES - 1), -1):
@@ -134,7 +134,7 @@ def without_title(passage: Passage) -> tuple[Passage, ...]:
 
 
 def without_byline(passage: Passage, after: Sequence[Passage]) -> tuple[Passage, ...]:
-    """Return a text and the byline on its last line, if that line has a date or stands above a dot."""
+    """Split the byline off the last line of a text, if that line has a date or is above a dot."""
     name = passage.lines[-1] if passage.lines else ""
     if not (passage.is_text and 0 < len(name) < LONGEST_BYLINE < len(passage.text)):
         return (passage,)
@@ -239,7 +239,7 @@ def continues(lines: Sequence[PageLine], last: int, index: int, width: int) -> b
 
 
 def is_placeholder(text: str) -> bool:
-    """Return whether a text stands for a picture or a form field."""
+    """Return whether a text replaces an image or a form field."""
     return len(text) < 60 and bool(PLACEHOLDER.fullmatch(text))
 
 
@@ -266,7 +266,7 @@ def text_passage(lines: Sequence[PageLine], indices: list[int]) -> Passage:
 
 
 def without_strong(text: str) -> str:
-    """Return a text without the marks of emphasis around the whole of it."""
+    """Return a text without emphasis marks that enclose all of it."""
     for mark in ("**", "__", "*", "_"):
         inner = text[len(mark) : -len(mark)]
         if text.startswith(mark) and text.endswith(mark) and inner.strip() and mark not in inner:
@@ -323,7 +323,7 @@ def name_and_metadata(base: Passage, text: str) -> tuple[Passage, ...]:
 
 
 def metadata_of(text: str, line: PageLine) -> tuple[MetadataLine, ...]:
-    """Return the metadata that a line consists of; its links say what its numbers count."""
+    """Return the metadata that a line consists of; its links determine the meaning of bare numbers."""
     if is_bullet(text, line):
         return ()
     found = parse_metadata_line(text) or phrases_of(text)
@@ -333,7 +333,7 @@ def metadata_of(text: str, line: PageLine) -> tuple[MetadataLine, ...]:
 
 
 def is_bullet(text: str, line: PageLine) -> bool:
-    """Return whether a dash is the mark of a list, not a number that is zero."""
+    """Return whether a dash is a list bullet, not a zero."""
     if text != "-":
         return False
     covering = [link.label for link in line.inside]
@@ -362,13 +362,13 @@ def phrases_of(text: str) -> tuple[MetadataLine, ...]:
 
 
 def phrase_end(words: Sequence[str], start: int) -> int:
-    """Return where a phrase ends at the latest: in `6 GitHub 3.29k`, the first number is a phrase of its own."""
+    """Return the latest end of a phrase; in `6 GitHub 3.29k`, the first number is a separate phrase."""
     is_apart = words[start + 1 : start + 2] == ["GitHub"] and words[start + 2 : start + 3]
     return start + (1 if is_apart and words[start + 2][0].isdigit() else LONGEST_PHRASE)
 
 
 def with_links(found: Sequence[MetadataLine], line: PageLine) -> Iterator[MetadataLine]:
-    """Yield metadata in which the address of a link says what a bare number counts."""
+    """Yield metadata, determining the meaning of bare numbers from the addresses of their links."""
     meanings: list[tuple[str, MetadataKind]] = []
     for link in line.inside:
         if "/login" in link.url:
@@ -392,7 +392,7 @@ def numbers_in(label: str) -> list[float | None]:
 
 
 def with_names(passages: Iterator[Passage]) -> Iterator[Passage]:
-    """Yield the passages, taking a short text after "Submitted by" as the name."""
+    """Yield the passages, treating a short text after "Submitted by" as the submitter's name."""
     is_open = False
     for passage in passages:
         if is_open and passage.is_text and len(passage.text) <= 40 and not passage.heading:
@@ -403,12 +403,12 @@ def with_names(passages: Iterator[Passage]) -> Iterator[Passage]:
 
 
 def with_captions(passages: Iterator[Passage]) -> Iterator[Passage]:  # noqa: PLR0912, PLR0915  (a state machine over passages)
-    """Yield the passages, joining a number with the word above or below it that says what it counts."""
+    """Yield the passages, joining each number with the caption above or below it."""
     caption: MetadataKind | None = None
     before: Passage | None = None
     for passage in passages:
         if before is not None and before.text == "-" and passage.has(MetadataKind.AUTHORS):
-            before = None  # the mark of a list
+            before = None  # a list bullet
         word = passage.text.casefold().rstrip(":")
         is_caption = word in CAPTIONS and (passage.is_text or passage.has(MetadataKind.UPVOTE))
         if before is not None and word in UNITS and passage.is_text and is_number(before):
@@ -435,5 +435,5 @@ def with_captions(passages: Iterator[Passage]) -> Iterator[Passage]:  # noqa: PL
 
 
 def is_number(passage: Passage) -> bool:
-    """Return whether a passage is a number that no word explains."""
+    """Return whether a passage is a number without a caption."""
     return len(passage.found) == 1 and passage.found[0].kind is MetadataKind.COUNT

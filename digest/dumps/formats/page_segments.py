@@ -1,6 +1,6 @@
 """Cut a copied page into one segment per paper: by the papers' own addresses, or else by their abstracts.
 
-What stands before the first paper and after the last belongs to the site.
+Text before the first paper and after the last paper belongs to the site.
 """
 
 from __future__ import annotations
@@ -91,7 +91,7 @@ def is_cited(passage: Passage, link: PageLink) -> bool:
 
 
 def runs_of(passages: Sequence[Passage]) -> list[Run]:
-    """Return the runs of a page; an address that only occurs among another paper's is a citation."""
+    """Return the runs of a page; an address between two runs of one other paper is a citation."""
     runs: list[Run] = []
     for index, passage in enumerate(passages):
         for link in passage.links:
@@ -203,7 +203,7 @@ def precedes_with_number(passages: Sequence[Passage], first: int) -> bool:
 
 
 def lead_start(passages: Sequence[Passage], first: int, low: int, *, has_votes: bool) -> int:
-    """Return where a paper begins: with its votes and the person who submitted it, if they precede its title."""
+    """Return where a paper begins: at its title, or at the votes and the submitter before its title."""
     start, votes = first, 0
     for index in range(first - 1, low - 1, -1):
         passage = passages[index]
@@ -310,7 +310,7 @@ def is_organization(passages: Sequence[Passage], index: int) -> bool:
 
 
 def is_paragraph(passages: Sequence[Passage], low: int, place: int) -> bool:
-    """Return whether nothing but the site's words stands between two long texts."""
+    """Return whether only text of the site is between two long texts."""
     return all(passages[i].is_site for i in range(low, place))
 
 

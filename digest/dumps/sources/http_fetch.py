@@ -225,7 +225,7 @@ class Fetcher:
         headers, status = response.headers, response.status_code
         if status not in (200, 304):
             raise FetchFailed(
-                f"The server answered {status} {response.reason_phrase}".strip() + ".",
+                f"The server returned {status} {response.reason_phrase}".strip() + ".",
                 status=status,
                 retry_after=headers.get("retry-after"),
             )

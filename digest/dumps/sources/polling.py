@@ -223,7 +223,7 @@ def make_request(
         return RequestResult(validators=known)
     if not source_presets.is_accepted_type(row.kind, answer.content_type):
         path.unlink()
-        raise FetchFailed(f"It answered with {answer.content_type[:60]!r}, which cannot contain papers.")
+        raise FetchFailed(f"It returned {answer.content_type[:60]!r}, which cannot contain papers.")
     return load_fetched(context, row, source_request, path, [answer.etag, answer.last_modified])
 
 

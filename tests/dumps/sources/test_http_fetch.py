@@ -219,7 +219,7 @@ def test_an_error_has_its_status_and_retry_after(status: int, papers: Papers, tm
         fetcher().fetch(papers.url, tmp_path / "x")
 
     assert (failed.value.status, failed.value.retry_after) == (status, "120")
-    assert str(failed.value).startswith(f"The server answered {status} ")
+    assert str(failed.value).startswith(f"The server returned {status} ")
 
 
 def test_a_document_cut_short_leaves_no_file(papers: Papers, tmp_path: Path) -> None:

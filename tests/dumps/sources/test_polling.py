@@ -342,7 +342,7 @@ def test_interrupted_history_keeps_the_loaded_days(world: World) -> None:
     polled = sources.back_fill(world.context(), "hf-daily", days=3)
 
     assert (polled.state, polled.requests, world.titles()) == ("failed", 2, ["Kites"])
-    assert polled.result == "The server answered 500 Internal Server Error."
+    assert polled.result == "The server returned 500 Internal Server Error."
 
 
 # ── politeness ──────────────────────────────────────────────────────────────────────────────────
@@ -401,7 +401,7 @@ def test_retry_after_holds_for_every_source_of_a_server(world: World) -> None:
 
     first, second = world.poll()
 
-    assert (first.state, first.result) == ("failed", "The server answered 429 Too Many Requests.")
+    assert (first.state, first.result) == ("failed", "The server returned 429 Too Many Requests.")
     assert first.next_poll_at == NOW + timedelta(seconds=1, hours=2)
     assert "accepts no requests until 2026-11-20 10:00 UTC" in second.result
     assert second.next_poll_at is not None
@@ -431,10 +431,10 @@ def test_the_backoff_doubles_with_each_failure_and_resets_with_success(world: Wo
 
 ATOM = "application/atom+xml"
 MISFORTUNES: dict[str, tuple[Any, str]] = {
-    "gone": (refuses(410), "answered 410"),
+    "gone": (refuses(410), "returned 410"),
     "page": (
         says("<html>Please log in</html>", kind="text/html"),
-        "answered with 'text/html', which cannot contain papers",
+        "returned 'text/html', which cannot contain papers",
     ),
     "json": (says("[]", kind="application/json"), "cannot contain papers"),
     "short": (breaks_off(atom("Kites").encode(), after=200), "The request to "),
@@ -502,7 +502,7 @@ def test_a_source_that_fails_for_hours_is_reported_to_the_operator(world: World)
     (problem,) = problems.find_problems(world.session, now=world.clock.now)
 
     assert before == [[]] * problems.FAILING_AFTER
-    assert problem.facts == ("arxiv:cs.CL: The server answered 404 Not Found. (6 times)",)
+    assert problem.facts == ("arxiv:cs.CL: The server returned 404 Not Found. (6 times)",)
 
 
 def test_one_source_that_fails_does_not_keep_others_waiting(world: World) -> None:
