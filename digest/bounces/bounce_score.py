@@ -39,7 +39,7 @@ REFUSED_TWICE_WITHIN = timedelta(
 
 MASS_FAILURE_WINDOW = timedelta(hours=24)
 MASS_FAILURE_COUNT = 10  #: minimum number of a broken domain's addresses that fail within a day
-MASS_FAILURE_SHARE = 0.2  #: minimum share of a broken domain's subscribers that these addresses are
+MASS_FAILURE_SHARE = 0.2  #: minimum share of a broken domain's subscribers that fail within a day
 
 DELETE_BATCH = 500  #: rows deleted in one transaction
 #: The start of a suppression's note; the domain follows.

@@ -104,9 +104,9 @@ def process_mail(
         outcome = classify_and_apply(session, site, row, may_sign_up, proof, now)
         if row.state == MailState.NEW:
             session.delete(row)
-        failpoints.reach("mail-understood")
+        failpoints.reach("mail-processed")
         session.commit()
-        failpoints.reach("mail-let-go")
+        failpoints.reach("mail-committed")
     except UnclassifiedMail as error:
         outcome = shunt(session, number, str(error))
     except DataError as error:  # retrying would fail every time and block all other mail

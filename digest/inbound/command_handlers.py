@@ -126,7 +126,7 @@ def run_commands(
         return CommandsOutcome(
             outcome=f"asked subscriber {subscriber.id} what they meant: {verbs}", needs_human=True
         )
-    return CommandsOutcome(outcome=f"did for subscriber {subscriber.id}: {verbs}")
+    return CommandsOutcome(outcome=f"ran for subscriber {subscriber.id}: {verbs}")
 
 
 def is_from_person(message: EmailMessage, unclear: Sequence[Command]) -> bool:
@@ -300,7 +300,7 @@ def pause_subscriber(session: Session, subscriber: Subscriber, command: Command,
 def resume_subscriber(session: Session, subscriber: Subscriber) -> str:
     """End a pause and return the reply."""
     if subscribers.resume(session, subscriber):
-        return _("Resumed. You will get what you missed as one catch-up digest.")
+        return _("Resumed. You will get one catch-up digest with the papers you missed.")
     return _("You were not paused.")
 
 
@@ -391,7 +391,7 @@ def queue_reply(
     session.refresh(subscriber, with_for_update=True)  # so that two processes do not count at the same time
     count = replies_since(session, subscriber, prefix, now - HOUR)
     if count >= MAX_REPLIES:
-        raise CommandsIgnored(f"its writer was answered {MAX_REPLIES} times within the hour")
+        raise CommandsIgnored(f"its writer got {MAX_REPLIES} replies within the hour")
     same = f"{commands_hash(once_a_day)}-{now.date()}" if once_a_day else f"{now.isoformat()}-{count}"
     number = outbox.queue_letter(
         session,

@@ -39,21 +39,21 @@ class MailConnection:
     """The connection of one client."""
 
     network: str
-    close: Callable[[], None]  #: closes the connection with a reply that says why
-    last_mail_at: float  #: when the client entered its stage
+    close: Callable[[], None]  #: closes the connection with a reply that gives the reason
+    stage_entered_at: float  #: when the client entered its stage
     mailed_at: float  #: when the client's last mail was stored, or when the client connected
     stage: Stage = Stage.SILENT
 
     def enter(self, stage: Stage, now: float) -> None:
         """Record the client's new stage."""
-        self.stage, self.last_mail_at = stage, now
+        self.stage, self.stage_entered_at = stage, now
 
     def is_idle(self, now: float) -> bool:
         """Return whether the client may be disconnected in favour of another."""
         if self.stage is Stage.STORING:
             return False
         return (
-            now - self.last_mail_at >= IDLE_AFTER[self.stage]
+            now - self.stage_entered_at >= IDLE_AFTER[self.stage]
             or now - self.mailed_at >= MAX_SECONDS_WITHOUT_MAIL
         )
 
@@ -72,7 +72,9 @@ class Connections:
         rivals = self.rivals(connection.network)
         if rivals is not None:
             idle = min(
-                (one for one in rivals if one.is_idle(now)), key=lambda one: one.last_mail_at, default=None
+                (one for one in rivals if one.is_idle(now)),
+                key=lambda one: one.stage_entered_at,
+                default=None,
             )
             self.rejected[connection.network if idle is None else idle.network] += 1
             if idle is None:

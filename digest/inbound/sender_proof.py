@@ -22,7 +22,7 @@ from digest.letters.headers import one_line
 
 MAX_BYTES = 256 * 1024  #: maximum bytes of a mail, since some mail is designed to be slow to verify
 MAX_SIGNATURE_LENGTH = 4096
-MAX_SIGNATURES = 2  #: maximum tried per mail, since each needs a query to the sender's DNS server
+MAX_SIGNATURES = 2  #: maximum signatures tried per mail, since each needs a query to the sender's DNS server
 MAX_QUOTED = 200  #: maximum characters of the Message-ID and the date
 ALGORITHMS = frozenset({"rsa-sha256", "ed25519-sha256"})  #: SHA-1 is insecure (RFC 8301)
 COVERED = frozenset({"from", "to", "subject"})

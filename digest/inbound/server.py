@@ -50,8 +50,8 @@ MAIL_SECONDS = 180  #: maximum time for receiving a mail
 SESSION_SECONDS = 300  #: maximum time without a mail, whatever other commands a client sends
 #: Connections accepted in one turn of the event loop; asyncio's 100 can exhaust the open files.
 ACCEPTED_AT_ONCE = 16
-WAITING_CONNECTIONS = 128  #: the kernel's backlog; asyncio would use the same number for both
-CLOSE_SECONDS = 5  #: time for a client to read why it is disconnected
+WAITING_CONNECTIONS = 128  #: the kernel's backlog; asyncio has one setting for this and for ACCEPTED_AT_ONCE
+CLOSE_SECONDS = 5  #: time for a client to read the reason for its disconnection
 TICK_SECONDS = 30  #: interval of processing unprocessed mail
 PIECE_BYTES = 64 * 1024  #: size of the pieces in which an arriving mail is stored in memory
 READ_BYTES = 32 * 1024  #: maximum bytes per read; lines may be longer
@@ -59,7 +59,7 @@ SMALL_BYTES = 128 * 1024  #: maximum size of a small mail; larger mails wait for
 LARGE_AT_ONCE, LARGE_SECONDS = 6, 30  #: large mails received at a time, and how long others wait
 #: Memory for all mails that are being received or stored.
 MAX_MEMORY_BYTES = MAX_CONNECTIONS * SMALL_BYTES + LARGE_AT_ONCE * MAX_BYTES
-STORED_AT_ONCE = 2  #: mails stored at a time
+STORED_AT_ONCE = 2  #: mails stored at a time; few, because each thread retains its largest mail's memory
 PROVED_AT_ONCE = 4  #: mails verified at a time; verification waits for DNS servers chosen by senders
 MAX_AWAITING_PROOF = 100  #: mails that wait for verification; the senders of further mails count as unproven
 BUSY = "452 4.3.1 too busy, try again later"
@@ -97,7 +97,7 @@ class MailReceiver:
         self.context = context
         self.connections = Connections(most=max_connections())
         self.memory, self.large = MemoryBudget(MAX_MEMORY_BYTES), asyncio.Semaphore(LARGE_AT_ONCE)
-        self.threads = ThreadPoolExecutor(STORED_AT_ONCE)  # few: a thread retains its largest mail's memory
+        self.threads = ThreadPoolExecutor(STORED_AT_ONCE)
         self.provers = ThreadPoolExecutor(PROVED_AT_ONCE)
         self.awaiting_proof = BoundedSemaphore(MAX_AWAITING_PROOF)
         self.failed_at = float("-inf")
@@ -239,7 +239,7 @@ class AdmissionProtocol(asyncio.Protocol):
         peer, now = transport.get_extra_info("peername"), asyncio.get_running_loop().time()
         network = network_of(str(peer[0])) if isinstance(peer, tuple) else ""
         connection = MailConnection(
-            network=network, close=partial(reject, transport), last_mail_at=now, mailed_at=now
+            network=network, close=partial(reject, transport), stage_entered_at=now, mailed_at=now
         )
         if not self.handler.connections.admit(connection, now):
             reject(transport)

@@ -31,7 +31,7 @@ def store_mail(
     ]
     session.add_all(rows)
     session.commit()
-    failpoints.reach("mail-kept")
+    failpoints.reach("mail-stored")
     return [row.id for row in rows]
 
 

@@ -112,7 +112,7 @@ def considered_until_of(reader: Reader | Subscriber, now: datetime) -> Considere
     return min(joined_at, min(now, reader.next_due_at or now) - FIRST_LOOK), reader.considered_paper_id
 
 
-@lru_cache(maxsize=1024)  # more than the pairs of limits that readers choose
+@lru_cache(maxsize=1024)  # more than the number of pairs of limits in use
 def digest_limits(papers: int, at_least: int) -> DigestLimits:
     """Return the limits on the number of papers in a reader's digest."""
     return DigestLimits(papers=papers, at_least=at_least)

@@ -77,7 +77,7 @@ def count_due(session: Session, now: datetime, *, and_for: int | None = None) ->
 
 
 def are_due(session: Session, now: datetime) -> bool:
-    """Return whether any reader is due, and there are papers."""
+    """Return whether any reader is due and there are papers."""
     return bool(session.scalar(select(exists().where(is_due(now)) & exists(select(PaperRow.id)))))
 
 

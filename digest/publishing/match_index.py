@@ -121,7 +121,7 @@ class MatchIndex:
         return self.eligible_cache[key]
 
     def trends_again(self, number: int, considered_until: ConsideredUntil) -> bool:
-        """Return whether an already considered paper trends now, by figures newer than the last edition's."""
+        """Return whether a paper considered earlier is trending by figures newer than the last edition."""
         return self.press.as_of > considered_until[0] and self.press.scores[number] > TRENDING_SCORE
 
     def recently_published(self, days: int, today: date) -> int:

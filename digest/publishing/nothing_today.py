@@ -81,7 +81,8 @@ def checked_summary(
     next_due_at: datetime | None,
 ) -> dict[str, Any]:
     """Return the content of a nothing-today letter: the papers checked, a paper to read instead, the updates."""
-    reader_id, is_too_few = decision.reader.id, decision.is_too_few  # if too few, some papers matched
+    reader_id = decision.reader.id
+    is_too_few = decision.is_too_few  # some papers matched, so no paper is shown as the closest
     topics = gathered.topics.get(reader_id, ())
     new = decision.eligible & ~bitset(gathered.shown.get(reader_id, ()))
     return {

@@ -25,7 +25,7 @@ from digest.publishing.reader_values import PendingFollowups, Reader
 
 MAX_DELAY = timedelta(days=2)  #: maximum delay of a dump after its date
 MAX_AGE = timedelta(days=60)  #: an older change is not sent
-MAX_FOLLOWUPS = 20  #: in one digest; withdrawals first
+MAX_FOLLOWUPS = 20  #: updates per digest; withdrawals come first
 
 KINDS_BY_GRAVITY = ("withdrawn", "published", "rewritten")
 
@@ -63,7 +63,7 @@ def load_pending(
 
 
 def last_mail_at(reader: Reader) -> datetime:
-    """Return when the reader last got mail, or else confirmed or signed up."""
+    """Return when the reader last got mail; if never, when they confirmed or signed up."""
     moment: datetime = reader.last_mail_at or reader.confirmed_at or reader.created_at
     return moment
 

@@ -48,11 +48,10 @@ def preview(
     email: str,
     now: datetime,
 ) -> Preview:
-    """Return the digest this subscriber would get at `now`: that of the open edition, else of the next one.
+    """Return the subscriber's digest at `now`: that of the open edition, else that of the next edition.
 
-    If the next edition has no papers yet and the open edition was published with papers, return the
-    open edition's. The message is signed as for sending. Raises NotFound for an unknown address.
-    Changes nothing.
+    If the next edition has no papers yet, return the digest of the open edition if it was published with
+    papers. The message is signed as for sending. Raises NotFound for an unknown address. Changes nothing.
     """
     subscriber = subscribers.get(session, email)
     edition = edition_for(session, subscriber, now)
@@ -189,7 +188,7 @@ def personalization_of_decision(
     decision: Decision,
     now: datetime,
 ) -> Personalization:
-    """Return the personal values of this digest; those of a future edition are as of its due time."""
+    """Return the personal values of this digest; for a future edition, the values at its due time."""
     chosen_by = {section.filter_id for section in decision.digest.sections} - {None}
     found = session.execute(select(FilterRow.id, FilterRow.canonical).where(FilterRow.id.in_(chosen_by)))
     return personalization.personalize(

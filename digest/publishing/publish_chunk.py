@@ -258,7 +258,7 @@ def subscriber_changes(reader: Reader, slot: ScheduleStatus, now: datetime) -> d
     The rows are locked, and a single statement for all changes costs less than one per kind of change.
     """
     considered_until = reader.considered_until
-    if slot.missed_editions and considered_until is None:  # a missed first edition keeps its papers
+    if slot.missed_editions and considered_until is None:  # the papers of a missed first edition remain new
         considered_until = considered_until_of(reader, now)[0]
     return {
         "id": reader.id,

@@ -65,7 +65,7 @@ def recent_digest(
 
 
 def new_reader(reader: Reader, since: datetime) -> Reader:
-    """Return the reader as somebody who gets at most three of the papers first seen after `since`."""
+    """Return a copy of the reader who gets at most three papers, all first seen after `since`."""
     return reader._replace(
         max_papers=MAX_PAPERS, min_papers=1, wants_trending=False, is_resumed=False, full_streaks=None,
         considered_until=since, considered_paper_id=None,
@@ -73,7 +73,7 @@ def new_reader(reader: Reader, since: datetime) -> Reader:
 
 
 def are_from_today(press: Press, papers: Collection[int], timezone: str, now: datetime) -> bool:
-    """Return whether all these papers were first seen on the reader's today."""
+    """Return whether all these papers were first seen on the current day in the reader's time zone."""
     zone = schedule.zone_of(timezone)
     days = {
         press.papers[press.rank_of_paper[paper]].first_seen_at.astimezone(zone).date() for paper in papers

@@ -56,7 +56,7 @@ class WelcomePapers:
 
     @property
     def sentence(self) -> str:
-        """Return the sentence that announces them."""
+        """Return the sentence that announces the papers."""
         if not self.cards:
             return ""
         return figures_in_words.welcome_papers_sentence(
@@ -249,9 +249,8 @@ def queue_confirmation(
 def confirmation_decision(
     session: Session, confirmation_id: int, subscriber: Subscriber, requested_settings: str
 ) -> dict[str, Any]:
-    """Return the content of a letter with a confirmation link: what was asked for, and when it will come.
-
-    Settings that were not requested remain those of the subscriber.
+    """Return the content of a letter with a confirmation link: the requested digest and its schedule. For
+    settings that were not requested, the subscriber's current settings are used.
     """
     wanted = json.loads(requested_settings)
     schedule = requested_schedule(wanted) or subscriber_rows.schedule_of(subscriber)

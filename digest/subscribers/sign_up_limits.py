@@ -1,4 +1,4 @@
-"""Decide how many confirmations may be sent now, and to which sign-ups. Pure.
+"""Decide how many confirmations may be sent now, and to which sign-ups.
 
 Anybody can enter any address in the form, so any confirmation may be unrequested. While most
 confirmations are answered, sign-ups wait only seconds. Unanswered confirmations lower the rate; each

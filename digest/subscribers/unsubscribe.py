@@ -66,7 +66,7 @@ def mark_unsubscribed(session: Session, subscriber: Subscriber, *, now: datetime
 
 
 def undo(session: Session, subscriber: Subscriber, *, now: datetime) -> bool:
-    """Resubscribe a confirmed subscriber within 30 days of unsubscribing; return whether it was undone."""
+    """Resubscribe a confirmed subscriber within 30 days of unsubscribing; return whether this was done."""
     session.refresh(subscriber, with_for_update=True)
     if not can_undo(subscriber, now=now):
         return False

@@ -157,7 +157,7 @@ def add_element(
 
 
 def entry_summary(entry: FeedEntry) -> str:
-    """Return what the paper did and the reason why the paper is in the feed."""
+    """Return the paper's excerpt and the reason why the paper is in the feed."""
     return "\n\n".join(filter(None, (cards.shown_abstract(entry.paper), entry.why)))
 
 

@@ -24,7 +24,8 @@ from digest.web.forms import field_text
 from digest.web.middleware import mail_headers
 
 STAMP_PLACEHOLDER = "time-of-the-form"  #: in the cached page; each response replaces it with a new form stamp
-#: Every response to the form takes a multiple of these seconds, so that timing does not reveal who is subscribed.
+#: Response times to the form are multiples of this many seconds, so that they do not reveal who is
+#: subscribed.
 RESPONSE_STEP = 0.2
 
 

@@ -33,7 +33,7 @@ CADENCES = (
     ("monthly", "on the first of the month"),
 )  # fmt: skip
 ABSTRACTS = (
-    ("titles", "titles only"), ("short", "what each paper did, in a sentence or two"), ("full", "whole abstracts"),
+    ("titles", "titles only"), ("short", "one or two sentences of each abstract"), ("full", "whole abstracts"),
 )  # fmt: skip
 PAUSES = ((7, "1 week"), (14, "2 weeks"), (30, "1 month"), (0, "Until I resume"))
 
@@ -41,12 +41,12 @@ PAUSES = ((7, "1 week"), (14, "2 weeks"), (30, "1 month"), (0, "Until I resume")
 DONE_MESSAGES = {
     "saved": "Saved.",
     "unchanged": "Nothing changed. Your settings are as they were.",
-    "resumed": "Welcome back. What you missed comes as one catch-up.",
+    "resumed": "Welcome back. You will get one catch-up digest with the papers you missed.",
     "back": "You are subscribed again.",
 }
 ONLY_WHILE_ACTIVE = frozenset({"resumed", "back"})
 EMPTY_FIELD = "Fill this in."
-NOT_SAVED_YET = "We filled in what you asked for. Press Save to confirm."
+NOT_SAVED_YET = "We filled in the changes you asked for. Press Save to confirm."
 AS_ASKED = "Your settings are already as you asked."
 
 

@@ -27,7 +27,10 @@ PAUSE_LENGTH = timedelta(days=7)
 DONE_MESSAGES = {
     ("mailed", SubscriberState.ACTIVE): "We sent you the link. Check your inbox.",
     ("mailed", SubscriberState.PAUSED): "We sent you the link. Check your inbox.",
-    ("resumed", SubscriberState.ACTIVE): "Welcome back. What you missed comes as one catch-up.",
+    (
+        "resumed",
+        SubscriberState.ACTIVE,
+    ): "Welcome back. You will get one catch-up digest with the papers you missed.",
 }
 
 

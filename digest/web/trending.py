@@ -18,7 +18,7 @@ from digest.papers.trending import Ranked
 from digest.site_profile import Site
 
 MAX_SHOWN = 10
-REACH_DAYS = (8, 36, 400)  #: numbers of days to look back; the first number that finds papers is used
+REACH_DAYS = (8, 36, 400)  #: periods to look back, in days; the first period with papers is used
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -23,9 +23,9 @@ from tests.support.shared_caches import CACHES
 
 #: Reached in this order, whatever an earlier process left undone.
 FAILPOINTS = (
-    "records-stored", "dump-stored", "dump-kept",
+    "records-stored", "dump-stored", "dump-committed",
     "digests-written", "chunk-written", "chunk-published",
-    "mail-kept", "mail-understood", "mail-let-go",
+    "mail-stored", "mail-processed", "mail-committed",
 )  # fmt: skip
 HOME = replace(SITE, inbound_domain="in.example.org")
 CHUNK = 5  #: readers in one chunk of publishing

@@ -49,7 +49,7 @@ def connect(connections: Connections, gone: list[str]) -> Connect:
         client = MailConnection(
             network=network,
             close=lambda: gone.append(name or network),
-            last_mail_at=at,
+            stage_entered_at=at,
             mailed_at=at,
             stage=stage,
         )

@@ -533,7 +533,7 @@ def test_twelve_mails_an_hour_are_answered_and_later_ones_kept_for_a_person(
 
     assert not any(outcome.startswith("shunted") for outcome in outcomes)
     assert len(deliver_mail()) == 12
-    assert receive(written(subject="resume")) == "shunted: its writer was answered 12 times within the hour"
+    assert receive(written(subject="resume")) == "shunted: its writer got 12 replies within the hour"
     later = now + timedelta(minutes=61)
     assert not receive(written(subject="help"), at=later).startswith("shunted")
     assert len(deliver_mail(at=later)) == 1

@@ -348,7 +348,7 @@ def test_changes_requested_by_mail_are_filled_in_and_not_saved(served, manage_pa
 
     page = served.client.get(manage_path + asked).text
 
-    assert "We filled in what you asked for. Press Save to confirm." in page
+    assert "We filled in the changes you asked for. Press Save to confirm." in page
     assert 'value="robot*"' in page
     assert 'value="ti:video"' in page
     assert 'value="title:image*"' not in page  # the topic of that name looks for something else now

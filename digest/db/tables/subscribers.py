@@ -24,7 +24,7 @@ class AbstractLength(StrEnum):
     """How much of each abstract a reader's digests show."""
 
     TITLES = "titles"  #: only titles and reasons
-    SHORT = "short"  #: what the paper did, in a sentence or two
+    SHORT = "short"  #: an excerpt of one or two sentences
     FULL = "full"  #: the whole abstract
 
 

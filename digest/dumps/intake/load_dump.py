@@ -80,7 +80,7 @@ def load(  # noqa: PLR0913  (the entry point of an import; options by keyword)
         return replace(loaded, id=None)
     failpoints.reach("dump-stored")
     session.commit()
-    failpoints.reach("dump-kept")
+    failpoints.reach("dump-committed")
     return loaded
 
 
