@@ -36,7 +36,7 @@ def write_session(engine: Engine) -> Iterator[Session]:
 
 @contextmanager
 def report_unreachable(engine: Engine) -> Iterator[None]:
-    """Raise Unreachable if the database does not answer."""
+    """Raise Unreachable if the database does not respond."""
     try:
         yield
     except OperationalError as error:
@@ -45,7 +45,7 @@ def report_unreachable(engine: Engine) -> Iterator[None]:
         where = engine.url.render_as_string(hide_password=True)
         reason = str(error.orig).strip().splitlines()[0]
         raise Unreachable(
-            f"The database {where} does not answer ({reason}). Start it, or set DIGEST_DATABASE_URL."
+            f"The database {where} does not respond ({reason}). Start it, or set DIGEST_DATABASE_URL."
         ) from error
 
 

@@ -1,1 +1,1 @@
-"""Delivery: send what is in the outbox, once, within every limit, and record what became of it."""
+"""Send the letters in the outbox once, within all limits, and record their outcomes."""

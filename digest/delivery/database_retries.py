@@ -1,7 +1,7 @@
 """Retry a database commit that must not be lost, such as the outcomes of a window.
 
-Only the worker knows what the mail server replied. If it tried to record that only once, a database restart
-at that moment would leave a window in doubt and send every letter of it twice.
+Only the worker knows the replies of the mail server. If it tried to record them only once, a database restart
+at that time would leave a window in doubt, and all its letters would be sent twice.
 """
 
 from __future__ import annotations
@@ -17,16 +17,16 @@ from sqlalchemy.orm import Session
 
 log = logging.getLogger(__name__)
 
-MAX_RETRY_TIME = timedelta(minutes=5)  #: how long we retry, if the lease lasts
+MAX_RETRY_TIME = timedelta(minutes=5)  #: maximum time to retry, if the lease lasts
 FIRST_PAUSE, MAX_PAUSE = 0.1, 2.0  #: seconds between two tries
-GIVEN_UP = "The database did not return in time."  #: noted on the error that ends the retries
+GIVEN_UP = "The database did not return in time."  #: added to the error that ends the retries
 
 
 class Try:
-    """One run of a block; the error of a lost database is kept for whoever decides about the next."""
+    """One run of a block, with its database error, if any."""
 
     def __init__(self, error: DBAPIError | None = None, *, is_retry: bool = False):
-        self.is_retry = is_retry  #: the one before may have been committed
+        self.is_retry = is_retry  #: the previous try may have been committed
         self.error = error
 
     def __enter__(self) -> Try:
@@ -47,12 +47,11 @@ def tries(
     is_stopping: Callable[[], bool],
     lost: DBAPIError | None = None,
 ) -> Iterator[Try]:
-    """Yield tries of a block that commits, each over a new connection, until the database is not lost in one.
+    """Yield tries of a block that commits, each over a new connection, until one does not lose the database.
 
-    The caller has made the first one if it was `lost` in that.
-
-    Raise the error after `MAX_RETRY_TIME`, at the monotonic moment `deadline`, or when `is_stopping`.
-    Running the block again after a commit whose reply was lost must be safe.
+    If the caller has already tried and lost the database, `lost` is its error. Raises the error after
+    `MAX_RETRY_TIME`, at the monotonic time `deadline`, or when `is_stopping`. The block must be safe to run
+    again after a commit whose reply was lost.
     """
     pause, lost_at = FIRST_PAUSE, 0.0
     one = Try(lost)
@@ -77,12 +76,12 @@ def tries(
 
 
 def is_given_up(error: BaseException | None) -> bool:
-    """Return whether this error has ended retries."""
+    """Return whether this error ended the retries."""
     return GIVEN_UP in getattr(error, "__notes__", ())
 
 
 def retriable(error: BaseException | None) -> DBAPIError | None:
-    """Return the error if it is about a database that is away, busy or full, and not about the statement."""
+    """Return the error if its cause is an unreachable, busy or full database, not the statement."""
     if not isinstance(error, DBAPIError) or is_given_up(error):
         return None
     is_lost = error.connection_invalidated or isinstance(error, OperationalError | InterfaceError)

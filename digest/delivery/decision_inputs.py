@@ -1,4 +1,4 @@
-"""Load what the decisions of digests refer to and rendering needs."""
+"""Load the presses and filters that the decisions of digests refer to, for rendering."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def load_context(
     known_filters: Mapping[int, str],
     caches: Caches,
 ) -> RenderContext:
-    """Return the context with what is needed to render these letters."""
+    """Return the context with everything needed to render these letters."""
     digests = load_digests(claimed)
     found = outbox.load_recipients_with_versions(session, (delivery.subscriber_id for delivery in claimed))
     return replace(
@@ -67,9 +67,9 @@ def load_digests(claimed: Sequence[ClaimedDelivery]) -> dict[int, Digest]:
 
 
 def load_filters(session: Session, digests: Iterable[Digest], known: Mapping[int, str]) -> Mapping[int, str]:
-    """Return the canonical filters that these digests name, by id, added to those already `known`.
+    """Return `known` extended by the canonical filters of these digests, by id.
 
-    Filters are never changed, so the cache stays valid. It is emptied when it holds `MAX_KNOWN`.
+    Filters are never changed, so the cache stays valid. It is emptied when it reaches `MAX_KNOWN`.
     """
     named = {section.filter_id for digest in digests for section in digest.sections}
     kept = known if len(known) < MAX_KNOWN else {}

@@ -1,4 +1,4 @@
-"""Deliver what is due in the outbox, and report what became of it."""
+"""Deliver the due letters in the outbox, and report the results."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ __all__ = ["DeliveryReport", "deliver"]
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class DeliveryReport:
-    """How many due deliveries had each result."""
+    """The number of due deliveries with each result."""
 
     sent: int = 0
     deferred: int = 0  #: queued again: the server deferred it, or no server responded
@@ -55,13 +55,13 @@ def deliver(  # noqa: PLR0913  (the entry point of a delivery run; all but the s
     progress: Callable[[int], None] = lambda _done: None,
     sleep: Callable[[float], None] | None = None,
 ) -> DeliveryReport:
-    """Deliver what is due, prompt letters first, until nothing is left or no server answers.
+    """Deliver due letters, prompt letters first, until none is left or no server responds.
 
-    A crash leaves at most one window in doubt. Window 1 leaves at most one letter in doubt, and costs a
-    commit or two more per message. If the database is lost while a window is out, the run waits for it.
-    `limit` is the most deliveries to claim; after `max_time`, or when `is_stopping`, no further window
-    begins. With `sleep` the run itself waits for tokens of a rate, up to `limits.MAX_TOKEN_WAIT`; without
-    it, such letters are queued until they have one.
+    A crash leaves at most one window in doubt. A `window` of 1 leaves at most one letter in doubt, and costs
+    one or two more commits per message. If the database is lost while a window is being sent, the run waits
+    for the database. `limit` is the maximum number of deliveries to claim; after `max_time`, or when
+    `is_stopping`, no further window begins. With `sleep`, the run itself waits for tokens of a rate, up to
+    `limits.MAX_TOKEN_WAIT`; without `sleep`, letters without a token are queued again.
     """
     worker = worker_loop.Worker(
         outbox=outbox.open_outbox(session),

@@ -145,7 +145,7 @@ class SendPolicy:
         self, going: Mapping[int, RenderedDelivery], outcomes: Sequence[Outcome], *, lease: str, now: datetime
     ) -> None:
         """Release unused tokens, end our conversations with domains, and pause domains and servers that
-        deferred or did not answer.
+        deferred or did not respond.
 
         Rows are written in the order of their names, so that two workers cannot deadlock.
         """

@@ -18,7 +18,7 @@ from digest.delivery.transports import Outcome, Verdict
 from digest.editions import shown
 from digest.site_profile import Site
 
-SILENT_SERVER_PAUSE = timedelta(seconds=60)  #: until a server that did not answer is tried again
+SILENT_SERVER_PAUSE = timedelta(seconds=60)  #: until a server that did not respond is tried again
 RESULTS = {
     Verdict.ACCEPTED: "sent",
     Verdict.DEFERRED: "deferred",

@@ -76,8 +76,9 @@ class WindowCheck:
         return listed, listed - {each.id for each in confirmations if each.email not in permanent}
 
     def reserve(self, sendable: Mapping[int, RenderedDelivery], tally: Counter[str]) -> CheckedWindow:
-        """Queue again the letters that must wait, and return those that may go, with tokens taken. Alarms
-        never wait.
+        """Queue again the letters that must wait, and return those that may go, with tokens taken.
+
+        Alarms never wait.
         """
         emails = {
             number: each.delivery.email or ""

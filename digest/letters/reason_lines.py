@@ -59,8 +59,9 @@ def trending_reason(figures: Sequence[str]) -> ReasonLine:
 def topic_reason(
     paper: Paper, found: MatchFinding, figures: Sequence[str], printed: PrintedText
 ) -> ReasonLine:
-    """Return the reason line of a topic's paper: the matched words, then the figures. If the printed title
-    and abstract contain no match, the line quotes one.
+    """Return the reason line of a topic's paper: the matched words, then the figures.
+
+    If the printed title and abstract contain no match, the line quotes one.
     """
     facts = (*matched_facts(found), *figures)
     if not found.places or any(printed.holds(place) for place in found.places):

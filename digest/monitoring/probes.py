@@ -32,7 +32,7 @@ def check_broker(settings: Settings) -> Check:
     if settings.broker_url is None and not settings.broker_socket.exists():
         return passed("broker", "the embedded broker is not running; digest up starts it")
     where = mask_url(settings.broker)
-    message, reply = "The broker does not answer", ""
+    message, reply = "The broker does not respond", ""
     fix = "Start Redis, or set DIGEST_BROKER_URL." if settings.broker_url else "Restart digest up."
     try:
         reply = ping_broker(settings.broker)
@@ -58,7 +58,7 @@ def mask_url(url: str) -> str:
 
 
 def ping_broker(url: str) -> str:
-    """Return "+PONG" if the broker at `url` answers a PING, else its error; raise OSError if it does not answer."""
+    """Return "+PONG" if the broker at `url` answers a PING, else its error; raise OSError if it does not respond."""
     import redis
     from redis.backoff import NoBackoff
     from redis.retry import Retry
@@ -131,10 +131,10 @@ def describe_mail_error(error: Exception) -> tuple[str, str, str]:
             return "The mail server's certificate cannot be trusted", error.verify_message, fix
         case ssl.SSLError():
             fix = "Check smtps, starttls and the port in DIGEST_MAIL_URL."
-            return "The mail server does not answer with TLS", error.reason or str(error), fix
+            return "The mail server does not respond with TLS", error.reason or str(error), fix
         case _:
             reason = getattr(error, "strerror", None) or str(error)
-            return "The mail server does not answer", reason, "Start it, or set DIGEST_MAIL_URL."
+            return "The mail server does not respond", reason, "Start it, or set DIGEST_MAIL_URL."
 
 
 def check_mail_folder(folder: Path) -> Check:

@@ -139,7 +139,7 @@ def check_web_access(settings: Settings, now: datetime) -> Iterator[Check]:
         probe = probes.probe_proxies(site, now)
     except OSError as error:
         if not site.is_local:
-            message = f"{site.url} does not answer from this machine ({error.strerror or error})."
+            message = f"{site.url} does not respond from this machine ({error.strerror or error})."
             fix = "No link in a letter works without the web server. Start digest web, and the proxy in front of it."
             yield warning("proxies", message, fix)
         return

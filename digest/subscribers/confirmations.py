@@ -249,8 +249,9 @@ def queue_confirmation(
 def confirmation_decision(
     session: Session, confirmation_id: int, subscriber: Subscriber, requested_settings: str
 ) -> dict[str, Any]:
-    """Return the content of a letter with a confirmation link: the requested digest and its schedule. For
-    settings that were not requested, the subscriber's current settings are used.
+    """Return the content of a letter with a confirmation link: the requested digest and its schedule.
+
+    For settings that were not requested, the subscriber's current settings are used.
     """
     wanted = json.loads(requested_settings)
     schedule = requested_schedule(wanted) or subscriber_rows.schedule_of(subscriber)

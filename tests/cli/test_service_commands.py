@@ -75,8 +75,8 @@ def test_status_reports_a_broker_or_mail_server_that_does_not_respond(
 ) -> None:
     assert digest("status").code == 0
     for setting, url, wrong in (
-        ("BROKER_URL", "redis://127.0.0.1:1/0", "The broker does not answer"),
-        ("MAIL_URL", "smtp://127.0.0.1:1", "The mail server does not answer"),
+        ("BROKER_URL", "redis://127.0.0.1:1/0", "The broker does not respond"),
+        ("MAIL_URL", "smtp://127.0.0.1:1", "The mail server does not respond"),
     ):
         with monkeypatch.context() as patched:
             patched.setenv(f"DIGEST_{setting}", url)

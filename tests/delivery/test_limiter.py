@@ -161,7 +161,7 @@ def test_everything_waits_while_all_servers_are_paused() -> None:
     pauses = {ONE.name: Pause(until=NOW + 2 * MINUTE), TWO.name: Pause(until=NOW + MINUTE)}
     found = Limiter(servers=(ONE, TWO), pauses=pauses).reserve(Window(domains=THREE), NOW)
 
-    reason = "smtp://two:25 does not answer, or asked us to slow down"
+    reason = "smtp://two:25 does not respond, or asked us to slow down"
     assert found.standstill == Wait(NOW + MINUTE, reason)
     assert set(found.waits) == set(THREE)
 

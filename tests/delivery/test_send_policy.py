@@ -272,7 +272,7 @@ def test_reply_about_our_quota_uses_up_no_attempt_and_pauses_the_server(
 
 
 class Away:
-    """A server that does not answer."""
+    """A server that does not respond."""
 
     def send(self, window: Sequence[Message]) -> Iterator[Outcome]:
         for each in window:
@@ -339,7 +339,7 @@ def test_letters_wait_a_minute_without_using_up_attempts_if_no_server_answers(
     put(3)
 
     deliver(rules, transport=away)
-    assert reasons(session) == {("queued", "smtp://a:25 does not answer, or asked us to slow down", 0): 3}
+    assert reasons(session) == {("queued", "smtp://a:25 does not respond, or asked us to slow down", 0): 3}
     assert deliver(rules, 59 * SECOND) == DeliveryReport()
     assert deliver(rules, 60 * SECOND) == DeliveryReport(sent=3)
 

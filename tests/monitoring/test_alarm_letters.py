@@ -211,8 +211,8 @@ def test_process_that_stops_cleanly_is_not_reported(service: RunningService) -> 
 def test_broker_that_accepts_connections_but_is_silent_is_reported(service: RunningService) -> None:
     service.broker.send_signal(signal.SIGSTOP)
     try:
-        service.wait_for_problem("The broker does not answer")
-        service.wait_for_letter("The broker does not answer")
+        service.wait_for_problem("The broker does not respond")
+        service.wait_for_letter("The broker does not respond")
     finally:
         service.broker.send_signal(signal.SIGCONT)
     service.wait_for_only("ok")
@@ -222,12 +222,12 @@ def test_missing_mail_server_is_reported_and_the_letter_arrives_once_it_is_back(
     service: RunningService,
 ) -> None:
     service.stop_mail_server()
-    service.wait_for_problem("The mail server does not answer")
-    service.wait_for_queued_letter("The mail server does not answer")
+    service.wait_for_problem("The mail server does not respond")
+    service.wait_for_queued_letter("The mail server does not respond")
 
     service.start_mail_server()
     service.wait_for_only("ok")
-    service.wait_for_letter("The mail server does not answer")
+    service.wait_for_letter("The mail server does not respond")
 
 
 def test_each_problem_got_one_letter_and_no_log_names_its_recipient(service: RunningService) -> None:

@@ -56,8 +56,8 @@ def test_health_fails_while_a_role_has_no_heartbeat(served: ServedSite) -> None:
 def test_health_fails_while_a_server_does_not_respond(served: ServedSite, redis_url: str) -> None:
     nobody = f"127.0.0.1:{free_port()}"
     for setting, url, wrong in (
-        ("mail_url", f"smtp://{nobody}", "The mail server does not answer"),
-        ("broker_url", f"redis://{nobody}/0", "The broker does not answer"),
+        ("mail_url", f"smtp://{nobody}", "The mail server does not respond"),
+        ("broker_url", f"redis://{nobody}/0", "The broker does not respond"),
     ):
         served.app.state.context = with_settings(served.context, **{setting: url})
         assert ready(served) == (503, f"{wrong}\n")

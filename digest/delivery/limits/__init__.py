@@ -1,7 +1,8 @@
 """Limit how fast mail goes out: rates, quotas, domain pauses and emergency stops, across all workers.
 
-`limiter` decides about a window of letters, from values alone. `stored_limits` loads them from the rows of all
-workers and writes back what has changed, in the transaction that commits the intents. Nothing here commits.
+`limiter` decides about a window of letters without reading the database. `stored_limits` loads the limits
+from rows shared by all workers, and writes the changes in the transaction that commits the intents. Callers
+commit.
 """
 
 from digest.delivery.limits.decisions import Allowed, Refill, Wait

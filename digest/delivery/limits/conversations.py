@@ -1,4 +1,4 @@
-"""Limit how many conversations carry letters to a domain at once. Pure."""
+"""Limit how many conversations send letters to a domain at once. Pure."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from typing import NamedTuple
 
 from digest.delivery.limits.decisions import MAX_CLOCK_SKEW, Wait, is_ahead
 
-BUSY_DOMAIN_PAUSE = timedelta(seconds=10)  #: until a domain is checked again that is busy with other workers
-#: As long as a lease: when a worker dies, its conversations end with its lease.
+BUSY_DOMAIN_PAUSE = timedelta(seconds=10)  #: wait before a domain at its limit is checked again
+#: Equal to the length of a lease: if a worker dies, its conversations end with its lease.
 CONVERSATION_LIFE = timedelta(seconds=900)
 
 
 class ConversationLease(NamedTuple):
-    """Which worker has a conversation, and until when if it dies."""
+    """The lease of the worker that has a conversation, and the latest end of the conversation."""
 
     lease: str
     until: datetime
@@ -24,21 +24,21 @@ class ConversationLease(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Conversations:
-    """The conversations with one domain by number, those that have ended included."""
+    """The conversations with one domain by number, including ended conversations."""
 
     domain: str
     limit: int
     held: Mapping[int, ConversationLease]
 
     def active(self, now: datetime) -> dict[int, ConversationLease]:
-        """Return those that have not ended."""
+        """Return the conversations that have not ended."""
         at_most = CONVERSATION_LIFE + MAX_CLOCK_SKEW
         return {
             number: each for number, each in self.held.items() if is_ahead(each.until, now, at_most=at_most)
         }
 
     def wait(self, lease: str, now: datetime) -> Wait | None:
-        """Return what a letter waits for if other workers have all conversations that are allowed, else None."""
+        """Return the wait of a letter if other workers have all allowed conversations, else None."""
         others = sum(each.lease != lease for each in self.active(now).values())
         if others < self.limit:
             return None
@@ -46,13 +46,13 @@ class Conversations:
         return Wait(now + BUSY_DOMAIN_PAUSE, f"{self.domain} has {self.limit} conversation{plural} with us")
 
     def begin(self, lease: str, now: datetime) -> Conversations:
-        """Return them with one of this worker, under its old number or the lowest that is free."""
+        """Return the conversations with one of this worker, under its old number or the lowest free one."""
         active = self.active(now)
         own = [number for number, each in active.items() if each.lease == lease]
         number = own[0] if own else next(each for each in count() if each not in active)
         return replace(self, held={**self.held, number: ConversationLease(lease, now + CONVERSATION_LIFE)})
 
     def end(self, lease: str) -> Conversations:
-        """Return them without those of this worker, and without rows that were only locked."""
+        """Return the conversations without those of this worker and without rows that were only locked."""
         held = {number: each for number, each in self.held.items() if each.lease not in {lease, ""}}
         return replace(self, held=held)

@@ -1,22 +1,22 @@
-"""What the limits decide about a letter: it may go, or it waits until a moment, for a reason. Pure."""
+"""Define the decisions about a letter: it may be sent, or it waits until a time for a reason. Pure."""
 
 from __future__ import annotations
 
 from datetime import datetime, timedelta
 from typing import NamedTuple
 
-MAX_CLOCK_SKEW = timedelta(seconds=60)  #: how far the clocks of two workers may differ
+MAX_CLOCK_SKEW = timedelta(seconds=60)  #: maximum difference between the clocks of two workers
 ALL_MAIL = "*"  #: the scope of a limit on all mail; otherwise a scope is a domain or a server
 
 
 class Allowed(NamedTuple):
-    """The letter may go."""
+    """The letter may be sent."""
 
-    server: str = ""  #: the one it must go through, if servers have rates
+    server: str = ""  #: the server that must send it, if servers have rates
 
 
 class Wait(NamedTuple):
-    """Until when a letter waits, and why."""
+    """The time until which a letter waits, and the reason."""
 
     until: datetime
     reason: str
@@ -29,5 +29,8 @@ class Refill(Wait):
 
 
 def is_ahead(moment: datetime, now: datetime, *, at_most: timedelta) -> bool:
-    """Return whether a moment is yet to come, and so near that no wrong clock can have stored it."""
+    """Return whether a datetime is in the future, but no more than `at_most` ahead.
+
+    A datetime further ahead was stored by a wrong clock.
+    """
     return now < moment <= now + at_most

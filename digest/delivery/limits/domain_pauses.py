@@ -1,8 +1,8 @@
-"""Recognise which domains greylist single letters and which want less mail for now, and pause the latter. Pure.
+"""Distinguish domains that greylist from domains that limit our rate, and pause the latter.
 
-A greylisting server defers each recipient's first try and accepts the second. A server that limits our rate
-defers any letter. So one deferral delays only its letter, which backs off by itself. A domain is paused
-after several different recipients were deferred in a row.
+Pure. A greylisting server defers each recipient's first try and accepts the second. A server that limits our
+rate defers any letter. One deferral therefore delays only its own letter. A domain is paused after several
+different recipients were deferred in a row.
 """
 
 from __future__ import annotations
@@ -15,34 +15,35 @@ from typing import NamedTuple
 
 from digest.delivery.limits.decisions import ALL_MAIL, MAX_CLOCK_SKEW, Wait, is_ahead
 
-SLOW_DOWN_RECIPIENTS = 5  #: different recipients deferred in a row after which a domain is paused
+SLOW_DOWN_RECIPIENTS = 5  #: number of different recipients deferred in a row after which a domain is paused
 FIRST_PAUSE, MAX_PAUSE = timedelta(minutes=5), timedelta(hours=1)
 #: After this time without another strike, pauses start at 5 minutes again.
 STRIKES_FORGOTTEN_AFTER = timedelta(hours=2)
 QUOTA_PAUSE = timedelta(hours=1)  #: after a server said that our daily quota is used up
 SPEED_PAUSE = timedelta(seconds=15)  #: after a server said that we send too fast
-NO_REPLY_PAUSE = timedelta(seconds=60)  #: after a server did not answer while others did
-#: After a pause, deferred letters go this much ahead of the others: they show whether it helped.
+NO_REPLY_PAUSE = timedelta(seconds=60)  #: after a server did not respond although others did
+#: After a pause, deferred letters are sent this much earlier than others, to test whether the domain accepts
+#: mail.
 RETRY_HEAD_START = timedelta(seconds=90)
 
-#: Codes that are about how much we send to a domain, not about this message (RFC 3463, X.7.X).
+#: Codes about the amount of mail to a domain, not about one message (RFC 3463, X.7.X).
 SLOW_DOWN = re.compile(r"\b4\.7\.\d+\b")
-#: What a provider such as SES says when we send too much through it, whoever the recipient is.
+#: Replies of a provider such as SES if we send too much through it, for any recipient.
 SENDING_TOO_FAST = re.compile(r"throttling failure|maximum send(?:ing)? rate exceeded", re.IGNORECASE)
 QUOTA_EXCEEDED = re.compile(r"daily (?:message|sending) quota exceeded", re.IGNORECASE)
 
 
 class LetterReply(NamedTuple):
-    """How a domain's server replied to one letter."""
+    """The reply of a domain's server to one letter."""
 
     recipient: str
     is_taken: bool
     is_first_try: bool
-    may_be_greylisting: bool = False  #: it is about this recipient, not the connection or the text
+    may_be_greylisting: bool = False  #: the reply is about this recipient, not the connection or the text
 
 
 def is_slow_down(code: int | None, reply: str, phase: str) -> bool:
-    """Return whether a reply may be about how much we send to that domain, if several letters get it."""
+    """Return whether a reply that several letters get may be about the amount of mail to that domain."""
     return phase in {"rcpt", "data", "dot"} and (code == 421 or bool(SLOW_DOWN.search(reply)))
 
 
@@ -52,7 +53,7 @@ def may_be_greylisting(code: int | None, phase: str) -> bool:
 
 
 def throttle_pause(reply: str) -> timedelta | None:
-    """Return how long to wait if a server says that we send too much through it, else None."""
+    """Return how long to wait if a server replies that we send too much through it, else None."""
     if QUOTA_EXCEEDED.search(reply):
         return QUOTA_PAUSE
     return SPEED_PAUSE if SENDING_TOO_FAST.search(reply) else None
@@ -64,19 +65,19 @@ def domain_of(email: str) -> str:
 
 
 def pause_scopes(emails: Collection[str]) -> list[str]:
-    """Return the scopes of the pauses that would hold up any of these addresses."""
+    """Return the scopes of the pauses that would delay letters to any of these addresses."""
     return sorted({ALL_MAIL, *map(domain_of, emails)})
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Pause:
-    """Until when a domain or server gets no letters."""
+    """A time until which a domain or server gets no letters."""
 
     until: datetime
     strikes: int = 0  #: pauses in a row
 
     def is_active(self, now: datetime) -> bool:
-        """Return whether it lasts; a pause longer than `MAX_PAUSE` is ignored, since a wrong clock wrote it."""
+        """Return whether the pause is in force; ignore one longer than `MAX_PAUSE`, written by a wrong clock."""
         return is_ahead(self.until, now, at_most=MAX_PAUSE)
 
     def strike(self, now: datetime) -> Pause:
@@ -87,28 +88,28 @@ class Pause:
         return Pause(until=now + min(FIRST_PAUSE * 2 ** min(strikes - 1, 10), MAX_PAUSE), strikes=strikes)
 
     def wait(self, scope: str, *, is_tried: bool = True) -> Wait:
-        """Return the wait of a letter: deferred letters go ahead of those that were never tried."""
+        """Return the wait of a letter; letters deferred before are sent earlier than new letters."""
         return Wait(self.until if is_tried else self.until + RETRY_HEAD_START, pause_reason(scope))
 
 
 def pause_reason(scope: str) -> str:
     """Return the reason for the pause of a domain or server."""
     if scope == ALL_MAIL:
-        return "the mail server does not answer, or asked us to slow down"
-    return f"{scope} {'does not answer, or ' if '://' in scope else ''}asked us to slow down"
+        return "the mail server does not respond, or asked us to slow down"
+    return f"{scope} {'does not respond, or ' if '://' in scope else ''}asked us to slow down"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class DomainRecord:
-    """What is stored about a domain that deferred letters."""
+    """The stored record of a domain that deferred letters."""
 
     pause: Pause
-    greylists: bool = False  #: it defers first tries and accepts second ones
-    deferred: frozenset[str] = frozenset()  #: recipients deferred in a row, with none accepted between
-    deferred_at: datetime | None = None  #: when the last one was
+    greylists: bool = False  #: the domain defers first tries and accepts second tries
+    deferred: frozenset[str] = frozenset()  #: recipients deferred in a row, with no acceptance in between
+    deferred_at: datetime | None = None  #: the time of the last deferral
 
     def after(self, replies: Iterable[LetterReply], now: datetime) -> DomainRecord:
-        """Return the record after these replies, in the order in which they came; old deferrals do not count."""
+        """Return the record after these replies, in order of arrival; old deferrals do not count."""
         since, until = now - STRIKES_FORGOTTEN_AFTER, now + MAX_CLOCK_SKEW
         is_recent = self.deferred_at and since < self.deferred_at <= until
         record = self if is_recent else replace(self, deferred=frozenset(), deferred_at=None)
@@ -119,7 +120,7 @@ class DomainRecord:
         return replace(record, pause=record.pause.strike(now), deferred=frozenset(), deferred_at=None)
 
     def after_one(self, reply: LetterReply, now: datetime) -> DomainRecord:
-        """Return the record after one reply: an accepted letter makes up for all strikes."""
+        """Return the record after one reply; an accepted letter cancels all strikes."""
         if reply.is_taken:
             return DomainRecord(pause=replace(self.pause, strikes=0), greylists=not reply.is_first_try)
         if self.greylists and reply.is_first_try and reply.may_be_greylisting:
@@ -128,11 +129,11 @@ class DomainRecord:
 
 
 class TroubledDomains(NamedTuple):
-    """The domains with stored deferrals, pauses or greylisting; an accepted letter may change that."""
+    """The domains with stored deferrals, pauses or greylisting, which an accepted letter may change."""
 
     strikes: frozenset[str] = frozenset()  #: domains that deferred a letter lately, or were paused
     greylisters: frozenset[str] = frozenset()
 
     def learn_from(self, domain: str, *, is_first_try: bool) -> bool:
-        """Return whether an accepted letter changes what is stored about this domain."""
+        """Return whether an accepted letter changes the record of this domain."""
         return domain in self.strikes or (is_first_try and domain in self.greylisters)

@@ -1,8 +1,8 @@
 """Stop mail when too much of it fails or is reported, until the operator resumes it.
 
 The measured period slides: for deferrals, letters first tried in the last hour; for bounces and complaints,
-letters tried in the last 24 hours. Nothing from before the last resume counts. A stop covers digests;
-urgent letters go on, unless servers refuse our mail for policy reasons.
+letters tried in the last 24 hours. Nothing from before the last resume counts. A stop covers digests. It
+covers urgent letters only if servers refuse our mail for policy reasons.
 """
 
 from __future__ import annotations
@@ -20,15 +20,15 @@ from digest.db.tables import Attempt, BounceRow, EmergencyStop
 from digest.delivery.limits.limiter import ALL, BULK
 
 HOUR, DAY = timedelta(hours=1), timedelta(hours=24)
-MAX_ATTEMPTS = 20_000  #: the latest that are counted: counting a morning's million every minute would be slow
-MAX_REPORTS = 200  #: the latest of a kind; they show when the letters were sent that bounce now
+MAX_ATTEMPTS = 20_000  #: the number of latest attempts counted; counting a million every minute would be slow
+MAX_REPORTS = 200  #: the number of latest reports of a kind; they show when the bouncing letters were sent
 
-#: The fewest of a kind that can stop mail: two complaints among ten letters cannot.
+#: The minimum number of reports of a kind that can stop mail: two complaints among ten letters cannot.
 MIN_COUNTS = {"bounces": 10, "complaints": 3, "deferred": 20, "policy": 5}
 #: Gmail's and Yahoo's limit for a sender in good standing; at 0.3 % they refuse mail.
 WARN_AT = {"complaints": 0.001}
 
-GREYLISTING_ATTEMPTS = 3  #: attempts at a letter from which on deferrals count; fewer may be greylisting
+GREYLISTING_ATTEMPTS = 3  #: attempts at a letter before its deferrals count; fewer may be greylisting
 CLOSING_CODE = 421  #: the server closes the connection
 SYSTEM_STATUS = "4.3.%"  #: about the mail system, not the recipient (RFC 3463, X.3.X)
 
@@ -47,7 +47,7 @@ FAILURES_IN_WORDS = {
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ThresholdReading:
-    """How many letters failed in one way, and of how many tried."""
+    """The number of letters that failed in one way, and the number of letters tried."""
 
     what: str  #: bounces, complaints, deferred or policy
     count: int
@@ -68,7 +68,7 @@ class ThresholdReading:
 
 
 def threshold_warnings(session: Session, *, now: datetime) -> list[ThresholdReading]:
-    """Return what reached the warning level, long before mail is stopped."""
+    """Return the readings at the warning level, which is far below the stop threshold."""
     return threshold_readings(session, WARN_AT, now=now, least={})
 
 
@@ -122,7 +122,7 @@ def attempts_by_letter(attempts: Any) -> Any:
     """Return when each letter was first tried, and the verdict that all its attempts had, or "".
 
     A few letters that are deferred repeatedly, long after all others were accepted, therefore do not stop
-    mail. Neither does greylisting, which needs a second or third attempt.
+    mail. Greylisting does not stop mail either, because the second or third attempt succeeds.
     """
     verdicts = func.count(attempts.c.verdict.distinct())
     is_open = and_(
@@ -138,10 +138,11 @@ def attempts_by_letter(attempts: Any) -> Any:
 
 
 def count_returned(session: Session, kind: str, since: datetime) -> Iterator[tuple[int, int]]:
-    """Yield up to two pairs: letters that bounced or drew a complaint (as `kind` says), and letters tried.
+    """Yield up to two pairs: the number of letters reported, and the number of letters tried.
 
-    The first pair covers the latest attempts. The second covers the attempts around those that the latest
-    reports are about, since some reports arrive minutes or hours later. Yields nothing without reports.
+    Reports are bounces or complaints, as selected by `kind`. The first pair covers the latest attempts. The
+    second covers the attempts near those named in the latest reports, since some reports arrive minutes or
+    hours later. Yields nothing without reports.
     """
     latest = select(BOUNCE_TABLE).order_by(BOUNCE_TABLE.c.id.desc()).limit(MAX_ATTEMPTS).subquery()
     conditions = (latest.c.kind == kind, latest.c.at > since, latest.c.forgiven_at.is_(None))
@@ -175,7 +176,7 @@ def count_among_tried(
 def middle_attempt_of_reports(
     session: Session, latest: Any, conditions: Sequence[ColumnElement[bool]]
 ) -> int | None:
-    """Return the id of the middle attempt that reports are about; SMTP replies are not reports."""
+    """Return the id of the median attempt among those named in reports; SMTP replies are not reports."""
     reports = (
         select(latest.c.delivery_id)
         .where(*conditions, latest.c.delivery_id.is_not(None), latest.c.reported_by != "smtp")

@@ -1,7 +1,7 @@
 """Parse the limits that the operator sets. Pure.
 
 DIGEST_RATES       50/s, 100000/day, example.org 20/min, 20 at once, example.org 2 at once
-DIGEST_MAIL_URL    smtp://relay.example.org:587?rate=14/s,50000/day     the same, for one server
+DIGEST_MAIL_URL    smtp://relay.example.org:587?rate=14/s,50000/day     rates of one server
 DIGEST_SEND_HOURS  06:00-22:00
 DIGEST_WARM_UP     2026-11-20, or with a table of your own: 2026-11-20: 200, 500, 1000
 DIGEST_CANARY      2% for 30 min
@@ -25,7 +25,7 @@ from digest.errors import BadField
 RATE_PATTERN = re.compile(
     r"(?:(?P<domain>[\w.-]+\.[\w-]+)\s+)?(?P<amount>[1-9]\d*)\s*(?:/\s*(?P<unit>s|min|h|day)|(?P<once>at once))"
 )
-#: Letters on each day of a warm-up, unless the operator gives a table. After the last day there is no limit.
+#: Letters on each day of a warm-up, unless the operator sets a table. After the last day there is no limit.
 DEFAULT_WARM_UP = (
     200, 500, 1_000, 2_000, 4_000, 8_000, 15_000, 25_000, 40_000, 70_000, 100_000, 150_000, 250_000, 400_000,
 )  # fmt: skip
@@ -48,7 +48,7 @@ class ServerShare:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class SendHours:
-    """The hours of the day in which bulk mail goes out."""
+    """The hours of the day in which bulk mail is sent."""
 
     opens: time
     closes: time
@@ -58,10 +58,10 @@ class SendHours:
         return f"{self.opens:%H:%M}-{self.closes:%H:%M}"
 
     def opens_at(self, now: datetime) -> datetime | None:
-        """Return when mail may go again, or None if it may go now."""
+        """Return when mail may be sent again, or None if it may be sent now."""
         zone = zone_of(self.zone)
         today = now.astimezone(zone).date()
-        for day in (today - ONE_DAY, today):  # compare moments: one local hour in autumn occurs twice
+        for day in (today - ONE_DAY, today):  # compare UTC times: one local hour in autumn occurs twice
             opens = local_instant(day, self.opens, zone)
             closes = local_instant(day if self.opens < self.closes else day + ONE_DAY, self.closes, zone)
             if now < opens:
@@ -73,7 +73,7 @@ class SendHours:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Canary:
-    """The share of an edition that goes out first, and how long the rest waits for its results."""
+    """The share of an edition that is sent first, and the time that the rest waits for its results."""
 
     share: float
     wait: timedelta
@@ -82,11 +82,11 @@ class Canary:
         return f"{self.share * 100:g}% for {self.wait // ONE_MINUTE} min"
 
     def is_first(self, delivery_id: int) -> bool:
-        """Return whether this letter is in the canary: chosen by hash, so the same for every worker."""
+        """Return whether this letter is in the canary; the choice is by hash, so all workers agree."""
         return crc32(f"canary {delivery_id}".encode()) / 2**32 < self.share
 
     def wait_for(self, edition: str, until: datetime, now: datetime) -> Wait:
-        """Return the wait of the rest of an edition; a longer one was stored by a wrong clock."""
+        """Return the wait of the rest of an edition, which a wrong clock cannot make longer than the setting."""
         ends_at = min(until, now + self.wait)
         share = f"{self.share * 100:g} %"
         return Wait(ends_at, f"the first {share} of {edition} go ahead, until {ends_at:%H:%M} UTC")
@@ -97,8 +97,8 @@ class SendLimits:
     """All limits that the operator set."""
 
     rates: tuple[Rate, ...] = ()
-    conversation_limits: Mapping[str, int] = field(default_factory=dict)  #: by domain; "" is any other
-    servers: tuple[ServerShare, ...] = ()  #: empty where no server has a rate
+    conversation_limits: Mapping[str, int] = field(default_factory=dict)  #: by domain; "" means other domains
+    servers: tuple[ServerShare, ...] = ()  #: empty if no server has a rate
     hours: SendHours | None = None
     warm_up: WarmUp | None = None
     canary: Canary | None = None
@@ -112,16 +112,16 @@ class SendLimits:
 
     @property
     def all_rates(self) -> list[Rate]:
-        """Return every rate: the common ones, and those of domains and servers."""
+        """Return all rates, including the rates of domains and servers."""
         return [*self.rates, *[rate for share in self.servers for rate in share.rates]]
 
     @property
     def are_counted(self) -> bool:
-        """Return whether anything must be counted before a window may go."""
+        """Return whether letters must be counted before a window may be sent."""
         return bool(self.rates or self.conversation_limits or self.servers or self.warm_up)
 
     def conversation_limit(self, domain: str) -> int | None:
-        """Return how many conversations may carry letters to a domain at once; None: any number."""
+        """Return how many conversations may send letters to a domain at once; None means any number."""
         return self.conversation_limits.get(domain, self.conversation_limits.get(""))
 
 
@@ -181,7 +181,7 @@ def parse_server_rates(text: str, server: str, burst: float) -> tuple[Rate, ...]
 
 
 def parse_send_hours(text: str, zone: str) -> SendHours | None:
-    """Return the hours of `06:00-22:00`, or None for all day; raise BadField where they cannot be read."""
+    """Return the hours of `06:00-22:00`, or None for all day; raise BadField if they cannot be parsed."""
     if not text.strip():
         return None
     opens, dash, closes = text.partition("-")
@@ -194,7 +194,10 @@ def parse_send_hours(text: str, zone: str) -> SendHours | None:
 
 
 def parse_warm_up(text: str, zone: str) -> WarmUp | None:
-    """Return the warm-up of `2026-11-20` or `2026-11-20: 200, 500`, None for none, or raise BadField."""
+    """Return the warm-up of `2026-11-20` or `2026-11-20: 200, 500`; return None for an empty text.
+
+    Raises BadField if the text cannot be parsed.
+    """
     day, _, table = text.strip().partition(":")
     if not day:
         return None
@@ -212,7 +215,7 @@ def parse_warm_up(text: str, zone: str) -> WarmUp | None:
 
 
 def parse_canary(text: str) -> Canary | None:
-    """Return the canary of `2% for 30 min`, or None for none; raise BadField where it cannot be read."""
+    """Return the canary of `2% for 30 min`, or None for empty text; raise BadField if it cannot be parsed."""
     if not text.strip():
         return None
     match = CANARY_PATTERN.fullmatch(text.strip())

@@ -1,4 +1,4 @@
-"""Decide which letters of a window may go, and until when and why the others wait. Pure."""
+"""Decide which letters of a window may be sent; compute the waits of the others and their reasons. Pure."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from digest.delivery.limits.domain_pauses import Pause
 from digest.delivery.limits.limit_rules import ServerShare
 from digest.delivery.limits.rates import Allowance
 
-STOP_RECHECK = timedelta(hours=1)  #: until stopped mail is checked again; resuming does not wait for this
+STOP_RECHECK = timedelta(hours=1)  #: interval of checking stopped mail again; resuming does not wait for it
 STOPPED_PREFIX = "stopped: "  #: prefix of the reason of mail that waits for the operator
-ALL, BULK = "all", "bulk"  #: what an emergency stop covers: all mail, or digests
+ALL, BULK = "all", "bulk"  #: the scope of an emergency stop: all mail, or digests
 
 Decision = Allowed | Wait
 Shortage = tuple[Allowance, Wait]  #: an allowance without a token, and the wait for it
@@ -24,31 +24,31 @@ Shortage = tuple[Allowance, Wait]  #: an allowance without a token, and the wait
 class Window:
     """The letters that a worker wants to send together.
 
-    Urgent letters, which somebody is waiting for, are counted but need no token. Only the pause of a domain
-    or server, or a stop of all mail, holds them up.
+    Urgent letters, for which somebody is waiting, are counted but need no token. Only the pause of a domain
+    or server, or a stop of all mail, delays them.
     """
 
     domains: Mapping[int, str]  #: of the recipients, by letter
     tried: Collection[int] = ()  #: letters that were tried before
     is_urgent: bool = False
     lease: str = ""  #: of the worker
-    can_wait: bool = False  #: whether the worker itself waits for tokens that come soon
+    can_wait: bool = False  #: whether the worker itself waits for tokens that are available soon
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Limiter:
-    """Everything that limits a window, and what was counted so far."""
+    """All limits on a window, with their current counts."""
 
-    servers: tuple[ServerShare, ...] = ()  #: empty where no server has a rate
-    stops: Mapping[str, str] = field(default_factory=dict)  #: their reasons, by what they cover
+    servers: tuple[ServerShare, ...] = ()  #: empty if no server has a rate
+    stops: Mapping[str, str] = field(default_factory=dict)  #: reasons of emergency stops by scope
     pauses: Mapping[str, Pause] = field(default_factory=dict)  #: by domain or server
     allowances: tuple[Allowance, ...] = ()
     conversations: Mapping[str, Conversations] = field(default_factory=dict)  #: of domains with a limit
-    credit: Mapping[str, int] = field(default_factory=dict)  #: the server with the most has the next turn
-    standstill: Wait | None = None  #: nothing of this lane can go before then
+    credit: Mapping[str, int] = field(default_factory=dict)  #: the server with the most credit is next
+    standstill: Wait | None = None  #: no letter of this lane can be sent before then
 
     def reserve(self, window: Window, now: datetime) -> Reservation:
-        """Take a token of each limit for the letters that may go; the others wait."""
+        """Take a token of each limit for each letter that may be sent; the others wait."""
         if standstill := self.lane_wait(window, now):
             stopped = replace(self, standstill=standstill)
             return Reservation(decisions=dict.fromkeys(window.domains, standstill), limiter=stopped)
@@ -59,7 +59,7 @@ class Limiter:
         return Reservation(decisions=decisions, limiter=limiter)
 
     def release(self, unsent: Collection[tuple[str, str]]) -> Limiter:
-        """Return the tokens of letters that no server began, each given by its domain and server."""
+        """Return the tokens of letters that no server received, given by domain and server."""
         scopes = [{ALL_MAIL, *letter} for letter in unsent]
         released = [
             each.release(sum(each.scope in of_letter for of_letter in scopes)) for each in self.allowances
@@ -67,7 +67,7 @@ class Limiter:
         return replace(self, allowances=tuple(released))
 
     def lane_wait(self, window: Window, now: datetime) -> Wait | None:
-        """Return what holds up every letter of the window's lane, or None."""
+        """Return the wait of all letters of the window's lane, or None."""
         for scope in (ALL,) if window.is_urgent else (ALL, BULK):
             if scope in self.stops:
                 return Wait(now + STOP_RECHECK, f"{STOPPED_PREFIX}{self.stops[scope]}")
@@ -112,7 +112,7 @@ class Limiter:
         return after.take(domain, chosen, window, now), Allowed(chosen)
 
     def shortage(self, scopes: Collection[str], window: Window, now: datetime) -> Shortage | None:
-        """Return the allowance of these scopes that a letter waits for longest, or None if all have a token."""
+        """Return the allowance of these scopes with the longest wait, or None if all have a token."""
         waits = [
             (each, each.wait(now, can_wait=window.can_wait))
             for each in self.allowances
@@ -123,7 +123,7 @@ class Limiter:
         )
 
     def take(self, domain: str, server: str, window: Window, now: datetime) -> Limiter:
-        """Return the limiter after one letter that goes."""
+        """Return the limiter after one letter is sent."""
         if not (self.allowances or self.conversations):
             return self
         scopes, conversations = {ALL_MAIL, domain, server}, self.conversations
@@ -133,7 +133,10 @@ class Limiter:
         return replace(self, allowances=taken, conversations=conversations)
 
     def postpone(self, short: Allowance, wait: Wait, *, is_for_all: bool) -> tuple[Limiter, Decision]:
-        """Return the wait of one more letter for an allowance; if that is for all mail, everything waits."""
+        """Return the wait of one more letter for an allowance.
+
+        If the allowance covers all mail, all letters wait.
+        """
         longer = replace(short, waiting=short.waiting + 1)
         allowances = tuple(longer if each is short else each for each in self.allowances)
         limiter = replace(self, allowances=allowances)
@@ -148,11 +151,11 @@ class Reservation:
     """The decision about each letter of a window."""
 
     decisions: Mapping[int, Decision]
-    limiter: Limiter = field(default_factory=Limiter)  #: as it is then
+    limiter: Limiter = field(default_factory=Limiter)  #: the limiter after the decisions
 
     @property
     def waits(self) -> dict[int, Wait]:
-        """Return the waits of the letters to be queued again."""
+        """Return the waits of the letters that are queued again."""
         return {number: each for number, each in self.decisions.items() if type(each) is Wait}
 
     @property
@@ -168,5 +171,5 @@ class Reservation:
 
     @property
     def standstill(self) -> Wait | None:
-        """Return what holds up the whole lane; a `Refill` is one that the worker waits for itself."""
+        """Return the wait of the whole lane; for a `Refill`, the worker itself waits."""
         return self.limiter.standstill

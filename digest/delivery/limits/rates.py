@@ -16,9 +16,9 @@ UNIT_NAMES = {seconds: unit for unit, seconds in UNIT_SECONDS.items()}
 QUOTA_PARTS = 24  #: parts of an hour or day in which a quota is counted
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 ONE_DAY = timedelta(days=1)
-#: How long a worker waits for a token itself; a letter that must wait longer is queued again.
+#: Maximum time that a worker itself waits for a token; a letter that must wait longer is queued again.
 MAX_TOKEN_WAIT = timedelta(seconds=10)
-#: Seconds' worth of tokens that a bucket holds. Workers wait for tokens themselves, so it only bridges short delays.
+#: Capacity of a bucket, in seconds of its rate. Workers wait for tokens, so it only bridges short delays.
 BURST_SECONDS = 2.0
 SES_BURST_SECONDS = 0.5  #: the same for Amazon SES, which counts by the second
 
@@ -27,9 +27,10 @@ Part = TypeVar("Part", int, date)
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Rate:
-    """A number of letters per period: to one domain, through one server, or in all.
+    """A number of letters per period: to one domain, through one server, or in total.
 
-    A rate per second or minute is a token bucket; per hour or day, a quota, which may be used up at once.
+    A rate per second or minute is a token bucket. A rate per hour or day is a quota, which may be used up at
+    once.
     """
 
     domain: str = ""
@@ -40,7 +41,7 @@ class Rate:
 
     @property
     def scope(self) -> str:
-        """Return what it applies to."""
+        """Return the scope of the rate: a domain, a server or all mail."""
         return self.server or self.domain or ALL_MAIL
 
     @property
@@ -75,7 +76,7 @@ class Bucket:
 
     @property
     def scope(self) -> str:
-        """Return what it applies to."""
+        """Return the scope of the rate."""
         return self.rate.scope
 
     def at(self, now: datetime) -> Bucket:
@@ -120,11 +121,11 @@ class Quota:
 
     rate: Rate
     used: Mapping[int, int]  #: letters by part; parts are numbered from 1970 on
-    waiting: int = 0  #: letters that wait for it
+    waiting: int = 0  #: letters that wait
 
     @property
     def scope(self) -> str:
-        """Return what it applies to."""
+        """Return the scope of the rate."""
         return self.rate.scope
 
     @property
@@ -133,14 +134,17 @@ class Quota:
         return timedelta(seconds=self.rate.seconds / QUOTA_PARTS)
 
     def at(self, now: datetime) -> Quota:
-        """Return the quota without old parts, and without parts that a clock far ahead wrote."""
+        """Return the quota without old parts, and without parts written by a clock that is far ahead."""
         part = (now - EPOCH) // self.length
         return replace(
             self, used={each: n for each, n in self.used.items() if abs(each - part) <= QUOTA_PARTS}
         )
 
     def wait(self, now: datetime, *, can_wait: bool = False) -> Wait | None:
-        """Return the wait until enough sent letters no longer count, or None; workers do not wait so long."""
+        """Return the wait until enough letters no longer count, or None.
+
+        Workers never wait for it themselves.
+        """
         left = self.rate.amount - sum(self.used.values())
         if left >= 1:
             return None
@@ -166,14 +170,14 @@ class Quota:
 class WarmUp:
     """The letters allowed on the first day with mail, on the second, and so on.
 
-    Days on which nothing was sent do not count: receiving servers learn nothing from them.
+    Days without mail do not count, because receiving servers learn nothing from them.
     """
 
     since: date
     table: tuple[int, ...]
     zone: str
     used: Mapping[date, int] = field(default_factory=dict)
-    waiting: int = 0  #: letters that wait for it
+    waiting: int = 0  #: letters that wait
     scope = ALL_MAIL
 
     def __str__(self) -> str:
@@ -184,11 +188,11 @@ class WarmUp:
         return now.astimezone(zone_of(self.zone)).date()
 
     def at(self, now: datetime) -> WarmUp:
-        """Return the warm-up unchanged, because all its days count."""
+        """Return the warm-up unchanged, because all its days remain counted."""
         return self
 
     def wait(self, now: datetime, *, can_wait: bool = False) -> Wait | None:
-        """Return the wait until tomorrow, or None if more letters may be sent today; workers do not wait."""
+        """Return the wait until tomorrow, or None if more letters may be sent today."""
         today = self.day_of(now)
         place = self.place(today)
         if place is None or self.used.get(today, 0) < self.table[place]:

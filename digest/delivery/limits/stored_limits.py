@@ -1,8 +1,8 @@
-"""Load what the limits have counted, apply a decision to it, and write back what has changed.
+"""Load the counts of the limits, apply a decision, and write the changes.
 
-The rows of a limit stay locked until the caller commits, together with the intents of a window. So no limit is
-exceeded when a worker dies. Rows are locked in the order of their tables here and of their keys, so that two
-workers cannot deadlock: rates, warm-up days, conversations, pauses. Nothing here commits.
+The rows of a limit stay locked until the caller commits them together with the intents of a window. Therefore
+no limit is exceeded if a worker dies. To prevent deadlocks, rows are locked in the order of their keys, and
+tables in this order: rates, warm-up days, conversations, pauses. Callers commit.
 """
 
 from __future__ import annotations
@@ -25,7 +25,8 @@ from digest.delivery.limits.limit_rules import SendLimits
 from digest.delivery.limits.limiter import Limiter, Reservation, Window
 from digest.delivery.limits.rates import EPOCH, Allowance, Bucket, Quota, WarmUp
 
-#: How long ended rows are kept: longer than the month for which a monthly edition's canary is needed.
+#: How long ended rows are kept: longer than a month, because the canary of a monthly edition is needed that
+#: long.
 KEEP_ROWS_FOR = timedelta(days=45)
 
 COUNTERS, DAYS, CONVERSATIONS, PAUSES, CANARIES, STOPS = (
@@ -52,7 +53,7 @@ def lock_rows(session: Session, table: Table, rows: Sequence[Mapping[str, Any]])
 
 
 def write_changes(session: Session, table: Table, before: Rows, after: Rows) -> None:
-    """Delete the rows that are gone, and write those that are new or different."""
+    """Delete the removed rows, and write new and changed rows."""
     keys = key_names(table)
     if gone := sorted(before.keys() - after.keys()):
         is_key = and_(*[table.__table__.c[name] == bindparam(f"the_{name}") for name in keys])
@@ -87,7 +88,7 @@ def reserve(
     tried: Collection[int] = (),
     can_wait: bool = False,
 ) -> Reservation:
-    """Take tokens for the letters of a window that may go, and return the decision about each."""
+    """Take tokens for the letters of a window that may be sent, and return the decision about each letter."""
     domains = {number: domain_of(email) for number, email in emails.items()}
     window = Window(domains=domains, tried=tried, is_urgent=is_urgent, lease=lease, can_wait=can_wait)
     scopes = {ALL_MAIL, *domains.values(), *[share.name for share in rules.servers]}
@@ -104,9 +105,9 @@ def reserve(
 def release(
     session: Session, rules: SendLimits, unsent: Collection[tuple[str, str]], *, now: datetime
 ) -> None:
-    """Give back the tokens of letters that no server began, so that an outage does not use up a day.
+    """Return the tokens of letters that no server received, so that an outage does not use up a day's quota.
 
-    Each is given by its address and the server that it was assigned to.
+    Each letter is given by its address and its assigned server.
     """
     letters = [(domain_of(email), server) for email, server in unsent]
     before = Limiter(allowances=load_allowances(session, rules, {domain for domain, _ in letters}, now))
@@ -114,7 +115,7 @@ def release(
 
 
 def save(session: Session, before: Limiter, after: Limiter) -> None:
-    """Write what a decision changed."""
+    """Write the changes of a decision."""
     write_changes(session, RateCounter, counter_rows(before.allowances), counter_rows(after.allowances))
     write_changes(session, WarmUpDay, day_rows(before.allowances), day_rows(after.allowances))
     held = conversation_rows(before.conversations)
@@ -130,7 +131,10 @@ WAITS_QUERY = union_all(
 
 
 def load_blocks(session: Session, scopes: Collection[str], now: datetime) -> Limiter:
-    """Return the pauses of these scopes and the emergency stops, in the one query that runs for every window."""
+    """Return the pauses of these scopes and the emergency stops.
+
+    This single query runs for every window.
+    """
     found = session.connection().execute(WAITS_QUERY, {"scopes": sorted(scopes), "now": now}).all()
     return Limiter(
         stops={row.scope: row.reason for row in found if row.reason is not None},
@@ -141,7 +145,7 @@ def load_blocks(session: Session, scopes: Collection[str], now: datetime) -> Lim
 def load_allowances(
     session: Session, rules: SendLimits, domains: Collection[str], now: datetime
 ) -> tuple[Allowance, ...]:
-    """Lock and return what limits letters to these domains."""
+    """Lock and return the allowances for letters to these domains."""
     rates = [rate for rate in rules.all_rates if not rate.domain or rate.domain in domains]
     fresh = {
         (rate.scope, rate.seconds): {
@@ -162,7 +166,7 @@ def load_allowances(
 
 
 def load_quota_parts(session: Session, scopes: Collection[str]) -> dict[tuple[str, int], dict[int, int]]:
-    """Return how many letters each part of the quotas of these scopes has had."""
+    """Return the number of letters in each part of the quotas of these scopes."""
     found: dict[tuple[str, int], dict[int, int]] = {}
     if scopes:
         parts = select(RateCounter).where(db.one_of(COUNTERS.scope, sorted(scopes)), COUNTERS.part > 0)
@@ -172,7 +176,7 @@ def load_quota_parts(session: Session, scopes: Collection[str]) -> dict[tuple[st
 
 
 def load_warm_up(session: Session, warm_up: WarmUp) -> WarmUp:
-    """Lock a warm-up, and return it with what was sent on each of its days; its first day's row is the lock."""
+    """Lock a warm-up by the row of its first day, and return it with the letters sent on each of its days."""
     lock_rows(session, WarmUpDay, [{"since": warm_up.since, "day": warm_up.since, "used": 0}])
     days = session.connection().execute(select(DAYS.day, DAYS.used).where(DAYS.since == warm_up.since))
     return replace(warm_up, used={row.day: row.used for row in days})
@@ -203,7 +207,7 @@ def day_rows(allowances: Iterable[Allowance]) -> Rows:
 def load_conversations(
     session: Session, rules: SendLimits, domains: Collection[str]
 ) -> dict[str, Conversations]:
-    """Lock and return the conversations with those of these domains that have a limit."""
+    """Lock and return the conversations with these domains, except domains without a limit."""
     limits = {domain: limit for domain in domains if (limit := rules.conversation_limit(domain)) is not None}
     locks = [{"domain": domain, "number": 0, "lease": "", "until": EPOCH} for domain in limits]
     lock_rows(session, ConversationRow, locks)
@@ -236,7 +240,7 @@ def end_conversations(session: Session, rules: SendLimits, emails: Collection[st
 
 
 def record_replies(session: Session, replies: Mapping[str, Sequence[LetterReply]], *, now: datetime) -> None:
-    """Store how domains replied, and pause each one that deferred several recipients in a row."""
+    """Store the replies of domains, and pause each domain that deferred several recipients in a row."""
     never = Pause(until=now - domain_pauses.STRIKES_FORGOTTEN_AFTER)
     fresh = pause_rows({domain: DomainRecord(pause=never) for domain in replies})
     rows = lock_rows(session, DomainPause, [{"scope": key[0]} | values for key, values in fresh.items()])
@@ -270,7 +274,7 @@ TROUBLED_QUERY = select(
 
 
 def load_troubled_domains(session: Session, *, now: datetime) -> TroubledDomains:
-    """Return the domains about which something is stored."""
+    """Return the domains with a stored record."""
     lately = now - domain_pauses.STRIKES_FORGOTTEN_AFTER
     found = session.connection().execute(TROUBLED_QUERY, {"lately": lately}).all()
     return TroubledDomains(
@@ -280,13 +284,13 @@ def load_troubled_domains(session: Session, *, now: datetime) -> TroubledDomains
 
 
 def pause_server(session: Session, server: str, until: datetime) -> None:
-    """Send nothing through a server until then; without a name, through no server."""
+    """Send nothing through a server until then; an empty name pauses all servers."""
     pause = DomainRecord(pause=Pause(until=until))
     write_changes(session, DomainPause, {}, pause_rows({server or ALL_MAIL: pause}))
 
 
 def active_pauses(session: Session, *, now: datetime) -> dict[str, datetime]:
-    """Return every domain and server that is paused now, with the end of its pause."""
+    """Return each paused domain and server, with the end of its pause."""
     lasting = (PAUSES.until > now, PAUSES.until <= now + domain_pauses.MAX_PAUSE)
     found = session.connection().execute(select(PAUSES.scope, PAUSES.until).where(*lasting))
     return {"the mail server" if row.scope == ALL_MAIL else row.scope: row.until for row in found}
@@ -295,10 +299,10 @@ def active_pauses(session: Session, *, now: datetime) -> dict[str, datetime]:
 def canary_waits(
     session: Session, rules: SendLimits, editions: Sequence[str], *, due: int, min_canary: int, now: datetime
 ) -> dict[str, Wait]:
-    """Return until when the rest of each edition waits for the results of its first letters.
+    """Return the time until which the rest of each edition waits for the results of its canary.
 
-    The wait of a new edition begins here, unless so few letters are due that the canary would have fewer
-    than `min_canary`. It then begins when enough are due, since readers in other time zones are due later.
+    The wait of a new edition begins here, unless the canary would have fewer than `min_canary` letters. In
+    that case it begins when enough letters are due, since readers in other time zones are due later.
     """
     canary = rules.canary
     if canary is None:

@@ -1,4 +1,4 @@
-"""Send through several servers: in turn by weight, and through the next when one does not answer."""
+"""Send through several servers: in turn by weight, and through the next when one does not respond."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from time import monotonic
 
 from digest.delivery.transports import Message, Outcome, Transport, Verdict
 
-REST_SECONDS = 60.0  #: how long a server that did not answer is tried last
+REST_SECONDS = 60.0  #: how long a server that did not respond is tried last
 #: Seconds after which no further server is tried: each may take as long as a task lasts.
 MAX_SECONDS = 45.0
 
