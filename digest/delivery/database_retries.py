@@ -72,7 +72,9 @@ def tries(
         pause = min(2 * pause, MAX_PAUSE)
         yield (one := Try(is_retry=True))
     if lost_at:
-        log.warning("The database is back after %.1f s; recorded %s", monotonic() - lost_at, description)
+        log.warning(
+            "The database was unavailable for %.1f s; recorded %s", monotonic() - lost_at, description
+        )
 
 
 def is_given_up(error: BaseException | None) -> bool:

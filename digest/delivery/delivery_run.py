@@ -33,7 +33,7 @@ class DeliveryReport:
     suppressed: int = 0
     expired: int = 0
     stuck: int = 0
-    in_doubt: int = 0  #: accepted or not is unknown; tried again when the lease ends
+    in_doubt: int = 0  #: unknown whether accepted; tried again when the lease ends
 
 
 @gc_control.gc_paused()

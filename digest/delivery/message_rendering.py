@@ -25,11 +25,11 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class RenderContext:
-    """What is loaded to render a window of letters."""
+    """The data loaded to render a window of letters."""
 
     site: Site
     templates: Templates
-    signers: Sequence[Signer] = ()  #: sign every letter; empty: the relay signs
+    signers: Sequence[Signer] = ()  #: the signers of every letter; if empty, the relay signs
     recipients: Mapping[int, RecipientState] = field(default_factory=dict)
     versions: Mapping[int, str] = field(default_factory=dict)  #: of the recipients' rows
     digests: Mapping[int, Digest] = field(default_factory=dict)  #: decisions by delivery
@@ -38,7 +38,7 @@ class RenderContext:
 
 
 class RenderedDelivery(Struct, frozen=True, kw_only=True):
-    """A delivery, its message, and the recipient's state that it was rendered for."""
+    """A delivery, its message, and the recipient's state for which the message was rendered."""
 
     delivery: ClaimedDelivery
     recipient: RecipientState | None
@@ -47,7 +47,7 @@ class RenderedDelivery(Struct, frozen=True, kw_only=True):
 
 
 def render_delivery(context: RenderContext, delivery: ClaimedDelivery) -> RenderedDelivery | None:
-    """Return the message of a delivery, or None if it cannot be rendered; the log then says why."""
+    """Return the message of a delivery; if it cannot be rendered, log the reason and return None."""
     recipient = context.recipients.get(delivery.subscriber_id or 0)
     message_id = delivery.message_id or links.message_id(context.site, delivery.identity)
     try:
@@ -63,7 +63,7 @@ def render_delivery(context: RenderContext, delivery: ClaimedDelivery) -> Render
             sender=links.envelope_sender(context.site, delivery.id),
             recipient=delivery.email or "",
             content=sign_message(content, context.signers, dated_at=delivery.dated_at),
-            may_have_dots=False,  # quoted-printable encodes them as =2E (letters.mime)
+            may_have_dots=False,  # quoted-printable encodes leading dots as =2E (letters.mime)
         ),
         intent=Intent(
             id=delivery.id,
@@ -110,7 +110,7 @@ def letter_headers(
 def render_digest(
     context: RenderContext, delivery: ClaimedDelivery, recipient: RecipientState, message_id: str
 ) -> bytes:
-    """Return the bytes of a digest, assembled from the press that it was composed with."""
+    """Return the bytes of a digest, assembled from the press with which it was composed."""
     copy = personalization.personalize(
         context.site,
         delivery_id=delivery.id,

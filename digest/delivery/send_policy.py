@@ -1,7 +1,7 @@
-"""Decide what a delivery run may not send yet, whatever the mail server would reply.
+"""Decide which letters a delivery run may not send yet, apart from the replies of mail servers.
 
-The limits, pauses and stops are in `limits`; this applies them to one run. A window finds a standstill when
-it reserves its tokens, so a window that meets none pays nothing for the check.
+The limits, pauses and stops are in `limits`; this module applies them to one run. A window detects a
+standstill when it reserves its tokens, so without a standstill the check costs nothing.
 """
 
 from __future__ import annotations
@@ -22,22 +22,22 @@ from digest.delivery.transports import Outcome, Verdict
 
 log = logging.getLogger(__name__)
 
-LASTING_WAIT = timedelta(minutes=5)  #: a standstill this long is written to every letter that waits for it
+LASTING_WAIT = timedelta(minutes=5)  #: a standstill at least this long is written to every waiting letter
 POSTPONE_BATCH = 5_000  #: letters postponed in one transaction
-THRESHOLD_CHECK_INTERVAL = timedelta(seconds=2)  #: between two checks of the stop thresholds
-MIN_CANARY_LETTERS = 10  #: the fewest letters in a canary: fewer would show nothing
+THRESHOLD_CHECK_INTERVAL = timedelta(seconds=2)  #: interval of checking the stop thresholds
+MIN_CANARY_LETTERS = 10  #: minimum number of letters in a canary; fewer would prove nothing
 
 
 @dataclass(kw_only=True)
 class SendPolicy:
-    """What one run knows about what it may send."""
+    """The limits on one run, and their state as known to the run."""
 
     session: Session
     rules: SendLimits
     lane: Lane = Lane.PROMPT  #: the lane of the current claim
-    standstill: Wait | None = None  #: no digest may go before then
+    standstill: Wait | None = None  #: no digest may be sent before then
     can_wait: bool = False  #: whether the run itself waits for tokens that are available soon
-    refill: Wait | None = None  #: no claimed digest may go before then, and the run waits for it
+    refill: Wait | None = None  #: no claimed digest may be sent before then; the run itself waits
     met_standstill: bool = False  #: whether the last window met a standstill
     canary_waits: dict[str, Wait] = field(default_factory=dict)  #: by edition
     troubled: TroubledDomains = field(default_factory=TroubledDomains)  #: as of the last claim
@@ -51,7 +51,7 @@ class SendPolicy:
 
     @property
     def is_unrestricted(self) -> bool:
-        """Return whether nothing must be counted and nothing is known to wait."""
+        """Return whether no letters must be counted and none is known to wait."""
         return not (self.rules.are_counted or self.paused_servers or self.standstill)
 
     # ── before a claim ──────────────────────────────────────────────────────────────────────────
@@ -59,15 +59,15 @@ class SendPolicy:
     def is_blocked(self, lane: Lane, now: datetime) -> bool:
         """Return whether claiming due letters of a lane is useless now.
 
-        A standstill that lasts is written to every due letter. What can still be claimed then must be
-        handled here: expired letters, and those of workers that died.
+        A long standstill is written to every due letter. Letters that can still be claimed must be handled by
+        the run: expired letters, and letters of dead workers.
         """
         self.lane, self.met_standstill = lane, False
         if lane is not Lane.BULK:
             return False
         hours = self.rules.hours
         if hours and (opens_at := hours.opens_at(now)):
-            self.standstill = Wait(opens_at, f"digests go out from {hours.opens:%H:%M} on")
+            self.standstill = Wait(opens_at, f"digests are sent from {hours.opens:%H:%M} on")
         if self.standstill is None:
             return False
         if self.standstill.until - now < LASTING_WAIT:
@@ -92,7 +92,7 @@ class SendPolicy:
     # ── after a claim ───────────────────────────────────────────────────────────────────────────
 
     def waiting_for_canary(self, claimed: Sequence[ClaimedDelivery], now: datetime) -> dict[int, Wait]:
-        """Return which of these wait for the results of their edition's canary."""
+        """Return the letters that wait for the results of their edition's canary."""
         canary = self.rules.canary
         if canary is None or self.lane is not Lane.BULK:
             return {}
@@ -109,7 +109,7 @@ class SendPolicy:
         }
 
     def begin_canary_waits(self, editions: Collection[str], claimed: int, now: datetime) -> None:
-        """Load until when the rest of these editions waits, or begin the wait."""
+        """Load the ends of these editions' canary waits, or begin the waits."""
         if new := sorted(set(editions) - self.canary_waits.keys()):
             due = claimed + outbox.count_due(
                 self.session, lane=Lane.BULK, now=now, limit=100 * POSTPONE_BATCH
@@ -144,10 +144,10 @@ class SendPolicy:
     def finish_window(
         self, going: Mapping[int, RenderedDelivery], outcomes: Sequence[Outcome], *, lease: str, now: datetime
     ) -> None:
-        """Release unused tokens, end our conversations with domains, and pause domains and servers that
-        deferred or did not respond.
+        """Release unused tokens, end our conversations with domains, and pause domains and servers.
 
-        Rows are written in the order of their names, so that two workers cannot deadlock.
+        A domain is paused if it deferred letters, and a server if it did not respond. Rows are written in the
+        order of their names, so that two workers cannot deadlock.
         """
         untried = [going[each.delivery_id] for each in outcomes if each.verdict is Verdict.UNTRIED]
         self.release([(each.delivery, each.message.server) for each in untried], now)
@@ -190,7 +190,7 @@ class SendPolicy:
         self.troubled = self.troubled._replace(strikes=strikes)
 
     def learns_from(self, going: Mapping[int, RenderedDelivery]) -> bool:
-        """Return whether something is stored about a domain that has now accepted one of these letters."""
+        """Return whether one of these letters was accepted by a domain with a stored record."""
         return any(self.troubled) and any(
             self.troubled.learn_from(
                 limits.domain_of(each.delivery.email or ""), is_first_try=not each.delivery.attempts
@@ -199,9 +199,9 @@ class SendPolicy:
         )
 
     def release(self, letters: Iterable[tuple[ClaimedDelivery, str]], now: datetime) -> None:
-        """Give back the tokens of letters that no server began; an alarm has used none.
+        """Return the tokens of letters that no server received, except alarms, which use none.
 
-        Each is given with the server that it was assigned to.
+        Each letter is given with its assigned server.
         """
         unsent = [
             (delivery.email or "", server) for delivery, server in letters if delivery.letter != "alarm"
@@ -226,7 +226,7 @@ class SendPolicy:
 
 
 def reply_of(delivery: ClaimedDelivery, outcome: Outcome) -> LetterReply | None:
-    """Return what one letter's outcome says about its domain, or None."""
+    """Return the reply of a letter's domain, or None if the outcome contains none."""
     is_taken = outcome.verdict is Verdict.ACCEPTED
     is_slow_down = outcome.verdict is Verdict.DEFERRED and limits.is_slow_down(
         outcome.code, outcome.reply, outcome.phase

@@ -18,7 +18,7 @@ from digest.delivery.transports import Outcome, Verdict
 from digest.editions import shown
 from digest.site_profile import Site
 
-SILENT_SERVER_PAUSE = timedelta(seconds=60)  #: until a server that did not respond is tried again
+SILENT_SERVER_PAUSE = timedelta(seconds=60)  #: wait before a server that did not respond is tried again
 RESULTS = {
     Verdict.ACCEPTED: "sent",
     Verdict.DEFERRED: "deferred",
@@ -29,7 +29,7 @@ RESULTS = {
 
 @dataclass(frozen=True, kw_only=True)
 class SentWindow:
-    """Letters that were handed to a server under one lease, and what became of them."""
+    """Letters that were sent to a server under one lease, and their outcomes."""
 
     letters: Mapping[int, RenderedDelivery]
     outcomes: Sequence[Outcome]
@@ -43,12 +43,12 @@ class SentWindow:
 
     @cached_property
     def attempted(self) -> list[Outcome]:
-        """Return the outcomes of letters that were tried."""
+        """Return the outcomes of the letters that were tried."""
         return [each for each in self.outcomes if each.verdict is not Verdict.UNTRIED]
 
     @property
     def lease(self) -> str:
-        """Return the lease that the letters were held under."""
+        """Return the lease under which the letters were held."""
         return next(iter(self.letters.values())).delivery.lease
 
     @property
@@ -74,12 +74,12 @@ class SentWindow:
 
     @property
     def accepted(self) -> AcceptedWindow:
-        """Return what the outbox needs to settle a uniform window together with the next intent."""
+        """Return the values that the outbox needs to settle a uniform window with the next intent."""
         return AcceptedWindow(attempts=self.attempts, lease=self.lease, ended_at=self.ended_at)
 
     @property
     def attempts(self) -> list[AttemptRecord]:
-        """Return the stored form of what was tried."""
+        """Return the records of the attempts."""
         return [
             AttemptRecord(each.delivery_id, self.began_at, each.verdict, each.phase, each.code, each.reply)
             for each in self.attempted
@@ -87,31 +87,36 @@ class SentWindow:
 
     @property
     def description(self) -> str:
-        """Return what this settles, for the log."""
+        """Return the description of this outcome for the log."""
         return f"the outcome of {plurals.count(len(self.letters), 'letter')}"
 
 
 @dataclass(frozen=True, kw_only=True)
 class OutcomeRecorder:
-    """Records what became of a window. A delivery in doubt stays as it is until its lease ends."""
+    """Records the outcomes of windows.
+
+    A delivery in doubt remains unchanged until its lease ends.
+    """
 
     outbox: Outbox
     site: Site
     policy: SendPolicy
 
     def is_disconnected(self, window: SentWindow) -> bool:
-        """Return whether no server is available; where letters are assigned to servers, silent servers are
-        paused instead.
+        """Return whether no server is available.
+
+        If letters are assigned to servers, servers without a reply are paused instead.
         """
         return window.had_no_reply and not self.policy.assigns_servers
 
     def fits_fast_path(self, window: SentWindow) -> bool:
-        """Return whether a window can be settled together with the next intent: no domain's record changes."""
+        """Return whether a window can be settled with the next intent, because no domain's record changes."""
         return window.is_uniform and not self.policy.learns_from(window.letters)
 
     def record(self, window: SentWindow, *, may_be_recorded: bool) -> Counter[str]:
-        """Write the outcomes, for the caller to commit, unless they are recorded; return how many letters
-        had each result.
+        """Write the outcomes unless they are already recorded; return the number of letters with each result.
+
+        The caller commits.
         """
         session, lease, now = self.outbox.session, window.lease, window.ended_at
         attempted = [each.delivery_id for each in window.attempted]
@@ -123,13 +128,13 @@ class OutcomeRecorder:
             if outcome.verdict is not Verdict.ACCEPTED:
                 tally.update(self.record_unsent(window, outcome))
         outbox.record_attempts(session, window.attempts, lease=lease, now=now)
-        if self.is_disconnected(window):  # other workers need not try in the meantime
+        if self.is_disconnected(window):  # so that other workers do not try the server in the meantime
             self.policy.paused_servers[""] = now + SILENT_SERVER_PAUSE
         self.policy.finish_window(window.letters, window.outcomes, lease=lease, now=now)
         return tally
 
     def record_sent(self, window: SentWindow) -> int:
-        """Record the accepted letters, and the ids that their provider gave them; return how many we still held."""
+        """Record the accepted letters and their provider ids; return the number of letters that we still held."""
         sent = self.outbox.settle(
             window.accepted_ids,
             DeliveryState.SENT,
@@ -165,7 +170,7 @@ class OutcomeRecorder:
                 due_at, is_tried = outbox.next_attempt_at(delivery.id, delivery.attempts + 1, now), True
             case Verdict.UNTRIED if window.had_no_reply and not letter.message.server:
                 due_at = now + SILENT_SERVER_PAUSE
-            # else the server answers, but had no time for the whole window
+            # otherwise the server responds, but had no time for the whole window
         was, lease = DeliveryState.SENDING, window.lease
         self.outbox.release(
             [delivery.id], reason, from_state=was, lease=lease, due_at=due_at, counts_as_attempt=is_tried
@@ -173,7 +178,7 @@ class OutcomeRecorder:
         return {"deferred": 1} if due_at > now else {}
 
     def count_bounce(self, letter: RenderedDelivery, outcome: Outcome, now: datetime) -> None:
-        """Count a permanent refusal against the address, as if the mail had bounced."""
+        """Count a permanent refusal against the address, like a bounce."""
         delivery, reader = letter.delivery, letter.recipient
         if delivery.email is None or delivery.letter == "alarm":
             return
@@ -197,8 +202,9 @@ def end_unsent(
     was: DeliveryState,
     now: datetime,
 ) -> int:
-    """Settle a delivery as unsent, and release its papers if certainly nobody saw them; return 1 if we held
-    it, else 0.
+    """Settle a delivery as unsent; return 1 if we held it, else 0.
+
+    Its papers are released if the reader certainly did not see them.
     """
     ids = box.settle([delivery.id], state, reason, from_state=was, lease=delivery.lease, now=now)
     if state is not DeliveryState.STUCK:

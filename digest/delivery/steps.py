@@ -1,7 +1,7 @@
-"""The steps of a window on its way to the mail server, each a value.
+"""Define the steps of a window on its way to the mail server, each as a value.
 
-A conversation with the server has reached the step that it holds, and remembers nothing else. So several
-conversations can run at once, each with its own worker.
+The state of a conversation with the server is its step. Several conversations can therefore run at once, each
+with its own worker.
 """
 
 from __future__ import annotations
@@ -15,33 +15,33 @@ from digest.delivery.message_rendering import RenderContext, RenderedDelivery
 from digest.delivery.outbox import ClaimedDelivery
 from digest.delivery.settlement import SentWindow
 
-#: A letter as rendered; None if it cannot be rendered or has no address.
+#: A delivery and its rendered letter; None if the letter cannot be rendered or has no address.
 Letter = tuple[ClaimedDelivery, RenderedDelivery | None]
 
 
 @dataclass(frozen=True, kw_only=True)
 class Claimed:
-    """Letters that we hold under one lease and have not begun, and what is left to record before them."""
+    """Letters that we hold under one lease and have not begun, and the previous window, if unsettled."""
 
     deliveries: Sequence[ClaimedDelivery] = ()
-    context: RenderContext  #: what is loaded to render them
-    is_loaded: bool = False  #: whether it is loaded for these letters
-    leased_at: float = 0.0  #: the monotonic moment when our lease began
+    context: RenderContext  #: the data loaded for rendering
+    is_loaded: bool = False  #: whether `context` is loaded for these letters
+    leased_at: float = 0.0  #: the monotonic time when our lease began
     checked_at: datetime  #: when we last checked for urgent letters
     rendered: Mapping[int, RenderedDelivery | None] = field(default_factory=dict)  #: letters rendered ahead
     waits: Mapping[int, Wait] = field(default_factory=dict)  #: letters that wait for tokens
-    unsettled: SentWindow | None = None  #: the window before, to be settled with the next intent
-    is_disconnected: bool = False  #: no server responded, so the rest waits
+    unsettled: SentWindow | None = None  #: the previous window, which is settled with the next intent
+    is_disconnected: bool = False  #: no server responded, so the other letters wait
     done: int = 0  #: letters of this run that were begun
 
 
 @dataclass(frozen=True, kw_only=True)
 class Rendered:
-    """A window of letters, rendered."""
+    """A window of rendered letters."""
 
-    claimed: Claimed  #: all that we hold, these included
+    claimed: Claimed  #: all letters that we hold, including this window
     window: Sequence[Letter]
-    intended: Mapping[int, RenderedDelivery] | None = None  #: those intended already; None: none was tried
+    intended: Mapping[int, RenderedDelivery] | None = None  #: the letters already intended, or None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -54,7 +54,7 @@ class Intended:
 
 @dataclass(frozen=True, kw_only=True)
 class Sent:
-    """A window with its outcomes so far, and the error that ended its sending, if one did."""
+    """A window with its outcomes so far, and the error that ended sending, if any."""
 
     window: SentWindow
     error: BaseException | None
@@ -72,7 +72,7 @@ Step = Claimed | Rendered | Intended | Sent | Settled
 
 
 def held_at(step: Step) -> Claimed:
-    """Return what a worker that ends at this step holds and has to record."""
+    """Return the letters that a worker holds at this step, with the outcomes it must still record."""
     match step:
         case Claimed():
             return step

@@ -1,4 +1,4 @@
-"""Stop and resume mail, as the operator asks; each function commits."""
+"""Stop and resume mail at the operator's request; each function commits."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def stop_mail(session: Session, reason: str, *, scope: str, now: datetime) -> bo
 
 
 def resume_mail(session: Session, *, now: datetime) -> tuple[int, int]:
-    """Lift every stop; return how many there were, and how many letters that waited are due now."""
+    """Lift every stop; return the number of stops, and the number of waiting letters that are now due."""
     lifted = limits.lift_stops(session, now=now)
     due = outbox.make_due(session, reason=limits.STOPPED_PREFIX, now=now) if lifted else 0
     session.commit()

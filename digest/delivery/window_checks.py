@@ -1,7 +1,7 @@
 """Check each letter of a window individually before it is sent.
 
-A letter that must not be sent is settled here, one that must wait is queued again, and the others may be sent.
-This runs for the letters that the fast path does not take.
+If a letter must not be sent, it is settled here. If it must wait, it is queued again. The others may be sent.
+This check runs for the letters that the fast path does not handle.
 """
 
 from __future__ import annotations
@@ -27,10 +27,10 @@ from digest.site_profile import Site
 
 @dataclass(frozen=True, kw_only=True)
 class CheckedWindow:
-    """The letters of a window that may be sent, and what became of the others."""
+    """The letters of a window that may be sent, and the results of the others."""
 
     sendable: Mapping[int, RenderedDelivery]
-    short: Mapping[int, Wait]  #: letters we keep until their tokens are available
+    short: Mapping[int, Wait]  #: letters that we hold until their tokens are available
     tally: Counter[str]  #: deliveries by result
 
 
@@ -45,7 +45,7 @@ class WindowCheck:
     now: datetime
 
     def check(self, window: Sequence[Letter]) -> CheckedWindow:
-        """End or queue again what may not go, and reserve the tokens of the rest."""
+        """Settle or queue again the letters that may not be sent, and reserve tokens for the others."""
         session = self.outbox.session
         known = outbox.load_recipients_with_versions(session, (each.subscriber_id for each, _ in window))
         listed, suppressed = self.suppressed([delivery for delivery, _ in window])
@@ -59,13 +59,13 @@ class WindowCheck:
                 tally[ending[0]] += end_unsent(self.outbox, delivery, *ending, was=was, now=self.now)
             elif rendered and rendered.recipient == recipient:
                 sendable[delivery.id] = as_checked(rendered, version, may_be_suppressed=delivery.id in listed)
-            else:  # their settings have changed since: it is rendered again
+            else:  # the recipient's settings have changed, so the letter is rendered again
                 again[delivery.id] = Wait(self.now, "")
         postpone(self.outbox, again, lease=self.lease)
         return self.reserve(sendable, tally)
 
     def suppressed(self, window: Sequence[ClaimedDelivery]) -> tuple[set[int], set[int]]:
-        """Return the deliveries whose address is suppressed, and those that must therefore not be sent."""
+        """Return the deliveries whose address is suppressed, and the deliveries that therefore must not be sent."""
         emails = {delivery.email for delivery in window if delivery.email}
         suppressed = bounces.find_suppressed(self.outbox.session, self.site, emails)
         found = [delivery for delivery in window if delivery.email in suppressed]
@@ -76,7 +76,7 @@ class WindowCheck:
         return listed, listed - {each.id for each in confirmations if each.email not in permanent}
 
     def reserve(self, sendable: Mapping[int, RenderedDelivery], tally: Counter[str]) -> CheckedWindow:
-        """Queue again the letters that must wait, and return those that may go, with tokens taken.
+        """Queue again the letters that must wait; return the letters that may be sent, with tokens taken.
 
         Alarms never wait.
         """
@@ -104,12 +104,12 @@ def as_checked(letter: RenderedDelivery, version: str, *, may_be_suppressed: boo
 
 
 def through_server(letter: RenderedDelivery, server: str | None) -> RenderedDelivery:
-    """Return the letter as it goes through the server whose tokens it took."""
+    """Return the letter with the server whose tokens it took."""
     return letter if server is None else replace(letter, message=replace(letter.message, server=server))
 
 
 def unblocked(window: Sequence[Letter], now: datetime) -> dict[int, RenderedDelivery]:
-    """Return the letters that nothing in them blocks; the outbox checks the rest with their intent."""
+    """Return the letters whose own values do not block them; the outbox checks the other conditions."""
     return {
         delivery.id: rendered
         for delivery, rendered in window
@@ -122,8 +122,9 @@ def unblocked(window: Sequence[Letter], now: datetime) -> dict[int, RenderedDeli
 
 
 def postpone(box: Outbox, waits: Mapping[int, Wait], *, lease: str) -> None:
-    """Queue letters again that must wait; no attempt is used up, and those with the same wait share one
-    statement.
+    """Queue letters again that must wait, without using up an attempt.
+
+    Letters with the same wait share one statement.
     """
     ids_by_wait: dict[Wait, list[int]] = {}
     for number, wait in waits.items():
@@ -147,7 +148,7 @@ def reason_to_end(
     is_suppressed: bool,
     now: datetime,
 ) -> tuple[DeliveryState, str] | None:
-    """Return the state and reason in which a letter ends unsent, or None if it may go out."""
+    """Return the terminal state and reason of a letter that must not be sent, or None if it may be sent."""
     refusal = outbox.refusal_reason(delivery, recipient, is_suppressed=is_suppressed, now=now)
     if refusal or (rendered and not delivery.in_doubt):
         return refusal

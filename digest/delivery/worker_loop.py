@@ -1,11 +1,11 @@
-"""Take letters from the outbox to the mail server, one step after another.
+"""Send letters from the outbox to the mail server, step by step.
 
  Claimed ──render──▶ Rendered ──intend──▶ Intended ──send──▶ Sent ──settle──▶ Settled ──▶ Claimed: the rest
     │  nothing is left: claim more; the run is over, or something urgent is due: give back the rest first
 
-A worker that dies between two steps leaves deliveries that become due again when their lease ends: unchanged
-before the intent, in doubt after it. A worker that loses the database records the outcomes when it is back.
-No transaction is open while a message is rendered or a server is waited for.
+If a worker dies between two steps, its deliveries become due again when their lease ends: unchanged before
+the intent, in doubt after it. If a worker loses the database, it records the outcomes when the database is
+available again. No transaction is open while a worker renders a message or waits for a server.
 """
 
 from __future__ import annotations
@@ -36,40 +36,40 @@ from digest.delivery.transports import Outcome, Transport
 
 log = logging.getLogger(__name__)
 
-WINDOWS_PER_CLAIM = 10  #: windows claimed together: each costs a tenth of a claim
+WINDOWS_PER_CLAIM = 10  #: windows per claim, so that each window pays for a tenth of a claim
 PRIORITY_CHECK_INTERVAL = timedelta(seconds=2)  #: how often a slow run checks for urgent letters
-MIN_SLEEP, MAX_SLEEP = 0.2, 0.5  #: seconds between two checks for tokens or a stop
+MIN_SLEEP, MAX_SLEEP = 0.2, 0.5  #: minimum and maximum seconds between two checks for tokens or a stop
 LONG_AGO = datetime.min.replace(tzinfo=UTC)
 UNLIMITED = SendLimits()
 
 
 @dataclass(frozen=True, kw_only=True)
 class Worker:
-    """What a conversation with the mail server works with; what it has reached is its step."""
+    """The resources of a conversation with the mail server; its progress is stored in its step."""
 
     outbox: Outbox
-    context: RenderContext  #: with nothing loaded yet
+    context: RenderContext  #: without the data of any letter
     caches: Caches
     transport: Transport
     policy: SendPolicy
     clock: Callable[[], datetime]
-    sleep: Callable[[float], None] | None = None  #: None: letters that need tokens are queued again
+    sleep: Callable[[float], None] | None = None  #: if None, letters without tokens are queued again
     is_stopping: Callable[[], bool] = lambda: False
     progress: Callable[[int], None] = lambda _done: None
-    lane: Lane | None = None  #: the only lane; None: all, urgent letters first
+    lane: Lane | None = None  #: the only lane; if None, all lanes, urgent letters first
     window: int = 50
-    limit: int | None = None  #: the most letters to claim
-    ends_at: datetime | None = None  #: when no further window begins
+    limit: int | None = None  #: maximum number of letters to claim
+    ends_at: datetime | None = None  #: the time after which no further window begins
     tally: Counter[str] = field(default_factory=Counter)  #: deliveries by result
 
     @property
     def session(self) -> Session:
-        """Return the session in which all is recorded."""
+        """Return the session in which all results are recorded."""
         return self.outbox.session
 
     @cached_property
     def recorder(self) -> OutcomeRecorder:
-        """Return what records the outcomes of a window."""
+        """Return the recorder of outcomes."""
         return OutcomeRecorder(outbox=self.outbox, site=self.context.site, policy=self.policy)
 
     def is_over(self, held: Claimed) -> bool:
@@ -80,17 +80,18 @@ class Worker:
     def tries(
         self, held: Claimed, description: str, lost: DBAPIError | None = None
     ) -> Iterable[database_retries.Try]:
-        """Return tries of what a lost database must not undo, for up to three quarters of the lease."""
-        deadline = held.leased_at + 0.75 * outbox.LEASE.total_seconds()  # before the task's time limit
+        """Return tries of a block that a lost database must not undo, for up to three quarters of the lease."""
+        deadline = held.leased_at + 0.75 * outbox.LEASE.total_seconds()  # earlier than the task's time limit
         return database_retries.tries(
             self.session, description=description, deadline=deadline, is_stopping=self.is_stopping, lost=lost
         )
 
 
 def converse(worker: Worker) -> None:
-    """Take step after step until nothing is due or the run is over.
+    """Execute one step after another until nothing is due or the run is over.
 
-    If the database is lost, what the last window became is recorded when it is back, and the run goes on.
+    If the database is lost, the outcome of the last window is recorded when the database is available again,
+    and the run continues.
     """
     step: Step | None = Claimed(context=worker.context, checked_at=LONG_AGO)
     while step:
@@ -123,7 +124,7 @@ def next_step(worker: Worker, step: Step) -> Step | None:
 
 
 def begin_window(worker: Worker, held: Claimed) -> Step | None:
-    """Render the next window, or do what comes before that."""
+    """Render the next window, or take the step that must precede it."""
     if worker.is_over(held):
         give_back(worker, held)
         return None
@@ -138,7 +139,7 @@ def begin_window(worker: Worker, held: Claimed) -> Step | None:
 
 
 def claim(worker: Worker, before: Claimed) -> Claimed | None:
-    """Claim what is due under one lease, of the first lane that has something; None if nothing is due."""
+    """Claim the due letters of the first lane that has any under one lease; return None if nothing is due."""
     limit = worker.limit
     size = worker.window * WINDOWS_PER_CLAIM if limit is None else min(worker.window, limit - before.done)
     lanes = [worker.lane] if worker.lane else [Lane.PROMPT, Lane.BULK]
@@ -155,7 +156,7 @@ def claim(worker: Worker, before: Claimed) -> Claimed | None:
 
 
 def claim_lane(worker: Worker, before: Claimed, lane: Lane, size: int) -> Claimed:
-    """Claim what is due in a lane."""
+    """Claim due letters of a lane."""
     claimed, began = before, monotonic()
     worker.policy.refill = None
     try:
@@ -163,14 +164,14 @@ def claim_lane(worker: Worker, before: Claimed, lane: Lane, size: int) -> Claime
         found = worker.outbox.claim(lane=lane, now=before.checked_at, limit=size)
         claimed = replace(before, deliveries=found, leased_at=began)
         worker.session.commit()
-    except BaseException:  # the reply to the commit may be lost, so we may hold them
+    except BaseException:  # the reply to the commit may be lost, so we may hold the letters
         release(worker, claimed)
         raise
     return claimed
 
 
 def load(worker: Worker, held: Claimed) -> Claimed:
-    """Queue again what waits for the canary of its edition, and load what is needed to render the rest."""
+    """Queue again the letters that wait for the canary of their edition, and load the data to render the others."""
     waits = worker.policy.waiting_for_canary(held.deliveries, held.checked_at)
     if waits:
         window_checks.postpone(worker.outbox, waits, lease=held.deliveries[0].lease)
@@ -186,9 +187,9 @@ def load(worker: Worker, held: Claimed) -> Claimed:
 
 
 def check_for_urgent(worker: Worker, held: Claimed) -> Claimed | None:
-    """Return what is held, or None if an urgent letter is due now, while digests go out slowly.
+    """Return the held letters, or None if an urgent letter is due while digests are sent slowly.
 
-    A fast server is done with all that was claimed together before this check is made.
+    A fast server accepts all letters claimed together before this check is due.
     """
     if worker.lane is not None:
         return held
@@ -201,9 +202,9 @@ def check_for_urgent(worker: Worker, held: Claimed) -> Claimed | None:
 
 
 def wait_for_tokens(worker: Worker, held: Claimed) -> Claimed | None:
-    """Wait a moment if nothing that is held may go for lack of tokens, or return None.
+    """Wait briefly if no held letter may be sent for lack of tokens; otherwise return None.
 
-    It renews its lease if that grows old during the wait.
+    The lease is renewed if it becomes old during the wait.
     """
     if worker.sleep is None:
         return None
@@ -218,7 +219,7 @@ def wait_for_tokens(worker: Worker, held: Claimed) -> Claimed | None:
 
 
 def renew(worker: Worker, held: Claimed, now: datetime) -> Claimed:
-    """Hold what is held for another lease, and load anew what it was rendered from."""
+    """Renew the lease of the held letters, and load the data for rendering them again."""
     began, until = monotonic(), now + outbox.LEASE
     ids = [each.id for each in held.deliveries]
     kept = worker.outbox.renew(ids, lease=held.deliveries[0].lease, until=until)
@@ -228,7 +229,7 @@ def renew(worker: Worker, held: Claimed, now: datetime) -> Claimed:
 
 
 def seconds_to_wait(held: Claimed, refill: Wait | None, now: datetime) -> float:
-    """Return for how many seconds nothing that is held may go, for lack of tokens."""
+    """Return for how many seconds no held letter may be sent for lack of tokens."""
     if refill and refill.until > now:
         return (refill.until - now).total_seconds()
     if ready(held, now):
@@ -237,13 +238,13 @@ def seconds_to_wait(held: Claimed, refill: Wait | None, now: datetime) -> float:
 
 
 def ready(held: Claimed, now: datetime) -> Sequence[ClaimedDelivery]:
-    """Return what does not wait for a token."""
+    """Return the held letters that do not wait for a token."""
     waiting = {number for number, wait in held.waits.items() if wait.until > now}
     return [each for each in held.deliveries if each.id not in waiting] if waiting else held.deliveries
 
 
 def render(worker: Worker, held: Claimed) -> Rendered:
-    """Render the next window; most of it is rendered already."""
+    """Render the rest of the next window, most of which is already rendered."""
     window = (ready(held, worker.clock()) if held.waits else held.deliveries)[: worker.window]
     letters = [(each, rendered_letter(held, each)) for each in window]
     failpoints.reach("written")
@@ -261,10 +262,10 @@ def rendered_letter(held: Claimed, delivery: ClaimedDelivery) -> RenderedDeliver
 
 
 def intend(worker: Worker, step: Rendered) -> Rendered | Intended:
-    """Commit the intent to send what may be sent; each call commits once at most.
+    """Commit the intent to send the letters that may be sent; each call commits at most once.
 
-    An unsubscribe or a suppression that was committed before this is respected. What the first statement
-    does not take is checked letter by letter.
+    An unsubscribe or suppression that was committed earlier is respected. Letters that the first statement
+    does not intend are checked individually.
     """
     if step.intended is None:
         return intend_unblocked(worker, step) if worker.policy.is_unrestricted else replace(step, intended={})
@@ -275,7 +276,7 @@ def intend(worker: Worker, step: Rendered) -> Rendered | Intended:
 
 
 def intend_unblocked(worker: Worker, step: Rendered) -> Rendered:
-    """Settle the window before and intend what nothing blocks; render the next window while the database works."""
+    """Settle the previous window and intend the unblocked letters; render the next window while the database works."""
     held, now, began = step.claimed, worker.clock(), monotonic()
     letters = window_checks.unblocked(step.window, now)
     if not letters:
@@ -301,7 +302,7 @@ def intend_unblocked(worker: Worker, step: Rendered) -> Rendered:
 
 
 def check_individually(worker: Worker, step: Rendered, left: Sequence[Letter]) -> Intended:
-    """Intend what may go, after the other letters have ended or wait."""
+    """Intend the letters that may be sent; settle or queue again the others."""
     now, first, began = worker.clock(), left[0][0], monotonic()
     check = window_checks.WindowCheck(
         outbox=worker.outbox, site=worker.context.site, policy=worker.policy, lease=first.lease, now=now
@@ -312,7 +313,7 @@ def check_individually(worker: Worker, step: Rendered, left: Sequence[Letter]) -
     ids = worker.outbox.intend(intents, lease=first.lease, until=until)
     lost = [each for number, each in checked.sendable.items() if number not in ids]
     worker.policy.release([(each.delivery, each.message.server) for each in lost], now)
-    # Another worker has them; or their recipient changed just now, and they are rendered again.
+    # Another worker holds these letters, or their recipient has just changed and they are rendered again.
     again = {each.delivery.id: Wait(now, "") for each in lost}
     window_checks.postpone(worker.outbox, again, lease=first.lease)
     failpoints.reach("intending")
@@ -325,7 +326,7 @@ def check_individually(worker: Worker, step: Rendered, left: Sequence[Letter]) -
 
 
 def keep_short(held: Claimed, left: Sequence[Letter], short: Mapping[int, Wait]) -> Claimed:
-    """Return what is held, with the rendered letters that wait for a token; the others of the window no longer wait."""
+    """Return the held letters, including the rendered letters of this window that wait for a token."""
     window = {each.id for each, _ in left}
     keep = {each.id: rendered for each, rendered in left if each.id in short}
     others = {number: wait for number, wait in held.waits.items() if number not in window}
@@ -333,7 +334,7 @@ def keep_short(held: Claimed, left: Sequence[Letter], short: Mapping[int, Wait])
 
 
 def begin_sending(step: Rendered, letters: Mapping[int, RenderedDelivery]) -> Intended:
-    """Return the letters to send, and what is held without this window; what waits for a token stays."""
+    """Return the letters to send, and the held letters without this window, except those that wait for a token."""
     held = step.claimed
     gone = {each.id for each, _ in step.window} - held.waits.keys()
     rest = replace(
@@ -349,7 +350,7 @@ def begin_sending(step: Rendered, letters: Mapping[int, RenderedDelivery]) -> In
 
 
 def send(worker: Worker, step: Intended) -> Sent | Settled:
-    """Hand a window to the transport; an error that ends it is raised when the replies are recorded."""
+    """Pass a window to the transport; an error that ends it is raised when the outcomes are recorded."""
     if not step.letters:
         return Settled(rest=step.rest)
     began_at, outcomes, error = worker.clock(), list[Outcome](), None
@@ -377,10 +378,11 @@ def settle(worker: Worker, step: Sent) -> Settled:
 
 
 def flush(worker: Worker, held: Claimed, error: BaseException | None = None) -> Claimed:
-    """Commit the outcome of the window before; retry for as long as we hold the lease if the database is away.
+    """Commit the outcome of the previous window; if the database is lost, retry for as long as we hold the lease.
 
-    After an `error` it may be committed already. The commit waits for the disk, because the worker forgets the
-    outcome after it, and need not notice that the database has crashed: the pool replaces dead connections.
+    After an `error`, the outcome may already be committed. The commit waits for the disk, because the worker
+    discards the outcome afterwards and may not notice a crash of the database: the pool replaces dead
+    connections.
     """
     window, tally = held.unsettled, Counter[str]()
     if window is None:
@@ -388,7 +390,7 @@ def flush(worker: Worker, held: Claimed, error: BaseException | None = None) -> 
     lost = None if worker.is_stopping() else database_retries.retriable(error)
     for one in worker.tries(held, window.description, lost):
         with one:
-            worker.session.rollback()  # what an error left unfinished, such as a claim
+            worker.session.rollback()  # a transaction that an error left open, such as a claim
             may_be_recorded = one.is_retry or error is not None
             tally = worker.recorder.record(window, may_be_recorded=may_be_recorded)
             failpoints.reach("settling")
@@ -409,13 +411,13 @@ def count(worker: Worker, held: Claimed, window: SentWindow, tally: Counter[str]
     return replace(held, unsettled=None, is_disconnected=worker.recorder.is_disconnected(window))
 
 
-# ── the way back ────────────────────────────────────────────────────────────────────────────────
+# ── returning letters to the queue ──────────────────────────────────────────────────────────────
 
 
 def give_back(worker: Worker, held: Claimed, error: BaseException | None = None) -> Claimed:
-    """Record the window before, and queue again what we hold and will not send."""
+    """Record the previous window, and queue again the letters that we hold and will not send."""
     if database_retries.is_given_up(error):
-        held = replace(held, leased_at=-inf)  # nothing waits for the database again
+        held = replace(held, leased_at=-inf)  # the run does not wait for the database again
     try:
         held = flush(worker, held, error)
     except BaseException:
@@ -425,9 +427,12 @@ def give_back(worker: Worker, held: Claimed, error: BaseException | None = None)
 
 
 def release(worker: Worker, held: Claimed) -> Claimed:
-    """Queue again what we hold, also where the reply to the commit of its intent was lost: no byte went out."""
+    """Queue again the letters that we hold.
+
+    This is safe even if the reply to the commit of their intent was lost, because no byte was sent.
+    """
     if not held.deliveries:
-        worker.session.rollback()  # what an error left unfinished
+        worker.session.rollback()  # a transaction that an error left open
     else:
         released = 0
         for one in worker.tries(
@@ -440,11 +445,11 @@ def release(worker: Worker, held: Claimed) -> Claimed:
 
 
 def release_once(worker: Worker, held: Claimed) -> int:
-    """Queue again what we hold, and return how many letters we still held."""
+    """Queue again the letters that we hold, and return how many letters we still held."""
     worker.session.rollback()
     refill, lease, now = worker.policy.refill, held.deliveries[0].lease, worker.clock()
     released: dict[DeliveryState, set[int]] = {}
-    # `sending` comes last: that commit may still be in progress, and the first statement waits for it.
+    # `sending` is last: its commit may still be in progress, and the first statement waits for that commit.
     for state in (DeliveryState.CLAIMED, DeliveryState.SENDING):
         released[state] = worker.outbox.release(
             [delivery.id for delivery in held.deliveries],

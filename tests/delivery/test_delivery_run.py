@@ -223,8 +223,16 @@ FATES = {
     Fault.RCPT_550: (DeliveryReport(sent=2, failed=1), ("failed", 1, 0), "550 5.1.1 no such user (rcpt)"),
     Fault.DOT_451: (DeliveryReport(sent=2, deferred=1), ("queued", 1, 0), "451 4.3.0 not now (dot)"),
     Fault.DOT_552: (DeliveryReport(sent=2, failed=1), ("failed", 1, 0), "552 5.3.4 too big (dot)"),
-    Fault.DOT_DROP: (DeliveryReport(sent=2, in_doubt=1), ("sending", 1, 0), "in doubt: it hung up (dot)"),
-    Fault.DOT_HANG: (DeliveryReport(sent=2, in_doubt=1), ("sending", 1, 0), "in doubt: it fell silent (dot)"),
+    Fault.DOT_DROP: (
+        DeliveryReport(sent=2, in_doubt=1),
+        ("sending", 1, 0),
+        "in doubt: it closed the connection (dot)",
+    ),
+    Fault.DOT_HANG: (
+        DeliveryReport(sent=2, in_doubt=1),
+        ("sending", 1, 0),
+        "in doubt: it did not reply in time (dot)",
+    ),
     Fault.QUIT_421: (DeliveryReport(sent=3), ("sent", 1, 0), ""),
     Fault.BINARY: (DeliveryReport(sent=3), ("sent", 1, 0), ""),
 }

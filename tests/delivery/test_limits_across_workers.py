@@ -261,7 +261,7 @@ def test_many_workers_send_a_canary_ahead_and_the_rest_in_time(
     session.rollback()
 
     def waiting() -> int:
-        found = sum("go ahead" in reason for reason in session.scalars(select(Delivery.reason)))
+        found = sum("canary until" in reason for reason in session.scalars(select(Delivery.reason)))
         session.rollback()
         return found
 

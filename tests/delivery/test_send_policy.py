@@ -104,7 +104,7 @@ def test_digests_wait_for_the_morning_and_urgent_letters_do_not(put, deliver, se
     put(2, lane=Lane.PROMPT)
 
     assert deliver(NIGHT) == DeliveryReport(sent=2)
-    assert reasons(session) == {("sent", "", 1): 2, ("queued", "digests go out from 10:00 on", 0): 7}
+    assert reasons(session) == {("sent", "", 1): 2, ("queued", "digests are sent from 10:00 on", 0): 7}
     assert deliver(NIGHT, HOUR) == DeliveryReport()
     assert deliver(NIGHT, 2 * HOUR) == DeliveryReport(sent=7)
 
@@ -119,7 +119,8 @@ def test_letter_that_expires_before_the_morning_ends_with_both_reasons(
     ((state, reason, attempts),) = reasons(session)
     assert (state, attempts) == ("expired", 0)
     assert (
-        reason == "too late: it expired at 2026-11-20 09:00 UTC; it had waited: digests go out from 10:00 on"
+        reason
+        == "too late: it expired at 2026-11-20 09:00 UTC; it had waited: digests are sent from 10:00 on"
     )
 
 
@@ -584,7 +585,7 @@ def edition(session: Session, now: datetime) -> Callable[[int], None]:
 def taken_up(session: Session) -> tuple[int, int]:
     """Return how many digests were tried, and how many wait for the canary."""
     found = reasons(session)
-    waiting = sum(n for (_, reason, _), n in found.items() if "go ahead" in reason)
+    waiting = sum(n for (_, reason, _), n in found.items() if "canary until" in reason)
     return sum(found.values()) - waiting, waiting
 
 
@@ -596,7 +597,9 @@ def test_canary_goes_ahead_and_the_rest_follows(edition, deliver, session: Sessi
     first, waiting = taken_up(session)
     assert 8 <= first <= 35
     assert waiting == 100 - first
-    assert ("queued", "the first 20 % of daily-2026-11-20 go ahead, until 08:30 UTC", 0) in reasons(session)
+    assert ("queued", "the first 20 % of daily-2026-11-20 are a canary until 08:30 UTC", 0) in reasons(
+        session
+    )
 
     deliver(rules, 29 * MINUTE)
     assert taken_up(session) == (first, waiting)

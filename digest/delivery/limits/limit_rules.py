@@ -89,7 +89,7 @@ class Canary:
         """Return the wait of the rest of an edition, which a wrong clock cannot make longer than the setting."""
         ends_at = min(until, now + self.wait)
         share = f"{self.share * 100:g} %"
-        return Wait(ends_at, f"the first {share} of {edition} go ahead, until {ends_at:%H:%M} UTC")
+        return Wait(ends_at, f"the first {share} of {edition} are a canary until {ends_at:%H:%M} UTC")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

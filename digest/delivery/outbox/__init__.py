@@ -1,10 +1,12 @@
-"""Store deliveries, written in the same transaction as the decision to send them.
+"""Store deliveries in the transaction that decides to send them.
 
-`transitions` draws the life of a delivery; nobody else changes its state. An open delivery is due from
-`due_at` on, unless it is leased. A claim skips leased deliveries, so one index finds both new work and work
-whose worker died. Claims and intents do not touch that index, which saves PostgreSQL an index entry for each.
+`transitions` shows the states of a delivery; only that module changes them.
 
-Nothing here commits, except `Outbox.settle_and_intend`: the caller does.
+An open delivery is due from `due_at` on, unless it is leased. A claim skips leased deliveries, so one index
+finds both new work and the work of dead workers. Claims and intents do not change that index, which saves
+PostgreSQL an index entry for each of them.
+
+Callers commit, except for `Outbox.settle_and_intend`, which commits itself.
 """
 
 from digest import db

@@ -1,4 +1,4 @@
-"""Record every attempt at a delivery, and what a server replied; attempts are only ever added."""
+"""Record every attempt at a delivery and the server's reply; attempts are never changed."""
 
 from __future__ import annotations
 
@@ -44,18 +44,18 @@ def record_attempts(
 
 
 def printable(text: str) -> str:
-    """Return a text that any database can store and no terminal takes for commands."""
+    """Return a text that any database can store and that contains no terminal control characters."""
     return "".join(sign if sign.isprintable() else "\N{REPLACEMENT CHARACTER}" for sign in text)
 
 
 def is_recorded(
     session: Session, ids: Collection[int], attempted: Collection[int], *, lease: str, at: datetime
 ) -> bool:
-    """Return whether the outcome of these deliveries is stored: the attempts under that lease that ended at
-    that moment, or, if none was attempted, that we hold none of them.
+    """Return whether the outcome of these deliveries is stored, for a caller whose commit may have failed.
 
-    For a caller that does not know whether its commit succeeded. The commit may still be in progress, so
-    this first waits for the row locks of these deliveries.
+    If deliveries were attempted, the outcome is stored if their attempts under that lease that ended at that
+    time are stored. If none was attempted, it is stored if we hold none of the deliveries. The commit may
+    still be in progress, so this function first waits for the row locks of these deliveries.
     """
     columns = (DELIVERY_TABLE.c.state, DELIVERY_TABLE.c.lease)
     locking = select(*columns).where(db.one_of(DELIVERY_TABLE.c.id, ids)).with_for_update()
@@ -78,7 +78,7 @@ def list_attempts(session: Session, delivery_id: int) -> list[Attempt]:
 
 
 def note_reason(session: Session, delivery_id: int, reason: str, *, lease: str) -> None:
-    """Store why a delivery that we hold stays in doubt."""
+    """Store the reason why a delivery that we hold remains in doubt."""
     is_held = (
         DELIVERY_TABLE.c.id == delivery_id,
         DELIVERY_TABLE.c.state == DeliveryState.SENDING,
@@ -88,7 +88,7 @@ def note_reason(session: Session, delivery_id: int, reason: str, *, lease: str) 
 
 
 def record_provider_ids(session: Session, provider_ids: Mapping[int, str]) -> None:
-    """Store the ids that a provider gave to deliveries it accepted: its reports use them."""
+    """Store the ids that a provider assigned to accepted deliveries, which its reports use."""
     if provider_ids:
         naming = update(DELIVERY_TABLE).where(DELIVERY_TABLE.c.id == bindparam("key"))
         rows = [{"key": number, "name": name} for number, name in provider_ids.items()]

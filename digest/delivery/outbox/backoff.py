@@ -16,14 +16,14 @@ from digest.delivery.outbox.transitions import NO_LEASE, no_later_than_expiry
 
 FIRST_BACKOFF = timedelta(minutes=5)
 MAX_BACKOFF = timedelta(hours=1)
-MAX_IN_DOUBT = 3  #: attempts in doubt after which a letter is not tried again and the operator must decide
+MAX_IN_DOUBT = 3  #: attempts in doubt after which a letter is not tried again and the operator decides
 
 
 def next_attempt_at(delivery_id: int, attempts: int, now: datetime) -> datetime:
     """Return when to try again: after 5, 10, 20, ... minutes (at most an hour), plus up to 25 % of that wait.
 
-    The added random part spreads a morning's deferrals. It never shortens the wait: a server that greylists
-    for five minutes would defer the letter again.
+    The random part spreads deferred letters over time. It never shortens the wait, because a server that
+    greylists for five minutes would defer the letter again.
     """
     backoff = min(FIRST_BACKOFF * 2 ** min(attempts - 1, 10), MAX_BACKOFF)
     spread = crc32(f"{delivery_id} {attempts}".encode()) / 2**32
@@ -38,7 +38,7 @@ def withdraw_letter(session: Session, dedupe_key: str, reason: str, *, now: date
 
 
 def forget_recipient(session: Session, ids: Collection[int], *, now: datetime) -> None:
-    """Withdraw these letters if nothing of them went out, and erase the recipient of all."""
+    """Withdraw those of these letters that were not sent, and erase the recipient of all of them."""
     unsent = DELIVERY_TABLE.c.state.in_((DeliveryState.QUEUED, DeliveryState.CLAIMED))
     ended = {"state": DeliveryState.SUPPRESSED, "settled_at": now, **NO_LEASE}
     nobody = {"email": None, "subscriber_id": None, "reason": "erased"}
@@ -48,9 +48,10 @@ def forget_recipient(session: Session, ids: Collection[int], *, now: datetime) -
 
 
 def postpone(session: Session, *, lane: Lane, until: datetime, reason: str, now: datetime, limit: int) -> int:
-    """Postpone due letters of a lane that nobody has leased; return how many, at most `limit`.
+    """Postpone up to `limit` due letters of a lane that are not leased; return their number.
 
-    A letter that has expired stays due, so that it ends at once. Nothing is postponed beyond its expiry.
+    Nothing is postponed beyond its expiry. A letter that has already expired stays due, so that it ends at
+    once.
     """
     idle = (
         DELIVERY_TABLE.c.state == DeliveryState.QUEUED,
@@ -70,7 +71,7 @@ def postpone(session: Session, *, lane: Lane, until: datetime, reason: str, now:
 
 
 def make_due(session: Session, *, reason: str, now: datetime) -> int:
-    """Make letters due now whose reason begins with this text; return how many."""
+    """Make letters due now if their reason begins with this text; return how many."""
     waiting = (
         DELIVERY_TABLE.c.state == DeliveryState.QUEUED,
         DELIVERY_TABLE.c.reason.startswith(reason, autoescape=True),

@@ -15,14 +15,14 @@ from sqlalchemy.orm import Session
 from digest import db
 from digest.delivery.outbox.open_deliveries import ATTEMPT_TABLE, DELIVERY_TABLE
 
-DELETE_BATCH = 1_000  #: rows in one transaction, which takes some hundredths of a second
+DELETE_BATCH = 1_000  #: rows per transaction, which takes a few hundredths of a second
 
-#: Letters that an address gets only once: their keys are kept forever.
+#: Letters that an address gets only once; their keys are kept forever.
 ONCE_ONLY = frozenset({"invite", "reminder"})
 
 
 def prune_attempts(session: Session, *, before: datetime) -> Iterator[int]:
-    """Delete attempts that began before that moment and compact their deliveries; yield how many, by batch."""
+    """Delete attempts that began before `before`, and compact their deliveries; yield the number in each batch."""
     first = (
         select(ATTEMPT_TABLE.c.id, ATTEMPT_TABLE.c.delivery_id, ATTEMPT_TABLE.c.began_at)
         .order_by(ATTEMPT_TABLE.c.id)
@@ -41,14 +41,14 @@ def prune_attempts(session: Session, *, before: datetime) -> Iterator[int]:
 
 
 def open_among(session: Session, ids: Collection[int]) -> set[int]:
-    """Return those of these deliveries that are not settled."""
+    """Return the deliveries among these that are not settled."""
     among = db.one_of(DELIVERY_TABLE.c.id, list(ids))
     found = select(DELIVERY_TABLE.c.id).where(among, DELIVERY_TABLE.c.settled_at.is_(None))
     return set(session.scalars(found)) if ids else set()
 
 
 def compact_deliveries(session: Session, ids: Collection[int]) -> None:
-    """Delete what only sending needs. A digest's decision stays: the archive and `digest why` read it."""
+    """Delete the columns that only sending needs; keep the decisions of digests for the archive and `digest why`."""
     session.execute(
         update(DELIVERY_TABLE)
         .where(db.one_of(DELIVERY_TABLE.c.id, list(ids)), DELIVERY_TABLE.c.settled_at.is_not(None))
@@ -64,9 +64,9 @@ def compact_deliveries(session: Session, ids: Collection[int]) -> None:
 
 
 def prune_deliveries(session: Session, *, before: datetime) -> Iterator[int]:
-    """Delete deliveries settled before that moment; yield how many, by batch.
+    """Delete deliveries settled before `before`; yield the number in each batch.
 
-    Of a letter that an address gets only once, the key stays and the address goes.
+    If an address gets a letter only once, the key of that letter is kept and its address is deleted.
     """
     after = 0
     while rows := batch_after(session, after):
@@ -86,7 +86,7 @@ def prune_deliveries(session: Session, *, before: datetime) -> Iterator[int]:
 
 
 def batch_after(session: Session, number: int) -> list[Row[tuple[int, str, datetime, datetime | None]]]:
-    """Return the columns that pruning needs of the next deliveries, in the order of their ids."""
+    """Return the columns that pruning needs, for the next deliveries by id."""
     columns = (
         DELIVERY_TABLE.c.id,
         DELIVERY_TABLE.c.letter,

@@ -35,7 +35,7 @@ def count_deliveries(
 
 
 def conditions_for(state: DeliveryState | None, email: str | None) -> list[ColumnElement[bool]]:
-    """Return the conditions for a state and an address, which is the reader's or the letter's."""
+    """Return the conditions for a state and an address, which may be that of the subscriber or of the letter."""
     conditions: list[ColumnElement[bool]] = [] if state is None else [Delivery.state == state]
     if email is not None:
         ids = select(Subscriber.id).where(Subscriber.email_key == addresses.fold_address(email))
@@ -50,7 +50,7 @@ def find_delivery(session: Session, name: str) -> Delivery:
     condition = or_(
         Delivery.message_id == f"<{message_id}>", Delivery.provider_id == message_id.partition("@")[0]
     )
-    if name.isascii() and name.isdigit() and len(name) < 19:  # any number of 18 digits fits in the column
+    if name.isascii() and name.isdigit() and len(name) < 19:  # any 18-digit number fits
         condition = Delivery.id == int(name)
     row = session.scalars(select(Delivery).where(condition).limit(1)).first()
     if row is None:

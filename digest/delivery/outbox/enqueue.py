@@ -1,4 +1,4 @@
-"""Write letters into the outbox, in the transaction that decides to send them."""
+"""Write letters to the outbox, in the transaction that decides to send them."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from digest.db.tables import Delivery, DeliveryState, Lane
 from digest.delivery.outbox.open_deliveries import DELIVERY_TABLE
 from digest.site_profile import Site
 
-LETTER_LIFE = timedelta(days=2)  #: how long a letter other than a digest is tried
-#: The values of a row of `queue_digests` that it does not name.
+LETTER_LIFE = timedelta(days=2)  #: how long letters other than digests are tried
+#: The default values of a row of `queue_digests`.
 DIGEST_DEFAULTS: dict[str, Any] = {
     "letter": "digest",
     "lane": Lane.BULK,
@@ -51,8 +51,8 @@ def queue_letter(  # noqa: PLR0913  (the columns of a delivery, by keyword)
 ) -> int | None:
     """Write one letter and return its id, or None if its key was used before.
 
-    It is due now or at `due_at`. By default it goes into the prompt lane, as a letter that somebody is
-    waiting for.
+    It is due now or at `due_at`. The default lane is the prompt lane, for letters that somebody is waiting
+    for.
     """
     row = {
         "letter": letter,
@@ -74,10 +74,9 @@ def queue_letter(  # noqa: PLR0913  (the columns of a delivery, by keyword)
 def queue_bulk_letters(
     session: Session, rows: Sequence[Mapping[str, Any]], *, site: Site, now: datetime
 ) -> int:
-    """Write letters that nobody is waiting for into the bulk lane, hundreds at a time, and return how many
-    are new.
+    """Write many letters to the bulk lane, and return the number of new letters.
 
-    A row has `letter subscriber_id email decision dedupe_key`; one whose key was used before is skipped.
+    A row has `letter subscriber_id email decision dedupe_key`; a row is skipped if its key was used before.
     """
     same = {
         **DIGEST_DEFAULTS,
@@ -94,10 +93,10 @@ def queue_bulk_letters(
 def queue_digests(
     session: Session, rows: Sequence[Mapping[str, Any]], *, shared: Mapping[str, Any] = db.NO_VALUES
 ) -> dict[int, int]:
-    """Write digests into the bulk lane and return {subscriber id: delivery id} of those that are new.
+    """Write digests to the bulk lane and return {subscriber id: delivery id} of the new digests.
 
     A row has at least `subscriber_id edition dated_at due_at expires_at`; values that all rows share may be
-    in `shared` instead. An edition that a subscriber already has is left unchanged.
+    in `shared` instead. If a subscriber already has the edition, nothing is changed.
     """
     new = db.insert_many(
         session,
@@ -113,29 +112,29 @@ def queue_digests(
 def queue_new_digests(
     session: Session, rows: Sequence[Mapping[str, Any]], *, shared: Mapping[str, Any] = db.NO_VALUES
 ) -> None:
-    """Write digests as `queue_digests` does, each under an `id` from `reserve_ids`, without waiting for a
-    reply.
+    """Write digests like `queue_digests`, but with ids from `reserve_ids` and without waiting for a reply.
 
-    Raise IntegrityError, now or later in a block of `db.ahead`, if a subscriber already has the edition.
+    Raises IntegrityError if a subscriber already has the edition: now, or later in a block of `db.ahead`.
     """
     db.insert_many(session, Delivery, rows, shared=shared_values(rows, shared))
 
 
 def shared_values(rows: Sequence[Mapping[str, Any]], shared: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the values that digests share: those that their rows do not name."""
+    """Return the values that all digests share and their rows do not contain."""
     own = rows[0] if rows else {}
     return {name: value for name, value in {**DIGEST_DEFAULTS, **shared}.items() if name not in own}
 
 
 def reserve_ids(session: Session, count: int) -> Sequence[int]:
-    """Return ids for that many new deliveries; on SQLite they must be used before other deliveries are
-    written.
+    """Return ids for that many new deliveries.
+
+    On SQLite they must be used before other deliveries are written.
     """
     return db.reserve_keys(session, Delivery, count)
 
 
 def find_already_queued(session: Session, editions: Mapping[int, str]) -> set[int]:
-    """Return which of these subscribers already have their edition."""
+    """Return the subscribers among these who already have their edition."""
     query = select(DELIVERY_TABLE.c.subscriber_id, DELIVERY_TABLE.c.edition).where(
         db.one_of(DELIVERY_TABLE.c.subscriber_id, editions.keys()),
         db.one_of(DELIVERY_TABLE.c.edition, {*editions.values()}),

@@ -1,4 +1,4 @@
-"""Decide whether a letter may still go out, given its recipient's state now."""
+"""Decide whether a letter may still be sent, given the current state of its recipient."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ LIFTS_SUPPRESSION = "lifts_suppression"
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class RecipientState:
-    """A subscriber's state and settings, loaded again right before their letter goes out."""
+    """A subscriber's state and settings, loaded again immediately before a letter is sent."""
 
     state: SubscriberState
     link_version: int
@@ -59,7 +59,7 @@ RECIPIENTS_QUERIES = {
 
 
 def load_recipients(session: Session, ids: Iterable[int | None]) -> dict[int, RecipientState]:
-    """Return these subscribers by id; removed ones are missing."""
+    """Return these subscribers by id, without removed subscribers."""
     return {number: reader for number, (reader, _) in load_recipients_with_versions(session, ids).items()}
 
 
@@ -75,7 +75,7 @@ def load_recipients_with_versions(
     return {row[1]: (recipient_state(*row[2:]), row[0]) for row in found}
 
 
-@lru_cache(maxsize=4096)  # readers share some hundred schedules; most have link version 0
+@lru_cache(maxsize=4096)  # readers share a few hundred schedules, and most have link version 0
 def recipient_state(  # noqa: PLR0917  (the columns of one row)
     state: str,
     link_version: int,
@@ -86,7 +86,7 @@ def recipient_state(  # noqa: PLR0917  (the columns of one row)
     weekday: int,
     not_after: time | None,
 ) -> RecipientState:
-    """Return a subscriber's row as a value, cached: thousands share the same settings."""
+    """Return a subscriber's row as a value, cached because thousands of subscribers share the same settings."""
     schedule = Schedule(
         cadence=Cadence(cadence), at=at, timezone=timezone, weekday=weekday, not_after=not_after
     )
@@ -98,7 +98,7 @@ def recipient_state(  # noqa: PLR0917  (the columns of one row)
 def refusal_reason(  # noqa: PLR0911  (one return for each reason)
     delivery: ClaimedDelivery, recipient: RecipientState | None, *, is_suppressed: bool, now: datetime
 ) -> tuple[DeliveryState, str] | None:
-    """Return the state and reason in which this delivery ends unsent, or None if it may go out."""
+    """Return the terminal state and the reason if this delivery must not be sent, else None."""
     if delivery.in_doubt >= MAX_IN_DOUBT:
         return DeliveryState.STUCK, f"in doubt {delivery.in_doubt} times: it may or may not have arrived"
     if delivery.email is None:

@@ -1,4 +1,4 @@
-"""Define the outbox tables, and which deliveries are open and due."""
+"""Define the outbox tables, and the conditions for open and for due deliveries."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from sqlalchemy.orm import Session
 from digest import db
 from digest.db.tables import Attempt, Delivery
 
-#: Selects open deliveries, in the words of the partial index.
+#: Selects open deliveries, in the same words as the partial index.
 IS_OPEN = text("delivery.settled_at IS NULL")
 #: The Core tables: statements on mapped classes check every object in the session.
 DELIVERY_TABLE: Any = Delivery.__table__
@@ -20,7 +20,7 @@ ATTEMPT_TABLE: Any = Attempt.__table__
 
 
 def is_due(now: datetime | BindParameter[datetime]) -> ColumnElement[bool]:
-    """Return the condition that a delivery must be worked on: open, due, and not leased."""
+    """Return the condition for a due delivery: open, past its due time, and not leased."""
     leased_until = DELIVERY_TABLE.c.leased_until
     is_free = or_(leased_until.is_(None), leased_until <= now)
     return and_(IS_OPEN, DELIVERY_TABLE.c.due_at <= now, is_free)

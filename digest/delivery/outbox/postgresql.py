@@ -1,4 +1,4 @@
-"""Intend and settle on PostgreSQL: values sent as arrays, and statements it works on while we render.
+"""Intend and settle on PostgreSQL, which executes statements while the worker renders.
 
 The driver takes a microsecond for every value of a list, so lists are sent as one text.
 """
@@ -18,7 +18,7 @@ from digest.delivery.outbox.transitions import AcceptedWindow, FetchReply, Inten
 
 
 def split_list(name: str) -> str:
-    """Return the SQL that makes an array of the text of `db.join_values`."""
+    """Return the SQL that converts the text of `db.join_values` to an array."""
     return f"string_to_array(%({name})s, E'\\x{ord(db.UNIT):02x}', E'\\x{ord(db.NULL_MARK):02x}')"
 
 
@@ -32,10 +32,10 @@ LETTER_COLUMNS = {
 
 
 def intend_sql(guards: str) -> str:
-    """Return the statement that intends letters that we hold, whose address is not suppressed, and that no
-    guard blocks.
+    """Return the statement that intends the letters that we hold and that are not blocked.
 
-    The range of ids hints to the planner that they are keys, as `db.hint_few_rows` does.
+    A letter is blocked by a suppressed address or by a guard. The range of ids hints to the planner that they
+    are keys, like `db.hint_few_rows`.
     """
     return f"""UPDATE delivery SET state = 'sending', attempts = attempts + 1, leased_until = %(until)s,
         message_id = new.message_id, content_hash = new.content_hash
@@ -63,7 +63,8 @@ INTEND_UNBLOCKED = intend_sql(
             WHERE pause.scope = ANY ({split_list("paused")}) AND pause.until > %(now)s
         )""",  # noqa: S608
 )
-#: The outcome of the last window. It shares no letter with the next, so their order does not matter.
+#: The outcome of the last window. It has no letter in common with the next window, so their order does not
+#: matter.
 SETTLE_ACCEPTED = f"""ended AS (
     UPDATE delivery SET state = 'sent', reason = '', settled_at = %(settled_at)s, lease = NULL, leased_until = NULL
     WHERE id = ANY (CAST(%(settled)s AS bigint[])) AND state = 'sending' AND lease = %(settled_lease)s
@@ -82,10 +83,10 @@ SETTLE_AND_INTEND_STATEMENT = (
 
 
 class PostgresqlOutbox(Outbox):
-    """The outbox on PostgreSQL, which works in another process while ours continues."""
+    """The outbox on PostgreSQL, which executes statements while our process continues."""
 
     def intend(self, intents: Sequence[Intent], *, lease: str, until: datetime) -> set[int]:
-        """Record that these are about to be sent; return the ids that we may send until that moment."""
+        """Record the intent to send these letters; return the ids of the letters that we may send until `until`."""
         if not intents:
             return set()
         given = {**intent_params(intents), "lease": lease, "until": until}
@@ -95,10 +96,10 @@ class PostgresqlOutbox(Outbox):
     def settle_and_intend(
         self, accepted: AcceptedWindow | None, following: NextWindow
     ) -> Iterator[FetchReply]:
-        """Settle an accepted window and intend the next in one statement, which is committed while the block runs.
+        """Settle an accepted window and intend the next window in one statement.
 
-        The session keeps its connection, with no transaction open: taking one anew for each window costs as
-        much as the statement.
+        The statement is committed while the block runs. The session keeps its connection without an open
+        transaction, because taking a new connection for each window would cost as much as the statement.
         """
         given = {
             **intent_params(following.intents),
@@ -157,14 +158,14 @@ def pipelined_query(session: Session, statement: str, parameters: Mapping[str, A
     """
     with db.driver_connection(session) as raw:
         try:
-            raw.autocommit = True  # or the driver waits for a BEGIN of its own
+            raw.autocommit = True  # otherwise the driver sends BEGIN and waits for the reply
             with raw.pipeline():
                 raw.execute("BEGIN")
                 cursor = raw.execute(statement, parameters, prepare=True)
                 raw.execute("COMMIT")
-                raw.pgconn.flush()  # else the driver sends the last statement only when it waits for the result
+                raw.pgconn.flush()  # otherwise the driver sends it only when it waits for the result
                 yield cursor
         finally:
             if not raw.closed:
-                raw.rollback()  # a statement that failed halfway
+                raw.rollback()  # a statement failed in progress
                 raw.autocommit = False

@@ -1,4 +1,4 @@
-"""Intend and settle on SQLite, which works in our own process: a reply is there when the statement returns."""
+"""Intend and settle on SQLite, which executes each statement in our own process."""
 
 from __future__ import annotations
 
@@ -18,8 +18,9 @@ from digest.delivery.outbox.transitions import AcceptedWindow, FetchReply, Inten
 
 
 def intend_statement(guards: str) -> TextClause:
-    """Return the statement that intends letters that we hold, whose address is not suppressed, and that no
-    guard blocks.
+    """Return the statement that intends the letters that we hold and that are not blocked.
+
+    A letter is blocked by a suppressed address or by a guard.
     """
     statement = text(
         f"""UPDATE delivery SET state = 'sending', attempts = attempts + 1, leased_until = :until,
@@ -56,11 +57,11 @@ class SqliteOutbox(Outbox):
     """The outbox on SQLite."""
 
     def intend(self, intents: Sequence[Intent], *, lease: str, until: datetime) -> set[int]:
-        """Record that these are about to be sent; return the ids that we may send until that moment."""
+        """Record the intent to send these letters; return the ids of the letters that we may send until `until`."""
         return self.execute(INTEND, intents, lease=lease, until=until)
 
     def execute(self, statement: TextClause, intents: Sequence[Intent], **given: Any) -> set[int]:
-        """Intend by one of the two statements."""
+        """Record intents with the statement for blocked or for all letters."""
         if not intents:
             return set()
         rows = [
@@ -89,7 +90,7 @@ class SqliteOutbox(Outbox):
         yield lambda: (ended, held)
 
     def settle_accepted(self, accepted: AcceptedWindow) -> int:
-        """Settle an accepted window; return how many of its letters we still held."""
+        """Settle an accepted window; return the number of its letters that we still held."""
         ids = [each.delivery_id for each in accepted.attempts]
         lease, now = accepted.lease, accepted.ended_at
         ended = self.settle(ids, DeliveryState.SENT, from_state=DeliveryState.SENDING, lease=lease, now=now)

@@ -6,9 +6,9 @@
    │  └──release: deferred, or not begun──┘  │
    └──sweep, when the lease has ended: from claimed unchanged, from sending with one more doubt
 
-Every transition is a compare-and-set on (id, state, lease), so a worker that lost its lease changes
-nothing. The caller commits, except after `settle_and_intend`, which is a transaction of its own. An intent
-must be committed before the first byte goes out.
+Every transition is a compare-and-set on (id, state, lease), so a worker that lost its lease changes nothing.
+The caller commits, except after `settle_and_intend`, which commits itself. An intent must be committed before
+the first byte is sent.
 """
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ from digest.db.tables import Attempt, DeliveryState, Lane
 from digest.delivery.outbox.attempts import AttemptRecord, record_attempts
 from digest.delivery.outbox.open_deliveries import DELIVERY_TABLE, fetch_ids, is_due
 
-LEASE = timedelta(seconds=900)  #: longer than any task may run, and than a server may take to reply
-RENEW_AFTER = timedelta(seconds=60)  #: a younger lease is not renewed
+LEASE = timedelta(seconds=900)  #: longer than the time limits of tasks and of server replies
+RENEW_AFTER = timedelta(seconds=60)  #: a lease taken more recently is not renewed
 
 
 class ClaimedDelivery(NamedTuple):
-    """A delivery that we hold under a lease: what is needed to render it and to release it."""
+    """A delivery that we hold under a lease, with the columns needed to render and to release it."""
 
     id: int
     subscriber_id: int | None
@@ -51,24 +51,24 @@ class ClaimedDelivery(NamedTuple):
     in_doubt: int
     message_id: str | None
     content_hash: str | None
-    reason: str  #: what it last waited for
+    reason: str  #: the reason of its last wait
     lease: str
     leased_until: datetime
 
     @property
     def identity(self) -> str:
-        """Return what identifies this letter; its Message-ID is derived from it."""
+        """Return the text that identifies this letter and from which its Message-ID is derived."""
         return self.dedupe_key or f"{self.subscriber_id}|{self.edition}"
 
 
 class Intent(Struct, frozen=True, kw_only=True):
-    """What is about to be sent: stored before the first byte, compared on every later attempt."""
+    """The intent to send a letter: stored before the first byte is sent, and compared on every later attempt."""
 
     id: int
     message_id: str
     content_hash: str
-    recipient_version: str = ""  #: of the recipient's row, as last read; empty: whatever it is now
-    address_hash: str = ""  #: by which the address would be suppressed; empty: it may be
+    recipient_version: str = ""  #: version of the recipient's row when last read; if empty, any version
+    address_hash: str = ""  #: the key in the suppression list; if empty, suppression is not checked
 
 
 class AcceptedWindow(Struct, frozen=True, kw_only=True):
@@ -80,16 +80,16 @@ class AcceptedWindow(Struct, frozen=True, kw_only=True):
 
 
 class NextWindow(Struct, frozen=True, kw_only=True):
-    """Letters that are about to be sent if nothing blocks them."""
+    """The letters that are to be sent next unless they are blocked."""
 
     intents: Sequence[Intent]
     lease: str
-    until: datetime  #: of the lease, which is renewed
+    until: datetime  #: the new end of the lease
     now: datetime
-    paused: Sequence[str]  #: the scopes whose pause would block them
+    paused: Sequence[str]  #: the scopes whose pause would block the letters
 
 
-#: Returns how many accepted letters we still held, and the ids of those we may send.
+#: Returns the number of accepted letters that we still held, and the ids of the letters that we may send.
 FetchReply = Callable[[], tuple[int, set[int]]]
 
 
@@ -100,7 +100,7 @@ class Outbox(ABC):
         self.session = session
 
     def claim(self, *, lane: Lane, now: datetime, limit: int) -> list[ClaimedDelivery]:
-        """Claim up to `limit` due deliveries under one new lease; those of dead workers are swept first."""
+        """Claim up to `limit` due deliveries under one new lease, after sweeping the deliveries of dead workers."""
         with db.prefer_index_order(self.session):
             given = {"lane": lane, "now": now, "most": limit}
             found = self.session.connection().execute(DUE_QUERY, given).all()
@@ -110,9 +110,10 @@ class Outbox(ABC):
         return [claimed_delivery(row, lease, until) for row in found if row[0] in leased]
 
     def lease_deliveries(self, ids: Collection[int], *, lease: str, now: datetime) -> set[int]:
-        """Lease those of these deliveries that are queued, and return their ids.
+        """Lease the queued deliveries among these, and return their ids.
 
-        They are selected by state: with the index of open deliveries PostgreSQL would read all that are due.
+        They are selected by state: with the index of open deliveries, PostgreSQL would read all due
+        deliveries.
         """
         if not ids:
             return set()
@@ -121,8 +122,8 @@ class Outbox(ABC):
     def sweep(self, ids: Collection[int], *, now: datetime) -> set[int]:
         """Queue deliveries again whose lease has ended, and return their ids.
 
-        What was never begun is unchanged. A delivery whose intent was committed is in doubt once more, and
-        the attempt is recorded if its worker did not.
+        A delivery without an intent is unchanged. If its intent was committed, the delivery is in doubt once
+        more, and the attempt is recorded unless its worker recorded it.
         """
         if not ids:
             return set()
@@ -133,7 +134,7 @@ class Outbox(ABC):
         return fetch_ids(self.session, SWEEP_STATEMENT, {"ids": ids, "now": now})
 
     def renew(self, ids: Collection[int], *, lease: str, until: datetime) -> set[int]:
-        """Hold deliveries that we have not begun until that moment; return the ids that we still held."""
+        """Extend the lease of deliveries without an intent to `until`; return the ids that we still held."""
         if not ids:
             return set()
         held = held_params(ids, DeliveryState.CLAIMED, lease)
@@ -141,19 +142,19 @@ class Outbox(ABC):
 
     @abstractmethod
     def intend(self, intents: Sequence[Intent], *, lease: str, until: datetime) -> set[int]:
-        """Record that these are about to be sent; return the ids that we may send until that moment.
+        """Record the intent to send these letters; return the ids of the letters that we may send until `until`.
 
-        Blocked are letters whose recipient has changed or is suppressed.
+        A letter is blocked if its recipient has changed or is suppressed.
         """
 
     @abstractmethod
     def settle_and_intend(
         self, accepted: AcceptedWindow | None, following: NextWindow
     ) -> AbstractContextManager[FetchReply]:
-        """Settle a window that was accepted, and intend those of the next letters that nothing blocks, in one transaction.
+        """Settle an accepted window, and intend the next letters that are not blocked, in one transaction.
 
-        Blocked are those that `intend` blocks, and all while a stop or the pause of one of the scopes
-        holds. The database works while the block runs; the reply may be fetched after it.
+        Letters are blocked as in `intend`. All letters are blocked by a stop, or by a pause of one of the
+        scopes. The database works while the block runs; the reply may be fetched after the block.
         """
 
     def settle(
@@ -186,7 +187,7 @@ class Outbox(ABC):
     ) -> set[int]:
         """Queue deliveries that we hold again; return the ids that we still held.
 
-        What no server received uses up no attempt. Nothing is postponed beyond its expiry.
+        A delivery that no server received uses up no attempt. Nothing is postponed beyond its expiry.
         """
         if not ids:
             return set()
@@ -195,7 +196,7 @@ class Outbox(ABC):
         return fetch_ids(self.session, RELEASE_STATEMENT, {**held_params(ids, from_state, lease), **given})
 
 
-# ── the statements, built once: building one takes as long as sending it ────────────────────────
+# ── the statements, built once because building one takes as long as sending it ────────
 
 NOW = bindparam("now", type_=db.UtcDateTime)
 AMONG_IDS = db.one_of(DELIVERY_TABLE.c.id, db.values_param("ids", DELIVERY_TABLE.c.id))
@@ -220,10 +221,10 @@ def held_params(ids: Collection[int], state: DeliveryState, lease: str) -> dict[
 
 
 def due_query() -> Select[Any]:
-    """Return the query for due deliveries; on PostgreSQL it skips rows that others have locked.
+    """Return the query for due deliveries; on PostgreSQL it skips rows that are locked.
 
-    It orders by `due_at` alone: a morning's million digests share that moment, and a second column would
-    make PostgreSQL sort them all for every claim.
+    It sorts by `due_at` alone: all digests of a morning have the same `due_at`, and a second sort column
+    would make PostgreSQL sort all of them for every claim.
     """
     return (
         select(*CLAIMED_COLUMNS, DELIVERY_TABLE.c.state)
@@ -240,7 +241,7 @@ def changing(condition: ColumnElement[bool], **values: Any) -> Any:
 
 
 def no_later_than_expiry(moment: ColumnElement[datetime]) -> ColumnElement[datetime]:
-    """Return that moment, or the one when the delivery expires if that is earlier."""
+    """Return the datetime `moment`, or the expiry of the delivery if that is earlier."""
     return case((DELIVERY_TABLE.c.expires_at < moment, DELIVERY_TABLE.c.expires_at), else_=moment)
 
 
@@ -275,14 +276,15 @@ RELEASE_STATEMENT = changing(
 
 
 def claimed_delivery(row: Any, lease: str, leased_until: datetime) -> ClaimedDelivery:
-    """Return the row of a due delivery as it is after the claim."""
+    """Convert the row of a due delivery to a claimed delivery."""
     found = ClaimedDelivery._make((*row[:-1], lease, leased_until))
     return found._replace(in_doubt=found.in_doubt + 1) if row[-1] == DeliveryState.SENDING else found
 
 
 def renewed_lease(leased_until: datetime, now: datetime) -> datetime:
-    """Return until when we hold a lease that is renewed now; one taken within the last minute is not
-    extended.
+    """Return the end of a lease renewed now.
+
+    A lease renewed within the last minute is not extended.
     """
     return leased_until if leased_until > now + LEASE - RENEW_AFTER else now + LEASE
 

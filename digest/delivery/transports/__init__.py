@@ -1,4 +1,4 @@
-"""Hand messages over: by SMTP or LMTP, to a Maildir, to a folder of .eml files, or to memory."""
+"""Send messages by SMTP or LMTP, or store them in a Maildir, a folder of .eml files, or memory."""
 
 from digest.delivery.transports.mail_url import MailServer, MailUrl, parse_mail_url
 from digest.delivery.transports.transport import Message, Outcome, Transport, Verdict, open_transport

@@ -1,4 +1,4 @@
-"""Write messages into a folder, one `.eml` file each, for another program to send or read."""
+"""Write each message to its own `.eml` file in a folder, for another program to send or read."""
 
 from __future__ import annotations
 
@@ -12,19 +12,18 @@ from digest.delivery.transports.maildir import MaildirTransport, write_synced
 
 
 class EmlFolderTransport(MaildirTransport):
-    """Writes each message to a hidden file, syncs it, and renames it: a file with its final name is
-    complete.
+    """Writes each message to a hidden file, syncs it, and renames it.
 
-    A second attempt after a crash finds the file of the first. A program that removes files must itself
-    make sure that none is sent twice.
+    A file with its final name is complete. A second attempt after a crash finds the file of the first. A
+    program that removes files must itself ensure that no message is sent twice.
     """
 
     def make_folders(self) -> None:
-        """Create the folder, readable only by us."""
+        """Create the folder, readable only by this user."""
         self.path.mkdir(mode=0o700, parents=True, exist_ok=True)
 
     def store(self, message: Message) -> None:
-        """Write one message into the folder, unless it is there."""
+        """Write one message to the folder, unless it is already there."""
         target = self.path / f"{message.delivery_id:08d}.{sha256(message.content).hexdigest()[:16]}.eml"
         if target.exists():
             return

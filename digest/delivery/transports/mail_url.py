@@ -1,4 +1,4 @@
-"""Parse a mail URL: where mail goes, and how long we wait there."""
+"""Parse a mail URL: the destination of mail, and the timeouts."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ from digest.delivery.limits.limit_rules import ServerShare, parse_server_rates
 from digest.delivery.limits.rates import BURST_SECONDS, SES_BURST_SECONDS
 from digest.errors import BadField
 
-FOLDER_FORMATS = {"maildir", "eml", "memory"}  #: of mail that goes to no server
+FOLDER_FORMATS = {"maildir", "eml", "memory"}  #: schemes of destinations other than servers
 DEFAULT_PORTS = {"smtp": 25, "smtps": 465, "lmtp": 24}
 OPTIONS = {"starttls", "cafile", "profile", "weight", "rate"}
 BOOLEANS = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False}
 ESCAPING_HINT = "In a password write / as %2F, ? as %3F, # as %23, @ as %40 and % as %25."
 
-#: Headers that providers replace with their own, which would break a signature over ours.
+#: Headers that providers replace, which would break a signature over our headers.
 REWRITTEN_BY_PROFILE = {"ses": frozenset({"message-id", "date"}), "postfix": frozenset[str]()}
 
-#: The provider's id of a letter, in its reply to the final dot. Postfix keeps our Message-ID, but its log
-#: has queue ids: with one, `digest trace` finds the letter.
+#: The provider's id of a letter, in its reply to the final dot. Postfix keeps our Message-ID but logs queue
+#: ids; `digest trace` finds the letter by its queue id.
 PROVIDER_ID_PATTERNS = {
     "ses": re.compile(r"Ok <?([\w.-]{8,100})"),
     "postfix": re.compile(r"queued as ([\w.-]{5,100})"),
@@ -31,10 +31,9 @@ PROVIDER_ID_PATTERNS = {
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Timeouts:
-    """How many seconds we wait. One window takes less than the task's time limit of 780 in all.
-
-    After the final dot a server may take ten minutes (RFC 5321, 4.5.3.2.6), and giving up earlier would
-    send copies. Before the dot, giving up costs nothing.
+    """Timeouts in seconds; in total, one window takes less than the task's time limit of 780 seconds. After
+    the final dot, a server may take ten minutes (RFC 5321, 4.5.3.2.6), and giving up earlier would cause
+    duplicates. Before the dot, giving up is harmless.
     """
 
     window: float = 30  #: after this no further message of the window begins
@@ -47,17 +46,17 @@ class Timeouts:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class MailServer:
-    """A mail server, as a mail URL describes it."""
+    """A mail server, as described by a mail URL."""
 
     scheme: str  #: smtp, smtps or lmtp
     host: str
     port: int
-    profile: str = ""  #: the provider behind it, if it rewrites headers or gives ids
+    profile: str = ""  #: the provider that runs it, if the provider rewrites headers or assigns ids
     path: str = ""  #: of a Unix socket, instead of host and port
     user: str = ""
     password: str = field(default="", repr=False)
     starttls: bool = False
-    weight: int = 1  #: its share of the mail among several servers
+    weight: int = 1  #: its share of the mail, if there are several servers
     rate: str = ""  #: its rates, as written in the URL
     cafile: str | None = None  #: the certificate authority, if it is not a public one
 
@@ -77,10 +76,14 @@ class MailServer:
                 "DIGEST_MAIL_URL",
                 "write smtp://host:587?starttls=true, lmtp://host:24 or maildir:///path",
             ) from None
-        except ValueError:  # its message might quote the password
-            raise BadField("DIGEST_MAIL_URL", f"its host and port cannot be read. {ESCAPING_HINT}") from None
+        except ValueError:  # the original error might quote the password
+            raise BadField(
+                "DIGEST_MAIL_URL", f"its host and port cannot be parsed. {ESCAPING_HINT}"
+            ) from None
         if parts.hostname and (parts.path not in {"", "/"} or parts.fragment):
-            raise BadField("DIGEST_MAIL_URL", f"something follows the host {parts.hostname}. {ESCAPING_HINT}")
+            raise BadField(
+                "DIGEST_MAIL_URL", f"there is extra text after the host {parts.hostname}. {ESCAPING_HINT}"
+            )
         path = unquote(parts.path) if not parts.hostname else ""
         if not parts.hostname and not path.startswith("/"):
             raise BadField("DIGEST_MAIL_URL", "it has no host; write smtp://mail.example.org:587.")
@@ -107,7 +110,7 @@ class MailServer:
 
     @property
     def is_local(self) -> bool:
-        """Return whether mail to it stays on this machine, at least at first."""
+        """Return whether this server is on this machine; it may relay mail to other machines."""
         if self.path or self.host == "localhost":
             return True
         try:
@@ -117,19 +120,19 @@ class MailServer:
 
     @property
     def name(self) -> str:
-        """Return its address without the password, for people to read."""
+        """Return the server's address without the password."""
         host = f"[{self.host}]" if ":" in self.host else self.host
         return f"{self.scheme}://{self.path or f'{host}:{self.port}'}"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class MailUrl:
-    """Where all mail goes: to one or several servers, into a folder, or into memory."""
+    """The destination of all mail: one or several servers, a folder, or memory."""
 
     folder_format: str = ""  #: maildir, eml or memory; empty if mail goes to servers
     folder: Path = Path()
     servers: tuple[MailServer, ...] = ()
-    shares: tuple[ServerShare, ...] = ()  #: of the mail, with rates; empty where no server has a rate
+    shares: tuple[ServerShare, ...] = ()  #: the servers with their rates; empty if no server has a rate
 
     @property
     def profiles(self) -> set[str]:
@@ -153,7 +156,10 @@ class MailUrl:
 
 
 def parse_mail_url(text: str) -> MailUrl:
-    """Return where a mail URL sends mail, or raise BadField. Servers are comma-separated; a path is not unescaped."""
+    """Parse a mail URL, or raise BadField.
+
+    Servers are comma-separated; percent-escapes in a path are not decoded.
+    """
     scheme, _, rest = text.strip().partition(":")
     if scheme in FOLDER_FORMATS:
         return MailUrl(folder_format=scheme, folder=Path(rest.removeprefix("//")))
@@ -170,7 +176,7 @@ def parse_mail_url(text: str) -> MailUrl:
 
 
 def parse_options(query: str) -> dict[str, str]:
-    """Return the options after the question mark, or raise BadField: a mistake there could mean no TLS."""
+    """Return the options after the question mark; raise BadField for unknown options, which could mean no TLS."""
     options = dict(parse_qsl(query, keep_blank_values=True))
     if unknown := options.keys() - OPTIONS:
         raise BadField(

@@ -1,4 +1,4 @@
-"""Write messages into a Maildir, where any mail program can read them."""
+"""Write messages to a Maildir, which any mail program can read."""
 
 from __future__ import annotations
 
@@ -14,18 +14,16 @@ from digest.delivery.transports import Message, Outcome, Verdict
 class MaildirTransport:
     """Writes each message to `tmp`, syncs it, and renames it into `new`.
 
-    The file name is derived from the delivery and its content, so a second attempt after a crash finds the file of
-    the first and is never in doubt: a Maildir holds no message twice.
+    The file name is derived from the delivery and its content. A second attempt after a crash therefore finds
+    the file of the first, so no message is stored twice or in doubt.
     """
 
     def __init__(self, path: Path):
         self.path = path
-        self.moved: frozenset[str] | None = None  #: the names in `cur`, read when first needed
+        self.moved: frozenset[str] | None = None  #: the names in `cur`, read on first use
 
     def send(self, window: Sequence[Message]) -> Iterator[Outcome]:
-        """Store as many messages as fit on the disk; all of them are synced before the first is reported as
-        accepted.
-        """
+        """Store as many messages as fit on the disk; sync all of them before reporting any as accepted."""
         stored, reason = 0, ""
         try:
             self.make_folders()
@@ -39,8 +37,9 @@ class MaildirTransport:
         yield from (make_outcome(message, Verdict.UNTRIED, reason) for message in window[stored:])
 
     def sync_folders(self) -> tuple[Verdict, str]:
-        """Sync the folders and return the verdict on the stored messages; a mail program sees them already,
-        synced or not.
+        """Sync the folders and return the verdict on the stored messages.
+
+        A mail program sees the messages even before the sync.
         """
         try:
             for folder in self.synced_folders:
@@ -55,12 +54,12 @@ class MaildirTransport:
         return [self.path / "new"]
 
     def make_folders(self) -> None:
-        """Create the folders of a Maildir, readable only by us."""
+        """Create the folders of a Maildir, readable only by this user."""
         for name in ("tmp", "new", "cur"):
             (self.path / name).mkdir(mode=0o700, parents=True, exist_ok=True)
 
     def store(self, message: Message) -> None:
-        """Write one message into `new`, unless it is there or a mail program has moved it to `cur`."""
+        """Write one message to `new`, unless it is there or a mail program has moved it to `cur`."""
         name = f"{message.delivery_id:08d}.{sha256(message.content).hexdigest()[:16]}.eml"
         if name in self.moved_names() or (self.path / "new" / name).exists():
             return
@@ -73,17 +72,17 @@ class MaildirTransport:
         return self.moved
 
     def close(self) -> None:
-        """Forget which messages were moved to `cur`; nothing is open."""
+        """Discard the cached names of the messages in `cur`; no connection is open."""
         self.moved = None
 
 
 def open_private(path: str, flags: int) -> int:
-    """Open a file that only we may read."""
+    """Open a file that only this user may read."""
     return os.open(path, flags, 0o600)
 
 
 def write_synced(content: bytes, temporary: Path, target: Path) -> None:
-    """Write a temporary file, sync it, and rename it; on an error nothing is left behind."""
+    """Write a temporary file, sync it, and rename it; on an error, remove the temporary file."""
     try:
         with open(temporary, "wb", opener=open_private) as file:
             file.write(content)

@@ -8,9 +8,9 @@ from digest.delivery.transports import Message, Outcome, Verdict
 
 
 class MemoryTransport:
-    """Keeps accepted messages in `messages`, oldest first.
+    """Stores accepted messages in `messages`, oldest first.
 
-    `answers` has the outcomes of recipients that are not simply accepted, as a mail server would give them.
+    `answers` contains the outcomes of recipients whose messages are not simply accepted.
     """
 
     def __init__(self, answers: Mapping[str, Outcome] | None = None):
@@ -18,12 +18,12 @@ class MemoryTransport:
         self.answers = dict(answers or {})
 
     def send(self, window: Sequence[Message]) -> Iterator[Outcome]:
-        """Accept every message whose recipient has no other answer."""
+        """Accept every message whose recipient has no outcome in `answers`."""
         for message in window:
             yield self.take(message)
 
     def take(self, message: Message) -> Outcome:
-        """Return the outcome of one message; one in doubt may have been accepted, so it is kept."""
+        """Return the outcome of one message; store a message in doubt, since it may have been accepted."""
         answer = self.answers.get(message.recipient)
         if answer is None or answer.verdict in {Verdict.ACCEPTED, Verdict.IN_DOUBT}:
             self.messages.append(message)

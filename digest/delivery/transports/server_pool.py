@@ -1,4 +1,4 @@
-"""Send through several servers: in turn by weight, and through the next when one does not respond."""
+"""Send through several servers by weight; if one does not respond, send through the next."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from time import monotonic
 
 from digest.delivery.transports import Message, Outcome, Transport, Verdict
 
-REST_SECONDS = 60.0  #: how long a server that did not respond is tried last
-#: Seconds after which no further server is tried: each may take as long as a task lasts.
+REST_SECONDS = 60.0  #: how long a server that did not respond is tried after all others
+#: Seconds after which no further server is tried, because one server may take a task's whole time limit.
 MAX_SECONDS = 45.0
 
 
@@ -25,11 +25,12 @@ class PoolMember:
 
 
 class ServerPool:
-    """Sends each window through one of its servers, and letters assigned to a server through that one.
+    """Sends each window through one of its servers; letters assigned to a server go only through that server.
 
-    Only messages of which nothing was sent (`untried`) go on to the next server; one that a server refused,
-    deferred or left in doubt is never sent through another. A letter assigned to one server never goes
-    through another, which has limits of its own: it comes back untried and takes tokens again.
+    Only messages of which nothing was sent (`untried`) are sent through the next server. A message that a
+    server refused, deferred or left in doubt is never sent through another server. If the assigned server of
+    a letter does not respond, the letter remains untried and takes tokens again, because other servers have
+    their own limits.
     """
 
     def __init__(self, members: Sequence[PoolMember], *, clock: Callable[[], float] = monotonic):
@@ -37,7 +38,7 @@ class ServerPool:
         self.clock = clock
 
     def send(self, window: Sequence[Message]) -> Iterator[Outcome]:
-        """Try every message once; where no server is reached, yield the outcome from the last one."""
+        """Try every message once; if no server can be reached, yield the outcome from the last server."""
         until = self.clock() + MAX_SECONDS
         for member in self.members:
             assigned = [message for message in window if message.server == member.name and member.name]
@@ -49,7 +50,7 @@ class ServerPool:
         yield from self.try_each_server([message for message in window if message.server not in names], until)
 
     def try_each_server(self, window: Sequence[Message], until: float) -> Iterator[Outcome]:
-        """Try these messages through the first server that answers."""
+        """Try these messages through the first server that responds."""
         waiting, untried = list(window), list[Outcome]()
         for member in self.members_in_turn() if waiting else []:
             if untried and self.clock() >= until:
@@ -71,8 +72,7 @@ class ServerPool:
     def members_in_turn(self) -> list[PoolMember]:
         """Return the servers in the order in which this window tries them.
 
-        A paused server gathers no credit: otherwise it would get all the mail for as long as it had been
-        away.
+        A paused server gains no credit; otherwise it would later get all mail for as long as it was paused.
         """
         now = self.clock()
         awake = [member for member in self.members if member.rests_until <= now] or self.members
@@ -89,6 +89,6 @@ class ServerPool:
 
 
 def untried_outcome(message: Message, member: PoolMember) -> Outcome:
-    """Return the outcome of a message that was not begun because another server used up the time."""
-    reply = f"{member.name}: time was up before its turn"
+    """Return the outcome of a message that was not tried because another server used up the time."""
+    reply = f"{member.name}: the time limit ended before its turn"
     return Outcome(delivery_id=message.delivery_id, verdict=Verdict.UNTRIED, phase="connect", reply=reply)

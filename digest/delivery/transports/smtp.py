@@ -1,8 +1,8 @@
-"""Send mail by SMTP or LMTP over one connection that stays open, with as few round trips as possible.
+"""Send mail by SMTP or LMTP over one persistent connection, with as few round trips as possible.
 
-Where a server offers PIPELINING (RFC 2920), a message's body and the next message's envelope go in one
+If a server offers PIPELINING (RFC 2920), a message's body and the next message's envelope are sent in one
 write, so a message costs one round trip instead of four. Only one body is ever sent without a reply, so a
-broken connection leaves at most that one message in doubt.
+broken connection leaves at most one message in doubt.
 """
 
 from __future__ import annotations
@@ -24,22 +24,22 @@ from digest.delivery.transports.smtp_socket import ConnectionBroken, ProtocolDes
 __all__ = ["MailServer", "SmtpTransport", "Timeouts"]
 
 SENDER_FAULT_CODES = {421, 530, 534, 535, 538}  #: replies to MAIL about the connection, not the message
-CONNECTION_CODES = range(220, 230)  #: replies to greeting and QUIT (RFC 5321, 4.2.1), never about a message
-OUT_OF_ORDER = 503  #: bad sequence of commands: the server lost count of them; never about a message
-LINE_WITH_DOT = re.compile(rb"\r\n\.")  #: twice as fast as bytes.replace where there are few
+CONNECTION_CODES = range(220, 230)  #: replies about the session (RFC 5321, 4.2.1), never about a message
+OUT_OF_ORDER = 503  #: bad sequence of commands: the server is out of step; never about a message
+LINE_WITH_DOT = re.compile(rb"\r\n\.")  #: twice as fast as bytes.replace if there are few matches
 #: The usual replies to MAIL, RCPT and DATA.
 ENVELOPE_ACCEPTED = re.compile(rb"(?:2\d\d [^\r\n]*\r\n){2}354 [^\r\n]*\r\n")
 BASE64_TEXT = re.compile(r"[A-Za-z0-9+/=]{4,}")
-SIZE_PATTERN = re.compile(r"[0-9]{1,20}")  #: as in RFC 1870; anything else is ignored
+SIZE_PATTERN = re.compile(r"[0-9]{1,20}")  #: as in RFC 1870; other values are ignored
 UNSAFE_IN_ADDRESS = re.compile(r"[\x00-\x20\x7f<>]")  #: characters that no envelope address may contain
 
 
 class SmtpEnvelope(Struct):
-    """The commands before a body, each with its phase."""
+    """The commands that precede a body, each with its phase."""
 
     message: Message
     commands: tuple[tuple[str, str], ...]
-    body: tuple[bytes, ...] = ()  #: the dot-stuffed content, if it was prepared ahead
+    body: tuple[bytes, ...] = ()  #: the dot-stuffed content, if already prepared
 
     def as_bytes(self) -> bytes:
         """Return the commands as one write."""
@@ -60,7 +60,7 @@ class SmtpConnection:
         self.extensions: dict[str, str] = {}
         self.is_ending = False  #: no more commands can be sent
         self.is_announced = False  #: the next message's envelope was sent and has no reply yet
-        self.has_desynchronised = False  #: a transaction was left unfinished: RSET comes first
+        self.has_desynchronised = False  #: a transaction is unfinished, so RSET must be sent first
         deadline = monotonic() + timeouts.connect
         self.wire = SmtpSocket(server, deadline)
         try:
@@ -78,14 +78,14 @@ class SmtpConnection:
         return self.wire.read_reply(deadline)
 
     def require(self, command: str, deadline: float, *, what: str) -> None:
-        """Send one command and raise ConnectionBroken unless the server agrees."""
+        """Send one command and raise ConnectionBroken unless the reply is positive."""
         require_yes(self.command(command, deadline), what)
 
     # ── the greeting ────────────────────────────────────────────────────────────────────────────
 
     def greet(self, deadline: float) -> None:
-        """Introduce ourselves; raise ConnectionBroken without the TLS and the login that the URL requires."""
-        require_yes(self.wire.read_reply(deadline), "it refused the connection")
+        """Send EHLO, start TLS and log in, as the URL requires; raise ConnectionBroken if any of them fails."""
+        require_yes(self.wire.read_reply(deadline), "it refused the session")
         self.introduce(deadline)
         if self.server.starttls:
             self.start_tls(deadline)
@@ -114,8 +114,8 @@ class SmtpConnection:
         if "STARTTLS" not in self.extensions:
             raise ConnectionBroken("it does not offer STARTTLS, which DIGEST_MAIL_URL requires")
         self.require("STARTTLS", deadline, what="STARTTLS")
-        if self.wire.received:  # an attacker in between could insert replies here (CVE-2011-0411)
-            raise ConnectionBroken("it talks nonsense: words in clear after STARTTLS")
+        if self.wire.received:  # a man in the middle could insert replies here (CVE-2011-0411)
+            raise ConnectionBroken("it broke the protocol: clear text after STARTTLS")
         self.extensions = {}
         self.wire.start_tls(deadline)
 
@@ -148,10 +148,10 @@ class SmtpConnection:
     def send_messages(self, waiting: deque[Message], until: float) -> Iterator[Outcome]:
         """Send the messages in turn, removing each from `waiting` when its outcome is known.
 
-        Raise ConnectionBroken where the connection ends before the body of the first message: nothing of it
-        was sent.
+        Raises ConnectionBroken if the connection ends before the first message's body, of which nothing was
+        sent.
         """
-        announced: SmtpEnvelope | None = None  # the first message's, once it was sent
+        announced: SmtpEnvelope | None = None  # the first message's envelope, after it was sent
         while waiting and not self.is_ending and (announced or monotonic() < until):
             message, follower = waiting[0], None
             envelope = announced or self.envelope(message)
@@ -171,12 +171,12 @@ class SmtpConnection:
             yield outcome
 
     def envelope(self, message: Message) -> SmtpEnvelope | Outcome:
-        """Return the envelope of a message, or its outcome where the server need not be asked."""
+        """Return the envelope of a message, or its outcome if the message cannot be sent to this server."""
         recipient, size, options = ascii_address(message.recipient), len(message.content), ""
         if not recipient or UNSAFE_IN_ADDRESS.search(recipient):
-            return make_outcome(message, Verdict.REFUSED, "mail", "5.1.3 this is not an address")
+            return make_outcome(message, Verdict.REFUSED, "mail", "5.1.3 invalid address")
         if 0 < self.size_limit < size:
-            reason = f"the message has {size} bytes and the server takes {self.size_limit}"
+            reason = f"the message has {size} bytes; the server accepts at most {self.size_limit}"
             return make_outcome(message, Verdict.REFUSED, "mail", reason)
         if "SIZE" in self.extensions:
             options = f" SIZE={size}"
@@ -184,7 +184,7 @@ class SmtpConnection:
             options += " BODY=8BITMIME"
         if not recipient.isascii():
             if "SMTPUTF8" not in self.extensions:
-                reason = "5.6.7 the server does not take addresses outside ASCII (SMTPUTF8)"
+                reason = "5.6.7 the server does not accept non-ASCII addresses (SMTPUTF8)"
                 return make_outcome(message, Verdict.REFUSED, "mail", reason)
             options += " SMTPUTF8"
         sender = ("mail", f"MAIL FROM:<{message.sender}>{options}")
@@ -199,10 +199,10 @@ class SmtpConnection:
         return envelope if isinstance(envelope, SmtpEnvelope) else None
 
     def read_envelope_replies(self, envelope: SmtpEnvelope) -> Outcome | None:
-        """Read the replies to the envelope; return None if the server now waits for the body, else the
-        outcome.
+        """Read the replies to the envelope; return None if the server now waits for the body, else the outcome.
 
-        All replies to a pipelined envelope are on their way, so all are read; the first refusal counts.
+        The server replies to every command of a pipelined envelope, so all replies are read; the first
+        refusal counts.
         """
         if self.is_pipelining and not self.has_desynchronised and self.wire.take_expected(ENVELOPE_ACCEPTED):
             return None
@@ -231,13 +231,13 @@ class SmtpConnection:
     def check_no_extra_reply(self) -> None:
         """Raise ProtocolDesync if the server has sent more replies than we sent commands.
 
-        An extra reply would be taken for the reply to the body that we are about to send.
+        An extra reply would be mistaken for the reply to the next body.
         """
         if self.wire.received:
-            raise ProtocolDesync("it talks nonsense: it answers what nobody has asked")
+            raise ProtocolDesync("it broke the protocol: a reply without a command")
 
     def abort_body(self, deadline: float) -> None:
-        """End an empty body, where the server asks for one after refusing the envelope."""
+        """Send an empty body, if the server asks for a body after refusing the envelope."""
         try:
             self.command(".", deadline)
         except ConnectionBroken:
@@ -246,33 +246,31 @@ class SmtpConnection:
     def send_body(self, envelope: SmtpEnvelope, follower: SmtpEnvelope | None) -> Outcome:
         """Send the body, followed by the next envelope, and return the outcome.
 
-        Never raise: from the first byte on, every failure is an outcome. A body whose final dot was not
-        sent cannot have been accepted; one whose dot was sent is in doubt until the reply.
+        Never raises: from the first byte on, every failure is an outcome. If the final dot was not sent, the
+        message cannot have been accepted. If it was sent, the message is in doubt until the reply.
         """
         message, body = envelope.message, envelope.body or dot_stuffed(envelope.message)
         try:
             after = (follower.as_bytes(),) if follower else ()
             self.wire.write(*body, *after, deadline=monotonic() + self.timeouts.body)
-            if follower:  # while the server is busy with this one
+            if follower:  # while the server processes this body
                 follower.body = dot_stuffed(follower.message)
             reply = self.wire.read_reply(monotonic() + self.timeouts.dot)
         except ConnectionBroken as broken:
             self.is_ending = True
             if self.wire.written < sum(map(len, body)):
-                return make_outcome(
-                    message, Verdict.DEFERRED, "data", f"in the middle of the message {broken.reason}"
-                )
+                return make_outcome(message, Verdict.DEFERRED, "data", f"during the message, {broken.reason}")
             return make_outcome(message, Verdict.IN_DOUBT, "dot", broken.reason)
         return self.outcome_of_reply(message, "dot", reply)
 
     def outcome_of_reply(self, message: Message, phase: str, reply: SmtpReply) -> Outcome:
-        """Return the outcome that a reply means, or raise ConnectionBroken if it is not about this message."""
+        """Return the outcome for a reply, or raise ConnectionBroken if the reply is not about this message."""
         if reply.code == 421:  # the server closes the connection (RFC 5321, 3.8)
             self.is_ending = True
         if phase == "reset" or (phase == "mail" and reply.code in SENDER_FAULT_CODES):
-            raise ConnectionBroken(f"it turned us away: {reply.code} {reply.text}", reply.code)
+            raise ConnectionBroken(f"it ended the session: {reply.code} {reply.text}", reply.code)
         if (reply.code < 400 or reply.code == OUT_OF_ORDER) and phase != "dot":
-            raise ProtocolDesync(f"it talks nonsense: {reply.code} {reply.text} to {phase.upper()}")
+            raise ProtocolDesync(f"it broke the protocol: {reply.code} {reply.text} to {phase.upper()}")
         verdict = {2: Verdict.ACCEPTED, 4: Verdict.DEFERRED, 5: Verdict.REFUSED}.get(reply.code // 100)
         if reply.code in CONNECTION_CODES:
             verdict = None
@@ -285,13 +283,13 @@ class SmtpConnection:
 
 
 def require_yes(reply: SmtpReply, what: str, *, agreed: int | None = None) -> None:
-    """Raise ConnectionBroken unless the server agreed, with a 2xx code or the code `agreed`."""
+    """Raise ConnectionBroken unless the reply is positive: a 2xx code or the code `agreed`."""
     if not reply.is_yes and reply.code != agreed:
         raise ConnectionBroken(f"{what}: {reply.code} {reply.text}", reply.code)
 
 
 def redact_login(text: str, server: MailServer) -> str:
-    """Return a server's text without our password, plain or encoded for AUTH, whole or in part."""
+    """Return a server's text without our password, plain or encoded for AUTH, complete or in part."""
     secrets = [*credentials(server), server.password]
     shown = text.replace(server.password, "…") if server.password else text
     return BASE64_TEXT.sub(
@@ -311,22 +309,22 @@ def provider_id_in(profile: str, reply: str) -> str:
 
 
 def is_expected_code(phase: str, code: int) -> bool:
-    """Return whether the code agrees to a command in that phase."""
+    """Return whether the code is a positive reply to a command in that phase."""
     return code == 354 if phase == "data" else 200 <= code < 300
 
 
 def dot_stuffed(message: Message) -> tuple[bytes, ...]:
-    """Return the content for the wire: leading dots doubled, and a final dot added."""
+    """Return the content as sent by SMTP: leading dots doubled, and a final dot added."""
     content = message.content
     end = b".\r\n" if content.endswith(b"\r\n") else b"\r\n.\r\n"
-    if not message.may_have_dots:  # saves a search through 40 KB
+    if not message.may_have_dots:  # avoids a search through 40 KB
         return content, end
     first = b"." if content.startswith(b".") else b""
     return first, LINE_WITH_DOT.sub(b"\r\n..", content), end
 
 
 def ascii_address(address: str) -> str:
-    """Return the address with its domain in ASCII, where it has such a form."""
+    """Return the address with its domain in ASCII, if the domain has an ASCII form."""
     if address.isascii():
         return address
     local, _, domain = address.rpartition("@")
@@ -334,7 +332,7 @@ def ascii_address(address: str) -> str:
 
 
 def encode_base64(text: str) -> str:
-    """Return the text in base64, as the AUTH commands take it."""
+    """Return the text in base64, as required by the AUTH commands."""
     return base64.b64encode(text.encode()).decode()
 
 
@@ -351,28 +349,28 @@ def make_outcome(
 
 
 class SmtpTransport:
-    """Sends windows of messages over one connection, opened when needed and kept open."""
+    """Sends windows of messages over one connection, which is opened on demand and kept open."""
 
     def __init__(self, server: MailServer, *, helo: str, timeouts: Timeouts | None = None):
         self.server = server
         self.helo = UNSAFE_IN_ADDRESS.sub("", helo) or "localhost"
         self.timeouts = timeouts or Timeouts()
         self.connection: SmtpConnection | None = None
-        self.avoids_pipelining = False  #: this server offers PIPELINING and loses count of commands
+        self.avoids_pipelining = False  #: this server offers PIPELINING but gets out of step
 
     def send(self, window: Sequence[Message]) -> Iterator[Outcome]:  # noqa: PLR0912, PLR0915  (one conversation, with a branch for each way it ends)
-        """Try every message once; after a broken connection continue over a new one.
+        """Try every message once; after a broken connection, continue over a new one.
 
-        A message that breaks a fresh connection without a reply about the connection, such as 421, is
-        deferred, or it would block the rest. Two such messages in a row mean that the server is in trouble,
-        and so does a reply about the connection: both end the window. If a server cannot follow a pipelined
-        conversation, commands are sent to it one by one from then on.
+        If a message breaks a new connection without a reply about the connection, such as 421, the message is
+        deferred; otherwise it would block the rest. Two such messages in a row mean that the server does not
+        work, as does a reply about the connection: both end the window. If a server cannot follow pipelined
+        commands, commands are sent to it one by one from then on.
         """
         waiting, until, strikes = deque(window), monotonic() + self.timeouts.window, 0
         while waiting:
             if monotonic() >= until:
                 yield from untried_outcomes(
-                    waiting, ConnectionBroken("time was up before its turn"), self.server
+                    waiting, ConnectionBroken("the time limit ended before its turn"), self.server
                 )
                 return
             was_open, before = self.connection is not None, len(waiting)
@@ -414,7 +412,7 @@ class SmtpTransport:
         return self.connection
 
     def drop_if_busy(self) -> None:
-        """Close a connection whose conversation ended midway: the next one needs a clean start."""
+        """Close a connection with an unfinished transaction, because the next one needs a clean start."""
         if self.connection and (self.connection.is_ending or self.connection.is_announced):
             self.drop_connection()
 
@@ -434,7 +432,7 @@ class SmtpTransport:
 def untried_outcomes(
     waiting: Iterable[Message], broken: ConnectionBroken, server: MailServer
 ) -> Iterator[Outcome]:
-    """Yield outcomes for messages of which nothing was sent, with the reason."""
+    """Yield outcomes with the reason for messages of which nothing was sent."""
     for message in waiting:
         reply = f"{server.name}: {broken.reason}"
         yield make_outcome(message, Verdict.UNTRIED, "connect", reply, broken.code)

@@ -15,10 +15,10 @@ from msgspec import Struct
 
 from digest.delivery.transports.mail_url import MailServer
 
-MAX_REPLY_BYTES = 65_536  #: a longer reply is not SMTP
+MAX_REPLY_BYTES = 65_536  #: a longer reply is invalid
 MAX_LINES = 100
 
-#: What a non-blocking socket raises instead of blocking.
+#: The errors that a non-blocking socket raises instead of blocking.
 WOULD_BLOCK = (BlockingIOError, ssl.SSLWantReadError, ssl.SSLWantWriteError)
 
 
@@ -30,12 +30,12 @@ class SmtpReply(Struct, frozen=True):
 
     @property
     def text(self) -> str:
-        """Return its lines as one."""
+        """Return the lines of the reply as one line."""
         return " ".join(self.lines)
 
     @property
     def is_yes(self) -> bool:
-        """Return whether the server agreed."""
+        """Return whether the reply is positive."""
         return 200 <= self.code < 300
 
 
@@ -50,7 +50,7 @@ def printable_line(line: bytes) -> str:
 
 
 class ConnectionBroken(Exception):
-    """The conversation cannot go on: the server left, timed out, turned us away, or broke the protocol."""
+    """The connection cannot be used: the server closed it, timed out, refused us or broke the protocol."""
 
     def __init__(self, reason: str, code: int | None = None):
         super().__init__(reason)
@@ -59,7 +59,7 @@ class ConnectionBroken(Exception):
 
 
 class ProtocolDesync(ConnectionBroken):
-    """The server is connected, but its replies do not match our commands, or are missing."""
+    """The server is connected, but its replies are missing or do not match our commands."""
 
 
 def connection_broken(error: OSError) -> ConnectionBroken:
@@ -67,20 +67,21 @@ def connection_broken(error: OSError) -> ConnectionBroken:
     if isinstance(error, ssl.SSLCertVerificationError):
         return ConnectionBroken(f"its certificate is not trusted: {error.verify_message}")
     if isinstance(error, TimeoutError):
-        return ProtocolDesync("it fell silent")
+        return ProtocolDesync("it did not reply in time")
     return ConnectionBroken(error.strerror or str(error))
 
 
 class SmtpSocket:
-    """A connection to a server as bytes. Every method may raise ConnectionBroken.
+    """A connection to a server as bytes.
 
-    The socket does not block: most writes and reads are one system call, and we wait only where we must.
+    Every method may raise ConnectionBroken. The socket does not block: most writes and reads are one system
+    call, and we wait only if the call cannot continue.
     """
 
     def __init__(self, server: MailServer, deadline: float):
         self.server = server
         self.received = b""
-        self.written = 0  #: bytes of the last write that the kernel took
+        self.written = 0  #: bytes of the last write that the kernel accepted
         self.socket = open_socket(server, deadline)
         if server.scheme == "smtps":
             self.start_tls(deadline)
@@ -88,11 +89,11 @@ class SmtpSocket:
 
     @property
     def is_secure(self) -> bool:
-        """Return whether nobody on the network can read what we send."""
+        """Return whether the connection is encrypted or local."""
         return isinstance(self.socket, ssl.SSLSocket) or self.server.is_local
 
     def start_tls(self, deadline: float) -> None:
-        """Continue inside TLS, after checking the server's certificate."""
+        """Switch to TLS after checking the server's certificate."""
         self.socket.settimeout(max(deadline - monotonic(), 0.001))
         try:
             context = make_ssl_context(self.server.cafile)
@@ -103,9 +104,9 @@ class SmtpSocket:
         self.socket.settimeout(0)
 
     def write(self, *pieces: bytes, deadline: float) -> None:
-        """Write all of these bytes; `written` counts those that the kernel took.
+        """Write all of these bytes; `written` counts the bytes that the kernel accepted.
 
-        Where the kernel has space, the pieces go out in one call without being copied together.
+        If the kernel has space, the pieces are sent in one call without being copied together.
         """
         self.written = 0
         if len(pieces) > 1 and not isinstance(self.socket, ssl.SSLSocket):
@@ -130,7 +131,7 @@ class SmtpSocket:
                     raise connection_broken(error) from error
 
     def read(self, deadline: float) -> bytes:
-        """Return what the server has sent, as soon as there is something."""
+        """Return the bytes that the server has sent, waiting for the first."""
         while True:
             try:
                 return self.socket.recv(MAX_REPLY_BYTES)
@@ -140,7 +141,7 @@ class SmtpSocket:
                 raise connection_broken(error) from error
 
     def wait(self, reason: Exception, event: int, deadline: float) -> None:
-        """Wait until the socket can go on; TLS may need to read in order to write, and the reverse."""
+        """Wait until the socket is ready; TLS may need to read in order to write, and the reverse."""
         match reason:
             case ssl.SSLWantReadError():
                 event = select.POLLIN
@@ -149,10 +150,10 @@ class SmtpSocket:
         poll = select.poll()
         poll.register(self.socket, event)
         if not poll.poll(max(deadline - monotonic(), 0.001) * 1000):
-            raise ProtocolDesync("it fell silent")
+            raise ProtocolDesync("it did not reply in time")
 
     def take_expected(self, expected: re.Pattern[bytes]) -> bool:
-        """Remove the expected reply from what was received and return True, or return False; never wait."""
+        """Return whether the received bytes begin with the expected reply, and remove it; never wait."""
         found = expected.match(self.received)
         if found is None:
             return False
@@ -166,31 +167,31 @@ class SmtpSocket:
             line = self.read_line(deadline)
             code, mark = line[:3], line[3:4]
             if not (code.isdigit() and b"200" <= code < b"600" and mark in b"- "):
-                raise ProtocolDesync(f"it talks nonsense: {line[:80]!r}")
+                raise ProtocolDesync(f"it broke the protocol: {line[:80]!r}")
             found.append(printable_line(line[4:]))
             if mark != b"-":
                 return SmtpReply(int(code), found)
-        raise ProtocolDesync("it talks nonsense: a reply of a hundred lines")
+        raise ProtocolDesync("it broke the protocol: a reply of a hundred lines")
 
     def read_line(self, deadline: float) -> bytes:
         """Return the next line, without its end."""
         while b"\n" not in self.received:
             more = self.read(deadline)
             if not more:
-                raise ConnectionBroken("it hung up")
+                raise ConnectionBroken("it closed the connection")
             self.received += more
             if len(self.received) > MAX_REPLY_BYTES:
-                raise ProtocolDesync("it talks nonsense: a reply without an end")
+                raise ProtocolDesync("it broke the protocol: a reply without an end")
         line, _, self.received = self.received.partition(b"\n")
         return line.rstrip(b"\r")
 
     def close(self) -> None:
-        """Close the connection: without a final dot the server discards an unfinished message."""
+        """Close the connection; without a final dot, the server discards an unfinished message."""
         self.socket.close()
 
 
 def make_ssl_context(cafile: str | None) -> ssl.SSLContext:
-    """Return the context that checks certificates, with that authority or the public ones."""
+    """Return the context that checks certificates against this authority or the public authorities."""
     try:
         return ssl.create_default_context(cafile=cafile)
     except OSError as error:
@@ -212,7 +213,7 @@ def open_socket(server: MailServer, deadline: float) -> socket.socket:
 
 
 def connect_first(found: Sequence[tuple[Any, ...]], deadline: float) -> socket.socket:
-    """Return a socket connected to the first address that answers; each gets a share of the remaining time."""
+    """Return a socket connected to the first address that responds; each gets a share of the remaining time."""
     *others, last = found
     for place, (family, *_, address) in enumerate(others):
         now = monotonic()

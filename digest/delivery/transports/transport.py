@@ -1,4 +1,4 @@
-"""Define what a transport is, and open the one that a mail URL names."""
+"""Define the interface of transports, and open the transport for a mail URL."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ class Verdict(StrEnum):
     ACCEPTED = "accepted"  #: the server took responsibility (250 after the dot)
     DEFERRED = "deferred"  #: later (4xx)
     REFUSED = "refused"  #: never (5xx)
-    IN_DOUBT = "in doubt"  #: body bytes went out and no reply came: accepted or not is unknown (RFC 1047)
-    UNTRIED = "untried"  #: no connection, or it broke before this message's body: nothing was sent
+    IN_DOUBT = "in doubt"  #: a body without a reply: unknown whether it was accepted (RFC 1047)
+    UNTRIED = "untried"  #: nothing was sent: the connection failed before this message's body
 
 
 class Message(Struct, frozen=True, kw_only=True):
@@ -31,7 +31,7 @@ class Message(Struct, frozen=True, kw_only=True):
     recipient: str
     content: bytes
     may_have_dots: bool = True  #: whether a line may begin with a dot, which SMTP doubles
-    server: str = ""  #: the server whose tokens it took; empty: any
+    server: str = ""  #: the server whose tokens it took; if empty, any server
 
 
 class Outcome(Struct, frozen=True, kw_only=True):
@@ -42,11 +42,14 @@ class Outcome(Struct, frozen=True, kw_only=True):
     phase: str = ""  #: connect, mail, rcpt, data, dot
     code: int | None = None
     reply: str = ""
-    provider_id: str = ""  #: the id that the provider gave it
+    provider_id: str = ""  #: the id that the provider assigned
 
 
 class Transport(Protocol):
-    """Takes windows of messages. Safe to use again after any failure; never raises for one message."""
+    """Sends windows of messages.
+
+    It can be used again after any failure, and never raises for one message.
+    """
 
     def send(self, window: Sequence[Message]) -> Iterator[Outcome]:
         """Try every message once and yield exactly one outcome for each, as soon as it is known."""
@@ -58,9 +61,9 @@ class Transport(Protocol):
 
 
 def open_transport(mail: MailUrl, *, site: Site) -> Transport:
-    """Return the transport to a folder, to one server, or to several servers as one; nothing is connected yet.
+    """Return the transport to a folder, to one server, or to several servers; nothing is connected yet.
 
-    Raise SetupMismatch where mail would leave this machine with links that work only on it.
+    Raises SetupMismatch if mail would leave this machine with links that work only on this machine.
     """
     match mail.folder_format:
         case "memory":

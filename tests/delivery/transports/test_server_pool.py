@@ -150,7 +150,7 @@ def test_letter_assigned_to_a_server_is_not_begun_when_time_is_up() -> None:
     outcomes = list(three.send(dealt))
 
     assert [(each.delivery_id, each.verdict) for each in outcomes] == [(n, Verdict.UNTRIED) for n in range(3)]
-    assert outcomes[2].reply == "third: time was up before its turn"
+    assert outcomes[2].reply == "third: the time limit ended before its turn"
     assert sound.messages == []
 
 

@@ -273,7 +273,7 @@ def test_abandoned_window_gets_a_clean_connection_next_time() -> None:
         ("a\r\nRCPT TO:<evil@example.org>", "5.1.3 this is not an address"),
         ("a> SIZE=1", "5.1.3 this is not an address"),
         ("", "5.1.3 this is not an address"),
-        ("größe@example.org", "5.6.7 the server does not take addresses outside ASCII (SMTPUTF8)"),
+        ("größe@example.org", "5.6.7 the server does not accept non-ASCII addresses (SMTPUTF8)"),
     ],
 )
 def test_invalid_address_is_refused_without_the_server(recipient: str, reason: str) -> None:
@@ -311,7 +311,7 @@ def test_message_larger_than_the_servers_limit_is_not_sent() -> None:
 
     assert (large.verdict, large.reply) == (
         Verdict.REFUSED,
-        "the message has 101 bytes and the server takes 100",
+        "the message has 101 bytes; the server accepts at most 100",
     )
     assert small.verdict is Verdict.ACCEPTED
 
