@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 Clock = Callable[[], datetime]
 
-MAX_TRANSPORTS = 64  #: cached transports, one for each sending thread; a dropped transport only forgets which servers are down
+MAX_TRANSPORTS = 64  #: cached transports, one per sending thread
 
 
 def wall_clock() -> datetime:

@@ -10,7 +10,7 @@ DigestError
 ├── SetupMismatch               this machine's keys, schema or templates do not match the database
 └── Unreachable                 a database, broker or mail server that cannot be reached
 
-Messages say what is wrong, where, and what to do.
+Each message gives the fault, its location and the remedy.
 """
 
 from __future__ import annotations

@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 import signal
 
-#: The armed failpoints, and how often each may be passed before it kills this process.
+#: The armed failpoints, with the number of passes before each kills this process.
 armed_failpoints: dict[str, int] = {}
 
 

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 
 @contextmanager
 def gc_paused() -> Iterator[None]:
-    """Pause garbage collection, which a chunk's many tuples trigger and which traverses the whole press."""
+    """Pause garbage collection, which would be triggered by a chunk's tuples and traverse the whole press."""
     was_on = gc.isenabled()
     gc.disable()
     try:

@@ -29,9 +29,9 @@ QUIETED_LOGGERS = (
 #: This logger reports every mail that flufl.bounce cannot parse; we store such mail for a person to read.
 NOISY_LOGGER = "flufl.bounce"
 
-#: Matches the part of an address before its domain, or a password in a URL. The pattern prefers matching
-#: too much before the `@` to matching too little, since `o'brien` and `a/b` are valid. In a URL, the `@`
-#: may be `%40`. The limit of 320 characters, the maximum of an address, makes the search fast on any line.
+#: Matches the part of an address before its domain, or a password in a URL. The pattern may match too much
+#: before the `@` but never too little, since `o'brien` and `a/b` are valid. In a URL, the `@` may be `%40`.
+#: The limit of 320 characters, the maximum of an address, makes the search fast on any line.
 ADDRESS = re.compile(
     r"""(?:(?<=://)[^\s@/]{0,320}|"[^"\n]{1,320}"|[^\s@<>"(),;:\[\]]{1,320})(?:@|%40)(?=[\w-]+(?:\.[\w-]+)*)"""
 )

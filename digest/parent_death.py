@@ -6,7 +6,7 @@ import ctypes
 import signal
 import sys
 
-LIBC = ctypes.CDLL(None, use_errno=True)  # loaded at import, because code after a fork should do little
+LIBC = ctypes.CDLL(None, use_errno=True)  # loaded at import, to minimise the code that runs after a fork
 PR_SET_PDEATHSIG = 1
 
 

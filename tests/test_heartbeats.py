@@ -106,7 +106,7 @@ def test_a_worker_that_died_is_named_with_its_machine(session: Session, now: dat
     put(session, "worker", now - DEAD, started_at=now - timedelta(hours=1))
 
     (trouble,) = problems.find_problems(session, now=now)
-    assert trouble.message == "1 of 2 workers stopped without being asked to"
+    assert trouble.message == "1 of 2 workers stopped unexpectedly"
     assert trouble.facts[0].startswith("process 7 on lab2, last seen ")
 
 

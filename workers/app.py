@@ -31,7 +31,7 @@ def make_app(broker_url: str) -> Celery:
         broker_transport_options={
             "global_keyprefix": "digest:",
             "health_check_interval": 25,
-            "queue_order_strategy": "priority",  # the first queue always comes first
+            "queue_order_strategy": "priority",  # the first queue has priority
             "socket_connect_timeout": 5,
             "socket_keepalive": True,
             "socket_timeout": 30,
@@ -69,8 +69,8 @@ def keep_log_level(**_details: Any) -> None:
 
 # ── stopping ────────────────────────────────────────────────────────────────────────────────────
 
-# A pipe that the pool's processes inherit. When the worker is stopped, it becomes readable in all of
-# them permanently. The signal itself reaches only the worker's main process.
+# A pipe that the pool's processes inherit. When the worker is stopped, the pipe becomes permanently readable
+# in all of them, because the signal reaches only the worker's main process.
 STOP_PIPE_READ, STOP_PIPE_WRITE = os.pipe()
 
 

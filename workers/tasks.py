@@ -20,7 +20,7 @@ from workers.worker_context import app_context
 
 log = logging.getLogger(__name__)
 
-MAX_DELIVERY_TIME = timedelta(seconds=20)  #: after which a task ends, so that other tasks can run
+MAX_DELIVERY_TIME = timedelta(seconds=20)  #: time after which a task ends, so that other tasks can run
 
 
 @app.task(queue=BULK)
@@ -116,11 +116,11 @@ def tidy() -> None:
         gone, is_all = publishing.delete_old_rows(session, kept=kept, now=context.clock(), is_over=is_over)
     if summary := ", ".join(f"{number} {what}" for what, number in gone.items() if number):
         log.info("deleted old rows: %s", summary)
-    (tidy_showings if is_all else tidy).apply_async(queue=BULK)
+    (delete_old_shown if is_all else tidy).apply_async(queue=BULK)
 
 
 @app.task(queue=BULK)
-def tidy_showings(after_id: int = 0) -> None:
+def delete_old_shown(after_id: int = 0) -> None:
     """Delete old `shown` rows of readers after `after_id` for up to 20 seconds, then enqueue a task for the rest."""
     context = app_context()
     with context.write_session() as session:
@@ -130,10 +130,10 @@ def tidy_showings(after_id: int = 0) -> None:
     if gone:
         log.info("deleted old rows: %d shown papers", gone)
     if after is not None:
-        tidy_showings.apply_async((after,), queue=BULK)
+        delete_old_shown.apply_async((after,), queue=BULK)
 
 
 def task_deadline() -> Callable[[], bool]:
-    """Return a function that returns whether the task should end so that other tasks can run."""
+    """Return a function that checks whether the task should end so that other tasks can run."""
     began = time.monotonic()
     return lambda: is_stopping() or time.monotonic() - began > MAX_DELIVERY_TIME.total_seconds()

@@ -30,7 +30,7 @@ def caches() -> Caches:
 
 @worker_process_init.connect
 def open_before_first_task(**_details: Any) -> None:
-    """Open the context before the first task, which reports the error if the database does not respond."""
+    """Open the context before the first task; if that fails, the first task reports the error."""
     with suppress(DigestError, DBAPIError):
         app_context()
     gc_control.freeze_startup_objects()

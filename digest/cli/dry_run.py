@@ -26,7 +26,7 @@ CHANGES_SHOWN = 20  #: changes shown of each kind; --json shows all
 Folder = Annotated[Path, typer.Argument(metavar="DIR", help="The folder of a dry run.")]
 LaterFolder = Annotated[
     Path | None,
-    typer.Argument(metavar="DIR2", help="A later dry run. Default: compare the digests sent last with DIR."),
+    typer.Argument(metavar="DIR2", help="A later dry run. Default: compare the last digests sent with DIR."),
 ]
 
 
@@ -73,7 +73,7 @@ def write_letter(out: Path, result: DryRunResult, preview: Preview) -> None:
 def diff(before: Folder, after: LaterFolder = None, as_json: AsJson = False) -> None:
     """Compare two dry runs: who gains or loses mail, and whose letter changes.
 
-    With one folder, compare the digests sent last with that dry run.
+    With one folder, compare the last digests sent with that dry run.
     """
     from digest.publishing import dry_run
 

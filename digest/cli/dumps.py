@@ -22,12 +22,15 @@ PROBLEMS_SHOWN = 5
 
 app = typer.Typer(help="Dumps and their state.", no_args_is_help=True)
 Order = Annotated[
-    DumpOrder | None, typer.Option("--order", help="What the order of the papers means.", show_default=False)
+    DumpOrder | None,
+    typer.Option("--order", help="The meaning of the order of the papers.", show_default=False),
 ]
 DumpId = Annotated[
     int, typer.Argument(metavar="ID", parser=positive_number, help="The id in `digest dumps list`.")
 ]
-IncompleteOk = Annotated[bool, typer.Option("--incomplete-ok", help="Load a dump that is short or cut off.")]
+IncompleteOk = Annotated[
+    bool, typer.Option("--incomplete-ok", help="Load a dump that is short or truncated.")
+]
 
 
 def intake(

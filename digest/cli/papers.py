@@ -79,7 +79,7 @@ def papers(
 
 
 def trending(limit: Limit = None, now: Now = None, as_json: AsJson = False) -> None:
-    """List the trending papers, and why they trend."""
+    """List the trending papers and the reasons for their scores."""
     with command_context.open_context() as context, context.read_session() as session:
         found = rank_papers(session, None, now)
     if as_json:

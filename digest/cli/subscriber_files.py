@@ -38,7 +38,7 @@ LISTMONK = (
     "Read as an export of listmonk: blocklisted addresses are suppressed, disabled addresses unsubscribed, enabled"
     " addresses pending. To activate people who agreed, add a column state with active, and give --consent."
 )
-FORMULA = ("=", "+", "-", "@", "\t", "\r")  #: a spreadsheet runs cells that begin with these
+FORMULA = ("=", "+", "-", "@", "\t", "\r")  #: spreadsheets interpret cells that begin with these as formulas
 
 
 # ── import ──────────────────────────────────────────────────────────────────────────────────────

@@ -59,7 +59,7 @@ Abstracts = Annotated[
     typer.Option(
         "--abstracts",
         metavar="LENGTH",
-        help="titles, short (what the paper did), full (the whole abstract). Default: short.",
+        help="titles, short (one or two sentences), full (the whole abstract). Default: short.",
         show_default=False,
     ),
 ]

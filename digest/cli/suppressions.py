@@ -36,7 +36,7 @@ def show_list(as_json: AsJson = False) -> None:
 @app.command()
 def add(
     email: Email,
-    note: Annotated[str, typer.Option("--note", metavar="TEXT", help="Why, in your words.")] = "",
+    note: Annotated[str, typer.Option("--note", metavar="TEXT", help="The reason, in your words.")] = "",
     now: Now = None,
     as_json: AsJson = False,
 ) -> None:

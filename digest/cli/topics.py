@@ -176,7 +176,7 @@ def show(report: dict[str, Any]) -> None:
             shrinkable=["title", "why"],
         )
         if per_day["days"] > 1:
-            terminal.print_line("\nThe papers it would have sent last:")
+            terminal.print_line("\nLatest matches:")
             terminal.print_table(
                 ("day", "id#", "title"),
                 ((one["day"], str(one["id"]), one["title"]) for one in report["last"]),

@@ -20,8 +20,8 @@ LAST_KEY = 2**63 - 1  #: the largest key that a table can have
 class ManyValues(TypeDecorator[Collection[Any]]):
     """Any number of values as one parameter: PostgreSQL's array literal "{1,2}".
 
-    The driver takes a microsecond per value of a list. The parameter has no type, so that the planner
-    sees an array; values split from a text would be compared one by one with every row.
+    One text is used because the driver takes a microsecond per value of a list. The parameter has no type, so
+    that the planner sees an array; values split from a text would be compared one by one with every row.
     """
 
     impl = NullType

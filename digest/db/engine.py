@@ -50,7 +50,7 @@ def with_primary(url: URL) -> URL:
 
 
 def with_driver(url: str) -> str:
-    """Return `url` with our driver, since hosting providers write `postgres://` and `postgresql://`."""
+    """Return `url` with our driver, because hosting providers give URLs that begin with `postgres://`."""
     for prefix in ("postgres://", "postgresql://"):
         if url.startswith(prefix):
             return "postgresql+psycopg://" + url.removeprefix(prefix)

@@ -48,8 +48,8 @@ from digest.db.conditions import OneOf, hint_few_rows
 
 logging.getLogger("psycopg").setLevel(logging.ERROR)  # psycopg logs warnings for errors that it also raises
 
-#: A connection to a server that disappears, as in a power cut, is closed within a minute. By default
-#: that takes hours, during which sent letters are not recorded.
+#: A connection to a server that disappears, as in a power cut, is closed within a minute. By default this
+#: takes hours, during which sent letters are not recorded.
 CONNECT_OPTIONS = {
     "connect_timeout": 5,
     "keepalives_idle": 30,
@@ -73,9 +73,8 @@ def make_engine(url: URL) -> Engine:
 
 
 def set_utc(connection: Any, _record: Any) -> None:
-    """Set the session's time zone to UTC; with other zones, even `Etc/UTC`, the driver parses times half as fast.
-
-    A connection option could set it, too, but some poolers refuse options.
+    """Set the session's time zone to UTC; with other zones, even `Etc/UTC`, the driver parses times half as
+    fast. A connection option could also set the time zone, but some poolers refuse options.
     """
     connection.autocommit = True
     connection.execute("SET TIME ZONE 'UTC'")
@@ -90,8 +89,8 @@ def note_last_use(_connection: Any, record: ConnectionPoolEntry) -> None:
 def ping_if_idle(dialect: Dialect) -> Callable[[Any, ConnectionPoolEntry, Any], None]:
     """Return a hook that tests idle connections; the pool replaces dead connections.
 
-    Recently used connections are not tested: each window of letters takes two transactions, and tests
-    would be a fifth of its round trips.
+    Recently used connections are not tested: each window of letters takes two transactions, and tests would
+    be a fifth of the round trips.
     """
 
     def ping(connection: Any, record: ConnectionPoolEntry, _proxy: Any) -> None:
@@ -128,8 +127,8 @@ def commit_asynchronously(session: Session) -> None:
 def prefer_index_order(session: Session) -> Iterator[None]:
     """Read rows in the requested order from an index until the limit is reached.
 
-    Without statistics the planner expects few rows; it would find and sort all matching rows to return
-    a few.
+    Without statistics the planner expects few rows, and would find and sort all matching rows to return a
+    few.
     """
     session.connection().exec_driver_sql("SET LOCAL enable_sort = off")
     yield
@@ -228,7 +227,7 @@ def statement_params(
     return {f"new_{name}": value for name, value in {**shared, **lists}.items()}
 
 
-@lru_cache(maxsize=64)  # the sets of columns are written in the code: some twenty
+@lru_cache(maxsize=64)  # the code has about twenty sets of columns
 def insert_statement(
     table: Table,
     differing: tuple[str, ...],
@@ -244,7 +243,7 @@ def insert_statement(
     return insert.returning(*(table.c[name] for name in returning)) if returning else insert
 
 
-@lru_cache(maxsize=64)  # the sets of columns are written in the code: some twenty
+@lru_cache(maxsize=64)  # the code has about twenty sets of columns
 def update_statement(table: Table, differing: tuple[str, ...], shared: tuple[str, ...]) -> Update:
     """Build the UPDATE of `update_many`, cached by its columns."""
     new = array_columns(table, differing, shared)
@@ -294,7 +293,7 @@ def insert_lists(
     connection.execute(insert_lists_statement(table, names, tuple(shared)), {**given, **shared})
 
 
-@lru_cache(maxsize=8)  # one for each caller
+@lru_cache(maxsize=8)  # one entry per caller
 def insert_lists_statement(table: Table, names: tuple[str, str, str], shared: tuple[str, ...]) -> Any:
     """Build the statement of `insert_lists`."""
     common = [bindparam(name, type_=table.c[name].type) for name in shared]
@@ -318,7 +317,7 @@ def reserve_keys(connection: Connection, table: Table, count: int) -> Sequence[i
 
 NEXT_IDS = text(
     "SELECT nextval(counter) FROM generate_series(1, :many),"
-    " (SELECT CAST(pg_get_serial_sequence(:table, 'id') AS regclass) AS counter OFFSET 0) AS asked_once"
+    " (SELECT CAST(pg_get_serial_sequence(:table, 'id') AS regclass) AS counter OFFSET 0) AS sequence"
 )
 
 

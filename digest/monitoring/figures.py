@@ -1,4 +1,4 @@
-"""Measure the service in a few queries: counts and times of readers, papers, mail and processes, no addresses."""
+"""Measure the service in a few queries: counts and times of readers, papers, mail and processes."""
 
 from __future__ import annotations
 

@@ -57,7 +57,7 @@ def check_front(site: Site, probe: ProxyProbe) -> CheckOutcome:
         )
         return False, message, "Set DIGEST_BASE_URL to the address that it redirects to."
     if probe.status != HTTPStatus.OK:
-        message = f"Another service answers at {site.url}, or a web server with other keys ({probe.status})."
+        message = f"Another service responds at {site.url}, or a web server with other keys ({probe.status})."
         return False, message, "Check where the proxy leads, and DIGEST_SECRET_KEY of the web server."
     return check_proxy_count(site, probe)
 

@@ -22,13 +22,13 @@ from digest.monitoring.findings import Check, Problem, Severity, outage, passed
 from digest.settings import Settings
 from digest.site_profile import Site
 
-TIMEOUT_SECONDS = 5.0  #: maximum time for a server to answer
+TIMEOUT_SECONDS = 5.0  #: maximum time for a server to respond
 LOW_BYTES, LOW_SHARE = 500_000_000, 0.1  #: with less free space than either of these, there is a warning
 FULL_BYTES = 50_000_000  #: with less free space, the disk counts as full: a morning's letters may need more
 
 
 def check_broker(settings: Settings) -> Check:
-    """Check that the broker answers; the embedded broker runs only while `digest up` runs."""
+    """Check that the broker responds; the embedded broker runs only while `digest up` runs."""
     if settings.broker_url is None and not settings.broker_socket.exists():
         return passed("broker", "the embedded broker is not running; digest up starts it")
     where = mask_url(settings.broker)
@@ -39,11 +39,11 @@ def check_broker(settings: Settings) -> Check:
     except OSError as error:
         reason = error.strerror or str(error)
     else:
-        message, reason = "The broker answers with an error", reply[:80]
+        message, reason = "The broker returns an error", reply[:80]
         fix = "Set user and password in DIGEST_BROKER_URL: redis://user:password@host:6379/0"
     if reply == "+PONG":
         return passed("broker", where)
-    fix = f"No mail is lost, but no mail is sent until the broker is back. {fix}"
+    fix = f"No mail is lost, but no mail is sent until the broker works again. {fix}"
     return outage("broker", message, fix, f"{where}: {reason}")
 
 
@@ -58,7 +58,7 @@ def mask_url(url: str) -> str:
 
 
 def ping_broker(url: str) -> str:
-    """Return "+PONG" if the broker at `url` answers a PING, else its error; raise OSError if it does not respond."""
+    """Return the broker's reply to PING: "+PONG" or an error; raise OSError if there is no reply."""
     import redis
     from redis.backoff import NoBackoff
     from redis.retry import Retry
@@ -104,13 +104,16 @@ def check_mail(mail: MailUrl, *, logs_in: bool = False) -> tuple[Check, ...]:
 
 
 def check_mail_server(server: MailServer, *, logs_in: bool) -> Check:
-    """Check that a mail server answers, and with `logs_in` that it accepts TLS and the password."""
+    """Check that a mail server responds, and with `logs_in` that it accepts TLS and the password."""
     try:
         client, steps = log_in(server) if logs_in else (connect_to_mail_server(server), ["answers"])
     except (OSError, smtplib.SMTPException) as error:
         message, reason, fix = describe_mail_error(error)
         return outage(
-            "mail", message, f"All letters wait until the server is back. {fix}", f"{server.name}: {reason}"
+            "mail",
+            message,
+            f"All letters wait until the server works again. {fix}",
+            f"{server.name}: {reason}",
         )
     extensions = ", ".join(sorted(client.esmtp_features)) or "none"
     client.close()
@@ -118,7 +121,7 @@ def check_mail_server(server: MailServer, *, logs_in: bool) -> Check:
 
 
 def describe_mail_error(error: Exception) -> tuple[str, str, str]:
-    """Return what is wrong with a mail server, the reason, and how to fix it."""
+    """Return the message, the reason and the fix for a mail server's error."""
     match error:
         case smtplib.SMTPAuthenticationError():
             reason = f"reply code {error.smtp_code}"
@@ -147,7 +150,7 @@ def check_mail_folder(folder: Path) -> Check:
 
 
 def connect_to_mail_server(server: MailServer) -> smtplib.SMTP:
-    """Return a connection to a mail server that has answered EHLO; with smtps its certificate is checked."""
+    """Return a connection to a mail server after EHLO; with smtps, its certificate is checked."""
     if server.scheme == "smtps":
         tls = ssl.create_default_context(cafile=server.cafile)
         client: smtplib.SMTP = smtplib.SMTP_SSL(
@@ -281,7 +284,7 @@ def probe_proxies(site: Site, now: datetime) -> ProxyProbe:
             answer = connection.getresponse()
             content = answer.read(1000)
         except http.client.HTTPException as error:
-            raise OSError(f"it does not speak HTTP ({type(error).__name__})") from error
+            raise OSError(f"its reply is not HTTP ({type(error).__name__})") from error
     if answer.status != http.HTTPStatus.OK:
         return ProxyProbe(status=answer.status, redirects_to=answer.getheader("location", ""))
     try:

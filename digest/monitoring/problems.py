@@ -32,7 +32,7 @@ from digest.monitoring.figures import DAY, ActiveStop, Figures, count_figures
 from digest.monitoring.findings import Problem, Severity
 from digest.papers.expected_arrivals import LateList
 
-ROLES = ("scheduler", "worker")  #: if one of them runs, so must the other
+ROLES = ("scheduler", "worker")  #: either both roles run, or neither
 ROLE_NAMES = {"inbound": "inbound server", "web": "web server"}
 #: An optional role without a heartbeat for this long counts as switched off on purpose.
 SWITCHED_OFF_AFTER = timedelta(days=7)
@@ -77,7 +77,7 @@ def problems_of_role(role: str, found: Sequence[ProcessRecord], now: datetime) -
         alive = sum(not process.is_silent(now) for process in found)
         yield Problem(
             cause=f"lost-{role}",
-            message=f"{len(dead)} of {alive + len(dead)} {name}s stopped without being asked to",
+            message=f"{len(dead)} of {alive + len(dead)} {name}s stopped unexpectedly",
             fix=f"{fix} A process that is not replaced stays listed for a day.",
             since=dead[0].at,
             facts=tuple(f"process {one.pid} on {one.host}, last seen {one.at:%H:%M} UTC" for one in dead),
@@ -155,14 +155,14 @@ def too_many_complaints(session: Session, now: datetime) -> Iterator[Problem]:
 def overdue_lanes(
     session: Session, waiting_since: Mapping[str, datetime], now: datetime
 ) -> Iterator[Problem]:
-    """Yield the lanes in which due letters are not sent."""
+    """Yield a problem for each lane with overdue letters."""
     for lane, patience in OVERDUE_AFTER.items():
         if waiting_since.get(lane, now) > now - patience:
             continue
         if count := outbox.count_due(session, lane=lane, now=now - patience, limit=10_000):
             yield Problem(
                 cause=f"late-{lane}",
-                message=f"{count:,} {'letters wait' if count > 1 else 'letter waits'} longer than they should",
+                message=f"{plurals.count(count, 'letter is', 'letters are')} overdue",
                 fix="See the mail server's replies: digest deliveries --state queued. To diagnose: digest doctor.",
                 since=now - patience,
             )
@@ -186,7 +186,7 @@ def deferring_server(session: Session, now: datetime) -> Iterator[Problem]:
     ):
         codes = sorted({str(row.code) for row in recent if row.code})
         yield Problem(
-            cause="mail-takes-nothing",
+            cause="mail-not-accepted",
             message="The mail server accepts no letters",
             fix="It defers every letter, or sends no reply. See its replies: digest deliveries --state queued, digest trace.",
             since=recent[-1].began_at,
@@ -335,7 +335,7 @@ def late_lists(missing: Sequence[LateList]) -> Iterator[Problem]:
             fix="See what arrived last: digest dumps list, digest sources list. Poll a source now: digest sources poll SOURCE.",
             severity=Severity.NOTICE,
             since=min(one.expected_by for one in missing),
-            facts=tuple(f"{one} (the last came {one.last_at:%Y-%m-%d %H:%M} UTC)" for one in missing),
+            facts=tuple(f"{one} (the last arrived {one.last_at:%Y-%m-%d %H:%M} UTC)" for one in missing),
         )
 
 
@@ -351,7 +351,7 @@ def full_inbox(session: Session) -> Iterator[Problem]:
 
 
 def failing_sources(session: Session) -> Iterator[Problem]:
-    """Yield the sources that have not answered for hours."""
+    """Yield a problem if sources have failed for hours."""
     failing = session.execute(
         select(SourceRow.name, SourceRow.failures, SourceRow.result)
         .where(SourceRow.is_on, SourceRow.failures >= FAILING_AFTER)

@@ -133,7 +133,7 @@ def check_of(subject: str, outcome: CheckOutcome, severity: Severity = Severity.
 
 
 def check_web_access(settings: Settings, now: datetime) -> Iterator[Check]:
-    """Probe our public URL to count the proxies in front of the web server; a local URL need not answer."""
+    """Probe our public URL to count the proxies in front of the web server; a local URL need not respond."""
     site = settings.site()
     try:
         probe = probes.probe_proxies(site, now)

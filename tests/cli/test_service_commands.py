@@ -707,7 +707,7 @@ def test_doctor_reports_a_base_url_of_another_service(
 
     (found,) = [line for line in digest("doctor", "--json").lines if line["subject"] == "proxies"]
 
-    assert (found["status"], "Another service answers" in found["message"]) == ("error", True)
+    assert (found["status"], "Another service responds" in found["message"]) == ("error", True)
 
 
 def test_doctor_reports_failed_dns_queries(digest: Digest, monkeypatch: pytest.MonkeyPatch) -> None:

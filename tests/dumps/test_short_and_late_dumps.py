@@ -189,7 +189,7 @@ def test_a_late_list_is_reported_to_the_operator(world: PublishingWorld, tmp_pat
     assert (problem.cause, problem.since) == ("late-lists", at("19T08:00"))
     assert problem.facts == (
         "folder: Thursday's list has not arrived; it usually arrives at 06:00 UTC"
-        " (the last came 2026-11-12 06:00 UTC)",
+        " (the last arrived 2026-11-12 06:00 UTC)",
     )
 
 

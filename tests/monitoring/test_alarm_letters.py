@@ -183,14 +183,14 @@ def test_killed_worker_is_reported_until_another_replaces_it(service: RunningSer
     second = service.installation.started[-1]
     os.killpg(second.pid, signal.SIGKILL)
     second.wait()
-    service.wait_for_problem("1 of 2 workers stopped without being asked to")
-    service.wait_for_letter("1 of 2 workers stopped without being asked to")
+    service.wait_for_problem("1 of 2 workers stopped unexpectedly")
+    service.wait_for_letter("1 of 2 workers stopped unexpectedly")
 
     third = service.installation.start("worker")
     service.wait_for_only("ok")
     third.terminate()  # it stops cleanly and replaces no other, so the killed one is missing again
     third.wait()
-    service.wait_for_only("1 of 2 workers stopped without being asked to")
+    service.wait_for_only("1 of 2 workers stopped unexpectedly")
     service.installation.start("worker")
     service.wait_for_only("ok")
 

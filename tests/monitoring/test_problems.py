@@ -78,9 +78,9 @@ def test_mail_server_that_defers_everything_is_reported(session: Session, site: 
         return causes(session, now)
 
     assert causes_after("deferred", "refused", "deferred", "deferred", "in doubt", "deferred") == []
-    assert causes_after("deferred", "deferred") == ["mail-takes-nothing"]
+    assert causes_after("deferred", "deferred") == ["mail-not-accepted"]
     assert causes_after("accepted") == []
-    assert causes_after(*["deferred"] * 5) == ["mail-takes-nothing"]
+    assert causes_after(*["deferred"] * 5) == ["mail-not-accepted"]
     assert causes(session, now + timedelta(hours=3)) == ["late-prompt"]
 
 
@@ -90,7 +90,7 @@ def test_a_few_deferred_letters_are_no_broken_server_once_another_is_accepted(
     full = [put(session, site, now, f"full {place}") for place in range(6)]
     for number in full:
         record_attempt(session, number, "deferred", now)
-    assert causes(session, now) == ["mail-takes-nothing"]  # no other letter was tried yet
+    assert causes(session, now) == ["mail-not-accepted"]  # no other letter was tried yet
 
     record_attempt(session, put(session, site, now), "accepted", now)
     for hour in range(1, 4):
@@ -119,9 +119,9 @@ def test_letters_deferred_for_their_recipients_do_not_mean_a_broken_server(
             record_attempt(session, number, "deferred", now, phase=phase, code=code, reply=reply)
         return causes(session, now)
 
-    expected = ["mail-takes-nothing"] if is_reported else []
+    expected = ["mail-not-accepted"] if is_reported else []
     assert [causes_after_attempt() for _ in range(2)] == [expected, expected]
-    assert causes_after_attempt() == ["mail-takes-nothing"]  # greylisting accepts the third attempt
+    assert causes_after_attempt() == ["mail-not-accepted"]  # greylisting accepts the third attempt
 
 
 def record_attempt(

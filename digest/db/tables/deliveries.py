@@ -46,7 +46,7 @@ class DeliveryState(StrEnum):
     FAILED = "failed"  #: the mail server permanently refused the letter
     EXPIRED = "expired"  #: not sent before `expires_at`
     SUPPRESSED = "suppressed"  #: the address is suppressed or unsubscribed
-    STUCK = "stuck"  #: in doubt too often, or the bytes would differ; the operator must decide
+    STUCK = "stuck"  #: in doubt too often, or the bytes would differ; the operator decides
     EMPTY = "empty"  #: an edition without papers; recorded, not sent
 
 

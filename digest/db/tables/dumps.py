@@ -61,7 +61,7 @@ class SourceRow(Base):
     kind: Mapped[str] = mapped_column(String(20))  #: the preset, or url
     url: Mapped[str]  #: the beginning of every request's URL
     order: Mapped[str] = mapped_column(String(10), default="none")  #: ranked, relevance or none
-    interval_seconds: Mapped[int]  #: between two polls
+    interval_seconds: Mapped[int]  #: seconds between two polls
     is_on: Mapped[bool] = mapped_column(default=True)
     since: Mapped[date]  #: the day it was enabled; papers of earlier days are not new
     next_poll_at: Mapped[datetime] = mapped_column(UtcDateTime)

@@ -1,6 +1,6 @@
 """Define the tables of the limits on sending: counters, conversations and pauses.
 
-A *scope* is what a limit applies to: a domain, a server (`smtp://relay.example.org:25`), or `*` for all mail.
+The *scope* of a limit is a domain, a server (`smtp://relay.example.org:25`), or `*` for all mail.
 """
 
 from __future__ import annotations
@@ -14,11 +14,10 @@ from digest.db import Base, BigKey, UtcDateTime
 
 
 class RateCounter(Base):
-    """The tokens left in the bucket of a rate per second or minute, or the letters sent in one part of a
-    quota's hour or day.
+    """The tokens left in a bucket, or the letters sent in one part of a quota's hour or day.
 
-    Every rate has a part 0, which is locked while letters are counted. A rate per second or minute has
-    no other part.
+    Every rate has a part 0, which is locked while letters are counted. A rate per second or minute has no
+    other part.
     """
 
     __tablename__ = "rate_counter"

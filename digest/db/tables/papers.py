@@ -92,4 +92,4 @@ class ChangeRow(Base):
     paper_id: Mapped[int] = mapped_column(ForeignKey("paper.id", ondelete="CASCADE"), primary_key=True)
     kind: Mapped[ChangeKind] = mapped_column(String(10), primary_key=True)
     seen_at: Mapped[datetime] = mapped_column(UtcDateTime, index=True)
-    detail: Mapped[str]  #: where it was published, its previous title, or why it was withdrawn
+    detail: Mapped[str]  #: the journal, the previous title, or the reason for the withdrawal

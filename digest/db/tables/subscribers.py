@@ -21,7 +21,7 @@ class SubscriberState(StrEnum):
 
 
 class AbstractLength(StrEnum):
-    """How much of each abstract a reader's digests show."""
+    """The length of the abstracts in a reader's digests."""
 
     TITLES = "titles"  #: only titles and reasons
     SHORT = "short"  #: an excerpt of one or two sentences
@@ -55,7 +55,7 @@ class Subscriber(Base):
     link_version: Mapped[int] = mapped_column(default=0)  #: incrementing it revokes all earlier links
     paused_until: Mapped[date | None]
     is_resumed: Mapped[bool] = mapped_column(default=False)  #: the next digest is a catch-up
-    next_due_at: Mapped[datetime | None] = mapped_column(UtcDateTime)  #: None: follows from the schedule
+    next_due_at: Mapped[datetime | None] = mapped_column(UtcDateTime)  #: None if it follows from the schedule
     considered_until: Mapped[datetime | None] = mapped_column(
         UtcDateTime
     )  #: papers first seen up to this time were considered
