@@ -54,7 +54,7 @@ def limit_warnings(*names: str) -> None:
 
 
 class OnceAMinute(logging.Filter):
-    """Pass one warning of each kind a minute; the next warning says how many were left out."""
+    """Pass one warning of each kind a minute; the next warning includes the number of omitted warnings."""
 
     def __init__(self, names: Sequence[str]):
         super().__init__()

@@ -2,8 +2,8 @@
 
 The score grows with each day of failures and expires. A hard failure counts 1 a day, a soft failure
 0.5; at 5 the address is suppressed. A policy failure does not count, because we caused it. When many
-addresses of a domain fail at once, the cause is the domain: those failures are stored as frozen and do
-not count until the operator decides.
+addresses of a domain fail at once, the cause is the domain. These failures are stored as frozen and do not
+count until the operator decides.
 """
 
 from __future__ import annotations

@@ -240,7 +240,7 @@ def failure_in_prose(message: Message) -> Failure | NoActionNeeded | None:
 
 
 def text_after_address(text: str, address: str) -> str:
-    """Return the text right after an address, where servers usually give the reason."""
+    """Return the text directly after an address, which usually contains the reason."""
     place = text.lower().find(address.lower())
     return (
         text[place + len(address) : place + len(address) + NEARBY_CHARS]

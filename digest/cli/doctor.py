@@ -66,7 +66,7 @@ def check_test_letter(email: str | None, received: Path | None) -> Iterator[Chec
             yield check_of("test", outcome)
     except DnsUnavailable as reason:
         message = f"Could not look up the keys of the letter's signatures ({reason})."
-        yield warning("test", message, "Run this again where the DNS can be reached.")
+        yield warning("test", message, "Run this again on a machine that can reach the DNS.")
     except DigestError as problem:
         yield failed("test", str(problem), "")
 

@@ -21,7 +21,7 @@ def join_values(values: Sequence[Any]) -> str:
 
 
 def split_to_array(column: Column[Any]) -> ColumnElement[Any]:
-    """Return the SQL that turns the text of `join_values` back into the column's values."""
+    """Return the SQL that splits the text of `join_values` into the column's values."""
     texts = func.string_to_array(
         bindparam(f"new_{column.name}", type_=String()), literal(UNIT, String()), literal(NULL_MARK, String())
     )

@@ -73,8 +73,9 @@ def make_engine(url: URL) -> Engine:
 
 
 def set_utc(connection: Any, _record: Any) -> None:
-    """Set the session's time zone to UTC; with other zones, even `Etc/UTC`, the driver parses times half as
-    fast. A connection option could also set the time zone, but some poolers refuse options.
+    """Set the session's time zone to UTC; otherwise, even with `Etc/UTC`, the driver parses times half as fast.
+
+    A connection option could also set the time zone, but some poolers refuse options.
     """
     connection.autocommit = True
     connection.execute("SET TIME ZONE 'UTC'")
@@ -254,7 +255,7 @@ def update_statement(table: Table, differing: tuple[str, ...], shared: tuple[str
 def array_columns(
     table: Table, differing: Iterable[str], shared: Iterable[str]
 ) -> dict[str, ColumnElement[Any]]:
-    """Return each column's SQL by name: an unnested array where rows differ, else one parameter."""
+    """Return each column's SQL by name: an unnested array if rows differ, else one parameter."""
     unnested = func.unnest(*(split_to_array(table.c[name]) for name in differing)).table_valued(
         *differing, name="new"
     )
@@ -339,8 +340,8 @@ def rows_by_key(
 ) -> Subquery:
     """Return the rows with these keys that meet the condition, looked up key by key.
 
-    With one condition for all keys, PostgreSQL scans the whole table while its statistics still say
-    that the table is empty. A lateral join uses the index on the key regardless of statistics.
+    With one condition for all keys, PostgreSQL scans the whole table as long as its statistics describe the
+    table as empty. A lateral join uses the index on the key regardless of statistics.
     """
     one = (
         func.unnest(sql_cast(keys, postgresql.ARRAY(BigInteger)))

@@ -153,7 +153,7 @@ def reason_to_end(
     if refusal or (rendered and not delivery.in_doubt):
         return refusal
     if rendered is None:
-        return DeliveryState.STUCK, "it cannot be rendered; the log of the worker says why"
+        return DeliveryState.STUCK, "it cannot be rendered; see the log of the worker"
     if delivery.content_hash != rendered.intent.content_hash:
         return DeliveryState.STUCK, "it is in doubt, and its bytes would differ from the first attempt"
     return None

@@ -89,7 +89,7 @@ def release(session: Session, delivery_ids: Iterable[int]) -> int:
     """Release the papers of digests that were certainly not seen, and return the number of these digests.
 
     Only deliveries that ended without being accepted and without an attempt in doubt are released. Their
-    papers and updates can then be sent again: the subscriber's `considered_until` is set back to its value
+    papers and updates can then be sent again: the subscriber's `considered_until` is reset to its value
     before the digest, if that is earlier.
     """
     delivery_ids = list(delivery_ids)
@@ -122,7 +122,7 @@ def release(session: Session, delivery_ids: Iterable[int]) -> int:
 
 
 def restore_considered_until(session: Session, released: Any) -> None:
-    """Set the subscriber's `considered_until` back to its value before the released digest."""
+    """Reset the subscriber's `considered_until` to its value before the released digest."""
     session.execute(
         update(Subscriber)
         .where(Subscriber.id == released.subscriber_id, Subscriber.considered_until > released.covers_from)

@@ -231,7 +231,7 @@ def apply_notice(session: Session, site: Site, row: InboundMail, now: datetime) 
 
 
 def apply_unsubscribe(session: Session, site: Site, subject: str, row: InboundMail, now: datetime) -> str:
-    """Unsubscribe the subscriber whose unsubscribe address received a mail, whoever sent it."""
+    """Unsubscribe the subscriber whose unsubscribe address received a mail from any sender."""
     if not row.sender:
         return "a report on mail to an unsubscribe address"
     number, _, link_version = subject.partition("-")

@@ -1,10 +1,9 @@
 """Run the commands that readers send by mail; readers confirm lasting changes on their settings page.
 
 From lines can be forged. Replies therefore go only to the address in the From line: a reply to a pause or
-unsubscribe says how to undo it, and lasting changes are prefilled on the settings page, where the
-reader saves them. An unknown address gets only the confirmation letter. A sentence that merely begins
-like a command changes nothing: the reply asks what was meant and has the settings link, and the mail is
-kept for a person.
+unsubscribe explains how to undo it, and lasting changes are prefilled on the settings page, where the reader
+saves them. An unknown address gets only the confirmation letter. A sentence that merely begins like a command
+changes nothing: the reply asks what was meant and has the settings link, and the mail is kept for a person.
 
 Automatic mail is never answered (RFC 3834), and no address is answered more than twelve times an hour.
 Like every letter, a reply has a signed envelope sender (links.bounce_address), and mail to that address

@@ -17,7 +17,7 @@ from digest import plurals
 MAX_CONNECTIONS = 100  #: maximum number of connections
 MAX_BY_NETWORK = 20  #: maximum connections of one network; Postfix opens as many to one destination
 LOG_EVERY = 60.0  #: minimum seconds between log lines about rejected clients
-MAX_SECONDS_WITHOUT_MAIL = 60.0  #: a client without a mail for this long counts as idle, whatever it sends
+MAX_SECONDS_WITHOUT_MAIL = 60.0  #: a client without a mail for this long counts as idle
 
 
 class Stage(Enum):

@@ -47,7 +47,7 @@ MAX_BYTES = 2 * 1024 * 1024  #: maximum size of a mail; a report quotes at most 
 MAX_RECIPIENTS = 20
 TIMEOUT_SECONDS = 60  #: maximum time until a client's next command
 MAIL_SECONDS = 180  #: maximum time for receiving a mail
-SESSION_SECONDS = 300  #: maximum time without a mail, whatever other commands a client sends
+SESSION_SECONDS = 300  #: maximum time without a mail, regardless of other commands
 #: Connections accepted in one turn of the event loop; asyncio's 100 can exhaust the open files.
 ACCEPTED_AT_ONCE = 16
 WAITING_CONNECTIONS = 128  #: the kernel's backlog; asyncio has one setting for this and for ACCEPTED_AT_ONCE
@@ -251,7 +251,7 @@ class AdmissionProtocol(asyncio.Protocol):
 
 
 def reject(transport: asyncio.Transport) -> None:
-    """Close the connection with a reply that says why; abort if the client does not read it."""
+    """Close the connection with a reply that gives the reason; abort if the client does not read it."""
     if not transport.is_closing():
         transport.write(b"421 4.7.0 too many connections, or idle for too long; try again later\r\n")
         transport.close()

@@ -1,6 +1,6 @@
 """Limit the unread mail that is stored; beyond the limit, senders are asked to try again later.
 
-Mail that is understood is deleted at once, so bounces and commands take up space only briefly. Mail to
+Mail that can be processed is deleted at once, so bounces and commands use space only briefly. Mail to
 addresses that we signed has a separate limit, so strangers who use up the other limit cannot block
 bounces.
 """

@@ -45,7 +45,7 @@ class Link:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Card:
-    """One paper, ready to be shown; every field but the first three may be empty."""
+    """One paper, ready to be shown; all fields except the first three may be empty."""
 
     meta: str
     href: str

@@ -209,7 +209,7 @@ def preheader(others: Sequence[str]) -> str:
 
 
 def subscription_reason(topics: Sequence[str]) -> str:
-    """Return the sentence that says why a subscriber gets a digest."""
+    """Return the sentence that gives the reason why a subscriber gets a digest."""
     if not topics:
         return _("You asked for the day's trending papers.")
     named = topics_in_words([break_addresses(topic) for topic in topics])

@@ -1,4 +1,4 @@
-"""Write the reason line of a card: one sentence of observed facts that says why the paper is shown."""
+"""Write the reason line of a card: one sentence of facts that explains why the paper is shown."""
 
 from __future__ import annotations
 

@@ -35,7 +35,7 @@ def check_list_headers(site: Site, signers: Sequence[Signer]) -> Iterator[CheckO
     else:
         yield True, "letters have one-click unsubscribe (RFC 8058)", ""
     if not signers:
-        fix = "Make a key: digest dkim keygen. If your relay signs, it must sign List-Unsubscribe-Post, too."
+        fix = "Make a key: digest dkim keygen. If your relay signs, it must also sign List-Unsubscribe-Post."
         yield False, "Digest does not sign letters.", fix
     for signer in signers:
         if signer.domain.lower() != site.domain.lower():
@@ -58,7 +58,7 @@ def check_front(site: Site, probe: ProxyProbe) -> CheckOutcome:
         return False, message, "Set DIGEST_BASE_URL to the address that it redirects to."
     if probe.status != HTTPStatus.OK:
         message = f"Another service responds at {site.url}, or a web server with other keys ({probe.status})."
-        return False, message, "Check where the proxy leads, and DIGEST_SECRET_KEY of the web server."
+        return False, message, "Check the target of the proxy, and DIGEST_SECRET_KEY of the web server."
     return check_proxy_count(site, probe)
 
 
@@ -89,7 +89,7 @@ def check_dns(site: Site, signers: Sequence[Signer]) -> Iterator[CheckOutcome]:
         yield (
             False,
             f"Could not look up SPF, DKIM and DMARC ({reason}).",
-            "Run this again where the DNS can be reached.",
+            "Run this again on a machine that can reach the DNS.",
         )
 
 

@@ -248,7 +248,7 @@ def disk_problem(disk: Disk) -> Problem:
     return Problem(
         cause="disk",
         message=f"{'The disk is full' if disk.is_full else 'The disk is nearly full'}: {disk}",
-        fix="Free some space. A full disk stops the database, and with it all mail.",
+        fix="Free some space. A full disk stops the database and all mail.",
         severity=Severity.OUTAGE if disk.is_full else Severity.WARNING,
     )
 
@@ -272,7 +272,10 @@ class ProxyProbe:
 
 
 def probe_proxies(site: Site, now: datetime) -> ProxyProbe:
-    """Request our public URL and return what the web server saw of the request; raise OSError without a reply."""
+    """Request our public URL and return the web server's view of the request.
+
+    Raises OSError without a reply.
+    """
     parts = urlsplit(site.url)
     kind = http.client.HTTPSConnection if parts.scheme == "https" else http.client.HTTPConnection
     token = links.sign_token(site, MIRROR_PURPOSE, f"{now.timestamp():.0f}-{token_hex(8)}")

@@ -68,7 +68,7 @@ def silent_roles(found: Sequence[ProcessRecord], now: datetime) -> Iterator[Prob
 def problems_of_role(role: str, found: Sequence[ProcessRecord], now: datetime) -> Iterator[Problem]:
     """Yield a problem if a role or some of its processes have stopped."""
     name, last = ROLE_NAMES.get(role, role), max((process.at for process in found), default=None)
-    fix = f"Start it again: digest up, or digest {role}. Its log says why it ended."
+    fix = f"Start it again: digest up, or digest {role}. Its log gives the reason."
     if last is None or now - last > heartbeats.SILENT_AFTER:
         if role in ROLES or (last and now - last < SWITCHED_OFF_AFTER):
             message = f"The {name} has stopped" if last else f"There is no {name}"

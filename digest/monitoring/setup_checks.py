@@ -158,7 +158,7 @@ def check_proxy_header(settings: Settings, engine: Engine, now: datetime) -> Ite
         yield warning(
             "proxies",
             "Sign-ups have a proxy's header, but DIGEST_PROXIES is 0: all visitors look like one network.",
-            "Set DIGEST_PROXIES to the number of your proxies where digest web runs; nginx alone is 1.",
+            "On the machine of digest web, set DIGEST_PROXIES to the number of your proxies; nginx alone is 1.",
         )
 
 

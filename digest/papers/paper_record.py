@@ -37,7 +37,7 @@ class Organization:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Record:
-    """A paper as listed in one dump: raw text, with no inferred values except where marked."""
+    """A paper as listed in one dump: raw text, with no inferred values except in marked fields."""
 
     title: str
     abstract: str = ""
@@ -138,7 +138,7 @@ CODE_HOSTS = ("github.com", "gitlab.com", "bitbucket.org", "codeberg.org", "sr.h
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class PaperLinks:
-    """The URLs of a paper's abstract, PDF and code; None where unknown."""
+    """The URLs of a paper's abstract, PDF and code; None if unknown."""
 
     abstract: str | None = None
     pdf: str | None = None

@@ -103,8 +103,8 @@ def decide_digest(
 def considered_until_of(reader: Reader | Subscriber, now: datetime) -> ConsideredUntil:
     """Return the time and the paper id up to which this reader's editions have considered the catalog.
 
-    A new reader's first edition reaches back to a day before it was due. If that edition was missed, the
-    next edition reaches back to the reader's sign-up if that is earlier.
+    A new reader's first edition starts a day before it was due. If that edition was missed, the next edition
+    starts at the reader's sign-up if that is earlier.
     """
     if reader.considered_until is not None:
         return reader.considered_until, reader.considered_paper_id

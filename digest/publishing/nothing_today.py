@@ -26,8 +26,8 @@ MAX_CLAUSE_LENGTH = 60  #: characters; no letter names a longer clause
 def needs_letter(decision: Decision, now: datetime) -> bool:
     """Return whether this edition without papers gets a letter.
 
-    It does if updates are overdue, or if papers were checked and the reader either wants the letter or
-    got no mail for 14 days.
+    A letter is sent if updates are overdue. It is also sent if papers were checked and the reader either
+    wants the letter or got no mail for 14 days.
     """
     if decision.digest.sections:
         return False

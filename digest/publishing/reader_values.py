@@ -69,7 +69,7 @@ class Decision(NamedTuple):
     reader: Reader
     edition: Edition
     digest: Digest
-    eligible: int  #: bitset of the numbers of the papers that the edition could show
+    eligible: int  #: bitset of the papers that the edition could show
     covers_from: datetime
     is_too_few: bool  #: fewer papers than `min_papers`; they remain new for the next edition
     pending: PendingFollowups | None = None  #: updates to papers sent before

@@ -1,6 +1,7 @@
 """Manage subscribers: sign-up, topics, schedule, pauses, unsubscribing, import and invitations.
 
-The web form, the mail commands and the CLI call the same functions here. Functions that commit say so.
+The web form, the mail commands and the CLI call the same functions here. Functions that commit are documented
+as such.
 """
 
 from digest.addresses import fold_address

@@ -51,8 +51,8 @@ def queue_invitations(
 ) -> int:
     """Queue an invitation to each address that was never invited; return how many.
 
-    `invited_by` says who added them, in the operator's words. Each invitation is due at the next of
-    `moments`.
+    `invited_by` names the person who added them, in the operator's words. Each invitation is due at the next
+    of `moments`.
     """
     by_key = {invitation_key(site, one.email_key): one for one in invitees}
     for name in used_keys(session, by_key):

@@ -170,7 +170,7 @@ def add_confirmed(  # noqa: PLR0913  (the columns of a subscriber, by keyword)
     consent: str | None,
     now: datetime,
 ) -> Subscriber:
-    """Add an active subscriber; `consent` says how they agreed."""
+    """Add an active subscriber; `consent` describes how they agreed."""
     subscriber = subscriber_rows.add(
         session,
         email,

@@ -99,7 +99,7 @@ class Explainer:
         return Explanation(matched=True, why=tuple(why), words=words, failed=())
 
     def find(self, filter_: Filter, number: int) -> MatchFinding | None:
-        """Return why and where the paper with this number matches a filter, or None if it does not match."""
+        """Return the reasons and positions of a filter's matches in a paper, or None if it does not match."""
         page = self._pages[number]
         found = page.matched_clauses(filter_)
         if found is None:

@@ -20,7 +20,7 @@ class WordPairs:
     """The positions of each pair of neighbouring words, by the numbers of the two words.
 
     `row` contains folded words with one character per word; `typed` is the same row, but with words as typed
-    where they exist. A pair is listed under each combination of folded and typed words.
+    if they exist. A pair is listed under each combination of folded and typed words.
     """
 
     def __init__(self, row: str, typed: str, glue: str, document_at: array[int]):

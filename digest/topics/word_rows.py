@@ -45,7 +45,7 @@ class WordRows(NamedTuple):
     words: dict[str, int]  #: the number of each word
     folded_of: Mapping[int, int]  #: the number of the folded form of each word as typed
     folded: str
-    typed: str  #: the same row, with words as typed where they exist
+    typed: str  #: the same row, with words as typed if they exist
     glue: str
     spans: dict[int, tuple[int, int]]  #: the start and the end of each document
     document_at: array[int]

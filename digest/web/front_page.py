@@ -148,7 +148,7 @@ def error_sentence(error: UsageError) -> str:
 
 
 def show_sent(request: Request, email: str) -> Response:
-    """Show what happens next; the page is the same for every address."""
+    """Show the page after a sign-up; it is the same for every address."""
     context = request_context.context_of(request)
     with db.read_session(context.engine) as session:
         is_slow = subscribers.are_slow(session, context.clock())

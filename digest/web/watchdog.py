@@ -90,7 +90,7 @@ def check_once(context: AppContext) -> tuple[Problem, ...]:
 
 
 def deliver_alarms(context: AppContext) -> None:
-    """Deliver priority letters, such as alarms, because no worker does."""
+    """Deliver priority letters, such as alarms, if no worker runs."""
     with context.write_session() as session, context.open_transport() as transport:
         delivery_run.deliver(
             session,

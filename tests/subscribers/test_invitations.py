@@ -82,7 +82,7 @@ def test_an_address_imported_without_consent_gets_one_invitation_with_the_reason
     text = " ".join(body.get_content().split()) if body else ""
     assert letter["To"] == DORA
     assert "Anna at Example Lab put your address on the invitation list of" in text
-    assert "You get nothing more unless you say yes" in text
+    assert "You get no more mail unless you accept" in text
 
 
 def test_accepting_an_invitation_starts_digests_and_is_stored_as_consent(

@@ -171,5 +171,5 @@ def test_a_problem_is_logged_when_it_begins(served: ServedSite, caplog: pytest.L
     watchdog.log_new_problems(watchdog.check_once(served.context), known)
 
     assert [record.message for record in caplog.records if record.name == "digest.web.watchdog"] == [
-        "There is no worker. Start it again: digest up, or digest worker. Its log says why it ended."
+        "There is no worker. Start it again: digest up, or digest worker. Its log gives the reason."
     ]

@@ -55,7 +55,7 @@ class Heartbeat(Base):
 
 
 class Observation(Base):
-    """A condition that the operator should know about, and when a process last observed it."""
+    """A condition to be reported to the operator, and when a process last observed it."""
 
     __tablename__ = "observation"
 

@@ -1,4 +1,4 @@
-"""Limit how fast mail goes out: rates, quotas, domain pauses and emergency stops, across all workers.
+"""Limit the sending of mail across all workers: rates, quotas, domain pauses and emergency stops.
 
 `limiter` decides about a window of letters without reading the database. `stored_limits` loads the limits
 from rows shared by all workers, and writes the changes in the transaction that commits the intents. Callers

@@ -23,7 +23,7 @@ class Wait(NamedTuple):
 
 
 class Refill(Wait):
-    """A wait for tokens that come so soon that the worker keeps the letter."""
+    """A short wait for tokens, during which the worker holds the letter."""
 
     __slots__ = ()
 

@@ -43,7 +43,7 @@ class LetterReply(NamedTuple):
 
 
 def is_slow_down(code: int | None, reply: str, phase: str) -> bool:
-    """Return whether a reply that several letters get may be about the amount of mail to that domain."""
+    """Return whether a reply may mean that we send too much to its domain, if several letters get it."""
     return phase in {"rcpt", "data", "dot"} and (code == 421 or bool(SLOW_DOWN.search(reply)))
 
 

@@ -1,4 +1,4 @@
-"""Stop mail when too much of it fails or is reported, until the operator resumes it.
+"""Stop mail if too many letters fail or are reported as spam, until the operator resumes it.
 
 The measured period slides: for deferrals, letters first tried in the last hour; for bounces and complaints,
 letters tried in the last 24 hours. Nothing from before the last resume counts. A stop covers digests. It

@@ -160,7 +160,7 @@ class Reservation:
 
     @property
     def short(self) -> dict[int, Wait]:
-        """Return the waits of the letters that the worker keeps until they have a token."""
+        """Return the waits of the letters that the worker holds until they have a token."""
         return {number: each for number, each in self.decisions.items() if isinstance(each, Refill)}
 
     @property

@@ -221,7 +221,7 @@ Allowance = Bucket | Quota | WarmUp
 
 
 def reduce_latest(used: Mapping[Part, int], count: int) -> dict[Part, int]:
-    """Return the counts reduced by `count` in all, beginning with the latest part."""
+    """Return the counts reduced by a total of `count`, beginning with the latest part."""
     reduced = dict(used)
     for part in sorted(used, reverse=True):
         less = min(count, used[part])

@@ -38,7 +38,7 @@ def withdraw_letter(session: Session, dedupe_key: str, reason: str, *, now: date
 
 
 def forget_recipient(session: Session, ids: Collection[int], *, now: datetime) -> None:
-    """Withdraw those of these letters that were not sent, and erase the recipient of all of them."""
+    """Withdraw the unsent letters among these, and erase the recipient of all these letters."""
     unsent = DELIVERY_TABLE.c.state.in_((DeliveryState.QUEUED, DeliveryState.CLAIMED))
     ended = {"state": DeliveryState.SUPPRESSED, "settled_at": now, **NO_LEASE}
     nobody = {"email": None, "subscriber_id": None, "reason": "erased"}

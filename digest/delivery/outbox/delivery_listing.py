@@ -35,7 +35,7 @@ def count_deliveries(
 
 
 def conditions_for(state: DeliveryState | None, email: str | None) -> list[ColumnElement[bool]]:
-    """Return the conditions for a state and an address, which may be that of the subscriber or of the letter."""
+    """Return the conditions for a state and for the address of a subscriber or letter."""
     conditions: list[ColumnElement[bool]] = [] if state is None else [Delivery.state == state]
     if email is not None:
         ids = select(Subscriber.id).where(Subscriber.email_key == addresses.fold_address(email))

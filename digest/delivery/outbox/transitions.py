@@ -1,4 +1,4 @@
-"""Define every transition of a delivery; `postgresql` and `sqlite` write those that differ.
+"""Define the transitions of a delivery; `postgresql` and `sqlite` implement the differing ones.
 
  queued ──claim──▶ claimed ──intend──▶ sending ──settle──▶ sent, failed, ...   renew: held for longer
    ▲  ▲               │  │                │  │

@@ -31,9 +31,11 @@ PROVIDER_ID_PATTERNS = {
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Timeouts:
-    """Timeouts in seconds; in total, one window takes less than the task's time limit of 780 seconds. After
-    the final dot, a server may take ten minutes (RFC 5321, 4.5.3.2.6), and giving up earlier would cause
-    duplicates. Before the dot, giving up is harmless.
+    """Timeouts in seconds.
+
+    In total, one window takes less than the task's time limit of 780 seconds. After the final dot, a server
+    may take ten minutes (RFC 5321, 4.5.3.2.6), and giving up earlier would cause duplicates. Before the dot,
+    giving up is harmless.
     """
 
     window: float = 30  #: after this no further message of the window begins
@@ -64,8 +66,8 @@ class MailServer:
     def from_url(cls, url: str) -> MailServer:
         """Return the server of `smtp://user:pass@host:587?starttls=true` or `lmtp:///run/lmtp.sock`.
 
-        STARTTLS is required on port 587, and wherever a password would cross a network, unless the URL says
-        otherwise. Raise BadField where the URL cannot be read.
+        STARTTLS is required on port 587, and if a password would cross a network, unless the URL sets
+        `starttls`. Raises BadField if the URL cannot be parsed.
         """
         try:
             parts = urlsplit(url)

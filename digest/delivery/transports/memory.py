@@ -1,4 +1,4 @@
-"""A transport that keeps messages in memory, for tests in one process."""
+"""Store messages in memory, for tests in one process."""
 
 from __future__ import annotations
 

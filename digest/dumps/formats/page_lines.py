@@ -123,7 +123,7 @@ def listed_addresses(lines: Sequence[str]) -> tuple[dict[str, str], set[int]]:
 
 
 def without_tags(text: str) -> str:
-    """Return a page with its HTML tags rewritten as Markdown; the line breaks stay where they are."""
+    """Return a page with its HTML tags rewritten as Markdown, without changing line breaks."""
     if "</" not in text and "<img" not in text:
         return text
     addresses: list[str] = []
@@ -131,7 +131,7 @@ def without_tags(text: str) -> str:
 
 
 def rewritten_tag(tag: re.Match[str], addresses: list[str]) -> str:
-    """Return the Markdown for a tag; `addresses` are those of the links that are open."""
+    """Return the Markdown for a tag; `addresses` contains the addresses of the open links."""
     name = tag["name"].casefold()
     if not KNOWN_TAG.fullmatch(name):
         return tag[0]

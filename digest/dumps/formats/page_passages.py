@@ -78,11 +78,11 @@ class Passage:
 
     @property
     def is_text(self) -> bool:
-        """Return whether it is neither metadata nor part of the site."""
+        """Return whether the passage is neither metadata nor part of the site."""
         return not (self.found or self.fault or self.is_site or self.is_submitter)
 
     def has(self, *kinds: MetadataKind) -> bool:
-        """Return whether it has metadata of one of these kinds."""
+        """Return whether the passage has metadata of one of these kinds."""
         return any(one.kind in kinds for one in self.found)
 
 
@@ -275,7 +275,7 @@ def without_strong(text: str) -> str:
 
 
 def join(lines: Sequence[str]) -> str:
-    """Join the lines of a wrapped text, also where a tool broke a word after its hyphen or in an address."""
+    """Join the lines of a wrapped text, including words broken after a hyphen and broken addresses."""
     text = ""
     for line in lines:
         last = text.rsplit(" ", 1)[-1]

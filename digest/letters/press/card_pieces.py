@@ -21,7 +21,7 @@ Parts = Mapping[str, PieceTemplate]
 REASONS_CACHED = 32768  #: one entry per paper and filter, about 300 bytes each
 TEMPLATES_CACHED = 4096  #: the shown papers, each in one or two forms
 
-#: Marks where a filled card is split; untrusted text never contains NUL.
+#: Marks at which a filled card is split; untrusted text never contains NUL.
 NUMBER, REASON = "\0n", "\0r"
 BLANK_CARD = Card(meta="", href="", title="", byline="", abstract="", why=NO_REASON, links=())
 

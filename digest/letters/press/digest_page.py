@@ -218,7 +218,7 @@ def card_of_paper(press: Press, site: Site, paper_id: int, canonical: str | None
 
 
 def reason_of(press: Press, number: int, canonical: str | None, printed: PrintedText) -> ReasonLine:
-    """Return why a paper is shown: what the filter matched, and the strongest trending figure."""
+    """Return the reason line of a paper: the words that the filter matched, and the strongest figure."""
     figure = press.reasons[number][:1]
     found = press.explainer.find(topics.parse(canonical), number) if canonical else None
     return topic_reason(press.papers[number], found, figure, printed) if found else trending_reason(figure)
@@ -247,7 +247,7 @@ def next_due(copy: Personalization) -> str:
 
 
 def subscription_reason(topics: tuple[str, ...]) -> str:
-    """Return the sentence that says why the reader gets this digest."""
+    """Return the sentence that gives the reason why the reader gets this digest."""
     return figures_in_words.subscription_reason(
         [heading(topic) for topic in topics if topic != TRENDING_TOPIC]
     )

@@ -19,7 +19,7 @@ from digest.site_profile import Site
 PIECES_CACHED = 4096  #: short pieces: topic names, numbers of cards, counts of papers left out
 ROWS_CACHED = 8192  #: tuples of shared pieces: the cards of a section, shared by readers of one filter
 MAX_URL_LENGTH = 200  #: approximate bytes of a digest's web URL
-GAP_MARK = "\0"  #: marks where a filled part is split; never occurs in text
+GAP_MARK = "\0"  #: mark at which a filled part is split; never occurs in text
 CARD_PIECES = 4  #: the pieces of a card, the first of which includes its number
 
 

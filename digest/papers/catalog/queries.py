@@ -37,7 +37,7 @@ def papers(
 ) -> list[Paper]:
     """Return the unmerged papers first seen in the half-open window (since, until], in id order.
 
-    With `news_only`, back-filled, replaced and withdrawn papers are excluded too.
+    With `news_only`, back-filled, replaced and withdrawn papers are also excluded.
     """
     conditions: list[Condition] = [PAPER_TABLE.c.merged_into.is_(None)]
     if since is not None:

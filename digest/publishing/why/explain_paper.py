@@ -36,7 +36,7 @@ def why(
 ) -> WhyAnswer:
     """Return why this subscriber did or did not get this paper.
 
-    Raises NotFound for an unknown address. If no dump contained the paper, the answer says so.
+    Raises NotFound for an unknown address. If no dump contained the paper, this is the answer.
     """
     subscriber = subscribers.get(session, email)
     try:

@@ -36,10 +36,10 @@ def import_rows(
     invited_by: str = "",
     now: datetime,
 ) -> ImportReport:
-    """Add and update subscribers from `rows`; `consent` says how active subscribers agreed.
+    """Add and update subscribers from `rows`; `consent` describes how active subscribers agreed.
 
     Without consent, subscribers are added as pending, as for rows without a state, and are invited
-    once; `invited_by` says who added them. If `rows` is not a CsvRows, lines are counted with the
+    once; `invited_by` names the person who added them. If `rows` is not a CsvRows, lines are counted with the
     header as line 1. Raises BadField if the file ends inside a quoted cell; the caller must then roll
     back.
     """

@@ -113,7 +113,7 @@ def _refuse_foreign(value: str) -> None:
     tag = _PUBMED_TAG.fullmatch(value)
     if tag:
         field = field_names.FIELDS.get(tag[2].lower(), "tiab")
-        raise ClauseError("A field goes before its word", suggestion=f"{field}:{tag[1]}")
+        raise ClauseError("Write the field before its word", suggestion=f"{field}:{tag[1]}")
     found = _MARK_INSIDE.search(value)
     if found:
         raise ClauseError("? is not a wildcard; use * at the end of a word", offset=found.start(1), length=1)
