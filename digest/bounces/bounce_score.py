@@ -53,7 +53,7 @@ class FailureOutcome:
     kind: FailureKind
     score: float = 0.0
     is_frozen: bool = False
-    is_suppressed: bool = False  #: by this failure
+    is_suppressed: bool = False  #: whether this failure suppressed the address
 
 
 def record_failure(

@@ -136,7 +136,7 @@ def show_loaded(loaded: dict[str, Any], *, dry_run: bool) -> None:
 def show_list(limit: Limit = None, now: Now = None, as_json: AsJson = False) -> None:
     """List the dumps, newest first, and the dumps that are late.
 
-    With --json a late dump is a line at the end, without an id and with the state `late`.
+    With --json, the late dumps are at the end, without an id and with the state `late`.
     """
     from digest.dumps import intake
     from digest.papers import catalog, expected_arrivals

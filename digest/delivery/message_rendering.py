@@ -31,7 +31,7 @@ class RenderContext:
     templates: Templates
     signers: Sequence[Signer] = ()  #: the signers of every letter; if empty, the relay signs
     recipients: Mapping[int, RecipientState] = field(default_factory=dict)
-    versions: Mapping[int, str] = field(default_factory=dict)  #: of the recipients' rows
+    versions: Mapping[int, str] = field(default_factory=dict)  #: the versions of the recipients' rows
     digests: Mapping[int, Digest] = field(default_factory=dict)  #: decisions by delivery
     filters: Mapping[int, str] = field(default_factory=dict)  #: canonical filters by id
     assemblers: Mapping[str, LetterAssembler] = field(default_factory=dict)  #: by the name of their press

@@ -40,7 +40,7 @@ class SendPolicy:
     refill: Wait | None = None  #: no claimed digest may be sent before then; the run itself waits
     met_standstill: bool = False  #: whether the last window met a standstill
     canary_waits: dict[str, Wait] = field(default_factory=dict)  #: by edition
-    troubled: TroubledDomains = field(default_factory=TroubledDomains)  #: as of the last claim
+    troubled: TroubledDomains = field(default_factory=TroubledDomains)  #: the record as of the last claim
     paused_servers: dict[str, datetime] = field(default_factory=dict)  #: servers to be paused, until when
     thresholds_checked_at: datetime | None = None
 

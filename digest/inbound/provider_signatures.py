@@ -23,7 +23,7 @@ SIGNER_NAME = re.compile(r"sns[a-z0-9.-]*\.amazonaws\.com(?:\.cn)?")
 SUBSCRIPTION_TYPES = frozenset({"SubscriptionConfirmation", "UnsubscribeConfirmation"})
 
 MAX_AGE = timedelta(days=1)  #: SNS stops retrying after some hours
-MAX_CLOCK_SKEW = timedelta(minutes=15)  #: by which Amazon's clock may be ahead of this clock
+MAX_CLOCK_SKEW = timedelta(minutes=15)  #: maximum time that Amazon's clock may be ahead of this clock
 Fetch = Callable[[str], bytes]  #: returns the content at an https URL; follows no redirect
 
 

@@ -217,7 +217,7 @@ def lead_in_length(sentence: str) -> int:
 def score_of(sentence: str, *, left_out: str, number: int) -> float:
     """Score the abstract's sentence `number` (from 0) by how well it says what the paper did.
 
-    `left_out` is its beginning that would not be shown: a linking word, a clause or the heading "Results:".
+    `left_out` is the beginning that would be omitted: a linking word, a clause or the heading "Results:".
     """
     lower = sentence.lower()
     words = lower.rstrip(".").replace(",", "").split()

@@ -40,7 +40,7 @@ class PrintedText(NamedTuple):
     """The parts of a paper's title and abstract that a card prints."""
 
     title: int  #: characters of the title
-    start: int  #: of the abstract
+    start: int  #: first character of the printed part of the abstract
     end: int
 
     def holds(self, place: Place) -> bool:

@@ -66,14 +66,14 @@ class Figures:
 
     subscribers: Mapping[str, int]  #: by state
     deliveries: Mapping[str, int]  #: by state
-    bounces: Mapping[str, int]  #: of the last day, by kind
+    bounces: Mapping[str, int]  #: bounces of the last day, by kind
     suppressions: Mapping[str, int]  #: by reason
     mail_in: Mapping[str, int]  #: by state
     papers: int
     last_paper_at: datetime | None  #: when the newest paper was first seen
     dumps: int
     last_dump_at: datetime | None
-    next_due_at: datetime | None  #: of the next digest; None before the first publication
+    next_due_at: datetime | None  #: when the next digest is due; None before the first publication
     due_now: int  #: active subscribers who get a digest at the next publication
     waiting: Mapping[str, int]  #: deliveries that are due now, by lane
     waiting_since: Mapping[str, datetime]  #: when the oldest of these deliveries became due, by lane

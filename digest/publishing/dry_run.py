@@ -39,7 +39,7 @@ class DryRunResult:
     edition: str
     letter: str
     papers: int
-    bytes: int | None  #: of the whole message; None if it can no longer be rendered
+    bytes: int | None  #: size of the whole message; None if it can no longer be rendered
     subject: str | None
     file: str = ""  #: the base name of the letter's files
 

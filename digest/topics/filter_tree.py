@@ -109,7 +109,7 @@ class DescriptionClause:
     """A free-text description, or the weighted words of a paper."""
 
     words: tuple[str, ...]  #: folded
-    roots: tuple[str, ...]  #: of words that are not stop words
+    roots: tuple[str, ...]  #: the roots of all words except stop words
     times: tuple[int, ...]  #: how often each root counts, if the words are weighted; otherwise empty
     canonical: str
 

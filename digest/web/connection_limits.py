@@ -25,9 +25,9 @@ from uvicorn.protocols.http.h11_impl import H11Protocol, RequestResponseCycle
 
 log = logging.getLogger(__name__)
 
-HEAD_SECONDS = 10.0  #: for the request line and headers, from their first byte
-EXCHANGE_SECONDS = 60.0  #: for the body and the response; both are small
-IDLE_SECONDS = 20.0  #: until the next request begins; uvicorn normally closes an idle connection earlier
+HEAD_SECONDS = 10.0  #: time for the request line and headers, from their first byte
+EXCHANGE_SECONDS = 60.0  #: time for the body and the response; both are small
+IDLE_SECONDS = 20.0  #: time until the next request; uvicorn normally closes an idle connection earlier
 MAX_CONNECTIONS = 1000  #: maximum open connections; fewer if the system limits open files
 MAX_OF_ONE_ADDRESS = 64  #: waiting connections: a whole university may share one address
 

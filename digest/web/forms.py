@@ -17,7 +17,7 @@ from digest.site_profile import Site
 from digest.web import middleware, request_context
 
 MIN_FORM_AGE = timedelta(seconds=2)  #: no person fills in a form faster
-MAX_FORM_AGE = timedelta(days=2)  #: after this the page must be loaded again
+MAX_FORM_AGE = timedelta(days=2)  #: time after which the page must be loaded again
 
 FormAction = Callable[[Request, FormData], Response]
 Endpoint = Callable[[Request], Coroutine[Any, Any, Response]]

@@ -183,7 +183,7 @@ def add_rates(context: AppContext, rows: list[TopicRow]) -> None:
 
 
 def handle_form(request: Request, form: FormData) -> Response:
-    """Carry out the action of the pressed button, and redirect to the settings."""
+    """Perform the action of the pressed button, and redirect to the settings."""
     context, now = request_context.context_of(request), request_context.context_of(request).clock()
     with db.write_session(context.engine) as session:
         subscriber = subscriber_of_link(session, request, "manage")

@@ -25,8 +25,8 @@ class InboundMail(Base):
 
     id: Mapped[int] = mapped_column(BigKey, primary_key=True)
     received_at: Mapped[datetime] = mapped_column(UtcDateTime)
-    sender: Mapped[str] = mapped_column(String(320), default="")  #: of the envelope; empty for bounces
-    recipient: Mapped[str] = mapped_column(String(320))  #: of the envelope
+    sender: Mapped[str] = mapped_column(String(320), default="")  #: the envelope sender; empty for bounces
+    recipient: Mapped[str] = mapped_column(String(320))  #: the envelope recipient
     content: Mapped[bytes] = mapped_column(LargeBinary)
     state: Mapped[MailState] = mapped_column(String(10), index=True)
     reason: Mapped[str] = mapped_column(default="")
@@ -51,7 +51,9 @@ class BounceRow(Base):
         ForeignKey("delivery.id", ondelete="SET NULL"), index=True
     )
     hmac: Mapped[str] = mapped_column(String(64), index=True)
-    domain: Mapped[str] = mapped_column(String(255))  #: of the address, since whole domains fail together
+    domain: Mapped[str] = mapped_column(
+        String(255)
+    )  #: the domain of the address, since whole domains fail together
     kind: Mapped[str] = mapped_column(String(10))  #: hard, soft, policy or complaint
     status: Mapped[str] = mapped_column(
         String(12), default=""

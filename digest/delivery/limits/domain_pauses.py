@@ -19,9 +19,9 @@ SLOW_DOWN_RECIPIENTS = 5  #: number of different recipients deferred in a row af
 FIRST_PAUSE, MAX_PAUSE = timedelta(minutes=5), timedelta(hours=1)
 #: After this time without another strike, pauses start at 5 minutes again.
 STRIKES_FORGOTTEN_AFTER = timedelta(hours=2)
-QUOTA_PAUSE = timedelta(hours=1)  #: after a server said that our daily quota is used up
-SPEED_PAUSE = timedelta(seconds=15)  #: after a server said that we send too fast
-NO_REPLY_PAUSE = timedelta(seconds=60)  #: after a server did not respond although others did
+QUOTA_PAUSE = timedelta(hours=1)  #: pause after a server replied that our daily quota is used up
+SPEED_PAUSE = timedelta(seconds=15)  #: pause after a server replied that we send too fast
+NO_REPLY_PAUSE = timedelta(seconds=60)  #: pause after a server did not respond although others did
 #: After a pause, deferred letters are sent this much earlier than others, to test whether the domain accepts
 #: mail.
 RETRY_HEAD_START = timedelta(seconds=90)

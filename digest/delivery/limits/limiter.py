@@ -28,10 +28,10 @@ class Window:
     or server, or a stop of all mail, delays them.
     """
 
-    domains: Mapping[int, str]  #: of the recipients, by letter
+    domains: Mapping[int, str]  #: the recipients' domains, by letter
     tried: Collection[int] = ()  #: letters that were tried before
     is_urgent: bool = False
-    lease: str = ""  #: of the worker
+    lease: str = ""  #: the worker's lease
     can_wait: bool = False  #: whether the worker itself waits for tokens that are available soon
 
 
@@ -43,7 +43,7 @@ class Limiter:
     stops: Mapping[str, str] = field(default_factory=dict)  #: reasons of emergency stops by scope
     pauses: Mapping[str, Pause] = field(default_factory=dict)  #: by domain or server
     allowances: tuple[Allowance, ...] = ()
-    conversations: Mapping[str, Conversations] = field(default_factory=dict)  #: of domains with a limit
+    conversations: Mapping[str, Conversations] = field(default_factory=dict)  #: only domains with a limit
     credit: Mapping[str, int] = field(default_factory=dict)  #: the server with the most credit is next
     standstill: Wait | None = None  #: no letter of this lane can be sent before then
 

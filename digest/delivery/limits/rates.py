@@ -20,7 +20,7 @@ ONE_DAY = timedelta(days=1)
 MAX_TOKEN_WAIT = timedelta(seconds=10)
 #: Capacity of a bucket, in seconds of its rate. Workers wait for tokens, so it only bridges short delays.
 BURST_SECONDS = 2.0
-SES_BURST_SECONDS = 0.5  #: the same for Amazon SES, which counts by the second
+SES_BURST_SECONDS = 0.5  #: capacity for Amazon SES, which counts per second
 
 Part = TypeVar("Part", int, date)
 

@@ -1,4 +1,4 @@
-"""Define the transitions of a delivery; `postgresql` and `sqlite` implement the differing ones.
+"""Define the transitions of a delivery; `postgresql` and `sqlite` implement the differences.
 
  queued ──claim──▶ claimed ──intend──▶ sending ──settle──▶ sent, failed, ...   renew: held for longer
    ▲  ▲               │  │                │  │

@@ -38,7 +38,7 @@ class Timeouts:
     giving up is harmless.
     """
 
-    window: float = 30  #: after this no further message of the window begins
+    window: float = 30  #: time after which no further message of the window begins
     connect: float = 30  #: for the whole greeting, including TLS and login
     command: float = 30
     body: float = 60
@@ -54,7 +54,7 @@ class MailServer:
     host: str
     port: int
     profile: str = ""  #: the provider that runs it, if the provider rewrites headers or assigns ids
-    path: str = ""  #: of a Unix socket, instead of host and port
+    path: str = ""  #: the path of a Unix socket, instead of host and port
     user: str = ""
     password: str = field(default="", repr=False)
     starttls: bool = False

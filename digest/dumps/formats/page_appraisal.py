@@ -18,7 +18,7 @@ MIN_SIZE = 4_000  #: bytes; smaller pages are not checked against `MIN_SHARE`
 MIN_SHARE = 0.04  #: minimum share of a page that its titles and abstracts make up
 MIN_AGREEMENT = 0.9
 MIN_FAULTS = 3
-MAX_FAULTS_SHARE = 0.1  #: of its papers
+MAX_FAULTS_SHARE = 0.1  #: maximum share of a page's papers that may have faults
 MAX_JUDGED = 5_000  #: papers of a page that are judged together
 
 
