@@ -51,9 +51,7 @@ class BounceRow(Base):
         ForeignKey("delivery.id", ondelete="SET NULL"), index=True
     )
     hmac: Mapped[str] = mapped_column(String(64), index=True)
-    domain: Mapped[str] = mapped_column(
-        String(255)
-    )  #: the domain of the address, since whole domains fail together
+    domain: Mapped[str] = mapped_column(String(255))  #: the address's domain; whole domains fail together
     kind: Mapped[str] = mapped_column(String(10))  #: hard, soft, policy or complaint
     status: Mapped[str] = mapped_column(
         String(12), default=""

@@ -157,7 +157,7 @@ class Quota:
         return Wait(until, f"the quota of {self.rate.text} is used up")
 
     def take(self, now: datetime) -> Quota:
-        """Return the quota with one letter more."""
+        """Return the quota with one more letter."""
         part = (now - EPOCH) // self.length
         return replace(self, used={**self.used, part: self.used.get(part, 0) + 1})
 
@@ -206,7 +206,7 @@ class WarmUp:
         return place if today >= self.since and place < len(self.table) else None
 
     def take(self, now: datetime) -> WarmUp:
-        """Return the warm-up with one letter more today, while it lasts."""
+        """Return the warm-up with one more letter today, unless the warm-up is over."""
         today = self.day_of(now)
         if self.place(today) is None:
             return self
