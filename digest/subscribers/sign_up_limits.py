@@ -29,9 +29,7 @@ PER_NETWORK_AT_LOWEST = 1
 UNKNOWN = ""  #: the network of sign-ups from this machine or through an unconfigured proxy
 BY_MAIL = "mail"  #: the network of all sign-ups by mail from unproven senders
 BY_OPERATOR = "operator"  #: the network of sign-ups by the CLI, which neither wait nor count
-PROVEN = (
-    "@"  #: prefix of the network name of sign-ups by mail from a proven sender; the signing domain follows
-)
+PROVEN = "@"  #: prefix of the network of sign-ups by mail from a proven sender; its domain follows
 SHARED = frozenset({UNKNOWN, BY_MAIL})  #: networks of many people, with no limit on waiting sign-ups
 
 
