@@ -22,6 +22,7 @@ from cryptography.hazmat.primitives.asymmetric.rsa import RSAPrivateKey
 from cryptography.hazmat.primitives.hashes import SHA256
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat, load_pem_private_key
 
+from digest import plurals
 from digest.errors import BadField
 
 #: Headers that are signed if present, in this order; each of `OVERSIGNED_HEADERS` is signed once more
@@ -111,7 +112,7 @@ def load_signers(
     if len(names) != len(blocks):
         raise BadField(
             "DIGEST_DKIM_SELECTOR",
-            f"It has {len(names)} selectors, but DIGEST_DKIM_KEY has {len(blocks)} keys.",
+            f"It has {plurals.count(len(names), 'selector')}, but DIGEST_DKIM_KEY has {plurals.count(len(blocks), 'key')}.",
         )
     made = tuple(
         Signer(domain=domain, selector=name, pem=f"{block}\n".encode(), unsigned=unsigned)

@@ -100,7 +100,7 @@ def test_blank_and_empty_rows_of_a_table_are_skipped() -> None:
 def test_a_table_with_an_overlong_header_has_no_columns() -> None:
     found = list(reading("x" * 200_000 + "\nGravel,10.1234/a\n", format="csv").records)
 
-    assert [item.reason for item in found if isinstance(item, RecordProblem)] == ["1 columns instead of 0"]
+    assert [item.reason for item in found if isinstance(item, RecordProblem)] == ["1 column instead of 0"]
     assert len(found) == 1
 
 

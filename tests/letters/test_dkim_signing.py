@@ -249,7 +249,7 @@ def test_each_key_signs_under_the_selector_in_its_place() -> None:
     ("keys", "selectors", "complaint"),
     [
         ("", "first", "DIGEST_DKIM_KEY: It has no private key"),
-        (pem("rsa").decode(), "", "DIGEST_DKIM_SELECTOR: It has 0 selectors, but DIGEST_DKIM_KEY has 1 keys"),
+        (pem("rsa").decode(), "", "DIGEST_DKIM_SELECTOR: It has 0 selectors, but DIGEST_DKIM_KEY has 1 key"),
         (pem("rsa").decode(), "one, two", "It has 2 selectors"),
         (pem("rsa").decode() + pem("short").decode(), "one, two", "1024 bits"),
     ],

@@ -50,7 +50,7 @@ class OaiHarvest:
         """Yield the records, and a remark if a further page is missing from the file."""
         yield from xml_stream.records(source, self.record_of, "record", "resumptionToken")
         if self.token:
-            whole = f" The whole list has {self.whole} records." if self.whole.isdecimal() else ""
+            whole = f" Number of records in the whole list: {self.whole}." if self.whole.isdecimal() else ""
             reason = f"a further page exists, with resumption token {excerpt(self.token)!r}.{whole}".rstrip(
                 "."
             )

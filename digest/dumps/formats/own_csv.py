@@ -6,6 +6,7 @@ import csv
 import re
 from collections.abc import Iterator
 
+from digest import plurals
 from digest.dumps.formats import own_columns
 from digest.dumps.formats.reader_interface import DumpInput, Header, Items, RecordProblem, excerpt
 
@@ -74,7 +75,9 @@ def rows(source: DumpInput) -> Items:  # noqa: PLR0915  (one pass over a file)
         if not row:
             continue
         if len(row) != len(names):
-            yield RecordProblem(line=begun, reason=f"{len(row)} columns instead of {len(names)}")
+            yield RecordProblem(
+                line=begun, reason=f"{plurals.count(len(row), 'column')} instead of {len(names)}"
+            )
         elif any(row):
             position += 1
             yield own_columns.record_of(dict(zip(names, row, strict=True)), position, begun)

@@ -109,7 +109,8 @@ def verdict(
     if bad > MAX_BAD_SHARE * (papers + bad):
         first = next(problem for problem in problems if not problem.is_remark)
         return DumpState.REJECTED, (
-            f"{bad:,} of its {papers + bad:,} records are invalid; the first is on line {first.line}: {first.reason}."
+            f"{bad:,} of its {plurals.count(papers + bad, 'record')} {'is' if bad == 1 else 'are'} invalid; "
+            f"the first is on line {first.line}: {first.reason}."
         )
     if cut is not None and not options.incomplete_ok:
         return DumpState.HELD, f"It is incomplete: {cut.reason} (line {cut.line}). None of it was loaded."

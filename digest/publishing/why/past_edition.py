@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from sqlalchemy import select
 
-from digest import publishing
+from digest import plurals, publishing
 from digest.db.tables import Delivery, DeliveryState, FilterRow
 from digest.editions import shown
 from digest.editions.compose import Digest
@@ -72,10 +72,10 @@ def answer_left_out(question: WhyQuestion, delivery: Delivery) -> WhyAnswer:
     if days is not None and not publishing.is_recently_published(
         question.paper, days, delivery.dated_at.date()
     ):
-        verdict = f"It was published more than {days} days before {name}."
+        verdict = f"It was published more than {plurals.count(days, 'day')} before {name}."
         return question.answer(WhyCause.TOO_OLD, verdict, edition=name)
     if delivery.state == DeliveryState.EMPTY:
-        verdict = f"{name} had too few papers to be sent; they are kept for the next edition."
+        verdict = f"{name} had too few papers to be sent; the papers are kept for the next edition."
         return question.answer(WhyCause.TOO_FEW, verdict, edition=name)
     rank = describe_positions(question, delivery)
     verdict = f"It matched, but {name} was full" + (f": it had rank {rank}." if rank else ".")
