@@ -19,9 +19,19 @@ from digest.topics import described_topics, tokenizer, word_rarity, word_roots
 
 HEADER = """\
 # Roots of English words by their rarity, in bits: -log2 of the share of texts of 190 words that contain one.
-# Made by tests/topics/english_frequencies.py from the PyPI package wordfreq 3.1.1 (Robyn Speer, 2022).
-# This file is adapted from its data and has the same licence: Creative Commons Attribution-ShareAlike 4.0,
-# https://creativecommons.org/licenses/by-sa/4.0/
+#
+# Licence: Creative Commons Attribution-ShareAlike 4.0, https://creativecommons.org/licenses/by-sa/4.0/
+# The rest of this project has another licence. If you share this table or a changed version of it, use the
+# licence above and keep these lines; programs that only read the table are not affected.
+#
+# Adapted from the English word frequencies of wordfreq 3.1.1 by Robyn Speer (2022),
+# https://pypi.org/project/wordfreq/, whose data has the same licence. Changes: the frequencies of words with the
+# same root are added, converted to bits and rounded to half a bit, and the rarest words are left out.
+# Made by tests/topics/english_frequencies.py.
+#
+# wordfreq credits these sources: Wikipedia; SUBTLEX, freely available word lists by Marc Brysbaert and others;
+# OpenSubtitles (OPUS 2018), http://www.opensubtitles.org/; the Leeds Internet Corpus, University of Leeds;
+# ParaCrawl; Google Books Ngrams, http://books.google.com/ngrams; and messages on Twitter and Reddit.
 """
 
 

@@ -8,6 +8,10 @@ import pytest
 
 from digest.topics import word_rarity
 from digest.topics.word_roots import root
+from tests.conftest import ROOT
+from tests.topics import english_frequencies
+
+TABLE = Path(word_rarity.__file__).with_suffix(".txt")
 
 
 @pytest.mark.parametrize(
@@ -30,12 +34,30 @@ def test_an_unknown_word_is_rare_and_significant():
     assert not word_rarity.is_significant(root("models"))
 
 
-def test_the_table_names_its_source_and_licence_and_each_root_once():
-    lines = Path(word_rarity.__file__).with_suffix(".txt").read_text(encoding="utf-8").splitlines()
+def test_each_root_is_in_the_table_once():
+    lines = TABLE.read_text(encoding="utf-8").splitlines()
     rows = [line.split() for line in lines if not line.startswith("#")]
     roots = [word for _, *words in rows for word in words]
 
-    assert "wordfreq" in lines[1]
-    assert "ShareAlike 4.0" in lines[2]
     assert len(roots) == len(set(roots)) > 2000
     assert all(0 <= float(bits) < word_rarity.RAREST for bits, *_ in rows)
+
+
+@pytest.mark.parametrize("path", [TABLE, ROOT / "NOTICE", ROOT / "README.md"], ids=lambda path: path.name)
+def test_the_licence_and_the_author_of_the_table_are_named(path):
+    text = " ".join(path.read_text(encoding="utf-8").replace("\n# ", " ").split())
+
+    assert "https://creativecommons.org/licenses/by-sa/4.0/" in text
+    assert "https://pypi.org/project/wordfreq/" in text
+    assert "Robyn Speer" in text
+
+
+@pytest.mark.parametrize("path", [TABLE, ROOT / "NOTICE"], ids=lambda path: path.name)
+def test_the_sources_of_wordfreq_are_credited(path):
+    text = " ".join(path.read_text(encoding="utf-8").replace("\n# ", " ").split())
+
+    assert "SUBTLEX, freely available word lists by Marc Brysbaert and others" in text
+
+
+def test_the_table_begins_with_the_header_that_is_written_with_it():
+    assert TABLE.read_text(encoding="utf-8").startswith(english_frequencies.HEADER)
