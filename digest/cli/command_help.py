@@ -45,8 +45,16 @@ EXAMPLES = {
         "topics check 'title:diffusion AND (video OR image)'",
         "topics check use:lab/nlp --json",
     ),
-    "topics test": ("topics test 'diffus* NOT survey'", "topics test use:lab/nlp --limit 50 --json"),
-    "topics suggest": ("topics suggest 2411.00001", "topics suggest 12 40 10.1234/tides"),
+    "topics test": (
+        "topics test 'diffus* NOT survey'",
+        "topics test 'diffusion OR video' --explain --limit 5",
+        "topics test use:lab/nlp --limit 50 --json",
+    ),
+    "topics suggest": (
+        "topics suggest 12 40 10.1234/tides",
+        "topics suggest 2411.00001 --json",
+        "topics suggest --from library.bib",
+    ),
     "topics pack lint": ("topics pack lint lab.pack", "topics pack lint lab.pack --json"),
     "topics pack list": ("topics pack list", "topics pack list --json"),
     "topics pack show": ("topics pack show lab", "topics pack show lab --version 2"),

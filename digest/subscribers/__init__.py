@@ -38,6 +38,7 @@ from digest.subscribers.preferences import (
     resume,
     resume_due,
 )
+from digest.subscribers.reading_library import ReadLibrary, read_library
 from digest.subscribers.sign_up_counts import are_slow
 from digest.subscribers.sign_up_limits import BY_MAIL
 from digest.subscribers.sign_up_queue import (
@@ -81,6 +82,7 @@ __all__ = [
     "ImportProblem",
     "ImportReport",
     "PackChange",
+    "ReadLibrary",
     "SignUpOutcome",
     "SignUpResult",
     "SubscriberTopic",
@@ -123,6 +125,7 @@ __all__ = [
     "queue_changed_letter",
     "queue_paused_letter",
     "queue_reminders",
+    "read_library",
     "remove",
     "request",
     "request_proven",

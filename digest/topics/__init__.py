@@ -4,6 +4,7 @@ from digest.errors import BadFilter
 from digest.topics.backtest import Backtest, FilterComparison, PerDay, backtest, compare_filters
 from digest.topics.explanation import Explainer, Explanation, MatchedWord, explain
 from digest.topics.filter_parser import Filter, parse
+from digest.topics.library_topics import FrequentAuthor, LibraryTopic, LibraryTopics, suggest_from_library
 from digest.topics.narrower_filters import Narrowing, find_narrowing
 from digest.topics.pack_files import Pack
 from digest.topics.pack_resolution import (
@@ -15,7 +16,9 @@ from digest.topics.pack_resolution import (
 )
 from digest.topics.paper_index import PaperIndex
 from digest.topics.query_plan import QueryPlan
-from digest.topics.similar_papers import expand_like, suggest
+from digest.topics.score_terms import RelevanceTerm, score_terms
+from digest.topics.similar_papers import expand_like
+from digest.topics.suggested_topics import SuggestedClause, SuggestedTopic, suggest_topic
 
 __all__ = [
     "Backtest",
@@ -24,6 +27,9 @@ __all__ = [
     "Explanation",
     "Filter",
     "FilterComparison",
+    "FrequentAuthor",
+    "LibraryTopic",
+    "LibraryTopics",
     "MatchedWord",
     "Narrowing",
     "Pack",
@@ -31,6 +37,9 @@ __all__ = [
     "PaperIndex",
     "PerDay",
     "QueryPlan",
+    "RelevanceTerm",
+    "SuggestedClause",
+    "SuggestedTopic",
     "backtest",
     "compare_filters",
     "expand_like",
@@ -41,5 +50,7 @@ __all__ = [
     "resolve_filter",
     "resolved_canonical",
     "resolved_uses",
-    "suggest",
+    "score_terms",
+    "suggest_from_library",
+    "suggest_topic",
 ]

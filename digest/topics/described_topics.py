@@ -75,3 +75,10 @@ def bits_of_roots(roots: Sequence[str], times: Sequence[int] = ()) -> Mapping[Ph
 def bits_of_pairs(roots: Iterable[str]) -> Mapping[Phrase, float]:
     """Return the bits that each pair of neighbouring roots adds: the mean of the bits of its roots."""
     return {pair: sum(map(word_rarity.bits, pair)) / 2 for pair in pairwise(roots)}
+
+
+def bits_of_clause(
+    roots: Sequence[str], times: Sequence[int]
+) -> tuple[Mapping[Phrase, float], Mapping[Phrase, float]]:
+    """Return the bits of the roots of a description, and those of its pairs; weighted words have no pairs."""
+    return bits_of_roots(roots, times), {} if times else bits_of_pairs(roots)

@@ -134,7 +134,15 @@ class PaperIndex:
         """Return the set of papers that one clause matches."""
         if type(leaf) is not TextClause:
             return self._lookup[type(leaf)](leaf)
-        documents, size = self.documents(leaf), self.size
+        return self._papers_of(leaf, self.documents(leaf))
+
+    def look_up(self, leaf: TextClause) -> int:
+        """Return the set of papers that a clause matches, without caching it."""
+        return self._papers_of(leaf, self._documents_of(leaf))
+
+    def _papers_of(self, leaf: TextClause, documents: int) -> int:
+        """Return the papers of which these documents are a text that the clause searches."""
+        size = self.size
         if leaf.field == "tiab":
             return (documents | documents >> size) & self.full
         return documents >> (_PLACES[leaf.field][0] * size) & self.full
@@ -145,9 +153,12 @@ class PaperIndex:
         """Return the documents of any field that contain the words of a clause."""
         found = self._matches_by_clause.get(leaf.words)
         if found is None:
-            found = self._phrase(leaf)
-            self._matches_by_clause[leaf.words] = found = self._look_up(leaf) if found is None else found
+            found = self._matches_by_clause[leaf.words] = self._documents_of(leaf)
         return found
+
+    def _documents_of(self, leaf: TextClause) -> int:
+        found = self._phrase(leaf)
+        return self._look_up(leaf) if found is None else found
 
     def _phrase(self, leaf: TextClause) -> int | None:
         """Return the documents of a phrase that consists of plain words, as most do; otherwise None."""
@@ -188,7 +199,7 @@ class PaperIndex:
         return found
 
     def _score_clause(self, leaf: TextClause) -> Mapping[int, float]:
-        size, counts = self.size, self._counts(leaf)
+        size, counts = self.size, self.counts(leaf)
         first, *others = fields_of(leaf)
         documents = range(first * size, (first + len(others) + 1) * size)
         in_title, elsewhere = self._scores_by_count
@@ -202,7 +213,7 @@ class PaperIndex:
                 scores[n] = self.weights.score(count, counts[n + size])
         return scores
 
-    def _counts(self, leaf: TextClause) -> Mapping[int, int]:
+    def counts(self, leaf: TextClause) -> Mapping[int, int]:
         """Return {document: number of occurrences} for the words of a clause."""
         forms = self.forms(leaf)
         if leaf.near is not None:
@@ -250,23 +261,36 @@ class PaperIndex:
         """
         found = self._clause_scores.get(leaf.canonical)
         if found is None:
-            found = self._clause_scores[leaf.canonical] = self._score_description(leaf)
+            found = self._clause_scores[leaf.canonical] = self.description_scores(leaf)
         return found
 
-    def _score_description(self, leaf: DescriptionClause) -> Mapping[int, float]:
-        roots = described_topics.bits_of_roots(leaf.roots, leaf.times)
-        pairs = {} if leaf.times else described_topics.bits_of_pairs(leaf.roots)
+    def description_scores(
+        self, leaf: DescriptionClause, threshold: float | None = None
+    ) -> Mapping[int, float]:
+        """Return {paper: score} for a description, without caching it; by default with the usual threshold."""
+        roots, pairs = described_topics.bits_of_clause(leaf.roots, leaf.times)
         scores: defaultdict[int, float] = defaultdict(float)
         for phrase, bits in chain(roots.items(), pairs.items()):
             self._add_scores(scores, bits, self._mentions[phrase])
         whole = sum(roots.values())
-        threshold = self.described.threshold(whole, is_weighted=bool(leaf.times))
+        if threshold is None:
+            threshold = self.described.threshold(whole, is_weighted=bool(leaf.times))
         return {number: score / whole for number, score in scores.items() if score >= threshold}
 
     def _add_scores(self, scores: dict[int, float], bits: float, mentions: Mapping[int, float]) -> None:
-        length, score = self.postings.length, self.described.score
+        lengths, score = self.lengths, self.described.score
         for number, frequency in mentions.items():
-            scores[number] += bits * score(frequency, length(number) + length(self.size + number))
+            scores[number] += bits * score(frequency, lengths[number])
+
+    @cached_property
+    def lengths(self) -> Sequence[int]:
+        """The number of words in the title and abstract of each paper."""
+        length, size = self.postings.length, self.size
+        return [length(number) + length(size + number) for number in range(size)]
+
+    def mentions(self, roots: tuple[str, ...]) -> Mapping[int, float]:
+        """Return {paper: weighted number of occurrences} of consecutive words with these roots."""
+        return self._mentions[roots]
 
     def _mention(self, roots: tuple[str, ...]) -> Mapping[int, float]:
         """Return {paper: weighted number of occurrences} for consecutive words with these roots."""

@@ -51,16 +51,25 @@ def relevance_of(
     batch: ClauseScores, filter_: Filter, matches: int, weights: RelevanceWeights = WEIGHTS
 ) -> dict[int, float]:
     """Return {paper number: relevance} for the papers in `matches`, from 0 to 1 for the best paper."""
-    weighted = [
-        (batch.clause_scores(leaf), weight) for leaf, weight in _weighted(filter_.tree, weights.other_name)
-    ]
-    scores = _of_any(weighted) if _are_words(filter_.tree) else {}
-    if len(scores) != matches.bit_count():
-        scores = _of_these(weighted, bitsets.members(matches))
+    scores = totals_of(batch, filter_, matches, weights)
     best = max(scores.values(), default=0.0)
     if not best:
         return dict.fromkeys(scores, WORDLESS_SCORE)
     return {number: score / best for number, score in scores.items()}
+
+
+def totals_of(
+    batch: ClauseScores, filter_: Filter, matches: int, weights: RelevanceWeights = WEIGHTS
+) -> dict[int, float]:
+    """Return {paper number: total of the weighted scores of all clauses} for the papers in `matches`."""
+    weighted = [
+        (batch.clause_scores(leaf), weight)
+        for leaf, weight in weighted_clauses(filter_.tree, weights.other_name)
+    ]
+    scores = _of_any(weighted) if _are_words(filter_.tree) else {}
+    if len(scores) != matches.bit_count():
+        scores = _of_these(weighted, bitsets.members(matches))
+    return scores
 
 
 def _of_any(weighted: Sequence[WeightedScores]) -> dict[int, float]:
@@ -85,7 +94,7 @@ def _of_these(weighted: Sequence[WeightedScores], numbers: Iterable[int]) -> dic
     return scores
 
 
-def _weighted(node: Node, other_name: float) -> Iterable[tuple[TextClause | DescriptionClause, float]]:
+def weighted_clauses(node: Node, other_name: float) -> Iterable[tuple[TextClause | DescriptionClause, float]]:
     """Return the positive clauses with words and their weights; for a repeated clause, use its last weight."""
     found: list[tuple[TextClause | DescriptionClause, float]] = []
     _weigh(node, 1.0, other_name, found)

@@ -22,6 +22,7 @@ from digest.editions.compose import rank_matches
 from digest.papers import Paper, title_key
 from digest.topics.described_topics import DescriptionWeights
 from digest.topics.relevance import RelevanceWeights
+from tests.bench import suggestions
 from tests.topics import test_relevance as labels
 from tests.topics import test_similar_papers as similar
 from tests.topics.invented_papers import paper
@@ -106,9 +107,11 @@ def main(full: bool) -> int:
     for name, weights in ABLATIONS.items():
         print_line(name, mean(JUDGES[name.partition(",")[0]](data, indexed(data, weights))))
     losses = print_votes(data)
+    are_suggestions_good = suggestions.print_suggestions(data.papers, data.topics)
     found_too_many = any(means[kind][3] > most for kind, most in MOST_FOUND.items())
     return int(
         found_too_many
+        or not are_suggestions_good
         or losses[1] > MOST_LOST
         or any(misses(means[kind], gates) for kind, gates in GATES.items())
     )

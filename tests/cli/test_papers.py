@@ -229,7 +229,9 @@ def test_a_filter_is_tried_on_the_whole_catalog(digest: Digest) -> None:
 
     assert list(tried) == ["canonical", "found", "matches", "per_day", "clauses", "last", "warnings"]
     assert {match["title"] for match in tried["matches"]} == {TITLES[0], TITLES[2]}
-    assert [list(match) for match in tried["matches"]] == [["id", "title", "score", "why"]] * 2
+    assert [list(match) for match in tried["matches"]] == [
+        ["id", "title", "display_title", "score", "why"]
+    ] * 2
     assert all(match["why"] for match in tried["matches"])
     scores = [match["score"] for match in tried["matches"]]
     assert scores == sorted(scores, reverse=True)
@@ -251,14 +253,6 @@ def test_json_keeps_letters_as_they_are(digest: Digest, tmp_path: Path) -> None:
 
     assert "Über die Łukasiewicz-Logik" in line
     assert json.loads(line)["display_abstract"].endswith("τ und π.")
-
-
-@pytest.mark.usefixtures("catalog")
-def test_a_filter_is_proposed_for_papers_and_tried(digest: Digest) -> None:
-    proposed = digest("topics", "suggest", TITLES[0], "--json").document
-
-    assert TITLES[0] in {match["title"] for match in proposed["matches"]}
-    assert digest("topics", "check", proposed["canonical"]).code == 0
 
 
 @pytest.mark.usefixtures("catalog")

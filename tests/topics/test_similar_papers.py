@@ -1,8 +1,6 @@
-"""`like:PAPER` finds similar papers, and a filter can be proposed for several."""
+"""`like:PAPER` finds similar papers."""
 
 from __future__ import annotations
-
-from time import process_time
 
 import pytest
 
@@ -105,28 +103,3 @@ def test_an_unknown_paper_in_a_like_clause_is_pointed_at():
 def test_a_like_clause_without_a_catalog_is_refused_with_the_reason():
     with pytest.raises(errors.BadFilter, match="needs the catalog"):
         topics.parse("like:2401.01234")
-
-
-def test_a_proposed_filter_finds_its_papers_and_little_else():
-    proposed = topics.suggest(GRASPS, ALL)
-
-    assert ALL.matches(proposed) == 0b111
-    assert topics.parse(proposed.canonical) == proposed
-
-
-def test_the_same_papers_in_any_order_give_the_same_filter():
-    assert topics.suggest(GRASPS, ALL) == topics.suggest(GRASPS[::-1], ALL)
-
-
-def test_a_filter_is_proposed_even_for_unrelated_or_empty_papers():
-    odd = [paper("Of It", "", id=8), paper("量子", "", id=9), *OTHERS[:2]]
-    proposed = topics.suggest(odd, topics.PaperIndex([*odd, *GRASPS]))
-
-    assert topics.PaperIndex(odd).matches(proposed) & 0b1100 == 0b1100
-
-
-def test_a_filter_is_proposed_quickly():
-    start = process_time()
-    topics.suggest([paper("Long", "grasp planning " * 2000, id=1), *GRASPS], ALL)
-
-    assert process_time() - start < 2

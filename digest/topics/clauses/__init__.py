@@ -10,7 +10,7 @@ from digest.topics.clauses.field_names import (
     field_suggestion,
 )
 from digest.topics.clauses.pack_references import LONGEST_NAME, NAME, make_use
-from digest.topics.clauses.parse_clause import clause, read_quoted_clause
+from digest.topics.clauses.parse_clause import clause, read_quoted_clause, text_clause
 from digest.topics.clauses.text_words import MAX_CHARACTERS, WIDEST
 
 __all__ = [
@@ -28,4 +28,5 @@ __all__ = [
     "field_suggestion",
     "make_use",
     "read_quoted_clause",
+    "text_clause",
 ]

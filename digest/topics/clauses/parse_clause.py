@@ -26,6 +26,11 @@ def read_quoted_clause(field: str, value: str, near: int | None) -> Leaf:
     return _clause(field, value, quoted=True, near=near)
 
 
+def text_clause(field: str, value: str, *, quoted: bool) -> TextClause:
+    """Return the clause for words in a text field, without caching it."""
+    return text_words.parse_text(field, value, quoted=quoted, near=None)
+
+
 def _clause(field: str, value: str, *, quoted: bool, near: int | None) -> Leaf:
     if near is not None and not (quoted and (field in field_names.TEXT_FIELDS or field == "all")):
         raise ClauseError("Only words in quotes can be near one another", suggestion='"two words"~5')

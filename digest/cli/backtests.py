@@ -1,0 +1,159 @@
+"""Report back-tests of filters on the catalog for `digest topics`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import UTC, date
+from typing import TYPE_CHECKING, Any
+
+from digest import plurals
+from digest.cli import packs, terminal
+
+if TYPE_CHECKING:
+    from digest.papers import Paper
+    from digest.topics import Filter, PaperIndex, RelevanceTerm
+
+DIGITS = 4  #: decimals of a score and its terms with `--explain`
+FEW_MATCHES = 5  #: maximum number of matches of a suggestion for a library
+
+
+def report_on(
+    parsed: Filter, index: PaperIndex, limit: int | None, *, explain: bool = False
+) -> dict[str, Any]:
+    """Return the back-test of a filter; only `limit` matches are explained, because this takes time."""
+    from digest import topics
+
+    days = first_seen_days(index.papers)
+    tested = topics.backtest(parsed, index, days)
+    return {
+        "canonical": parsed.canonical,
+        "found": index.matches(parsed).bit_count(),
+        "matches": matches_of(parsed, index, limit, explain=explain),
+        "per_day": packs.per_day_report(tested.per_day),
+        "clauses": [
+            {"clause": clause, "per_day": per_day, "effect": effect}
+            for (clause, per_day), effect in zip(tested.clauses, tested.clause_effects, strict=True)
+        ],
+        "last": [{"day": f"{days[number]}", **paper_report(index.papers[number])} for number in tested.last],
+        "warnings": list(dict.fromkeys((*parsed.warnings, *tested.warnings))),
+    }
+
+
+def paper_report(paper: Paper) -> dict[str, Any]:
+    """Return the id of a paper with its title as a dump has it and as readers see it."""
+    from digest import papers
+
+    return {"id": paper.id, "title": paper.title, "display_title": papers.display(paper.title)}
+
+
+def first_seen_days(papers: Iterable[Paper]) -> list[date]:
+    """Return the day each paper was first seen, in UTC."""
+    return [paper.first_seen_at.astimezone(UTC).date() for paper in papers]
+
+
+def matches_of(
+    parsed: Filter, index: PaperIndex, limit: int | None, *, explain: bool
+) -> list[dict[str, Any]]:
+    """Return the matches in the catalog, most relevant first; with `explain`, also the terms of each score."""
+    from digest import topics
+
+    fitting = index.relevance(parsed, index.matches(parsed))
+    best = sorted(fitting, key=lambda number: (-fitting[number], number))[:limit]
+    explainer = topics.Explainer(index)
+    terms = topics.score_terms(index, parsed, best) if explain else {}
+    return [
+        {
+            **paper_report(index.papers[number]),
+            "score": fitting[number],
+            "why": list(explainer.explain(parsed, number).why),
+            **({"terms": [term_report(term) for term in terms[number]]} if explain else {}),
+        }
+        for number in best
+    ]
+
+
+def term_report(term: RelevanceTerm) -> dict[str, Any]:
+    """Return a term of a score for JSON."""
+    return {"words": term.words, "value": term.value, "arithmetic": term.arithmetic}
+
+
+# ── for people ──────────────────────────────────────────────────────────────────────────────────
+
+
+def show(report: Mapping[str, Any]) -> None:
+    """Print a back-test: the matches, and the effect of each clause."""
+    terminal.print_line(report["canonical"])
+    for name, canonical in report.get("packs", {}).items():
+        terminal.print_line(f"  {name} resolves to {canonical}")
+    show_figures(report)
+    if len(report["clauses"]) > 1:
+        terminal.print_line()
+        for clause in report["clauses"]:
+            terminal.print_line(f"{clause['effect']}.")
+    if matches := report["matches"]:
+        terminal.print_line()
+        if "terms" in matches[0]:
+            show_terms(matches)
+        else:
+            show_matches(matches)
+        if report["per_day"]["days"] > 1:
+            show_last(report["last"])
+    terminal.print_rest(len(matches), report["found"])
+
+
+def show_figures(report: Mapping[str, Any]) -> None:
+    """Print the number of matches, the papers per day, and the warnings."""
+    terminal.print_line(f"{figures_text(report)}.")
+    for warning in report["warnings"]:
+        terminal.print_note(f"note: {warning}")
+
+
+def figures_text(report: Mapping[str, Any]) -> str:
+    """Return the number of matches and the papers per day in words."""
+    per_day = report["per_day"]
+    found = f"{plurals.count(report['found'], 'match', 'matches')} in {plurals.count(per_day['days'], 'day')}"
+    usual = f": {per_day['median']:g} on a typical day, {per_day['p90']:g} on a busy day, {per_day['max']:g} at most"
+    return f"{found}{usual if per_day['days'] > 1 else ''}"
+
+
+def show_matches(matches: Sequence[Mapping[str, Any]]) -> None:
+    """Print a table of matches."""
+    terminal.print_table(
+        ("id#", "fit#", "title", "why"),
+        ((str(one["id"]), one["score"], one["display_title"], "; ".join(one["why"][:2])) for one in matches),
+        shrinkable=["title", "why"],
+    )
+
+
+def show_last(last: Sequence[Mapping[str, Any]]) -> None:
+    """Print the latest matches."""
+    terminal.print_line()
+    terminal.print_line("Latest matches:")
+    terminal.print_table(
+        ("day", "id#", "title"),
+        ((one["day"], str(one["id"]), one["display_title"]) for one in last),
+        shrinkable=["title"],
+    )
+
+
+def show_terms(matches: Sequence[Mapping[str, Any]]) -> None:
+    """Print each match with the terms of its score, which are rounded so that they add up to the printed score."""
+    for one in matches:
+        score = round(one["score"], DIGITS)
+        terminal.print_line(f"{one['id']}  {score:.{DIGITS}f}  {one['display_title']}")
+        values = rounded_to_sum([term["value"] for term in one["terms"]], score)
+        for value, term in zip(values, one["terms"], strict=True):
+            terminal.print_line(
+                f"    {value:.{DIGITS}f}  {term['words']}".rstrip() + f" = {term['arithmetic']}"
+            )
+
+
+def rounded_to_sum(values: Sequence[float], total: float) -> list[float]:
+    """Round values so that they add up to `total`: those cut off most are rounded up."""
+    unit = 10**-DIGITS
+    steps = [int(value / unit) for value in values]
+    missing = round(total / unit) - sum(steps)
+    most_cut = sorted(range(len(values)), key=lambda place: steps[place] - values[place] / unit)
+    for place in most_cut[: max(0, missing)]:
+        steps[place] += 1
+    return [step * unit for step in steps]

@@ -1,0 +1,192 @@
+"""Suggest topics for a library: one to five clusters of its papers, and the authors who wrote most of them.
+
+Each cluster begins with the papers that share a phrase which is rare in the catalog. Every paper is then
+assigned to the cluster whose words are most like its own, as in k-means, and each cluster becomes a topic.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from digest.papers import Paper
+from digest.topics import author_names, bitsets, similar_papers, word_rarity
+from digest.topics.filter_parser import Filter, parse
+from digest.topics.paper_index import PaperIndex
+from digest.topics.suggested_topics import (
+    WEIGHTS,
+    Candidate,
+    SuggestedTopic,
+    SuggestionWeights,
+    candidates_of,
+    suggest_topic,
+)
+
+MAX_TOPICS = 5
+MAX_AUTHORS = 5
+LEAST_PAPERS = 3  #: minimum number of papers of a topic, and of an author to follow
+LEAST_SHARE = 0.05  #: minimum share of the library that belongs to a topic
+MAX_EXAMPLES = 30  #: maximum number of papers of a cluster from which its filter is made
+MAX_ROUNDS = 8  #: maximum number of times that every paper is assigned to a cluster
+
+#: The weights of the roots of a text; a vector of length 1.
+Vector: TypeAlias = Mapping[str, float]
+
+
+@dataclass(frozen=True, slots=True)
+class LibraryTopic:
+    """A topic of a library, and the number of papers in its cluster."""
+
+    topic: SuggestedTopic
+    papers: int
+
+
+@dataclass(frozen=True, slots=True)
+class FrequentAuthor:
+    """An author of several papers of a library, and the filter that finds the author's papers."""
+
+    name: str
+    papers: int
+    filter: Filter
+
+
+@dataclass(frozen=True, slots=True)
+class LibraryTopics:
+    """The topics and authors that are suggested for a library, the most frequent first."""
+
+    topics: tuple[LibraryTopic, ...]
+    authors: tuple[FrequentAuthor, ...]
+
+
+def suggest_from_library(
+    library: Sequence[Paper], index: PaperIndex, weights: SuggestionWeights = WEIGHTS
+) -> LibraryTopics:
+    """Return topics and authors for the papers of a library; `index` has the papers of the catalog."""
+    if not library:
+        return LibraryTopics((), ())
+    library = sorted(library, key=lambda paper: (paper.id, paper.title))
+    found: dict[str, LibraryTopic] = {}
+    for cluster in clusters_of(library, index, weights):
+        topic = suggest_topic([library[number] for number in cluster[:MAX_EXAMPLES]], index, weights)
+        found.setdefault(topic.name.casefold(), LibraryTopic(topic, len(cluster)))
+    return LibraryTopics(tuple(found.values()), tuple(frequent_authors(library)))
+
+
+# ── clusters ────────────────────────────────────────────────────────────────────────────────────
+
+
+def clusters_of(
+    library: Sequence[Paper], index: PaperIndex, weights: SuggestionWeights = WEIGHTS
+) -> list[list[int]]:
+    """Return the numbers of the papers of each cluster: the largest cluster and the most typical paper first."""
+    vectors = _vectors(library)
+    own = PaperIndex(library)
+    clusters = _seeds(candidates_of(library, own, index), len(library), index.size, weights)
+    for _ in range(MAX_ROUNDS):
+        before = clusters
+        clusters = _assigned(vectors, before)
+        if clusters == before:
+            break
+    least = max(LEAST_PAPERS, LEAST_SHARE * len(library))
+    large = [_typical_first(vectors, cluster) for cluster in clusters if len(cluster) >= least]
+    return sorted(large, key=lambda cluster: (-len(cluster), cluster)) or [[*range(len(library))]]
+
+
+def _seeds(
+    candidates: Iterable[Candidate], papers: int, catalog: int, weights: SuggestionWeights
+) -> list[list[int]]:
+    """Return the papers with each of the phrases that say most about papers without a phrase so far."""
+    bits = {
+        one: -math.log2((one.found.bit_count() + weights.unseen * one.usual) / (catalog + weights.unseen))
+        for one in candidates
+    }
+    seeds: list[list[int]] = []
+    rest = (1 << papers) - 1
+    while bits and len(seeds) < MAX_TOPICS:
+        best = max(
+            bits,
+            key=lambda one: ((one.examples & rest).bit_count() + (one.titles & rest).bit_count()) * bits[one],
+        )
+        added = best.examples & rest
+        if added.bit_count() < max(LEAST_PAPERS, LEAST_SHARE * papers):
+            break
+        seeds.append([*bitsets.members(added)])
+        rest &= ~added
+    return seeds
+
+
+def _vectors(library: Sequence[Paper]) -> list[Vector]:
+    """Return the vector of each paper, of the roots that other papers of the library have, too."""
+    counts = [similar_papers.counted_roots(paper) for paper in library]
+    papers_with = Counter(root for counted in counts for root in counted)
+    return [
+        _normal(
+            {
+                root: count
+                / (count + 2)
+                * word_rarity.bits(root)
+                * math.log(1 + len(library) / papers_with[root])
+                for root, count in counted.items()
+                if papers_with[root] > 1
+            }
+        )
+        for counted in counts
+    ]
+
+
+def _normal(weights: Mapping[str, float]) -> Vector:
+    length = math.sqrt(sum(weight * weight for weight in weights.values()))
+    return {root: weight / length for root, weight in weights.items()} if length else {}
+
+
+def _centre(vectors: Sequence[Vector], cluster: Iterable[int]) -> Vector:
+    total: defaultdict[str, float] = defaultdict(float)
+    for number in cluster:
+        for root, weight in vectors[number].items():
+            total[root] += weight
+    return _normal(total)
+
+
+def _likeness(one: Vector, other: Vector) -> float:
+    return sum(weight * other[root] for root, weight in one.items() if root in other)
+
+
+def _assigned(vectors: Sequence[Vector], clusters: Sequence[Sequence[int]]) -> list[list[int]]:
+    """Return the clusters after each paper has moved to the cluster whose centre is most like it."""
+    centres = [_centre(vectors, cluster) for cluster in clusters]
+    moved: list[list[int]] = [[] for _ in centres]
+    for number, vector in enumerate(vectors):
+        likeness = [_likeness(vector, centre) for centre in centres]
+        if any(likeness):
+            moved[likeness.index(max(likeness))].append(number)
+    return moved
+
+
+def _typical_first(vectors: Sequence[Vector], cluster: Sequence[int]) -> list[int]:
+    centre = _centre(vectors, cluster)
+    return sorted(cluster, key=lambda number: (-_likeness(vectors[number], centre), number))
+
+
+# ── authors ─────────────────────────────────────────────────────────────────────────────────────
+
+
+def frequent_authors(library: Sequence[Paper]) -> list[FrequentAuthor]:
+    """Return the authors of at least three papers, the most frequent first."""
+    spellings: defaultdict[tuple[str, ...], Counter[str]] = defaultdict(Counter)
+    for paper in library:
+        for parts, author in {author_names.parts_of(author): author for author in paper.authors}.items():
+            if len(parts) > 1:  # a single name may stand for many people
+                spellings[parts][author] += 1
+    frequent = [parts for parts, written in spellings.items() if written.total() >= LEAST_PAPERS]
+    frequent.sort(key=lambda parts: (-spellings[parts].total(), parts))
+    return [
+        FrequentAuthor(
+            name=min(spellings[parts], key=lambda author: (-spellings[parts][author], author)),
+            papers=spellings[parts].total(),
+            filter=parse(f'au:"{" ".join(parts)}"'),
+        )
+        for parts in frequent[:MAX_AUTHORS]
+    ]

@@ -1,0 +1,145 @@
+"""Name a topic after a noun phrase in the titles of its papers."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+from digest import papers
+from digest.papers import Paper
+from digest.topics import described_topics, tokenizer, word_rarity, word_roots
+from digest.topics.filter_tree import TextClause
+
+MAX_WORDS = 4  #: maximum number of words of a name
+LEAST_BITS = 3.0  #: minimum number of bits of a name
+ENOUGH_BITS = 9.0  #: a name with more bits is not clearer
+INCOMPLETE = (
+    0.8  #: weight of a phrase that omits the last noun of the title, as "language" of "language model"
+)
+IN_ABSTRACT = 0.25  #: an abstract that has the name counts as this many titles
+
+#: Words of titles that do not belong to a noun phrase: verbs, and nouns for any paper.
+_OUTSIDE = (
+    "consider considering correct enable accelerate accelerating accelerated adapting aligning analyzing applying assessing avoiding boosting breaking bridging "
+    "building can characterizing combining comparing controlling decomposing defending detecting "
+    "determining developing disentangling discovering do does easy efficient effective empirical enabling "
+    "encouraging enhances enhancing ensuring estimating evaluating examining explaining exploiting "
+    "exploring extending finding fast faster framework generating getting good guiding harnessing identifying "
+    "implies improved improves improving incorporating inducing introducing investigating is it "
+    "lessons leveraging less let limits makes making matters measuring meets mitigate mitigating "
+    "modeling monitor need needs nothing on optimizing overcoming perspective preventing probing promoting "
+    "provable quantifying reducing report requires rethinking revealing revisiting role scaling simple simplifying "
+    "solving struggle study survey systematic technical teaching teach testing toward training uncovering "
+    "understanding unifying unified universal unlocking unlocks unraveling unveiling analysis approach evaluation "
+    "investigation really work enables beyond case comprehensive to from with without where find one all you "
+    "should could would will not"
+)
+OUTSIDE = described_topics.SILENT_WORDS.union(_OUTSIDE.split())
+_ADJECTIVE_ENDINGS = ("al", "ive", "ous", "ic", "ed", "able", "ible", "ary", "aware", "based", "shot", "ly")
+
+
+@dataclass(frozen=True, slots=True)
+class _Phrase:
+    """Consecutive words of a title or abstract."""
+
+    text: str  #: as written
+    roots: tuple[str, ...]
+    is_complete: bool  #: whether it ends where the noun phrase ends
+    order: tuple[int, int]  #: the number of the text and the position in it
+
+
+def name_of(clauses: Sequence[TextClause], examples: Sequence[Paper]) -> str:
+    """Return the noun phrase that most titles share and that says most, with the words of the main clause.
+
+    If no title contains the main clause, the phrase may be from an abstract.
+    """
+    main = [word_roots.root(token.rstrip("*").lower()) for token in clauses[0].tokens]
+    in_titles = _all_noun_phrases([paper.title for paper in examples])
+    in_abstracts = _all_noun_phrases([paper.abstract for paper in examples])
+    for phrases in (in_titles, in_abstracts):
+        fitting = [phrase for phrase in phrases if _contains_words(phrase.roots, main)]
+        if fitting:
+            return _in_sentence_case(_best(fitting, examples).text, examples)
+    return _in_sentence_case(_best(in_titles, examples).text, examples) if in_titles else examples[0].title
+
+
+def _all_noun_phrases(texts: Sequence[str]) -> list[_Phrase]:
+    return [phrase for number, text in enumerate(texts) for phrase in _noun_phrases(text, number)]
+
+
+def _contains_words(roots: Sequence[str], beginnings: Sequence[str]) -> bool:
+    return all(any(root.startswith(word) for root in roots) for word in beginnings)
+
+
+def _best(phrases: Iterable[_Phrase], examples: Sequence[Paper]) -> _Phrase:
+    titles = [_roots(paper.title) for paper in examples]
+    abstracts = [_roots(paper.abstract) for paper in examples]
+
+    def worth(phrase: _Phrase) -> tuple[float, int, int, int]:
+        shared = float(sum(_holds(text, phrase.roots) for text in titles))
+        shared += IN_ABSTRACT * sum(_holds(text, phrase.roots) for text in abstracts)
+        bits = min(ENOUGH_BITS, sum(map(word_rarity.bits, phrase.roots)))
+        return (
+            shared * bits * (1 if phrase.is_complete else INCOMPLETE),
+            -len(phrase.roots),
+            -phrase.order[0],
+            -phrase.order[1],
+        )
+
+    return max(phrases, key=worth)
+
+
+def _roots(text: str) -> tuple[str, ...]:
+    return tuple(map(word_roots.root, tokenizer.read(papers.display(text)).folded))
+
+
+def _holds(text: tuple[str, ...], phrase: tuple[str, ...]) -> bool:
+    """Return whether the roots of a text contain those of a phrase in a row."""
+    return any(text[at : at + len(phrase)] == phrase for at, root in enumerate(text) if root == phrase[0])
+
+
+def _noun_phrases(text: str, number: int) -> Iterator[_Phrase]:
+    """Yield the phrases of up to four words of a text that may be names: without verbs, ending in a noun."""
+    shown = papers.display(text)
+    row = tokenizer.read(shown)
+    for first, behind in _chunks(row):
+        for end in range(first + 1, behind + 1):
+            if end < behind and row.folded[end - 1].endswith(_ADJECTIVE_ENDINGS):
+                continue
+            if end < behind and row.glue[end - 1] == "-":
+                continue
+            for start in range(max(first, end - MAX_WORDS), end):
+                if start > first and row.glue[start - 1] == "-":
+                    continue
+                roots = tuple(map(word_roots.root, row.folded[start:end]))
+                if sum(map(word_rarity.bits, roots)) >= LEAST_BITS:
+                    yield _Phrase(
+                        shown[row.starts[start] : row.ends[end - 1]], roots, end == behind, (number, start)
+                    )
+
+
+def _chunks(row: tokenizer.WordParts) -> Iterator[tuple[int, int]]:
+    """Yield (first, behind) for each longest run of words without punctuation and words outside a noun phrase."""
+    first = 0
+    for at, word in enumerate((*row.folded, "to")):
+        if word in OUTSIDE or (at > first and row.glue[at - 1] == ","):
+            if first < at:
+                yield first, at
+            first = at + 1 if word in OUTSIDE else at
+
+
+def _in_sentence_case(text: str, examples: Sequence[Paper]) -> str:
+    """Return a phrase with a capital only at its beginning, in acronyms and in names of people or things."""
+    written = " ".join(papers.display(paper.abstract) for paper in examples)
+    words = [word if _has_capital(word, written) else word.lower() for word in re.split(r"(\W+)", text)]
+    shown = "".join(words)
+    return shown[:1].upper() + shown[1:]
+
+
+def _has_capital(word: str, abstracts: str) -> bool:
+    """Return whether a word has a capital wherever it is written: inside it, or always in the abstracts."""
+    if not word[1:].islower():
+        return True
+    is_lower = re.search(rf"\b{re.escape(word.lower())}", abstracts) is not None
+    return not is_lower and re.search(rf"\w,? {re.escape(word)}", abstracts) is not None

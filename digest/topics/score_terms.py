@@ -1,0 +1,96 @@
+"""Show the arithmetic of a score: the terms whose sum is the relevance of a paper."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from itertools import chain
+
+from digest.topics import described_topics, relevance, word_roots
+from digest.topics.filter_parser import Filter
+from digest.topics.filter_tree import DescriptionClause, TextClause
+from digest.topics.paper_index import FIELDS, PaperIndex, fields_of
+
+
+@dataclass(frozen=True, slots=True)
+class RelevanceTerm:
+    """A summand of a score."""
+
+    words: str  #: the clause, or a word or pair of words of a description
+    value: float
+    arithmetic: str  #: the value as a formula
+
+
+def score_terms(
+    index: PaperIndex, filter_: Filter, numbers: Iterable[int]
+) -> Mapping[int, tuple[RelevanceTerm, ...]]:
+    """Return {paper: terms} for these papers; the terms of a paper add up to its relevance.
+
+    The relevance of a paper is its total divided by the total of the best match, so every term is divided too.
+    """
+    totals = relevance.totals_of(index, filter_, index.matches(filter_), index.weights)
+    best = max(totals.values(), default=0.0)
+    clauses = [*relevance.weighted_clauses(filter_.tree, index.weights.other_name)]
+    if not best:
+        constant = RelevanceTerm("", relevance.WORDLESS_SCORE, "the filter has no words that can be counted")
+        return dict.fromkeys(numbers, (constant,))
+    return {
+        number: tuple(
+            chain.from_iterable(_terms(index, leaf, weight, number, best) for leaf, weight in clauses)
+        )
+        for number in numbers
+    }
+
+
+def _terms(
+    index: PaperIndex, leaf: TextClause | DescriptionClause, weight: float, number: int, best: float
+) -> Iterator[RelevanceTerm]:
+    if number not in index.clause_scores(leaf):
+        return
+    share = f"{_weighted(weight)}{{}} ÷ {best:.4g}" if best != 1 else f"{_weighted(weight)}{{}}"
+    if isinstance(leaf, DescriptionClause):
+        for words, value, formula in _description_terms(index, leaf, number):
+            yield RelevanceTerm(words, weight * value / best, share.format(formula))
+    else:
+        score, formula = _occurrences(index, leaf, number)
+        yield RelevanceTerm(leaf.canonical, weight * score / best, share.format(formula))
+
+
+def _weighted(weight: float) -> str:
+    return "" if weight == 1 else f"{weight:.4g} × "
+
+
+def _occurrences(index: PaperIndex, leaf: TextClause, number: int) -> tuple[float, str]:
+    """Return the score of a clause of words, and its formula."""
+    counts, weights = index.counts(leaf), index.weights
+    found = {
+        place: counts[place * index.size + number]
+        for place in fields_of(leaf)
+        if counts.get(place * index.size + number)
+    }
+    in_title = found.pop(0, 0)
+    elsewhere = sum(found.values())
+    shown = [f"{in_title} in title × {weights.title:g}"] if in_title else []
+    shown += [f"{count} in {FIELDS[place]}" for place, count in found.items()]
+    total = weights.title * in_title + elsewhere
+    formula = f"({' + '.join(shown)}) ÷ ({total:g} + {weights.saturation:g})"
+    return weights.score(in_title, elsewhere), formula
+
+
+def _description_terms(
+    index: PaperIndex, leaf: DescriptionClause, number: int
+) -> Iterator[tuple[str, float, str]]:
+    """Yield (words, value, formula) for each root and pair of roots of a description that a paper has."""
+    roots, pairs = described_topics.bits_of_clause(leaf.roots, leaf.times)
+    whole = sum(roots.values())
+    written = {word_roots.root(word): word for word in reversed(leaf.words)}
+    for phrase, bits in chain(roots.items(), pairs.items()):
+        frequency = index.mentions(phrase).get(number, 0.0)
+        if frequency:
+            share = index.described.score(frequency, index.lengths[number])
+            words = " ".join(written.get(root, root) for root in phrase)
+            yield (
+                words,
+                bits * share / whole,
+                f"{bits:.4g} bits × {frequency:g} ÷ {frequency / share:.4g} ÷ {whole:.4g} bits",
+            )

@@ -1,0 +1,345 @@
+"""Suggest a topic for a few papers: a name, and a filter of words and phrases that a person would write.
+
+Words that the examples share are often not those of their subject, so the catalog decides. Each paper of the
+catalog has a chance of belonging to the topic, estimated from its likeness to the examples. Clauses are added
+to the filter while they raise its expected F1: twice the expected number of relevant papers found, divided
+by the number of papers found plus the expected number of relevant papers.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from digest import papers
+from digest.papers import Paper
+from digest.topics import bitsets, clauses, phrase_names, similar_papers, tokenizer, word_rarity, word_roots
+from digest.topics.filter_parser import Filter, parse
+from digest.topics.filter_tree import DescriptionClause, TextClause
+from digest.topics.paper_index import PaperIndex
+from digest.topics.tokenizer import WordParts
+
+MAX_CLAUSES = 5  #: maximum number of clauses of a suggested filter
+MAX_TITLE_WORDS = 8  #: maximum number of words of a clause for papers without significant words
+MAX_PHRASE = 3  #: maximum number of words of a clause
+MAX_CANDIDATES = 300  #: maximum number of words and phrases that are looked up in the catalog
+MAX_USEFUL = 100  #: number of clauses, those that are best alone, of which filters are made
+MAX_STARTS = 20  #: number of clauses, those that are best alone, that are tried as the first
+MAX_ROOTS = 40  #: number of roots by which papers are compared with the examples
+LEAST_BITS = 5.0  #: minimum number of bits of a phrase
+SHORTEST_PREFIX = 5  #: letters of a root before a `*`
+#: Words of abstracts that describe the publication, not its subject.
+BOILERPLATE = frozenset(("http", "https", "www", "com", "github", "org", "arxiv", "publicly", "project"))
+STEPS = 32  #: chances are rounded to multiples of 1/32, so that many can be added at once
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class SuggestionWeights:
+    """The constants of a suggestion; `make bench ARGS=relevance` shows how well they hold for other topics."""
+
+    topic_share: float = 0.02  #: share of the catalog that belongs to a topic
+    steepness: float = 8.0  #: rise of the chance with the likeness to the examples
+    example: float = 3.0  #: an example counts as this many papers
+    unseen: float = 50.0  #: papers outside the catalog, in which words are as rare as in the fixed table
+    extra_word: float = 0.02  #: expected F1 that a longer phrase has to gain for each of its words
+    least_gain: float = 0.01  #: minimum increase of the expected F1 by a clause
+
+
+WEIGHTS = SuggestionWeights()
+
+
+@dataclass(frozen=True, slots=True)
+class SuggestedClause:
+    """A clause of a suggested filter, with the numbers of papers that it finds."""
+
+    clause: str  #: in canonical form
+    examples: int  #: the examples that it finds
+    found: int  #: the papers of the catalog that it finds
+    added: int  #: of these, the papers that no clause before it finds
+
+
+@dataclass(frozen=True, slots=True)
+class SuggestedTopic:
+    """A name and a filter for a few examples."""
+
+    name: str
+    filter: Filter
+    clauses: tuple[SuggestedClause, ...]  #: the alternatives of the filter, the main one first
+    missed: tuple[Paper, ...]  #: the examples that the filter does not find
+    found: int  #: number of papers of the catalog that the filter finds
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """A clause for a topic, with the sets of examples and of papers of the catalog that it finds."""
+
+    clause: TextClause
+    examples: int
+    titles: int  #: the examples that contain it in the title
+    found: int
+    usual: float  #: the share of papers that contain its words, by the fixed table
+
+
+def suggest_topic(
+    examples: Sequence[Paper], index: PaperIndex, weights: SuggestionWeights = WEIGHTS
+) -> SuggestedTopic:
+    """Return a topic for `examples`, which may be any papers; `index` has the papers of the catalog.
+
+    An example does not need an abstract and does not need to be in the catalog. The order of the examples has
+    no effect. `index` does not cache anything of the suggestion, so it may be shared by many visitors.
+    """
+    examples = sorted(examples, key=lambda paper: (paper.id, paper.title))
+    own = PaperIndex(examples)
+    candidates = candidates_of(examples, own, index)
+    chosen = _choose(candidates, _Chances(examples, index, weights), weights)
+    if not chosen:
+        chosen = (_title_clause(examples, own, index),)
+    filter_ = parse(" OR ".join([one.clause.canonical for one in chosen]))
+    missed = own.full
+    for one in chosen:
+        missed &= ~one.examples
+    return SuggestedTopic(
+        name=phrase_names.name_of([one.clause for one in chosen], examples),
+        filter=filter_,
+        clauses=tuple(_reported(chosen)),
+        missed=tuple([examples[number] for number in bitsets.members(missed)]),
+        found=_union(chosen).bit_count(),
+    )
+
+
+def _reported(chosen: Iterable[Candidate]) -> Iterator[SuggestedClause]:
+    found = 0
+    for one in chosen:
+        yield SuggestedClause(
+            one.clause.canonical,
+            one.examples.bit_count(),
+            one.found.bit_count(),
+            (one.found & ~found).bit_count(),
+        )
+        found |= one.found
+
+
+def _union(chosen: Iterable[Candidate]) -> int:
+    found = 0
+    for one in chosen:
+        found |= one.found
+    return found
+
+
+# ── the chance that a paper belongs to the topic ────────────────────────────────────────────────
+
+
+class _Chances:
+    """The chance of each paper of the catalog to belong to the topic of the examples."""
+
+    def __init__(self, examples: Sequence[Paper], index: PaperIndex, weights: SuggestionWeights):
+        described = common_words([similar_papers.counted_roots(paper) for paper in examples])
+        scores = index.description_scores(described)
+        keys = {papers.title_key(paper.title) for paper in examples}
+        own = [number for number in scores if papers.title_key(index.papers[number].title) in keys]
+        self.examples = bitsets.bitset_of(own)
+        self.number_of_examples = len(examples)
+        others = {number: score for number, score in scores.items() if number not in own}
+        even = _even_score(others.values(), weights.topic_share * index.size)
+        chances = {number: _chance(score / even, weights.steepness) for number, score in others.items()}
+        steps_by_number = {number: round(chance * STEPS) for number, chance in chances.items()}
+        #: For each binary digit of the chances: its value, and the papers whose chance has it.
+        self._digits = [
+            (
+                2**digit / STEPS,
+                bitsets.bitset_of([n for n, steps in steps_by_number.items() if steps >> digit & 1]),
+            )
+            for digit in range(STEPS.bit_length())
+        ]
+        self.total = self.of(index.full)
+
+    def of(self, found: int) -> float:
+        """Return the expected number of relevant papers in a set, without the examples."""
+        total = 0.0
+        for value, having in self._digits:
+            total += value * (found & having).bit_count()
+        return total
+
+
+def _even_score(scores: Collection[float], size: float) -> float:
+    """Return the score of a paper that belongs to a topic of `size` papers with a chance of one half."""
+    ranked = sorted(scores, reverse=True)
+    return ranked[min(len(ranked) - 1, int(size))] if ranked else 1.0
+
+
+def _chance(ratio: float, steepness: float) -> float:
+    return 1 / (1 + math.exp(min(50.0, steepness * (1 - ratio))))
+
+
+def common_words(counts: Sequence[Mapping[str, int]]) -> DescriptionClause:
+    """Return the weighted roots of papers; a root of all papers counts more than a frequent root of one."""
+    shared = Counter(root for counted in counts for root in counted)
+    strength = {
+        root: number
+        / len(counts)
+        * sum(counted[root] / (counted[root] + 2) for counted in counts if root in counted)
+        for root, number in shared.items()
+    }
+    best = sorted(strength, key=lambda root: (-strength[root] * word_rarity.bits(root), root))[:MAX_ROOTS]
+    times = tuple([max(1, round(100 * strength[root] / len(counts))) for root in best])
+    return DescriptionClause(tuple(best), tuple(best), times, "")
+
+
+# ── clauses ─────────────────────────────────────────────────────────────────────────────────────
+
+
+@dataclass(frozen=True, slots=True)
+class _Choice:
+    """Some clauses, with the expected F1 of the filter and the parts of this figure."""
+
+    chosen: tuple[Candidate, ...] = ()
+    f1: float = 0.0
+    hits: float = 0.0  #: expected number of relevant papers found
+    size: float = 0.0  #: expected number of papers found
+    examples: int = 0
+    found: int = 0
+
+
+def _choose(
+    candidates: Sequence[Candidate], chances: _Chances, weights: SuggestionWeights
+) -> tuple[Candidate, ...]:
+    """Return the clauses that together have the highest expected F1, the best clause first.
+
+    Clauses are added one by one to each of the best first clauses, since the best pair may be without the best.
+    """
+    alone = [_extended(_Choice(), one, chances, weights) for one in candidates]
+    useful = sorted(alone, key=lambda choice: -choice.f1)[:MAX_USEFUL]
+    in_order = [choice.chosen[0] for choice in useful]
+    tried = [_completed(choice, in_order, chances, weights) for choice in useful[:MAX_STARTS]]
+    best = max(tried, key=lambda choice: choice.f1, default=_Choice())
+    return tuple([one for one in in_order if one in best.chosen])
+
+
+def _completed(
+    choice: _Choice, candidates: Sequence[Candidate], chances: _Chances, weights: SuggestionWeights
+) -> _Choice:
+    """Return a choice with the clauses that raise its expected F1 most, added one by one."""
+    while len(choice.chosen) < MAX_CLAUSES:
+        best = max((_extended(choice, one, chances, weights) for one in candidates), key=lambda more: more.f1)
+        if best.f1 < choice.f1 + weights.least_gain:
+            break
+        choice = best
+    return choice
+
+
+def _extended(choice: _Choice, one: Candidate, chances: _Chances, weights: SuggestionWeights) -> _Choice:
+    own = weights.example * (one.examples & ~choice.examples).bit_count()
+    added = one.found & ~choice.found & ~chances.examples
+    hits = choice.hits + own + chances.of(added)
+    size = choice.size + own + added.bit_count() + weights.unseen * one.usual
+    total = chances.total + weights.example * chances.number_of_examples
+    return _Choice(
+        (*choice.chosen, one),
+        2 * hits / (size + total)
+        - weights.extra_word * sum(len(each.clause.tokens) - 1 for each in (*choice.chosen, one)),
+        hits,
+        size,
+        choice.examples | one.examples,
+        choice.found | one.found,
+    )
+
+
+def candidates_of(examples: Sequence[Paper], own: PaperIndex, index: PaperIndex) -> list[Candidate]:
+    """Return the words and phrases that the examples share or that are in a title, the plainest spelling first."""
+    counted = Counter(written for paper in examples for written in set(_spellings(paper)))
+    in_title = {written for paper in examples for written in _phrases(_parts(paper.title))}
+    eligible = [written for written, count in counted.items() if count > 1 or written in in_title]
+    eligible.sort(key=lambda written: (-counted[written], written not in in_title, len(written), written))
+    eligible = [written for written in eligible if written not in BOILERPLATE]
+    return [_candidate(written, own, index) for written in eligible[:MAX_CANDIDATES]]
+
+
+def _candidate(written: str, own: PaperIndex, index: PaperIndex) -> Candidate:
+    quoted = written[0] == '"'
+    leaf = clauses.text_clause("tiab", written.strip('"'), quoted=quoted)
+    in_title = clauses.text_clause("ti", written.strip('"'), quoted=quoted)
+    return Candidate(leaf, own.look_up(leaf), own.look_up(in_title), index.look_up(leaf), usual_share(leaf))
+
+
+def usual_share(clause: TextClause) -> float:
+    """Return the share of papers that contain a clause, as estimated from the fixed table."""
+    bits = [word_rarity.bits(word_roots.root(token.rstrip("*").lower())) for token in clause.tokens]
+    return 2.0 ** -min(sum(bits), 2 * word_rarity.RAREST)
+
+
+def _title_clause(examples: Sequence[Paper], own: PaperIndex, index: PaperIndex) -> Candidate:
+    """Return a clause for examples without significant words: the first title, or any word."""
+    for paper in examples:
+        words = [word for word in _parts(paper.title).folded if 0 < len(word) < similar_papers.LONGEST_WORD]
+        if words:
+            return _candidate(f'"{" ".join(words[:MAX_TITLE_WORDS])}"', own, index)
+    return _candidate('"untitled"', own, index)
+
+
+# ── spellings ───────────────────────────────────────────────────────────────────────────────────
+
+
+def _parts(text: str) -> WordParts:
+    return tokenizer.read(papers.display(text))
+
+
+def _spellings(paper: Paper) -> Iterator[str]:
+    yield from _phrases(_parts(paper.title))
+    yield from _phrases(_parts(paper.abstract))
+
+
+def _phrases(row: WordParts) -> Iterator[str]:
+    """Yield the significant words and phrases of a text, spelled as clauses."""
+    for start in range(len(row.folded)):
+        if similar_papers.is_significant(row.folded[start]):
+            yield from _word_spellings(row, start)
+        for end in range(start + 2, min(start + MAX_PHRASE, len(row.folded)) + 1):
+            if _is_phrase(row, start, end):
+                yield from _phrase_spellings(row, start, end)
+
+
+def _is_phrase(row: WordParts, start: int, end: int) -> bool:
+    """Return whether the words are a phrase of the subject, and no part of a compound is missing."""
+    words, glue = row.folded[start:end], row.glue[start : end - 1]
+    is_cut = row.glue[start - 1 : start] == "-" or row.glue[end - 1 : end] == "-"
+    if is_cut or "," in glue or any(len(word) >= similar_papers.LONGEST_WORD for word in words):
+        return False
+    if not glue.strip("-"):  # a compound, such as "in-context"
+        return all(word.isalpha() for word in words) and _bits(words) >= LEAST_BITS
+    return all(map(similar_papers.is_significant_in_pair, words)) and _bits(words) >= LEAST_BITS
+
+
+def _bits(words: Iterable[str]) -> float:
+    return sum(word_rarity.bits(word_roots.root(word)) for word in words)
+
+
+def _word_spellings(row: WordParts, at: int) -> Iterator[str]:
+    if tokenizer.is_acronym(row.surfaces[at]):
+        yield row.surfaces[at].rstrip("s")
+        return
+    stem, root = tokenizer.stem(row.folded[at]), word_roots.root(row.folded[at])
+    yield stem
+    if root != stem and len(root) >= SHORTEST_PREFIX:
+        yield f"{root}*"
+
+
+def _phrase_spellings(row: WordParts, start: int, end: int) -> Iterator[str]:
+    words = [_as_typed(row, start)]
+    for at in range(start + 1, end):
+        words += ["-" if row.glue[at - 1] == "-" else " ", _as_typed(row, at)]
+    *head, last = words
+    stem, root = tokenizer.stem(last), word_roots.root(last)
+    beginning = "".join(head)
+    if not last.startswith(stem) or len(stem) < SHORTEST_PREFIX - 1:
+        yield f'"{beginning}{last}"'
+        return
+    yield f'"{beginning}{stem}*"'
+    if root != stem and stem.startswith(root):
+        yield f'"{beginning}{root}*"'
+
+
+def _as_typed(row: WordParts, at: int) -> str:
+    """Return a word, an acronym as typed."""
+    return row.surfaces[at] if tokenizer.is_acronym(row.surfaces[at]) else row.folded[at]

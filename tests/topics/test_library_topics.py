@@ -1,0 +1,119 @@
+"""A library makes topics: clusters with names and filters, and authors to follow."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+
+from digest import topics
+from digest.papers import title_key
+from digest.topics.library_topics import MAX_TOPICS
+from tests.topics.invented_papers import paper
+from tests.topics.test_relevance import labelled, seeds  # noqa: F401
+from tests.topics.test_suggested_topics import f1_of
+
+#: F1 from which a labelled topic counts as found, and the number of papers of a mixed library.
+ENOUGH, LIBRARY_SIZE = 0.5, 40
+
+GRASPS = [
+    paper(
+        f"{place} Grasp Planning",
+        "A gripper plans a grasp by touch.",
+        id=n,
+        authors=("Ito, Yuki", f"A{n} Lind"),
+    )
+    for n, place in enumerate(["Tactile", "Soft", "Fast", "Blind", "Safe"], start=1)
+]
+TIDES = [
+    paper(
+        f"{place} Tide Tables", "The moon moves the tides of the sea.", id=n, authors=("Yuki Ito", "Madonna")
+    )
+    for n, place in enumerate(["Northern", "Southern", "Eastern", "Western"], start=11)
+]
+OTHERS = [paper(f"Weather of Year {year}", "Rain and wind.", id=year) for year in range(100, 130)]
+CATALOG = topics.PaperIndex([*GRASPS, *OTHERS])
+
+
+def test_each_subject_of_a_library_becomes_a_topic():
+    found = topics.suggest_from_library([*GRASPS, *TIDES], CATALOG)
+
+    assert [(one.topic.name, one.papers) for one in found.topics] == [
+        ("Grasp planning", 5),
+        ("Tide tables", 4),
+    ]
+    assert CATALOG.matches(found.topics[0].topic.filter) == 0b11111
+    assert topics.PaperIndex(TIDES).matches(found.topics[1].topic.filter) == 0b1111
+
+
+def test_authors_of_three_papers_are_suggested_however_they_are_written():
+    found = topics.suggest_from_library([*GRASPS, *TIDES], CATALOG)
+
+    (author,) = found.authors
+    assert (author.name, author.papers) == ("Ito, Yuki", 9)
+    assert topics.PaperIndex(TIDES).matches(author.filter) == 0b1111
+
+
+def test_a_library_in_another_order_gives_the_same_topics():
+    mixed = [*GRASPS, *TIDES]
+    random.Random(1).shuffle(mixed)
+
+    filters = {one.topic.filter for one in topics.suggest_from_library(mixed, CATALOG).topics}
+
+    assert filters == {
+        one.topic.filter for one in topics.suggest_from_library([*GRASPS, *TIDES], CATALOG).topics
+    }
+
+
+@pytest.mark.parametrize("size", [1, 2, 3])
+def test_a_small_library_makes_one_topic(size):
+    (one,) = topics.suggest_from_library(GRASPS[:size], CATALOG).topics
+
+    assert one.papers == size
+    assert CATALOG.matches(one.topic.filter)
+
+
+def test_an_empty_library_makes_no_topic():
+    assert topics.suggest_from_library([], CATALOG) == topics.LibraryTopics((), ())
+
+
+def test_a_library_without_words_makes_a_topic():
+    found = topics.suggest_from_library([paper("!!"), paper("量子")], topics.PaperIndex([]))
+
+    assert 1 <= len(found.topics) <= MAX_TOPICS
+
+
+# ── on labelled topics ──────────────────────────────────────────────────────────────────────────
+
+
+def mixed_library(known, chance):
+    """Return the names of three topics, and the keys of 40 of their papers: relevant ones before marginal ones."""
+    sizes = {name: len(topic["relevant"]) + len(topic["marginal"]) for name, topic in known.items()}
+    names = chance.sample(sorted(name for name, size in sizes.items() if 3 * size >= LIBRARY_SIZE - 1), 3)
+    keys: dict[str, None] = {}
+    for place, name in enumerate(names):
+        relevant, marginal = known[name]["relevant"], known[name]["marginal"]
+        shuffled = [*chance.sample(relevant, len(relevant)), *chance.sample(marginal, len(marginal))]
+        share = LIBRARY_SIZE // 3 + (place < LIBRARY_SIZE % 3)
+        keys |= dict.fromkeys(map(title_key, shuffled[:share]))
+    return names, chance.sample([*keys], len(keys))
+
+
+def best_f1s(found, index, keys, wanted):
+    """Return the F1 of the best of the suggested filters for each labelled topic."""
+    matches = [index.matches(one.topic.filter) for one in found.topics]
+    return [max(f1_of(some, topic, keys) for some in matches) for topic in wanted]
+
+
+def test_libraries_of_three_labelled_topics_give_them_back(seeds, labelled):  # noqa: F811
+    index = topics.PaperIndex(seeds)
+    keys = [title_key(one.title) for one in seeds]
+    at = dict(zip(keys, seeds, strict=True))
+    figures = []
+    for draw in range(6):
+        names, library = mixed_library(labelled, random.Random(draw))
+        found = topics.suggest_from_library([at[key] for key in library], index)
+        assert 1 <= len(found.topics) <= MAX_TOPICS
+        figures += best_f1s(found, index, keys, [labelled[name] for name in names])
+
+    assert sum(figure >= ENOUGH for figure in figures) >= 0.6 * len(figures)
