@@ -42,7 +42,7 @@ def byline(paper: Paper) -> str:
     if paper.organization is None:
         return people_line(paper)
     institution = display(paper.organization.name or paper.organization.handle)
-    if all(display(author) == institution for author in paper.authors):  # or no author is known
+    if all(display(author) == institution for author in paper.authors):  # also true if no author is known
         return institution
     return f"{people_line(paper)} · {institution}"
 

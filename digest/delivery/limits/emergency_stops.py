@@ -119,7 +119,7 @@ def recent_attempts(since: datetime, *, middle: int | None = None) -> Any:
 
 
 def attempts_by_letter(attempts: Any) -> Any:
-    """Return when each letter was first tried, and the verdict that all its attempts had, or "".
+    """Return when each letter was first tried, and the common verdict of its attempts or "".
 
     A few letters that are deferred repeatedly, long after all others were accepted, therefore do not stop
     mail. Greylisting does not stop mail either, because the second or third attempt succeeds.

@@ -12,7 +12,7 @@ OTHER_LIST_NAMES = (
     "collection",
     "dailyPapers",
     "recommendedPapers",
-)  #: list names of other formats too, since an empty list does not reveal its format
+)  #: includes the list names of other formats, since an empty list does not reveal its format
 
 
 def recognises(head: str) -> bool:
