@@ -40,7 +40,7 @@ def report_on(
 
 
 def paper_report(paper: Paper) -> dict[str, Any]:
-    """Return the id of a paper with its title as a dump has it and as readers see it."""
+    """Return a paper's id, its raw title and its displayed title."""
     from digest import papers
 
     return {"id": paper.id, "title": paper.title, "display_title": papers.display(paper.title)}
@@ -149,7 +149,7 @@ def show_terms(matches: Sequence[Mapping[str, Any]]) -> None:
 
 
 def rounded_to_sum(values: Sequence[float], total: float) -> list[float]:
-    """Round values so that they add up to `total`: those cut off most are rounded up."""
+    """Round values so that they add up to `total`: the values with the largest remainders are rounded up."""
     unit = 10**-DIGITS
     steps = [int(value / unit) for value in values]
     missing = round(total / unit) - sum(steps)

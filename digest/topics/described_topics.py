@@ -80,5 +80,5 @@ def bits_of_pairs(roots: Iterable[str]) -> Mapping[Phrase, float]:
 def bits_of_clause(
     roots: Sequence[str], times: Sequence[int]
 ) -> tuple[Mapping[Phrase, float], Mapping[Phrase, float]]:
-    """Return the bits of the roots of a description, and those of its pairs; weighted words have no pairs."""
+    """Return the bits of a description's roots and the bits of its pairs; weighted words have no pairs."""
     return bits_of_roots(roots, times), {} if times else bits_of_pairs(roots)

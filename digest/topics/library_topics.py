@@ -1,7 +1,7 @@
 """Suggest topics for a library: one to five clusters of its papers, and the authors who wrote most of them.
 
 Each cluster begins with the papers that share a phrase which is rare in the catalog. Every paper is then
-assigned to the cluster whose words are most like its own, as in k-means, and each cluster becomes a topic.
+assigned to the cluster with the most similar words, as in k-means, and each cluster becomes a topic.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ MAX_AUTHORS = 5
 LEAST_PAPERS = 3  #: minimum number of papers of a topic, and of an author to follow
 LEAST_SHARE = 0.05  #: minimum share of the library that belongs to a topic
 MAX_EXAMPLES = 30  #: maximum number of papers of a cluster from which its filter is made
-MAX_ROUNDS = 8  #: maximum number of times that every paper is assigned to a cluster
+MAX_ROUNDS = 8  #: maximum number of k-means rounds
 
 #: The weights of the roots of a text; a vector of length 1.
 Vector: TypeAlias = Mapping[str, float]
@@ -81,7 +81,7 @@ def suggest_from_library(
 def clusters_of(
     library: Sequence[Paper], index: PaperIndex, weights: SuggestionWeights = WEIGHTS
 ) -> list[list[int]]:
-    """Return the numbers of the papers of each cluster: the largest cluster and the most typical paper first."""
+    """Return the papers of each cluster by number; large clusters and typical papers come first."""
     vectors = _vectors(library)
     own = PaperIndex(library)
     clusters = _seeds(candidates_of(library, own, index), len(library), index.size, weights)
@@ -98,7 +98,7 @@ def clusters_of(
 def _seeds(
     candidates: Iterable[Candidate], papers: int, catalog: int, weights: SuggestionWeights
 ) -> list[list[int]]:
-    """Return the papers with each of the phrases that say most about papers without a phrase so far."""
+    """Return the first papers of each cluster: the papers that contain the most informative phrases."""
     bits = {
         one: -math.log2((one.found.bit_count() + weights.unseen * one.usual) / (catalog + weights.unseen))
         for one in candidates
@@ -119,7 +119,7 @@ def _seeds(
 
 
 def _vectors(library: Sequence[Paper]) -> list[Vector]:
-    """Return the vector of each paper, of the roots that other papers of the library have, too."""
+    """Return the vector of each paper over the roots that occur in at least two papers of the library."""
     counts = [similar_papers.counted_roots(paper) for paper in library]
     papers_with = Counter(root for counted in counts for root in counted)
     return [
@@ -155,7 +155,7 @@ def _likeness(one: Vector, other: Vector) -> float:
 
 
 def _assigned(vectors: Sequence[Vector], clusters: Sequence[Sequence[int]]) -> list[list[int]]:
-    """Return the clusters after each paper has moved to the cluster whose centre is most like it."""
+    """Return the clusters after moving each paper to the cluster with the most similar centre."""
     centres = [_centre(vectors, cluster) for cluster in clusters]
     moved: list[list[int]] = [[] for _ in centres]
     for number, vector in enumerate(vectors):
@@ -178,7 +178,7 @@ def frequent_authors(library: Sequence[Paper]) -> list[FrequentAuthor]:
     spellings: defaultdict[tuple[str, ...], Counter[str]] = defaultdict(Counter)
     for paper in library:
         for parts, author in {author_names.parts_of(author): author for author in paper.authors}.items():
-            if len(parts) > 1:  # a single name may stand for many people
+            if len(parts) > 1:  # a single name may belong to many people
                 spellings[parts][author] += 1
     frequent = [parts for parts, written in spellings.items() if written.total() >= LEAST_PAPERS]
     frequent.sort(key=lambda parts: (-spellings[parts].total(), parts))

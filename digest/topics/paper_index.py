@@ -141,7 +141,7 @@ class PaperIndex:
         return self._papers_of(leaf, self._documents_of(leaf))
 
     def _papers_of(self, leaf: TextClause, documents: int) -> int:
-        """Return the papers of which these documents are a text that the clause searches."""
+        """Return the papers that have one of these documents among the texts that the clause searches."""
         size = self.size
         if leaf.field == "tiab":
             return (documents | documents >> size) & self.full

@@ -19,7 +19,7 @@ INCOMPLETE = (
 )
 IN_ABSTRACT = 0.25  #: an abstract that has the name counts as this many titles
 
-#: Words of titles that do not belong to a noun phrase: verbs, and nouns for any paper.
+#: Words of titles that do not belong to a noun phrase: verbs, and nouns that fit any paper.
 _OUTSIDE = (
     "consider considering correct enable accelerate accelerating accelerated adapting aligning analyzing applying assessing avoiding boosting breaking bridging "
     "building can characterizing combining comparing controlling decomposing defending detecting "
@@ -50,7 +50,7 @@ class _Phrase:
 
 
 def name_of(clauses: Sequence[TextClause], examples: Sequence[Paper]) -> str:
-    """Return the noun phrase that most titles share and that says most, with the words of the main clause.
+    """Return the most common and informative noun phrase of the titles that contains the main clause.
 
     If no title contains the main clause, the phrase may be from an abstract.
     """
@@ -95,7 +95,7 @@ def _roots(text: str) -> tuple[str, ...]:
 
 
 def _holds(text: tuple[str, ...], phrase: tuple[str, ...]) -> bool:
-    """Return whether the roots of a text contain those of a phrase in a row."""
+    """Return whether a text's roots contain a phrase's roots consecutively."""
     return any(text[at : at + len(phrase)] == phrase for at, root in enumerate(text) if root == phrase[0])
 
 
@@ -120,7 +120,7 @@ def _noun_phrases(text: str, number: int) -> Iterator[_Phrase]:
 
 
 def _chunks(row: tokenizer.WordParts) -> Iterator[tuple[int, int]]:
-    """Yield (first, behind) for each longest run of words without punctuation and words outside a noun phrase."""
+    """Yield (start, end) of each longest run of words that may form a noun phrase."""
     first = 0
     for at, word in enumerate((*row.folded, "to")):
         if word in OUTSIDE or (at > first and row.glue[at - 1] == ","):

@@ -1,9 +1,9 @@
 """Suggest a topic for a few papers: a name, and a filter of words and phrases that a person would write.
 
-Words that the examples share are often not those of their subject, so the catalog decides. Each paper of the
-catalog has a chance of belonging to the topic, estimated from its likeness to the examples. Clauses are added
-to the filter while they raise its expected F1: twice the expected number of relevant papers found, divided
-by the number of papers found plus the expected number of relevant papers.
+Many words that the examples share do not describe their subject, so the words are tested on the catalog. Each
+paper of the catalog has a chance of belonging to the topic, estimated from its similarity to the examples.
+Clauses are added to the filter while they raise its expected F1: twice the expected number of relevant papers
+found, divided by the number of papers found plus the expected number of relevant papers.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ MAX_CLAUSES = 5  #: maximum number of clauses of a suggested filter
 MAX_TITLE_WORDS = 8  #: maximum number of words of a clause for papers without significant words
 MAX_PHRASE = 3  #: maximum number of words of a clause
 MAX_CANDIDATES = 300  #: maximum number of words and phrases that are looked up in the catalog
-MAX_USEFUL = 100  #: number of clauses, those that are best alone, of which filters are made
-MAX_STARTS = 20  #: number of clauses, those that are best alone, that are tried as the first
+MAX_USEFUL = 100  #: number of the best single clauses that filters are made of
+MAX_STARTS = 20  #: number of the best single clauses that are tried as the first clause
 MAX_ROOTS = 40  #: number of roots by which papers are compared with the examples
 LEAST_BITS = 5.0  #: minimum number of bits of a phrase
 SHORTEST_PREFIX = 5  #: letters of a root before a `*`
@@ -40,10 +40,10 @@ class SuggestionWeights:
     """The constants of a suggestion; `make bench ARGS=relevance` shows how well they hold for other topics."""
 
     topic_share: float = 0.02  #: share of the catalog that belongs to a topic
-    steepness: float = 8.0  #: rise of the chance with the likeness to the examples
+    steepness: float = 8.0  #: increase of the chance with the similarity to the examples
     example: float = 3.0  #: an example counts as this many papers
     unseen: float = 50.0  #: papers outside the catalog, in which words are as rare as in the fixed table
-    extra_word: float = 0.02  #: expected F1 that a longer phrase has to gain for each of its words
+    extra_word: float = 0.02  #: minimum gain of expected F1 per word of a longer phrase
     least_gain: float = 0.01  #: minimum increase of the expected F1 by a clause
 
 
@@ -57,7 +57,7 @@ class SuggestedClause:
     clause: str  #: in canonical form
     examples: int  #: the examples that it finds
     found: int  #: the papers of the catalog that it finds
-    added: int  #: of these, the papers that no clause before it finds
+    added: int  #: of these, the papers that no earlier clause finds
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,7 +164,7 @@ class _Chances:
 
 
 def _even_score(scores: Collection[float], size: float) -> float:
-    """Return the score of a paper that belongs to a topic of `size` papers with a chance of one half."""
+    """Return the score at which a paper has an even chance of belonging to a topic of `size` papers."""
     ranked = sorted(scores, reverse=True)
     return ranked[min(len(ranked) - 1, int(size))] if ranked else 1.0
 
@@ -174,7 +174,7 @@ def _chance(ratio: float, steepness: float) -> float:
 
 
 def common_words(counts: Sequence[Mapping[str, int]]) -> DescriptionClause:
-    """Return the weighted roots of papers; a root of all papers counts more than a frequent root of one."""
+    """Return the weighted roots of papers; a root's weight grows with the number of papers that have it."""
     shared = Counter(root for counted in counts for root in counted)
     strength = {
         root: number
@@ -207,7 +207,8 @@ def _choose(
 ) -> tuple[Candidate, ...]:
     """Return the clauses that together have the highest expected F1, the best clause first.
 
-    Clauses are added one by one to each of the best first clauses, since the best pair may be without the best.
+    Clauses are added one by one to each of the best first clauses, since the best pair may not include the
+    best single clause.
     """
     alone = [_extended(_Choice(), one, chances, weights) for one in candidates]
     useful = sorted(alone, key=lambda choice: -choice.f1)[:MAX_USEFUL]
@@ -341,5 +342,5 @@ def _phrase_spellings(row: WordParts, start: int, end: int) -> Iterator[str]:
 
 
 def _as_typed(row: WordParts, at: int) -> str:
-    """Return a word, an acronym as typed."""
+    """Return a word; an acronym is returned as typed."""
     return row.surfaces[at] if tokenizer.is_acronym(row.surfaces[at]) else row.folded[at]
