@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 import hmac
 import re
-from base64 import urlsafe_b64encode
+from base64 import urlsafe_b64decode, urlsafe_b64encode
 from functools import lru_cache
 
 from digest.site_profile import ID_LENGTH, Site
@@ -93,6 +93,59 @@ def topic_links_url(site: Site, subscriber_id: int, link_version: int, *, key: s
     The link is in every digest, and people forward digests, so the page allows no lasting changes.
     """
     return f"{site.url}/t/{sign_token(site, 'topic-links', f'{subscriber_id}-{link_version}', key=key)}"
+
+
+def feedback_url(site: Site, subscriber_id: int, link_version: int, *, key: str | None = None) -> str:
+    """Return the start of one subscriber's links for less or more like a paper (`less_url`, `more_url`).
+
+    It is the same for all papers of a letter, so that cards do not depend on the reader.
+    """
+    return f"{site.url}/l/{sign_token(site, 'feedback', f'{subscriber_id}-{link_version}', key=key)}"
+
+
+def less_url(start: str, paper_id: int) -> str:
+    """Return the link to the page that proposes a topic with fewer papers like this one."""
+    return f"{start}/{paper_id}"
+
+
+def more_url(start: str, paper_id: int) -> str:
+    """Return the link to the page that proposes a topic with more papers like this one."""
+    return f"{start}/{paper_id}/more"
+
+
+def account_url(
+    site: Site, subscriber_id: int, link_version: int, made_at: int, *, key: str | None = None
+) -> str:
+    """Return the link to download or erase a subscriber's data or change the address; `made_at` is in seconds."""
+    return f"{site.url}/d/{sign_token(site, 'account', f'{subscriber_id}-{link_version}-{made_at}', key=key)}"
+
+
+def read_account_token(site: Site, token: str) -> tuple[int, int, int] | None:
+    """Return (subscriber id, link_version, time in seconds) of an account token, or None if it is invalid."""
+    subject = verify_token(site, "account", token)
+    if subject is None:
+        return None
+    number, link_version, made_at = subject.split("-")
+    return int(number), int(link_version), int(made_at)
+
+
+def new_address_url(
+    site: Site, subscriber_id: int, link_version: int, email: str, made_at: int, *, key: str | None = None
+) -> str:
+    """Return the link that confirms a subscriber's new address; `made_at` is in seconds."""
+    address = urlsafe_b64encode(email.encode()).decode().rstrip("=")
+    subject = f"{subscriber_id}-{link_version}-{made_at}-{address}"
+    return f"{site.url}/e/{sign_token(site, 'new-address', subject, key=key)}"
+
+
+def read_new_address_token(site: Site, token: str) -> tuple[int, int, int, str] | None:
+    """Return (subscriber id, link_version, time in seconds, new address) of a token, or None if it is invalid."""
+    subject = verify_token(site, "new-address", token)
+    if subject is None:
+        return None
+    number, link_version, made_at, address = subject.split("-", 3)
+    email = urlsafe_b64decode(address + "=" * (-len(address) % 4)).decode()
+    return int(number), int(link_version), int(made_at), email
 
 
 def archive_url(site: Site, subscriber_id: int, link_version: int) -> str:

@@ -73,6 +73,7 @@ EXAMPLES = {
         "subscribers edit ada@example.org --topic 'Vision=image*'",
         "subscribers edit ada@example.org --remove-topic Vision",
     ),
+    "subscribers undo": ("subscribers undo ada@example.org", "subscribers undo ada@example.org --json"),
     "subscribers pause": (
         "subscribers pause ada@example.org",
         "subscribers pause ada@example.org --until 2027-01-06",

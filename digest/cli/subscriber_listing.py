@@ -47,5 +47,6 @@ def subscriber_reports(session: Session, batch: Sequence[Subscriber]) -> Iterato
             "next_due_at": subscriber.next_due_at,
             "created_at": subscriber.created_at,
             "confirmed_at": subscriber.confirmed_at,
+            "leaving_reason": subscriber.leaving_reason,
             "topics": topics.get(subscriber.id, {}),
         }

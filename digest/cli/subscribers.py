@@ -230,6 +230,23 @@ def changed_topics(
 
 
 @app.command()
+def undo(email: Email, now: Now = None, as_json: AsJson = False) -> None:
+    """Undo the latest change of a subscriber's settings.
+
+    This is possible for 30 days, and until the settings change again.
+    """
+    from digest import subscribers
+    from digest.subscribers import use_cases
+
+    with command_context.open_context() as context, command_context.open_write_session(context) as session:
+        subscriber = subscribers.get(session, email)
+        undone = use_cases.undo_by_operator(session, subscriber, now=current_time(now))
+        report = subscriber_listing.subscriber_report(session, subscriber) | {"undone": undone}
+    sentence = " ".join(undone) if undone else f"{report['email']}: there is no change to undo."
+    terminal.print_result(report, sentence, as_json=as_json)
+
+
+@app.command()
 def pause(
     email: Email,
     until: Annotated[

@@ -61,6 +61,8 @@ REQUIRED_CONTEXT: Mapping[str, tuple[str, ...]] = {
     "welcome": ("manage_url", "unsubscribe_url"),
     "settings": ("manage_url", "unsubscribe_url"),  #: to a subscriber who signed up again
     "settings_link": ("manage_url", "unsubscribe_url"),  #: to a subscriber who asked for the link
+    "account_link": ("account_url", "unsubscribe_url"),  #: to a subscriber who asked for it in the settings
+    "new_address": ("new_address_url",),  #: to the address that a subscriber wants to use from now on
     #: `topics` as {name, filter}, empty for trending; optional: `pack`
     "changed": ("manage_url", "unsubscribe_url"),
     "paused": ("manage_url", "unsubscribe_url"),  #: optional: `until`
@@ -128,7 +130,7 @@ def render_letter(templates: Templates, kind: str, context: Mapping[str, Any]) -
 #: The personal values of a letter, which templates show unchanged.
 PERSONAL_VALUES = (
     "subject", "email", "next_due", "until", "asked_at", "requested", "schedule",
-    "confirm_url", "manage_url", "unsubscribe_url", "undo_url",
+    "confirm_url", "manage_url", "unsubscribe_url", "undo_url", "account_url", "new_address_url",
 )  # fmt: skip
 
 
@@ -179,6 +181,14 @@ def derived_context(kind: str, context: Mapping[str, Any]) -> dict[str, Any]:
         url_of = links.manage_url if kind in LETTERS_WITH_SETTINGS_LINK else links.topic_links_url
         made["manage_url"] = url_of(site, subscriber, link_version, key=key)
         made["unsubscribe_url"] = links.unsubscribe_url(site, subscriber, link_version, key=key)
+        if kind == "account_link" and "made_at" in context:
+            made["account_url"] = links.account_url(
+                site, subscriber, link_version, context["made_at"], key=key
+            )
+        if kind == "new_address" and "made_at" in context:
+            made["new_address_url"] = links.new_address_url(
+                site, subscriber, link_version, context["email"], context["made_at"], key=key
+            )
         made["undo_url"] = made["unsubscribe_url"]  # the unsubscribe page also offers the undo
     if context.get("dated_at"):
         made["asked_at"] = figures_in_words.day_and_hour(context["dated_at"])

@@ -41,7 +41,8 @@ SUBSCRIPTIONS_QUERY = (
     .where(
         db.one_of(
             SUBSCRIPTION_COLUMNS.subscriber_id, db.values_param("ids", SUBSCRIPTION_COLUMNS.subscriber_id)
-        )
+        ),
+        SUBSCRIPTION_COLUMNS.is_muted.is_(False),
     )
     .order_by(SUBSCRIPTION_COLUMNS.subscriber_id, SUBSCRIPTION_COLUMNS.position, SUBSCRIPTION_COLUMNS.id)
 )

@@ -5,6 +5,7 @@ as such.
 """
 
 from digest.addresses import fold_address
+from digest.subscribers.account import export_data, new_address_of_link, subscriber_of_account_link
 from digest.subscribers.change_letters import queue_changed_letter, queue_paused_letter
 from digest.subscribers.confirmations import (
     SignUpOutcome,
@@ -39,6 +40,16 @@ from digest.subscribers.preferences import (
     resume_due,
 )
 from digest.subscribers.reading_library import ReadLibrary, read_library
+from digest.subscribers.settings_changes import (
+    LastChange,
+    SavedSettings,
+    abstracts_in_words,
+    describe_change,
+    last_change,
+    record_change,
+    saved_settings,
+    undo_last_change,
+)
 from digest.subscribers.sign_up_counts import are_slow
 from digest.subscribers.sign_up_limits import BY_MAIL
 from digest.subscribers.sign_up_queue import (
@@ -59,10 +70,12 @@ from digest.subscribers.subscriber_rows import (
     find_by_link,
     get,
     list_subscribers,
+    one_line,
     schedule_of,
     topics_of,
     typed_topics,
 )
+from digest.subscribers.topic_feedback import TopicProposal, propose_less, propose_more
 from digest.subscribers.unsubscribe import (
     can_undo,
     erase,
@@ -81,12 +94,16 @@ __all__ = [
     "FilterRegistry",
     "ImportProblem",
     "ImportReport",
+    "LastChange",
     "PackChange",
     "ReadLibrary",
+    "SavedSettings",
     "SignUpOutcome",
     "SignUpResult",
     "SubscriberTopic",
+    "TopicProposal",
     "WelcomePapers",
+    "abstracts_in_words",
     "add",
     "are_slow",
     "are_waiting",
@@ -99,9 +116,11 @@ __all__ = [
     "confirmation_in",
     "count_followers",
     "count_pack_users",
+    "describe_change",
     "due_to_resume",
     "edit",
     "erase",
+    "export_data",
     "filter_id",
     "filter_ids",
     "find",
@@ -112,13 +131,18 @@ __all__ = [
     "import_rows",
     "is_pack_topic",
     "is_scanner",
+    "last_change",
     "list_subscribers",
     "mark_unsubscribed",
     "network_hash",
+    "new_address_of_link",
     "note_proxy_header",
+    "one_line",
     "pause",
     "plan_pack_change",
     "previous_version",
+    "propose_less",
+    "propose_more",
     "proxy_header_seen",
     "prune_unconfirmed",
     "publish",
@@ -126,18 +150,22 @@ __all__ = [
     "queue_paused_letter",
     "queue_reminders",
     "read_library",
+    "record_change",
     "remove",
     "request",
     "request_proven",
     "request_subscription",
     "resume",
     "resume_due",
+    "saved_settings",
     "schedule_of",
     "send_confirmations",
     "send_link",
     "subscriber_of",
+    "subscriber_of_account_link",
     "topics_of",
     "typed_topics",
     "undo",
+    "undo_last_change",
     "unsubscribe",
 ]

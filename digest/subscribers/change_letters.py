@@ -46,8 +46,8 @@ def queue_changed_letter(
     now: datetime,
 ) -> None:
     """Queue the letter that lists the changed topics, sent after five minutes without another change."""
-    topics = subscriber_rows.topics_of(session, subscriber)
-    if topics == previous:
+    topics = [topic for topic in subscriber_rows.topics_of(session, subscriber) if not topic.is_muted]
+    if topics == [topic for topic in previous if not topic.is_muted]:
         return
     for waiting in waiting_change_letters(session, subscriber):
         outbox.withdraw_letter(session, waiting, "the topics changed again", now=now)
@@ -58,7 +58,7 @@ def queue_changed_letter(
         subscriber_id=subscriber.id,
         email=subscriber.email,
         decision={
-            "topics": [{"name": topic.name, "filter": topic.typed or topic.canonical} for topic in topics],
+            "topics": [{"name": topic.name, "filter": topic.text} for topic in topics],
             "next_due": figures_in_words.moment_in_words(due, subscriber.timezone, seen_from=now)
             if due
             else "",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from datetime import date, datetime, timedelta
 
 from sqlalchemy import select
@@ -23,11 +23,15 @@ def edit(  # noqa: PLR0913  (settings, by keyword)
     name: str | None = None,
     schedule: Schedule | None = None,
     topics: Mapping[str, str] | None = None,
+    muted: Collection[str] | None = None,
     max_papers: int | None = None,
     abstracts: str | None = None,
     wants_nothing_today_letters: bool | None = None,
 ) -> bool:
-    """Change the settings that are not None; return whether anything changed."""
+    """Change the settings that are not None; return whether anything changed.
+
+    `muted` names the muted topics among `topics`; if it is None, topics that keep their name stay muted.
+    """
     before = editable_state(session, subscriber)
     if name is not None:
         subscriber.name = subscriber_rows.one_line(name)
@@ -40,7 +44,7 @@ def edit(  # noqa: PLR0913  (settings, by keyword)
     if schedule is not None and schedule != subscriber_rows.schedule_of(subscriber):
         reschedule(subscriber, schedule, now)
     if topics is not None:
-        subscriber_rows.replace_topics(session, subscriber.id, topics)
+        subscriber_rows.replace_topics(session, subscriber.id, topics, muted=muted)
     session.flush()
     return editable_state(session, subscriber) != before
 
@@ -48,7 +52,8 @@ def edit(  # noqa: PLR0913  (settings, by keyword)
 def editable_state(session: Session, subscriber: Subscriber) -> tuple[object, ...]:
     """Return all the settings that an edit can change."""
     topics = [
-        (topic.name, topic.canonical, topic.typed) for topic in subscriber_rows.topics_of(session, subscriber)
+        (topic.name, topic.canonical, topic.typed, topic.is_muted)
+        for topic in subscriber_rows.topics_of(session, subscriber)
     ]
     options = subscriber.max_papers, subscriber.abstracts, subscriber.wants_nothing_today_letters
     return subscriber.name, subscriber_rows.schedule_of(subscriber), *options, topics

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from difflib import get_close_matches
@@ -37,6 +37,12 @@ class SubscriberTopic:
     resolved: str  #: the canonical filter with its packs resolved
     resolved_filter_id: int  #: the filter used for matching
     typed: str  #: the filter as typed by the subscriber
+    is_muted: bool = False  #: left out of digests
+
+    @property
+    def text(self) -> str:
+        """Return the filter as its owner reads it."""
+        return self.typed or self.canonical
 
 
 # ── finding ─────────────────────────────────────────────────────────────────────────────────────
@@ -174,6 +180,7 @@ def topics_of(session: Session, subscriber: Subscriber) -> list[SubscriberTopic]
                 "resolved_filter_id"
             ),
             Subscription.typed,
+            Subscription.is_muted,
         )
         .join(FilterRow, FilterRow.id == Subscription.filter_id)
         .outerjoin(ResolvedFilter, ResolvedFilter.filter_id == Subscription.filter_id)
@@ -189,6 +196,7 @@ def topics_of(session: Session, subscriber: Subscriber) -> list[SubscriberTopic]
             resolved=row.resolved,
             resolved_filter_id=row.resolved_filter_id,
             typed=row.typed,
+            is_muted=row.is_muted,
         )
         for row in rows
     ]
@@ -207,9 +215,27 @@ def typed_topics(session: Session, ids: Sequence[int]) -> dict[int, dict[str, st
     return topics
 
 
-def replace_topics(session: Session, subscriber_id: int, topics: Mapping[str, str]) -> None:
-    """Replace the subscriber's topics; raise BadField or BadFilter for an invalid topic."""
+def muted_names(session: Session, subscriber_id: int) -> frozenset[str]:
+    """Return the case-folded names of the subscriber's muted topics."""
+    query = select(Subscription.name).where(
+        Subscription.subscriber_id == subscriber_id, Subscription.is_muted.is_(True)
+    )
+    return frozenset(name.casefold() for name in session.scalars(query))
+
+
+def replace_topics(
+    session: Session, subscriber_id: int, topics: Mapping[str, str], *, muted: Collection[str] | None = None
+) -> None:
+    """Replace the subscriber's topics; raise BadField or BadFilter for an invalid topic.
+
+    The topics named in `muted` are muted; if it is None, topics that keep their name stay muted.
+    """
     checked = check_topics(topics, FilterRegistry(session))
+    silent = (
+        muted_names(session, subscriber_id)
+        if muted is None
+        else frozenset(one_line(name).casefold() for name in muted)
+    )
     numbers = filter_registry.filter_ids(session, [canonical for _, canonical, _ in checked])
     session.execute(delete(Subscription).where(Subscription.subscriber_id == subscriber_id))
     reset = {"full_streaks": None}  # the counts depend on the positions of topics
@@ -221,6 +247,7 @@ def replace_topics(session: Session, subscriber_id: int, topics: Mapping[str, st
             name=name,
             filter_id=numbers[canonical],
             typed=typed,
+            is_muted=name.casefold() in silent,
         )
         for position, (name, canonical, typed) in enumerate(checked)
     )

@@ -72,6 +72,7 @@ def undo(session: Session, subscriber: Subscriber, *, now: datetime) -> bool:
         return False
     subscriber.state = SubscriberState.ACTIVE
     subscriber.unsubscribed_at = None
+    subscriber.leaving_reason = ""
     subscriber.next_due_at = schedule.next_edition(subscriber_rows.schedule_of(subscriber), now).due_at
     session.flush()
     return True

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from contextlib import suppress
 from datetime import date, datetime
 
@@ -13,16 +13,19 @@ from digest.editions.schedule import Schedule
 from digest.errors import BadField, UsageError
 from digest.site_profile import Site
 from digest.subscribers import (
+    account,
     change_letters,
     confirmations,
     csv_import,
     preferences,
+    settings_changes,
     sign_up_queue,
     subscriber_rows,
 )
 from digest.subscribers.confirmations import ChoosePapers, SignUpOutcome
 from digest.subscribers.csv_import import ImportReport
 from digest.subscribers.csv_import.csv_rows import Row
+from digest.subscribers.topic_feedback import TopicProposal
 from digest.subscribers.unsubscribe import undo, unsubscribe
 
 HAS_TOPICS = frozenset({SubscriberState.ACTIVE, SubscriberState.PAUSED})  #: states of subscribers with topics
@@ -101,38 +104,109 @@ def pause_with_letter(
     session.commit()
 
 
-def save_settings(
+def save_settings(  # noqa: PLR0913  (settings, by keyword)
     session: Session,
     site: Site,
     subscriber: Subscriber,
     *,
-    topics: Mapping[str, str],
+    topics: Mapping[str, str] | None = None,
+    muted: Collection[str] | None = None,
     schedule: Schedule | None = None,
     max_papers: int | None = None,
     abstracts: str | None = None,
+    wants_nothing_today_letters: bool | None = None,
     now: datetime,
 ) -> bool:
-    """Save the settings form and report changed topics by mail; return whether anything changed.
+    """Change the settings that are not None, and report changed topics by mail; return whether anything changed.
 
     Raises BadField or BadFilter without changing anything.
     """
     previous = subscriber_rows.topics_of(session, subscriber)
+    before = settings_changes.saved_settings(session, subscriber)
     try:
-        changed = preferences.edit(
+        preferences.edit(
             session,
             subscriber,
             now=now,
             schedule=schedule,
             topics=topics,
+            muted=muted,
             max_papers=max_papers,
             abstracts=abstracts,
+            wants_nothing_today_letters=wants_nothing_today_letters,
         )
     except UsageError:
         session.rollback()
         raise
+    changed = settings_changes.record_change(session, subscriber, before, now=now)
     change_letters.queue_changed_letter(session, site, subscriber, previous=previous, now=now)
     session.commit()
     return changed
+
+
+def undo_change(session: Session, site: Site, subscriber: Subscriber, *, now: datetime) -> tuple[str, ...]:
+    """Undo the latest change of a subscriber's settings; return what changed in sentences, () if nothing did.
+
+    If the letter about the change was already sent, the undo is reported by a letter too. Raises BadField
+    or BadFilter without changing anything.
+    """
+    topics = subscriber_rows.topics_of(session, subscriber)
+    is_unreported = bool(change_letters.waiting_change_letters(session, subscriber))
+    try:
+        undone = settings_changes.undo_last_change(session, subscriber, now=now)
+    except UsageError:
+        session.rollback()
+        raise
+    if not is_unreported:
+        change_letters.queue_changed_letter(session, site, subscriber, previous=topics, now=now)
+    session.commit()
+    return undone
+
+
+def apply_proposal(
+    session: Session, site: Site, subscriber: Subscriber, proposal: TopicProposal, *, now: datetime
+) -> bool:
+    """Change a topic as proposed; return False if the topic has changed since the proposal."""
+    topics = {topic.name: topic.text for topic in subscriber_rows.topics_of(session, subscriber)}
+    if topics.get(proposal.topic) != proposal.before:
+        return False
+    topics[proposal.topic] = proposal.after
+    return save_settings(session, site, subscriber, topics=topics, now=now)
+
+
+def mail_account_link(session: Session, site: Site, subscriber: Subscriber, *, now: datetime) -> None:
+    """Mail a subscriber a fresh link to their data."""
+    account.queue_account_link(session, site, subscriber, now=now)
+    session.commit()
+
+
+def request_new_address(
+    session: Session,
+    site: Site,
+    subscriber: Subscriber,
+    email: str,
+    *,
+    may_sign_up: frozenset[str] | None,
+    now: datetime,
+) -> None:
+    """Mail the owner of a new address a link that confirms it; raise BadField for an invalid address."""
+    account.request_new_address(session, site, subscriber, email, may_sign_up=may_sign_up, now=now)
+    session.commit()
+
+
+def change_address(session: Session, subscriber: Subscriber, email: str, *, now: datetime) -> None:
+    """Give a subscriber a confirmed new address; raise BadField if it belongs to another subscriber."""
+    account.change_address(session, subscriber, email, now=now)
+    session.commit()
+
+
+def note_leaving_reason(session: Session, subscriber: Subscriber, reason: str) -> bool:
+    """Store why somebody unsubscribed; return False in any other state."""
+    if subscriber.state != SubscriberState.UNSUBSCRIBED:
+        return False
+    subscriber.leaving_reason = subscriber_rows.one_line(reason)
+    session.commit()
+    return True
 
 
 def leave(session: Session, site: Site, subscriber: Subscriber, *, now: datetime) -> None:
@@ -229,6 +303,7 @@ def change_by_operator(  # noqa: PLR0913  (settings, by keyword)
     now: datetime,
 ) -> bool:
     """Change the settings that are not None, without a letter; return whether anything changed."""
+    before = settings_changes.saved_settings(session, subscriber)
     changed = preferences.edit(
         session,
         subscriber,
@@ -240,8 +315,16 @@ def change_by_operator(  # noqa: PLR0913  (settings, by keyword)
         abstracts=abstracts,
         wants_nothing_today_letters=wants_nothing_today_letters,
     )
+    settings_changes.record_change(session, subscriber, before, now=now)
     session.commit()
     return changed
+
+
+def undo_by_operator(session: Session, subscriber: Subscriber, *, now: datetime) -> tuple[str, ...]:
+    """Undo the latest change of a subscriber's settings without a letter; return what changed in sentences."""
+    undone = settings_changes.undo_last_change(session, subscriber, now=now)
+    session.commit()
+    return undone
 
 
 def pause_by_operator(session: Session, subscriber: Subscriber, until: date | None, *, now: datetime) -> bool:

@@ -2,6 +2,7 @@
 
 from digest.errors import BadFilter
 from digest.topics.backtest import Backtest, FilterComparison, PerDay, backtest, compare_filters
+from digest.topics.clause_proposals import ClauseProposal, propose_additions, propose_exclusions
 from digest.topics.explanation import Explainer, Explanation, MatchedWord, explain
 from digest.topics.filter_parser import Filter, parse
 from digest.topics.library_topics import FrequentAuthor, LibraryTopic, LibraryTopics, suggest_from_library
@@ -23,6 +24,7 @@ from digest.topics.suggested_topics import SuggestedClause, SuggestedTopic, sugg
 __all__ = [
     "Backtest",
     "BadFilter",
+    "ClauseProposal",
     "Explainer",
     "Explanation",
     "Filter",
@@ -47,6 +49,8 @@ __all__ = [
     "find_narrowing",
     "pack_dependencies",
     "parse",
+    "propose_additions",
+    "propose_exclusions",
     "resolve_filter",
     "resolved_canonical",
     "resolved_uses",

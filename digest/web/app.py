@@ -13,8 +13,10 @@ from starlette.staticfiles import StaticFiles
 from digest import app_context, logs
 from digest.settings import Settings
 from digest.web import (
+    account_page,
     archive,
     confirm_page,
+    feedback_page,
     feeds,
     front_page,
     health,
@@ -26,10 +28,12 @@ from digest.web import (
     papers,
     provider_webhook,
     proxy_mirror,
+    settings_forms,
     settings_page,
     topic_links,
     unsubscribe_page,
     watchdog,
+    why_page,
 )
 from digest.web.middleware import HttpMiddleware
 
@@ -48,9 +52,19 @@ ROUTES: list[BaseRoute] = [
     Route("/u/{token}", unsubscribe_page.show_button),
     Route("/u/{token}", unsubscribe_page.unsubscribe, methods=["POST"]),
     Route("/m/{token}", settings_page.show_settings),
-    Route("/m/{token}", settings_page.post_form, methods=["POST"]),
+    Route("/m/{token}", settings_forms.post_form, methods=["POST"]),
+    Route("/m/{token}/why", why_page.show_answer),
+    Route("/d/{token}", account_page.show_account),
+    Route("/d/{token}", account_page.post_form, methods=["POST"]),
+    Route("/d/{token}/digest-data.json", account_page.download),
+    Route("/e/{token}", account_page.show_new_address),
+    Route("/e/{token}", account_page.confirm_new_address, methods=["POST"]),
     Route("/t/{token}", topic_links.show_buttons),
     Route("/t/{token}", topic_links.post_button, methods=["POST"]),
+    Route("/l/{token}/{number:int}", feedback_page.show_less),
+    Route("/l/{token}/{number:int}", feedback_page.less, methods=["POST"]),
+    Route("/l/{token}/{number:int}/more", feedback_page.show_more),
+    Route("/l/{token}/{number:int}/more", feedback_page.more, methods=["POST"]),
     Route("/a/{token}", archive.show_archive),
     Route("/papers/{number:int}", papers.show_paper),
     Route("/papers/{number:int}.bib", papers.show_bibtex),

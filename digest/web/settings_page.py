@@ -1,11 +1,14 @@
-"""Show and save a subscriber's settings: topics, schedule, pause and unsubscribe."""
+"""Show a subscriber's settings: topics as cards, schedule, pause, past digests and unsubscribe.
+
+The actions of the page are in `settings_forms`.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
-from datetime import date, datetime, timedelta
+from dataclasses import dataclass, field
+from datetime import timedelta
 
 from starlette.datastructures import FormData, QueryParams
 from starlette.requests import Request
@@ -15,17 +18,16 @@ from digest import db, links, subscribers
 from digest.app_context import AppContext
 from digest.db import Session
 from digest.db.tables import Subscriber, SubscriberState
+from digest.delivery import outbox
 from digest.editions import schedule
-from digest.errors import BadField, BadFilter, UsageError
+from digest.errors import BadField, BadFilter
 from digest.letters import figures_in_words
-from digest.site_profile import Site
-from digest.subscribers import FilterRegistry, use_cases
-from digest.web import forms, page_rendering, request_context, starter_topics
-from digest.web.forms import field_text
-from digest.web.front_page import error_sentence
+from digest.subscribers import LastChange, SubscriberTopic
+from digest.web import page_rendering, request_context, topic_trials
+from digest.web.topic_trials import FilterTrial
 from digest.web.unsubscribe_page import next_due, state_page, subscriber_of_link
 
-SPARE_ROWS = 2  #: empty topic rows below the existing topics
+_, ngettext = figures_in_words.TRANSLATIONS.gettext, figures_in_words.TRANSLATIONS.ngettext
 
 CADENCES = (
     ("daily", "every day"), ("weekdays", "Monday to Friday"),
@@ -36,76 +38,257 @@ ABSTRACTS = (
     ("titles", "titles only"), ("short", "one or two sentences of each abstract"), ("full", "whole abstracts"),
 )  # fmt: skip
 PAUSES = ((7, "1 week"), (14, "2 weeks"), (30, "1 month"), (0, "Until I resume"))
+EXAMPLE_HITS = 2  #: titles on the card of a topic
+TRIED_HITS = 5  #: titles after a filter was tried
 
-#: The message after a change, by the `done` parameter; the last two are shown only while the reader is active.
+#: The message after a button was pressed, by the `done` parameter.
 DONE_MESSAGES = {
-    "saved": "Saved.",
     "unchanged": "Nothing changed. Your settings are as they were.",
+    "undone": "Undone. Your settings are as they were before the change.",
+    "stale": "Your settings have changed since you opened this page. Nothing was changed now.",
     "resumed": "Welcome back. You will get one catch-up digest with the papers you missed.",
     "back": "You are subscribed again.",
+    "mailed": "We sent you a link. Check your inbox.",
 }
 ONLY_WHILE_ACTIVE = frozenset({"resumed", "back"})
-EMPTY_FIELD = "Fill this in."
-NOT_SAVED_YET = "We filled in the changes you asked for. Press Save to confirm."
 AS_ASKED = "Your settings are already as you asked."
 
 
-@dataclass(kw_only=True, slots=True)
-class TopicRow:
-    """A topic in the form, with its errors."""
+@dataclass(frozen=True, kw_only=True, slots=True)
+class TypedTopic:
+    """The name and filter that somebody typed for a topic, with their errors, or only tried."""
 
+    topic: str = ""  #: the topic's current name; empty for a new topic
     name: str = ""
     filter: str = ""
+    error: str = ""
     filter_error: BadFilter | None = None
-    error: str | None = None
-    rate: str = ""  #: how many papers the topic would have matched recently
+    is_trial: bool = False  #: the filter is shown with what it finds, and not saved
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class TopicCard:
+    """One topic on the page."""
+
+    number: int
+    name: str
+    filter: str
+    is_muted: bool
+    is_first: bool
+    is_last: bool
+    hits: FilterTrial | None
+    typed: TypedTopic | None  #: what was typed for this topic and is not saved
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class RequestedChange:
+    """A change that the reader requested by mail and has not saved yet."""
+
+    sentences: tuple[str, ...]
+    fields: tuple[tuple[str, str], ...]  #: what the form sends when it is saved
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class FormState:
+    """What the forms of the page show besides the saved settings."""
+
+    typed: TypedTopic | None = None
+    fields: Mapping[str, str] = field(default_factory=dict)  #: the schedule's form, if it has errors
+    errors: Mapping[str, str] = field(default_factory=dict)
+    trial: FilterTrial | None = None  #: of the typed filter
+
+
+NOTHING_TYPED = FormState()
 
 
 def show_settings(request: Request) -> Response:
-    """Show the settings, with changes requested by mail filled in but not saved."""
-    query = request.query_params
+    """Show the settings, with a change requested by mail ready to be saved. Changes nothing."""
     with db.read_session(request_context.context_of(request).engine) as session:
         subscriber = subscriber_of_link(session, request, "manage")
         if subscriber.state == SubscriberState.UNSUBSCRIBED:
             return state_page(request, subscriber)
-        rows = [
-            TopicRow(name=topic.name, filter=topic.typed or topic.canonical)
-            for topic in subscribers.topics_of(session, subscriber)
-        ]
-        filled = prefill_topics(rows, query)
-        fields = schedule_fields(subscriber) | requested_fields(query)
-        is_filled = filled != rows or fields != schedule_fields(subscriber)
-        done = NOT_SAVED_YET if is_filled else done_message(subscriber, query)
-        return settings_page(request, subscriber, rows=filled, done=done, fields=fields)
+        return settings_page(request, session, subscriber)
 
 
-def done_message(subscriber: Subscriber, query: QueryParams) -> str | None:
-    """Return the message about the last change, if it is still correct."""
+def settings_page(
+    request: Request, session: Session, subscriber: Subscriber, shown: FormState = NOTHING_TYPED
+) -> Response:
+    """Return the page, with errors next to the fields."""
+    context = request_context.context_of(request)
+    topics = subscribers.topics_of(session, subscriber)
+    has_errors = bool(shown.errors or (shown.typed and (shown.typed.error or shown.typed.filter_error)))
+    asked = requested_change(subscriber, topics, request.query_params)
+    change = subscribers.last_change(session, subscriber, now=context.clock())
+    return page_rendering.render_page(
+        request,
+        "settings",
+        status=422 if has_errors else 200,
+        email=subscriber.email,
+        state=subscriber.state,
+        paused_until=figures_in_words.day_in_words(subscriber.paused_until)
+        if subscriber.paused_until
+        else None,
+        next_due=next_due(context, subscriber),
+        sent=outbox.count_sent_digests(session, subscriber.id),
+        done=done_message(subscriber, request.query_params, asked),
+        change=change,
+        change_sentences=change_sentences(context, change) if change else (),
+        is_new_change=request.query_params.get("done") == "saved" and asked is None,
+        asked=asked,
+        topics=topic_cards(context, topics, shown.typed),
+        new_topic=shown.typed if shown.typed and not shown.typed.topic else None,
+        trial=shown.trial,
+        errors=shown.errors,
+        has_errors=has_errors,
+        schedule_words=figures_in_words.schedule_in_words(subscribers.schedule_of(subscriber)),
+        saved_max=subscriber.max_papers,
+        abstracts_words=subscribers.abstracts_in_words(subscriber.abstracts).lower(),
+        **page_choices(context, subscriber),
+        **page_links(context, subscriber),
+        **{**schedule_fields(subscriber), **shown.fields},
+    )
+
+
+def page_choices(context: AppContext, subscriber: Subscriber) -> dict[str, object]:
+    """Return the choices that the forms offer."""
+    today = context.clock().astimezone(schedule.zone_of(subscriber.timezone)).date()
+    return {
+        "cadences": CADENCES,
+        "lengths": ABSTRACTS,
+        "pauses": PAUSES,
+        "zones": sorted(zone for zone in schedule.zone_names() if "/" in zone),
+        "tomorrow": (today + timedelta(days=1)).isoformat(),
+        "example_hits": EXAMPLE_HITS,
+        "tried_hits": TRIED_HITS,
+        "wants_nothing_today_letters": subscriber.wants_nothing_today_letters,
+    }
+
+
+def page_links(context: AppContext, subscriber: Subscriber) -> dict[str, str]:
+    """Return the reader's other addresses."""
+    reader = subscriber.id, subscriber.link_version
+    return {
+        "feed_url": links.feed_url(context.site, *reader),
+        "archive_url": links.archive_url(context.site, *reader),
+        "why_url": f"{links.manage_url(context.site, *reader)}/why",
+    }
+
+
+def done_message(subscriber: Subscriber, query: QueryParams, asked: RequestedChange | None) -> str | None:
+    """Return the message about the last button, if it is still correct."""
     done = query.get("done", "")
-    if done in ONLY_WHILE_ACTIVE and subscriber.state != SubscriberState.ACTIVE:
+    if asked or (done in ONLY_WHILE_ACTIVE and subscriber.state != SubscriberState.ACTIVE):
         return None
     has_request = requested_fields(query) or query.keys() & {"name", "drop"}
     return DONE_MESSAGES.get(done, AS_ASKED if has_request else None)
 
 
-def prefill_topics(rows: list[TopicRow], query: QueryParams) -> list[TopicRow]:
-    """Return the topics with the removals, additions and replacements of the query applied."""
-    removed = {name.casefold() for name in query.getlist("drop")}
-    filled = {row.name.casefold(): row for row in rows if row.name.casefold() not in removed}
+# ── topics ──────────────────────────────────────────────────────────────────────────────────────
+
+
+def topic_cards(
+    context: AppContext, topics: list[SubscriberTopic], typed: TypedTopic | None
+) -> list[TopicCard]:
+    """Return the topics with what each would have matched recently."""
+    trials = topic_trials.try_filters(context, [topic.text for topic in topics])
+    return [
+        TopicCard(
+            number=number,
+            name=topic.name,
+            filter=topic.text,
+            is_muted=topic.is_muted,
+            is_first=number == 1,
+            is_last=number == len(topics),
+            hits=trials.get(topic.text),
+            typed=typed if typed and typed.topic == topic.name else None,
+        )
+        for number, topic in enumerate(topics, start=1)
+    ]
+
+
+def change_sentences(context: AppContext, change: LastChange) -> tuple[str, ...]:
+    """Return what the last change changed, with the papers a day before and after."""
+    before = {topic.name: topic.filter for topic in change.before.topics}
+    pairs = [
+        (topic.name, before[topic.name], topic.filter)
+        for topic in change.after.topics
+        if topic.name in before and before[topic.name] != topic.filter
+    ]
+    trials = topic_trials.try_filters(context, [text for _, *texts in pairs for text in texts])
+    rates = [
+        _("“%(name)s”: %(after)s papers a day instead of %(before)s.")
+        % {"name": name, "after": f"{trials[new].per_day:g}", "before": f"{trials[old].per_day:g}"}
+        for name, old, new in pairs
+        if old in trials and new in trials
+    ]
+    return (*change.sentences, *rates)
+
+
+# ── changes requested by mail ───────────────────────────────────────────────────────────────────
+
+
+def requested_change(
+    subscriber: Subscriber, topics: list[SubscriberTopic], query: QueryParams | FormData
+) -> RequestedChange | None:
+    """Return the change of a query, or None if it would change nothing."""
+    wanted = requested_topics(topics, query)
+    fields, current = requested_fields(query), schedule_fields(subscriber)
+    changed = {name: value for name, value in fields.items() if value != current[name]}
+    old = {topic.name: topic.text for topic in topics}
+    if not changed and list(wanted.items()) == list(old.items()):
+        return None
+    sent = [(name, value) for name, value in query.multi_items() if name in {"name", "filter", "drop"}]
+    return RequestedChange(
+        sentences=(*topic_sentences(old, wanted), *field_sentences(subscriber, changed)),
+        fields=tuple((name, typed_text(value)) for name, value in sent) + tuple(changed.items()),
+    )
+
+
+def requested_topics(topics: list[SubscriberTopic], query: QueryParams | FormData) -> dict[str, str]:
+    """Return the topics with the removals, additions and replacements of a query."""
+    removed = {typed_text(name).casefold() for name in query.getlist("drop")}
+    kept = {topic.name.casefold(): (topic.name, topic.text) for topic in topics}
+    found = {name: one for name, one in kept.items() if name not in removed}
     for name, text in zip(query.getlist("name"), query.getlist("filter"), strict=False):
-        filled[name.casefold()] = TopicRow(name=typed_text(name)[:80], filter=typed_text(text))
-    return list(filled.values())
+        shown = subscribers.one_line(typed_text(name))[:80]
+        found[shown.casefold()] = (kept.get(shown.casefold(), (shown,))[0], typed_text(text))
+    return dict(found.values())
 
 
-def requested_fields(query: QueryParams) -> dict[str, str]:
+def topic_sentences(old: Mapping[str, str], new: Mapping[str, str]) -> Iterator[str]:
+    """Yield what a request changes about the topics."""
+    for name in [name for name in old if name not in new]:
+        yield _("Remove the topic “%s”.") % name
+    for name, text in new.items():
+        if name not in old:
+            yield _("Add the topic “%(name)s”: %(filter)s") % {"name": name, "filter": text}
+        elif old[name] != text:
+            yield _("Change the topic “%(name)s” from %(before)s to %(after)s") % {
+                "name": name, "before": old[name], "after": text,
+            }  # fmt: skip
+
+
+def field_sentences(subscriber: Subscriber, changed: Mapping[str, str]) -> Iterator[str]:
+    """Yield what a request changes about the schedule and the length of digests."""
+    parts = {name: changed[name] for name in ("cadence", "at", "timezone") if name in changed}
+    if parts:
+        wanted = subscribers.changed_schedule(subscriber, **parts)
+        yield _("Send the digest: %s.") % figures_in_words.schedule_in_words(wanted)
+    if "max_papers" in changed:
+        yield _("At most %s papers in a digest.") % changed["max_papers"]
+    if "abstracts" in changed:
+        yield f"{subscribers.abstracts_in_words(changed['abstracts'])}."
+
+
+def requested_fields(query: QueryParams | FormData) -> dict[str, str]:
     """Return the schedule in the query, in the notation of the form's fields, such as `08:00` for `8:00`.
 
-    Invalid values are omitted: they would leave a field empty, or select the first entry of a list.
+    Invalid values are omitted.
     """
     found: dict[str, str] = {}
     for name in FIELD_PARSERS.keys() & query.keys():
         with suppress(BadField):
-            found[name] = FIELD_PARSERS[name](query[name])
+            found[name] = FIELD_PARSERS[name](typed_text(query[name]))
     return found
 
 
@@ -125,131 +308,8 @@ def schedule_fields(subscriber: Subscriber) -> dict[str, str]:
         "at": f"{subscriber.at:%H:%M}",
         "timezone": subscriber.timezone,
         "max_papers": str(subscriber.max_papers),
-        "abstracts": subscriber.abstracts,
+        "abstracts": str(subscriber.abstracts),
     }
-
-
-def settings_page(
-    request: Request,
-    subscriber: Subscriber,
-    *,
-    rows: list[TopicRow],
-    done: str | None = None,
-    fields: Mapping[str, str],
-    errors: Mapping[str, str] | None = None,
-) -> Response:
-    """Show the form, with errors next to the fields."""
-    add_rates(request_context.context_of(request), rows)
-    return page_rendering.render_page(
-        request,
-        "settings",
-        status=422 if errors else 200,
-        email=subscriber.email,
-        state=subscriber.state,
-        paused_until=figures_in_words.day_in_words(subscriber.paused_until)
-        if subscriber.paused_until
-        else None,
-        next_due=next_due(request_context.context_of(request), subscriber),
-        rows=rows + [TopicRow() for _ in range(SPARE_ROWS)],
-        done=done,
-        errors=errors or {},
-        cadences=CADENCES,
-        lengths=ABSTRACTS,
-        pauses=PAUSES,
-        zones=sorted(zone for zone in schedule.zone_names() if "/" in zone),
-        feed_url=links.feed_url(
-            request_context.context_of(request).site, subscriber.id, subscriber.link_version
-        ),
-        archive_url=links.archive_url(
-            request_context.context_of(request).site, subscriber.id, subscriber.link_version
-        ),
-        **fields,
-    )
-
-
-def add_rates(context: AppContext, rows: list[TopicRow]) -> None:
-    """Add to each valid topic how many papers it would have matched recently."""
-    with db.read_session(context.engine) as session:
-        recent, registry = starter_topics.recent_papers(context, session), subscribers.FilterRegistry(session)
-        for row in rows:
-            if row.filter and recent.days and not (row.filter_error or row.error):
-                with suppress(BadFilter):  # a paper or pack that the stored filter uses may have been removed
-                    row.rate = starter_topics.rate_sentence(
-                        recent.backtest(registry.resolve_text(row.filter)).per_day
-                    )
-
-
-# ── changing ────────────────────────────────────────────────────────────────────────────────────
-
-
-def handle_form(request: Request, form: FormData) -> Response:
-    """Perform the action of the pressed button, and redirect to the settings."""
-    context, now = request_context.context_of(request), request_context.context_of(request).clock()
-    with db.write_session(context.engine) as session:
-        subscriber = subscriber_of_link(session, request, "manage")
-        match field_text(form, "do"):
-            case "pause":
-                pause_for_days(session, context.site, subscriber, field_text(form, "days"), now)
-                done = ""  # the page shows the end of the pause
-            case "resume":
-                done = "resumed" if use_cases.end_pause(session, subscriber) else ""
-            case "leave":
-                use_cases.leave(session, context.site, subscriber, now=now)
-                done = ""
-            case "undo":
-                done = "back" if use_cases.return_after_leaving(session, subscriber, now=now) else ""
-            case _ if subscriber.state == SubscriberState.UNSUBSCRIBED:
-                done = ""  # the reader unsubscribed in another window while the form was open
-            case _:
-                saved = save_settings(request, session, subscriber, form, now)
-                if isinstance(saved, Response):
-                    return saved
-                done = saved
-    return page_rendering.redirect_back(request, done)
-
-
-post_form = forms.form_endpoint(handle_form)
-
-
-def pause_for_days(session: Session, site: Site, subscriber: Subscriber, days: str, now: datetime) -> None:
-    """Pause the digests for some days, or until the reader resumes them, and confirm this by mail."""
-    length = int(days) if days.isdigit() and len(days) < 4 else 0
-    today = now.astimezone(schedule.zone_of(subscriber.timezone)).date()
-    until: date | None = today + timedelta(days=length) if length else None
-    use_cases.pause_with_letter(session, site, subscriber, until, now=now)
-
-
-def save_settings(
-    request: Request, session: Session, subscriber: Subscriber, form: FormData, now: datetime
-) -> Response | str:
-    """Save the whole form and return the value of `done`; if there are errors, save nothing and return the page."""
-    rows = topic_rows(form, subscribers.FilterRegistry(session))
-    fields = {name: field_text(form, name, 80) for name in FIELD_PARSERS}
-    errors = {name: EMPTY_FIELD for name in FIELD_PARSERS if name in form and not fields[name]}
-    if any(row.filter_error or row.error for row in rows):
-        errors["topics"] = "Check the marked topics."
-    try:
-        schedule = subscribers.changed_schedule(
-            subscriber, cadence=fields["cadence"], at=fields["at"], timezone=fields["timezone"]
-        )
-        if not errors:
-            changed = use_cases.save_settings(
-                session,
-                request_context.context_of(request).site,
-                subscriber,
-                schedule=schedule,
-                topics={row.name: row.filter for row in rows},
-                max_papers=parse_number(fields["max_papers"]),
-                abstracts=fields["abstracts"] or None,
-                now=now,
-            )
-            return "saved" if changed else "unchanged"
-    except UsageError as error:
-        field = error.field if isinstance(error, BadField) else "topics"
-        errors[field] = error_sentence(error)
-    return settings_page(
-        request, subscriber_of_link(session, request, "manage"), rows=rows, errors=errors, fields=fields
-    )
 
 
 def parse_number(text: str) -> int | None:
@@ -259,33 +319,6 @@ def parse_number(text: str) -> int | None:
     return int(text) if text else None
 
 
-def topic_rows(form: FormData, registry: FilterRegistry) -> list[TopicRow]:
-    """Check and return the topics in the form, without empty rows."""
-    names, filters = form.getlist("name"), form.getlist("filter")
-    rows = [
-        TopicRow(name=typed_text(name), filter=typed_text(text))
-        for name, text in zip(names, filters, strict=False)
-    ]
-    seen: set[str] = set()
-    for row in (kept := [row for row in rows if row.filter or row.name]):
-        check_topic(row, seen, registry)
-    return kept
-
-
 def typed_text(value: object) -> str:
     """Return the text of a form value without NULs, truncated to 2,000 characters."""
     return value.replace("\0", "").strip()[:2000] if isinstance(value, str) else ""
-
-
-def check_topic(row: TopicRow, seen: set[str], registry: FilterRegistry) -> None:
-    """Add the errors of a topic to its row; name an unnamed topic after its filter."""
-    row.name = row.name or figures_in_words.cut_at_word(row.filter, 60)
-    try:
-        subscribers.check_topics({row.name: row.filter}, registry)
-        if row.name.casefold() in seen:
-            row.error = "Another topic has this name."
-    except BadFilter as error:
-        row.filter_error = error
-    except UsageError as error:
-        row.error = error_sentence(error)
-    seen.add(row.name.casefold())

@@ -3,19 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
-from datetime import UTC, date, datetime, timedelta
 from types import MappingProxyType
 
 from digest import topics
 from digest.app_context import AppContext
 from digest.db import Session
 from digest.letters import figures_in_words
-from digest.papers import catalog
-from digest.topics import Backtest, Filter, PaperIndex, PerDay
-
-DAYS_BACK = 31  #: days of papers that filters are tried on
-MAX_PAPERS = 4000  #: number of papers that filters are tried on; indexing them takes about a second per dump
+from digest.topics import PerDay
+from digest.topics import recent_papers as topic_papers
+from digest.topics.recent_papers import RecentPapers
 
 #: Filters of ready-made topics, by name: the most common interests of readers.
 STARTER_TOPICS: Mapping[str, str] = MappingProxyType(
@@ -36,37 +32,9 @@ STARTER_TOPICS: Mapping[str, str] = MappingProxyType(
 )  # fmt: skip
 
 
-@dataclass(frozen=True, kw_only=True)
-class RecentPapers:
-    """The papers of the last days, indexed for testing filters."""
-
-    index: PaperIndex
-    days: tuple[date, ...]
-
-    def backtest(self, filter: Filter) -> Backtest:
-        """Return the papers that a filter would have matched."""
-        return topics.backtest(filter, self.index, self.days)
-
-
 def recent_papers(context: AppContext, session: Session) -> RecentPapers:
     """Return the recent papers, cached until the catalog or the day changes."""
-    now = context.clock()
-    return context.caches.get_or_make(
-        "recent papers",
-        (catalog.state(session), now.date()),
-        lambda: load_recent_papers(session, now),
-    )
-
-
-def load_recent_papers(session: Session, now: datetime) -> RecentPapers:
-    """Load the papers first seen in the last 31 days, or in fewer whole days if there are too many."""
-    papers = catalog.papers(session, since=now - timedelta(days=DAYS_BACK), until=now, news_only=True)
-    dated = sorted((paper.first_seen_at.astimezone(UTC).date(), paper.id, paper) for paper in papers)
-    if len(dated) > MAX_PAPERS:
-        dated = [one for one in dated if one[0] > dated[-MAX_PAPERS][0]] or dated[-MAX_PAPERS:]
-    return RecentPapers(
-        index=PaperIndex([paper for *_, paper in dated]), days=tuple(day for day, *_ in dated)
-    )
+    return topic_papers.recent_papers(session, context.caches, now=context.clock())
 
 
 def topics_with_rates(recent: RecentPapers) -> list[tuple[str, str]]:

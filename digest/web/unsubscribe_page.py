@@ -21,6 +21,15 @@ from digest.subscribers import use_cases
 from digest.web import forms, page_rendering, request_context
 from digest.web.forms import field_text
 
+#: The reasons for unsubscribing that the page offers.
+REASONS = (
+    ("too-many", "Too many papers or mails"),
+    ("off-topic", "The papers did not fit my interests"),
+    ("elsewhere", "I follow papers elsewhere"),
+    ("other", "Something else"),
+)
+MAX_REASON = 150  #: characters of a reason in the reader's own words
+
 
 def show_button(request: Request) -> Response:
     """Show the reader's state and one button. Changes nothing."""
@@ -33,14 +42,29 @@ def handle_button(request: Request, form: FormData) -> Response:
     context, now = request_context.context_of(request), request_context.context_of(request).clock()
     with db.write_session(context.engine) as session:
         subscriber = subscriber_of_link(session, request, "unsubscribe")
-        is_undo = field_text(form, "do") == "undo"
-        if is_undo:
-            use_cases.return_after_leaving(session, subscriber, now=now)
-        else:
-            use_cases.leave(session, context.site, subscriber, now=now)
+        done = ""
+        match field_text(form, "do"):
+            case "undo":
+                use_cases.return_after_leaving(session, subscriber, now=now)
+                done = "back"
+            case "reason":
+                done = "thanks" if note_reason(session, subscriber, form) else ""
+            case _:
+                use_cases.leave(session, context.site, subscriber, now=now)
     if field_text(form, "List-Unsubscribe"):
         return PlainTextResponse("Unsubscribed.\n")
-    return page_rendering.redirect_back(request, "back" if is_undo else "")
+    return page_rendering.redirect_back(request, done)
+
+
+def note_reason(session: Session, subscriber: Subscriber, form: FormData) -> bool:
+    """Store why somebody unsubscribed; return False if nothing was written, or if they have returned."""
+    chosen = [
+        figures_in_words.TRANSLATIONS.gettext(words)
+        for name, words in REASONS
+        if name == field_text(form, "reason")
+    ]
+    reason = ": ".join([*chosen, *filter(None, [field_text(form, "words", MAX_REASON)])])
+    return bool(reason) and use_cases.note_leaving_reason(session, subscriber, reason)
 
 
 unsubscribe = forms.form_endpoint(handle_button, from_anywhere=True)
@@ -75,6 +99,8 @@ def state_page(request: Request, subscriber: Subscriber) -> Response:
         if subscriber.paused_until
         else None,
         next_due=next_due(context, subscriber),
+        reasons=REASONS,
+        is_thanked=done == "thanks" and bool(subscriber.leaving_reason),
         can_undo=subscribers.can_undo(subscriber, now=context.clock()),
         path=request.scope["path"],
         settings_url=links.topic_links_url(context.site, subscriber.id, subscriber.link_version),

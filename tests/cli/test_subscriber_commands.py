@@ -71,6 +71,18 @@ def test_an_edit_changes_what_is_given_and_keeps_the_rest(digest: Digest, ada: s
     assert digest("subscribers", "edit", ada, "--remove-topic", "Sound").code == 2
 
 
+def test_the_latest_change_is_undone(digest: Digest, ada: str) -> None:
+    before = digest("subscribers", "show", ada, "--json").document["topics"]
+    digest("subscribers", "edit", ada, "--topic", "Pictures=painting")
+
+    undone = digest("subscribers", "undo", ada)
+    again = digest("subscribers", "undo", ada, "--json").document
+
+    assert undone.out == "“Pictures” is now diffusion OR image*. Before: painting.\n"
+    assert digest("subscribers", "show", ada, "--json").document["topics"] == before
+    assert again["undone"] == []
+
+
 def test_how_much_of_an_abstract_is_shown_is_edited_exported_and_imported(
     digest: Digest, ada: str, tmp_path: Path
 ) -> None:

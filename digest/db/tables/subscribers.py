@@ -67,6 +67,9 @@ class Subscriber(Base):
     created_at: Mapped[datetime] = mapped_column(UtcDateTime)
     confirmed_at: Mapped[datetime | None] = mapped_column(UtcDateTime)
     unsubscribed_at: Mapped[datetime | None] = mapped_column(UtcDateTime)  #: can be undone for 30 days
+    leaving_reason: Mapped[str] = mapped_column(
+        String(200), default=""
+    )  #: why they unsubscribed, if they said it
     is_sample: Mapped[bool] = mapped_column(default=False)
 
     # Ids are never reused, so that an old link cannot open a new subscriber's settings.
@@ -123,8 +126,22 @@ class Subscription(Base):
     name: Mapped[str] = mapped_column(String(80))
     filter_id: Mapped[int] = mapped_column(ForeignKey("filter.id"), index=True)
     typed: Mapped[str] = mapped_column(default="")  #: the filter as its owner typed it
+    is_muted: Mapped[bool] = mapped_column(default=False)  #: kept, but left out of digests
 
     __table_args__ = (UniqueConstraint("subscriber_id", "name"),)
+
+
+class SettingsChange(Base):
+    """The latest change of one subscriber's settings, which can be undone while the settings are as it left them."""
+
+    __tablename__ = "settings_change"
+
+    subscriber_id: Mapped[int] = mapped_column(
+        ForeignKey("subscriber.id", ondelete="CASCADE"), primary_key=True, autoincrement=False
+    )
+    changed_at: Mapped[datetime] = mapped_column(UtcDateTime)
+    before: Mapped[str]  #: JSON (preferences.SavedSettings)
+    after: Mapped[str]
 
 
 class Consent(Base):

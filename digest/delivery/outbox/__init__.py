@@ -29,6 +29,7 @@ from digest.delivery.outbox.backoff import (
 from digest.delivery.outbox.delete_old import prune_attempts, prune_deliveries
 from digest.delivery.outbox.delivery_listing import (
     count_deliveries,
+    count_sent_digests,
     find_delivery,
     find_digest,
     list_deliveries,
@@ -92,6 +93,7 @@ __all__ = [
     "count_by_state",
     "count_deliveries",
     "count_due",
+    "count_sent_digests",
     "find_already_queued",
     "find_delivery",
     "find_digest",

@@ -69,3 +69,13 @@ def list_sent_digests(session: Session, subscriber_id: int, *, limit: int) -> li
     is_sent = (Delivery.edition.is_not(None), Delivery.state == DeliveryState.SENT)
     query = select(Delivery).where(Delivery.subscriber_id == subscriber_id, *is_sent)
     return list(session.scalars(query.order_by(Delivery.id.desc()).limit(limit)))
+
+
+def count_sent_digests(session: Session, subscriber_id: int) -> int:
+    """Return how many digests were sent to a reader."""
+    conditions = (
+        Delivery.subscriber_id == subscriber_id,
+        Delivery.edition.is_not(None),
+        Delivery.state == DeliveryState.SENT,
+    )
+    return session.scalar(select(func.count()).where(*conditions)) or 0

@@ -15,7 +15,9 @@ def describe_topics(question: WhyQuestion, resolved_then: Mapping[str, str] = NO
 
     `resolved_then` contains the filters to which topics resolved at the time of the decision, if known.
     """
-    own_topics = subscribers.topics_of(question.session, question.subscriber)
+    every_topic = subscribers.topics_of(question.session, question.subscriber)
+    question.lines.extend(f"{topic.name} is muted" for topic in every_topic if topic.is_muted)
+    own_topics = [topic for topic in every_topic if not topic.is_muted]
     matched = not own_topics or question.subscriber.wants_trending
     for topic in own_topics:
         resolved = resolved_then.get(topic.name, topic.resolved)

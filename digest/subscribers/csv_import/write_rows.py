@@ -240,7 +240,7 @@ def insert_topics(session: Session, topics: Mapping[int, CheckedTopics]) -> None
         for subscriber_id, held in topics.items()
         for position, (name, canonical, typed) in enumerate(held)
     ]
-    db.insert_many(session, Subscription, rows)
+    db.insert_many(session, Subscription, rows, shared={"is_muted": False})
 
 
 def make_invitee(number: int, email: str, email_key: str, topics: CheckedTopics) -> Invitee:

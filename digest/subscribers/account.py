@@ -1,0 +1,180 @@
+"""Mail the links to a subscriber's data, export the data, and change the address.
+
+The settings link is in many letters, so it is not enough for these actions: each needs a link that was mailed
+to the subscriber in the last 24 hours, and a new address is used only after its owner confirmed it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from datetime import datetime, timedelta
+from typing import Any
+
+from sqlalchemy import func, select
+from sqlalchemy.orm import Session
+
+from digest import addresses, links
+from digest.db.tables import Base, Consent, Delivery, FollowupSent, Shown, Subscriber, SubscriberState
+from digest.delivery import outbox
+from digest.errors import BadField
+from digest.letters import figures_in_words
+from digest.site_profile import Site
+from digest.subscribers import confirmations, subscriber_rows
+
+_ = figures_in_words.TRANSLATIONS.gettext
+
+ACCOUNT_LINK_LIFETIME = timedelta(hours=24)
+NEW_ADDRESS_LIFETIME = timedelta(hours=48)
+MAX_NEW_ADDRESSES = 3  #: letters to new addresses that a subscriber can request in 24 hours
+READABLE_STATES = frozenset({SubscriberState.ACTIVE, SubscriberState.PAUSED})
+
+
+def queue_account_link(session: Session, site: Site, subscriber: Subscriber, *, now: datetime) -> None:
+    """Queue the letter with a fresh link to the subscriber's data, at most once an hour."""
+    outbox.queue_letter(
+        session,
+        letter="account_link",
+        subscriber_id=subscriber.id,
+        email=subscriber.email,
+        decision={"made_at": int(now.timestamp())},
+        dedupe_key=f"account-{subscriber.id}-{now:%Y-%m-%d-%H}",
+        site=site,
+        now=now,
+        expires_at=now + ACCOUNT_LINK_LIFETIME,
+    )
+
+
+def subscriber_of_account_link(
+    session: Session, site: Site, token: str, *, now: datetime
+) -> Subscriber | None:
+    """Return the subscriber of an account link, or None if the link is invalid or revoked.
+
+    Raises BadField if the link has expired.
+    """
+    found = links.read_account_token(site, token)
+    subscriber = subscriber_rows.find_by_link(session, found[0], found[1]) if found else None
+    if found and subscriber and now.timestamp() - found[2] > ACCOUNT_LINK_LIFETIME.total_seconds():
+        raise BadField("link", _("This link has expired. Ask for a new one in your settings."))
+    return subscriber
+
+
+# ── change of address ───────────────────────────────────────────────────────────────────────────
+
+
+def request_new_address(
+    session: Session,
+    site: Site,
+    subscriber: Subscriber,
+    email: str,
+    *,
+    may_sign_up: frozenset[str] | None,
+    now: datetime,
+) -> None:
+    """Queue the letter that asks the owner of a new address to confirm it; raise BadField for an invalid one.
+
+    If the address belongs to another subscriber, nothing is sent, and the response is the same.
+    """
+    address = addresses.parse_address(email)
+    confirmations.check_policy(address.email, may_sign_up)
+    if address.folded == subscriber.email_key:
+        raise BadField("email", _("Your digests already go to this address."))
+    prefix = f"new-address-{subscriber.id}-"
+    count = count_letters(session, prefix, since=now - timedelta(hours=24))
+    if count >= MAX_NEW_ADDRESSES:
+        raise BadField("email", _("Too many requests. Try again tomorrow."))
+    if subscriber_rows.find(session, address.email) is not None:
+        return
+    outbox.queue_letter(
+        session,
+        letter="new_address",
+        subscriber_id=subscriber.id,
+        email=address.email,
+        decision={"made_at": int(now.timestamp())},
+        dedupe_key=f"{prefix}{now.isoformat()}-{count}",
+        site=site,
+        now=now,
+        expires_at=now + NEW_ADDRESS_LIFETIME,
+    )
+
+
+def count_letters(session: Session, prefix: str, *, since: datetime) -> int:
+    """Return how many letters with this start of their key were queued."""
+    conditions = (Delivery.dedupe_key.startswith(prefix, autoescape=True), Delivery.dated_at > since)
+    return session.scalar(select(func.count()).where(*conditions)) or 0
+
+
+def new_address_of_link(
+    session: Session, site: Site, token: str, *, now: datetime
+) -> tuple[Subscriber, str] | None:
+    """Return the subscriber and the new address of a link, or None if it is invalid, expired or revoked.
+
+    After the address was changed, the link is still valid, so that a second click shows the same page.
+    """
+    found = links.read_new_address_token(site, token)
+    if found is None or now.timestamp() - found[2] > NEW_ADDRESS_LIFETIME.total_seconds():
+        return None
+    number, link_version, _made_at, email = found
+    subscriber = session.get(Subscriber, number)
+    if subscriber is None or subscriber.state not in READABLE_STATES:
+        return None
+    is_done = subscriber.email_key == addresses.fold_address(email)
+    return (subscriber, email) if is_done or subscriber.link_version == link_version else None
+
+
+def change_address(session: Session, subscriber: Subscriber, email: str, *, now: datetime) -> None:
+    """Give a subscriber a confirmed new address and revoke all links in earlier letters.
+
+    Raises BadField if the address belongs to another subscriber. A second call changes nothing.
+    """
+    address = addresses.parse_address(email)
+    session.refresh(subscriber, with_for_update=True)
+    if subscriber.email_key == address.folded:
+        return
+    if subscriber_rows.find(session, address.email) is not None:
+        raise BadField("email", _("This address already gets digests."))
+    subscriber.email, subscriber.email_key = address.email, address.folded
+    subscriber.link_version += 1
+    session.add(Consent(subscriber_id=subscriber.id, given_at=now, how="new address confirmed by link"))
+    session.flush()
+
+
+# ── export ──────────────────────────────────────────────────────────────────────────────────────
+
+
+def export_data(session: Session, subscriber: Subscriber) -> dict[str, Any]:
+    """Return everything that is stored about a subscriber, as JSON values."""
+    owned = {"consents": Consent, "shown_papers": Shown, "updates": FollowupSent}
+    return {
+        "subscriber": row_values(subscriber),
+        "topics": [
+            {"name": topic.name, "filter": topic.text, "muted": topic.is_muted}
+            for topic in subscriber_rows.topics_of(session, subscriber)
+        ],
+        **{
+            name: rows_of(session, table, table.__table__.c.subscriber_id == subscriber.id)
+            for name, table in owned.items()
+        },
+        "letters": rows_of(
+            session, Delivery, Delivery.subscriber_id == subscriber.id, without={"lease", "leased_until"}
+        ),
+    }
+
+
+def rows_of(
+    session: Session, table: type[Base], condition: Any, *, without: Iterable[str] = ()
+) -> list[dict[str, Any]]:
+    """Return the rows of a table as JSON values."""
+    left_out = {*without, "subscriber_id"}
+    return [
+        {name: value for name, value in row_values(row).items() if name not in left_out}
+        for row in session.scalars(select(table).where(condition))
+    ]
+
+
+def row_values(row: Base) -> dict[str, Any]:
+    """Return the columns of a row as JSON values."""
+    values = {column.name: getattr(row, column.name) for column in row.__table__.columns}
+    return {
+        name: value if isinstance(value, str | int | bool | float | None) else str(value)
+        for name, value in values.items()
+    }

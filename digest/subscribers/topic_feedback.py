@@ -1,0 +1,137 @@
+"""Propose changes of a subscriber's topics for "less like this" and "more like this".
+
+Nothing is learned silently: a proposal names a clause and the papers that it would have dropped or added,
+and a topic changes only when its owner agrees.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from sqlalchemy.orm import Session
+
+from digest import topics
+from digest.caches import Caches
+from digest.db.tables import Subscriber
+from digest.errors import BadFilter
+from digest.letters import figures_in_words
+from digest.papers import Paper, catalog, display
+from digest.subscribers import subscriber_rows
+from digest.subscribers.subscriber_rows import SubscriberTopic
+from digest.topics import ClauseProposal, Filter, filter_registry, recent_papers
+from digest.topics.recent_papers import RecentPapers
+
+_ = figures_in_words.TRANSLATIONS.gettext
+ngettext = figures_in_words.TRANSLATIONS.ngettext
+
+MAX_TITLES = 3  #: titles in the sentence about an effect
+MAX_TITLE_LENGTH = 80
+MAX_TOPICS = 3  #: topics for which changes are proposed
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class TopicProposal:
+    """A proposed change of one topic, and what it would have changed on past days."""
+
+    topic: str
+    clause: str  #: with its operator: `ANDNOT medical`, `OR "flow matching"`
+    before: str  #: the filter as its owner reads it
+    after: str
+    papers: int  #: number of papers that the topic matched
+    changed: int  #: number of papers dropped or added
+    titles: tuple[str, ...]  #: the latest of these papers
+    days: int  #: number of days with papers
+
+    @property
+    def drops(self) -> bool:
+        """Return whether the change drops papers."""
+        return self.clause.startswith("ANDNOT ")
+
+    @property
+    def sentence(self) -> str:
+        """Return the effect: `Drops 4 of 31 papers of the last 31 days: A; B; C; and 1 more.`"""
+        count = self.effect
+        if not self.titles:
+            return f"{count}."
+        others = self.changed - len(self.titles)
+        named = "; ".join([*self.titles, *([_("and %d more") % others] if others > 0 else [])])
+        return f"{count}: {named}."
+
+    @property
+    def effect(self) -> str:
+        """Return how many papers the change drops or adds."""
+        days = ngettext("of the last %d day", "of the last %d days", self.days) % self.days
+        if self.drops:
+            one, many = "Drops %(changed)d of %(papers)d paper", "Drops %(changed)d of %(papers)d papers"
+            count = ngettext(one, many, self.papers) % {"changed": self.changed, "papers": self.papers}
+            return f"{count} {days}"
+        one, many = "Adds %(changed)d paper to the %(papers)d", "Adds %(changed)d papers to the %(papers)d"
+        count = ngettext(one, many, self.changed) % {"changed": self.changed, "papers": self.papers}
+        return f"{count} {days}"
+
+
+def propose_less(
+    session: Session, caches: Caches, subscriber: Subscriber, paper_id: int, *, now: datetime
+) -> tuple[TopicProposal, ...]:
+    """Return changes that exclude a paper from the topics that match it; raise NotFound for an unknown paper."""
+    paper = catalog.find(session, str(paper_id))
+    recent = recent_papers.recent_papers(session, caches, now=now)
+    return tuple(
+        topic_proposal(topic, one, recent)
+        for topic, resolved in read_topics(session, subscriber)
+        if topics.explain(resolved, paper).matched
+        for one in topics.propose_exclusions(topic.text, resolved, paper, recent.index, recent.days)
+    )
+
+
+def propose_more(
+    session: Session, caches: Caches, subscriber: Subscriber, paper_id: int, *, now: datetime
+) -> tuple[TopicProposal, ...]:
+    """Return changes that add papers like this one to a topic; raise NotFound for an unknown paper.
+
+    The changed topics are those that match the paper, or all topics if none does.
+    """
+    paper = catalog.find(session, str(paper_id))
+    recent = recent_papers.recent_papers(session, caches, now=now)
+    return tuple(
+        topic_proposal(topic, one, recent)
+        for topic, resolved in matching_or_all(read_topics(session, subscriber), paper)[:MAX_TOPICS]
+        for one in topics.propose_additions(topic.text, resolved, paper, recent.index, recent.days)
+    )
+
+
+def matching_or_all(
+    found: Sequence[tuple[SubscriberTopic, Filter]], paper: Paper
+) -> Sequence[tuple[SubscriberTopic, Filter]]:
+    """Return the topics that match a paper, or all topics if none does."""
+    return [one for one in found if topics.explain(one[1], paper).matched] or found
+
+
+def read_topics(session: Session, subscriber: Subscriber) -> list[tuple[SubscriberTopic, Filter]]:
+    """Return the subscriber's topics that are not muted, with their resolved filters."""
+    registry, found = filter_registry.FilterRegistry(session), []
+    for topic in subscriber_rows.topics_of(session, subscriber):
+        try:
+            resolved = registry.resolve_text(topic.canonical)
+        except BadFilter:  # a pack that the filter uses was removed
+            continue
+        if not topic.is_muted:
+            found.append((topic, resolved))
+    return found
+
+
+def topic_proposal(topic: SubscriberTopic, proposed: ClauseProposal, recent: RecentPapers) -> TopicProposal:
+    """Return a proposal with the titles of the papers that it changes."""
+    titles = [display(recent.index.papers[number].title) for number in proposed.changed[:MAX_TITLES]]
+    return TopicProposal(
+        topic=topic.name,
+        clause=proposed.clause,
+        before=topic.text,
+        after=proposed.filter,
+        papers=proposed.papers,
+        changed=len(proposed.changed),
+        titles=tuple(figures_in_words.cut_at_word(title, MAX_TITLE_LENGTH) for title in titles),
+        days=recent.day_count,
+    )

@@ -1,0 +1,172 @@
+"""Propose clauses that make a topic match fewer or more papers like a given one. Pure.
+
+A proposal never changes a filter by itself: it names the clause, the filter with it, and the papers of the
+last days that the clause would drop or add.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from datetime import date
+
+from digest import errors
+from digest.papers import Paper, display
+from digest.topics import tokenizer
+from digest.topics.backtest import compare_filters
+from digest.topics.filter_parser import Filter, parse
+from digest.topics.filter_tree import Or
+from digest.topics.paper_index import PaperIndex
+from digest.topics.similar_papers import pairs, significant_words
+
+MAX_PROPOSALS = 3
+MAX_WORD_PROPOSALS = 2  #: the rest names an author or a category
+MAX_DROPPED_SHARE = 0.25  #: an exclusion may drop this share of a topic's papers ...
+MIN_DROPPED = 2  #: ... or this many
+MAX_ADDED_SHARE = 0.2  #: an addition may add this share of all papers, or as many as the topic has
+MAX_ADDED_FEW = 5  #: ... or this many
+TITLE_WEIGHT = 2.0  #: weight of a word in the title, relative to one in the abstract
+PHRASE_WEIGHT = 1.5  #: weight of two words, relative to one
+CATEGORY = re.compile(r"[A-Za-z]+(?:-[A-Za-z]+)?(?:\.[A-Za-z-]+)?")  #: such as cs.LG
+#: Weight of a clause by the number of papers it changes; one that concerns no other paper says little.
+CHANGED_WEIGHTS = (0.05, 0.5, 1.0)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ClauseProposal:
+    """A clause to add to a filter, and what it would have changed on past days."""
+
+    clause: str  #: with its operator: `ANDNOT medical`, `OR "flow matching"`
+    filter: str  #: the filter with the clause
+    papers: int  #: number of papers that the filter matched without the clause
+    changed: tuple[int, ...]  #: numbers of the papers dropped or added, latest day first
+
+
+@dataclass(frozen=True, slots=True)
+class _Candidate:
+    clause: str
+    weight: float
+    changed: int  #: the set of papers that the clause drops or adds
+
+
+def propose_exclusions(
+    written: str, filter_: Filter, paper: Paper, index: PaperIndex, days: Sequence[date]
+) -> tuple[ClauseProposal, ...]:
+    """Return clauses that exclude `paper` and few other papers of a topic, the most telling first.
+
+    `written` is the filter as its owner wrote it, and `filter_` its resolved form.
+    """
+    matches = index.matches(filter_)
+    limit = min(
+        max(MIN_DROPPED, int(MAX_DROPPED_SHARE * matches.bit_count())), max(1, matches.bit_count() - 1)
+    )
+
+    def found(clauses: Iterable[str]) -> list[_Candidate]:
+        others = (clause for clause in clauses if clause.strip('"*').lower() not in written.lower())
+        return _weighted(others, paper, index, lambda one: matches & index.matches(one), limit=limit)
+
+    chosen = _distinct(found(_words(paper)), found([*_categories(paper), *_authors(paper)]))
+    return tuple(_proposal(written, filter_, "ANDNOT", one.clause, index, days) for one in chosen)
+
+
+def propose_additions(
+    written: str, filter_: Filter, paper: Paper, index: PaperIndex, days: Sequence[date]
+) -> tuple[ClauseProposal, ...]:
+    """Return clauses that match `paper` and papers that the topic lacks, the most telling first.
+
+    `written` is the filter as its owner wrote it, and `filter_` its resolved form.
+    """
+    matches = index.matches(filter_)
+    limit = max(MAX_ADDED_FEW, min(matches.bit_count(), int(MAX_ADDED_SHARE * index.size)))
+
+    def found(clauses: Iterable[str]) -> list[_Candidate]:
+        candidates = _weighted(clauses, paper, index, lambda one: index.matches(one) & ~matches, limit=limit)
+        return [one for one in candidates if one.changed]
+
+    chosen = _distinct(found(_words(paper)), found(_authors(paper)))
+    return tuple(_proposal(written, filter_, "OR", one.clause, index, days) for one in chosen)
+
+
+def _proposal(
+    written: str, filter_: Filter, operator: str, clause: str, index: PaperIndex, days: Sequence[date]
+) -> ClauseProposal:
+    excludes = operator == "ANDNOT"
+    is_alternative = isinstance(filter_.tree, Or)
+    before = f"({written})" if excludes and is_alternative else written
+    changed = parse(f"({filter_.canonical}) {operator} {clause}")
+    compared = compare_filters(filter_, changed, index, days)
+    return ClauseProposal(
+        clause=f"{operator} {clause}",
+        filter=f"{before} {operator} {clause}",
+        papers=index.matches(filter_).bit_count(),
+        changed=compared.lost if excludes else compared.gained,
+    )
+
+
+def _weighted(
+    clauses: Iterable[str],
+    paper: Paper,
+    index: PaperIndex,
+    changed_by: Callable[[Filter], int],
+    *,
+    limit: int,
+) -> list[_Candidate]:
+    """Return the clauses that match the paper and change at most `limit` papers, the heaviest first."""
+    own, found = PaperIndex((paper,)), []
+    for name in dict.fromkeys(clauses):
+        try:
+            clause = parse(name)
+            changed = changed_by(clause)
+        except errors.BadFilter:
+            continue
+        if own.matches(clause) and changed.bit_count() <= limit:
+            found.append(_Candidate(name, _weight(name, clause, changed, own, index), changed))
+    return sorted(found, key=lambda one: (-one.weight, one.clause))
+
+
+def _weight(name: str, clause: Filter, changed: int, own: PaperIndex, index: PaperIndex) -> float:
+    """Return how much a clause says about the paper: rare, in the title, and about other papers too."""
+    rare = math.log((index.size + 1) / (index.matches(clause).bit_count() + 0.5))
+    in_title = ":" not in name and own.matches(parse(f"ti:{name}"))
+    return (
+        max(rare, 0.0)
+        * (TITLE_WEIGHT if in_title else 1.0)
+        * (PHRASE_WEIGHT if name.startswith('"') else 1.0)
+        * CHANGED_WEIGHTS[min(changed.bit_count(), 2)]
+    )
+
+
+def _distinct(words: Sequence[_Candidate], named: Sequence[_Candidate]) -> list[_Candidate]:
+    """Return the best words, then authors and categories, none of which changes the same papers as another."""
+    chosen: list[_Candidate] = []
+    for candidates, limit in ((words, MAX_WORD_PROPOSALS), (named, MAX_PROPOSALS)):
+        for one in candidates:
+            if len(chosen) < limit and one.changed not in [other.changed for other in chosen]:
+                chosen.append(one)
+    return chosen
+
+
+def _words(paper: Paper) -> Iterator[str]:
+    """Yield the significant words and neighbouring pairs of words of a paper, as clauses."""
+    for text in (display(paper.title), display(paper.abstract)):
+        row = tokenizer.read(text)
+        yield from pairs(row)
+        yield from (_as_word(word) for word in significant_words(text))
+
+
+def _as_word(word: str) -> str:
+    """Return a word as a clause; a plural is written in the singular, which matches both."""
+    return tokenizer.stem(word) if tokenizer.stem(word).isalnum() else word
+
+
+def _categories(paper: Paper) -> Iterator[str]:
+    """Yield the categories of a paper as clauses."""
+    yield from (f"cat:{category}" for category in paper.categories if CATEGORY.fullmatch(category))
+
+
+def _authors(paper: Paper) -> Iterator[str]:
+    """Yield the first and the last author of a paper as clauses."""
+    authors = [author for author in (*paper.authors[:1], *paper.authors[-1:]) if '"' not in author]
+    yield from dict.fromkeys(f'au:"{display(author)}"' for author in authors)

@@ -1,0 +1,51 @@
+"""Load and index the papers of the last days, on which filters are tested."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import UTC, date, datetime, timedelta
+
+from sqlalchemy.orm import Session
+
+from digest.caches import Caches
+from digest.papers import catalog
+from digest.topics import paper_index
+from digest.topics.backtest import Backtest, backtest
+from digest.topics.filter_parser import Filter
+
+DAYS_BACK = 31  #: days of papers that filters are tested on
+MAX_PAPERS = 4000  #: number of papers that filters are tested on; indexing them takes about a second per dump
+
+
+@dataclass(frozen=True, kw_only=True)
+class RecentPapers:
+    """The papers of the last days, indexed for testing filters."""
+
+    index: paper_index.PaperIndex
+    days: tuple[date, ...]  #: the day of each paper
+
+    def backtest(self, filter_: Filter) -> Backtest:
+        """Return the papers that a filter would have matched."""
+        return backtest(filter_, self.index, self.days)
+
+    @property
+    def day_count(self) -> int:
+        """Return the number of days with papers."""
+        return len(set(self.days))
+
+
+def recent_papers(session: Session, caches: Caches, *, now: datetime) -> RecentPapers:
+    """Return the recent papers, cached until the catalog or the day changes."""
+    key = (catalog.state(session), now.date())
+    return caches.get_or_make("recent papers", key, lambda: load_recent_papers(session, now))
+
+
+def load_recent_papers(session: Session, now: datetime) -> RecentPapers:
+    """Load the papers first seen in the last 31 days, or in fewer whole days if there are too many."""
+    papers = catalog.papers(session, since=now - timedelta(days=DAYS_BACK), until=now, news_only=True)
+    dated = sorted((paper.first_seen_at.astimezone(UTC).date(), paper.id, paper) for paper in papers)
+    if len(dated) > MAX_PAPERS:
+        dated = [one for one in dated if one[0] > dated[-MAX_PAPERS][0]] or dated[-MAX_PAPERS:]
+    return RecentPapers(
+        index=paper_index.PaperIndex([paper for *_, paper in dated]), days=tuple(day for day, *_ in dated)
+    )

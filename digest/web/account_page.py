@@ -1,0 +1,151 @@
+"""Show the pages on which a subscriber downloads or erases their data, or changes their address."""
+
+from __future__ import annotations
+
+import json
+
+from starlette.datastructures import FormData
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import Response
+
+from digest import db, subscribers
+from digest.db import Session
+from digest.db.tables import Subscriber
+from digest.errors import BadField, UsageError
+from digest.letters import figures_in_words
+from digest.subscribers import use_cases
+from digest.web import forms, page_rendering, request_context
+from digest.web.forms import field_text
+from digest.web.front_page import error_sentence
+from digest.web.unsubscribe_page import mask_address
+
+NOT_SURE = "Tick the box to erase your data."
+
+
+def show_account(request: Request) -> Response:
+    """Show the choices. Changes nothing."""
+    with db.read_session(request_context.context_of(request).engine) as session:
+        return account_page(request, subscriber_of_page(session, request))
+
+
+def account_page(
+    request: Request, subscriber: Subscriber, *, email: str = "", error: str = "", erase_error: str = ""
+) -> Response:
+    """Return the page, with errors next to the fields."""
+    return page_rendering.render_page(
+        request,
+        "account",
+        status=422 if error or erase_error else 200,
+        current=subscriber.email,
+        email=email,
+        error=error,
+        erase_error=erase_error,
+        is_asked=request.query_params.get("done") == "asked",
+        path=request.scope["path"],
+    )
+
+
+def subscriber_of_page(session: Session, request: Request) -> Subscriber:
+    """Return the subscriber of the link; raise 404 for an invalid link and 410 for an expired one."""
+    context = request_context.context_of(request)
+    try:
+        subscriber = subscribers.subscriber_of_account_link(
+            session, context.site, request.path_params["token"], now=context.clock()
+        )
+    except BadField:
+        raise HTTPException(410) from None
+    if subscriber is None:
+        raise HTTPException(404)
+    return subscriber
+
+
+def download(request: Request) -> Response:
+    """Return everything that is stored about the subscriber, as a JSON file."""
+    with db.read_session(request_context.context_of(request).engine) as session:
+        found = subscribers.export_data(session, subscriber_of_page(session, request))
+    return Response(
+        json.dumps(found, indent=2, ensure_ascii=False),
+        media_type="application/json",
+        headers={"content-disposition": 'attachment; filename="digest-data.json"'},
+    )
+
+
+def handle_form(request: Request, form: FormData) -> Response:
+    """Ask the owner of a new address to confirm it, or erase the subscriber's data."""
+    context = request_context.context_of(request)
+    with db.write_session(context.engine) as session:
+        subscriber = subscriber_of_page(session, request)
+        if field_text(form, "do") == "erase":
+            if field_text(form, "sure") != "yes":
+                return account_page(
+                    request, subscriber, erase_error=figures_in_words.TRANSLATIONS.gettext(NOT_SURE)
+                )
+            subscribers.erase(session, context.site, subscriber.email, now=context.clock())
+            return page_rendering.render_page(request, "erased")
+        email = field_text(form, "email", 320)
+        try:
+            use_cases.request_new_address(
+                session,
+                context.site,
+                subscriber,
+                email,
+                may_sign_up=context.settings.signup,
+                now=context.clock(),
+            )
+        except UsageError as error:
+            return account_page(request, subscriber, email=email, error=error_sentence(error))
+    return page_rendering.redirect_back(request, "asked")
+
+
+post_form = forms.form_endpoint(handle_form)
+
+
+# ── the link in the letter to the new address ───────────────────────────────────────────────────
+
+
+def show_new_address(request: Request) -> Response:
+    """Show the button that confirms the new address. Changes nothing."""
+    with db.read_session(request_context.context_of(request).engine) as session:
+        subscriber, email = new_address_of_page(session, request)
+        return new_address_page(request, subscriber, email)
+
+
+def new_address_page(request: Request, subscriber: Subscriber, email: str, *, error: str = "") -> Response:
+    """Return the page of a new address."""
+    return page_rendering.render_page(
+        request,
+        "new_address",
+        status=422 if error else 200,
+        email=email,
+        current=mask_address(subscriber.email),
+        is_done=subscriber.email == email,
+        error=error,
+    )
+
+
+def new_address_of_page(session: Session, request: Request) -> tuple[Subscriber, str]:
+    """Return the subscriber and the new address of the link; raise 410 if it is no longer valid."""
+    context = request_context.context_of(request)
+    found = subscribers.new_address_of_link(
+        session, context.site, request.path_params["token"], now=context.clock()
+    )
+    if found is None:
+        raise HTTPException(410)
+    return found
+
+
+def handle_new_address(request: Request, form: FormData) -> Response:
+    """Use the new address from now on."""
+    del form
+    context = request_context.context_of(request)
+    with db.write_session(context.engine) as session:
+        subscriber, email = new_address_of_page(session, request)
+        try:
+            use_cases.change_address(session, subscriber, email, now=context.clock())
+        except UsageError as error:
+            return new_address_page(request, subscriber, email, error=error_sentence(error))
+    return page_rendering.redirect_back(request)
+
+
+confirm_new_address = forms.form_endpoint(handle_new_address)

@@ -1,0 +1,316 @@
+"""Carry out the actions of the settings page. Every action redirects to the page, which shows what changed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from datetime import date, datetime, timedelta
+from typing import Any
+
+from starlette.datastructures import FormData
+from starlette.requests import Request
+from starlette.responses import Response
+
+from digest import db, subscribers
+from digest.app_context import AppContext
+from digest.db import Session
+from digest.db.tables import Subscriber, SubscriberState
+from digest.editions import schedule
+from digest.errors import BadField, BadFilter, UsageError
+from digest.letters import figures_in_words
+from digest.subscribers import SubscriberTopic, use_cases
+from digest.web import forms, page_rendering, request_context, settings_page, topic_trials, unsubscribe_page
+from digest.web.forms import field_text
+from digest.web.front_page import error_sentence
+from digest.web.settings_page import FormState, TypedTopic
+from digest.web.unsubscribe_page import subscriber_of_link
+
+EMPTY_FIELD = "Fill this in."
+SCHEDULE_FIELDS = tuple(settings_page.FIELD_PARSERS)
+
+TopicList = list[SubscriberTopic]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class SettingsForm:
+    """A form that a subscriber sent, and what is needed to carry it out."""
+
+    context: AppContext
+    session: Session
+    subscriber: Subscriber
+    fields: FormData
+    now: datetime
+
+    def text(self, name: str, max_length: int = 2000) -> str:
+        """Return the text of a field."""
+        return field_text(self.fields, name, max_length)
+
+    @property
+    def topics(self) -> TopicList:
+        """Return the subscriber's current topics."""
+        return subscribers.topics_of(self.session, self.subscriber)
+
+    def save(self, **settings: Any) -> str:
+        """Save settings; return the value of `done`. Raises BadField or BadFilter without changing anything."""
+        changed = use_cases.save_settings(
+            self.session, self.context.site, self.subscriber, now=self.now, **settings
+        )
+        return "saved" if changed else "unchanged"
+
+
+FormResult = FormState | str  #: what the page must show, or the value of `done`
+
+
+def handle_form(request: Request, form: FormData) -> Response:
+    """Carry out the action of the pressed button, and redirect to the settings; show errors on the page."""
+    context = request_context.context_of(request)
+    with db.write_session(context.engine) as session:
+        subscriber = subscriber_of_link(session, request, "manage")
+        action = field_text(form, "do")
+        if subscriber.state == SubscriberState.UNSUBSCRIBED and action == "reason":
+            thanks = unsubscribe_page.note_reason(session, subscriber, form)
+            return page_rendering.redirect_back(request, "thanks" if thanks else "")
+        if subscriber.state == SubscriberState.UNSUBSCRIBED and action != "undo":
+            return page_rendering.redirect_back(request)  # unsubscribed in another window meanwhile
+        sent = SettingsForm(
+            context=context, session=session, subscriber=subscriber, fields=form, now=context.clock()
+        )
+        result = ACTIONS[action](sent) if action in ACTIONS else ""
+        if isinstance(result, FormState):
+            current = subscriber_of_link(session, request, "manage")
+            return settings_page.settings_page(request, session, current, result)
+    return page_rendering.redirect_back(request, result)
+
+
+post_form = forms.form_endpoint(handle_form)
+
+
+# ── pause and undo ──────────────────────────────────────────────────────────────────────────────
+
+
+def pause(form: SettingsForm) -> FormResult:
+    """Pause for some days, until a date, or until the reader resumes, and confirm this by mail."""
+    today = form.now.astimezone(schedule.zone_of(form.subscriber.timezone)).date()
+    is_until = form.text("do") == "pause-until"
+    try:
+        until = parse_date(form.text("until", 40)) if is_until else day_after(today, form.text("days"))
+        use_cases.pause_with_letter(form.session, form.context.site, form.subscriber, until, now=form.now)
+    except BadField as error:
+        return FormState(errors={"until": error_sentence(error)})
+    return ""  # the page shows the end of the pause
+
+
+def day_after(today: date, days: str) -> date | None:
+    """Return the date after some days, or None for a pause without end."""
+    length = int(days) if days.isascii() and days.isdigit() and len(days) < 4 else 0
+    return today + timedelta(days=length) if length else None
+
+
+def parse_date(text: str) -> date:
+    """Return a date such as 2027-01-06; raise BadField for any other text."""
+    if not text:
+        raise BadField("until", figures_in_words.TRANSLATIONS.gettext("Choose a day."))
+    try:
+        return date.fromisoformat(text)
+    except ValueError:
+        raise BadField(
+            "until", figures_in_words.TRANSLATIONS.gettext("Write the day as 2027-01-06.")
+        ) from None
+
+
+def resume(form: SettingsForm) -> FormResult:
+    """End a pause."""
+    return "resumed" if use_cases.end_pause(form.session, form.subscriber) else ""
+
+
+def leave(form: SettingsForm) -> FormResult:
+    """Unsubscribe."""
+    use_cases.leave(form.session, form.context.site, form.subscriber, now=form.now)
+    return ""  # the page says so
+
+
+def mail_account_link(form: SettingsForm) -> FormResult:
+    """Mail a fresh link to the subscriber's data."""
+    use_cases.mail_account_link(form.session, form.context.site, form.subscriber, now=form.now)
+    return "mailed"
+
+
+def return_after_leaving(form: SettingsForm) -> FormResult:
+    """Undo an unsubscribe."""
+    return "back" if use_cases.return_after_leaving(form.session, form.subscriber, now=form.now) else ""
+
+
+def undo_change(form: SettingsForm) -> FormResult:
+    """Undo the latest change."""
+    try:
+        undone = use_cases.undo_change(form.session, form.context.site, form.subscriber, now=form.now)
+    except UsageError as error:
+        return FormState(errors={"undo": error_sentence(error)})
+    return "undone" if undone else "stale"
+
+
+# ── topics ──────────────────────────────────────────────────────────────────────────────────────
+
+
+def moved(topics: TopicList, place: int, step: int) -> TopicList:
+    """Return the topics with one of them moved by some places."""
+    target = min(max(place + step, 0), len(topics) - 1)
+    rest = [*topics[:place], *topics[place + 1 :]]
+    return [*rest[:target], topics[place], *rest[target:]]
+
+
+#: For each action, the topics after it, given the topics and the place of the chosen topic.
+TOPIC_ACTIONS: dict[str, Callable[[TopicList, int], TopicList]] = {
+    "up": lambda topics, place: moved(topics, place, -1),
+    "down": lambda topics, place: moved(topics, place, 1),
+    "remove": lambda topics, place: [*topics[:place], *topics[place + 1 :]],
+    "mute": lambda topics, _place: topics,
+    "unmute": lambda topics, _place: topics,
+}
+
+
+def change_topics(form: SettingsForm) -> FormResult:
+    """Move, mute, unmute or remove one topic."""
+    topics, action, name = form.topics, form.text("do"), form.text("topic")
+    place = next((place for place, topic in enumerate(topics) if topic.name == name), None)
+    if place is None:
+        return "stale"
+    muted = muted_names(topics)
+    muted = muted | {name} if action == "mute" else muted - ({name} if action == "unmute" else set())
+    wanted = {topic.name: topic.text for topic in TOPIC_ACTIONS[action](topics, place)}
+    try:
+        return form.save(topics=wanted, muted=muted)
+    except UsageError as error:  # a topic's pack was removed, for example
+        return FormState(errors={"topics": error_sentence(error)})
+
+
+def muted_names(topics: TopicList) -> set[str]:
+    """Return the names of the muted topics."""
+    return {topic.name for topic in topics if topic.is_muted}
+
+
+def typed_topic(form: SettingsForm) -> TypedTopic:
+    """Return the topic that somebody typed."""
+    return TypedTopic(topic=form.text("topic"), name=form.text("name"), filter=form.text("filter"))
+
+
+def try_filter(form: SettingsForm) -> FormResult:
+    """Return what a typed filter finds. Changes nothing."""
+    typed = typed_topic(form)
+    try:
+        check_filter(form.session, typed.filter)
+    except BadFilter as error:
+        return FormState(typed=replace(typed, filter_error=error))
+    trials = topic_trials.try_filters(form.context, [typed.filter])
+    return FormState(typed=replace(typed, is_trial=True), trial=trials.get(typed.filter))
+
+
+def save_typed_topic(form: SettingsForm) -> FormResult:
+    """Add a topic, or change the name or the filter of one."""
+    typed, topics = typed_topic(form), form.topics
+    if form.text("do") != "add" and typed.topic not in [topic.name for topic in topics]:
+        return "stale"
+    try:
+        wanted, muted = TYPED_ACTIONS[form.text("do")](form.session, typed, topics)
+        return form.save(topics=wanted, muted=muted)
+    except BadFilter as error:
+        return FormState(typed=replace(typed, filter_error=error))
+    except UsageError as error:
+        return FormState(typed=replace(typed, error=error_sentence(error)))
+
+
+def with_new_topic(session: Session, typed: TypedTopic, topics: TopicList) -> tuple[dict[str, str], set[str]]:
+    """Return the topics with a new one, and the muted topics; raise BadField or BadFilter."""
+    check_filter(session, typed.filter)
+    name = typed.name or figures_in_words.cut_at_word(subscribers.one_line(typed.filter), 60)
+    added = checked_name(name, topics), typed.filter
+    return dict([*((topic.name, topic.text) for topic in topics), added]), muted_names(topics)
+
+
+def with_new_name(_session: Session, typed: TypedTopic, topics: TopicList) -> tuple[dict[str, str], set[str]]:
+    """Return the topics with one renamed, and the muted topics; raise BadField."""
+    name = checked_name(typed.name, [topic for topic in topics if topic.name != typed.topic])
+    names = {topic.name: name if topic.name == typed.topic else topic.name for topic in topics}
+    return {names[topic.name]: topic.text for topic in topics}, {names[old] for old in muted_names(topics)}
+
+
+def with_new_filter(
+    session: Session, typed: TypedTopic, topics: TopicList
+) -> tuple[dict[str, str], set[str]]:
+    """Return the topics with one filter changed, and the muted topics; raise BadFilter."""
+    check_filter(session, typed.filter)
+    changed = {topic.name: typed.filter if topic.name == typed.topic else topic.text for topic in topics}
+    return changed, muted_names(topics)
+
+
+TYPED_ACTIONS = {"add": with_new_topic, "rename": with_new_name, "filter": with_new_filter}
+
+
+def check_filter(session: Session, text: str) -> None:
+    """Raise BadFilter if a filter is invalid."""
+    subscribers.FilterRegistry(session).canonical(text)
+
+
+def checked_name(text: str, others: TopicList) -> str:
+    """Return the name of a topic; raise BadField if it is empty or taken."""
+    name = subscribers.one_line(text)
+    if not name:
+        raise BadField("name", EMPTY_FIELD)
+    if name.casefold() in {other.name.casefold() for other in others}:
+        raise BadField("name", figures_in_words.TRANSLATIONS.gettext("Another topic has this name."))
+    return name
+
+
+# ── schedule, and changes requested by mail ─────────────────────────────────────────────────────
+
+
+def save_schedule(form: SettingsForm) -> FormResult:
+    """Save when and how much is sent; if there are errors, save nothing and return them."""
+    fields = {name: form.text(name, 80) for name in SCHEDULE_FIELDS}
+    errors = {name: EMPTY_FIELD for name in SCHEDULE_FIELDS if not fields[name]}
+    try:
+        wanted = subscribers.changed_schedule(
+            form.subscriber, cadence=fields["cadence"], at=fields["at"], timezone=fields["timezone"]
+        )
+        max_papers = settings_page.parse_number(fields["max_papers"])
+        if not errors:
+            return form.save(
+                schedule=wanted,
+                max_papers=max_papers,
+                abstracts=fields["abstracts"],
+                wants_nothing_today_letters=form.text("nothing_today") == "yes",
+            )
+    except UsageError as error:
+        errors[error.field if isinstance(error, BadField) else "cadence"] = error_sentence(error)
+    return FormState(fields=fields, errors=errors)
+
+
+def apply_requested(form: SettingsForm) -> FormResult:
+    """Save the change that the reader requested by mail."""
+    fields = settings_page.requested_fields(form.fields)
+    parts = {name: fields[name] for name in ("cadence", "at", "timezone") if name in fields}
+    try:
+        return form.save(
+            topics=settings_page.requested_topics(form.topics, form.fields),
+            schedule=subscribers.changed_schedule(form.subscriber, **parts) if parts else None,
+            max_papers=int(fields["max_papers"]) if "max_papers" in fields else None,
+            abstracts=fields.get("abstracts"),
+        )
+    except UsageError as error:
+        return FormState(errors={"request": error_sentence(error)})
+
+
+ACTIONS: Mapping[str, Callable[[SettingsForm], FormResult]] = {
+    "pause": pause,
+    "pause-until": pause,
+    "resume": resume,
+    "leave": leave,
+    "undo": return_after_leaving,
+    "undo-change": undo_change,
+    "account": mail_account_link,
+    "apply": apply_requested,
+    "schedule": save_schedule,
+    "try": try_filter,
+    **dict.fromkeys(TYPED_ACTIONS, save_typed_topic),
+    **dict.fromkeys(TOPIC_ACTIONS, change_topics),
+}

@@ -1,0 +1,63 @@
+"""Try filters on the papers of the last days, and word the results for the settings page."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+
+from digest import db, subscribers
+from digest.app_context import AppContext
+from digest.errors import BadFilter
+from digest.letters import figures_in_words
+from digest.papers import display
+from digest.topics import Backtest, PerDay
+from digest.topics.recent_papers import RecentPapers
+from digest.web import starter_topics
+
+_, ngettext = figures_in_words.TRANSLATIONS.gettext, figures_in_words.TRANSLATIONS.ngettext
+
+MAX_TITLE_LENGTH = 110
+MAX_NOTES = 6  #: effects of clauses, and warnings
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class FilterTrial:
+    """What a filter would have matched on the last days."""
+
+    per_day: float  #: papers on a usual day
+    rate: str  #: `about 4 a day`
+    sentence: str  #: `About 4 papers a day (based on 31 days so far)`
+    titles: tuple[str, ...]  #: the latest matches
+    notes: tuple[str, ...]  #: the effect of each clause, and warnings
+
+
+def try_filters(context: AppContext, filters: Iterable[str]) -> Mapping[str, FilterTrial]:
+    """Return the result of each valid filter; empty if there are no recent papers."""
+    found: dict[str, FilterTrial] = {}
+    with db.read_session(context.engine) as session:
+        recent, registry = starter_topics.recent_papers(context, session), subscribers.FilterRegistry(session)
+        for text in filters:
+            if recent.days and text not in found:
+                with suppress(BadFilter):  # a paper or pack that a stored filter uses may have been removed
+                    found[text] = make_trial(recent.backtest(registry.resolve_text(text)), recent)
+    return found
+
+
+def make_trial(result: Backtest, recent: RecentPapers) -> FilterTrial:
+    """Return the result of a filter in words."""
+    titles = [display(recent.index.papers[number].title) for number in result.last]
+    return FilterTrial(
+        per_day=result.per_day.median,
+        rate=rate_in_short(result.per_day),
+        sentence=starter_topics.rate_sentence(result.per_day),
+        titles=tuple(figures_in_words.cut_at_word(title, MAX_TITLE_LENGTH) for title in titles),
+        notes=tuple(dict.fromkeys((*result.clause_effects, *result.warnings)))[:MAX_NOTES],
+    )
+
+
+def rate_in_short(per_day: PerDay) -> str:
+    """Return `about 4 a day`."""
+    if per_day.median:
+        return _("about %s a day") % f"{per_day.median:g}"
+    return _("fewer than one a day") if per_day.max else _("no papers so far")

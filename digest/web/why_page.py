@@ -1,0 +1,92 @@
+"""Answer on a page why a reader did or did not get a paper."""
+
+from __future__ import annotations
+
+from datetime import date
+
+from starlette.requests import Request
+from starlette.responses import Response
+
+from digest import db, links
+from digest.letters import figures_in_words
+from digest.papers import display
+from digest.publishing.why import WhyAnswer, WhyCause, why
+from digest.web import page_rendering, request_context
+from digest.web.unsubscribe_page import subscriber_of_link
+
+_ = figures_in_words.TRANSLATIONS.gettext
+
+MAX_REFERENCE = 500
+
+#: The answers in readers' words; SHOWN and OVER_CAP have details.
+ANSWERS = {
+    WhyCause.UNKNOWN: "No list that we read contained this paper. Write its title, its arXiv id or its DOI.",
+    WhyCause.HISTORY: "We know this paper only as older work, or as a new version of it. Digests have new papers only.",
+    WhyCause.WITHDRAWN: "Its authors withdrew it.",
+    WhyCause.UNMATCHED: "None of your topics matches it.",
+    WhyCause.TOO_OLD: "It was published longer ago than you want.",
+    WhyCause.OVER_CAP: "It matched, but the digest was full.",
+    WhyCause.TOO_FEW: "There were too few papers for a digest. It is kept for the next one.",
+    WhyCause.NOT_DUE: "It is new, and your next digest may have it.",
+    WhyCause.BEFORE: "We first saw it before you subscribed.",
+    WhyCause.LATE: "It arrived after the digests of its day were made.",
+    WhyCause.UNSENT: "Its digest was made, but could not be sent.",
+    WhyCause.SUPPRESSED: "Your mail server refused our mail, so we stopped sending it.",
+    WhyCause.PENDING: "Your subscription is not confirmed yet.",
+    WhyCause.PAUSED: "Your digests are paused.",
+    WhyCause.UNSUBSCRIBED: "You are unsubscribed.",
+}
+
+
+def show_answer(request: Request) -> Response:
+    """Show the form, and the answer if a paper was named. Changes nothing."""
+    context = request_context.context_of(request)
+    reference = request.query_params.get("paper", "").replace("\0", "").strip()[:MAX_REFERENCE]
+    with db.read_session(context.engine) as session:
+        subscriber = subscriber_of_link(session, request, "manage")
+        answer = (
+            why(
+                session,
+                site=context.site,
+                templates=context.templates,
+                caches=context.caches,
+                email=subscriber.email,
+                reference=reference,
+                now=context.clock(),
+            )
+            if reference
+            else None
+        )
+        reader = subscriber.id, subscriber.link_version
+    return page_rendering.render_page(
+        request,
+        "why",
+        reference=reference,
+        title=paper_title(answer) if answer else "",
+        answer=answer_sentence(answer) if answer else "",
+        findings=findings(answer) if answer else (),
+        settings_url=links.manage_url(context.site, *reader),
+    )
+
+
+def paper_title(answer: WhyAnswer) -> str:
+    """Return the title of the paper, if it is known."""
+    return display(answer.json["paper"]["title"]) if "paper" in answer.json else ""
+
+
+def answer_sentence(answer: WhyAnswer) -> str:
+    """Return the answer in readers' words."""
+    cause, rank = answer.json["cause"], answer.json.get("rank")
+    if cause == WhyCause.SHOWN:
+        if "shown_on" not in answer.json:
+            return _("We sent it to you in another letter.")
+        day = figures_in_words.day_in_words(date.fromisoformat(answer.json["shown_on"]))
+        return _("It was in your digest of %s.") % day
+    if cause == WhyCause.OVER_CAP and rank:
+        return _("It matched, but the digest was full: it ranked %d among the papers for you.") % int(rank)
+    return _(ANSWERS[WhyCause(cause)])
+
+
+def findings(answer: WhyAnswer) -> tuple[str, ...]:
+    """Return what each topic has to say about the paper."""
+    return tuple(line for line in answer.lines if " matches: " in line or " does not match: " in line)

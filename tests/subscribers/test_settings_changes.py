@@ -1,0 +1,189 @@
+"""The latest change of a subscriber's settings: recorded, described, and undone."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+
+import pytest
+from sqlalchemy import select
+from sqlalchemy.orm import Session
+
+from digest import subscribers
+from digest.db.tables import Delivery, DeliveryState, SettingsChange, Subscriber, SubscriberState
+from digest.publishing import due_readers
+from digest.site_profile import Site
+from digest.subscribers import use_cases
+
+TOPICS = {"Vision": "title:image*", "Robots": "robot*"}
+
+
+@pytest.fixture
+def alice(session: Session, now: datetime) -> Subscriber:
+    return subscribers.add(
+        session, "alice@uni.edu", topics=TOPICS, state=SubscriberState.ACTIVE, consent="asked", now=now
+    )
+
+
+def topics_of(session: Session, reader: Subscriber) -> dict[str, str]:
+    return {topic.name: topic.text for topic in subscribers.topics_of(session, reader)}
+
+
+def letters(session: Session) -> list[tuple[str, DeliveryState]]:
+    rows = select(Delivery.letter, Delivery.state).order_by(Delivery.id)
+    return [(row.letter, row.state) for row in session.execute(rows)]
+
+
+def test_the_latest_change_can_be_undone_once(
+    session: Session, site: Site, alice: Subscriber, now: datetime
+) -> None:
+    use_cases.save_settings(session, site, alice, topics={"Vision": "title:image* OR video"}, now=now)
+
+    undone = use_cases.undo_change(session, site, alice, now=now)
+
+    assert undone == (
+        "“Vision” is now title:image*. Before: title:image* OR video.",
+        "Added the topic “Robots” (robot*).",
+    )
+    assert topics_of(session, alice) == TOPICS
+    assert use_cases.undo_change(session, site, alice, now=now) == ()
+
+
+def test_an_undo_restores_every_setting(
+    session: Session, site: Site, alice: Subscriber, now: datetime
+) -> None:
+    before = subscribers.saved_settings(session, alice)
+    use_cases.save_settings(
+        session,
+        site,
+        alice,
+        topics={"Robots": "robot*", "Sight": "title:image*"},
+        muted=["Robots"],
+        schedule=subscribers.changed_schedule(
+            alice, cadence="weekly-fri", at="18:30", timezone="Europe/Oslo"
+        ),
+        max_papers=5,
+        abstracts="full",
+        wants_nothing_today_letters=True,
+        now=now,
+    )
+    assert subscribers.saved_settings(session, alice) != before
+
+    use_cases.undo_change(session, site, alice, now=now)
+
+    assert subscribers.saved_settings(session, alice) == before
+
+
+def test_a_change_is_described_with_its_values_before_and_after(
+    session: Session, site: Site, alice: Subscriber, now: datetime
+) -> None:
+    use_cases.save_settings(
+        session,
+        site,
+        alice,
+        topics={"Robots": "robot*", "Sight": "title:image*", "Sound": "audio"},
+        muted=["Robots"],
+        schedule=subscribers.changed_schedule(alice, at="18:30"),
+        max_papers=5,
+        abstracts="titles",
+        now=now,
+    )
+
+    change = subscribers.last_change(session, alice, now=now)
+
+    assert change is not None
+    assert set(change.sentences) == {
+        "Muted “Robots”.",
+        "Renamed “Vision” to “Sight”.",
+        "Added the topic “Sound” (audio).",
+        "Your topics now have this order: Robots, Sight, Sound.",
+        "Your digest comes: Every day at 18:30, UTC. Before: Every day at 08:00, UTC.",
+        "At most 5 papers in a digest. Before: 10.",
+        "Titles only. Before: short abstracts.",
+    }
+
+
+def test_a_change_of_a_filter_is_not_described_as_another_order(
+    session: Session, site: Site, alice: Subscriber, now: datetime
+) -> None:
+    use_cases.save_settings(session, site, alice, topics=TOPICS | {"Robots": "robot* AND arm"}, now=now)
+
+    change = subscribers.last_change(session, alice, now=now)
+
+    assert change
+    assert change.sentences == ("“Robots” is now robot* AND arm. Before: robot*.",)
+
+
+def test_a_change_cannot_be_undone_after_another_change_or_thirty_days(
+    session: Session, site: Site, alice: Subscriber, now: datetime
+) -> None:
+    use_cases.save_settings(session, site, alice, max_papers=5, now=now)
+    assert subscribers.last_change(session, alice, now=now + timedelta(days=30))
+    assert subscribers.last_change(session, alice, now=now + timedelta(days=31)) is None
+
+    subscribers.edit(session, alice, max_papers=7, now=now)  # as an import does
+
+    assert subscribers.last_change(session, alice, now=now) is None
+    assert use_cases.undo_change(session, site, alice, now=now) == ()
+    assert alice.max_papers == 7
+
+
+def test_saving_the_same_settings_is_no_change(
+    session: Session, site: Site, alice: Subscriber, now: datetime
+) -> None:
+    assert not use_cases.save_settings(session, site, alice, topics=TOPICS, now=now)
+
+    assert session.get(SettingsChange, alice.id) is None
+
+
+def test_an_undo_within_five_minutes_withdraws_the_letter_about_the_change(
+    session: Session, site: Site, alice: Subscriber, now: datetime
+) -> None:
+    use_cases.save_settings(session, site, alice, topics={}, now=now)
+
+    use_cases.undo_change(session, site, alice, now=now)
+
+    assert letters(session) == [("changed", DeliveryState.SUPPRESSED)]
+
+
+def test_an_undo_after_the_letter_was_sent_is_reported_by_another_letter(
+    session: Session, site: Site, alice: Subscriber, now: datetime
+) -> None:
+    use_cases.save_settings(session, site, alice, topics={}, now=now)
+    sent = session.scalars(select(Delivery)).one()
+    sent.state, sent.settled_at = DeliveryState.SENT, now
+    session.commit()
+
+    use_cases.undo_change(session, site, alice, now=now + timedelta(hours=1))
+
+    assert letters(session) == [("changed", DeliveryState.SENT), ("changed", DeliveryState.QUEUED)]
+
+
+def test_a_change_by_the_operator_can_be_undone_without_a_letter(
+    session: Session, alice: Subscriber, now: datetime
+) -> None:
+    use_cases.change_by_operator(session, alice, topics={"Robots": "robot*"}, now=now)
+
+    assert use_cases.undo_by_operator(session, alice, now=now)
+
+    assert topics_of(session, alice) == TOPICS
+    assert letters(session) == []
+
+
+def test_an_erased_subscriber_leaves_no_recorded_change(
+    session: Session, site: Site, alice: Subscriber, now: datetime
+) -> None:
+    use_cases.save_settings(session, site, alice, topics={}, now=now)
+
+    subscribers.erase(session, site, "alice@uni.edu", now=now)
+
+    assert session.scalars(select(SettingsChange)).all() == []
+
+
+def test_a_muted_topic_is_left_out_of_digests_and_stays_muted_when_others_change(
+    session: Session, site: Site, alice: Subscriber, now: datetime
+) -> None:
+    use_cases.save_settings(session, site, alice, topics=TOPICS, muted=["Vision"], now=now)
+    use_cases.save_settings(session, site, alice, topics=TOPICS | {"Sound": "audio"}, now=now)
+
+    assert [topic.name for topic in subscribers.topics_of(session, alice) if topic.is_muted] == ["Vision"]
+    assert [name for name, _ in due_readers.topics_of(session, [alice.id])[alice.id]] == ["Robots", "Sound"]

@@ -1,0 +1,141 @@
+"""Less and more like this: proposals with their effects, applied on consent, undoable."""
+
+from __future__ import annotations
+
+import re
+from html import unescape
+
+import pytest
+
+from digest import links, subscribers
+from digest.db.tables import DumpRow, SubscriberState
+from digest.papers import Record, catalog
+from tests.web.conftest import path_of
+
+
+def words(page: str) -> str:
+    return " ".join(unescape(re.sub(r"<[^>]*>", " ", page)).split())
+
+
+def choices(page: str) -> list[str]:
+    return [unescape(value) for value in re.findall(r'name="choice" value="([^"]*)"', page)]
+
+
+@pytest.fixture
+def knees(served, papers, now) -> int:
+    """Twenty papers on pictures, four of them on knees; returns the first."""
+    records = [
+        *(Record(title=f"Image tomography of knees {n}", abstract="We scan.", position=n) for n in range(1, 5)),
+        *(Record(title=f"Image drawing {n}", abstract="We paint.", position=n) for n in range(5, 21)),
+    ]  # fmt: skip
+    with served.writing() as session:
+        dump = session.query(DumpRow).one()
+        catalog.add(session, records, dump=dump)
+        session.commit()
+        return catalog.find(session, records[0].title).id
+
+
+@pytest.fixture
+def less_path(served, alice, knees) -> str:
+    start = links.feedback_url(served.site, alice.id, alice.link_version)
+    return path_of(links.less_url(start, knees))
+
+
+def topics_of(served) -> dict[str, str]:
+    with served.writing() as session:
+        reader = subscribers.get(session, "alice@uni.edu")
+        return {topic.name: topic.text for topic in subscribers.topics_of(session, reader)}
+
+
+def test_less_proposes_a_clause_with_its_effect_and_changes_nothing(served, less_path):
+    before = served.everything()
+
+    page = served.client.get(less_path)
+
+    assert page.status_code == 200
+    assert choices(page.text)[0].startswith("Vision\tANDNOT ")
+    assert "Drops 4 of 20 papers of the last 1 day: Image tomography of knees 1" in words(page.text)
+    assert served.everything() == before
+
+
+def test_a_proposal_is_applied_on_consent_reported_and_undone(served, less_path):
+    choice = choices(served.client.get(less_path).text)[0]
+
+    applied = served.client.post(less_path, data={"do": "apply", "choice": choice})
+    page = words(served.client.get(applied.headers["location"]).text)
+
+    clause = choice.partition("\t")[2]
+    assert topics_of(served) == {"Vision": f"title:image* {clause}"}
+    assert f"Saved. “Vision” is now title:image* {clause}. Before: title:image*. Undo" in page
+    assert served.letters() == [("changed", "alice@uni.edu")]
+
+    undone = served.client.post(less_path, data={"do": "undo"})
+    assert "Undone. Your topic is as it was before." in served.client.get(undone.headers["location"]).text
+    assert topics_of(served) == {"Vision": "title:image*"}
+
+
+def test_more_proposes_papers_that_the_topic_lacks(served, papers, alice, knees):
+    start = links.feedback_url(served.site, alice.id, alice.link_version)
+    path = path_of(links.more_url(start, papers[0]))
+
+    page = served.client.get(path).text
+    choice = choices(page)[0]
+    served.client.post(path, data={"do": "apply", "choice": choice})
+
+    assert choice.startswith("Vision\tOR ")
+    assert "Slow Diffusion" in page
+    assert topics_of(served)["Vision"].startswith("title:image* OR ")
+
+
+@pytest.mark.parametrize(
+    "choice", ["", "Vision\tANDNOT everything", "Vision\tOR x", "Gone\tANDNOT x", "\0" * 9]
+)
+def test_only_a_proposed_change_is_applied(served, less_path, choice):
+    before = served.everything()
+
+    answer = served.client.post(less_path, data={"do": "apply", "choice": choice})
+
+    assert "Nothing was changed now." in served.client.get(answer.headers["location"]).text
+    assert served.everything() == before
+
+
+def test_a_change_made_in_the_settings_cannot_be_undone_here(served, alice, manage_path, less_path):
+    served.client.post(manage_path, data={"do": "remove", "topic": "Vision"})
+    before = served.everything()
+
+    served.client.post(less_path, data={"do": "undo"})
+
+    assert served.everything() == before
+
+
+def test_a_reader_without_topics_is_offered_topics(served, alice, manage_path, less_path):
+    served.client.post(manage_path, data={"do": "remove", "topic": "Vision"})
+
+    page = words(served.client.get(less_path).text)
+
+    assert "You get the day’s trending papers on any subject." in page
+    assert "Choose topics" in page
+
+
+def test_a_topic_that_does_not_match_the_paper_is_not_narrowed(served, alice, papers, knees):
+    start = links.feedback_url(served.site, alice.id, alice.link_version)
+
+    page = served.client.get(path_of(links.less_url(start, papers[0]))).text
+
+    assert choices(page) == []
+    assert "No change of your topics would drop this paper and few others." in page
+
+
+def test_an_unsubscribed_reader_sees_only_that(served, alice, unsubscribe_path, less_path):
+    served.client.post(unsubscribe_path)
+
+    assert "You are unsubscribed." in served.client.get(less_path).text
+    assert (
+        served.client.post(less_path, data={"do": "apply", "choice": "Vision\tANDNOT x"}).status_code == 303
+    )
+    assert served.subscriber("alice@uni.edu").state == SubscriberState.UNSUBSCRIBED
+
+
+@pytest.mark.parametrize("number", ["0", "99999", str(2**63), str(2**200)])
+def test_an_unknown_paper_gives_404(served, less_path, number):
+    assert served.client.get(f"{less_path.rpartition('/')[0]}/{number}").status_code == 404
