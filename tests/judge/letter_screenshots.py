@@ -64,6 +64,8 @@ WAYS = {
         "manage_url": "m",
         "unsubscribe_url": "u",
         "undo_url": "u",
+        "account_url": "d",
+        "new_address_url": "e",
     }.items()
 }
 

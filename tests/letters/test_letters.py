@@ -25,6 +25,8 @@ TOLD: Mapping[str, Any] = {
     "manage_url": "https://digest.example.org/m/abc",
     "unsubscribe_url": "https://digest.example.org/u/abc",
     "undo_url": "https://digest.example.org/u/abc",
+    "account_url": "https://digest.example.org/d/abc",
+    "new_address_url": "https://digest.example.org/e/abc",
     "checked": 412,
     "outcomes": [{"command": "add flows: flow matching", "result": "Added. About 2 a day."}],
     "commands": [{"spelled": "pause 2 weeks", "does": "No digests for two weeks."}],
