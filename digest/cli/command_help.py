@@ -23,6 +23,7 @@ EXAMPLES = {
         "intake today.txt",
         "intake export.csv --date 2026-11-20 --order ranked",
         "intake archive.jsonl --as-history --dry-run",
+        "intake page.txt --dry-run --show 5",
     ),
     "papers": (
         "papers",

@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from digest.papers.expected_arrivals import LateList
 
 PROBLEMS_SHOWN = 5
+AUTHORS_SHOWN = 5
+ABSTRACT_SHOWN = 240  #: characters
 
 app = typer.Typer(help="Dumps and their state.", no_args_is_help=True)
 Order = Annotated[
@@ -53,6 +55,16 @@ def intake(
     ] = False,
     incomplete_ok: IncompleteOk = False,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Read and report; store nothing.")] = False,
+    show: Annotated[
+        int,
+        typer.Option(
+            "--show",
+            parser=positive_number,
+            metavar="N",
+            help="Print the first N papers of each dump as they are stored.",
+            show_default=False,
+        ),
+    ] = 0,
     now: Now = None,
     as_json: AsJson = False,
 ) -> None:
@@ -81,6 +93,7 @@ def intake(
                 order=order,
                 as_history=as_history,
                 dry_run=dry_run,
+                show=show,
                 incomplete_ok=incomplete_ok or context.settings.sends_short_dumps,
             )
             loads.append((loaded, is_loaded))
@@ -129,7 +142,42 @@ def show_loaded(loaded: dict[str, Any], *, dry_run: bool) -> None:
         where = f"line {problem['line']}: " if problem["line"] else ""
         terminal.print_note(f"  {where}{terminal.visible_text(problem['reason'])}")
     if len(problems) > PROBLEMS_SHOWN:
-        terminal.print_note(f"  and {len(problems) - PROBLEMS_SHOWN} more: digest dumps show {loaded['id']}")
+        where = f": digest dumps show {loaded['id']}" if loaded["id"] else ""
+        terminal.print_note(f"  and {len(problems) - PROBLEMS_SHOWN} more{where}")
+    for number, paper in enumerate(loaded.get("shown", ()), start=1):
+        show_paper(number, paper)
+
+
+def show_paper(number: int, paper: dict[str, Any]) -> None:
+    """Print a paper of a dump: its title, and one line for each field that pages show."""
+    abstract = paper["abstract"]
+    is_cut = len(abstract) > ABSTRACT_SHOWN
+    fields = {
+        "authors": people_text(paper),
+        "published": f"{paper['published']} (year inferred)"
+        if paper["published_inferred"]
+        else paper["published"],
+        "signals": ", ".join(f"{value:,.0f} {name}" for name, value in paper["signals"].items()),
+        "ids": ", ".join(f"{scheme} {value}" for scheme, value in paper["ids"].items()),
+        "abstract": abstract[:ABSTRACT_SHOWN].rstrip()
+        + (f"... ({len(abstract):,} characters)" if is_cut else ""),
+    }
+    terminal.print_line()
+    margin = f"{number:>3}. "
+    terminal.print_paragraph(margin, paper["title"])
+    for name, value in fields.items():
+        terminal.print_paragraph(f"{' ' * len(margin)}{name:9}  ", value or "–")
+
+
+def people_text(paper: dict[str, Any]) -> str:
+    """Return the names of a paper's authors and organisation, or the number of its authors."""
+    names, organization = paper["authors"], paper["organization"]
+    others = max(paper["n_authors"] or 0, len(names)) - len(names[:AUTHORS_SHOWN])
+    parts = [*names[:AUTHORS_SHOWN]]
+    if others:
+        parts.append(plurals.count(others, "other" if names else "author"))
+    people = ", ".join(parts)
+    return " · ".join(filter(None, [people, organization and organization["name"]]))
 
 
 @app.command("list")

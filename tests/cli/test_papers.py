@@ -89,6 +89,68 @@ def test_a_dry_run_keeps_nothing(digest: Digest, dump: Path) -> None:
     assert digest("dumps", "list", "--json").out == ""
 
 
+def test_the_first_papers_are_shown_as_they_are_stored(digest: Digest, dump: Path) -> None:
+    shown = digest("intake", dump, "--dry-run", "--show", "2").out
+    (listed,) = digest("intake", dump, "--dry-run", "--show", "2", "--json").document["dumps"]
+
+    lines = shown.splitlines()
+    assert [
+        line for line in lines if "Borrowed" in line or "Second Opinion" in line or "Tide Tables" in line
+    ] == [
+        f"  1. {TITLES[0]}",
+        f"  2. {TITLES[1]}",
+    ]
+    assert lines[3:7] == [
+        "     authors    5 authors",
+        "     published  2026-11-19",
+        "     signals    7 comments",
+        "     ids        –",
+    ]
+    assert lines[7].startswith("     abstract   Relighting a room")
+    assert re.search(r"\.\.\. \([\d,]+ characters\)$", lines[7])
+    assert [paper["title"] for paper in listed["shown"]] == TITLES[:2]
+    assert {name: listed["shown"][0][name] for name in ("published", "signals", "line", "n_authors")} == {
+        "published": "2026-11-19",
+        "signals": {"comments": 7},
+        "line": 11,
+        "n_authors": 5,
+    }
+
+
+def test_the_papers_of_a_dump_that_is_known_held_or_unreadable_are_shown_if_there_are_any(
+    digest: Digest, dump: Path, tmp_path: Path
+) -> None:
+    record = {
+        "title": "Kites",
+        "abstract": "They fly.",
+        "authors": ["Ada Okafor", *"BCDEFGH"],
+        "published_inferred": True,
+    }
+    record |= {
+        "organization": "Kite Works",
+        "published": "2026-11-16",
+        "arxiv": "2611.00001",
+        "upvotes": 1204,
+    }
+    (tmp_path / "cut.jsonl").write_text(json.dumps(record) + '\n{"title": "Ow')
+    (tmp_path / "empty.txt").touch()
+    digest("intake", dump)
+
+    known = digest("intake", dump, "--show", "1")
+    cut = digest("intake", tmp_path / "cut.jsonl", "--show", "9")
+    none = digest("intake", tmp_path / "empty.txt", tmp_path / "absent.txt", "--show", "9", "--json")
+
+    assert TITLES[0] in known.out
+    assert "not loaded. It is incomplete" in cut.err
+    assert "  1. Kites\n     authors    Ada Okafor, B, C, D, E, 3 others · Kite Works\n" in cut.out
+    assert (
+        "     published  2026-11-16 (year inferred)\n     signals    1,204 upvotes\n     ids        arxiv 2611.00001\n"
+        in cut.out
+    )
+    assert cut.out.endswith("     abstract   They fly.\n")
+    assert [one["shown"] for one in none.document["dumps"]] == [[], []]
+
+
 @pytest.mark.usefixtures("catalog")
 def test_papers_json_has_every_documented_field(digest: Digest) -> None:
     papers = digest("papers", "--dump", "1", "--order", "position", "--json").lines

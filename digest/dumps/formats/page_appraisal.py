@@ -22,16 +22,66 @@ MAX_FAULTS_SHARE = 0.1  #: maximum share of a page's papers that may have faults
 MAX_JUDGED = 5_000  #: papers of a page that are judged together
 
 
-def with_doubts(found: Items, *, size: int) -> Items:
-    """Yield the items of a page, and at its end the reason why the page may have been misread."""
+def with_doubts(found: Items, *, size: int, announced: int | None = None) -> Items:
+    """Yield the items of a page, and at its end the reason why the page may have been misread.
+
+    `announced` is the number of papers that the page says it lists.
+    """
     judged = list(islice(found, MAX_JUDGED))
     yield from judged
     used = sum(text_length(one) for one in judged)
+    papers = sum(isinstance(one, Record) for one in judged)
     for one in found:
         used += text_length(one)
+        papers += isinstance(one, Record)
         yield one
-    if reason := doubt_about(judged, used=used, size=size):
+    reasons = [
+        doubt_about(judged, used=used, size=size),
+        miscount(papers, announced),
+        repeated_ids_text(judged),
+    ]
+    if reason := "; ".join(filter(None, reasons)):
         yield RecordProblem(line=0, reason=reason, is_remark=True, is_doubt=True)
+
+
+def with_repeated_ids(found: Items) -> Items:
+    """Yield the items of a list, and at its end a doubt if many of its ids belong to several papers."""
+    judged = list(islice(found, MAX_JUDGED))
+    yield from judged
+    yield from found
+    if reason := repeated_ids_text(judged):
+        yield RecordProblem(line=0, reason=reason, is_remark=True, is_doubt=True)
+
+
+def miscount(papers: int, announced: int | None) -> str:
+    """Return how the number of papers contradicts the number on the page, or an empty string."""
+    if announced is None or abs(papers - announced) <= max(MIN_FAULTS - 1, MAX_FAULTS_SHARE * announced):
+        return ""
+    return f"the page says that it lists {announced:,} papers, but {papers:,} were found"
+
+
+def repeated_ids_text(found: Sequence[Record | RecordProblem]) -> str:
+    """Return which ids several papers have, if these are many papers, or an empty string."""
+    papers = [one for one in found if isinstance(one, Record)]
+    repeated = list(repeated_ids(papers))
+    if len(repeated) < MIN_FAULTS or len(repeated) <= MAX_FAULTS_SHARE * len(papers):
+        return ""
+    scheme, value, first, second = repeated[0]
+    return (
+        f"{len(repeated):,} of its {len(papers):,} papers have the id of a paper with another title, for example {scheme} {value}"
+        f' on line {first.line} ("{excerpt(first.title)}") and line {second.line} ("{excerpt(second.title)}")'
+    )
+
+
+def repeated_ids(papers: Sequence[Record]) -> Iterator[tuple[str, str, Record, Record]]:
+    """Yield (scheme, id, first paper, later paper) for each paper with the id of a paper with another title."""
+    first: dict[tuple[str, str], Record] = {}
+    for one in papers:
+        for scheme, value in one.ids.items():
+            known = first.setdefault((scheme, value), one)
+            if title_key(known.title) != title_key(one.title):
+                yield scheme, value, known, one
+                break
 
 
 def text_length(found: Record | RecordProblem) -> int:
@@ -50,7 +100,7 @@ def doubt_about(found: Sequence[Record | RecordProblem], *, used: int, size: int
         return ""
     wrong = next(faulty(papers), None)
     sample = f', for example on line {wrong.line}: "{excerpt(wrong.title)}"' if wrong else ""
-    return f"{faults:,} of its {len(found):,} papers lack a title or abstract of their own, or contain parts of the page{sample}"
+    return f"{faults:,} of its {len(found):,} papers lack a title or abstract of their own, contain parts of the page or contradict its counts{sample}"
 
 
 def faulty(papers: Sequence[Record]) -> Iterator[Record]:
@@ -59,7 +109,8 @@ def faulty(papers: Sequence[Record]) -> Iterator[Record]:
     yield from (one for one in papers if is_site_text(one.title))
     for one in papers:
         key = title_key(one.title)
-        if not one.abstract or key in seen or METADATA_AT_END.search(one.abstract[-60:]):
+        is_bad = not one.abstract or key in seen or METADATA_AT_END.search(one.abstract[-60:])
+        if is_bad or has_surplus_authors(one):
             yield one
         seen.add(key)
 
@@ -100,6 +151,7 @@ def faults_in(found: Sequence[Record | RecordProblem]) -> int:
         + bare
         + glued
         + alone
+        + sum(map(has_surplus_authors, papers))
         + sum(is_site_text(one.title) for one in papers)
         + sum(isinstance(one, RecordProblem) and not one.is_remark for one in found)
         + (not papers)
@@ -109,6 +161,11 @@ def faults_in(found: Sequence[Record | RecordProblem]) -> int:
 def has_metadata(paper: Record) -> bool:
     """Return whether a paper has more than a title and an abstract."""
     return bool(paper.published or paper.signals or paper.ids or paper.n_authors or paper.organization)
+
+
+def has_surplus_authors(paper: Record) -> bool:
+    """Return whether a paper names more authors than the page counts."""
+    return paper.n_authors is not None and len(paper.authors) > paper.n_authors
 
 
 def is_site_text(title: str) -> bool:

@@ -10,10 +10,11 @@ import re
 import unicodedata
 from calendar import monthrange
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import date
 
 from digest.dumps.formats import field_parsing
+from digest.dumps.formats.page_counts import StatedCount, count_of_page, stated_count
 from digest.dumps.formats.page_metadata import LINK_NUMBER, MetadataKind, MetadataLine, parse_metadata_line
 from digest.dumps.formats.reader_interface import DumpInput, Header
 from digest.errors import UnreadableDump
@@ -75,7 +76,7 @@ class PageHeader:
 
 
 def read_page_header(source: DumpInput) -> PageHeader:
-    """Read the whole page once to find its date.
+    """Read the whole page once to find its date and the number of its papers.
 
     A page omits the year only in dates of its own year. If it prints a date such as `Dec 27, 2025`, the
     page is therefore from 2026 or later. Raises UnreadableDump for text decoded with the wrong encoding.
@@ -87,9 +88,12 @@ def read_page_header(source: DumpInput) -> PageHeader:
         )
     dateline, newest = None, 0
     before, prose = None, 0
+    stated: list[StatedCount] = []
     for number, line, fault in source.lines():
         found = () if fault or len(line) > 200 else parse_metadata_line(line)
         if not found:
+            if (counted := stated_count(line)) is not None:
+                stated.append(counted)
             before = None if line.strip() else before
             prose += len(URL.sub("", line)) if prose < HEADER_LENGTH else 0
             continue
@@ -105,7 +109,9 @@ def read_page_header(source: DumpInput) -> PageHeader:
                 if dateline is None and is_header and len(found) == 1:
                     dateline = one
             before = one.kind
-    return page_header_of(source, dateline, newest)
+    page = page_header_of(source, dateline, newest)
+    announced = count_of_page(stated, (line for _, line, _ in source.lines())) if stated else None
+    return replace(page, header=replace(page.header, announced=announced))
 
 
 def page_header_of(source: DumpInput, dateline: MetadataLine | None, newest: int) -> PageHeader:

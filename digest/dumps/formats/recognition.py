@@ -61,6 +61,9 @@ FORMATS: tuple[Format, ...] = (
 #: Formats of copied pages. If the general reader reads a page better, it is used instead.
 PAGE_FORMATS: tuple[Format, ...] = (page_markdown, title_abstract_lines, page_text)
 
+#: Formats of lists that people put together themselves, perhaps with the ids of other papers.
+OWN_FORMATS: tuple[Format, ...] = (own_json, own_csv, bibtex, ris)
+
 #: Files that people mistake for dumps: magic bytes -> (offset, file type and advice).
 KNOWN_BINARY_TYPES = {
     b"PK\x03\x04": (0, "a zip archive (or a spreadsheet). Unpack it first, or save it as CSV"),
@@ -92,7 +95,11 @@ def read(stream: BinaryIO, *, name: str, observed_on: date, format: str | None =
     chosen = format_named(format) if format else recognise_format(source)
     header, records = chosen.read(source)
     if chosen in PAGE_FORMATS or chosen is page_copy:
-        records = page_appraisal.with_doubts(records, size=source.size_up_to(MAX_DOUBTED))
+        records = page_appraisal.with_doubts(
+            records, size=source.size_up_to(MAX_DOUBTED), announced=header.announced
+        )
+    elif chosen in OWN_FORMATS:
+        records = page_appraisal.with_repeated_ids(records)
     return DumpReading(format=chosen.NAME, header=header, records=valid_records(records))
 
 

@@ -21,7 +21,14 @@ from digest.dumps import formats
 from digest.dumps.formats import Header, RecordProblem
 from digest.dumps.intake.load_report import LoadOptions, LoadResult, whole_dump_problem
 from digest.dumps.intake.open_safely import FileChanged, open_regular_file
-from digest.dumps.intake.prescan import Progress, Survey, hold_if_short, short_list_text, survey_dump
+from digest.dumps.intake.prescan import (
+    Progress,
+    Survey,
+    first_records,
+    hold_if_short,
+    short_list_text,
+    survey_dump,
+)
 from digest.errors import UnreadableDump
 from digest.papers import Record, catalog
 from digest.papers.catalog import CatalogCounts, lock_catalog_writes
@@ -42,6 +49,7 @@ def load(  # noqa: PLR0913  (the entry point of an import; options by keyword)
     is_sample: bool = False,
     incomplete_ok: bool = False,
     dry_run: bool = False,
+    show: int = 0,
     source: str | None = None,
     figures_at: datetime | None = None,
     still_news: timedelta = timedelta(),
@@ -51,7 +59,7 @@ def load(  # noqa: PLR0913  (the entry point of an import; options by keyword)
 
     If the same bytes were loaded before, nothing changes. A dump that is truncated or far shorter than
     usual is held and none of it is loaded, unless `incomplete_ok`. `dry_run` performs every step and
-    then rolls back. `figures_at` is the time when the signals in a past day's list were observed, if later
+    then rolls back. The result contains the dump's first `show` papers. `figures_at` is the time when the signals in a past day's list were observed, if later
     than that day. If a dump is loaded up to `still_news` after its day, its papers count as first seen now.
     A bad file is reported in the result and never raises an exception.
     """
@@ -70,10 +78,18 @@ def load(  # noqa: PLR0913  (the entry point of an import; options by keyword)
     try:
         with open_regular_file(path) as file:
             loaded = load_open_file(session, path, file, options, now, progress)
+            if show:
+                day = observation_day(file, options, now)
+                records = first_records(file, path, loaded.format, observed_on=day, count=show)
+                loaded = replace(loaded, shown=records)
     except (UnreadableDump, FileChanged) as error:
         session.rollback()
         return LoadResult(
-            path=path, state=DumpState.REJECTED, reason=str(error), problems=whole_dump_problem(str(error))
+            path=path,
+            state=DumpState.REJECTED,
+            reason=str(error),
+            problems=whole_dump_problem(str(error)),
+            shown=() if show else None,
         )
     if dry_run:
         session.rollback()
@@ -104,7 +120,7 @@ def load_open_file(
         return result_of_known_dump(session, known, path)
     session.commit()
     modified = datetime.fromtimestamp(before.st_mtime, UTC)
-    observed_on = options.date or min(modified, now).date()
+    observed_on = observation_day(file, options, now)
     survey = survey_dump(file, path, options, observed_on=observed_on, progress=progress)
     row = find_or_create_row(session, sha256)
     fill_row(row, path, survey, options, modified, now)
@@ -117,6 +133,12 @@ def load_open_file(
         raise FileChanged("It was written to while it was being read; it will be read again.")
     row.state = survey.state
     return conclude(session, row, path, survey, tally, options)
+
+
+def observation_day(file: BufferedReader, options: LoadOptions, now: datetime) -> date:
+    """Return the operator's date, or the day on which the file was written."""
+    modified = datetime.fromtimestamp(os.fstat(file.fileno()).st_mtime, UTC)
+    return options.date or min(modified, now).date()
 
 
 def find_or_create_row(session: Session, sha256: str) -> DumpRow:

@@ -9,6 +9,7 @@ from typing import Any
 
 from digest.db.tables import DumpState
 from digest.dumps.formats import RecordProblem
+from digest.papers import Record
 
 LATEST = timedelta(days=7)  #: a list that arrives up to this long after its day is still news
 
@@ -30,6 +31,7 @@ class LoadResult:
     rejected: int = 0  #: number of bad records; a truncated end counts as one
     problems: tuple[RecordProblem, ...] = ()
     is_known: bool = False  #: the same bytes were loaded before
+    shown: tuple[Record, ...] | None = None  #: the dump's first papers, if they were requested
 
     @property
     def is_loaded(self) -> bool:
@@ -51,6 +53,7 @@ class LoadResult:
             "unchanged": self.unchanged,
             "rejected": self.rejected,
             "problems": [{"line": problem.line, "reason": problem.reason} for problem in self.problems],
+            **({} if self.shown is None else {"shown": [record_to_json(one) for one in self.shown]}),
         }
 
 
@@ -68,6 +71,29 @@ class LoadOptions:
     source: str | None = None
     figures_at: datetime | None = None
     still_news: timedelta = timedelta()
+
+
+def record_to_json(record: Record) -> dict[str, Any]:
+    """Return the fields of a paper as the dump has them, in the columns of the format `json`."""
+    organization = record.organization
+    return {
+        "line": record.line,
+        "title": record.title,
+        "abstract": record.abstract,
+        "summary_by": record.summary_by,
+        "ids": dict(record.ids),
+        "authors": list(record.authors),
+        "n_authors": record.n_authors,
+        "organization": organization and {"handle": organization.handle, "name": organization.name},
+        "published": record.published.isoformat() if record.published else None,
+        "published_inferred": record.published_inferred,
+        "categories": list(record.categories),
+        "journal": record.journal,
+        "comment": record.comment,
+        "announcement": record.announcement.value,
+        "urls": list(record.urls),
+        "signals": dict(record.signals),
+    }
 
 
 def whole_dump_problem(reason: str) -> tuple[RecordProblem, ...]:

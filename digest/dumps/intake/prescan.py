@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from datetime import date, datetime
 from io import BufferedReader
+from itertools import islice
 from pathlib import Path
 
 from sqlalchemy import func, select
@@ -84,6 +85,20 @@ def survey_dump(
         reason=reason,
         state=state,
     )
+
+
+def first_records(
+    file: BufferedReader, path: Path, format: str | None, *, observed_on: date, count: int
+) -> tuple[Record, ...]:
+    """Return the first papers of a dump whose format is known, or none if the dump is unreadable."""
+    if format is None:
+        return ()
+    try:
+        reading = formats.read(file, name=path.name, observed_on=observed_on, format=format)
+        papers = (record for record in reading.records if isinstance(record, Record))
+        return tuple(islice(papers, count))
+    except UnreadableDump:
+        return ()
 
 
 def rejected_survey(reason: str, observed_on: date) -> Survey:
