@@ -8,9 +8,9 @@ from urllib.parse import unquote
 MAX_ID = 200  #: characters; anything longer is not an id
 
 ARXIV = re.compile(
-    r"(?:arxiv:|(?:https?://)?(?:[a-z-]+\.)?(?:arxiv\.org|alphaxiv\.org|huggingface\.co)/"
+    r"(?:arxiv:|(?:https?://)?(?:[a-z0-9-]+\.){0,3}(?:arxiv\.org|alphaxiv\.org|ar5iv\.org|huggingface\.co)/"
     r"(?:abs|pdf|html|format|papers)/)?"
-    r"(?P<id>\d{4}\.\d{4,5}|(?P<archive>[a-z-]+)(?:\.[a-z]{2})?/(?P<number>\d{7}))"
+    r"(?P<id>\d{4}\.\d{4,5}|(?P<archive>[a-z-]+)(?:\.[a-z-]{2,9})?/(?P<number>\d{7}))"
     r"(?:v\d+)?(?:\.pdf)?/?(?:[?#].*)?",
     re.IGNORECASE,
 )
@@ -20,6 +20,17 @@ DOI = re.compile(
 ARXIV_DOI = "10.48550/arxiv."
 NUMBER = re.compile(r"(?:[a-z]+:|https?://pubmed\.ncbi\.nlm\.nih\.gov/)?(?P<id>\d{1,12})/?", re.IGNORECASE)
 PMC = re.compile(r"(?:.*/)?(?P<id>PMC\d{1,12})/?", re.IGNORECASE)
+#: An id of the ACL Anthology: `2024.acl-long.12`, formerly `P19-1001`; number 0 is a volume's front matter.
+ACL = re.compile(
+    r"(?:https?://)?(?:www\.)?(?:aclanthology\.org|aclanthology\.info/papers|aclweb\.org/anthology)/(?:papers/\w/\w+/)?"
+    r"(?P<id>[A-Z]\d\d-\d{4}|\d{4}\.[a-z0-9_]+-[a-z0-9_]+\.[1-9]\d{0,4})(?:v\d+)?(?:\.(?:pdf|bib))?/?(?:[?#].*)?"
+)
+#: The address of a paper on a publisher's site that contains its DOI.
+PUBLISHER_DOI = re.compile(
+    r"https?://[^/]+/(?:content|doi)/(?:(?:abs|full|pdf|epdf|pdfdirect)/)?(?P<id>10\.\d{4,9}/[^\s<>\"?#]+?)"
+    r"(?:v\d{1,2})?(?:\.(?:full|abstract|article-info)(?:-text)?)?(?:\.pdf)?(?:\+html)?/?(?:[?#].*)?",
+    re.IGNORECASE,
+)
 OPENALEX = re.compile(r"(?:https?://(?:api\.)?openalex\.org/(?:works/)?)?(?P<id>W\d{1,12})", re.IGNORECASE)
 
 #: Id schemes from the most to the least reliable; the first id that a paper has identifies the paper.
@@ -82,7 +93,9 @@ def id_in(url: str) -> tuple[str, str] | None:  # noqa: PLR0911  (one return for
     if len(url) > 10 * MAX_ID:
         return None
     lowered = url[:MAX_ID].casefold()
-    if "arxiv.org/" in lowered or "huggingface.co/papers/" in lowered:
+    if any(
+        host in lowered for host in ("arxiv.org/", "alphaxiv.org/", "ar5iv.org/", "huggingface.co/papers/")
+    ):
         return arxiv_id(url)
     if "doi.org/10." in lowered:
         return doi(url)
@@ -90,4 +103,10 @@ def id_in(url: str) -> tuple[str, str] | None:  # noqa: PLR0911  (one return for
         return matching_id(NUMBER, "pmid", url)
     if "openalex.org/" in lowered:
         return matching_id(OPENALEX, "openalex", url)
+    if "aclanthology." in lowered or "aclweb.org/" in lowered:
+        found = ACL.fullmatch(url)
+        return ("acl", found["id"]) if found else None
+    if "/content/10." in lowered or "/doi/" in lowered:
+        found = PUBLISHER_DOI.fullmatch(url)
+        return doi(found["id"]) if found else None
     return None

@@ -133,6 +133,14 @@ def title_key(title: str) -> str:
 
 # ── links ────────────────────────────────────────────────────────────────────────────
 
+#: The public page of an id of each scheme.
+PAGES_OF_IDS = {
+    "doi": "https://doi.org/{}",
+    "pmid": "https://pubmed.ncbi.nlm.nih.gov/{}/",
+    "openalex": "https://openalex.org/{}",
+    "acl": "https://aclanthology.org/{}",
+    "s2": "https://www.semanticscholar.org/paper/{}",
+}
 CODE_HOSTS = ("github.com", "gitlab.com", "bitbucket.org", "codeberg.org", "sr.ht")
 
 
@@ -160,15 +168,8 @@ def links_of(paper: Paper) -> PaperLinks:
 
 def url_of_ids(ids: Mapping[str, str]) -> str | None:
     """Return the URL of the first id that has a public page, or None."""
-    if doi := ids.get("doi"):
-        return f"https://doi.org/{doi}"
-    if pmid := ids.get("pmid"):
-        return f"https://pubmed.ncbi.nlm.nih.gov/{pmid}/"
-    if openalex := ids.get("openalex"):
-        return f"https://openalex.org/{openalex}"
-    if s2 := ids.get("s2"):
-        return f"https://www.semanticscholar.org/paper/{s2}"
-    return None
+    known = ((page, ids.get(scheme)) for scheme, page in PAGES_OF_IDS.items())
+    return next((page.format(name) for page, name in known if name), None)
 
 
 def is_safe(url: str) -> bool:

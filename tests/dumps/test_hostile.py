@@ -34,6 +34,8 @@ GOOD = {
         {"results": [{"id": "https://openalex.org/W1", "title": "T", "publication_date": "2026-11-16"}
                      | {"abstract_inverted_index": {"We": [0], "sort": [1]}, "authorships": []}]}),
     "biorxiv": json.dumps({"messages": [], "collection": [{"doi": "10.1101/1", "title": "T", "authors": "A, B.; C, D."}]}),
+    "datacite": json.dumps({"data": [{"attributes": {"doi": "10.1234/x", "titles": [{"title": "T"}], "creators": [{"name": "A"}]}}]}),
+    "acl-anthology": '<collection id="x"><volume id="1"><meta><year>2026</year></meta><paper id="1"><title>T</title></paper></volume></collection>',
     "csl-json": json.dumps([{"type": "article", "title": "T", "DOI": "10.1234/x", "issued": {"date-parts": [[2026, 5]]}}]),
     "hf-page": '<!DOCTYPE html><html><head><link href="https://huggingface.co/"></head><body><div data-target="DailyPapers"'
     f' data-props="{html.escape(json.dumps({"dailyPapers": [HF, HF]}))}"></div></body></html>',

@@ -20,7 +20,7 @@ from digest.papers import Announcement, Record
 
 NAME = "arxiv-listing"
 
-ENTRY_LINE = re.compile(r"(?:arXiv:|Paper: )(\S+)(?:\s+\(\*cross-listing\*\))?\s*")
+ENTRY_LINE = re.compile(r"(?:arXiv:|Paper(?: \(\*cross-listing\*\))?: )(\S+)(?:\s+\(\*cross-listing\*\))?\s*")
 FIELD_LINE = re.compile(r"([A-Z][A-Za-z-]{2,20})(?: \(\w+\))?:\s*(.*)")
 REPLACED_LINE = re.compile(r"replaced with revised version\b.*")
 SUBJECT_COUNTS = re.compile(
@@ -45,7 +45,9 @@ MAX_LINE_LENGTH = 2_000  #: the limit for the characters of a line and for the l
 
 def recognises(head: str) -> bool:
     """Return whether the dump is a mail from arXiv or has entries separated by double backslashes."""
-    return re.search(r"^\\\\\r?\n(?:arXiv:|Paper: |/\* )", head, re.MULTILINE) is not None or is_mail(head)
+    return re.search(
+        r"^\\\\\r?\n(?:arXiv:|Paper: |Paper \(|/\* )", head, re.MULTILINE
+    ) is not None or is_mail(head)
 
 
 def is_mail(head: str) -> bool:

@@ -8,6 +8,7 @@ from datetime import date
 from typing import Any
 
 from bibtexparser.entrypoint import parse_string
+from bibtexparser.middlewares import RemoveEnclosingMiddleware
 from bibtexparser.model import DuplicateBlockKeyBlock, Entry
 
 from digest.dumps.formats import field_parsing
@@ -32,6 +33,8 @@ ENTRY = re.compile(r"^[ \t]*@[A-Za-z]{3,30}\s*[{(]", re.MULTILINE)
 FIELD = re.compile(r"^[^\n]*\b(?:title|author)\s*=\s*[{\"\w]", re.IGNORECASE | re.MULTILINE)
 EXPRESSION = re.compile(r"(?:\"[^\"]*\"|\w+)(?:\s*#\s*(?:\"[^\"]*\"|\w+))+")
 TERM = re.compile(r"\"(?P<text>[^\"]*)\"|(?P<name>\w+)")
+UNENCLOSE = RemoveEnclosingMiddleware(allow_inplace_modification=True)
+VOLUMES = ("proceedings",)  #: types of entries that contain papers
 LONGEST_PREFACE = 20  #: lines of other text before the first entry
 PROTECTED = re.compile(r"(?<![\\A-Za-z^_\"'`~=.}])\{([^{}\\]*)\}")
 
@@ -63,13 +66,18 @@ def records(source: DumpInput) -> Items:
         blocks: list[Any] = [*library.entries, *library.failed_blocks]
         for block in sorted(blocks, key=lambda block: block.start_line or 0):
             line = (block.start_line or 0) + shift
-            entry = block.ignore_error_block if isinstance(block, DuplicateBlockKeyBlock) else block
+            is_duplicate = isinstance(block, DuplicateBlockKeyBlock)
+            entry = block.ignore_error_block if is_duplicate else block
             if not isinstance(entry, Entry):  # entries with duplicate keys are different papers
                 yield block_problem(block, line)
                 continue
+            if entry.entry_type.casefold() in VOLUMES:
+                continue
+            if is_duplicate:  # the parser leaves its values as they are written
+                entry = UNENCLOSE.transform_entry(entry, library)
             position += 1
             values = {
-                name.casefold(): expand_value(str(one.value), known)
+                name.casefold(): expand_value(str(one.value), known, is_duplicate=is_duplicate)
                 for name, one in entry.fields_dict.items()
             }
             yield record_of(values, position, line)
@@ -77,8 +85,10 @@ def records(source: DumpInput) -> Items:
         del strings[MAX_STRINGS:]
 
 
-def expand_value(value: str, strings: dict[str, str]) -> str:
+def expand_value(value: str, strings: dict[str, str], *, is_duplicate: bool = False) -> str:
     """Return a value such as `jgr # ", Part B"` with its abbreviations expanded and its parts joined."""
+    if is_duplicate and value.casefold() in strings:
+        return strings[value.casefold()]
     if "#" not in value or not EXPRESSION.fullmatch(value):
         return value
     return "".join(

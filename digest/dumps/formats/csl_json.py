@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 from digest.dumps.formats import field_parsing, json_stream
@@ -11,13 +12,17 @@ from digest.papers import Record
 NAME = "csl-json"
 
 DATES = ("issued", "published-online", "published-print", "published", "posted", "created")
+TITLE_LIST = re.compile(r'"title"\s*:\s*\[')
 CSL_KEYS = {"DOI", "container-title", "issued", "page", "publisher", "is-referenced-by-count"}
 
 
 def recognises(head: str) -> bool:
     """Return whether the dump contains objects with the keys of CSL-JSON."""
     keys = json_stream.keys_in(head)
-    return "title" in keys and ("date-parts" in keys or ("type" in keys and len(keys & CSL_KEYS) >= 2))
+    is_crossref = "DOI" in keys and TITLE_LIST.search(head) is not None
+    return "title" in keys and (
+        "date-parts" in keys or is_crossref or ("type" in keys and len(keys & CSL_KEYS) >= 2)
+    )
 
 
 def read(source: DumpInput) -> tuple[Header, Items]:
@@ -30,7 +35,7 @@ def record_of(found: dict[str, Any], position: int, line: int) -> Record:
     found = dict(field_parsing.as_mapping(found.get("message"))) or found
     authors = tuple(filter(None, map(name_of, field_parsing.as_list(found.get("author")))))
     urls = field_parsing.web_urls(found.get("URL"))
-    return Record(
+    record = Record(
         title=field_parsing.without_markup(field_parsing.as_text(found.get("title"))),
         abstract=field_parsing.without_markup(found.get("abstract")).removeprefix(
             "Abstract "
@@ -51,6 +56,7 @@ def record_of(found: dict[str, Any], position: int, line: int) -> Record:
         position=position,
         line=line,
     )
+    return json_stream.check_has_more_than_title(record)
 
 
 def name_of(author: Any) -> str:

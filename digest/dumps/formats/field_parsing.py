@@ -12,6 +12,7 @@ from typing import Any
 from digest.papers import id_in, normalised_id
 
 MAX_TEXT = 2_000_000  #: characters read from one field
+MAX_URL = 2_000  #: characters
 MAX_NAMES = 20_001  #: one more than the maximum number of authors of a record
 
 TAG = re.compile(r"<(/?)([A-Za-z][\w:.-]{0,30})(?:\s[^<>]{0,300})?/?>")
@@ -32,10 +33,16 @@ WITHDRAWN = re.compile(
 )
 PERSON_NAME = re.compile(r"[^\W\d_][\w.'’-]*,?(?: [^\W\d_][\w.'’-]*,?){1,5}")
 PARTICLES = frozenset("van von der den de del della di da dos du la le el al bin ibn ter ten zu y e".split())  # noqa: SIM905
+NAME_SIGNS = str.maketrans("", "", " _-\t\N{NO-BREAK SPACE}")
 MIN_TIMESTAMP, MAX_TIMESTAMP = 5e8, 1e10  #: seconds since 1970; numbers outside this range are not timestamps
 FIGURE_PATTERN = re.compile(r"(\d[\d,]*(?:\.\d+)?)([kKmM]?)", re.ASCII)
 FIGURE_SCALES = {"": 1.0, "k": 1e3, "m": 1e6}
 IN_PARENTHESES = re.compile(r"\s*\([^()]*\)")
+
+
+def folded_name(name: str) -> str:
+    """Return the name of a field without case, blanks, hyphens and underscores: `PaperURL` is `paper_url`."""
+    return name.casefold().translate(NAME_SIGNS)
 
 
 def as_text(value: Any) -> str:
@@ -221,5 +228,5 @@ def is_withdrawn(comment: str, abstract: str) -> bool:
 
 def web_urls(*values: Any) -> tuple[str, ...]:
     """Return the values that are http or https URLs, without duplicates."""
-    kept = (value.strip() for value in values if isinstance(value, str) and len(value) < 2000)
+    kept = (value.strip() for value in values if isinstance(value, str) and len(value) < MAX_URL)
     return tuple(dict.fromkeys(url for url in kept if url.startswith(("https://", "http://"))))

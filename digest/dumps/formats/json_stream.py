@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import islice
 from typing import Any
 
+from digest.dumps.formats import field_parsing
 from digest.dumps.formats.reader_interface import (
     MAX_LINE,
     DumpInput,
@@ -30,12 +31,18 @@ MAX_OBJECT_BYTES = 32 * 1024 * 1024  #: size limit of an object that is not in a
 VALUE_SEPARATORS = re.compile(r"[\s,\x1e]*")  #: includes the record separator of JSON text sequences
 UNFINISHED_LITERAL = re.compile(r"[\w.+-]*\s*")  #: a number or a word that may be incomplete
 LINE_DELIMITERS = " \t\r,\x1e"  #: allowed around the object on a line
-TITLE_KEYS = ("title", "paper_title")
+TITLE_KEYS = ("title", "papertitle")
 KEY = re.compile(r'"([^"\\]{1,40})"\s*:')
 
 LIST_START = re.compile(r"\[")
 LONGEST_OPENING = 5_000  #: characters from the beginning of an object to the beginning of its list
+ONLY_A_TITLE = "it has a title but no other known field"
 MAX_DEPTH = 4  #: levels of nested objects that are searched for papers
+
+
+class NotAPaper(ValueError):
+    """An object is not a paper; the message is the reason."""
+
 
 ObjectConverter = Callable[[dict[str, Any], int, int], Record]
 LocatedValue = tuple[int, Any]  #: (line number, JSON value or RecordProblem)
@@ -77,11 +84,16 @@ def convert_objects(found_objects: Iterable[LocatedValue], convert: ObjectConver
         if isinstance(found, RecordProblem):
             yield found
             continue
+        if found is None:
+            continue  # a paper that the server does not know
         if not isinstance(found, dict):
             yield RecordProblem(line=line, reason="not an object", excerpt=excerpt(str(found)[:200]))
             continue
         try:
             record = convert(found, position + 1, line)
+        except NotAPaper as error:
+            yield RecordProblem(line=line, reason=str(error), excerpt=excerpt(str(found)[:200]))
+            continue
         except (TypeError, ValueError, LookupError, AttributeError, ArithmeticError) as error:
             yield RecordProblem(line=line, reason=f"a field is invalid: {error}")
             continue
@@ -106,7 +118,7 @@ def objects_in_dump(source: DumpInput, list_names: tuple[str, ...]) -> Iterator[
 def nested_papers(found_objects: Iterable[LocatedValue]) -> Iterator[LocatedValue]:
     """Yield the objects, replacing each object that is not a paper with the papers in it."""
     for line, found in found_objects:
-        if isinstance(found, dict) and "title" not in found:
+        if isinstance(found, dict) and not ("title" in found or "titles" in found):
             for paper in papers_in(found) or [found]:
                 yield line, paper
         else:
@@ -128,7 +140,7 @@ def is_one_a_line(source: DumpInput) -> bool:
 
 def papers_in(found: Any, depth: int = 0) -> list[Any]:
     """Return the papers in an object that is not a paper: the elements of a list or the values of its keys."""
-    if not isinstance(found, dict) or has_title(found) or depth > MAX_DEPTH:
+    if not isinstance(found, dict) or has_title(found) or "titles" in found or depth > MAX_DEPTH:
         return []
     named = objects_with_title(found.values())
     if named:
@@ -153,7 +165,23 @@ def only_objects(values: Iterable[Any]) -> Iterator[dict[str, Any]]:
 
 def has_title(found: Mapping[str, Any]) -> bool:
     """Return whether an object has a title."""
-    return any(key.casefold() in TITLE_KEYS and isinstance(value, str) for key, value in found.items())
+    return any(
+        field_parsing.folded_name(key) in TITLE_KEYS and isinstance(unwrapped(value), str)
+        for key, value in found.items()
+    )
+
+
+def unwrapped(value: Any) -> Any:
+    """Return the value in `{"value": ...}`, as OpenReview writes every field, or the value itself."""
+    return value["value"] if isinstance(value, dict) and "value" in value else value
+
+
+def check_has_more_than_title(record: Record) -> Record:
+    """Return the record; raise NotAPaper if it has nothing but a title."""
+    known = (record.abstract, record.ids, record.n_authors, record.published, record.urls, record.signals)
+    if record.title and not any(known):
+        raise NotAPaper(ONLY_A_TITLE)
+    return record
 
 
 def objects_by_line(source: DumpInput) -> Iterator[LocatedValue]:

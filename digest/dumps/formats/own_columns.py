@@ -7,6 +7,7 @@ alternative column names are accepted (`summary`, `arxiv_id`, `date`, `url`).
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from datetime import date
 from typing import Any
@@ -14,91 +15,117 @@ from typing import Any
 from digest.dumps.formats import field_parsing, json_stream
 from digest.papers import Announcement, Organization, Record
 
+#: {column: its names}, without case, blanks, hyphens and underscores.
 COLUMN_ALIASES = {
-    "title": ("title", "paper_title", "name"),
+    "title": ("title", "papertitle", "name"),
     "abstract": ("abstract", "summary", "description"),
-    "arxiv": ("arxiv", "arxiv_id", "arxivid", "paper_arxiv_id"),
+    "arxiv": ("arxiv", "arxivid", "paperarxivid"),
     "doi": ("doi",),
-    "pmid": ("pmid", "pubmed_id"),
+    "pmid": ("pmid", "pubmedid"),
     "authors": ("authors", "author", "creators"),
-    "n_authors": ("n_authors", "num_authors", "author_count"),
+    "n_authors": ("nauthors", "numauthors", "authorcount"),
     "organization": ("organization", "organisation"),
     "published": (
         "published",
-        "publication_date",
-        "published_date",
+        "publicationdate",
+        "publisheddate",
         "publishedat",
-        "published_at",
-        "date_published",
+        "datepublished",
         "date",
         "created",
+        "pdate",
+        "cdate",
         "year",
     ),
     "categories": ("categories", "category", "subjects", "tags", "keywords"),
-    "journal": ("journal", "journal_ref", "journal-ref", "venue"),
+    "journal": ("journal", "journalref", "venue"),
     "comment": ("comment", "note"),
-    "announcement": ("announcement", "announce_type"),
-    "urls": ("urls", "url", "link", "links", "url_abs", "paper_url", "pdf_url", "repo_url", "github"),
+    "announcement": ("announcement", "announcetype"),
+    "urls": ("urls", "url", "link", "links", "urlabs", "paperurl", "pdfurl", "repourl", "github"),
 }
 SIGNAL_ALIASES = {
     "upvotes": ("upvotes", "votes", "likes"),
-    "comments": ("comments", "num_comments", "numcomments"),
-    "stars": ("stars", "github_stars", "githubstars"),
-    "citations": ("citations", "citation_count", "citationcount", "cited_by_count"),
-    "downloads": ("downloads", "download_count"),
+    "comments": ("comments", "numcomments"),
+    "stars": ("stars", "githubstars"),
+    "citations": ("citations", "citationcount", "citedbycount"),
+    "downloads": ("downloads", "downloadcount"),
     "likes": ("likes",),  # also used as upvotes if there are no upvotes
-    "views": ("views", "view_count"),
-    "models": ("models", "num_models"),
-    "datasets": ("datasets", "num_datasets"),
+    "views": ("views", "viewcount"),
+    "models": ("models", "nummodels"),
+    "datasets": ("datasets", "numdatasets"),
 }
-REQUIRED_COLUMNS = {"title", "paper_title"}
-INDICATIVE_COLUMNS = (
-    {name for names in (*COLUMN_ALIASES.values(), *SIGNAL_ALIASES.values()) for name in names}
-    - REQUIRED_COLUMNS
-    - {"name"}
+#: Further columns whose addresses belong to the paper.
+ADDRESS_COLUMNS = (
+    "paper", "paperlink", "absurl", "arxivurl", "arxivlink", "doiurl", "doilink", "pdf", "pdflink", "code", "codeurl",
+    "codelink", "repo", "repolink", "githuburl", "githublink", "project", "projecturl", "projectpage", "projectlink",
+    "homepage", "website", "openreview", "openreviewurl", "huggingface",
+)  # fmt: skip
+#: Parts of the names of columns whose addresses belong to something else.
+OTHER_ADDRESSES = (
+    "cite",
+    "citing",
+    "citation",
+    "refer",
+    "relat",
+    "similar",
+    "author",
+    "user",
+    "license",
+    "venue",
 )
+ID_COLUMNS = ("id", "paperid", "identifier", "eprint")
+ID_OBJECTS = ("ids", "externalids", "identifiers")
+BARE_ARXIV = re.compile(
+    r"(?:arxiv:)?(?:\d\d(?:0[1-9]|1[0-2])\.\d{4,5}|[a-z-]+(?:\.[A-Za-z-]+)?/\d{7})(?:v\d+)?", re.IGNORECASE
+)
+ADDRESS = re.compile(r"https?://[^\s;,|<>\"]+")
+#: Objects that contain further fields of the paper.
+INNER_OBJECTS = frozenset(
+    (
+        "details", "detail", "metadata", "meta", "content", "paper", "attributes", "fields", "info", "data", "article",
+        "record", "item", "entry", "document", "doc", "properties", "stats", "statistics", "metrics", "counts",
+    )
+)  # fmt: skip
+REQUIRED_COLUMNS = {"title", "papertitle"}
+KNOWN_NAMES = {name for names in (*COLUMN_ALIASES.values(), *SIGNAL_ALIASES.values()) for name in names}
+INDICATIVE_COLUMNS = KNOWN_NAMES - REQUIRED_COLUMNS - {"name"}
 
 
 def has_paper_columns(keys: frozenset[str] | set[str]) -> bool:
     """Return whether these keys include a title and another known column."""
-    folded = {key.strip().casefold() for key in keys}
+    folded = {field_parsing.folded_name(key.strip()) for key in keys}
     return bool(folded & REQUIRED_COLUMNS) and bool(folded & INDICATIVE_COLUMNS)
 
 
 def record_of(found: Mapping[str, Any], position: int, line: int) -> Record:
-    """Return the record for one object or row; raise ValueError if it contains several papers."""
-    if isinstance(found.get("title"), list | dict) and len(found["title"]) > 1:
+    """Return the record for one object or row.
+
+    Raises ValueError if it contains several papers, and NotAPaper if it has no known column but a title.
+    """
+    row = row_of(found)
+    if isinstance(row.get("title"), list | dict) and len(row["title"]) > 1:
         raise ValueError("it has several titles; write one object per paper")
-    row = {key.strip().casefold(): value for key, value in with_nested_paper(found).items()}
     authors = author_names(column_value(row, "authors"))
     abstract, comment = (
         abstract_text(column_value(row, "abstract")),
         field_parsing.as_text(column_value(row, "comment")),
     )
-    urls = field_parsing.web_urls(
-        *(url for name in COLUMN_ALIASES["urls"] for url in text_list(row.get(name)))
-    )
     nested = field_parsing.as_mapping(row.get("signals"))
     figures = {name: nested.get(name, first_present(row, names)) for name, names in SIGNAL_ALIASES.items()}
+    ids = ids_of(row)
+    if not (ids or row.keys() & INDICATIVE_COLUMNS):
+        raise json_stream.NotAPaper(json_stream.ONLY_A_TITLE)
     return Record(
         title=field_parsing.as_text(column_value(row, "title")),
         abstract=abstract,
-        ids=field_parsing.ids_in_urls(*urls)
-        | field_parsing.normalised_ids(
-            [
-                *field_parsing.as_mapping(row.get("ids")).items(),
-                ("arxiv", column_value(row, "arxiv")),
-                ("doi", column_value(row, "doi")),
-                ("pmid", column_value(row, "pmid")),
-            ]
-        ),
+        ids=ids,
         authors=authors,
         n_authors=field_parsing.parse_count(column_value(row, "n_authors")) or len(authors) or None,
         organization=organization(column_value(row, "organization")),
         published=parse_day(column_value(row, "published")),
-        published_inferred=row.get("published_inferred") is True,
+        published_inferred=row.get("publishedinferred") is True,
         categories=text_list(column_value(row, "categories")),
-        urls=urls,
+        urls=urls_of(row),
         signals=field_parsing.known_signals(**figures),
         announcement=announcement(column_value(row, "announcement"), comment, abstract),
         comment=comment,
@@ -108,11 +135,81 @@ def record_of(found: Mapping[str, Any], position: int, line: int) -> Record:
     )
 
 
-def with_nested_paper(found: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return an object with a title: if it has none, add the fields of a nested object that has one."""
-    if json_stream.has_title(found):
-        return found
-    return {**found, **dict(*json_stream.objects_with_title(found.values())[:1])}
+def row_of(found: Mapping[str, Any]) -> dict[str, Any]:
+    """Return {name: value} of an object; inner objects fill the fields that it lacks."""
+    row = folded_fields(found)
+    inner = [one for one in found.values() if isinstance(one, dict)]
+    if inner and not json_stream.has_title(found):
+        named = next(iter(json_stream.objects_with_title(inner)), {})
+        inner += [one for one in named.values() if isinstance(one, dict)]
+        row |= folded_fields(named)
+    for name, value in list(row.items()) if inner else ():
+        if isinstance(value, dict) and is_part_of_paper(name, value):
+            fill(row, folded_fields(value))
+    return row
+
+
+def folded_fields(found: Mapping[str, Any]) -> dict[str, Any]:
+    """Return {name: value} of an object, with the names and values in their plain form."""
+    return {
+        field_parsing.folded_name(key.strip()): value["value"]
+        if isinstance(value, dict) and "value" in value
+        else value
+        for key, value in found.items()
+    }
+
+
+def is_part_of_paper(name: str, inner: Mapping[str, Any]) -> bool:
+    """Return whether an inner object contains fields of the paper, not of its venue or another paper."""
+    return name in INNER_OBJECTS or (
+        isinstance(inner.get("abstract"), str) and not json_stream.has_title(inner)
+    )
+
+
+def fill(row: dict[str, Any], inner: Mapping[str, Any]) -> None:
+    """Add the fields of an inner object that a row lacks."""
+    for names in (*COLUMN_ALIASES.values(), *SIGNAL_ALIASES.values()):
+        if first_present(row, names) is None and (value := first_present(inner, names)) is not None:
+            row[names[0]] = value
+
+
+def ids_of(row: Mapping[str, Any]) -> dict[str, str]:
+    """Return the ids in the columns of ids, and then those in the addresses of all other columns."""
+    named = [pair for name in ID_OBJECTS for pair in field_parsing.as_mapping(row.get(name)).items()]
+    bare = [str(row[name]).strip() for name in ID_COLUMNS if isinstance(row.get(name), str)]
+    given = field_parsing.normalised_ids(
+        [
+            *named,
+            ("arxiv", column_value(row, "arxiv")),
+            ("doi", column_value(row, "doi")),
+            ("pmid", column_value(row, "pmid")),
+            *(("arxiv", one) for one in bare if BARE_ARXIV.fullmatch(one)),
+            *(("doi", one) for one in bare if one.startswith("10.")),
+        ]
+    )
+    return field_parsing.ids_in_urls(*urls_of(row), *other_addresses(row)) | given
+
+
+def other_addresses(row: Mapping[str, Any]) -> list[str]:
+    """Return the addresses in the columns that are not known, but may hold an address of the paper."""
+    texts = [
+        value
+        for name, value in row.items()
+        if isinstance(value, str)
+        and value[:4] == "http"
+        and name not in COLUMN_ALIASES["urls"]
+        and not any(part in name for part in OTHER_ADDRESSES)
+    ]
+    return [url for text in texts for url in ADDRESS.findall(text[: field_parsing.MAX_URL])]
+
+
+def urls_of(row: Mapping[str, Any]) -> tuple[str, ...]:
+    """Return the addresses in the columns of addresses."""
+    names = (*COLUMN_ALIASES["urls"], *ADDRESS_COLUMNS)
+    known = [url for name in names if row.get(name) for url in text_list(row[name])]
+    if isinstance(forum := row.get("forum"), str) and ("invitation" in row or "invitations" in row):
+        known.append(f"https://openreview.net/forum?id={forum}")
+    return field_parsing.web_urls(*(part for url in known for part in (url.split() or [url])))
 
 
 def author_names(value: Any) -> tuple[str, ...]:
@@ -157,8 +254,13 @@ def text_list(value: Any) -> tuple[str, ...]:
     """Return the texts in a list or in a text separated by `;`; an object in a list is read as its name."""
     if isinstance(value, str):
         value = value.split(";")
+    if isinstance(value, dict):
+        value = list(value.values())
     return field_parsing.as_texts(
-        [one.get("name") if isinstance(one, dict) else one for one in field_parsing.as_list(value)]
+        [
+            (one.get("name") or one.get("url")) if isinstance(one, dict) else one
+            for one in field_parsing.as_list(value)
+        ]
     )
 
 

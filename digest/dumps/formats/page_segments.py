@@ -22,6 +22,8 @@ SHORTEST_ABSTRACT = 100
 LONGEST_ORGANIZATION = 120
 LONGEST_CITING_TITLE = 150
 FOOTER = frozenset("previous|next|system theme|company|tos|terms|privacy|careers|back to top|about|website|models".split("|"))  # noqa: SIM905  # fmt: skip
+#: Every address of a paper contains one of these.
+ADDRESS_PARTS = ("/papers/", "%2F", "xiv", "doi", "id=", "/10.", "acl", "pubmed")
 
 PaperKey = tuple[str, str]
 
@@ -60,7 +62,7 @@ def segments_of(passages: Sequence[Passage]) -> list[Segment]:
 
 def paper_key(url: str) -> PaperKey | None:
     """Return the id in the address of a paper, of its comments, or of the page to vote for it."""
-    if len(url) > 1000 or not any(part in url for part in ("/papers/", "%2F", "arxiv", "doi.org", "id=")):
+    if len(url) > 1000 or not any(part in url for part in ADDRESS_PARTS):
         return None
     if "next=" in url:
         url = unquote(url.partition("next=")[2])

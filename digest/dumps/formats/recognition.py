@@ -12,11 +12,13 @@ from itertools import chain
 from typing import BinaryIO
 
 from digest.dumps.formats import (
+    acl_anthology,
     arxiv_kaggle,
     arxiv_listing,
     bibtex,
     biorxiv,
     csl_json,
+    datacite,
     decompression,
     huggingface_json,
     huggingface_page,
@@ -50,8 +52,8 @@ from digest.papers import Record
 
 #: Every format, in the order in which they are tried.
 FORMATS: tuple[Format, ...] = (
-    huggingface_json, arxiv_kaggle, semantic_scholar, openalex, biorxiv, csl_json, own_json,  # JSON, the most specific first
-    rss_atom, oai_pmh, pubmed_xml, huggingface_page,  # XML and HTML
+    huggingface_json, arxiv_kaggle, semantic_scholar, openalex, biorxiv, datacite, csl_json, own_json,  # JSON, the most specific first
+    rss_atom, oai_pmh, pubmed_xml, acl_anthology, huggingface_page,  # XML and HTML
     arxiv_listing, pubmed_nbib, ris, bibtex,  # plain text with a distinctive beginning
     page_markdown, title_abstract_lines, page_text,  # pages copied as text in known layouts
     own_csv,

@@ -14,14 +14,18 @@ NAME = "ris"
 #: Some programs indent the tags or use a different number of blanks before the dash. A dash without a blank
 #: on either side belongs to wrapped text, as in `AI-based`.
 TAG = re.compile(r"\s{0,8}([A-Z][A-Z0-9])(?:\s{1,4}-|-(?=\s|$))[ \u00a0]?(.*)")
-FIRST_TAG = re.compile(
-    r"(?:(?:Provider|Database|Content):.*\n\s*|\d{1,6}\.\s*\n\s*)*TY(?:\s{1,4}-\s*|-\s+)\w"
-)
+FIRST_TAG = re.compile(r"^\ufeff?\s{0,8}TY(?:\s{1,4}-\s*|-\s+)\w", re.MULTILINE)
+SECOND_TAG = re.compile(r"\s{0,8}[A-Z][A-Z0-9](?:\s{1,4}-|-(?=\s|$))")
+LONGEST_PREFACE = 50  #: lines of other text before the first reference
 
 
 def recognises(head: str) -> bool:
-    """Return whether the text begins with a reference type."""
-    return FIRST_TAG.match(head.lstrip()) is not None
+    """Return whether the text begins with a reference type, possibly after a preface."""
+    first = FIRST_TAG.search(head)
+    if first is None or head.count("\n", 0, first.start()) > LONGEST_PREFACE:
+        return False
+    below = next((line for line in head[first.end() :].splitlines()[1:] if line.strip()), "")
+    return not head[: first.start()].strip() or SECOND_TAG.match(below) is not None
 
 
 def read(source: DumpInput) -> tuple[Header, Items]:

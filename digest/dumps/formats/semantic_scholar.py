@@ -5,6 +5,9 @@ Their licence (ODC-BY) requires attribution.
 
 from __future__ import annotations
 
+import re
+from collections.abc import Mapping
+from datetime import date
 from typing import Any
 
 from digest.dumps.formats import field_parsing, json_stream
@@ -20,14 +23,18 @@ SCHEMES = {
 }  # fmt: skip
 
 
+#: The objects in which answers about citations, references and snippets contain their papers.
+PAPER_WRAPPERS = ("citingpaper", "citedpaper", "paper")
+PAPER_ID = re.compile(r'"paperId"\s*:\s*"[0-9a-f]{40}"')
+
+
 def recognises(head: str) -> bool:
     """Return whether the dump contains papers with Semantic Scholar's ids."""
     keys = {key.casefold() for key in json_stream.keys_in(head)}
-    return (
-        "title" in keys
-        and bool(keys & {"paperid", "corpusid"})
-        and bool(keys & {"externalids", "citationcount", "s2fieldsofstudy", "year"})
+    is_known = bool(keys & {"paperid", "corpusid"}) and bool(
+        keys & {"externalids", "citationcount", "s2fieldsofstudy", "year"}
     )
+    return "title" in keys and (is_known or PAPER_ID.search(head) is not None)
 
 
 def read(source: DumpInput) -> tuple[Header, Items]:
@@ -38,6 +45,9 @@ def read(source: DumpInput) -> tuple[Header, Items]:
 def record_of(found: dict[str, Any], position: int, line: int) -> Record:
     """Return the record for one paper, with its one-sentence summary if the abstract is not available."""
     found = {key.casefold(): value for key, value in found.items()}
+    for name in PAPER_WRAPPERS:
+        if isinstance(inner := found.get(name), dict):
+            found = {key.casefold(): value for key, value in inner.items()}
     outside = field_parsing.as_mapping(found.get("externalids"))
     abstract = field_parsing.as_prose(found.get("abstract"))
     summary = field_parsing.as_prose(field_parsing.as_mapping(found.get("tldr")).get("text"))
@@ -45,7 +55,9 @@ def record_of(found: dict[str, Any], position: int, line: int) -> Record:
         filter(
             None,
             (
-                field_parsing.as_text(field_parsing.as_mapping(one).get("name"))
+                field_parsing.as_text(
+                    one if isinstance(one, str) else field_parsing.as_mapping(one).get("name")
+                )
                 for one in field_parsing.as_list(found.get("authors"))
             ),
         )
@@ -68,8 +80,8 @@ def record_of(found: dict[str, Any], position: int, line: int) -> Record:
         ),
         authors=authors,
         n_authors=len(authors) or None,
-        published=field_parsing.parse_day(found.get("publicationdate")),
-        categories=field_parsing.as_texts(found.get("fieldsofstudy")),
+        published=published(found),
+        categories=categories(found),
         urls=field_parsing.web_urls(field_parsing.as_mapping(found.get("openaccesspdf")).get("url")),
         signals=field_parsing.known_signals(citations=found.get("citationcount")),
         journal=field_parsing.as_text(field_parsing.as_mapping(found.get("journal")).get("name"))
@@ -77,3 +89,17 @@ def record_of(found: dict[str, Any], position: int, line: int) -> Record:
         position=position,
         line=line,
     )
+
+
+def published(found: Mapping[str, Any]) -> date | None:
+    """Return the publication date, or the first day of the year if only the year is known."""
+    exact = field_parsing.parse_day(found.get("publicationdate"))
+    return exact or field_parsing.make_date(found.get("year"), 1, 1)
+
+
+def categories(found: Mapping[str, Any]) -> tuple[str, ...]:
+    """Return the fields of study; the datasets and the newer API name them with their origin."""
+    plain = field_parsing.as_texts(found.get("fieldsofstudy"))
+    named = field_parsing.as_list(found.get("s2fieldsofstudy"))
+    texts = field_parsing.as_texts([field_parsing.as_mapping(one).get("category") for one in named])
+    return plain or tuple(dict.fromkeys(texts))

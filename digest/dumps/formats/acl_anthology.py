@@ -1,0 +1,82 @@
+"""Read the XML files of the ACL Anthology ("acl-anthology")."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import date
+
+from digest.dumps.formats import field_parsing, xml_stream
+from digest.dumps.formats.reader_interface import DumpInput, Header, Items, RecordProblem
+from digest.dumps.formats.xml_stream import Element
+from digest.papers import Record
+
+NAME = "acl-anthology"
+
+SITE = "https://aclanthology.org/"
+
+
+def recognises(head: str) -> bool:
+    """Return whether the dump is a collection of volumes."""
+    return xml_stream.root_element_name(head) == "collection" and "<volume" in head
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Volume:
+    """The fields of a volume that its papers share."""
+
+    title: str = ""
+    published: date | None = None
+
+
+def read(source: DumpInput) -> tuple[Header, Items]:
+    """Read the papers of every volume."""
+    return Header(), records(source)
+
+
+def records(source: DumpInput) -> Items:
+    """Yield a record for each paper; the description of its volume precedes it."""
+    volume, position = Volume(), 0
+    for line, element in xml_stream.elements(source, "meta", "paper"):
+        if isinstance(element, RecordProblem):
+            yield element
+        elif element.tag == "meta":
+            volume = volume_of(element)
+        else:
+            position += 1
+            yield record_of(element, volume, position, line)
+
+
+def volume_of(meta: Element) -> Volume:
+    """Return the fields of a volume."""
+    month = xml_stream.text_at(meta, "month")
+    number = field_parsing.MONTH.get(month[:3].capitalize(), 1)
+    return Volume(
+        title=xml_stream.text_at(meta, "booktitle"),
+        published=field_parsing.make_date(xml_stream.text_at(meta, "year"), number, 1),
+    )
+
+
+def record_of(paper: Element, volume: Volume, position: int, line: int) -> Record:
+    """Return the record for one paper."""
+    authors = tuple(filter(None, map(name_of, xml_stream.children(paper, "author"))))
+    address = xml_stream.text_at(paper, "url")
+    url = address if address.startswith("http") or not address else SITE + address
+    code = [one.get("url") for one in xml_stream.children(paper, "pwccode")]
+    return Record(
+        title=xml_stream.text_at(paper, "title"),
+        abstract=xml_stream.text_at(paper, "abstract"),
+        ids=field_parsing.ids_in_urls(url)
+        | field_parsing.normalised_ids([("doi", xml_stream.text_at(paper, "doi"))]),
+        authors=authors,
+        n_authors=len(authors) or None,
+        published=volume.published,
+        urls=field_parsing.web_urls(url, *code),
+        journal=volume.title,
+        position=position,
+        line=line,
+    )
+
+
+def name_of(author: Element) -> str:
+    """Return the name of an author as "First Last"."""
+    return f"{xml_stream.text_at(author, 'first')} {xml_stream.text_at(author, 'last')}".strip()
