@@ -67,6 +67,7 @@ app.add_typer(keys.app, name="keys", rich_help_panel=SERVICE)
 app.add_typer(database.app, name="db", rich_help_panel=SERVICE)
 
 app.command(rich_help_panel=PAPERS)(dumps.intake)
+app.command(rich_help_panel=PAPERS)(dumps.capture)
 app.add_typer(dumps.app, name="dumps", rich_help_panel=PAPERS)
 app.add_typer(sources.app, name="sources", rich_help_panel=PAPERS)
 app.command(rich_help_panel=PAPERS)(papers.papers)

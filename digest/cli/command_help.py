@@ -20,10 +20,13 @@ EXAMPLES = {
     "db upgrade": ("db upgrade", "db upgrade --json"),
     "db copy": ("db copy postgresql:///digest", "db copy postgresql://digest@db.example.org/digest --json"),
     "intake": (
-        "intake today.txt",
-        "intake export.csv --date 2026-11-20 --order ranked",
-        "intake archive.jsonl --as-history --dry-run",
         "intake page.txt --dry-run --show 5",
+        "intake export.csv --date 2026-11-20 --order ranked --as-history",
+        "intake https://papers.example.org/today",
+    ),
+    "capture": (
+        "capture < page.html",
+        "capture --url https://papers.example.org/today --dry-run --show 5",
     ),
     "papers": (
         "papers",

@@ -1,4 +1,4 @@
-"""`digest intake` and `digest dumps`: load and list dumps."""
+"""`digest intake`, `digest capture` and `digest dumps`: load and list dumps."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ from digest.papers import DumpOrder
 if TYPE_CHECKING:
     from digest.db import Session
     from digest.db.tables import DumpRow
+    from digest.dumps.sources import PollContext
     from digest.papers.expected_arrivals import LateList
 
 PROBLEMS_SHOWN = 5
@@ -35,47 +36,55 @@ IncompleteOk = Annotated[
 ]
 
 
+Observed = Annotated[
+    date | None,
+    typer.Option("--date", parser=day, metavar="DAY", help="The day of the dumps.", show_default=False),
+]
+Layout = Annotated[
+    str | None,
+    typer.Option(
+        "--format", metavar="FORMAT", help="Format of the dumps, if not recognised.", show_default=False
+    ),
+]
+AsHistory = Annotated[
+    bool, typer.Option("--as-history", help="Load old papers, which no digest will show as new.")
+]
+DryRun = Annotated[bool, typer.Option("--dry-run", help="Read and report; store nothing.")]
+Show = Annotated[
+    int | None,
+    typer.Option(
+        "--show",
+        parser=positive_number,
+        metavar="N",
+        help="Print the first N papers of each dump as they are stored.",
+        show_default=False,
+    ),
+]
+
+
 def intake(
     paths: Annotated[
-        list[Path], typer.Argument(metavar="PATH...", help="Dumps to read.", show_default=False)
+        list[str],
+        typer.Argument(
+            metavar="PATH...", help="Dumps to read: files or https addresses.", show_default=False
+        ),
     ],
-    observed: Annotated[
-        date | None,
-        typer.Option("--date", parser=day, metavar="DAY", help="The day of the dumps.", show_default=False),
-    ] = None,
-    layout: Annotated[
-        str | None,
-        typer.Option(
-            "--format", metavar="FORMAT", help="Format of the dumps, if not recognised.", show_default=False
-        ),
-    ] = None,
+    observed: Observed = None,
+    layout: Layout = None,
     order: Order = None,
-    as_history: Annotated[
-        bool, typer.Option("--as-history", help="Load old papers, which no digest will show as new.")
-    ] = False,
+    as_history: AsHistory = False,
     incomplete_ok: IncompleteOk = False,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Read and report; store nothing.")] = False,
-    show: Annotated[
-        int,
-        typer.Option(
-            "--show",
-            parser=positive_number,
-            metavar="N",
-            help="Print the first N papers of each dump as they are stored.",
-            show_default=False,
-        ),
-    ] = 0,
+    dry_run: DryRun = False,
+    show: Show = None,
     now: Now = None,
     as_json: AsJson = False,
 ) -> None:
     """Load dumps now, in this process.
 
-    The files are not moved. Exits with 0 if at least one dump is loaded (or already was), otherwise with 1.
+    The files are not moved. A page at an https address is fetched once, if its site's robots.txt allows it.
+    Exits with 0 if at least one dump is loaded (or already was), otherwise with 1.
     """
-    from digest.dumps import formats
-
-    if layout is not None:
-        formats.format_named(layout)  # an unknown format is a usage error, not an unreadable dump
+    check_format(layout)
     moment = current_time(now)
     loads: list[tuple[dict[str, Any], bool]] = []
     with (
@@ -84,19 +93,74 @@ def intake(
         command_context.open_write_session(context) as session,
     ):
         for path in paths:
-            loaded, is_loaded = load(
-                session,
-                path,
-                now=moment,
-                date=observed,
-                format=layout,
-                order=order,
-                as_history=as_history,
-                dry_run=dry_run,
-                show=show,
-                incomplete_ok=incomplete_ok or context.settings.sends_short_dumps,
-            )
-            loads.append((loaded, is_loaded))
+            options = {
+                "date": observed,
+                "format": layout,
+                "order": order,
+                "as_history": as_history,
+                "dry_run": dry_run,
+                "show": show or 0,
+                "incomplete_ok": incomplete_ok or context.settings.sends_short_dumps,
+            }
+            if "://" in path:
+                loads.append(load_page(context.poll_context(session, moment), path, **options))
+            else:
+                loads.append(load(session, Path(path), now=moment, **options))
+    report(loads, dry_run=dry_run, as_json=as_json)
+
+
+def capture(
+    url: Annotated[
+        str | None,
+        typer.Option("--url", metavar="URL", help="The address of the page.", show_default=False),
+    ] = None,
+    observed: Observed = None,
+    layout: Layout = None,
+    order: Order = None,
+    as_history: AsHistory = False,
+    incomplete_ok: IncompleteOk = False,
+    dry_run: DryRun = False,
+    show: Show = None,
+    now: Now = None,
+    as_json: AsJson = False,
+) -> None:
+    """Load a page from standard input: HTML, text, or a mail that contains one.
+
+    The page is kept in the subfolder done/ or rejected/ of the dumps folder.
+    Exits with 0 if the page is loaded (or already was), otherwise with 1.
+    """
+    from digest.dumps import intake as dumps_intake
+
+    check_format(layout)
+    content = terminal.read_input(dumps_intake.MAX_CAPTURE_BYTES + 1)
+    with command_context.open_context() as context, command_context.open_write_session(context) as session:
+        loaded = dumps_intake.capture(
+            session,
+            context.settings.dumps,
+            content,
+            now=current_time(now),
+            url=url,
+            date=observed,
+            format=layout,
+            order=order,
+            as_history=as_history,
+            dry_run=dry_run,
+            show=show or 0,
+            incomplete_ok=incomplete_ok or context.settings.sends_short_dumps,
+        )
+    report([(loaded.to_json(), loaded.is_loaded)], dry_run=dry_run, as_json=as_json)
+
+
+def check_format(layout: str | None) -> None:
+    """Raise BadField for an unknown format, which is a usage error, not an unreadable dump."""
+    from digest.dumps import formats
+
+    if layout is not None:
+        formats.format_named(layout)
+
+
+def report(loads: list[tuple[dict[str, Any], bool]], *, dry_run: bool, as_json: bool) -> None:
+    """Print the results of dumps; exit with 1 if none is loaded."""
     if as_json:
         terminal.print_json({"dumps": [loaded for loaded, _ in loads]})
     else:
@@ -106,9 +170,9 @@ def intake(
         raise typer.Exit(1)
 
 
-def stopped(paths: list[Path], done: int) -> str:
+def stopped(paths: list[str], done: int) -> str:
     """Return the message for Ctrl-C: which files were read and which were not."""
-    left = ", ".join(terminal.visible_text(path.name) for path in paths[done:]) or "none"
+    left = ", ".join(terminal.visible_text(Path(path).name) for path in paths[done:]) or "none"
     return (
         f"Stopped. {plurals.count(done, 'file was', 'files were')} read; not finished: {left}."
         " Run the command again; no paper is loaded twice."
@@ -124,9 +188,23 @@ def load(session: Session, path: Path, **choices: Any) -> tuple[dict[str, Any], 
     return loaded.to_json(), loaded.is_loaded
 
 
+def load_page(context: PollContext, url: str, **choices: Any) -> tuple[dict[str, Any], bool]:
+    """Fetch and load the page at an address; return its report and whether it is in the catalog."""
+    from digest.dumps import intake, sources
+    from digest.dumps.sources import source_presets
+
+    shown = source_presets.without_secrets(url)
+    with terminal.show_progress(shown, unit="papers") as done:
+        try:
+            loaded = sources.load_page(context, url, progress=done.update_to, **choices)
+        except sources.FetchFailed as error:
+            return intake.failed_load(Path(), str(error)).to_json() | {"path": None, "url": shown}, False
+    return loaded.to_json() | {"url": shown}, loaded.is_loaded
+
+
 def show_loaded(loaded: dict[str, Any], *, dry_run: bool) -> None:
     """Print the result of one dump."""
-    name = Path(loaded["path"]).name
+    name = loaded.get("url") or Path(loaded["path"]).name
     if loaded["state"] != "loaded":
         terminal.print_note(f"{name}: not loaded. {terminal.visible_text(loaded['reason'])}")
     else:

@@ -70,6 +70,16 @@ def json_value(value: Any) -> Any:
     raise TypeError(f"{value!r} cannot be written as JSON")
 
 
+def read_input(size: int) -> bytes:
+    """Return up to `size` bytes of standard input."""
+    if sys.stdin is None:
+        return b""
+    if sys.stdin.isatty():
+        print_note("Paste the page, then press Ctrl-D.")
+    found = getattr(sys.stdin, "buffer", sys.stdin).read(size)
+    return found.encode() if isinstance(found, str) else found
+
+
 # ── for people ──────────────────────────────────────────────────────────────────────────────────
 
 

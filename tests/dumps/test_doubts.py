@@ -138,5 +138,5 @@ def test_a_page_that_names_more_authors_than_it_counts_is_held() -> None:
     assert reason.startswith(
         "8 of its 8 papers lack a title or abstract of their own, contain parts of the page or contradict its"
     )
-    assert reason.endswith('for example on line 11: "A Study of Gravel"')
+    assert reason.endswith('for example on line 5: "A Study of Gravel"')
     assert all(isinstance(one, Record) for one in items(right))

@@ -54,6 +54,8 @@ GOOD = {
     "pairs": pairs(("Tidal Sorting", GRAVEL), ("Kites", GRAVEL)),
     "blocks": blocks(("Tidal Sorting", GRAVEL, meta(5, "Nov 3 2")), ("Kites", GRAVEL)),
     "csv": CSV,
+    "html": paper_pages.page("results", paper_pages.invented_papers(4)),
+    "list": "# Gravel\n\n" + "".join(f"- [A Study of Gravel {n}](https://arxiv.org/abs/2611.0000{n}) - Ada Okafor\n" for n in range(4)),
     "page": (paper_pages.FOLDER / "lines" / "lynx.txt").read_text(),
 }  # fmt: skip
 

@@ -246,7 +246,7 @@ def test_a_page_saved_by_a_browser_is_read_from_its_json() -> None:
 
     assert (paper.title, paper.abstract) == (TITLES[0], 'We "sort" & sieve.')
     assert paper.signals == {"upvotes": 1200, "comments": 2}
-    assert "does not contain the papers' data" in refusal(saved.replace("data-props", "data-none"))
+    assert "without a list of papers" in refusal(saved.replace("data-props", "data-none"))
     assert "a web page" in refusal("<html><body>Get trending papers in your email inbox!</body></html>")
 
 

@@ -24,6 +24,14 @@ def recognises(head: str) -> bool:
     return xml_stream.root_element_name(head).casefold() == "html" and "huggingface.co" in head
 
 
+def has_papers(source: DumpInput) -> bool:
+    """Return whether the dump is a Hugging Face web page that contains the papers as JSON."""
+    if not recognises(source.head) or source.size_up_to(MAX_PAGE_BYTES) > MAX_PAGE_BYTES:
+        return False
+    page = source.rewind().read().decode(errors="replace")
+    return next(papers_in_page(page), None) is not None
+
+
 def read(source: DumpInput) -> tuple[Header, Items]:
     """Read the papers in the page's data; raise UnreadableDump if there are none."""
     found = list(papers_in_page(source.read_all(MAX_PAGE_BYTES).decode(errors="replace")))

@@ -73,6 +73,7 @@ OTHER_ADDRESSES = (
     "license",
     "venue",
 )
+OTHERS = re.compile(r",?\s*(?:and\s+others|et\.?\s?al\.?)\s*$", re.IGNORECASE)
 ID_COLUMNS = ("id", "paperid", "identifier", "eprint")
 ID_OBJECTS = ("ids", "externalids", "identifiers")
 BARE_ARXIV = re.compile(
@@ -105,7 +106,7 @@ def record_of(found: Mapping[str, Any], position: int, line: int) -> Record:
     row = row_of(found)
     if isinstance(row.get("title"), list | dict) and len(row["title"]) > 1:
         raise ValueError("it has several titles; write one object per paper")
-    authors = author_names(column_value(row, "authors"))
+    authors, is_whole = whole_author_names(column_value(row, "authors"))
     abstract, comment = (
         abstract_text(column_value(row, "abstract")),
         field_parsing.as_text(column_value(row, "comment")),
@@ -120,7 +121,8 @@ def record_of(found: Mapping[str, Any], position: int, line: int) -> Record:
         abstract=abstract,
         ids=ids,
         authors=authors,
-        n_authors=field_parsing.parse_count(column_value(row, "n_authors")) or len(authors) or None,
+        n_authors=field_parsing.parse_count(column_value(row, "n_authors"))
+        or (len(authors) or None if is_whole else None),
         organization=organization(column_value(row, "organization")),
         published=parse_day(column_value(row, "published")),
         published_inferred=row.get("publishedinferred") is True,
@@ -140,7 +142,7 @@ def row_of(found: Mapping[str, Any]) -> dict[str, Any]:
     row = folded_fields(found)
     inner = [one for one in found.values() if isinstance(one, dict)]
     if inner and not json_stream.has_title(found):
-        named = next(iter(json_stream.objects_with_title(inner)), {})
+        named: dict[str, Any] = next(iter(json_stream.objects_with_title(inner)), {})
         inner += [one for one in named.values() if isinstance(one, dict)]
         row |= folded_fields(named)
     for name, value in list(row.items()) if inner else ():
@@ -210,6 +212,12 @@ def urls_of(row: Mapping[str, Any]) -> tuple[str, ...]:
     if isinstance(forum := row.get("forum"), str) and ("invitation" in row or "invitations" in row):
         known.append(f"https://openreview.net/forum?id={forum}")
     return field_parsing.web_urls(*(part for url in known for part in (url.split() or [url])))
+
+
+def whole_author_names(value: Any) -> tuple[tuple[str, ...], bool]:
+    """Return the authors, and whether all of them are named: the text may end with `et al.`"""
+    bare = OTHERS.sub("", value) if isinstance(value, str) else value
+    return author_names(bare), bare == value
 
 
 def author_names(value: Any) -> tuple[str, ...]:

@@ -11,7 +11,7 @@ from itertools import takewhile
 from digest.dumps.formats import field_parsing, page_appraisal, page_layout
 from digest.dumps.formats.markdown_inline import BARE_URL
 from digest.dumps.formats.page_layout import PageHeader
-from digest.dumps.formats.page_lines import page_lines
+from digest.dumps.formats.page_lines import PageLine, page_lines
 from digest.dumps.formats.page_markdown import LEADING_DASHES, profile_name_in
 from digest.dumps.formats.page_metadata import MetadataKind, MetadataLine, parse_figure, parse_metadata_line
 from digest.dumps.formats.page_passages import Passage, passages_of, phrases_of
@@ -101,7 +101,12 @@ def records_of(drafts: Iterator[PaperDraft]) -> Items:
 
 def drafts_of(source: DumpInput, found: PageHeader) -> Iterator[PaperDraft]:
     """Yield the papers of a page in order."""
-    segments = segments_of(passages_of(page_lines(list(source.lines()))))
+    return drafts_of_lines(page_lines(list(source.lines())), found)
+
+
+def drafts_of_lines(lines: Sequence[PageLine], found: PageHeader) -> Iterator[PaperDraft]:
+    """Yield the papers on these lines in order."""
+    segments = segments_of(passages_of(lines))
     drafts = [draft for segment in segments if (draft := draft_of(segment, found)) is not None]
     split_votes(drafts)
     yield from drafts

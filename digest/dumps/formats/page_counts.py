@@ -6,8 +6,6 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from digest.dumps.formats.page_metadata import without_emphasis
-
 NOUN = r"(?:papers?|results?|entries|articles?|publications?|preprints?)"
 NUMBER = r"\d[\d,]{0,8}"
 MENTION = re.compile(rf"{NOUN}|showing|displaying", re.IGNORECASE)
@@ -41,7 +39,7 @@ def stated_count(line: str) -> StatedCount | None:
     """Return the count that a line consists of, or None."""
     if len(line) > LONGEST_LINE or not MENTION.search(line):
         return None
-    text = without_emphasis(line).strip(LEADING_SIGNS)
+    text = line.strip(LEADING_SIGNS)
     if found := RANGE.fullmatch(text):
         first, last = whole_number(found["first"]), whole_number(found["last"])
         return StatedCount(number=last - first + 1, is_total=False) if 0 < first <= last else None

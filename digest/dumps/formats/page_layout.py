@@ -91,9 +91,10 @@ def read_page_header(source: DumpInput) -> PageHeader:
     stated: list[StatedCount] = []
     for number, line, fault in source.lines():
         found = () if fault or len(line) > 200 else parse_metadata_line(line)
+        if found and (counted := stated_count(line)) is not None:
+            stated.append(counted)
+            continue
         if not found:
-            if (counted := stated_count(line)) is not None:
-                stated.append(counted)
             before = None if line.strip() else before
             prose += len(URL.sub("", line)) if prose < HEADER_LENGTH else 0
             continue

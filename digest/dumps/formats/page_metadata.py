@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from enum import Enum, auto
 
 from digest.dumps.formats import field_parsing
+from digest.dumps.formats.page_counts import stated_count
 
 MONTHS = {
     name: number
@@ -234,7 +235,7 @@ def parse_date(text: str) -> MetadataLine | None:
 def is_navigation(text: str) -> bool:
     """Return whether a line belongs to the site and not to a paper."""
     words = text.lstrip("# ").casefold()
-    if words in NAVIGATION or BYLINE.fullmatch(text) or SITE_LINE.fullmatch(words):
+    if words in NAVIGATION or BYLINE.fullmatch(text) or SITE_LINE.fullmatch(words) or stated_count(text):
         return True
     several = words.split()
     if 2 < len(several) <= MAX_MENU_WORDS and all(word in NAVIGATION for word in several):

@@ -20,6 +20,7 @@ from digest.dumps.formats import (
     csl_json,
     datacite,
     decompression,
+    html_page,
     huggingface_json,
     huggingface_page,
     oai_pmh,
@@ -30,6 +31,7 @@ from digest.dumps.formats import (
     page_copy,
     page_markdown,
     page_text,
+    paper_list,
     pubmed_nbib,
     pubmed_xml,
     ris,
@@ -37,7 +39,6 @@ from digest.dumps.formats import (
     semantic_scholar,
     title_abstract_lines,
     utf16,
-    xml_stream,
 )
 from digest.dumps.formats.reader_interface import (
     DumpInput,
@@ -53,8 +54,9 @@ from digest.papers import Record
 #: Every format, in the order in which they are tried.
 FORMATS: tuple[Format, ...] = (
     huggingface_json, arxiv_kaggle, semantic_scholar, openalex, biorxiv, datacite, csl_json, own_json,  # JSON, the most specific first
-    rss_atom, oai_pmh, pubmed_xml, acl_anthology, huggingface_page,  # XML and HTML
+    rss_atom, oai_pmh, pubmed_xml, acl_anthology, huggingface_page, html_page,  # XML and HTML
     arxiv_listing, pubmed_nbib, ris, bibtex,  # plain text with a distinctive beginning
+    paper_list,  # lists in Markdown
     page_markdown, title_abstract_lines, page_text,  # pages copied as text in known layouts
     own_csv,
     page_copy,  # other copies of pages
@@ -64,7 +66,7 @@ FORMATS: tuple[Format, ...] = (
 PAGE_FORMATS: tuple[Format, ...] = (page_markdown, title_abstract_lines, page_text)
 
 #: Formats of lists that people put together themselves, perhaps with the ids of other papers.
-OWN_FORMATS: tuple[Format, ...] = (own_json, own_csv, bibtex, ris)
+OWN_FORMATS: tuple[Format, ...] = (own_json, own_csv, bibtex, ris, paper_list)
 
 #: Files that people mistake for dumps: magic bytes -> (offset, file type and advice).
 KNOWN_BINARY_TYPES = {
@@ -96,10 +98,9 @@ def read(stream: BinaryIO, *, name: str, observed_on: date, format: str | None =
     source = DumpInput(text, name=name, observed_on=observed_on)
     chosen = format_named(format) if format else recognise_format(source)
     header, records = chosen.read(source)
-    if chosen in PAGE_FORMATS or chosen is page_copy:
-        records = page_appraisal.with_doubts(
-            records, size=source.size_up_to(MAX_DOUBTED), announced=header.announced
-        )
+    if chosen in PAGE_FORMATS or chosen in (page_copy, html_page):
+        size = 0 if chosen is html_page else source.size_up_to(MAX_DOUBTED)
+        records = page_appraisal.with_doubts(records, size=size, announced=header.announced)
     elif chosen in OWN_FORMATS:
         records = page_appraisal.with_repeated_ids(records)
     return DumpReading(format=chosen.NAME, header=header, records=valid_records(records))
@@ -117,14 +118,11 @@ def format_named(format: str) -> Format:
 def recognise_format(source: DumpInput) -> Format:
     """Return the first format that recognises the dump; raise UnreadableDump if there is none."""
     refuse_binary(source)
-    is_web_page = xml_stream.root_element_name(source.head).casefold() == "html"
-    for known in (huggingface_page,) if is_web_page else FORMATS:
+    if html_page.recognises(source.head):
+        return huggingface_page if huggingface_page.has_papers(source) else html_page
+    for known in FORMATS:
         if known.recognises(source.head):
             return page_copy if known in PAGE_FORMATS and page_copy.reads_better(source, known) else known
-    if is_web_page:
-        raise UnreadableDump(
-            "It is a web page. Save its text, or ask the site for the same list as JSON or as a feed."
-        )
     shown = excerpt(source.head.strip())
     raise UnreadableDump(f"Its format is not recognised; it begins with: {shown}")
 

@@ -6,9 +6,11 @@ by the hash of its bytes. A bad file never stops the service. Only files loaded 
 
 import logging
 
+from digest.dumps.intake.captures import MAX_BYTES as MAX_CAPTURE_BYTES
+from digest.dumps.intake.captures import capture, with_address
 from digest.dumps.intake.dumps_folder import candidates, load_folder, prune_done, report_unread
 from digest.dumps.intake.load_dump import load
-from digest.dumps.intake.load_report import LATEST, LoadResult
+from digest.dumps.intake.load_report import LATEST, LoadResult, failed_load
 from digest.dumps.intake.retry_dump import retry
 from digest.dumps.intake.sample_content import remove_samples
 from digest.dumps.intake.stored_dumps import get_dump, list_dumps, list_unread_records
@@ -19,8 +21,11 @@ logging.getLogger("bibtexparser").setLevel(
 
 __all__ = [
     "LATEST",
+    "MAX_CAPTURE_BYTES",
     "LoadResult",
     "candidates",
+    "capture",
+    "failed_load",
     "get_dump",
     "list_dumps",
     "list_unread_records",
@@ -30,4 +35,5 @@ __all__ = [
     "remove_samples",
     "report_unread",
     "retry",
+    "with_address",
 ]

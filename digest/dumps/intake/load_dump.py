@@ -19,7 +19,7 @@ from digest import failpoints, gc_control
 from digest.db.tables import AppearanceRow, DumpRow, DumpState, ProblemRow
 from digest.dumps import formats
 from digest.dumps.formats import Header, RecordProblem
-from digest.dumps.intake.load_report import LoadOptions, LoadResult, whole_dump_problem
+from digest.dumps.intake.load_report import LoadOptions, LoadResult, failed_load, whole_dump_problem
 from digest.dumps.intake.open_safely import FileChanged, open_regular_file
 from digest.dumps.intake.prescan import (
     Progress,
@@ -84,13 +84,7 @@ def load(  # noqa: PLR0913  (the entry point of an import; options by keyword)
                 loaded = replace(loaded, shown=records)
     except (UnreadableDump, FileChanged) as error:
         session.rollback()
-        return LoadResult(
-            path=path,
-            state=DumpState.REJECTED,
-            reason=str(error),
-            problems=whole_dump_problem(str(error)),
-            shown=() if show else None,
-        )
+        return failed_load(path, str(error), show=show)
     if dry_run:
         session.rollback()
         return replace(loaded, id=None)

@@ -57,6 +57,17 @@ class LoadResult:
         }
 
 
+def failed_load(path: Path, reason: str, *, show: int = 0) -> LoadResult:
+    """Return the result for a dump that could not be opened or fetched."""
+    return LoadResult(
+        path=path,
+        state=DumpState.REJECTED,
+        reason=reason,
+        problems=whole_dump_problem(reason),
+        shown=() if show else None,
+    )
+
+
 @dataclass(frozen=True, kw_only=True, slots=True)
 class LoadOptions:
     """The options that the operator or the source sets for a dump; see `load`."""

@@ -1,6 +1,7 @@
 """Fetch dumps from servers that publish papers, if an operator has added them as sources."""
 
 from digest.dumps.sources.http_fetch import Fetcher, FetchFailed
+from digest.dumps.sources.page_fetch import load_page
 from digest.dumps.sources.polling import PollContext, PollResult, back_fill, fetcher_of, poll
 from digest.dumps.sources.registry import add, due, get, list_sources, remove
 
@@ -15,6 +16,7 @@ __all__ = [
     "fetcher_of",
     "get",
     "list_sources",
+    "load_page",
     "poll",
     "remove",
 ]

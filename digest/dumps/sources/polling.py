@@ -214,7 +214,7 @@ def make_request(
     )
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     try:
-        answer = fetch_in_turn(context, row, source_request, path, etag=known[0], since=known[1])
+        answer = fetch_in_turn(context, row.kind, source_request, path, etag=known[0], since=known[1])
     except FetchFailed as error:
         if source_presets.is_day_not_begun(row.kind, source_request, error.status):
             return RequestResult(validators=known)
@@ -229,7 +229,7 @@ def make_request(
 
 def fetch_in_turn(
     context: PollContext,
-    row: SourceRow,
+    kind: str,
     source_request: SourceRequest,
     path: Path,
     *,
@@ -261,7 +261,7 @@ def fetch_in_turn(
         until = polling_backoff.parse_retry_after(error.retry_after, context.clock())
         raise
     finally:
-        later = context.clock() + source_presets.pause_for(row.kind)
+        later = context.clock() + source_presets.pause_for(kind)
         registry.release_host(context.session, host, until=max(later, until or later))
         context.session.commit()
 

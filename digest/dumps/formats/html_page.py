@@ -1,0 +1,152 @@
+"""Read web pages that list papers, or that describe one, by the structure of their HTML ("html")."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from io import BytesIO
+from typing import Any
+
+from lxml import etree
+
+from digest.dumps.formats import field_parsing, page_appraisal, page_copy, page_layout, xml_stream
+from digest.dumps.formats.html_lines import SAVED_FROM, html_lines
+from digest.dumps.formats.page_segments import is_abstract
+from digest.dumps.formats.reader_interface import DumpInput, Header, Items
+from digest.errors import UnreadableDump
+from digest.papers import Record
+
+NAME = "html"
+
+MAX_PAGE_BYTES = 32 * 1024 * 1024
+#: The first element of a part of a page, as browsers put it on the clipboard.
+FRAGMENT_ROOTS = frozenset(
+    ("meta", "body", "div", "article", "section", "main", "ul", "ol", "table", "dl", "p", "span", "a")
+)
+MIN_CLOSING_TAGS = 8
+CHARSET = re.compile(rb"<meta[^>]{0,200}charset=[\"']?\s*([\w-]{1,40})", re.IGNORECASE)
+NO_PAPERS = "It is a web page without a list of papers. Ask the site for the same list as JSON or as a feed."
+SINGLE_PAPER = "citation_title"
+
+
+def recognises(head: str) -> bool:
+    """Return whether the dump is a web page or a part of one."""
+    root = xml_stream.root_element_name(head).casefold()
+    is_part = root in FRAGMENT_ROOTS and head.count("</") >= MIN_CLOSING_TAGS and "](" not in head
+    return root == "html" or is_part
+
+
+def read(source: DumpInput) -> tuple[Header, Items]:
+    """Read the papers of a page; raise UnreadableDump if there are none."""
+    root = parse(source.read_all(MAX_PAGE_BYTES))
+    lines = html_lines(root, base_of(root, source.head))
+    text = "\n".join(line.text for line in lines)
+    page = page_layout.read_page_header(
+        DumpInput(BytesIO(text.encode(errors="replace")), name=source.name, observed_on=source.observed_on)
+    )
+    found = list(page_copy.records_of(page_copy.drafts_of_lines(lines, page)))
+    if (single := paper_in_metadata(root)) is not None and len(found) < page_copy.MIN_PAPERS:
+        found = [single]
+    if not is_list([one for one in found if isinstance(one, Record)]):
+        raise UnreadableDump(NO_PAPERS)
+    return page.header, iter(found)
+
+
+def is_list(papers: list[Record]) -> bool:
+    """Return whether texts on a page are papers: they have ids or metadata, or several have abstracts."""
+    described = sum(map(page_appraisal.has_metadata, papers))
+    abstracts = sum(is_abstract(one.abstract) for one in papers)
+    return (
+        any(one.ids for one in papers)
+        or 2 * described > len(papers)
+        or (abstracts >= page_copy.MIN_PAPERS and 4 * abstracts >= 3 * len(papers))
+    )
+
+
+def parse(content: bytes) -> Any:
+    """Return the root of a page; raise UnreadableDump if it has no elements."""
+    declared = CHARSET.search(content[:4096])
+    encoding = declared[1].decode() if declared and not is_utf8(content) else "utf-8"
+    try:
+        parser = etree.HTMLParser(encoding=encoding, no_network=True, remove_pis=True)
+    except LookupError:
+        parser = etree.HTMLParser(encoding="utf-8", no_network=True, remove_pis=True)
+    try:
+        root = etree.fromstring(content, parser)
+    except (etree.XMLSyntaxError, ValueError) as error:
+        raise UnreadableDump(f"Its HTML cannot be parsed: {error}.") from error
+    if root is None:
+        raise UnreadableDump(NO_PAPERS)
+    return root
+
+
+def is_utf8(content: bytes) -> bool:
+    """Return whether the content is valid UTF-8."""
+    try:
+        content.decode()
+    except UnicodeDecodeError:
+        return False
+    return True
+
+
+def base_of(root: Any, head: str) -> str:
+    """Return the address of a page: where its browser saved it from, or its own statement."""
+    if saved := SAVED_FROM.search(head):
+        return saved[1]
+    named = [
+        *(one.get("href") for one in root.iter("base")),
+        *(one.get("href") for one in root.iter("link") if one.get("rel") == "canonical"),
+        *(one.get("content") for one in root.iter("meta") if one.get("property") == "og:url"),
+    ]
+    return next((url for url in named if url and url.startswith("http")), "")
+
+
+# ── the page of one paper ───────────────────────────────────────────────────────────────────────
+
+
+def paper_in_metadata(root: Any) -> Record | None:
+    """Return the paper that a page describes in its metadata for citation indexes, or None."""
+    values: dict[str, list[str]] = {}
+    for one in root.iter("meta"):
+        name, content = one.get("name") or one.get("property") or "", one.get("content")
+        if name and content:
+            values.setdefault(name.casefold(), []).append(content)
+    if SINGLE_PAPER not in values:
+        return None
+    authors = tuple(map(field_parsing.as_text, values.get("citation_author", [])))
+    described = first_of(values, "citation_abstract", "dc.description", "og:description", "description")
+    return Record(
+        title=field_parsing.as_text(values[SINGLE_PAPER][0]),
+        abstract=field_parsing.without_markup(described),
+        ids=field_parsing.ids_in_urls(
+            *values.get("citation_abstract_html_url", []), *values.get("og:url", [])
+        )
+        | field_parsing.normalised_ids(
+            [
+                ("arxiv", first_of(values, "citation_arxiv_id")),
+                ("doi", first_of(values, "citation_doi")),
+                ("pmid", first_of(values, "citation_pmid")),
+            ]
+        ),
+        authors=authors,
+        n_authors=len(authors) or None,
+        published=field_parsing.parse_day(
+            first_of(values, "citation_date", "citation_online_date", "citation_publication_date")
+        ),
+        urls=field_parsing.web_urls(*values.get("citation_pdf_url", [])),
+        journal=field_parsing.as_text(
+            first_of(values, "citation_journal_title", "citation_conference_title")
+        ),
+        position=1,
+        line=1,
+    )
+
+
+def first_of(values: dict[str, list[str]], *names: str) -> str:
+    """Return the first value under these names, in the order of the names."""
+    return next(all_of(values, names), "")
+
+
+def all_of(values: dict[str, list[str]], names: tuple[str, ...]) -> Iterator[str]:
+    """Yield the values under these names, in the order of the names."""
+    return (value for name in names for value in values.get(name, []))

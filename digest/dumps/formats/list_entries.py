@@ -1,0 +1,384 @@
+"""Parse the entries of lists in Markdown: the paper that an item, a heading or a row of a table names."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import date
+from typing import Any
+from urllib.parse import urlsplit
+
+from digest.dumps.formats import field_parsing, own_columns
+from digest.papers import Record, id_in
+
+LINK = re.compile(
+    r"(?P<image>!?)\[(?P<label>(?:[^\[\]]|\[[^\[\]]{0,300}\](?:\([^()\s]{0,500}\))?){0,500})\]"
+    r"\(\s{0,9}<?(?P<url>[^()\s<>]{1,1000}(?:\([^()\s]{0,200}\)[^()\s<>]{0,500})?)>?(?:\s+\"[^\"]{0,300}\")?\s{0,9}\)"
+)
+ANCHOR = re.compile(
+    r"<a\b[^<>]{0,600}?\bhref\s*=\s*[\"']([^\"'<>]{1,1000})[\"'][^<>]{0,300}>(.{0,600}?)</a>", re.IGNORECASE
+)
+BARE = re.compile(r"<?(https?://[^\s<>()\[\]\"]{4,1000})>?")
+TAG = re.compile(r"</?[A-Za-z][^<>]{0,600}>|<!--.{0,600}?-->")
+LINE_BREAK = re.compile(r"<br\s*/?>|</?p>|</?summary>|</?details>", re.IGNORECASE)
+EMPHASIS = re.compile(r"\*\*|__|~~|`|(?<!\w)[*_](?=\S)|(?<=\S)[*_](?!\w)")
+LEAD = re.compile(
+    r"(?:\[[ xX]\]\s+|\W{0,6}(?:19|20)\d\d(?:[-./]\d{1,2}){0,2}\W{1,6}|[^\w\s(\[\"“'‘$*_`<]+\s*)+", re.ASCII
+)
+DAY = re.compile(r"(?<![\d./-])((?:19|20)\d\d)[-./](0?[1-9]|1[0-2])(?:[-./](\d{1,2}))?(?![\d./-]*\d)")
+MONTH_AND_YEAR = re.compile(rf"\b{field_parsing.MONTHS},? ((?:19|20)\d\d)\b")
+BOLD = re.compile(
+    r"\W{0,8}?(\*\*|__)(?P<text>[^*_\n]{8,400})\1|\W{0,8}?[\"“](?P<quoted>[^\"”\n]{8,400})[\"”]"
+)
+PART = re.compile(r"\n|\s[-–—|·•:]\s|\s{2,}|[()\[\]]|(?<=[.;])\s+|\*{1,2}|(?<!\w)_|_(?!\w)")
+NAMES_LABEL = re.compile(r"\W{0,6}(?:authors?|by)(?:\W{0,4}:|\s)\W{0,4}(?P<names>\S.*)", re.IGNORECASE)
+TEXT_LABEL = re.compile(r"\W{0,6}(?:abstract|summary|tl;?dr)\W{0,4}:\W{0,4}(?P<text>\S.*)", re.IGNORECASE)
+VENUE = re.compile(
+    r"(?!(?:arXiv|Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec)\b)(?:[A-Z][\w&/+-]*\s){0,3}[A-Z][\w&/+-]*"
+    r"(?:\s|\s?['’])(?:(?:19|20)\d\d|\d\d)(?:\s(?:oral|spotlight|poster|workshops?|findings|highlight))?",
+    re.IGNORECASE,
+)
+#: Words that label a link to the paper itself.
+PAPER_WORDS = frozenset("paper|pdf|arxiv|abs|abstract|openreview|doi|html|acl|link|paper link|arxiv link|url|full text|preprint|hf|huggingface|hugging face".split("|"))  # noqa: SIM905  # fmt: skip
+#: Words that label other links of a paper.
+LINK_WORDS = PAPER_WORDS | frozenset(
+    (
+        "code", "github", "project", "project page", "page", "website", "homepage", "site", "web", "demo",
+        "video", "youtube", "slides", "poster", "blog", "blog post", "dataset", "data", "model", "models",
+        "weights", "checkpoint", "checkpoints", "colab", "bibtex", "bib", "supp", "supplementary", "appendix",
+        "tweet", "twitter", "x", "talk", "star", "stars", "semantic scholar", "kimi", "alphaxiv",
+        "papers with code", "pytorch", "tensorflow", "jax", "official code", "official", "repo", "implementation",
+        "codes", "project website", "webpage", "here", "note", "notes", "review", "reviews", "unofficial code",
+        "benchmark", "translation", "read",
+    )
+)  # fmt: skip
+OTHER_HOSTS = (
+    "github.com", "github.io", "gitlab.com", "youtube.com", "youtu.be", "twitter.com", "x.com", "medium.com", "wikipedia.org",
+    "colab.research.google.com", "reddit.com", "discord.gg", "discord.com", "shields.io", "awesome.re", "linkedin.com",
+    "t.me", "slack.com", "scholar.google.com", "pypi.org", "zhihu.com", "bilibili.com", "substack.com", "kaggle.com",
+)  # fmt: skip
+PAPER_HOSTS = (
+    "openreview.net", "proceedings.mlr.press", "papers.nips.cc", "neurips.cc", "openaccess.thecvf.com", "ieeexplore.ieee.org",
+    "dl.acm.org", "link.springer.com", "nature.com", "sciencedirect.com", "semanticscholar.org", "jmlr.org", "ojs.aaai.org",
+    "isca-archive.org", "ecva.net", "science.org", "pnas.org", "hal.science", "ssrn.com", "chemrxiv.org",
+)  # fmt: skip
+TITLE_NAMES = ("title", "papertitle", "paper", "article", "publication", "papername", "name", "work")
+#: Names of columns in tables, and the columns of the format `json` that they are.
+COLUMN_NAMES = {
+    "publishdate": "published", "time": "published", "pubdate": "published", "submitted": "published", "day": "published",
+    "conference": "journal", "conf": "journal", "pub": "journal", "publication": "journal", "publishedin": "journal",
+    "institute": "organization", "institution": "organization", "affiliation": "organization", "affiliations": "organization",
+    "topic": "categories", "topics": "categories", "area": "categories", "task": "categories", "tldr": "abstract",
+    "citation": "citations", "cited": "citations", "star": "stars",
+}  # fmt: skip
+ID_WORDS = re.compile(r"(?:arxiv )?[\d ]+(?:v\d+)?")
+YEAR_AT_END = re.compile(r"[,\s]+\(?(?:19|20)\d\d$")
+MIN_TITLE_WORDS = 3
+MIN_ABSTRACT = 100  #: characters
+LONGEST_TITLE = 350
+LONGEST_NAMES = 4_000
+MAX_LINKS = 40
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ListLink:
+    """A link in an entry."""
+
+    label: str
+    url: str
+    start: int
+    end: int
+
+    @property
+    def word(self) -> str:
+        """Return the label without signs, in lower case."""
+        return " ".join(re.sub(r"[\W_]+", " ", self.label).split()).casefold()
+
+    @property
+    def host(self) -> str:
+        """Return the name of the server."""
+        try:
+            return (urlsplit(self.url).hostname or "").removeprefix("www.")
+        except ValueError:
+            return ""
+
+    @property
+    def leads_to_paper(self) -> bool:
+        """Return whether the address is that of a paper."""
+        return (
+            bool(id_in(self.url))
+            or is_host(self.host, PAPER_HOSTS)
+            or self.url.partition("?")[0].endswith(".pdf")
+        )
+
+    @property
+    def is_paper(self) -> bool:
+        """Return whether the address or the label is that of a paper."""
+        return self.leads_to_paper or ID_WORDS.fullmatch(self.word) is not None or self.word in PAPER_WORDS
+
+    @property
+    def is_titled(self) -> bool:
+        """Return whether the label may be a title."""
+        return bool(self.word) and self.word not in LINK_WORDS and not ID_WORDS.fullmatch(self.word)
+
+
+def is_host(name: str, hosts: Sequence[str]) -> bool:
+    """Return whether a server is one of these, or below one of these."""
+    return any(name == host or name.endswith(f".{host}") for host in hosts)
+
+
+def links_in(text: str) -> list[ListLink]:
+    """Return the links to other sites in a text, without images."""
+    found = [
+        ListLink(label=plain_text(link["label"]), url=link["url"], start=link.start(), end=link.end())
+        for link in LINK.finditer(text)
+        if not link["image"] and link["url"].startswith("http")
+    ]
+    covered = [(link.start(), link.end()) for link in LINK.finditer(text)]
+    bare = [
+        ListLink(label="", url=one[1].rstrip(".,;:*"), start=one.start(), end=one.end())
+        for one in BARE.finditer(text)
+        if not any(start <= one.start() < end for start, end in covered)
+    ]
+    return sorted([*found, *bare], key=lambda link: link.start)[:MAX_LINKS]
+
+
+def as_markdown(text: str) -> str:
+    """Return a text with its HTML links as Markdown and its line breaks as such, without other tags."""
+    if "<" not in text:
+        return text
+    return TAG.sub(" ", LINE_BREAK.sub("\n", ANCHOR.sub(r"[\2](\1)", text)))
+
+
+def plain_text(text: str) -> str:
+    """Return a text without links, images and emphasis."""
+    bare = LINK.sub(lambda link: "" if link["image"] else link["label"], text)
+    bare = EMPHASIS.sub("", TAG.sub(" ", bare)).replace("\\|", "|").replace("\\_", "_")
+    return " ".join(bare.split())
+
+
+# ── items and headings ──────────────────────────────────────────────────────────────────────────
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class EntryTitle:
+    """The title of an entry, and the place of the text around it."""
+
+    text: str
+    start: int
+    end: int
+
+
+def paper_of(text: str, position: int, line: int) -> Record | None:
+    """Return the paper that an entry names, or None for a section or a link to something else."""
+    text = as_markdown(text)
+    links = links_in(text)
+    title = title_in(text, links)
+    if title is None or not names_paper(title, links):
+        return None
+    around = "\n".join((text[: title.start], text[title.end :]))
+    rest = BARE.sub(" ", LINK.sub(lambda link: "" if link["image"] else f"[{link['label']}]", around))
+    authors, is_whole = authors_in(rest)
+    return Record(
+        title=title.text,
+        abstract=abstract_in(rest),
+        ids=field_parsing.ids_in_urls(*(link.url for link in own_links(title, links))),
+        authors=authors,
+        n_authors=len(authors) or None if is_whole else None,
+        published=day_in(rest),
+        urls=field_parsing.web_urls(*(link.url for link in links if id_in(link.url) is None)),
+        journal=venue_in(rest),
+        position=position,
+        line=line,
+    )
+
+
+def title_in(text: str, links: Sequence[ListLink]) -> EntryTitle | None:
+    """Return the title of an entry: a link's label, or the text before the first link."""
+    titled = [link for link in links if link.is_titled]
+    best = next((link for link in titled if link.is_paper and is_long(link.label)), None)
+    bold = bold_title(text, links)
+    other = next(
+        (link for link in titled if is_long(link.label) and not is_host(link.host, OTHER_HOSTS)), None
+    )
+    plain = leading_title(text, links)
+    short = next((link for link in titled if link.leads_to_paper), None)
+    for found in (best, bold, other, plain, short):
+        if isinstance(found, ListLink):
+            return EntryTitle(text=clean_title(found.label), start=found.start, end=found.end)
+        if found is not None:
+            return found
+    return None
+
+
+def is_long(title: str) -> bool:
+    """Return whether a text has enough words for a title."""
+    return len(title.split()) >= MIN_TITLE_WORDS and len(title) <= LONGEST_TITLE
+
+
+def clean_title(title: str) -> str:
+    """Return a title without quotes and signs around it."""
+    title = title.strip(" \t,;:|-–—📄🔥⭐")
+    if title[:1] in '"“' and title[-1:] in '"”.,':
+        title = title.strip('"“”.,')
+    return title.removesuffix(".") if not title.endswith("..") else title
+
+
+def bold_title(text: str, links: Sequence[ListLink]) -> EntryTitle | None:
+    """Return the bold or quoted text that begins an entry, if it is long enough and no link."""
+    lead = LEAD.match(text)
+    start = lead.end() if lead else 0
+    found = BOLD.match(text, start) or BOLD.match(text)
+    if found is None or any(found.start() < link.end and link.start < found.end() for link in links):
+        return None
+    title = clean_title(plain_text(found["text"] or found["quoted"]))
+    return EntryTitle(text=title, start=found.start(), end=found.end()) if is_long(title) else None
+
+
+def leading_title(text: str, links: Sequence[ListLink]) -> EntryTitle | None:
+    """Return the text before the first link, up to its names, its line's end or its brackets."""
+    if not links:
+        return None
+    lead = LEAD.match(text)
+    start = lead.end() if lead else 0
+    before = text[start : links[0].start].partition("\n")[0]
+    cut = re.split(
+        r"\s[-–—|]\s|\s*[\[(]{1,2}\W*$|\.\s+(?=[A-Z*_])|[*_]{1,2}\s*[,.(]", before.strip(), maxsplit=1
+    )[0]
+    title = without_names(clean_title(plain_text(cut)))
+    place = max(text.find(title, start), start)
+    return EntryTitle(text=title, start=start, end=place + len(title)) if is_long(title) else None
+
+
+def without_names(title: str) -> str:
+    """Return a title without the authors and the year behind it, as in `Tidal Sorting, Ada Okafor, 2026`."""
+    parts = title.split(", ")
+    if len(parts) < 2 or not re.fullmatch(r"(?:19|20)\d\d", parts[-1]):
+        return title
+    parts.pop()
+    while len(parts) > 1 and field_parsing.is_person_name(parts[-1]):
+        parts.pop()
+    return ", ".join(parts)
+
+
+def names_paper(title: EntryTitle, links: Sequence[ListLink]) -> bool:
+    """Return whether an entry links to a paper: by an address, by a label, or by its title."""
+    titled = (link for link in links if link.start == title.start)
+    return any(link.is_paper for link in links) or any(not is_host(link.host, OTHER_HOSTS) for link in titled)
+
+
+def own_links(title: EntryTitle, links: Sequence[ListLink]) -> list[ListLink]:
+    """Return the links that lead to the paper itself, its title's link first."""
+    first = [link for link in links if link.start == title.start]
+    return [*first, *(link for link in links if link not in first and not (link.is_titled and first))]
+
+
+def authors_in(rest: str) -> tuple[tuple[str, ...], bool]:
+    """Return the authors in the text below a title, and whether all are named."""
+    for line in rest.split("\n"):
+        labelled = NAMES_LABEL.fullmatch(line.strip()) if len(line) < LONGEST_NAMES else None
+        if labelled and ":" in line and (found := names_of(labelled["names"]))[0]:
+            return found
+    for part in PART.split(rest[:LONGEST_NAMES]):
+        if len(part) > 2 and (found := names_of(part.strip(" ,.;").removeprefix("by ")))[0]:
+            names, is_whole = found
+            if len(names) > 1 or not is_whole:
+                return found
+    return (), True
+
+
+def names_of(text: str) -> tuple[tuple[str, ...], bool]:
+    """Return the names of people that a text consists of, and whether all authors are named."""
+    plain = YEAR_AT_END.sub("", plain_text(text).strip(" ,.;:|-–—()[]*_"))
+    bare = own_columns.OTHERS.sub("", plain)
+    names = field_parsing.person_names(bare)
+    return (names, bare == plain) if names else ((), True)
+
+
+def day_in(text: str) -> date | None:
+    """Return the date in a text; a month alone means its first day."""
+    if found := DAY.search(text):
+        return field_parsing.make_date(found[1], found[2], found[3] or 1)
+    if found := field_parsing.SPELLED_DATE.search(text):
+        return field_parsing.parse_spelled_day(found[0])
+    if found := field_parsing.MONTH_FIRST.search(text):
+        return field_parsing.parse_spelled_day(found[0])
+    if found := MONTH_AND_YEAR.search(text):
+        return field_parsing.make_date(found[2], field_parsing.MONTH[found[1]], 1)
+    return None
+
+
+def venue_in(rest: str) -> str:
+    """Return the venue with its year, such as `ICLR 2026 Oral`, or an empty string."""
+    parts = (
+        plain_text(part).strip(" ,.;:")
+        for part in re.split(r"[\n()\[\],;|]|\*+|\s-\s|`|\.\s", rest[:LONGEST_NAMES])
+    )
+    return next((part for part in parts if len(part) < 60 and VENUE.fullmatch(part)), "")
+
+
+def abstract_in(rest: str) -> str:
+    """Return the abstract in the text below a title: the text with that label, or the longest paragraph."""
+    lines = [line.strip(" \t>*-") for line in rest.split("\n")]
+    for line in lines:
+        if (labelled := TEXT_LABEL.fullmatch(line)) and len(labelled["text"]) > MIN_ABSTRACT // 2:
+            return plain_text(labelled["text"])
+    longest = max((plain_text(line) for line in lines if len(line) > MIN_ABSTRACT), key=len, default="")
+    return longest if len(longest) > MIN_ABSTRACT and not names_of(longest)[0] else ""
+
+
+# ── tables ──────────────────────────────────────────────────────────────────────────────────────
+
+
+def cells_of(row: str) -> list[str]:
+    """Return the cells of a row."""
+    return [cell.strip() for cell in re.split(r"(?<!\\)\|", row.strip().removeprefix("|").removesuffix("|"))]
+
+
+def column_names(header: Sequence[str]) -> list[str]:
+    """Return the names of a table's columns; the column of titles is named `title`, or no column is."""
+    names = [re.sub(r"\W", "", field_parsing.folded_name(plain_text(cell))) for cell in header]
+    titles = [names.index(name) for name in TITLE_NAMES if name in names]
+    known = [COLUMN_NAMES.get(name, name) for name in names]
+    if titles:
+        known[titles[0]] = "title"
+    return known
+
+
+def has_paper_columns(names: Sequence[str]) -> bool:
+    """Return whether a table lists papers: it has a column of titles and another known column."""
+    others = own_columns.INDICATIVE_COLUMNS | set(own_columns.ADDRESS_COLUMNS)
+    return "title" in names and any(name in others for name in names)
+
+
+def paper_in_row(names: Sequence[str], row: Sequence[str], position: int, line: int) -> Record | None:
+    """Return the paper in a row of a table, or None if the row has no title."""
+    cells = [as_markdown(cell) for cell in row]
+    links = [link for cell in cells for link in links_in(cell)]
+    values: dict[str, Any] = {}
+    for name, cell in zip(names, cells, strict=False):
+        if name and name not in values and (text := cell_value(cell)):
+            values[name] = text
+    title = clean_title(values.pop("title", ""))
+    if not title or title.casefold() in LINK_WORDS:
+        return None
+    return record_of_row(values | {"title": title}, links, position, line)
+
+
+def cell_value(cell: str) -> str:
+    """Return the text of a cell, or nothing if it consists of a label for a link, a dash or a sign."""
+    text = plain_text(BARE.sub(" ", cell) if not LINK.search(cell) else cell)
+    is_label = (
+        bool(LINK.search(cell))
+        and all(link.word in LINK_WORDS for link in links_in(cell))
+        and text.casefold() in LINK_WORDS
+    )
+    return "" if is_label or text.casefold() in ("", "-", "–", "null", "none", "n/a", "tbd", "❌") else text
+
+
+def record_of_row(values: Mapping[str, Any], links: Sequence[ListLink], position: int, line: int) -> Record:
+    """Return the record for the values of a row."""
+    urls = list(dict.fromkeys(link.url for link in links))
+    found = own_columns.record_of({**values, "urls": urls}, position, line)
+    return replace(found, urls=tuple(url for url in found.urls if id_in(url) is None))

@@ -1,0 +1,164 @@
+"""Read lists of papers in Markdown: bullets, linked headings and tables, as in the README files of repositories ("list").
+
+A linked heading or list item is a paper; without a link it is a section. The header of a table names its columns.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+
+from digest.dumps.formats import list_entries, page_layout
+from digest.dumps.formats.reader_interface import DumpInput, Header, Items, RecordProblem
+from digest.dumps.formats.rewindable_stream import HEAD_BYTES
+from digest.papers import Record, title_key
+
+NAME = "list"
+
+ITEM = re.compile(r"(?P<indent>[ \t]*)(?:[-*+•▪◦]|\d{1,4}[.)])\s+(?P<text>\S.*)")
+HEADING = re.compile(r"\s{0,3}(?P<level>#{1,6})\s+(?P<text>\S.*?)[\s#]*")
+DELIMITER_ROW = re.compile(r"\s*\|?(?:\s*:?-+:?\s*\|)+(?:\s*:?-+:?\s*)?")
+LABELLED = re.compile(r"\W{0,6}[A-Za-z][\w ()/-]{1,24}\W{0,3}:")
+MAX_LINES = 60  #: lines of an entry
+MAX_LINE = 20_000  #: characters; a longer line is no entry
+MIN_PAPERS = 3  #: papers that show that a file is a list
+
+
+def recognises(head: str) -> bool:
+    """Return whether the dump begins with a list of papers, most of which have no abstract, or with a table of papers."""
+    if page_layout.is_page(head) or not (page_mark(head)):
+        return False
+    whole = head[: head.rfind("\n") + 1] if len(head) > HEAD_BYTES // 2 else head
+    lines = ((number, line, "") for number, line in enumerate(whole.splitlines(), start=1))
+    rows, found = 0, []
+    for one in papers_in(lines):
+        if isinstance(one, ListedPaper):
+            found.append(one.record)
+            rows += one.is_row
+    with_abstract = sum(bool(record.abstract) for record in found)
+    is_list = 2 * with_abstract < len(found) or 2 * rows > len(found)
+    return len(found) >= MIN_PAPERS and is_list
+
+
+def page_mark(head: str) -> bool:
+    """Return whether a text has links in Markdown or a table."""
+    return (
+        "](" in head or "<a " in head or re.search(r"^\s*\|?\s*:?-+:?\s*\|", head, re.MULTILINE) is not None
+    )
+
+
+def read(source: DumpInput) -> tuple[Header, Items]:
+    """Read the list as a stream."""
+    captured = page_layout.capture_date(source.head)
+    return Header(date=captured), records(source)
+
+
+def records(source: DumpInput) -> Items:
+    """Yield the papers without those that are listed again in another section."""
+    position = 0
+    seen: set[int] = set()
+    for found in papers_in(source.lines()):
+        if isinstance(found, RecordProblem):
+            yield found
+            continue
+        key = hash((title_key(found.record.title), found.record.ids.get("arxiv", "")))
+        if key not in seen:
+            seen.add(key)
+            position += 1
+            yield replace(found.record, position=position)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ListedPaper:
+    """A paper, and whether it is the row of a table."""
+
+    record: Record
+    is_row: bool = False
+
+
+@dataclass(kw_only=True, slots=True)
+class OpenEntry:
+    """An item or a heading whose lines are being collected; a section has no lines."""
+
+    line: int
+    indent: int  #: -1 for a heading
+    lines: list[str] = field(default_factory=list)
+    is_closed: bool = False  #: a blank line ended it, unless an indented line follows
+
+    def add(self, text: str) -> None:
+        """Add a line."""
+        if 0 < len(self.lines) < MAX_LINES:
+            self.lines.append(text)
+
+    def papers(self) -> Iterator[ListedPaper]:
+        """Yield the paper that the entry names, if it names one."""
+        found = list_entries.paper_of("\n".join(self.lines), 0, self.line)
+        if found is not None:
+            yield ListedPaper(record=found)
+
+
+def papers_in(lines: Iterable[tuple[int, str, str]]) -> Iterator[ListedPaper | RecordProblem]:  # noqa: PLR0912, PLR0915  (a state machine over lines)
+    """Yield the papers of a list in order."""
+    entry: OpenEntry | None = None
+    columns: Sequence[str] | None = None
+    above = ""
+    for number, text, fault in lines:
+        if fault or len(text) > MAX_LINE:
+            yield RecordProblem(line=number, reason=fault or f"the line has {len(text):,} characters")
+            continue
+        if columns is None and "|" in above and "-" in text and DELIMITER_ROW.fullmatch(text):
+            yield from entry.papers() if entry else ()
+            entry, columns = None, list_entries.column_names(list_entries.cells_of(above))
+        elif columns is not None and "|" in text:
+            yield from row_papers(columns, text, number)
+        elif (begun := beginning_of(text, number, entry)) is not None:
+            yield from entry.papers() if entry else ()
+            entry, columns = begun, None
+        elif not text.strip():
+            columns = None
+            if entry is not None:
+                entry.is_closed = entry.indent >= 0
+        elif entry is not None and (not entry.is_closed or text[:1] in " \t"):
+            entry.add(text)
+        else:
+            yield from entry.papers() if entry else ()
+            entry, columns = None, None
+        above = text
+    yield from entry.papers() if entry else ()
+
+
+def beginning_of(text: str, number: int, entry: OpenEntry | None) -> OpenEntry | None:
+    """Return the entry that begins on a line, or None; a bullet may be a detail of the entry above it."""
+    if heading := HEADING.fullmatch(text):
+        is_linked = bool(list_entries.links_in(list_entries.as_markdown(heading["text"])))
+        return OpenEntry(line=number, indent=-1, lines=[heading["text"]] if is_linked else [])
+    item = ITEM.fullmatch(text)
+    if item is None:
+        return None
+    indent = len(item["indent"].expandtabs(4))
+    if entry is not None and entry.lines and indent > entry.indent and is_detail(item["text"]):
+        return None
+    return OpenEntry(line=number, indent=indent, lines=[item["text"]])
+
+
+def is_detail(text: str) -> bool:
+    """Return whether a bullet below an entry continues it: it has a label, or no title that is linked."""
+    if LABELLED.match(text):
+        return True
+    links = list_entries.links_in(list_entries.as_markdown(text))
+    return not any(
+        link.is_titled and (link.leads_to_paper or list_entries.is_long(link.label)) for link in links
+    )
+
+
+def row_papers(columns: Sequence[str], text: str, number: int) -> Iterator[ListedPaper]:
+    """Yield the paper in a row of a table of papers, or of another table whose row links to a paper."""
+    cells = list_entries.cells_of(text)
+    if list_entries.has_paper_columns(columns):
+        found = list_entries.paper_in_row(columns, cells, 0, number)
+    else:
+        linked = (cell for cell in cells if any(link.leads_to_paper for link in list_entries.links_in(cell)))
+        found = list_entries.paper_of(next(linked, ""), 0, number)
+    if found is not None:
+        yield ListedPaper(record=found, is_row=True)

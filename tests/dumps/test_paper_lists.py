@@ -1,0 +1,233 @@
+"""Lists of papers in Markdown: bullets, headings and tables, and what in them is no paper."""
+
+from __future__ import annotations
+
+import time
+from datetime import date
+
+import pytest
+
+from digest.dumps.formats import RecordProblem
+from digest.papers import Record
+from tests.dumps import abstract, items, reading
+
+GRAVEL = abstract("gravel")
+CODE = "https://github.com/tides/gravel"
+#: Enough papers for a list to be recognised.
+OTHERS = "".join(f"- [A Study of Kites, Part {n}](https://arxiv.org/abs/2611.1000{n})\n" for n in range(3))
+
+
+def papers(content: str) -> list[Record]:
+    """Return the papers of a list in which nothing is wrong."""
+    found = items(content)
+    assert not [one for one in found if isinstance(one, RecordProblem)], found
+    return [one for one in found if isinstance(one, Record)]
+
+
+def first(entry: str) -> Record:
+    """Return the paper of an entry that precedes others."""
+    assert reading(f"{entry}\n\n{OTHERS}").format == "list"
+    found = papers(f"{entry}\n\n{OTHERS}")
+    assert len(found) == 4
+    return found[0]
+
+
+@pytest.mark.parametrize(
+    ("entry", "authors", "journal", "published", "urls"),
+    [
+        (
+            f"- [Tidal Sorting of Gravel](https://arxiv.org/abs/2611.00001) - Ada Okafor, Kenji Ito, *ICLR 2026* [[code]({CODE})]",
+            ("Ada Okafor", "Kenji Ito"), "ICLR 2026", None, (CODE,),
+        ),
+        (
+            "- **Tidal Sorting of Gravel.** *Ada Okafor, Kenji Ito.* NeurIPS 2025 Oral. [[pdf](https://arxiv.org/pdf/2611.00001)]",
+            ("Ada Okafor", "Kenji Ito"), "NeurIPS 2025 Oral", None, (),
+        ),
+        (
+            f"* (2026-05) [Tidal Sorting of Gravel](https://arxiv.org/abs/2611.00001), by Ada Okafor et al. [[Code]]({CODE})",
+            ("Ada Okafor",), "", date(2026, 5, 1), (CODE,),
+        ),
+        (
+            "1. Tidal Sorting of Gravel, Ada Okafor, Kenji Ito, 2026 [[paper]](https://arxiv.org/abs/2611.00001)",
+            ("Ada Okafor", "Kenji Ito"), "", None, (),
+        ),
+        (
+            '+ [ ] "Tidal Sorting of Gravel" (16 May 2026) <a href="https://arxiv.org/abs/2611.00001">arXiv</a>',
+            (), "", date(2026, 5, 16), (),
+        ),
+        (
+            "- Tidal Sorting of Gravel. May 16, 2026 https://arxiv.org/abs/2611.00001",
+            (), "", date(2026, 5, 16), (),
+        ),
+        (
+            "- 📄 [Tidal Sorting of Gravel](https://arxiv.org/abs/2611.00001) `[May 2026]` `[Venue: Gravel'26]`",
+            (), "", date(2026, 5, 1), (),
+        ),
+        (
+            f"### [Tidal Sorting of Gravel](https://arxiv.org/abs/2611.00001)\nAuthors: Ada Okafor, Kenji Ito\n\n- [Code]({CODE})\n- **TL;DR:** {GRAVEL}",
+            ("Ada Okafor", "Kenji Ito"), "", None, (CODE,),
+        ),
+        (
+            f"- Tidal Sorting of Gravel\n  - Authors: Ada Okafor, Kenji Ito\n  - Links: [paper](https://arxiv.org/abs/2611.00001), [code]({CODE})",
+            ("Ada Okafor", "Kenji Ito"), "", None, (CODE,),
+        ),
+    ],
+)  # fmt: skip
+def test_an_entry_with_a_link_is_a_paper(
+    entry: str, authors: tuple[str, ...], journal: str, published: date | None, urls: tuple[str, ...]
+) -> None:
+    found = first(entry)
+
+    assert (found.title, found.ids) == ("Tidal Sorting of Gravel", {"arxiv": "2611.00001"})
+    assert (found.authors, found.journal, found.published, found.urls) == (authors, journal, published, urls)
+    assert found.n_authors == (None if "et al" in entry else len(authors) or None)
+
+
+@pytest.mark.parametrize(
+    "below",
+    [
+        f"  {GRAVEL}",
+        f"  > {GRAVEL}",
+        f"  - Abstract: {GRAVEL}",
+        f"  <details><summary>Abstract</summary>{GRAVEL}</details>",
+    ],
+)
+def test_a_text_below_an_item_is_its_abstract(below: str) -> None:
+    assert first(f"- [Tidal Sorting of Gravel](https://arxiv.org/abs/2611.00001)\n{below}").abstract == GRAVEL
+
+
+def test_sections_menus_and_links_to_other_things_are_no_papers() -> None:
+    content = f"""# Awesome Gravel [![Awesome](https://awesome.re/badge.svg)](https://awesome.re)
+
+A list kept by [Ada](https://github.com/ada).
+
+## Contents
+- [Sorting of all kinds](#sorting-of-all-kinds)
+- Kites
+
+## Sorting
+* [sorter of loose gravel](https://github.com/x/sorter) - a tool
+* [A video on gravel and tides](https://youtu.be/1)
+* Vision
+  * [OPT](https://arxiv.org/abs/2611.00003)
+  * [A Post on Gravel and Tides](https://tides.example/post)
+* [kites](https://tides.example/kites)
+* nothing here
+
+loose text
+{OTHERS}"""
+
+    assert [one.title for one in papers(content)] == [
+        "OPT", "A Post on Gravel and Tides", *(f"A Study of Kites, Part {n}" for n in range(3)),
+    ]  # fmt: skip
+
+
+def test_a_paper_in_several_sections_is_listed_once() -> None:
+    assert [one.position for one in papers(f"## Kites\n{OTHERS}\n## All\n{OTHERS}")] == [1, 2, 3]
+
+
+# ── tables ──────────────────────────────────────────────────────────────────────────────────────
+
+TABLE = """## Updated on 2026.11.20
+
+|Publish Date|Title|Authors|PDF|Code|
+|---|:-:|---|---|---|
+|**2026-11-16**|**Tidal Sorting: \\| of Gravel**|Ada Okafor et.al.|[2611.00001v2](http://arxiv.org/abs/2611.00001v2)|**[link](https://github.com/tides/gravel)**|
+|**2026-11-15**|**Kites**|Kenji Ito, Per Lind|[2611.00002](http://arxiv.org/abs/2611.00002)|null|
+|**2026-11-15**||Kenji Ito, Per Lind|[2611.00003](http://arxiv.org/abs/2611.00003)|null|
+|**2026-11-14**|**Owls in the Rain**|Per Lind|[2611.00004](http://arxiv.org/abs/2611.00004)|null|
+
+Some text after it.
+"""
+
+
+def test_the_header_of_a_table_names_its_columns() -> None:
+    found = papers(TABLE)
+
+    assert reading(TABLE).format == "list"
+    assert [(one.title, one.ids, one.published) for one in found] == [
+        ("Tidal Sorting: | of Gravel", {"arxiv": "2611.00001"}, date(2026, 11, 16)),
+        ("Kites", {"arxiv": "2611.00002"}, date(2026, 11, 15)),
+        ("Owls in the Rain", {"arxiv": "2611.00004"}, date(2026, 11, 14)),
+    ]
+    assert [(one.authors, one.n_authors) for one in found] == [
+        (("Ada Okafor",), None), (("Kenji Ito", "Per Lind"), 2), (("Per Lind",), 1),
+    ]  # fmt: skip
+    assert [one.urls for one in found] == [(CODE,), (), ()]
+
+
+def test_a_table_may_name_its_columns_in_other_words() -> None:
+    content = (
+        "| Date | Keywords | Institute | Paper | Venue | Stars |\n|:--|--|--|--|--|--|\n"
+        "| 2026-11 | sorting | Gravel Works | [Tidal Sorting](https://arxiv.org/pdf/2611.00001.pdf) | ICLR 2026 | 1.2k |\n"
+        "| 2026-10 | flying | – | [Kites](https://kites.example/) | | |\n"
+        "| 2026-09 | seeing | x | [paper](https://owls.example/) | | |\n"
+        "2026-08 | hearing | x | Owls | |\n"
+    )
+    first_one, second, third = papers(content)
+
+    assert (first_one.title, first_one.published, first_one.journal) == (
+        "Tidal Sorting",
+        date(2026, 11, 1),
+        "ICLR 2026",
+    )
+    assert first_one.organization is not None
+    assert (first_one.organization.name, first_one.categories) == ("Gravel Works", ("sorting",))
+    assert (first_one.ids, first_one.signals) == ({"arxiv": "2611.00001"}, {"stars": 1200})
+    assert (second.title, second.organization, second.urls) == ("Kites", None, ("https://kites.example/",))
+    assert (third.title, third.urls) == ("Owls", ())
+
+
+def test_a_row_of_another_table_is_a_paper_if_it_links_to_one() -> None:
+    content = (
+        "| Model | Size |\n|--|--|\n| [Gravel-7B](https://arxiv.org/abs/2611.00001) | 7 |\n| Kite-3B | 3 |\n\n"
+        + OTHERS
+    )
+
+    assert [one.title for one in papers(content)] == [
+        "Gravel-7B",
+        *(f"A Study of Kites, Part {n}" for n in range(3)),
+    ]
+
+
+def test_a_list_with_thousands_of_entries_is_read_completely_and_fast() -> None:
+    rows = "".join(
+        f"|**2026-11-16**|**A Study of Kites, Part {n}**|Ada Okafor et.al.|[2611.{n:05}](http://arxiv.org/abs/2611.{n:05})|null|\n"
+        for n in range(6000)
+    )
+    bullets = "".join(
+        f"- [A Study of Owls, Part {n}](https://arxiv.org/abs/2610.{n:05}) - Ada Okafor, Kenji Ito\n"
+        for n in range(6000)
+    )
+    begun = time.process_time()
+
+    found = papers(
+        f"|Publish Date|Title|Authors|PDF|Code|\n|---|---|---|---|---|\n{rows}\n## Owls\n\n{bullets}"
+    )
+
+    assert len(found) == 12_000
+    assert found[-1].authors == ("Ada Okafor", "Kenji Ito")
+    assert time.process_time() - begun < 30
+
+
+def test_an_unreadable_line_of_a_list_is_reported() -> None:
+    problems = [
+        one
+        for one in items(f"{OTHERS}- {'x' * 30_000}\n{OTHERS}".encode() + b"- caf\xe9\n")
+        if isinstance(one, RecordProblem)
+    ]
+
+    assert [(one.line, one.reason.partition(" (")[0]) for one in problems] == [
+        (4, "the line has 30,002 characters"),
+        (8, "not UTF-8"),
+    ]
+
+
+@pytest.mark.parametrize(
+    "content",
+    ["- Kites\n- Owls\n", "# Gravel\n\nSee [a page](https://tides.example/).\n", "|a|b|\n|-|-|\n|1|2|\n"],
+)
+def test_other_markdown_is_not_read_as_a_list(content: str) -> None:
+    from digest.dumps.formats import paper_list
+
+    assert not paper_list.recognises(content)
