@@ -33,7 +33,7 @@ def recognises(head: str) -> bool:
     lines = ((number, line, "") for number, line in enumerate(whole.splitlines(), start=1))
     rows, found = 0, []
     for one in papers_in(lines):
-        if isinstance(one, ListedPaper):
+        if isinstance(one, ListPaper):
             found.append(one.record)
             rows += one.is_row
     with_abstract = sum(bool(record.abstract) for record in found)
@@ -70,7 +70,7 @@ def records(source: DumpInput) -> Items:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class ListedPaper:
+class ListPaper:
     """A paper, and whether it is the row of a table."""
 
     record: Record
@@ -91,14 +91,14 @@ class OpenEntry:
         if 0 < len(self.lines) < MAX_LINES:
             self.lines.append(text)
 
-    def papers(self) -> Iterator[ListedPaper]:
+    def papers(self) -> Iterator[ListPaper]:
         """Yield the paper that the entry names, if it names one."""
         found = list_entries.paper_of("\n".join(self.lines), 0, self.line)
         if found is not None:
-            yield ListedPaper(record=found)
+            yield ListPaper(record=found)
 
 
-def papers_in(lines: Iterable[tuple[int, str, str]]) -> Iterator[ListedPaper | RecordProblem]:  # noqa: PLR0912, PLR0915  (a state machine over lines)
+def papers_in(lines: Iterable[tuple[int, str, str]]) -> Iterator[ListPaper | RecordProblem]:  # noqa: PLR0912, PLR0915  (a state machine over lines)
     """Yield the papers of a list in order."""
     entry: OpenEntry | None = None
     columns: Sequence[str] | None = None
@@ -152,7 +152,7 @@ def is_detail(text: str) -> bool:
     )
 
 
-def row_papers(columns: Sequence[str], text: str, number: int) -> Iterator[ListedPaper]:
+def row_papers(columns: Sequence[str], text: str, number: int) -> Iterator[ListPaper]:
     """Yield the paper in a row of a table of papers, or of another table whose row links to a paper."""
     cells = list_entries.cells_of(text)
     if list_entries.has_paper_columns(columns):
@@ -161,4 +161,4 @@ def row_papers(columns: Sequence[str], text: str, number: int) -> Iterator[Liste
         linked = (cell for cell in cells if any(link.leads_to_paper for link in list_entries.links_in(cell)))
         found = list_entries.paper_of(next(linked, ""), 0, number)
     if found is not None:
-        yield ListedPaper(record=found, is_row=True)
+        yield ListPaper(record=found, is_row=True)
