@@ -15,6 +15,7 @@ from dataclasses import dataclass, replace
 from email.headerregistry import Address
 from email.utils import parseaddr
 from pathlib import Path
+from types import MappingProxyType
 from typing import Annotated, Any, Literal
 from urllib.parse import urlsplit
 
@@ -40,6 +41,8 @@ from digest.delivery.limits import Canary, SendHours, SendLimits, WarmUp
 from digest.delivery.transports import MailUrl, parse_mail_url
 from digest.editions.schedule import parse_zone
 from digest.errors import BadField
+from digest.papers import PublicPart
+from digest.papers.public_view import parse_public_parts, public_parts_text
 from digest.retention_rules import Retention, parse_retention
 from digest.site_profile import LOCAL_URL, Site
 
@@ -79,6 +82,11 @@ def parse_base_url(text: str) -> str:
     if parts.scheme not in {"http", "https"} or not parts.hostname or (parts.port or 0) < 0:
         raise ValueError("write an address such as https://digest.example.org")
     return text.rstrip("/")
+
+
+def parse_link(text: str) -> str:
+    """Return an http or https URL, or an empty text; raise ValueError for any other text."""
+    return parse_base_url(text) if text else ""
 
 
 def parse_database_url(text: str) -> SecretStr:
@@ -214,6 +222,22 @@ class Settings(BaseSettings):
     )
     signup: Annotated[frozenset[str] | None, ParsedBy(parse_signup, as_text=signup_text)] = Field(
         default=None, description="Who may subscribe: open, closed, or domains."
+    )
+    public: Annotated[Mapping[str, PublicPart], ParsedBy(parse_public_parts, as_text=public_parts_text)] = (
+        Field(
+            default=MappingProxyType({}),
+            description="What pages show of each source's papers: abstract, title or no.",
+        )
+    )
+    archive: Literal["on", "off"] = Field(default="on", description="Whether past lists have public pages.")
+    privacy_url: Annotated[str, ParsedBy(parse_link)] = Field(
+        default="", description="Address of your privacy notice; empty: our own page."
+    )
+    imprint_url: Annotated[str, ParsedBy(parse_link)] = Field(
+        default="", description="Address of your imprint, linked from every page."
+    )
+    accessibility_url: Annotated[str, ParsedBy(parse_link)] = Field(
+        default="", description="Address of your accessibility statement, linked from every page."
     )
     log_format: Literal["text", "json"] = Field(default="text", description="Format of the logs.")
     log_level: Literal["debug", "info", "warning"] = Field(

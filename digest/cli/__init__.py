@@ -72,6 +72,8 @@ app.add_typer(dumps.app, name="dumps", rich_help_panel=PAPERS)
 app.add_typer(sources.app, name="sources", rich_help_panel=PAPERS)
 app.command(rich_help_panel=PAPERS)(papers.papers)
 app.command(rich_help_panel=PAPERS)(papers.trending)
+app.command(rich_help_panel=PAPERS)(papers.hide)
+app.command(rich_help_panel=PAPERS)(papers.unhide)
 app.add_typer(topics.app, name="topics", rich_help_panel=PAPERS)
 
 app.add_typer(subscribers.app, name="subscribers", rich_help_panel=SUBSCRIBERS)

@@ -34,6 +34,8 @@ EXAMPLES = {
         "papers --dump 12 --json",
     ),
     "trending": ("trending", "trending --limit 50", "trending --now 2026-11-20T08:00Z --json"),
+    "hide": ("hide 2411.00001", "hide 'Tidal Sorting' --json"),
+    "unhide": ("unhide 2411.00001", "unhide 12 --json"),
     "dumps list": ("dumps list", "dumps list --limit 100 --json"),
     "dumps show": ("dumps show 12", "dumps show 12 --json"),
     "dumps retry": ("dumps retry 12", "dumps retry 12 --incomplete-ok", "dumps retry 12 --as-history"),

@@ -78,6 +78,37 @@ def papers(
         show(found, limit or terminal.LIMIT, empty=NONE_MATCH if filter_text else NONE_YET)
 
 
+def hide(
+    reference: Annotated[
+        str, typer.Argument(metavar="PAPER", help="Number, arXiv id, DOI, address or exact title.")
+    ],
+    now: Now = None,
+    as_json: AsJson = False,
+) -> None:
+    """Hide a paper from all pages, feeds and new digests. Its page then answers 410 (Gone)."""
+    from digest.papers import catalog, display
+
+    with command_context.open_context() as context, command_context.open_write_session(context) as session:
+        paper, is_new = catalog.hide(session, reference, now=current_time(now))
+    sentence = f"{display(paper.title)} is {'' if is_new else 'already '}hidden. To show it: digest unhide {paper.id}"
+    terminal.print_result({"id": paper.id, "hidden": True, "changed": is_new}, sentence, as_json=as_json)
+
+
+def unhide(
+    reference: Annotated[
+        str, typer.Argument(metavar="PAPER", help="Number, arXiv id, DOI, address or exact title.")
+    ],
+    as_json: AsJson = False,
+) -> None:
+    """Show a hidden paper again."""
+    from digest.papers import catalog, display
+
+    with command_context.open_context() as context, command_context.open_write_session(context) as session:
+        paper, is_changed = catalog.unhide(session, reference)
+    sentence = f"{display(paper.title)} {'is shown again' if is_changed else 'was not hidden'}."
+    terminal.print_result({"id": paper.id, "hidden": False, "changed": is_changed}, sentence, as_json=as_json)
+
+
 def trending(limit: Limit = None, now: Now = None, as_json: AsJson = False) -> None:
     """List the trending papers and the reasons for their scores."""
     with command_context.open_context() as context, context.read_session() as session:

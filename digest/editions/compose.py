@@ -16,11 +16,12 @@ bit for each paper. The matches of a filter are sorted once for all its subscrib
 from __future__ import annotations
 
 from array import array
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from msgspec import MsgspecError, Struct, json
+from msgspec.structs import replace
 
 TRENDING_TOPIC = "Trending"
 RELEVANCE_BANDS = 6  #: number of relevance bands; within a band, the trending score decides the order
@@ -79,6 +80,14 @@ class Digest(Struct, frozen=True, kw_only=True, omit_defaults=True, rename={"is_
     def size(self) -> int:
         """Return the number of papers."""
         return sum([len(section.papers) for section in self.sections])  # noqa: C419  (a list is faster)
+
+    def without(self, papers: Container[int]) -> Digest:
+        """Return the digest without some of its papers, and without sections that are then empty."""
+        kept = [
+            replace(each, papers=tuple(number for number in each.papers if number not in papers))
+            for each in self.sections
+        ]
+        return replace(self, sections=tuple(each for each in kept if each.papers))
 
     def to_json(self) -> str:
         """Return the compact JSON that the outbox stores, without default values."""

@@ -111,6 +111,7 @@ def press_key(
             func.count(PaperRow.id),
             func.max(PaperRow.id),
             func.count(PaperRow.merged_into),
+            func.count(PaperRow.hidden_at),
         ).where(PaperRow.first_seen_at > since, PaperRow.first_seen_at <= now)
     ).one()
     names = [site.name, site.url, site.sender_name, site.sender_address, site.postal_address]

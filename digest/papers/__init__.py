@@ -15,6 +15,7 @@ from digest.papers.paper_record import (
     links_of,
     title_key,
 )
+from digest.papers.public_view import PublicPart, public_copy
 
 __all__ = [
     "NO_IDS",
@@ -24,6 +25,7 @@ __all__ = [
     "Organization",
     "Paper",
     "PaperLinks",
+    "PublicPart",
     "Record",
     "byline",
     "display",
@@ -31,5 +33,6 @@ __all__ = [
     "id_in",
     "links_of",
     "normalised_id",
+    "public_copy",
     "title_key",
 ]

@@ -28,6 +28,7 @@ from digest.web import (
     papers,
     provider_webhook,
     proxy_mirror,
+    public_archive,
     settings_forms,
     settings_page,
     topic_links,
@@ -35,7 +36,7 @@ from digest.web import (
     watchdog,
     why_page,
 )
-from digest.web.middleware import HttpMiddleware
+from digest.web.middleware import HttpMiddleware, PublicPageCompression
 
 if TYPE_CHECKING:
     import asyncio
@@ -66,6 +67,14 @@ ROUTES: list[BaseRoute] = [
     Route("/l/{token}/{number:int}/more", feedback_page.show_more),
     Route("/l/{token}/{number:int}/more", feedback_page.more, methods=["POST"]),
     Route("/a/{token}", archive.show_archive),
+    Route("/days", public_archive.show_days),
+    Route("/days/{day}", public_archive.show_day),
+    Route("/topics/{topic}.{format}", public_archive.show_topic_feed),
+    Route("/topics/{topic}", public_archive.show_topic),
+    Route("/topics/{topic}/{day}", public_archive.show_topic),
+    Route("/robots.txt", public_archive.show_robots),
+    Route("/sitemap.xml", public_archive.show_sitemap),
+    Route("/favicon.ico", public_archive.redirect_to_icon),
     Route("/papers/{number:int}", papers.show_paper),
     Route("/papers/{number:int}.bib", papers.show_bibtex),
     Route("/papers/{number:int}.ris", papers.show_ris),
@@ -98,7 +107,10 @@ def create_app(settings: Settings, *, clock: app_context.Clock = app_context.wal
     context.check_setup()
     app = Starlette(
         routes=[*ROUTES, Mount("/static", StaticFiles(directory=page_rendering.static_dir()))],
-        middleware=[Middleware(HttpMiddleware, is_https=context.site.is_https)],
+        middleware=[
+            Middleware(HttpMiddleware, is_https=context.site.is_https),
+            Middleware(PublicPageCompression),
+        ],
         exception_handlers=page_rendering.HANDLERS,
         lifespan=watchdog.lifespan,
     )

@@ -55,9 +55,11 @@ def show_digest(request: Request) -> Response:
         except NotFound:
             raise HTTPException(410) from None
         copy = personalization_of(context, session, delivery, reader)
-    letter = press.assembler_of(made, context.site, context.caches).letter(
-        Digest.from_json(delivery.decision), copy
-    )
+        digest = Digest.from_json(delivery.decision)
+        hidden = {paper.id for paper in catalog.papers(session, ids=digest.papers) if paper.is_hidden}
+    if hidden:
+        digest = digest.without(hidden)
+    letter = press.assembler_of(made, context.site, context.caches).letter(digest, copy)
     return HTMLResponse(page_rendering.letter_page(letter.html), headers=mail_headers())
 
 
@@ -74,7 +76,9 @@ def show_overflow(request: Request) -> Response:
             made = press_store.load_press(session, delivery.press, context.caches)
         except NotFound:
             raise HTTPException(410) from None
-        overflow = publishing.overflow_papers(session, made, context.caches, delivery, sections[place - 1])
+        found = publishing.overflow_papers(session, made, context.caches, delivery, sections[place - 1])
+        hidden = {paper.id for paper in catalog.papers(session, ids=found) if paper.is_hidden}
+        overflow = [paper for paper in found if paper not in hidden]
         schedule = subscribers.schedule_of(reader)
     return page_rendering.render_page(
         request,
@@ -155,7 +159,9 @@ def load_shown_papers(request: Request) -> list[Paper]:
         ids = Digest.from_json(delivery.decision).papers
         current = catalog.resolve(session, ids)
         found = {
-            paper.id: paper for paper in catalog.papers(session, ids=[current.get(id, id) for id in ids])
+            paper.id: paper
+            for paper in catalog.papers(session, ids=[current.get(id, id) for id in ids])
+            if not paper.is_hidden
         }
     in_order = dict.fromkeys(current.get(number, number) for number in ids)
     return [found[number] for number in in_order if number in found]

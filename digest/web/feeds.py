@@ -23,7 +23,7 @@ from digest.errors import BadFilter
 from digest.letters import cards
 from digest.papers import Paper, catalog, display
 from digest.papers import trending as trending_scores
-from digest.topics import stored_packs
+from digest.topics import Filter
 from digest.web import request_context, trending
 from digest.web.unsubscribe_page import subscriber_of_link
 
@@ -73,21 +73,26 @@ def trending_feed(context: AppContext, address: str) -> Feed:
     return Feed(title=f"{context.site.name}: trending papers", address=address, entries=entries, at=at)
 
 
-def shared_feed(context: AppContext, session: Session, reference: str, address: str) -> Feed:
-    """Return the recent matches of a published filter, most trending first; raise BadFilter for an unknown filter."""
-    published = subscribers.FilterRegistry(session).resolve_text(f"use:{reference}")
+def cached_feed(context: AppContext, session: Session, filter: Filter, title: str, address: str) -> Feed:
+    """Return the feed of a filter's recent matches, cached until the catalog or the day changes."""
+    key = (filter, address, catalog.state(session), context.clock().date())
+    return context.caches.get_or_make(
+        "feed", key, lambda: matches_feed(context, session, filter, title, address), bound=MAX_FEEDS
+    )
+
+
+def matches_feed(context: AppContext, session: Session, filter: Filter, title: str, address: str) -> Feed:
+    """Return the recent matches of a filter, most trending first."""
     at = catalog.observed_at(session, until=context.clock()) or context.clock()
-    papers = trending.recent_papers(session, at, context.clock(), days=SHARED_DAYS)
-    found = topics.PaperIndex(papers).matches(published)
+    papers = trending.recent_papers(context, session, at, context.clock(), days=SHARED_DAYS)
+    found = topics.PaperIndex(papers).matches(filter)
     chosen = [paper for place, paper in enumerate(papers) if found >> place & 1]
     ranked = trending_scores.rank(chosen, catalog.evidence(session, chosen, as_of=at), at)[:MAX_SHARED_PAPERS]
     entries = tuple(
-        FeedEntry(
-            paper=one.paper, at=one.paper.first_seen_at, topic=reference, why=" · ".join(one.reasons[:2])
-        )
+        FeedEntry(paper=one.paper, at=one.paper.first_seen_at, topic=title, why=" · ".join(one.reasons[:2]))
         for one in ranked
     )
-    return Feed(title=f"{context.site.name}: {reference}", address=address, entries=entries, at=at)
+    return Feed(title=f"{context.site.name}: {title}", address=address, entries=entries, at=at)
 
 
 def sent_feed(context: AppContext, session: Session, subscriber: Subscriber, address: str) -> Feed:
@@ -102,7 +107,8 @@ def digest_entries(session: Session, deliveries: Iterable[Delivery]) -> Iterator
     """Yield the papers of the digests, in reading order."""
     digests = [(delivery.dated_at, Digest.from_json(delivery.decision)) for delivery in deliveries]
     ids = {paper for _, digest in digests for paper in digest.papers}
-    papers = {paper.id: paper for paper in catalog.papers(session, ids=ids)} if ids else {}
+    found = catalog.papers(session, ids=ids) if ids else []
+    papers = {paper.id: paper for paper in found if not paper.is_hidden}
     for at, digest in digests:
         for section in digest.sections:
             for number in section.papers:
@@ -212,18 +218,11 @@ def show_shared(request: Request) -> Response:
         raise HTTPException(404)
     address = f"{context.site.url}/feed/{reference}.{form}"
     with db.read_session(context.engine) as session:
-        packs = frozenset(
-            (name, number, *pack.filters.items())
-            for name, versions in stored_packs.load_packs(session).items()
-            for number, pack in versions.items()
-        )
-        key = (reference, form, catalog.state(session), packs, context.clock().date())
         try:
-            feed = context.caches.get_or_make(
-                "feed", key, lambda: shared_feed(context, session, reference, address), bound=MAX_FEEDS
-            )
+            published = subscribers.FilterRegistry(session).resolve_text(f"use:{reference}")
         except BadFilter:
             raise HTTPException(404) from None
+        feed = cached_feed(context, session, published, reference, address)
     return FEED_FORMATS[form](context, feed)
 
 

@@ -9,6 +9,7 @@ from urllib.parse import urlsplit
 
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.exceptions import HTTPException
+from starlette.middleware.gzip import GZipMiddleware
 from starlette.requests import ClientDisconnect
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
@@ -42,6 +43,19 @@ class RequestTooLarge(HTTPException):
 
     def __init__(self) -> None:
         super().__init__(413)
+
+
+class PublicPageCompression:
+    """Compress public pages; a private page could leak its secrets through its compressed size (BREACH)."""
+
+    def __init__(self, app: ASGIApp):
+        self.app = app
+        self.compressed = GZipMiddleware(app, minimum_size=1000)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Handle a request, with compression if its page is public."""
+        is_public = scope["type"] == "http" and not PRIVATE_PATHS.match(scope["path"])
+        await (self.compressed if is_public else self.app)(scope, receive, send)
 
 
 class HttpMiddleware:

@@ -15,6 +15,7 @@ from starlette.responses import HTMLResponse, RedirectResponse, Response
 from digest import links
 from digest.app_context import AppContext
 from digest.errors import Unreachable
+from digest.letters import figures_in_words
 from digest.settings import templates_dir
 from digest.web import forms, middleware, request_context
 
@@ -32,10 +33,23 @@ def render_html(context: AppContext, name: str, **values: Any) -> str:
         {
             "site": context.site,
             "style": stylesheet_url(),
+            "has_archive": context.settings.archive == "on",
+            "legal_links": legal_links(context),
             "shows_outbox": request_context.shows_outbox(context),
             **values,
         }
     )
+
+
+def legal_links(context: AppContext) -> list[tuple[str, str]]:
+    """Return label and address of the privacy notice, and of the operator's other notices that are set."""
+    _, settings = figures_in_words.TRANSLATIONS.gettext, context.settings
+    found = [
+        (_("Privacy"), settings.privacy_url or "/privacy"),
+        (_("Imprint"), settings.imprint_url),
+        (_("Accessibility"), settings.accessibility_url),
+    ]
+    return [(label, href) for label, href in found if href]
 
 
 def letter_page(html: str) -> str:
@@ -79,12 +93,17 @@ PROBLEM_TEXTS = {
     503: ("We cannot reach our database", "Nothing was changed. Try again in a minute."),
 }
 
+#: The headline and sentence for a paper that is hidden.
+REMOVED_TEXTS = "This paper was removed", "It is no longer shown here."
+
 
 def problem_page(request: Request, status: int, *, error: str = "") -> Response:
     """Return an error page; for a link that no longer works (410), include a form to request a new link."""
     headline, sentence = PROBLEM_TEXTS.get(status, PROBLEM_TEXTS[500 if status >= 500 else 400])
-    context = request_context.context_of(request)
-    stamp = forms.form_stamp(context.site, context.clock()) if status == 410 else ""
+    context, is_link = request_context.context_of(request), status == 410
+    if is_link and "number" in request.path_params:
+        headline, sentence, is_link = *REMOVED_TEXTS, False
+    stamp = forms.form_stamp(context.site, context.clock()) if is_link else ""
     return render_page(
         request, "problem", status=status, headline=headline, sentence=sentence, stamp=stamp, error=error
     )

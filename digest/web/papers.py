@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from datetime import UTC, date, datetime
 from urllib.parse import quote_plus
 
 from starlette.exceptions import HTTPException
@@ -11,9 +12,11 @@ from starlette.responses import PlainTextResponse, RedirectResponse, Response
 
 from digest import db, links
 from digest.app_context import AppContext
+from digest.db import Session
 from digest.letters import cards, figures_in_words
 from digest.letters.cards import Link
-from digest.papers import Paper, catalog, display, title_key
+from digest.papers import Paper, catalog, display, links_of, public_copy, title_key
+from digest.papers.trending import Appearance
 from digest.web import page_rendering, request_context
 
 #: Sites that can search for a paper by title, with the start of the search URL.
@@ -22,6 +25,7 @@ PAPER_FINDERS = (
     ("Scholar", "https://scholar.google.com/scholar?q="),
     ("Semantic Scholar", "https://www.semanticscholar.org/search?q="),
 )
+MAX_HISTORY = 14  #: days of a paper on its page
 #: Month names in BibTeX.
 MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
 BIBTEX_ESCAPES = str.maketrans(
@@ -35,7 +39,9 @@ BIBTEX_ESCAPES = str.maketrans(
 def show_paper(request: Request) -> Response:
     """Show one paper; redirect from a merged paper to the paper it was merged into."""
     context, number = request_context.context_of(request), int(request.path_params["number"])
-    found = load_paper(request, number)
+    with db.read_session(context.engine) as session:
+        found = load_paper(context, session, number)
+        history = list_history(session, found, context.clock())
     if found.id != number:
         return RedirectResponse(f"/papers/{found.id}", 301)
     here = links.paper_url(context.site, found.id)
@@ -51,42 +57,97 @@ def show_paper(request: Request) -> Response:
         finders=finder_links(found),
         paper=found,
         bibtex=bibtex_entry(found, context),
+        citation=list(citation_tags(found, here)),
+        history=history,
     )
+
+
+def list_history(session: Session, paper: Paper, now: datetime) -> list[str]:
+    """Return the paper's days on the list, latest first: `20 November 2026: number 3 of 49, 28 upvotes`."""
+    seen = catalog.evidence(session, [paper], as_of=now)[paper.id]
+    upvotes = {at.astimezone(UTC).date(): value for at, value in seen.observations.get("upvotes", ())}
+    places = {
+        each.observed_at.astimezone(UTC).date(): each for each in seen.appearances if each.order == "ranked"
+    }
+    days = sorted(upvotes.keys() | places.keys(), reverse=True)[:MAX_HISTORY]
+    return [history_line(day, places.get(day), upvotes.get(day)) for day in days]
+
+
+def history_line(day: date, place: Appearance | None, upvotes: float | None) -> str:
+    """Return a paper's position and upvotes on one day."""
+    _, ngettext = figures_in_words.TRANSLATIONS.gettext, figures_in_words.TRANSLATIONS.ngettext
+    facts = [
+        _("number %(position)d of %(size)d") % {"position": place.position, "size": place.size}
+        if place
+        else "",
+        ngettext("%d upvote", "%d upvotes", int(upvotes)) % upvotes if upvotes is not None else "",
+    ]
+    return f"{figures_in_words.day_in_words(day)}: {', '.join(filter(None, facts))}"
 
 
 def show_bibtex(request: Request) -> Response:
     """Return the paper's BibTeX entry."""
-    found = load_paper(request, int(request.path_params["number"]))
+    context = request_context.context_of(request)
     return PlainTextResponse(
-        bibtex_entry(found, request_context.context_of(request)), media_type="application/x-bibtex"
+        bibtex_entry(requested_paper(request), context), media_type="application/x-bibtex"
     )
 
 
 def show_ris(request: Request) -> Response:
     """Return the paper's RIS entry."""
-    found = load_paper(request, int(request.path_params["number"]))
+    context = request_context.context_of(request)
     return PlainTextResponse(
-        ris_entry(found, request_context.context_of(request)),
-        media_type="application/x-research-info-systems",
+        ris_entry(requested_paper(request), context), media_type="application/x-research-info-systems"
     )
 
 
-def load_paper(request: Request, number: int) -> Paper:
-    """Return a paper by its id, or the paper it was merged into."""
-    if number >= 2**63:
-        raise HTTPException(404)
-    with db.read_session(request_context.context_of(request).engine) as session:
-        current = catalog.resolve(session, [number]).get(number, number)
-        found = catalog.papers(session, ids=[current])
+def requested_paper(request: Request) -> Paper:
+    """Return the paper in the URL as everybody may see it."""
+    context = request_context.context_of(request)
+    with db.read_session(context.engine) as session:
+        return load_paper(context, session, int(request.path_params["number"]))
+
+
+def load_paper(context: AppContext, session: Session, number: int) -> Paper:
+    """Return a paper by its id, or the paper it was merged into, as everybody may see it.
+
+    Raises HTTPException: 404 if there is no such paper, 410 if it is hidden or may not be shown.
+    """
+    current = catalog.resolve(session, [number]).get(number, number) if number < 2**63 else None
+    found = catalog.papers(session, ids=[current]) if current is not None else []
     if not found:
         raise HTTPException(404)
-    return found[0]
+    shown = public_copy(found[0], context.settings.public)
+    if shown is None:
+        raise HTTPException(410)
+    return shown
 
 
 def finder_links(paper: Paper) -> list[Link]:
     """Return links that search for a paper by its title."""
     title = quote_plus(cards.display_title(paper))
     return [Link(label, href + title) for label, href in PAPER_FINDERS]
+
+
+def citation_tags(paper: Paper, here: str) -> Iterator[tuple[str, str]]:
+    """Yield the names and values of the meta tags that Google Scholar and Zotero read.
+
+    See "Inclusion Guidelines for Webmasters" of Google Scholar.
+    """
+    found = links_of(paper)
+    yield "citation_title", display(paper.title)
+    yield from (("citation_author", display(author)) for author in paper.authors)
+    if paper.published:
+        yield "citation_publication_date", f"{paper.published:%Y/%m/%d}"
+    if paper.journal:
+        yield "citation_journal_title", display(paper.journal)
+    if "doi" in paper.ids:
+        yield "citation_doi", paper.ids["doi"]
+    if "arxiv" in paper.ids:
+        yield "citation_arxiv_id", paper.ids["arxiv"]
+    if pdf := cards.safe_url(found.pdf):
+        yield "citation_pdf_url", pdf
+    yield "citation_abstract_html_url", cards.safe_url(found.abstract) or here
 
 
 # ── BibTeX ──────────────────────────────────────────────────────────────────────────────────────

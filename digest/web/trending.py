@@ -1,9 +1,10 @@
-"""List today's trending papers for the front page."""
+"""List the trending papers of a day, in all or on one starter topic."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, time, timedelta
+from functools import cached_property
 
 from digest import links
 from digest.app_context import AppContext
@@ -12,12 +13,15 @@ from digest.editions.compose import TRENDING_TOPIC, Digest, Section
 from digest.letters import Personalization, cards, figures_in_words, press
 from digest.letters.cards import Card
 from digest.letters.reason_lines import trending_reason
-from digest.papers import Paper, catalog
+from digest.papers import Paper, catalog, public_copy
 from digest.papers import trending as trending_scores
 from digest.papers.trending import Ranked
 from digest.site_profile import Site
+from digest.topics import Filter, PaperIndex
 
 MAX_SHOWN = 10
+MAX_LISTS = 256  #: cached lists of past days and topics; 50 KB each
+MAX_RANKINGS = 2  #: cached rankings; with thousands of papers, an index takes tens of megabytes
 REACH_DAYS = (8, 36, 400)  #: periods to look back, in days; the first period with papers is used
 
 
@@ -27,46 +31,93 @@ class TrendingList:
 
     day: date
     heading: str
-    checked: int
+    checked: int  #: papers that were ranked
     ranked: tuple[Ranked, ...]
     cards: tuple[Card, ...]
 
 
+@dataclass(frozen=True, kw_only=True)
+class DayRanking:
+    """All papers ranked as of the latest dump of a day."""
+
+    day: date  #: of the dump, in UTC
+    ranked: tuple[Ranked, ...]  #: best first
+
+    @cached_property
+    def index(self) -> PaperIndex:
+        """Return the papers, indexed in the order of their rank."""
+        return PaperIndex([one.paper for one in self.ranked])
+
+
 def todays_list(context: AppContext, session: Session) -> TrendingList | None:
-    """Return today's list, cached until the catalog or the day changes."""
+    """Return the latest list, cached until the catalog or the day changes; None if there are no papers."""
     now = context.clock()
-    return context.caches.get_or_make(
-        "today", (catalog.state(session), now.date()), lambda: make_list(session, context.site, now)
-    )
+
+    def make() -> TrendingList | None:
+        found = day_ranking(context, session, now)
+        return make_list(context.site, found, heading=list_heading(found.day, now)) if found else None
+
+    return context.caches.get_or_make("today", (catalog.state(session), now.date()), make)
 
 
-def make_list(session: Session, site: Site, now: datetime) -> TrendingList | None:
-    """Return the trending papers as of the latest dump, best first; None if there are none."""
-    as_of = catalog.observed_at(session, until=now)
-    if as_of is None:
-        return None
-    papers = next(filter(None, (recent_papers(session, as_of, now, days=days) for days in REACH_DAYS)), [])
-    if not papers:
-        return None
-    ranked = trending_scores.rank(papers, catalog.evidence(session, papers, as_of=as_of), as_of)[:MAX_SHOWN]
+def list_of_day(
+    context: AppContext, session: Session, day: date, filter: Filter | None = None
+) -> TrendingList | None:
+    """Return a day's list (UTC) as of its end, of all papers or of those that match; None if the day had no dump."""
+    now = min(context.clock(), datetime.combine(day, time.max, UTC))
+
+    def make() -> TrendingList | None:
+        found = day_ranking(context, session, now)
+        if found is None or found.day != day:
+            return None
+        heading = list_heading(day, context.clock())
+        return make_list(context.site, found, heading=heading, filter=filter)
+
+    key = (catalog.state(session), day, filter, context.clock().date())
+    return context.caches.get_or_make("list of a day", key, make, bound=MAX_LISTS)
+
+
+def make_list(site: Site, found: DayRanking, *, heading: str, filter: Filter | None = None) -> TrendingList:
+    """Return the first papers of a ranking, of all or of those that match."""
+    matches = found.index.matches(filter) if filter else -1
+    chosen = [one for rank, one in enumerate(found.ranked) if matches >> rank & 1][:MAX_SHOWN]
     shown = [
         cards.make_card(
             one.paper,
             page=links.paper_url(site, one.paper.id),
             why=trending_reason(one.reasons[:2]),
         )
-        for one in ranked
+        for one in chosen
     ]
-    day = as_of.astimezone(UTC).date()
     return TrendingList(
-        day=day, heading=list_heading(day, now), checked=len(papers), ranked=tuple(ranked), cards=tuple(shown)
+        day=found.day, heading=heading, checked=len(found.ranked), ranked=tuple(chosen), cards=tuple(shown)
     )
 
 
-def recent_papers(session: Session, as_of: datetime, now: datetime, *, days: int) -> list[Paper]:
-    """Return the papers first seen in the last days before the latest dump."""
+def day_ranking(context: AppContext, session: Session, now: datetime) -> DayRanking | None:
+    """Return the public papers ranked as of the latest dump; None if there are none."""
+    as_of = catalog.observed_at(session, until=now)
+    if as_of is None:
+        return None
+
+    def make() -> DayRanking | None:
+        found = (recent_papers(context, session, as_of, now, days=days) for days in REACH_DAYS)
+        papers = next((papers for papers in found if papers), [])
+        ranked = trending_scores.rank(papers, catalog.evidence(session, papers, as_of=as_of), as_of)
+        return DayRanking(day=as_of.astimezone(UTC).date(), ranked=tuple(ranked)) if ranked else None
+
+    key = (catalog.state(session), as_of, now.date())
+    return context.caches.get_or_make("ranking of a day", key, make, bound=MAX_RANKINGS)
+
+
+def recent_papers(
+    context: AppContext, session: Session, as_of: datetime, now: datetime, *, days: int
+) -> list[Paper]:
+    """Return the papers first seen in the last days before the latest dump, as everybody may see them."""
     start = datetime.combine(as_of.astimezone(UTC).date(), time(), UTC) - timedelta(days=days)
-    return catalog.papers(session, since=start, until=now, news_only=True)
+    found = catalog.papers(session, since=start, until=now, news_only=True)
+    shown = (public_copy(paper, context.settings.public) for paper in found)
+    return [paper for paper in shown if paper is not None]
 
 
 def list_as_email(context: AppContext, session: Session) -> str | None:

@@ -217,3 +217,14 @@ def digest_sent(served: ServedSite, papers: list[int], now: datetime) -> Deliver
         session.commit()
         served.clock.now = at
         return session.query(Delivery).filter_by(subscriber_id=dora.id, edition="daily-2026-11-20").one()
+
+
+@pytest.fixture
+def dora(served: ServedSite, digest_sent: Delivery) -> Subscriber:
+    return served.subscriber("dora@uni.edu")
+
+
+@pytest.fixture
+def view(served: ServedSite, dora: Subscriber) -> str:
+    """The path of Dora's digest on the web."""
+    return path_of(links.view_url(served.site, dora.id, dora.link_version, "daily-2026-11-20"))

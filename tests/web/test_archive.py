@@ -21,16 +21,6 @@ from tests.web.conftest import BASE, path_of, publish_and_deliver
 DAY = "daily-2026-11-20"
 
 
-@pytest.fixture
-def dora(served, digest_sent):
-    return served.subscriber("dora@uni.edu")
-
-
-@pytest.fixture
-def view(served, dora):
-    return path_of(links.view_url(served.site, dora.id, dora.link_version, DAY))
-
-
 def test_a_digest_can_be_read_in_the_browser(served, view):
     answer = served.client.get(view)
 

@@ -35,6 +35,7 @@ class PaperRow(Base):
     first_seen_at: Mapped[datetime] = mapped_column(UtcDateTime, index=True)
     is_history: Mapped[bool] = mapped_column(default=False)  #: loaded as history, so never new in a digest
     is_sample: Mapped[bool] = mapped_column(default=False)
+    hidden_at: Mapped[datetime | None] = mapped_column(UtcDateTime, index=True)  #: when the operator hid it
     #: the paper with which this paper was merged
     merged_into: Mapped[int | None] = mapped_column(ForeignKey("paper.id"))
 

@@ -1,8 +1,10 @@
 """Store and look up papers and their observations; callers commit."""
 
 from digest.papers.catalog.add_records import CatalogCounts, add, lock_catalog_writes
+from digest.papers.catalog.hidden_papers import hide, unhide
 from digest.papers.catalog.queries import (
     arrivals,
+    days_with_news,
     evidence,
     find,
     observed_at,
@@ -16,12 +18,15 @@ __all__ = [
     "CatalogCounts",
     "add",
     "arrivals",
+    "days_with_news",
     "evidence",
     "find",
+    "hide",
     "lock_catalog_writes",
     "observed_at",
     "papers",
     "positions",
     "resolve",
     "state",
+    "unhide",
 ]

@@ -34,6 +34,9 @@ def merge_into(session: Session, younger: int, elder: int) -> None:
     session.execute(update(ALIAS_TABLE).where(ALIAS_TABLE.c.paper_id == younger).values(paper_id=elder))
     for row, key in OWNED_TABLES:
         move_rows(session, row, key, younger, elder)
+    hidden_at = select(PAPER_TABLE.c.hidden_at).where(PAPER_TABLE.c.id == younger).scalar_subquery()
+    shown = (PAPER_TABLE.c.id == elder) & PAPER_TABLE.c.hidden_at.is_(None)
+    session.execute(update(PAPER_TABLE).where(shown).values(hidden_at=hidden_at))
     both = PAPER_TABLE.c.id == younger, PAPER_TABLE.c.merged_into == younger
     session.execute(update(PAPER_TABLE).where(both[0] | both[1]).values(merged_into=elder))
 

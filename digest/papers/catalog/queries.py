@@ -6,7 +6,7 @@ import difflib
 from bisect import bisect_left
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from datetime import datetime, timedelta
+from datetime import UTC, date, datetime, timedelta
 from typing import Any, cast
 
 from sqlalchemy import ColumnElement, Select, Table, func, select
@@ -37,7 +37,7 @@ def papers(
 ) -> list[Paper]:
     """Return the unmerged papers first seen in the half-open window (since, until], in id order.
 
-    With `news_only`, back-filled, replaced and withdrawn papers are also excluded.
+    With `news_only`, back-filled, replaced, withdrawn and hidden papers are also excluded.
     """
     conditions: list[Condition] = [PAPER_TABLE.c.merged_into.is_(None)]
     if since is not None:
@@ -47,6 +47,7 @@ def papers(
     if news_only:
         conditions.append(PAPER_TABLE.c.is_history.is_(False))
         conditions.append(PAPER_TABLE.c.announcement != Announcement.WITHDRAWN.value)
+        conditions.append(PAPER_TABLE.c.hidden_at.is_(None))
     if ids is None:
         return load_matching(session, conditions)
     return [
@@ -115,6 +116,7 @@ def paper_from_row(row: Any, ids: dict[str, str], signals: dict[str, float], sou
         first_seen_at=row["first_seen_at"],
         sources=tuple(sources),
         is_sample=row["is_sample"],
+        is_hidden=row["hidden_at"] is not None,
     )
 
 
@@ -200,6 +202,16 @@ def observed_at(session: Session, *, until: datetime) -> datetime | None:
     )
     latest: datetime | None = session.scalar(query)
     return latest
+
+
+def days_with_news(session: Session, *, until: datetime) -> list[date]:
+    """Return the days (UTC) on which dumps with new papers were observed, in order."""
+    query = select(DUMP_TABLE.c.observed_at).where(
+        DUMP_TABLE.c.state == DumpState.LOADED.value,
+        DUMP_TABLE.c.observed_at <= until,
+        DUMP_TABLE.c.is_history.is_(False),
+    )
+    return sorted({at.astimezone(UTC).date() for at in session.scalars(query)})
 
 
 def evidence(session: Session, papers: Sequence[Paper], *, as_of: datetime) -> dict[int, Evidence]:
@@ -310,7 +322,10 @@ def positions(session: Session, dump_id: int | None = None) -> dict[int, tuple[i
 
 def state(session: Session) -> tuple[object, ...]:
     """Return a cheap key that changes whenever the catalog does."""
-    return tuple(session.execute(select(func.max(DumpRow.id), func.count(), func.max(DumpRow.read_at))).one())
+    is_hidden = PAPER_TABLE.c.hidden_at.is_not(None)
+    hidden = select(func.count(), func.max(PAPER_TABLE.c.hidden_at)).where(is_hidden)
+    dumps = select(func.max(DumpRow.id), func.count(), func.max(DumpRow.read_at))
+    return (*session.execute(dumps).one(), *session.execute(hidden).one())
 
 
 def id_chunks(ids: Collection[int]) -> Iterator[list[int]]:

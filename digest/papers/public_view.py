@@ -1,0 +1,60 @@
+"""Decide how much of a paper may be shown to everybody.
+
+arXiv publishes its metadata, abstracts included, under CC0 1.0 (https://info.arxiv.org/help/api/tou.html). The
+abstracts of other sources belong to their authors or publishers, so only titles are shown unless the
+operator allows more.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import replace
+from enum import IntEnum
+
+from digest.errors import BadField
+from digest.papers.paper_record import Paper
+
+OPEN_SCHEMES = frozenset({"arxiv"})  #: ids of repositories whose abstracts may be shown
+SOURCE_AND_PART = re.compile(r"(?P<source>\S{1,80})\s+(?P<part>abstract|title|no)")
+
+
+class PublicPart(IntEnum):
+    """How much of a source's papers pages and feeds show."""
+
+    NO = 0  #: nothing
+    TITLE = 1  #: everything except the abstract
+    ABSTRACT = 2
+
+
+def parse_public_parts(text: str) -> dict[str, PublicPart]:
+    """Return the part by source of a text such as `folder title, internal no`, or raise BadField."""
+    found = {}
+    for piece in filter(None, map(str.strip, text.split(","))):
+        match = SOURCE_AND_PART.fullmatch(piece)
+        if match is None:
+            raise BadField(
+                "DIGEST_PUBLIC", f"{piece!r} is not a source and abstract, title or no; write folder title."
+            )
+        found[match["source"]] = PublicPart[match["part"].upper()]
+    return found
+
+
+def public_parts_text(parts: Mapping[str, PublicPart]) -> str:
+    """Return the parts as the operator writes them."""
+    return ", ".join(f"{source} {part.name.lower()}" for source, part in parts.items())
+
+
+def public_copy(paper: Paper, parts: Mapping[str, PublicPart]) -> Paper | None:
+    """Return the paper as everybody may see it; None if it is hidden or may not be shown."""
+    part = public_part(paper, parts)
+    if paper.is_hidden or part is PublicPart.NO:
+        return None
+    return paper if part is PublicPart.ABSTRACT else replace(paper, abstract="", summary_by="")
+
+
+def public_part(paper: Paper, parts: Mapping[str, PublicPart]) -> PublicPart:
+    """Return how much of a paper may be shown; a paper in several sources follows the most open source."""
+    is_open = paper.is_sample or bool(OPEN_SCHEMES & paper.ids.keys())
+    usual = PublicPart.ABSTRACT if is_open else PublicPart.TITLE
+    return max((parts.get(source, usual) for source in paper.sources), default=usual)

@@ -1,0 +1,185 @@
+"""Show the lists of past days, in all and on each starter topic, and help crawlers to find them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import date
+from xml.etree import ElementTree
+
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import PlainTextResponse, RedirectResponse, Response
+
+from digest import db, topics
+from digest.app_context import AppContext
+from digest.db import Session
+from digest.letters import figures_in_words
+from digest.papers import catalog
+from digest.web import feeds, page_rendering, request_context, starter_topics, trending
+
+SITEMAP = "http://www.sitemaps.org/schemas/sitemap/0.9"
+MAX_DAYS = 1000  #: days listed in the archive and in the sitemap
+#: Pages for one reader, which crawlers should not request.
+PRIVATE_PATHS = ("/c/", "/u/", "/m/", "/t/", "/a/", "/v/", "/f/", "/outbox")
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class DayLink:
+    """A link to the list of a day."""
+
+    href: str
+    label: str
+
+
+def show_days(request: Request) -> Response:
+    """List the days that have a list, latest first, and the starter topics."""
+    context = open_archive(request)
+    with db.read_session(context.engine) as session:
+        days = listed_days(context, session)
+    links = [
+        DayLink(href=f"/days/{day}", label=figures_in_words.weekday_and_day(day)) for day in reversed(days)
+    ]
+    return page_rendering.render_page(request, "days", days=links, topics=topic_links())
+
+
+def show_day(request: Request) -> Response:
+    """Show the list of one day as it was at the end of that day."""
+    return list_page(request, "/days", title="", filter_text=None)
+
+
+def show_topic(request: Request) -> Response:
+    """Show the latest list, or the list of one day, on a starter topic."""
+    name, text = starter_topic(request)
+    return list_page(request, f"/topics/{slug(name)}", title=name, filter_text=text)
+
+
+def list_page(request: Request, place: str, *, title: str, filter_text: str | None) -> Response:
+    """Return the page of a day's list, with links to the days before and after it."""
+    context = open_archive(request)
+    with db.read_session(context.engine) as session:
+        days = listed_days(context, session)
+        day = requested_day(request, days)
+        chosen = topics.parse(filter_text) if filter_text else None
+        found = trending.list_of_day(context, session, day, chosen)
+    if found is None:
+        raise HTTPException(404)
+    number = days.index(day)
+    return page_rendering.render_page(
+        request,
+        "day",
+        title=title,
+        found=found,
+        earlier=DayLink(href=f"{place}/{days[number - 1]}", label=short_day(days[number - 1]))
+        if number
+        else None,
+        later=DayLink(href=f"{place}/{days[number + 1]}", label=short_day(days[number + 1]))
+        if number + 1 < len(days)
+        else None,
+        feed=f"{place}.atom" if title else "/feed.atom",
+        topics=topic_links(),
+    )
+
+
+def open_archive(request: Request) -> AppContext:
+    """Return the app context; raise 404 if the operator has switched the archive off."""
+    context = request_context.context_of(request)
+    if context.settings.archive == "off":
+        raise HTTPException(404)
+    return context
+
+
+def listed_days(context: AppContext, session: Session) -> list[date]:
+    """Return the days that have a list, in order, cached until the catalog changes."""
+    key, now = catalog.state(session), context.clock()
+    return context.caches.get_or_make(
+        "listed days", (key, now.date()), lambda: catalog.days_with_news(session, until=now)[-MAX_DAYS:]
+    )
+
+
+def requested_day(request: Request, days: list[date]) -> date:
+    """Return the day in the URL, or the latest day; raise 404 if it has no list."""
+    text = request.path_params.get("day")
+    found = {str(day): day for day in days}
+    if not found or (text is not None and text not in found):
+        raise HTTPException(404)
+    return found[text] if text is not None else days[-1]
+
+
+def short_day(day: date) -> str:
+    """Return `20 November`."""
+    return figures_in_words.day_in_words(day).rpartition(" ")[0]
+
+
+# ── starter topics ──────────────────────────────────────────────────────────────────────────────
+
+
+def slug(name: str) -> str:
+    """Return a topic's name as it is written in a URL: `language-models`."""
+    return name.lower().replace(" ", "-")
+
+
+def topic_links() -> list[DayLink]:
+    """Return a link to each starter topic's page."""
+    return [DayLink(href=f"/topics/{slug(name)}", label=name) for name in starter_topics.STARTER_TOPICS]
+
+
+def starter_topic(request: Request) -> tuple[str, str]:
+    """Return the name and filter of the starter topic in the URL; raise 404 for any other."""
+    for name, text in starter_topics.STARTER_TOPICS.items():
+        if slug(name) == request.path_params["topic"]:
+            return name, text
+    raise HTTPException(404)
+
+
+def show_topic_feed(request: Request) -> Response:
+    """Return the feed of a starter topic's recent papers."""
+    context, form = open_archive(request), request.path_params["format"]
+    name, text = starter_topic(request)
+    if form not in feeds.FEED_FORMATS:
+        raise HTTPException(404)
+    address = f"{context.site.url}/topics/{slug(name)}.{form}"
+    with db.read_session(context.engine) as session:
+        feed = feeds.cached_feed(context, session, topics.parse(text), name, address)
+    return feeds.FEED_FORMATS[form](context, feed)
+
+
+# ── for crawlers ────────────────────────────────────────────────────────────────────────────────
+
+
+def show_robots(request: Request) -> Response:
+    """Return robots.txt (RFC 9309): public pages may be crawled, pages of one reader may not."""
+    context = request_context.context_of(request)
+    rules = "".join(f"Disallow: {path}\n" for path in PRIVATE_PATHS)
+    place = "" if context.settings.archive == "off" else f"\nSitemap: {context.site.url}/sitemap.xml\n"
+    return PlainTextResponse(f"User-agent: *\n{rules}{place}")
+
+
+def show_sitemap(request: Request) -> Response:
+    """Return the addresses of the public pages (sitemaps.org, protocol 0.9)."""
+    context = open_archive(request)
+    root = ElementTree.Element("urlset", xmlns=SITEMAP)
+    with db.read_session(context.engine) as session:
+        days = listed_days(context, session)
+    for path, changed in public_paths(days):
+        entry = ElementTree.SubElement(root, "url")
+        ElementTree.SubElement(entry, "loc").text = context.site.url + path
+        if changed:
+            ElementTree.SubElement(entry, "lastmod").text = str(changed)
+    content = ElementTree.tostring(root, encoding="utf-8", xml_declaration=True)
+    return Response(content, media_type="application/xml")
+
+
+def public_paths(days: list[date]) -> Iterator[tuple[str, date | None]]:
+    """Yield the path of each public page and the day of its last change."""
+    latest = days[-1] if days else None
+    yield "/", latest
+    yield "/days", latest
+    yield from ((link.href, latest) for link in topic_links())
+    yield from ((f"/days/{day}", day) for day in reversed(days))
+
+
+def redirect_to_icon(request: Request) -> Response:
+    """Redirect programs that request /favicon.ico without reading a page."""
+    del request
+    return RedirectResponse("/static/icon.svg", 301)
