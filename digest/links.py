@@ -148,6 +148,26 @@ def read_new_address_token(site: Site, token: str) -> tuple[int, int, int, str] 
     return int(number), int(link_version), int(made_at), email
 
 
+def save_url(
+    site: Site, subscriber_id: int, link_version: int, paper_id: int, *, key: str | None = None
+) -> str:
+    """Return the link to a page that saves one paper to a subscriber's list.
+
+    The link is in every digest, and people forward digests, so its page does not show the list.
+    """
+    return f"{save_prefix(site, subscriber_id, link_version, key=key)}/{paper_id}"
+
+
+def save_prefix(site: Site, subscriber_id: int, link_version: int, *, key: str | None = None) -> str:
+    """Return the part that the save links of one subscriber share; a slash and the paper's id complete it."""
+    return f"{site.url}/s/{sign_token(site, 'save', f'{subscriber_id}-{link_version}', key=key)}"
+
+
+def saved_feed_url(site: Site, subscriber_id: int, link_version: int) -> str:
+    """Return the URL of the feed of one subscriber's saved papers."""
+    return f"{site.url}/s/{sign_token(site, 'saved-feed', f'{subscriber_id}-{link_version}')}.atom"
+
+
 def archive_url(site: Site, subscriber_id: int, link_version: int) -> str:
     """Return the URL of one subscriber's archive of digests."""
     return f"{site.url}/a/{sign_token(site, 'archive', f'{subscriber_id}-{link_version}')}"

@@ -40,6 +40,7 @@ from digest.subscribers.preferences import (
     resume_due,
 )
 from digest.subscribers.reading_library import ReadLibrary, read_library
+from digest.subscribers.saved_papers import is_saved, list_saved
 from digest.subscribers.settings_changes import (
     LastChange,
     SavedSettings,
@@ -130,8 +131,10 @@ __all__ = [
     "get",
     "import_rows",
     "is_pack_topic",
+    "is_saved",
     "is_scanner",
     "last_change",
+    "list_saved",
     "list_subscribers",
     "mark_unsubscribed",
     "network_hash",

@@ -18,6 +18,7 @@ from digest.subscribers import (
     confirmations,
     csv_import,
     preferences,
+    saved_papers,
     settings_changes,
     sign_up_queue,
     subscriber_rows,
@@ -102,6 +103,20 @@ def pause_with_letter(
     if preferences.pause(session, subscriber, until, now):
         change_letters.queue_paused_letter(session, site, subscriber, now=now)
     session.commit()
+
+
+def save_paper(session: Session, subscriber: Subscriber, paper_id: int, *, now: datetime) -> bool:
+    """Add a paper to the subscriber's list; return whether it is new; raise UsageError if the list is full."""
+    is_new = saved_papers.save(session, subscriber.id, paper_id, now=now)
+    session.commit()
+    return is_new
+
+
+def remove_saved_paper(session: Session, subscriber: Subscriber, paper_id: int) -> bool:
+    """Remove a paper from the subscriber's list; return whether it was in the list."""
+    was_saved = saved_papers.remove(session, subscriber.id, paper_id)
+    session.commit()
+    return was_saved
 
 
 def save_settings(  # noqa: PLR0913  (settings, by keyword)

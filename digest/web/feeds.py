@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from xml.etree import ElementTree
@@ -101,6 +101,13 @@ def sent_feed(context: AppContext, session: Session, subscriber: Subscriber, add
     entries = tuple(digest_entries(session, deliveries))
     at = max((delivery.dated_at for delivery in deliveries), default=subscriber.created_at)
     return Feed(title=f"{context.site.name}: your papers", address=address, entries=entries, at=at)
+
+
+def saved_feed(context: AppContext, saved: Sequence[tuple[Paper, datetime]], address: str) -> Feed:
+    """Return a subscriber's saved papers, latest first."""
+    entries = tuple(FeedEntry(paper=paper, at=at) for paper, at in saved)
+    at = max((at for _, at in saved), default=context.clock())
+    return Feed(title=f"{context.site.name}: saved papers", address=address, entries=entries, at=at)
 
 
 def digest_entries(session: Session, deliveries: Iterable[Delivery]) -> Iterator[FeedEntry]:

@@ -35,7 +35,7 @@ HEADERS = {
     "permissions-policy": "camera=(), geolocation=(), microphone=(), interest-cohort=()",
 }
 #: Paths of private links: their pages are not cached or indexed, and the links are not logged.
-PRIVATE_PATHS = re.compile(r"^/(c|u|m|t|a|v|f|l|d|e|outbox|mirror)/(.*)$")
+PRIVATE_PATHS = re.compile(r"^/(c|u|m|t|a|v|f|l|d|e|s|outbox|mirror)/(.*)$")
 
 
 class RequestTooLarge(HTTPException):

@@ -171,6 +171,7 @@ def page_links(context: AppContext, subscriber: Subscriber) -> dict[str, str]:
         "feed_url": links.feed_url(context.site, *reader),
         "archive_url": links.archive_url(context.site, *reader),
         "why_url": f"{links.manage_url(context.site, *reader)}/why",
+        "saved_url": f"{links.manage_url(context.site, *reader)}/saved",
     }
 
 

@@ -144,6 +144,20 @@ class SettingsChange(Base):
     after: Mapped[str]
 
 
+class SavedPaper(Base):
+    """A paper in a subscriber's list of saved papers."""
+
+    __tablename__ = "saved_paper"
+
+    subscriber_id: Mapped[int] = mapped_column(
+        ForeignKey("subscriber.id", ondelete="CASCADE"), primary_key=True
+    )
+    paper_id: Mapped[int] = mapped_column(
+        ForeignKey("paper.id", ondelete="CASCADE"), primary_key=True, index=True
+    )
+    saved_at: Mapped[datetime] = mapped_column(UtcDateTime)
+
+
 class Consent(Base):
     """How a subscriber agreed, as proof that mail was requested."""
 

@@ -14,6 +14,7 @@ from digest.db.tables import (
     ChangeRow,
     FollowupSent,
     PaperRow,
+    SavedPaper,
     Shown,
     SignalRow,
     Subscriber,
@@ -26,6 +27,7 @@ OWNED_TABLES: tuple[tuple[type[db.Base], list[str]], ...] = (
     (SignalRow, ["paper_id", "source", "name", "observed_at"]),
     (ChangeRow, ["paper_id", "kind"]),
     (FollowupSent, ["subscriber_id", "paper_id", "kind"]),
+    (SavedPaper, ["subscriber_id", "paper_id"]),
 )
 
 

@@ -1,0 +1,47 @@
+"""Store a subscriber's list of saved papers; callers commit."""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+from sqlalchemy import delete, func, select
+from sqlalchemy.orm import Session
+
+from digest.db.tables import SavedPaper
+from digest.errors import UsageError
+from digest.papers import Paper, catalog
+
+MAX_SAVED = 2000  #: papers in one list
+
+
+def save(session: Session, subscriber_id: int, paper_id: int, *, now: datetime) -> bool:
+    """Add a paper to the list; return whether it is new; raise UsageError if the list is full."""
+    if is_saved(session, subscriber_id, paper_id):
+        return False
+    count = session.scalar(select(func.count()).where(SavedPaper.subscriber_id == subscriber_id)) or 0
+    if count >= MAX_SAVED:
+        raise UsageError(f"Your list has {MAX_SAVED:,} papers, the most it can hold. Remove some first.")
+    session.add(SavedPaper(subscriber_id=subscriber_id, paper_id=paper_id, saved_at=now))
+    session.flush()
+    return True
+
+
+def remove(session: Session, subscriber_id: int, paper_id: int) -> bool:
+    """Remove a paper from the list; return whether it was in the list."""
+    is_it = SavedPaper.subscriber_id == subscriber_id, SavedPaper.paper_id == paper_id
+    was_saved = is_saved(session, subscriber_id, paper_id)
+    session.execute(delete(SavedPaper).where(*is_it))
+    return was_saved
+
+
+def is_saved(session: Session, subscriber_id: int, paper_id: int) -> bool:
+    """Return whether a paper is in the list."""
+    return session.get(SavedPaper, (subscriber_id, paper_id)) is not None
+
+
+def list_saved(session: Session, subscriber_id: int) -> list[tuple[Paper, datetime]]:
+    """Return the papers in the list and when each was saved, latest first; hidden papers are omitted."""
+    query = select(SavedPaper.paper_id, SavedPaper.saved_at).where(SavedPaper.subscriber_id == subscriber_id)
+    saved_at = dict(session.execute(query.order_by(SavedPaper.saved_at.desc(), SavedPaper.paper_id)).all())
+    found = {paper.id: paper for paper in catalog.papers(session, ids=saved_at) if not paper.is_hidden}
+    return [(found[number], at) for number, at in saved_at.items() if number in found]

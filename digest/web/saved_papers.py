@@ -1,0 +1,154 @@
+"""Save papers to a private list, and show the list, its files for reference managers, and its feed.
+
+The save link is in every digest, and people forward digests: with it, anybody can add a paper to the list
+or remove it again, but only the settings link shows the list.
+"""
+
+from __future__ import annotations
+
+from starlette.datastructures import FormData
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import PlainTextResponse, Response
+
+from digest import db, links, subscribers
+from digest.db import Session
+from digest.db.tables import Subscriber, SubscriberState
+from digest.errors import UsageError
+from digest.letters import cards, figures_in_words
+from digest.papers import Paper, catalog
+from digest.subscribers import use_cases
+from digest.web import archive, feeds, forms, page_rendering, papers, request_context
+from digest.web.forms import field_text
+from digest.web.unsubscribe_page import subscriber_of_link
+
+
+def show_button(request: Request) -> Response:
+    """Show a paper with a button that saves it, or removes it again. Changes nothing."""
+    with db.read_session(request_context.context_of(request).engine) as session:
+        reader, paper = reader_and_paper(request, session)
+        return save_page(request, session, reader, paper)
+
+
+def handle_button(request: Request, form: FormData) -> Response:
+    """Save the paper or remove it, and redirect to the page."""
+    context = request_context.context_of(request)
+    with db.write_session(context.engine) as session:
+        reader, paper = reader_and_paper(request, session)
+        if field_text(form, "do") == "remove":
+            use_cases.remove_saved_paper(session, reader, paper.id)
+            return page_rendering.redirect_back(request)
+        try:
+            use_cases.save_paper(session, reader, paper.id, now=context.clock())
+        except UsageError as error:
+            return save_page(request, session, reader, paper, error=str(error))
+    return page_rendering.redirect_back(request)
+
+
+post_button = forms.form_endpoint(handle_button)
+
+
+def save_page(
+    request: Request, session: Session, reader: Subscriber, paper: Paper, error: str = ""
+) -> Response:
+    """Return the page of the save link."""
+    site = request_context.context_of(request).site
+    return page_rendering.render_page(
+        request,
+        "save",
+        status=422 if error else 200,
+        title=cards.display_title(paper),
+        paper_url=links.paper_url(site, paper.id),
+        topics_url=links.topic_links_url(site, reader.id, reader.link_version),
+        is_saved=subscribers.is_saved(session, reader.id, paper.id),
+        error=error,
+    )
+
+
+def reader_and_paper(request: Request, session: Session) -> tuple[Subscriber, Paper]:
+    """Return the subscriber and the paper of a save link; raise 404 or 410 if either is gone."""
+    reader = subscriber_of_link(session, request, "save")
+    if reader.state == SubscriberState.UNSUBSCRIBED:
+        raise HTTPException(404)
+    number = int(request.path_params["number"])
+    current = catalog.resolve(session, [number]).get(number, number) if number < 2**63 else None
+    found = catalog.papers(session, ids=[current]) if current is not None else []
+    if not found:
+        raise HTTPException(404)
+    if found[0].is_hidden:
+        raise HTTPException(410)
+    return reader, found[0]
+
+
+# ── the list ────────────────────────────────────────────────────────────────────────────────────
+
+
+def show_list(request: Request) -> Response:
+    """Show the saved papers."""
+    context = request_context.context_of(request)
+    with db.read_session(context.engine) as session:
+        reader = subscriber_of_link(session, request, "manage")
+        saved = subscribers.list_saved(session, reader.id)
+    return page_rendering.render_page(
+        request,
+        "saved",
+        papers=[
+            {
+                "id": paper.id,
+                "title": cards.display_title(paper),
+                "href": links.paper_url(context.site, paper.id),
+                "day": figures_in_words.day_in_words(at.date()),
+            }
+            for paper, at in saved
+        ],
+        settings_url=links.manage_url(context.site, reader.id, reader.link_version),
+        feed_url=links.saved_feed_url(context.site, reader.id, reader.link_version),
+    )
+
+
+def handle_list_form(request: Request, form: FormData) -> Response:
+    """Remove a paper from the list, and redirect to the list."""
+    number = field_text(form, "paper", 20)
+    with db.write_session(request_context.context_of(request).engine) as session:
+        reader = subscriber_of_link(session, request, "manage")
+        if number.isascii() and number.isdigit() and int(number) < 2**63:
+            use_cases.remove_saved_paper(session, reader, int(number))
+    return page_rendering.redirect_back(request)
+
+
+post_list = forms.form_endpoint(handle_list_form)
+
+
+def show_bibtex(request: Request) -> Response:
+    """Return the saved papers as BibTeX."""
+    context = request_context.context_of(request)
+    text = "\n".join(papers.bibtex_entry(paper, context) for paper in load_list(request))
+    headers = archive.attachment_header("bib")
+    return PlainTextResponse(text, media_type="application/x-bibtex", headers=headers)
+
+
+def show_ris(request: Request) -> Response:
+    """Return the saved papers as RIS."""
+    context = request_context.context_of(request)
+    text = "".join(papers.ris_entry(paper, context) for paper in load_list(request))
+    headers = archive.attachment_header("ris")
+    return PlainTextResponse(text, media_type="application/x-research-info-systems", headers=headers)
+
+
+def load_list(request: Request) -> list[Paper]:
+    """Return the saved papers, latest first."""
+    with db.read_session(request_context.context_of(request).engine) as session:
+        reader = subscriber_of_link(session, request, "manage")
+        return [paper for paper, _ in subscribers.list_saved(session, reader.id)]
+
+
+def show_feed(request: Request) -> Response:
+    """Return the feed of the saved papers; its URL is private."""
+    context, form = request_context.context_of(request), request.path_params["format"]
+    if form not in feeds.FEED_FORMATS:
+        raise HTTPException(404)
+    with db.read_session(context.engine) as session:
+        reader = subscriber_of_link(session, request, "saved-feed")
+        saved = subscribers.list_saved(session, reader.id)
+    address = links.saved_feed_url(context.site, reader.id, reader.link_version)
+    return feeds.FEED_FORMATS[form](context, feeds.saved_feed(context, saved, address))
