@@ -15,7 +15,6 @@ from dataclasses import dataclass, replace
 from email.headerregistry import Address
 from email.utils import parseaddr
 from pathlib import Path
-from types import MappingProxyType
 from typing import Annotated, Any, Literal
 from urllib.parse import urlsplit
 
@@ -225,7 +224,7 @@ class Settings(BaseSettings):
     )
     public: Annotated[Mapping[str, PublicPart], ParsedBy(parse_public_parts, as_text=public_parts_text)] = (
         Field(
-            default=MappingProxyType({}),
+            default=parse_public_parts(""),
             description="What pages show of each source's papers: abstract, title or no.",
         )
     )

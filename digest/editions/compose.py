@@ -84,7 +84,7 @@ class Digest(Struct, frozen=True, kw_only=True, omit_defaults=True, rename={"is_
     def without(self, papers: Container[int]) -> Digest:
         """Return the digest without some of its papers, and without sections that are then empty."""
         kept = [
-            replace(each, papers=tuple(number for number in each.papers if number not in papers))
+            each._replace(papers=tuple(number for number in each.papers if number not in papers))
             for each in self.sections
         ]
         return replace(self, sections=tuple(each for each in kept if each.papers))

@@ -22,7 +22,7 @@ def paper(**fields) -> Paper:
 
 def shown(parts: str = "", **fields) -> tuple[str, str] | None:
     found = public_copy(paper(**fields), parse_public_parts(parts))
-    return found and (found.title, found.abstract)
+    return None if found is None else (found.title, found.abstract)
 
 
 def test_the_abstract_of_an_arxiv_paper_is_shown():

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import gzip
 import re
-from datetime import date, timedelta
+from datetime import date, datetime, timedelta
 from pathlib import Path
 
 import pytest
@@ -19,7 +19,7 @@ ARXIV = {"arxiv": "2611.00001"}
 @pytest.fixture
 def yesterday(served, now) -> date:
     """A list of yesterday with one paper."""
-    at = now - timedelta(days=1)
+    at: datetime = now - timedelta(days=1)
     record = Record(title="Early Language Models", ids={"arxiv": "2611.00077"}, position=1)
     with served.writing() as session:
         dump = DumpRow(

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from digest import links
+from digest import links, subscribers
 from digest.papers import catalog
-from digest.subscribers import saved_papers, unsubscribe
+from digest.subscribers import saved_papers
 from tests.web.conftest import path_of
 
 
@@ -109,7 +109,7 @@ def test_a_full_list_says_what_to_do(served, alice, papers, save_path, monkeypat
 def test_erasing_a_reader_erases_the_list(served, alice, save_path):
     served.client.post(save_path, data={"do": "save"})
     with served.writing() as session:
-        unsubscribe.erase(session, served.site, "alice@uni.edu", now=served.clock.now)
+        subscribers.erase(session, served.site, "alice@uni.edu", now=served.clock.now)
         session.commit()
         assert saved_papers.list_saved(session, alice.id) == []
 
