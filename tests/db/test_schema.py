@@ -80,6 +80,7 @@ PROMISES = [
     promise("subscriber", "email_key", says="one person is one subscriber"),
     promise("subscription", "subscriber_id", "name", says="a subscriber has one topic of a name"),
     promise("suppression", "hmac", says="an address is suppressed once"),
+    promise("saved_paper", "subscriber_id", "paper_id", says="a paper is in a reader's list once"),
     promise("followup_sent", "subscriber_id", "paper_id", "kind", says="what became of a paper is told once"),
 ]
 
