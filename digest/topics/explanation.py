@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from array import array
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import reduce
+from operator import and_, or_
 from typing import NamedTuple, TypeAlias
 
 from digest.papers import Paper
 from digest.topics import (
     author_names,
+    bitsets,
     filter_tree,
     phrase_spellings,
     tokenizer,
@@ -100,10 +103,27 @@ class Explainer:
 
     def find(self, filter_: Filter, number: int) -> MatchFinding | None:
         """Return the reasons and positions of a filter's matches in a paper, or None if it does not match."""
+        clauses = self.matched_clauses(filter_, (number,)).get(number)
+        return None if clauses is None else self.finding(clauses, number)
+
+    def matched_clauses(self, filter_: Filter, numbers: Iterable[int]) -> dict[int, tuple[Leaf, ...]]:
+        """Return the clauses of a filter that match each of these papers, in the order of the filter.
+
+        Clauses under a NOT and papers that the filter does not match are left out. The sets of papers that
+        match a clause are looked up once for all papers, and no text is searched.
+        """
+        clauses: list[tuple[Leaf, int]] = []
+        matching = self._batch.matches_among(filter_.tree, bitsets.bitset_of(numbers), clauses)
+        return {
+            number: tuple([clause for clause, among in clauses if among >> number & 1])
+            for number in bitsets.members(matching)
+        }
+
+    def finding(self, clauses: Sequence[Leaf], number: int) -> MatchFinding:
+        """Return the reasons and positions of the matches of these clauses in a paper."""
         page = self._pages[number]
-        found = page.matched_clauses(filter_)
-        if found is None:
-            return None
+        found = [(leaf, page.marks(leaf)) for leaf in clauses]
+        found.sort(key=_strength)
         words, authors, others = dict[str, None](), dict[str, None](), dict[str, None]()
         for leaf, marks in found:
             if isinstance(leaf, TextClause):
@@ -126,9 +146,23 @@ class _IndexedBatch:
 
     def __init__(self, index: PaperIndex):
         self.index = index
-        #: The papers that each clause without words matches.
+        #: The papers that each clause matches.
         self.leaves: Mapping[Leaf, int] = LazyDict(index.leaf)
         self._ways: dict[str, Sequence[tuple[PlaceSearch, int]]] = {}
+
+    def matches_among(self, node: Node, among: int, found: list[tuple[Leaf, int]]) -> int:
+        """Return which papers of the set `among` match; append every clause not under a NOT, with its papers."""
+        if isinstance(node, Or):
+            return reduce(or_, [self.matches_among(child, among, found) for child in node.children])
+        if isinstance(node, And):
+            return reduce(and_, [self.matches_among(child, among, found) for child in node.children])
+        if isinstance(node, AnywhereClause):
+            return reduce(or_, [self.matches_among(part, among, found) for part in node.parts])
+        if isinstance(node, Not):
+            return among & ~self.matches_among(node.child, among, [])
+        matching = self.leaves[node] & among
+        found.append((node, matching))
+        return matching
 
     def ways(self, leaf: TextClause) -> Sequence[tuple[PlaceSearch, int]]:
         """Return (search, number of words) for each spelling of a clause."""

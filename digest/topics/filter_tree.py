@@ -22,6 +22,10 @@ class TextClause:
     closed: tuple[tuple[str, tuple[str, ...], str], ...]
     canonical: str
 
+    def __hash__(self) -> int:
+        """Return the hash of the canonical spelling: a clause is a key in caches of reasons."""
+        return hash(self.canonical)
+
 
 @dataclass(frozen=True, slots=True)
 class AuthorClause:
