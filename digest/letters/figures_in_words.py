@@ -10,6 +10,7 @@ from functools import partial
 from gettext import NullTranslations
 from math import ceil
 
+from digest.editions.compose import TRENDING_TOPIC
 from digest.editions.schedule import Cadence, Schedule, zone_of
 from digest.letters.headers import break_addresses
 
@@ -141,6 +142,25 @@ def headline(papers: int) -> str:
     return ngettext("%d paper for you", "%d papers for you", papers) % papers
 
 
+def long_headline(cadence: str, papers: int) -> str:
+    """Return `Your week in 23 papers`, the headline of a digest that begins with its titles."""
+    sentence = _("Your month in %d papers") if cadence == "monthly" else _("Your week in %d papers")
+    return sentence % papers
+
+
+def more_on_topic(topic: str) -> str:
+    """Return `More on Diffusion`, the heading of the papers after the one in the headline."""
+    return _("Also trending") if topic == TRENDING_TOPIC else _("More on %s") % topic
+
+
+def share_of_matches(papers: int, matches: int) -> str:
+    """Return `2 of 12 matches`."""
+    return ngettext("%(papers)d of %(matches)d match", "%(papers)d of %(matches)d matches", matches) % {
+        "papers": papers,
+        "matches": matches,
+    }
+
+
 def catch_up_headline(matched: int, papers: int) -> str:
     """Return `212 papers matched while you were away; here are the top 9`."""
     if papers == 1:
@@ -197,15 +217,17 @@ def subject(cadence: str, title: str, count: int) -> str:
     )
 
 
-def preheader(others: Sequence[str]) -> str:
-    """Return the preheader, shown after the subject: the second title, and the third if it fits."""
-    lead = _("Also: ")
-    second = cut_at_word(others[0], MAX_PREHEADER_LENGTH - len(lead))
-    if len(others) > 1 and len(second) <= 42:
-        return (
-            lead + second + " · " + cut_at_word(others[1], MAX_PREHEADER_LENGTH - len(lead) - len(second) - 3)
-        )
-    return lead + second
+def preheader(titles: Sequence[str], *, is_catch_up: bool = False) -> str:
+    """Return the preheader, shown after the subject: a title, and another if it fits.
+
+    They are the papers after the first, unless the subject does not name the first, as in a catch-up.
+    """
+    lead = _("First: ") if is_catch_up else _("Also: ")
+    title = cut_at_word(titles[0], MAX_PREHEADER_LENGTH - len(lead))
+    if len(titles) > 1 and len(title) <= 42:
+        rest = MAX_PREHEADER_LENGTH - len(lead) - len(title) - 3
+        return f"{lead}{title} · {cut_at_word(titles[1], rest)}"
+    return lead + title
 
 
 def subscription_reason(topics: Sequence[str]) -> str:

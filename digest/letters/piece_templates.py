@@ -8,7 +8,7 @@ it.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -35,17 +35,16 @@ class PieceTemplate:
 
     def fill(self, values: Mapping[str, str]) -> str:
         """Return the part with every placeholder filled; nested parts not in `values` are left empty."""
-        return "".join(self.filled_pieces(values))
-
-    def filled_pieces(self, values: Mapping[str, str]) -> Iterator[str]:
-        """Yield the pieces of the filled part."""
-        for piece in self.pieces:
-            if isinstance(piece, str):
-                yield piece
-            elif isinstance(piece, Placeholder):
-                yield values[piece.name]
-            else:
-                yield values.get(piece.name, "")
+        return "".join(
+            [
+                piece
+                if isinstance(piece, str)
+                else values[piece.name]
+                if isinstance(piece, Placeholder)
+                else values.get(piece.name, "")
+                for piece in self.pieces
+            ]
+        )
 
     def parts(self) -> dict[str, PieceTemplate]:
         """Return this part and all nested parts by name; if two have the same name, the first."""

@@ -92,7 +92,7 @@ def decide_digest(
     return Decision(
         reader=reader,
         edition=edition,
-        digest=assembler.fit(digest, match_index.canonicals),
+        digest=assembler.fit(digest, match_index.canonicals, edition.name),
         eligible=eligible,
         covers_from=considered_until[0],
         is_too_few=not sections and limits.at_least > 1,

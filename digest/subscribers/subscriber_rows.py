@@ -41,7 +41,7 @@ class SubscriberTopic:
 
     @property
     def text(self) -> str:
-        """Return the filter as shown to its owner."""
+        """Return the filter as its owner reads it."""
         return self.typed or self.canonical
 
 

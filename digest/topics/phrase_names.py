@@ -36,7 +36,7 @@ _OUTSIDE = (
     "should could would will not"
 )
 OUTSIDE = described_topics.SILENT_WORDS.union(_OUTSIDE.split())
-_ADJECTIVE_ENDINGS = ("al", "ive", "ous", "ic", "ed", "able", "ible", "ary", "aware", "based", "shot")
+_ADJECTIVE_ENDINGS = ("al", "ive", "ous", "ic", "ed", "able", "ible", "ary", "aware", "based", "shot", "ly")
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,8 +105,7 @@ def _noun_phrases(text: str, number: int) -> Iterator[_Phrase]:
     row = tokenizer.read(shown)
     for first, behind in _chunks(row):
         for end in range(first + 1, behind + 1):
-            last = row.folded[end - 1]
-            if last.endswith("ly") or (end < behind and last.endswith(_ADJECTIVE_ENDINGS)):
+            if end < behind and row.folded[end - 1].endswith(_ADJECTIVE_ENDINGS):
                 continue
             if end < behind and row.glue[end - 1] == "-":
                 continue

@@ -183,16 +183,24 @@ def wait_for_a_whole_round(service: Installation) -> None:
 
 
 def sections_in(message: EmailMessage) -> dict[str, list[str]]:
-    """Return the titles under each heading of the HTML part, in reading order."""
+    """Return the titles of each topic of the HTML part, in reading order.
+
+    The first title may be the headline; if no paper follows it, its topic is empty.
+    """
     document = html.fromstring(body_of(message, "html"))
     sections: dict[str, list[str]] = {}
-    for element in document.iter("h2", "h3"):
+    lead: list[str] = []
+    for element in document.iter("h1", "h2", "h3"):
         words = " ".join(element.text_content().split())
-        if element.tag == "h2":
-            sections[words] = []
+        if element.tag == "h1":
+            lead = [words] if element.find("a") is not None else []
+        elif element.tag == "h2":
+            topic = " ".join((element[0].text or "").split()) if len(element) else words
+            sections[topic.removeprefix("More on ") if lead else topic] = lead
+            lead = []
         else:
             sections[list(sections)[-1]].append(words)
-    return sections
+    return sections | ({"": lead} if lead else {})
 
 
 def assert_right_papers(
@@ -213,7 +221,8 @@ def assert_right_papers(
         return
     wanted = {topic: material.titles_for(topic) for topic in reader.topics}
     assert len(shown) == min(CAP, len(set().union(*wanted.values())))
-    for topic, titles in sections.items():
+    for heading, titles in sections.items():
+        topic = heading or reader.topics[0]
         assert {catalog[title]["title"] for title in titles} <= wanted[topic]
         ranking = by_worth(service, topic, catalog)
         assert titles == sorted(titles, key=ranking.index)

@@ -57,7 +57,7 @@ function see(frame) {
     width: frame.contentWindow.innerWidth,
     is_dark: isDark,
     overflow: root.scrollWidth - root.clientWidth,
-    first_title: Math.round(page.querySelector("h3")?.getBoundingClientRect().top ?? 0),
+    first_title: Math.round(page.querySelector("h1 .title, h3")?.getBoundingClientRect().top ?? 0),
     words: page.body.innerText.trim().split(/\s+/).length,
     sticking_out: all.filter((e) => e.getBoundingClientRect().right > root.clientWidth + 1).map(said),
     faint: all.filter((e) => speaks(e) && tooFaint(e, canvas)).map(said),

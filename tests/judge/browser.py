@@ -52,7 +52,7 @@ class Sight:
     is_dark: bool
     overflow: int  #: pixels that one would have to scroll sideways
     words: int
-    first_title: int  #: pixels from the top to the first heading of the third order; 0: there is none
+    first_title: int  #: pixels from the top to the first title of a paper; 0: there is none
     sticking_out: tuple[str, ...]
     faint: tuple[str, ...]  #: text with less contrast than WCAG 2.2 asks for
 

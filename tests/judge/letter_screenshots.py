@@ -10,7 +10,7 @@ from typing import Any
 
 from msgspec import structs
 
-from digest.editions.compose import Digest
+from digest.editions.compose import Digest, Section
 from digest.editions.schedule import Cadence, Schedule
 from digest.inbound import command_handlers
 from digest.letters import (
@@ -56,6 +56,10 @@ SITE = Site(
     keys=(b"the key of the pictures",),
     inbound_domain="example.org",
 )
+SUBJECTS = (
+    "Robots", "Vector fields", "Long-context language models", "Telescopes", "Graph networks for protein folding",
+    "Small models",
+)  # fmt: skip
 VIEW = "https://digest.example.org/v/2b4b1c.7-0-daily-2026-11-20.QxM3Yk9wT1pVbGFzZGZnaGpr"
 WAYS = {
     name: f"https://digest.example.org/{place}/2b4b1c.7-0.QxM3Yk9wT1pVbGFzZGZnaGpr"
@@ -267,12 +271,28 @@ def all_cases() -> dict[str, RenderedLetter]:
     hostile_papers = HOSTILE, digest_of_hostile()
     return {
         "digest": digest_letter(),
+        "digest, one topic": digest_letter(digest=one_topic()),
+        "digest, one paper": digest_letter(digest=by_topic(("Flows", 1, (11,)))),
         "digest, weekly": digest_letter(edition="weekly-2026-W47"),
+        "digest, long weekly": digest_letter(*long_week(), edition="weekly-2026-W47"),
         "digest, catch-up": digest_letter(digest=catch_up),
         **{kind.replace("_", " "): letter for kind, letter in written().items()},
         **{name: write(kind, **changes) for name, kind, changes in OTHER_CASES},
         "digest of hostile papers": digest_letter(*hostile_papers),
     }
+
+
+def one_topic() -> Digest:
+    """Return a digest of one topic of which not all matches are shown."""
+    return Digest(sections=(Section(topic="Flows", filter_id=1, papers=(11, 12, 13), more=9),), checked=412)
+
+
+def long_week() -> tuple[list[Paper], Digest]:
+    """Return more papers than fit on a screen, and their digest."""
+    titles = [f"{subject} that {does}" for does in ("ask first", "wait", "forget") for subject in SUBJECTS]
+    batch = [replace(PAPERS[number % 3], id=31 + number, title=title) for number, title in enumerate(titles)]
+    ids = [paper.id for paper in batch]
+    return batch, by_topic(("Flows", 1, tuple(ids[:10])), ("Robots that ask", 2, tuple(ids[10:])))
 
 
 def hostile() -> bytes:

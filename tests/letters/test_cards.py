@@ -190,8 +190,7 @@ def test_a_paper_that_cannot_be_rendered_does_not_stop_the_digest(
     letter = press.LetterAssembler(made, site).letter(trending(1, 11), copy_for())
 
     assert process_time() - began < 5
-    assert letter.html.count("<h3") == 2
-    assert letter.html.count("<h1") == 1
+    assert letter.html.count("<h1") == letter.html.count("<h3") == 1
     assert "<script" not in letter.html
     assert "onerror" not in letter.html.replace("onerror=alert(1)&gt;", "")
     assert "49" not in letter.subject

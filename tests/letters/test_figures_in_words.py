@@ -79,6 +79,19 @@ def test_the_preheader_names_one_more_paper_or_two_short_ones(others: list[str],
     assert figures_in_words.preheader(others) == shown
 
 
+def test_the_preheader_of_a_catch_up_names_the_first_paper() -> None:
+    shown = figures_in_words.preheader(["Cups", "Robots that ask"], is_catch_up=True)
+
+    assert shown == "First: Cups · Robots that ask"
+
+
+@pytest.mark.parametrize(
+    ("cadence", "headline"), [("weekly", "Your week in 23 papers"), ("monthly", "Your month in 23 papers")]
+)
+def test_the_headline_of_a_long_digest_names_its_span(cadence: str, headline: str) -> None:
+    assert figures_in_words.long_headline(cadence, 23) == headline
+
+
 @pytest.mark.parametrize(
     ("topics", "reason"),
     [

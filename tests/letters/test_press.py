@@ -127,6 +127,118 @@ def test_the_contents_name_every_topic_with_its_number_of_papers(site: Site, tem
     assert all(f'id="{name}"' in letter.html for name, _, _ in parts)
 
 
+def headings(html: str) -> list[tuple[str, str]]:
+    """Return the headings of a letter in order, as (h1, text)."""
+    found = re.findall(r"<(h[123])[^>]*>(.*?)</h", html)
+    return [(level, re.sub(r"<[^>]*>", "", text)) for level, text in found]
+
+
+@pytest.mark.parametrize(
+    ("digest", "rest"),
+    [
+        (trending(11, 12), [("h2", "Also trending"), ("h3", ROBOTS.title)]),
+        (by_topic(("Flows", 1, (11, 12))), [("h2", "More on Flows"), ("h3", ROBOTS.title)]),
+        (by_topic(("Flows", 1, (11,))), []),
+    ],
+    ids=["no topic", "one topic", "one paper"],
+)
+def test_the_headline_of_one_topic_is_the_first_title_which_its_card_does_not_repeat(
+    digest: Digest, rest: list[tuple[str, str]], site: Site, templates: Templates
+) -> None:
+    made = pressed(site, templates)
+    copy = copy_for(filters=FILTERS)
+
+    letter = LetterAssembler(made, site).letter(digest, copy)
+
+    assert letter == press.reference_rendering(templates, made, site, digest, copy)
+    assert headings(letter.html) == [("h1", FLOW.title), *rest]
+    assert letter.text.count(FLOW.title) == 1
+    assert letter.html.index('href="https://arxiv.org/abs/2611.01234"') < letter.html.index(
+        f"{FLOW.title}</a></h1>"
+    )
+
+
+def test_the_headline_above_several_topics_counts_the_papers(site: Site, templates: Templates) -> None:
+    digest = by_topic(("Flows", 1, (11,)), ("Robots", 1, (12,)))
+
+    letter = LetterAssembler(pressed(site, templates), site).letter(digest, copy_for(filters=FILTERS))
+
+    assert headings(letter.html) == [
+        ("h1", "2 papers for you"), ("h2", "Flows"), ("h3", FLOW.title), ("h2", "Robots"), ("h3", ROBOTS.title),
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("edition", "papers", "is_listed"),
+    [
+        ("weekly-2026-W47", 16, True),
+        ("monthly-2026-11", 16, True),
+        ("weekly-2026-W47", 15, False),
+        ("daily-2026-11-20", 16, False),
+    ],
+)
+def test_a_weekly_or_monthly_digest_of_more_than_fifteen_papers_begins_with_its_titles(
+    edition: str, papers: int, is_listed: bool, site: Site, templates: Templates
+) -> None:
+    batch, digest = wide(1, papers)
+    made = pressed(site, templates, batch)
+    copy = copy_for(edition=edition)
+
+    letter = LetterAssembler(made, site).letter(digest, copy)
+
+    assert letter == press.reference_rendering(templates, made, site, digest, copy)
+    listed = re.findall(r'<li value="(\d+)"[^>]*>([^<]*)</li>', letter.html)
+    assert listed == [(str(paper.id), paper.title) for paper in batch if is_listed]
+    in_text = [line for line in letter.text.splitlines() if re.match(r"\d+\. Paper", line)]
+    assert len(in_text) == len(listed)
+
+
+def test_a_digest_of_titles_does_not_list_them_twice(site: Site, templates: Templates) -> None:
+    batch, digest = wide(1, 20)
+    only_titles = structs.replace(digest, abstracts="titles")
+
+    letter = LetterAssembler(pressed(site, templates, batch), site).letter(
+        only_titles, copy_for(edition="weekly-2026-W47")
+    )
+
+    assert "<ol" not in letter.html
+
+
+def test_a_topic_that_was_cut_says_how_many_of_its_matches_are_shown(
+    site: Site, templates: Templates
+) -> None:
+    digest = Digest(
+        sections=(
+            Section(topic="Flows", filter_id=1, papers=(11, 12), more=10),
+            Section(topic="Robots", filter_id=1, papers=(13,)),
+            Section(topic="Trending", filter_id=None, papers=(14,), more=7),
+        ),
+        checked=412,
+    )
+    made, copy = pressed(site, templates), copy_for(filters=FILTERS)
+
+    letter = LetterAssembler(made, site).letter(digest, copy)
+
+    assert letter == press.reference_rendering(templates, made, site, digest, copy)
+    assert [text for level, text in headings(letter.html) if level == "h2"] == [
+        "Flows 2 of 12 matches", "Robots", "Trending",
+    ]  # fmt: skip
+    assert "Flows (2 of 12 matches)\n-----------------------\n" in letter.text
+
+
+@pytest.mark.parametrize("edition", ["daily-2026-11-20", "weekly-2026-W47", "monthly-2026-11"])
+@pytest.mark.parametrize("is_catch_up", [False, True])
+@pytest.mark.parametrize("papers", [(11,), (11, 12, 13)], ids=["one paper", "three papers"])
+def test_the_subject_and_the_preheader_together_name_the_first_paper(
+    edition: str, is_catch_up: bool, papers: tuple[int, ...], site: Site, templates: Templates
+) -> None:
+    digest = structs.replace(trending(*papers), is_catch_up=is_catch_up, matched=40)
+
+    page = LetterAssembler(pressed(site, templates), site).page(digest, copy_for(edition=edition))
+
+    assert f"{page.subject} {page.preheader}".count(FLOW.title) == 1
+
+
 def test_a_digest_of_invented_papers_says_so_and_no_other_does(site: Site, templates: Templates) -> None:
     batch = [replace(FLOW, is_sample=True), ROBOTS]
     of_batch = pressed(site, templates, batch)
@@ -287,8 +399,8 @@ def test_only_the_reason_line_of_a_card_depends_on_the_filter(site: Site, templa
     ]
 
     assert len({(card.frame.html.head, card.frame.html.tail, card.frame.text) for card in found}) == 1
-    assert len({card.html for card in found}) == 3
-    assert found[0].html == found[1].html
+    assert len({card.reason.html for card in found}) == 3
+    assert found[0].reason.html == found[1].reason.html
 
 
 def test_no_letter_marks_the_words_that_matched(site: Site, templates: Templates) -> None:
@@ -361,7 +473,7 @@ def test_a_digest_with_whole_abstracts_or_none_stays_below_that_size_too(
     letter = LetterAssembler(made, site).letter(structs.replace(digest, abstracts=abstracts), copy)
 
     assert len(letter.html.encode()) <= 90_000
-    assert letter.html.count("<h3") == 30
+    assert letter.html.count("<h3") == 29  # the first title is the headline
     assert shown <= letter.html.count("We measure number") <= shown * 15
     assert (batch[0].abstract in letter.html) == (abstracts == "full")
     assert letter == press.reference_rendering(
@@ -390,10 +502,11 @@ def test_a_fitted_digest_keeps_only_the_papers_in_its_letter(
     batch, digest = wide(topics, each)
     made, copy = pressed(site, templates, batch), copy_for()
 
-    kept = LetterAssembler(made, site).fit(digest, copy.filters)
+    kept = LetterAssembler(made, site).fit(digest, copy.filters, copy.edition)
 
     shown = LetterAssembler(made, site).page(kept, copy)
-    assert sum(len(section.cards) for section in shown.sections) == len(kept.papers) > 0
+    in_sections = sum(len(section.cards) for section in shown.sections)
+    assert in_sections + bool(shown.lead) == len(kept.papers) > 0
     assert len(kept.papers) + sum(section.more for section in kept.sections) == topics * each
     assert LetterAssembler(made, site).letter(kept, copy) == LetterAssembler(made, site).letter(digest, copy)
 
@@ -415,7 +528,7 @@ def test_abstracts_are_dropped_before_papers(site: Site, templates: Templates) -
 @pytest.mark.parametrize(
     ("old", "new"),
     [
-        ("<h1>{{ headline }}</h1>", "<h1>Guten Morgen! {{ headline }}</h1><p>{{ site.name }}</p>"),
+        ("{{ headline }}", "Guten Morgen! {{ headline }}"),
         ("{{ preheader }}", "{{ preheader }}"),
         ('<p class="soft byline">{{ checked }}</p>', ""),
     ],
@@ -490,7 +603,7 @@ def overridden(templates: Templates, folder: Path, old: str, new: str) -> Templa
 
 @pytest.mark.parametrize(
     ("matched", "headline"),
-    [(212, "212 papers matched while you were away; here are the top 2"), (2, "2 papers for you")],
+    [(212, "212 papers matched while you were away; here are the top 2"), (2, FLOW.title)],
     ids=["more than fit", "all of them"],
 )
 def test_a_catch_up_says_how_many_matched_only_if_not_all_are_shown(

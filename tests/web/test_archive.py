@@ -42,7 +42,7 @@ def test_a_digest_can_be_exported_for_a_reference_manager(served, view):
     bib, ris = served.client.get(f"{view}.bib"), served.client.get(f"{view}.ris")
 
     page = served.client.get(view).text
-    assert bib.text.count("@") == page.count("<h3") == ris.text.count("ER  - ") > 1
+    assert bib.text.count("@") == page.count('class="title"') == ris.text.count("ER  - ") > 1
     assert 'filename="digest.bib"' in bib.headers["content-disposition"]
     assert ris.headers["content-type"].startswith("application/x-research-info-systems")
 

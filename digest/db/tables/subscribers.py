@@ -69,7 +69,7 @@ class Subscriber(Base):
     unsubscribed_at: Mapped[datetime | None] = mapped_column(UtcDateTime)  #: can be undone for 30 days
     leaving_reason: Mapped[str] = mapped_column(
         String(200), default=""
-    )  #: the reason for unsubscribing, if given
+    )  #: why they unsubscribed, if they said it
     is_sample: Mapped[bool] = mapped_column(default=False)
 
     # Ids are never reused, so that an old link cannot open a new subscriber's settings.
@@ -132,7 +132,7 @@ class Subscription(Base):
 
 
 class SettingsChange(Base):
-    """The latest change of one subscriber's settings, which can be undone until the settings change again."""
+    """The latest change of one subscriber's settings, which can be undone while the settings are as it left them."""
 
     __tablename__ = "settings_change"
 

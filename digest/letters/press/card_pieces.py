@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from functools import lru_cache
 from typing import NamedTuple
 
@@ -15,10 +16,11 @@ from digest.letters.press.press_value import Press
 from digest.letters.reason_lines import NO_REASON, PrintedText
 from digest.links import paper_url
 from digest.site_profile import Site
+from digest.topics.filter_tree import Leaf
 
 Parts = Mapping[str, PieceTemplate]
 
-REASONS_CACHED = 32768  #: one entry per paper and filter, about 300 bytes each
+REASONS_CACHED = 32768  #: one entry per paper and set of matching clauses, about 500 bytes each
 TEMPLATES_CACHED = 4096  #: the shown papers, each in one or two forms
 
 #: Marks at which a filled card is split; untrusted text never contains NUL.
@@ -43,13 +45,19 @@ class CardTemplate(NamedTuple):
     printed: PrintedText
 
 
+class EncodedReason(NamedTuple):
+    """A reason line, encoded for both bodies; empty if nothing can be said."""
+
+    html: bytes = b""
+    text: bytes = b""
+    size: int = 0  #: bytes of HTML, decoded
+
+
 class EncodedCard(NamedTuple):
-    """A card without its number, encoded for both bodies."""
+    """A card without its number."""
 
     frame: CardTemplate
-    html: bytes  #: the reason line
-    text: bytes
-    size: int  #: bytes of the whole card's HTML, decoded
+    reason: EncodedReason
 
 
 class CardRenderer:
@@ -60,8 +68,10 @@ class CardRenderer:
         self.site = site
         self.html_parts = press.html.parts()
         self.text_parts = press.text.parts()
-        self.card = lru_cache(REASONS_CACHED)(self.encode_card)
         self.frame = lru_cache(TEMPLATES_CACHED)(self.encode_template)
+        self.untitled = lru_cache(TEMPLATES_CACHED)(self.encode_untitled)
+        self.reason = lru_cache(REASONS_CACHED)(self.encode_reason)
+        self.card = lru_cache(REASONS_CACHED)(self.encode_card)
 
     def start(self) -> tuple[str, str]:
         """Return the HTML and the text before a card's number."""
@@ -75,12 +85,25 @@ class CardRenderer:
         )
 
     def encode_card(self, paper_id: int, canonical: str | None, form: CardForm) -> EncodedCard:
-        """Encode a paper's card without its number: only the reason line is encoded for each filter."""
-        number = self.press.rank_of_paper[paper_id]
-        frame = self.frame(number, form)
-        why = digest_page.reason_of(self.press, number, canonical, frame.printed)
+        """Encode a paper's card without its number."""
+        return self.cards((paper_id,), canonical, (form,))[0]
+
+    def cards(
+        self, papers: Sequence[int], canonical: str | None, forms: Sequence[CardForm]
+    ) -> list[EncodedCard]:
+        """Return the cards of papers without their numbers, each in its form."""
+        numbers = [self.press.rank_of_paper[paper] for paper in papers]
+        matched = digest_page.matched_clauses(self.press, numbers, canonical)
+        return [
+            EncodedCard(self.frame(number, form), self.reason(number, form, matched.get(number, ())))
+            for number, form in zip(numbers, forms, strict=True)
+        ]
+
+    def encode_reason(self, number: int, form: CardForm, clauses: tuple[Leaf, ...]) -> EncodedReason:
+        """Encode the reason line of a paper that these clauses match; many filters share it."""
+        why = digest_page.reason_of(self.press, number, clauses, self.frame(number, form).printed)
         if not why.text:
-            return EncodedCard(frame, b"", b"", frame.size)
+            return EncodedReason()
         shown = {
             "why": escape_html(why.before),
             "word": escape_html(why.word),
@@ -90,17 +113,28 @@ class CardRenderer:
             shown["bold"] = self.html_parts["bold"].fill(shown)
         html = self.html_parts["why"].fill(shown)
         text = self.text_parts["why"].fill({"why": wrap_with_bar(why.text), "word": "", "after": ""})
-        size = frame.size + len(html.encode())
-        return EncodedCard(frame, encode_quoted_printable(html), encode_quoted_printable(text), size)
+        return EncodedReason(encode_quoted_printable(html), encode_quoted_printable(text), len(html.encode()))
 
     def encode_template(self, number: int, form: CardForm) -> CardTemplate:
         """Encode the part of a card after its number, without the reason line."""
         paper = self.press.papers[number]
         card = make_card(paper, page=paper_url(self.site, paper.id), form=form)
-        html = body_card_template(self.html_parts, html_values(self.html_parts, card, number=NUMBER))
-        text = body_card_template(self.text_parts, text_values(self.text_parts, card, number=NUMBER))
+        html, text = self.fill_bodies(card)
         size = len(decode_quoted_printable(html.head + html.tail).encode())
         return CardTemplate(html, text, size, digest_page.count_words(card), printed_text(paper, form))
+
+    def encode_untitled(self, paper_id: int, form: CardForm) -> tuple[BodyCardTemplate, BodyCardTemplate]:
+        """Encode the same part of a card without its title, which is the headline."""
+        paper = self.press.papers[self.press.rank_of_paper[paper_id]]
+        card = make_card(paper, page=paper_url(self.site, paper.id), form=form)
+        return self.fill_bodies(replace(card, title=""))
+
+    def fill_bodies(self, card: Card) -> tuple[BodyCardTemplate, BodyCardTemplate]:
+        """Return the encoded parts of a card in HTML and text."""
+        return (
+            body_card_template(self.html_parts, html_values(self.html_parts, card, number=NUMBER)),
+            body_card_template(self.text_parts, text_values(self.text_parts, card, number=NUMBER)),
+        )
 
 
 def body_card_template(parts: Parts, values: Mapping[str, str]) -> BodyCardTemplate:
@@ -145,8 +179,9 @@ def text_values(parts: Parts, card: Card, **gaps: str) -> dict[str, str]:
     }
 
 
-#: The optional parts of a card, each with the value it requires.
+#: The optional parts of a card, each with the value it requires. A customized card may have its title in no part.
 REQUIRED_VALUES = {
+    "heading": "title",
     "byline": "byline",
     "abstract": "abstract",
     "links": "link",
@@ -156,9 +191,16 @@ REQUIRED_VALUES = {
 def fill_card(parts: Parts, values: Mapping[str, str], *, reason: str = "") -> str:
     """Fill a card; parts without a value are left out."""
     shown = {
-        part: parts[part].fill(values) if values[needed] else "" for part, needed in REQUIRED_VALUES.items()
+        part: parts[part].fill(values) if values[needed] else ""
+        for part, needed in REQUIRED_VALUES.items()
+        if part in parts or part != "heading"
     }
     return parts["card"].fill({**values, **shown, "why": reason})
+
+
+def optional_part(parts: Parts, name: str, values: Mapping[str, str]) -> str:
+    """Return the named part filled with values, or "" if they are empty or the template has no such part."""
+    return parts[name].fill(values) if any(values.values()) and name in parts else ""
 
 
 def separator_part(parts: Parts, name: str) -> str:

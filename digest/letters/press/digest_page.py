@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from enum import StrEnum
 from itertools import count
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from digest import topics
 from digest.editions.compose import TRENDING_TOPIC, Digest, FollowUp
@@ -23,9 +24,13 @@ from digest.letters.press.size_budget import SectionPlan
 from digest.letters.reason_lines import PrintedText, ReasonLine, topic_reason, trending_reason
 from digest.links import paper_url
 from digest.site_profile import Site
+from digest.topics.filter_tree import Leaf
 
 if TYPE_CHECKING:
     from digest.letters.press.press_value import Press
+
+LONG_CADENCES = frozenset({"weekly", "monthly"})
+MAX_UNLISTED = 15  #: a weekly or monthly digest of more papers begins with a list of their titles
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +39,14 @@ class NumberedCard:
 
     number: str
     card: Card
+
+
+@dataclass(frozen=True, slots=True)
+class NumberedTitle:
+    """A title in the list at the top of a long digest, with the number of its card."""
+
+    number: str
+    title: str
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -51,6 +64,7 @@ class PageSection:
 
     name: str
     topic: str
+    share: str  #: the number of papers and of matches, if not all are shown
     underline: str
     cards: tuple[NumberedCard, ...]
     more: str  #: the number of papers left out, as text, if no page lists them
@@ -74,6 +88,9 @@ class DigestPage:
     subject: str
     preheader: str
     headline: str
+    lead: NumberedCard | None  #: the first card, if the headline is its title
+    lead_url: str  #: where the headline leads to
+    titles: tuple[NumberedTitle, ...]  #: the titles of a long digest
     checked: str
     note: str
     is_sample: bool
@@ -96,23 +113,51 @@ def cadence_of(edition: str, *, is_catch_up: bool) -> str:
     return figures_in_words.CATCH_UP if is_catch_up else edition.partition("-")[0]
 
 
+class Layout(StrEnum):
+    """What a digest begins with."""
+
+    COUNTED = "counted"  #: the number of papers
+    LED = "led"  #: the title of the first paper, whose card follows without the title
+    LISTED = "listed"  #: the number of papers and a list of their titles
+
+    __hash__ = str.__hash__  # as fast as that of str: a layout is a key in a cache
+
+
+def layout_of(press: Press, plan: Sequence[SectionPlan], digest: Digest, cadence: str) -> Layout:
+    """Return the layout of a digest: one topic begins with its first paper, a long digest with its titles.
+
+    If customized templates have no part for it, the digest begins with the number of papers.
+    """
+    papers = sum(len(section.papers) for section in plan)
+    if cadence in LONG_CADENCES and papers > MAX_UNLISTED and digest.abstracts != "titles":
+        return Layout.LISTED if press.has_parts("titles", "listed") else Layout.COUNTED
+    is_led = len(plan) == 1 and not has_catch_up_headline(digest, papers)
+    return Layout.LED if is_led and press.has_parts("lead", "heading") else Layout.COUNTED
+
+
 def make_page(
     press: Press, site: Site, plan: Sequence[SectionPlan], digest: Digest, copy: Personalization
 ) -> DigestPage:
     """Make the page of a digest for one reader; `plan` already fits the size budget."""
-    sections = tuple(sections_of(press, site, plan, copy.browser_url))
-    titles = [title_of(press, paper) for section in plan for paper in section.papers]
-    cards = [one.card for section in sections for one in section.cards]
-    line = figures_in_words.checked_line(digest.checked, sum(count_words(card) for card in cards))
+    cadence = cadence_of(copy.edition, is_catch_up=digest.is_catch_up)
+    layout = layout_of(press, plan, digest, cadence)
+    is_led = layout is Layout.LED
+    sections = tuple(sections_of(press, site, without_lead(plan, layout), copy.browser_url, layout))
+    cards = [one for section in sections for one in section.cards]
+    if is_led:
+        cards.insert(0, lead_card(press, site, plan[0]))
+    titles = [one.card.title for one in cards]
+    line = figures_in_words.checked_line(digest.checked, sum(count_words(one.card) for one in cards))
     return DigestPage(
-        subject=figures_in_words.subject(
-            cadence_of(copy.edition, is_catch_up=digest.is_catch_up), titles[0], len(titles)
-        ),
-        preheader=figures_in_words.preheader(titles[1:3]) if len(titles) > 1 else line,
-        headline=headline(digest, len(titles)),
+        subject=figures_in_words.subject(cadence, titles[0], len(titles)),
+        preheader=preheader(titles, line, is_catch_up=digest.is_catch_up),
+        headline=titles[0] if is_led else headline(digest, cadence, len(titles), layout),
+        lead=untitled(cards[0]) if is_led else None,
+        lead_url=cards[0].card.href if is_led else "",
+        titles=listed_titles(cards) if layout is Layout.LISTED else (),
         checked=line,
         note=press.note,
-        is_sample=any(card.is_sample for card in cards),
+        is_sample=any(one.card.is_sample for one in cards),
         day=figures_in_words.weekday_and_day(copy.day),
         next_due=next_due(copy),
         recipient=copy.recipient,
@@ -120,12 +165,54 @@ def make_page(
         manage_url=copy.manage_url,
         unsubscribe_url=copy.unsubscribe_url,
         browser_url=copy.browser_url,
-        anchors=anchors([(section.topic, len(section.cards)) for section in sections]),
+        anchors=anchors([(section.topic, len(section.papers)) for section in plan]),
         sections=sections,
         news=followup_items(digest.news, site),
         offer=suggestion_text(digest) if copy.browser_url else "",
         offer_url=suggestion_url(copy.browser_url) if digest.offer else "",
     )
+
+
+def without_lead(plan: Sequence[SectionPlan], layout: Layout) -> Sequence[SectionPlan]:
+    """Return the sections below the lead: its own without its first paper, unless nothing is left of it."""
+    if layout is not Layout.LED:
+        return plan
+    (section,) = plan
+    rest = section._replace(
+        papers=section.papers[1:], forms=section.forms[1:], matches=max(section.matches - 1, 0)
+    )
+    return [rest] if rest.papers or rest.more else []
+
+
+def lead_card(press: Press, site: Site, section: SectionPlan) -> NumberedCard:
+    """Return the first card of a section."""
+    return NumberedCard(
+        "1", card_of_paper(press, site, section.papers[0], section.canonical, section.forms[0])
+    )
+
+
+def untitled(one: NumberedCard) -> NumberedCard:
+    """Return the card without its title, which is the headline."""
+    return NumberedCard(one.number, replace(one.card, title=""))
+
+
+def listed_titles(cards: Sequence[NumberedCard]) -> tuple[NumberedTitle, ...]:
+    """Return the list of titles of a long digest."""
+    return tuple(NumberedTitle(one.number, one.card.title) for one in cards)
+
+
+def preheader(titles: Sequence[str], checked: str, *, is_catch_up: bool) -> str:
+    """Return the preheader; with the subject, it names the first paper."""
+    named = papers_in_preheader(titles, is_catch_up=is_catch_up)
+    return figures_in_words.preheader(named, is_catch_up=is_catch_up) if named else checked
+
+
+Named = TypeVar("Named")
+
+
+def papers_in_preheader(papers: Sequence[Named], *, is_catch_up: bool) -> Sequence[Named]:
+    """Return the papers that the preheader names: the first two that the subject does not name."""
+    return papers[:2] if is_catch_up else papers[1:3]
 
 
 def suggestion_text(digest: Digest) -> str:
@@ -141,10 +228,17 @@ def suggestion_url(browser_url: str) -> str:
     return f"{browser_url}/narrow"
 
 
-def headline(digest: Digest, papers: int) -> str:
+def has_catch_up_headline(digest: Digest, papers: int) -> bool:
+    """Return whether the headline says how many papers matched while the reader was away."""
+    return digest.is_catch_up and digest.matched > papers
+
+
+def headline(digest: Digest, cadence: str, papers: int, layout: Layout) -> str:
     """Return the headline: the number of papers, and in a catch-up the number of matches."""
-    if digest.is_catch_up and digest.matched > papers:
+    if has_catch_up_headline(digest, papers):
         return figures_in_words.catch_up_headline(digest.matched, papers)
+    if layout is Layout.LISTED:
+        return figures_in_words.long_headline(cadence, papers)
     return figures_in_words.headline(papers)
 
 
@@ -160,12 +254,14 @@ def followup_items(news: Sequence[FollowUp], site: Site) -> tuple[FollowUpItem, 
     )
 
 
-def sections_of(press: Press, site: Site, plan: Sequence[SectionPlan], browser_url: str) -> list[PageSection]:
+def sections_of(
+    press: Press, site: Site, plan: Sequence[SectionPlan], browser_url: str, layout: Layout
+) -> list[PageSection]:
     """Return the sections, with cards numbered through the whole letter."""
     made: list[PageSection] = []
-    numbers = count(1)
+    numbers = count(2 if layout is Layout.LED else 1)
     for place, section in enumerate(plan, start=1):
-        topic = heading(section.topic)
+        topic, share = section_heading(section.topic, layout), share_of_matches(section)
         cards = [
             NumberedCard(str(next(numbers)), card_of_paper(press, site, paper, section.canonical, form))
             for paper, form in zip(section.papers, section.forms, strict=True)
@@ -174,7 +270,8 @@ def sections_of(press: Press, site: Site, plan: Sequence[SectionPlan], browser_u
             PageSection(
                 name=anchor_name(place),
                 topic=topic,
-                underline=underline(topic),
+                share=share,
+                underline=underline(topic, share),
                 cards=tuple(cards),
                 more=figures_in_words.more_matched(section.more) if section.more and not browser_url else "",
                 rest=figures_in_words.see_more_matches(section.more) if section.more and browser_url else "",
@@ -182,6 +279,17 @@ def sections_of(press: Press, site: Site, plan: Sequence[SectionPlan], browser_u
             )
         )
     return made
+
+
+def section_heading(topic: str, layout: Layout) -> str:
+    """Return the heading of a section; if its first paper is the headline, that of the papers after it."""
+    return figures_in_words.more_on_topic(heading(topic)) if layout is Layout.LED else heading(topic)
+
+
+def share_of_matches(section: SectionPlan) -> str:
+    """Return how many of a topic's matches are shown, or nothing if all are."""
+    papers = len(section.papers)
+    return figures_in_words.share_of_matches(papers, section.matches) if 0 < papers < section.matches else ""
 
 
 def count_words(card: Card) -> int:
@@ -199,9 +307,10 @@ def anchor_name(place: int) -> str:
     return f"t{place}"
 
 
-def underline(topic: str) -> str:
+def underline(topic: str, share: str) -> str:
     """Return the line under a topic's heading in plain text."""
-    return "-" * min(len(topic), figures_in_words.LINE_WIDTH)
+    length = len(topic) + len(f" ({share})" if share else "")
+    return "-" * min(length, figures_in_words.LINE_WIDTH)
 
 
 def title_of(press: Press, paper_id: int) -> str:
@@ -213,15 +322,24 @@ def card_of_paper(press: Press, site: Site, paper_id: int, canonical: str | None
     """Return the card of one paper, with the reason why a filter chose it."""
     number = press.rank_of_paper[paper_id]
     paper = press.papers[number]
-    why = reason_of(press, number, canonical, printed_text(paper, form))
+    clauses = matched_clauses(press, (number,), canonical).get(number, ())
+    why = reason_of(press, number, clauses, printed_text(paper, form))
     return make_card(paper, page=paper_url(site, paper_id), why=why, form=form)
 
 
-def reason_of(press: Press, number: int, canonical: str | None, printed: PrintedText) -> ReasonLine:
-    """Return the reason line of a paper: the words that the filter matched, and the strongest figure."""
+def matched_clauses(
+    press: Press, numbers: Sequence[int], canonical: str | None
+) -> Mapping[int, tuple[Leaf, ...]]:
+    """Return the clauses by which a filter matches each of these papers; none for trending papers."""
+    return press.explainer.matched_clauses(topics.parse(canonical), numbers) if canonical else {}
+
+
+def reason_of(press: Press, number: int, clauses: Sequence[Leaf], printed: PrintedText) -> ReasonLine:
+    """Return the reason line of a paper: the words that these clauses matched, and the strongest figure."""
     figure = press.reasons[number][:1]
-    found = press.explainer.find(topics.parse(canonical), number) if canonical else None
-    return topic_reason(press.papers[number], found, figure, printed) if found else trending_reason(figure)
+    if not clauses:
+        return trending_reason(figure)
+    return topic_reason(press.papers[number], press.explainer.finding(clauses, number), figure, printed)
 
 
 def heading(topic: str) -> str:

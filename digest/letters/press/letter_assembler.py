@@ -7,6 +7,7 @@ the same filter.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import date, datetime
 from functools import lru_cache
@@ -18,9 +19,11 @@ from digest import links
 from digest.caches import Caches
 from digest.editions.compose import Digest, FollowUp
 from digest.letters import Personalization, RenderedLetter, figures_in_words, list_headers
+from digest.letters.cards import CardForm
 from digest.letters.figures_in_words import wrap
 from digest.letters.headers import header_block, one_line, subject_line
 from digest.letters.mime import (
+    SOFT_BREAK,
     decode_quoted_printable,
     encode_quoted_printable,
     mime_boundary,
@@ -29,9 +32,9 @@ from digest.letters.mime import (
 from digest.letters.piece_templates import PieceTemplate, Placeholder, escape_html, placeholder_mark
 from digest.letters.press import digest_page, size_budget
 from digest.letters.press.card_pieces import separator_part
-from digest.letters.press.digest_page import DigestPage, FollowUpItem
+from digest.letters.press.digest_page import DigestPage, FollowUpItem, Layout
 from digest.letters.press.press_value import Press
-from digest.letters.press.section_pieces import GAP_MARK, EncodedPair, SectionRenderer
+from digest.letters.press.section_pieces import EMPTY_PAIR, GAP_MARK, EncodedPair, SectionRenderer
 from digest.letters.press.size_budget import SectionPlan
 from digest.site_profile import Site
 
@@ -39,12 +42,16 @@ WORDS_CACHED = 4096  #: readers of one press share most days, figures, subjects 
 #: Upper limits, in bytes, for nearly every title line and nearly every section without its cards. If
 #: these limits put a digest below the budget, its size is not measured.
 MAX_CARD_BYTES, MAX_SECTION_BYTES = 2000, 1500
+NEEDS_NO_ENCODING = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_:/@.-]{0,74}")  #: and no line break
 VALUES_BYTES = 3000  #: reserved for personal values
 
 
-EMPTY_PAIR = EncodedPair(b"", b"")
 #: Parts of the page that are omitted if empty.
-OPTIONAL_PARTS = frozenset({"next", "anchors", "browser", "sample", "note", "news", "offer"})
+OPTIONAL_PARTS = frozenset(
+    {
+        "next", "anchors", "browser", "sample", "note", "news", "offer", "lead", "lead_link", "lead_end", "titles",
+    }
+)  # fmt: skip
 
 
 class LetterPieces(NamedTuple):
@@ -119,8 +126,11 @@ class LetterAssembler:
         self.anchors = lru_cache(WORDS_CACHED)(self.encode_anchors)
         self.next_due = lru_cache(WORDS_CACHED)(self.encode_next_due)
         self.subject = lru_cache(WORDS_CACHED)(self.encode_subject)
-        self.preheader = lru_cache(WORDS_CACHED)(self.encode_preheader)
+        self.named_papers = lru_cache(WORDS_CACHED)(self.encode_named_papers)
         self.news = lru_cache(WORDS_CACHED)(self.encode_followups)
+        self.lead_headline = lru_cache(WORDS_CACHED)(self.encode_lead_headline)
+        self.listed_title = lru_cache(WORDS_CACHED)(self.encode_listed_title)
+        self.lead_end = EncodedPair(encode_quoted_printable(separator_part(self.html_parts, "lead_end")), b"")
 
     # ── one letter ──────────────────────────────────────────────────────────────────────────────
 
@@ -152,9 +162,10 @@ class LetterAssembler:
 
     def page(self, digest: Digest, copy: Personalization) -> DigestPage:
         """Return the content of the letter, before it is rendered."""
-        return digest_page.make_page(self.press, self.site, self.plan(digest, copy.filters), digest, copy)
+        plan = self.plan(digest, copy.filters, copy.edition)
+        return digest_page.make_page(self.press, self.site, plan, digest, copy)
 
-    def fit(self, digest: Digest, filters: Mapping[int, str]) -> Digest:
+    def fit(self, digest: Digest, filters: Mapping[int, str], edition: str) -> Digest:
         """Return the digest without the papers that do not fit into the letter, even as title lines.
 
         The removed papers are counted but not recorded as shown, so the next digest may show them.
@@ -162,7 +173,7 @@ class LetterAssembler:
         most = digest.size * MAX_CARD_BYTES + len(digest.sections) * MAX_SECTION_BYTES
         if most < size_budget.HTML_BYTES // 2 and not digest.news:
             return digest
-        kept = {one.papers[0]: one for one in self.plan(digest, filters)}
+        kept = {one.papers[0]: one for one in self.plan(digest, filters, edition)}
         left = [
             (section, kept[section.papers[0]]) for section in digest.sections if section.papers[0] in kept
         ]
@@ -171,20 +182,30 @@ class LetterAssembler:
 
     def assemble(self, digest: Digest, copy: Personalization) -> LetterPieces:
         """Return every piece of one letter."""
-        plan = size_budget.full_plan(digest, copy.filters)
-        page = encode_words(copy.browser_url)
-        html, text, papers, octets, reading = self.sections.render_sections(plan, page)
-        news = self.news(digest.news) if digest.news else EMPTY_PAIR
-        if (
-            octets + len(news.html) > self.cards_budget
-        ):  # cheap first test: the encoded size is at least the decoded size
-            plan = self.plan(digest, copy.filters)
-            html, text, papers, octets, reading = self.sections.render_sections(plan, page)
-        topics = tuple([(section.topic, len(section.papers)) for section in plan])
-        line = checked(digest.checked, reading)
         cadence = digest_page.cadence_of(copy.edition, is_catch_up=digest.is_catch_up)
+        plan = size_budget.full_plan(digest, copy.filters)
+        layout = digest_page.layout_of(self.press, plan, digest, cadence)
+        page = encode_words(copy.browser_url)
+        sections = self.sections.render_sections(plan, page, layout)
+        news = self.news(digest.news) if digest.news else EMPTY_PAIR
+        titles = self.encode_titles(digest.papers) if layout is Layout.LISTED else EMPTY_PAIR
+        if (
+            sections.octets + len(news.html) + len(titles.html) > self.cards_budget
+        ):  # cheap first test: the encoded size is at least the decoded size
+            plan = self.plan(digest, copy.filters, copy.edition)
+            layout = digest_page.layout_of(self.press, plan, digest, cadence)
+            sections = self.sections.render_sections(plan, page, layout)
+            titles = self.encode_titles(sections.papers) if layout is Layout.LISTED else EMPTY_PAIR
+        papers = sections.papers
+        topics = tuple([(section.topic, len(section.papers)) for section in plan])
+        line = checked(digest.checked, sections.words)
         subject, header, titled = self.subject(cadence, papers[0], len(papers))
-        others = tuple(papers[1:3])
+        is_led = layout is Layout.LED
+        link, headline = (
+            self.lead_headline(papers[0])
+            if is_led
+            else (EMPTY_PAIR, encode_words_cached(digest_page.headline(digest, cadence, len(papers), layout)))
+        )
         values = {
             "next": EMPTY_PAIR,
             "sample": self.sample(papers),
@@ -195,10 +216,12 @@ class LetterAssembler:
             else EMPTY_PAIR,
             "browser": self.browser_link(page) if copy.browser_url else EMPTY_PAIR,
             "subject": titled,
-            "preheader": self.preheader(others) if others else encode_words_cached(line),
-            "headline": encode_words_cached(digest_page.headline(digest, len(papers)))
-            if digest.is_catch_up
-            else encode_headline(len(papers)),
+            "preheader": self.encode_preheader(papers, line, is_catch_up=digest.is_catch_up),
+            "headline": headline,
+            "lead_link": link,
+            "lead_end": self.lead_end if is_led else EMPTY_PAIR,
+            "lead": sections.lead,
+            "titles": titles,
             "checked": encode_words_cached(line),
             "day": encode_day(copy.day),
             "recipient": encode_words(copy.recipient),
@@ -209,13 +232,17 @@ class LetterAssembler:
         }
         if copy.next_due_at is not None:
             values["next"] = self.next_due(copy.next_due_at, copy.timezone, copy.dated_at)
-        return LetterPieces(subject, header, values, html, text)
+        return LetterPieces(subject, header, values, sections.html, sections.text)
 
-    def plan(self, digest: Digest, filters: Mapping[int, str]) -> list[SectionPlan]:
+    def plan(self, digest: Digest, filters: Mapping[int, str], edition: str) -> list[SectionPlan]:
         """Return the papers that fit the letter's size budget, each with its card form."""
+        cadence = digest_page.cadence_of(edition, is_catch_up=digest.is_catch_up)
+        plan = size_budget.full_plan(digest, filters)
+        layout = digest_page.layout_of(self.press, plan, digest, cadence)
+        titles = self.encode_titles(digest.papers) if layout is Layout.LISTED else EMPTY_PAIR
         return size_budget.shorten_plan(
-            size_budget.full_plan(digest, filters),
-            max_bytes=self.cards_budget - len(self.news(digest.news).html),
+            plan,
+            max_bytes=self.cards_budget - len(self.news(digest.news).html) - len(titles.html),
             measure=self.sections.measure_card,
             section_size=self.measure_section,
             overflow_size=self.sections.counting,
@@ -360,18 +387,67 @@ class LetterAssembler:
         subject = figures_in_words.subject(cadence, digest_page.title_of(self.press, lead), count)
         return subject, subject_line(subject).encode(), encode_words(subject)
 
-    def encode_preheader(self, others: tuple[int, ...]) -> EncodedPair:
-        """Encode the preheader from the papers that follow the first."""
-        return encode_words(
-            figures_in_words.preheader([digest_page.title_of(self.press, paper) for paper in others])
+    def encode_preheader(self, papers: Sequence[int], checked: str, *, is_catch_up: bool) -> EncodedPair:
+        """Encode the preheader from the first papers."""
+        named = digest_page.papers_in_preheader(papers, is_catch_up=is_catch_up)
+        return self.named_papers(tuple(named), is_catch_up) if named else encode_words_cached(checked)
+
+    def encode_named_papers(self, papers: tuple[int, ...], is_catch_up: bool) -> EncodedPair:  # noqa: FBT001 - part of the cache key
+        """Encode the preheader that names these papers."""
+        titles = [digest_page.title_of(self.press, paper) for paper in papers]
+        return encode_words(figures_in_words.preheader(titles, is_catch_up=is_catch_up))
+
+    def encode_lead_headline(self, paper: int) -> tuple[EncodedPair, EncodedPair]:
+        """Encode the beginning of the headline's link, and the headline, which is the paper's title."""
+        card = digest_page.card_of_paper(self.press, self.site, paper, None, CardForm.LINE)
+        link = self.html_parts["lead_link"].fill({"lead_url": escape_html(card.href)})
+        return (
+            EncodedPair(encode_quoted_printable(link), b""),
+            EncodedPair(
+                encode_quoted_printable(escape_html(card.title)), encode_quoted_printable(wrap(card.title))
+            ),
         )
+
+    def encode_titles(self, papers: Sequence[int]) -> EncodedPair:
+        """Encode the list of the titles of these papers."""
+        lines = [self.listed_title(number, paper) for number, paper in enumerate(papers, start=1)]
+        html, text = (
+            parts["titles"].fill({"listed": GAP_MARK}).split(GAP_MARK)
+            for parts in (self.html_parts, self.text_parts)
+        )
+        return EncodedPair(
+            b"".join(
+                [
+                    encode_quoted_printable(html[0]),
+                    *(line.html for line in lines),
+                    encode_quoted_printable(html[1]),
+                ]
+            ),
+            b"".join(
+                [
+                    encode_quoted_printable(text[0]),
+                    *(line.text for line in lines),
+                    encode_quoted_printable(text[1]),
+                ]
+            ),
+        )
+
+    def encode_listed_title(self, number: int, paper: int) -> EncodedPair:
+        """Encode one title of the list."""
+        title = digest_page.title_of(self.press, paper)
+        html = self.html_parts["listed"].fill({"number": str(number), "title": escape_html(title)})
+        text = self.text_parts["listed"].fill({"number": str(number), "title": wrap(title)})
+        return EncodedPair(encode_quoted_printable(html), encode_quoted_printable(text))
 
 
 # ── texts as pieces ─────────────────────────────────────────────────────────────────────────────
 
 
 def encode_words(text: str) -> EncodedPair:
-    """Encode a short text for both bodies; most short texts need no escaping."""
+    """Encode a short text for both bodies; addresses and URLs need neither escaping nor encoding."""
+    if NEEDS_NO_ENCODING.fullmatch(text):
+        unchanged = text.encode() + SOFT_BREAK
+        return EncodedPair(unchanged, unchanged)
     shown = escape_html(text)
     encoded = encode_quoted_printable(text)
     return EncodedPair(encoded if shown == text else encode_quoted_printable(shown), encoded)
@@ -379,12 +455,6 @@ def encode_words(text: str) -> EncodedPair:
 
 encode_words_cached = lru_cache(WORDS_CACHED)(encode_words)
 checked = lru_cache(WORDS_CACHED)(figures_in_words.checked_line)
-
-
-@lru_cache(WORDS_CACHED)
-def encode_headline(papers: int) -> EncodedPair:
-    """Encode the headline."""
-    return encode_words(figures_in_words.headline(papers))
 
 
 @lru_cache(WORDS_CACHED)

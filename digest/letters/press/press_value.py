@@ -48,6 +48,15 @@ class Press:
         return topics.Explainer(self.index)
 
     @cached_property
+    def part_names(self) -> frozenset[str]:
+        """Return the names of the parts that the templates of both bodies have."""
+        return frozenset(self.html.parts().keys() & self.text.parts().keys())
+
+    def has_parts(self, *names: str) -> bool:
+        """Return whether the templates of both bodies have these parts."""
+        return self.part_names.issuperset(names)
+
+    @cached_property
     def name(self) -> str:
         """Return the name of the press: the hash of its content, equal on every machine."""
         return hashlib.sha256(serialize(self)).hexdigest()

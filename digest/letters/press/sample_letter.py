@@ -15,7 +15,7 @@ from digest.site_profile import Site
 
 #: The values of a digest letter outside its sections.
 PAGE_VALUES = (
-    "subject", "preheader", "headline", "checked", "note", "day", "next_due", "recipient", "asked",
+    "subject", "preheader", "headline", "lead_url", "checked", "note", "day", "next_due", "recipient", "asked",
     "manage_url", "unsubscribe_url", "browser_url",
 )  # fmt: skip
 
@@ -44,6 +44,7 @@ def sample_page() -> dict[str, Any]:
     section = {
         "name": placeholder_mark("name"),
         "topic": placeholder_mark("topic"),
+        "share": placeholder_mark("share"),
         "underline": placeholder_mark("underline"),
         "cards": [{"card": card, "number": placeholder_mark("number")}] * 2,
         "more": placeholder_mark("more"),
@@ -63,4 +64,5 @@ def sample_page() -> dict[str, Any]:
     words = {word: placeholder_mark(word) for word in PAGE_VALUES}
     repeated = {"anchors": [anchor] * 2, "sections": [section] * 2, "news": [item] * 2}
     words |= {"offer": placeholder_mark("offer"), "offer_url": placeholder_mark("offer_url")}
-    return {**words, "is_sample": True, **repeated}
+    repeated["titles"] = [{"number": placeholder_mark("number"), "title": placeholder_mark("title")}] * 2
+    return {**words, "is_sample": True, "lead": section["cards"][0], **repeated}

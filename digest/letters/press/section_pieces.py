@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Sequence
 from functools import lru_cache
 from typing import NamedTuple
 
@@ -11,7 +11,8 @@ from digest.letters.cards import CardForm
 from digest.letters.mime import decode_quoted_printable, encode_quoted_printable
 from digest.letters.piece_templates import escape_html
 from digest.letters.press import digest_page
-from digest.letters.press.card_pieces import CardRenderer, separator_part
+from digest.letters.press.card_pieces import CardRenderer, optional_part, separator_part
+from digest.letters.press.digest_page import Layout
 from digest.letters.press.press_value import Press
 from digest.letters.press.size_budget import SectionPlan
 from digest.site_profile import Site
@@ -20,7 +21,9 @@ PIECES_CACHED = 4096  #: short pieces: topic names, numbers of cards, counts of 
 ROWS_CACHED = 8192  #: tuples of shared pieces: the cards of a section, shared by readers of one filter
 MAX_URL_LENGTH = 200  #: approximate bytes of a digest's web URL
 GAP_MARK = "\0"  #: mark at which a filled part is split; never occurs in text
+WIDE_SHARE = figures_in_words.share_of_matches(100, 10_000)  #: no section has a longer one
 CARD_PIECES = 4  #: the pieces of a card, the first of which includes its number
+REASON_PIECE = 2  #: the reason line among them
 
 
 class EncodedPair(NamedTuple):
@@ -28,6 +31,9 @@ class EncodedPair(NamedTuple):
 
     html: bytes
     text: bytes
+
+
+EMPTY_PAIR = EncodedPair(b"", b"")
 
 
 class SectionPieces(NamedTuple):
@@ -38,6 +44,7 @@ class SectionPieces(NamedTuple):
     papers: list[int]
     octets: int  #: bytes of encoded HTML
     words: int  #: words to read
+    lead: EncodedPair  #: the first card, if the headline is its title
 
 
 class CardSequence(NamedTuple):
@@ -48,6 +55,11 @@ class CardSequence(NamedTuple):
     octets: int  #: bytes of encoded HTML
     words: int = 0  #: words to read
 
+    def without_first(self) -> CardSequence:
+        """Return the sequence without its first card."""
+        octets = self.octets - sum(map(len, self.html[:CARD_PIECES]))
+        return CardSequence(self.html[CARD_PIECES:], self.text[CARD_PIECES:], octets)
+
 
 class SectionRenderer:
     """Encode the sections of one press for one site, and cache the pieces that many letters share."""
@@ -56,24 +68,53 @@ class SectionRenderer:
         self.html_parts = press.html.parts()
         self.text_parts = press.text.parts()
         self.cards = CardRenderer(press, site)
-        self.card = self.cards.card
         self.row = lru_cache(ROWS_CACHED)(self.encode_cards)
         self.numbers = lru_cache(PIECES_CACHED)(self.encode_numbers)
         self.opening = lru_cache(PIECES_CACHED)(self.encode_opening)
         self.ending = lru_cache(PIECES_CACHED)(self.encode_ending)
         self.rest = lru_cache(PIECES_CACHED)(self.encode_overflow)
+        self.around_lead = self.encode_around_lead()
         self.counting = self.measure_rest()
         self.start = len(decode_quoted_printable(self.encode_number(999, 1).html))
 
-    def render_sections(self, plan: Iterable[SectionPlan], page: EncodedPair) -> SectionPieces:
+    def render_sections(
+        self, plan: Sequence[SectionPlan], page: EncodedPair, layout: Layout
+    ) -> SectionPieces:
         """Return the pieces of all sections; `page` is the URL of the digest on the web, or empty."""
+        rows = [self.row(section.canonical, section.papers, section.forms) for section in plan]
+        if layout is not Layout.LED:
+            return self.join_sections(plan, rows, page, layout)
+        (section,), (row,) = plan, rows
+        lead = self.lead_card(section, row)
+        made = self.join_sections(
+            digest_page.without_lead(plan, layout), [row.without_first()], page, layout, first=2
+        )
+        return SectionPieces(
+            html=made.html,
+            text=made.text,
+            papers=[*section.papers],
+            octets=made.octets + len(lead.html),
+            words=row.words,
+            lead=lead,
+        )
+
+    def join_sections(
+        self,
+        plan: Sequence[SectionPlan],
+        rows: Sequence[CardSequence],
+        page: EncodedPair,
+        layout: Layout,
+        *,
+        first: int = 1,
+    ) -> SectionPieces:
+        """Return the pieces of sections whose cards are numbered from `first`."""
         html: list[bytes] = []
         text: list[bytes] = []
         papers: list[int] = []
         octets = reading = 0
-        for place, (topic, canonical, shown, forms, more) in enumerate(plan, start=1):
-            opening, cards = self.opening(place, topic), self.row(canonical, shown, forms)
-            numbers = self.numbers(len(papers) + 1, len(shown))
+        for place, (section, cards) in enumerate(zip(plan, rows, strict=False), start=1):
+            opening = self.opening(place, section.topic, digest_page.share_of_matches(section), layout)
+            numbers = self.numbers(len(papers) + first, len(section.papers))
             html.append(opening.html)
             text.append(opening.text)
             in_html, in_text = len(html), len(text)
@@ -83,12 +124,21 @@ class SectionRenderer:
             text[in_text::CARD_PIECES] = numbers.text
             octets += len(opening.html) + numbers.octets + cards.octets
             reading += cards.words
-            papers += shown
-            for piece in self.overflow_pieces(more, place, page):
+            papers += section.papers
+            for piece in self.overflow_pieces(section.more, place, page):
                 html.append(piece.html)
                 text.append(piece.text)
                 octets += len(piece.html)
-        return SectionPieces(html, text, papers, octets, reading)
+        return SectionPieces(html, text, papers, octets, reading, EMPTY_PAIR)
+
+    def lead_card(self, section: SectionPlan, row: CardSequence) -> EncodedPair:
+        """Return the first card of a section without its title, which is the headline."""
+        html, text = self.cards.untitled(section.papers[0], section.forms[0])
+        (before, after), (above, below) = self.around_lead
+        return EncodedPair(
+            b"".join((before, html.head, row.html[REASON_PIECE], html.tail, after)),
+            b"".join((above, text.head, row.text[REASON_PIECE], text.tail, below)),
+        )
 
     def overflow_pieces(self, more: int, place: int, page: EncodedPair) -> tuple[EncodedPair, ...]:
         """Return the end of a section, with a link to the omitted papers if a page lists them."""
@@ -104,11 +154,9 @@ class SectionRenderer:
         html: list[bytes] = []
         text: list[bytes] = []
         words = 0
-        for paper, form in zip(papers, forms, strict=True):
-            card = self.card(paper, canonical, form)
-            frame = card.frame
-            html += b"", frame.html.head, card.html, frame.html.tail
-            text += b"", frame.text.head, card.text, frame.text.tail
+        for frame, reason in self.cards.cards(papers, canonical, forms):
+            html += b"", frame.html.head, reason.html, frame.html.tail
+            text += b"", frame.text.head, reason.text, frame.text.tail
             words += frame.words
         return CardSequence(tuple(html), tuple(text), sum(map(len, html)), words)
 
@@ -130,17 +178,35 @@ class SectionRenderer:
             encode_quoted_printable(f"{html}{number}"), encode_quoted_printable(f"{text}{number}")
         )
 
-    def encode_opening(self, place: int, topic: str) -> EncodedPair:
-        """Encode the beginning of a section, preceded by a gap unless the section is the first."""
-        shown = digest_page.heading(topic)
+    def encode_around_lead(self) -> tuple[tuple[bytes, bytes], tuple[bytes, bytes]]:
+        """Encode the pieces around the first card, up to its number, if the headline is its title."""
+        if not self.cards.press.has_parts("lead"):
+            return (b"", b""), (b"", b"")
+        number = self.encode_number(1, 0)
+        html, text = (
+            parts["lead"].fill({"card": GAP_MARK}).split(GAP_MARK)
+            for parts in (self.html_parts, self.text_parts)
+        )
+        return (
+            (encode_quoted_printable(html[0]) + number.html, encode_quoted_printable(html[1])),
+            (encode_quoted_printable(text[0]) + number.text, encode_quoted_printable(text[1])),
+        )
+
+    def encode_opening(self, place: int, topic: str, share: str, layout: Layout) -> EncodedPair:
+        """Encode the beginning of a section, preceded by a gap unless it is the first in the letter."""
+        shown = digest_page.section_heading(topic, layout)
         values = {
             "name": digest_page.anchor_name(place),
-            "underline": digest_page.underline(shown),
+            "underline": digest_page.underline(shown, share),
             "card": GAP_MARK,
         }
-        html = self.html_parts["section"].fill({**values, "topic": escape_html(shown)}).partition(GAP_MARK)[0]
-        text = self.text_parts["section"].fill({**values, "topic": shown}).partition(GAP_MARK)[0]
-        if place > 1:
+        html, text = (
+            parts["section"]
+            .fill({**values, "topic": named, "share": optional_part(parts, "share", {"share": share})})
+            .partition(GAP_MARK)[0]
+            for parts, named in ((self.html_parts, escape_html(shown)), (self.text_parts, shown))
+        )
+        if place > 1 or layout is Layout.LED:
             html, text = (
                 separator_part(self.html_parts, "gap") + html,
                 separator_part(self.text_parts, "gap") + text,
@@ -149,7 +215,7 @@ class SectionRenderer:
 
     def encode_ending(self, more: int) -> EncodedPair:
         """Encode the end of a section with the number of papers left out."""
-        values = {"name": "", "topic": "", "underline": "", "card": GAP_MARK}
+        values = {"name": "", "topic": "", "share": "", "underline": "", "card": GAP_MARK}
         said = figures_in_words.more_matched(more) if more else ""
         html = values | ({"more": self.html_parts["more"].fill({"more": escape_html(said)})} if said else {})
         text = values | ({"more": self.text_parts["more"].fill({"more": said})} if said else {})
@@ -160,7 +226,7 @@ class SectionRenderer:
 
     def encode_overflow(self, more: int, place: int) -> tuple[EncodedPair, EncodedPair]:
         """Encode the end of a section in two pieces: before and after the URL of its overflow page."""
-        values = {"name": "", "topic": "", "underline": "", "card": GAP_MARK}
+        values = {"name": "", "topic": "", "share": "", "underline": "", "card": GAP_MARK}
         said, url = figures_in_words.see_more_matches(more), digest_page.overflow_url(GAP_MARK, place)
         html = self.html_parts["rest"].fill({"rest": escape_html(said), "rest_url": url})
         text = self.text_parts["rest"].fill({"rest": said, "rest_url": url})
@@ -176,11 +242,16 @@ class SectionRenderer:
 
     def measure_card(self, paper_id: int, canonical: str | None, form: CardForm) -> int:
         """Return the HTML size of a card with its number and rule, in bytes."""
-        return self.card(paper_id, canonical, form).size + self.start
+        card = self.cards.card(paper_id, canonical, form)
+        return card.frame.size + card.reason.size + self.start
 
     def measure_section(self, topic: str) -> int:
         """Return the HTML size of a section without its cards, in bytes."""
-        return len(decode_quoted_printable(self.opening(2, topic).html + self.ending(0).html).encode())
+        return len(
+            decode_quoted_printable(
+                self.opening(2, topic, WIDE_SHARE, Layout.COUNTED).html + self.ending(0).html
+            ).encode()
+        )
 
     def measure_rest(self) -> int:
         """Return the HTML size of the line that links to the omitted papers, in bytes."""

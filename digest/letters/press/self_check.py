@@ -52,6 +52,7 @@ SAMPLE_DIGESTS = (
         offer=NarrowingSuggestion("First & foremost", 1, '"whole parts"', 31.0, 3.0),
     ),
     Digest(sections=(Section(topic=TRENDING_TOPIC, filter_id=None, papers=(2,)),), checked=1),
+    Digest(sections=(Section(topic="First & foremost", filter_id=1, papers=(1, 2) * 8),), checked=400),
 )
 SAMPLE_PERSONALIZATION = Personalization(
     recipient="alice@example.edu",
@@ -67,12 +68,13 @@ SAMPLE_PERSONALIZATION = Personalization(
 SAMPLE_PERSONALIZATIONS = (
     SAMPLE_PERSONALIZATION,
     structs.replace(SAMPLE_PERSONALIZATION, next_due_at=None, browser_url=""),
+    structs.replace(SAMPLE_PERSONALIZATION, edition="weekly-2026-W47"),
 )
 
 
 def check_templates(templates: Templates, html: PieceTemplate, text: PieceTemplate, site: Site) -> None:
     """Raise SetupMismatch if a letter joined from these pieces differs from the letter that Jinja renders."""
-    trial = Press(
+    plain = Press(
         as_of=SAMPLE_MOMENT,
         papers=(FULL_PAPER, MINIMAL_PAPER, replace(FULL_PAPER, id=3), replace(MINIMAL_PAPER, id=4)),
         scores=(0.0,) * 4,
@@ -80,8 +82,9 @@ def check_templates(templates: Templates, html: PieceTemplate, text: PieceTempla
         html=html,
         text=text,
     )
-    trials = replace(trial, note="A list is incomplete."), replace(trial, note="")
-    for trial, digest, copy in zip(trials, SAMPLE_DIGESTS, SAMPLE_PERSONALIZATIONS, strict=True):
+    noted = replace(plain, note="A list is incomplete.")
+    presses = noted, plain, plain
+    for trial, digest, copy in zip(presses, SAMPLE_DIGESTS, SAMPLE_PERSONALIZATIONS, strict=True):
         made, wanted = (
             LetterAssembler(trial, site).letter(digest, copy),
             reference_rendering(templates, trial, site, digest, copy),

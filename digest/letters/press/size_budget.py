@@ -30,7 +30,8 @@ class SectionPlan(NamedTuple):
     canonical: str | None
     papers: tuple[int, ...]
     forms: tuple[CardForm, ...]  #: one for each paper
-    more: int
+    more: int  #: papers left out, including those of a section that was left out
+    matches: int = 0  #: papers that match the topic and are in no other section; 0 without a filter
 
 
 def full_plan(digest: Digest, filters: Mapping[int, str]) -> list[SectionPlan]:
@@ -43,6 +44,7 @@ def full_plan(digest: Digest, filters: Mapping[int, str]) -> list[SectionPlan]:
             section.papers,
             (form,) * len(section.papers),
             section.more,
+            0 if section.filter_id is None else len(section.papers) + section.more,
         )
         for section in digest.sections
     ]
