@@ -461,7 +461,7 @@ def test_mail_url_is_parsed(url: str, port: int, starttls: bool) -> None:
         ("smtp://host:port", "its host and port cannot be read"),
         ("smtp://[::1", "its host and port cannot be read"),
         ("smtp://mail..example.org", "mail..example.org is not a host name"),
-        ("smtp://host:25/inbox", "something follows the host host"),
+        ("smtp://host:25/inbox", "there is extra text after the host host"),
         ("smtp://host?tls=1", "tls is not an option"),
         ("smtp://host?cafile=", "cafile has no value"),
         ("smtp://host?profile=sendmail", "sendmail is not a profile"),

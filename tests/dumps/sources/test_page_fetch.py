@@ -82,7 +82,7 @@ def test_a_page_that_robots_txt_forbids_is_not_fetched(
 def test_a_page_is_not_fetched_if_robots_txt_cannot_be_read(context: PollContext, papers: Papers) -> None:
     papers.answers["/robots.txt"] = refuses(503)
 
-    with pytest.raises(FetchFailed, match=r"because robots\.txt cannot be read\. The server answered 503"):
+    with pytest.raises(FetchFailed, match=r"because robots\.txt cannot be read\. The server returned 503"):
         sources.load_page(context, f"{papers.url}/papers")
 
     assert papers.paths == ["/robots.txt"]
@@ -114,7 +114,7 @@ def test_a_dry_run_keeps_neither_papers_nor_the_page(context: PollContext, paper
     [
         (says(b"\x89PNG", kind="image/png"), "'image/png', which cannot contain papers"),
         (says("x" * 3000, kind="text/html"), "It is larger than"),
-        (refuses(404), "The server answered 404"),
+        (refuses(404), "The server returned 404"),
     ],
 )
 def test_a_page_that_cannot_be_papers_is_refused_and_not_kept(
