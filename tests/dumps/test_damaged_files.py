@@ -6,9 +6,11 @@ import gzip
 import html
 import io
 import json
+import re
 from typing import Any
 
 import pytest
+from backports import zstd
 
 from digest.dumps.formats import RecordProblem, decompression, json_stream, utf16
 from digest.dumps.formats.reader_interface import DumpInput
@@ -181,3 +183,79 @@ def test_a_derived_stream_can_be_read_again_from_its_beginning_and_from_nowhere_
     assert derived.read(700) == first
     with pytest.raises(io.UnsupportedOperation, match="can only seek to its beginning"):
         derived.seek(600_000)
+
+
+# ── compressed files ────────────────────────────────────────────────────────────────────────────
+
+MANY = [
+    json.dumps({"title": f"Kites {n}", "abstract": f"They fly {n * n % 9973} {n * 7919 % 9967}."})
+    for n in range(20_000)
+]
+CONTENT = ("\n".join(MANY) + "\n").encode()
+
+
+@pytest.mark.parametrize("pack", [gzip.compress, zstd.compress], ids=["gz", "zst"])
+@pytest.mark.parametrize("share", [0.5, 0.999])
+def test_what_is_whole_in_a_truncated_compressed_file_is_read(pack: Any, share: float) -> None:
+    packed = pack(CONTENT)
+
+    *whole, last = items(packed[: int(len(packed) * share)])
+
+    assert isinstance(last, RecordProblem)
+    assert 100 < len(whole) < len(MANY)
+    assert [one.title for one in whole if isinstance(one, Record)] == [
+        f"Kites {n}" for n in range(len(whole))
+    ]
+    assert (last.line, last.is_truncation) == (len(whole) + 1, True)
+    assert re.match(
+        r"the compressed file is damaged or truncated after [\d,]+ bytes of its content \(", last.reason
+    )
+
+
+def test_a_wrong_checksum_holds_a_file_whose_content_is_whole() -> None:
+    packed = bytearray(gzip.compress(CONTENT))
+    packed[-6] ^= 0xFF
+
+    *whole, last = items(bytes(packed))
+
+    assert len(whole) == len(MANY)
+    assert isinstance(last, RecordProblem)
+    assert (last.line, last.is_truncation) == (len(MANY) + 1, True)
+
+
+def test_a_list_without_line_breaks_in_a_truncated_file_is_read_up_to_the_damage() -> None:
+    whole = json.dumps([json.loads(one) for one in MANY * 3], ensure_ascii=False).encode()
+    packed = gzip.compress(whole)
+
+    found = items(packed[: len(packed) * 2 // 3])
+
+    assert len(found) > 10_000
+    assert [one.reason.partition(" after")[0] for one in found if isinstance(one, RecordProblem)] == [
+        "the file ends in the middle of its list",
+        "the compressed file is damaged or truncated",
+    ]
+
+
+def test_a_truncated_compressed_file_in_utf16_is_read_up_to_the_damage() -> None:
+    packed = gzip.compress("\ufeff".encode("utf-16-le") + CONTENT.decode().encode("utf-16-le"))
+
+    *whole, last = items(packed[: len(packed) // 2])
+
+    assert len(whole) > 100
+    assert isinstance(last, RecordProblem)
+    assert last.is_truncation
+
+
+def test_a_compressed_file_of_which_nothing_can_be_read_is_refused() -> None:
+    with pytest.raises(UnreadableDump, match="damaged or truncated"):
+        items(gzip.compress(CONTENT)[:12])
+
+
+def test_a_list_cut_within_a_character_is_truncated() -> None:
+    cut = '[{"title": "Kites", "abstract": "They fly."}, {"title": "Owls \u2013'.encode()[:-1]
+
+    whole, last = items(cut)
+
+    assert isinstance(whole, Record)
+    assert isinstance(last, RecordProblem)
+    assert last.is_truncation

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import os
 import socket
@@ -62,6 +63,25 @@ def test_a_dump_is_loaded_once_however_often_it_is_named(session: Session, folde
     assert (second.papers, second.new, second.updated, second.unchanged) == (2, 0, 0, 2)
     assert (second.id, second.is_known, counts(session)) == (first.id, True, before)
     assert path.exists()
+
+
+def test_a_truncated_compressed_dump_is_held_and_its_whole_part_can_be_released(
+    session: Session, folder: Path
+) -> None:
+    lines = [
+        json.dumps({"title": f"Kites {n}", "abstract": f"They fly {n * n % 9973}."}) for n in range(4000)
+    ]
+    packed = gzip.compress("\n".join(lines).encode())
+    path = put(folder, "cut.jsonl.gz", packed[: len(packed) // 2])
+
+    held = intake.load(session, path, now=NOW)
+    released = intake.load(session, path, now=NOW, incomplete_ok=True)
+
+    assert (held.state, held.papers) == (DumpState.HELD, 0)
+    assert "the compressed file is damaged or truncated after" in held.reason
+    assert held.reason.endswith(f"(line {released.papers + 1}). None of it was loaded.")
+    assert (released.state, released.rejected) == (DumpState.LOADED, 1)
+    assert 100 < released.papers < 4000
 
 
 def test_a_paper_in_two_dumps_is_one_paper(session: Session, folder: Path) -> None:

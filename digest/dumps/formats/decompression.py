@@ -11,6 +11,7 @@ import io
 import zlib
 from typing import BinaryIO, Protocol
 
+from digest.dumps.formats.reader_interface import Items, RecordProblem
 from digest.dumps.formats.rewindable_stream import RewindableStream, buffered
 from digest.errors import UnreadableDump
 
@@ -25,6 +26,8 @@ MAX_RATIO = 100
 UNCHECKED_BYTES = 4 * 1024**2  #: decompressed bytes before the ratio is checked
 WINDOW_LOG = 26  #: log2 of the memory that a zstd frame may use, which is 64 MiB
 
+MIN_PIECE = 64 * 1024
+MAX_PENDING = 1024**2  #: bytes of a line after which its content is passed on
 DAMAGED_ERRORS = (EOFError, OSError, zlib.error, zstd.ZstdError)
 
 
@@ -44,8 +47,8 @@ def decompress(stream: BinaryIO) -> BinaryIO:
 class Decompressor(Protocol):
     """A decompressing file object."""
 
-    def read(self, size: int = -1, /) -> bytes:
-        """Return decompressed bytes."""
+    def read1(self, size: int = -1, /) -> bytes:
+        """Return decompressed bytes from at most one read of the compressed file."""
         ...
 
     def seek(self, offset: int, whence: int = 0, /) -> int:
@@ -54,27 +57,69 @@ class Decompressor(Protocol):
 
 
 class LimitedDecompressor(RewindableStream):
-    """A decompressing stream that fails when its content exceeds the limits."""
+    """A decompressing stream that fails when its content exceeds the limits.
+
+    If the file is damaged or truncated, the content ends with the last whole line before the damage.
+    """
 
     def __init__(self, packed: BinaryIO, inner: Decompressor):
         self.packed = packed
         self.inner = inner
+        self.clear()
+
+    def clear(self) -> None:
+        """Forget the content read so far."""
+        self.unpacked = 0  #: decompressed bytes
+        self.lines = 0  #: whole lines read so far
+        self.ready = b""
+        self.pending = b""  #: the beginning of a line whose end has not been read
+        self.is_over = False
+        self.damage = ""  #: why the rest of the content cannot be read
 
     def restart(self) -> None:
         """Decompress from the beginning again."""
         self.inner.seek(0)
+        self.clear()
 
     def produce(self, size: int) -> bytes:
-        """Decompress up to `size` bytes; raise UnreadableDump if a limit is exceeded or the file is damaged."""
+        """Decompress up to `size` bytes; raise UnreadableDump if a limit is exceeded or nothing can be read."""
+        while not (self.ready or self.is_over):
+            piece = self.unpack(max(size, MIN_PIECE))
+            if not piece:
+                self.is_over = True
+                self.ready = b"" if self.damage else self.pending
+                continue
+            whole, end, self.pending = (self.pending + piece).rpartition(b"\n")
+            self.ready = whole + end
+            if len(self.pending) > MAX_PENDING:
+                self.ready, self.pending = self.ready + self.pending, b""
+            self.lines += self.ready.count(b"\n")
+        found, self.ready = self.ready[:size], self.ready[size:]
+        return found
+
+    def unpack(self, size: int) -> bytes:
+        """Decompress once and check the limits; record the damage if there is any."""
         try:
-            found = self.inner.read(size)
+            found = self.inner.read1(size)
         except DAMAGED_ERRORS as error:
-            raise UnreadableDump(f"Its compressed content is damaged or truncated ({error}).") from error
-        unpacked = self.bytes_read + len(found)
-        if unpacked > MAX_BYTES:
+            if not self.unpacked:
+                raise UnreadableDump(f"Its compressed content is damaged or truncated ({error}).") from error
+            self.damage = str(error)
+            return b""
+        self.unpacked += len(found)
+        if self.unpacked > MAX_BYTES:
             raise UnreadableDump(f"It decompresses to more than {MAX_BYTES // 1024**3} GiB.")
-        if unpacked > UNCHECKED_BYTES and unpacked > MAX_RATIO * self.packed.seek(0, io.SEEK_CUR):
+        if self.unpacked > UNCHECKED_BYTES and self.unpacked > MAX_RATIO * self.packed.seek(0, io.SEEK_CUR):
             raise UnreadableDump(
                 f"It decompresses to more than {MAX_RATIO} times its size, so it cannot be a dump."
             )
         return found
+
+
+def with_damage(found: Items, stream: BinaryIO) -> Items:
+    """Yield the items of a dump, and at its end where its compressed file is damaged, if it is."""
+    yield from found
+    raw = getattr(stream, "raw", None)
+    if isinstance(raw, LimitedDecompressor) and raw.damage:
+        reason = f"the compressed file is damaged or truncated after {raw.unpacked:,} bytes of its content ({raw.damage})"
+        yield RecordProblem(line=raw.lines + 1, reason=reason, is_truncation=True)

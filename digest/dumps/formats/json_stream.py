@@ -314,9 +314,9 @@ class TextWindow:
         try:
             text, self.pending = raw.decode(), b""
         except UnicodeDecodeError as error:
-            if error.reason != "unexpected end of data" or not chunk:
+            if error.reason != "unexpected end of data":
                 raise UnreadableDump(f"It is not UTF-8 (after line {self.line}).") from error
-            text, self.pending = raw[: error.start].decode(), raw[error.start :]
+            text, self.pending = raw[: error.start].decode(), raw[error.start :] if chunk else b""
         if not self.rest:
             text = text.removeprefix("\N{ZERO WIDTH NO-BREAK SPACE}")
         self.rest = self.rest[self.offset :] + text

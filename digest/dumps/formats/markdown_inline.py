@@ -45,7 +45,7 @@ def read_references(source: DumpInput) -> dict[str, str]:
     """Return {number or name: URL} for the link references of a page."""
     found: dict[str, str] = {}
     for _, line, _ in source.lines():
-        reference = REFERENCE.fullmatch(line) if len(line) < LONGEST_REFERENCE else None
+        reference = REFERENCE.fullmatch(line) if 0 < len(line) < LONGEST_REFERENCE else None
         if reference and ADDRESS.match(reference[3]) and len(found) < MAX_REFERENCES:
             found[(reference[1] or reference[2]).casefold()] = reference[3]
     return found

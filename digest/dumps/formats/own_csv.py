@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator
 
 from digest import plurals
-from digest.dumps.formats import own_columns
+from digest.dumps.formats import json_stream, own_columns
 from digest.dumps.formats.reader_interface import DumpInput, Header, Items, RecordProblem, excerpt
 
 NAME = "csv"
@@ -47,7 +47,7 @@ def read(source: DumpInput) -> tuple[Header, Items]:
     return Header(announced=0 if len(filled) == 1 else None), rows(source)
 
 
-def rows(source: DumpInput) -> Items:  # noqa: PLR0915  (one pass over a file)
+def rows(source: DumpInput) -> Items:  # noqa: PLR0912, PLR0915  (one pass over a file)
     """Yield a record for each row, or a problem if the row does not match the header."""
     lines = CsvLines(source)
     header = next((line for line in lines if not is_preamble(line)), "")
@@ -79,8 +79,13 @@ def rows(source: DumpInput) -> Items:  # noqa: PLR0915  (one pass over a file)
                 line=begun, reason=f"{plurals.count(len(row), 'column')} instead of {len(names)}"
             )
         elif any(row):
+            try:
+                record = own_columns.record_of(dict(zip(names, row, strict=True)), position + 1, begun)
+            except json_stream.NotAPaper as error:
+                yield RecordProblem(line=begun, reason=str(error), excerpt=excerpt("".join(row)))
+                continue
             position += 1
-            yield own_columns.record_of(dict(zip(names, row, strict=True)), position, begun)
+            yield record
 
 
 class CsvLines:

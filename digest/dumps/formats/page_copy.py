@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import date
 from io import BytesIO
 from itertools import takewhile
@@ -101,7 +101,17 @@ def records_of(drafts: Iterator[PaperDraft]) -> Items:
 
 def drafts_of(source: DumpInput, found: PageHeader) -> Iterator[PaperDraft]:
     """Yield the papers of a page in order."""
-    return drafts_of_lines(page_lines(list(source.lines())), found)
+    return drafts_of_lines(page_lines(list(without_blank_runs(source.lines()))), found)
+
+
+def without_blank_runs(lines: Iterable[tuple[int, str, str]]) -> Iterator[tuple[int, str, str]]:
+    """Yield the lines, and only the first of several blank lines in a row."""
+    was_blank = False
+    for line in lines:
+        is_blank = not (line[1] or line[2]) or line[1].isspace()
+        if not (is_blank and was_blank):
+            yield line
+        was_blank = is_blank
 
 
 def drafts_of_lines(lines: Sequence[PageLine], found: PageHeader) -> Iterator[PaperDraft]:

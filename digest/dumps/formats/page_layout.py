@@ -90,6 +90,8 @@ def read_page_header(source: DumpInput) -> PageHeader:
     before, prose = None, 0
     stated: list[StatedCount] = []
     for number, line, fault in source.lines():
+        if not line and not fault:
+            continue
         found = () if fault or len(line) > 200 else parse_metadata_line(line)
         if found and (counted := stated_count(line)) is not None:
             stated.append(counted)
@@ -203,6 +205,9 @@ def clean_lines(source: DumpInput) -> Iterator[tuple[int, str, str]]:
     for number, line, fault in source.lines():
         if len(line) > LONGEST_LINE:
             yield number, "", f"the line has {len(line):,} characters"
+            continue
+        if not line:
+            yield number, line, fault
             continue
         text = field_parsing.without_markup(line) if "</" in line and HTML_CLOSING_TAG.search(line) else line
         yield number, LINK_NUMBER.sub("", text) if has_notes and "]" in text else text, fault

@@ -107,7 +107,7 @@ class MarkdownPageReader:
         for number, raw, fault in lines:
             if fault:
                 self.on_fault(number, fault)
-            elif self.heading or heading_in(raw)[0]:
+            elif self.heading or (raw and heading_in(raw)[0]):
                 title, behind = (raw, "") if self.heading else heading_in(raw)
                 finished = self.on_heading(number, title)
                 if finished is not None:
@@ -299,6 +299,8 @@ class MarkdownPageReader:
 
     def end_paragraph(self) -> None:
         """Add the current paragraph to the paper; the first one is its abstract."""
+        if not self.text:
+            return
         text, self.text = unwrap(" ".join(self.text)), []
         if (emphasised := EMPHASISED.fullmatch(text)) and emphasised[1] not in emphasised["text"]:
             text = emphasised["text"]

@@ -104,7 +104,7 @@ def text_blocks(lines: Iterable[tuple[int, str, str]]) -> Iterator[PageUnit]:  #
     """Yield each item of metadata, and a text for each group of prose lines between blank or metadata lines."""
     run: list[tuple[int, str]] = []
     for number, line, fault in lines:
-        found = () if fault else tuple(parse_meta_line(number, line))
+        found = () if fault or not line else tuple(parse_meta_line(number, line))
         if run and any(
             isinstance(one, AuthorLine) or (isinstance(one, LinkLine) and one.is_labelled) for one in found
         ):

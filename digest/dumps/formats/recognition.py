@@ -94,7 +94,8 @@ def read(stream: BinaryIO, *, name: str, observed_on: date, format: str | None =
 
     Raises UnreadableDump with the reason if the dump cannot be read, and BadField for an unknown `format`.
     """
-    text = utf16.utf16_as_utf8(decompression.decompress(stream))
+    unpacked = decompression.decompress(stream)
+    text = utf16.utf16_as_utf8(unpacked)
     source = DumpInput(text, name=name, observed_on=observed_on)
     chosen = format_named(format) if format else recognise_format(source)
     header, records = chosen.read(source)
@@ -103,7 +104,8 @@ def read(stream: BinaryIO, *, name: str, observed_on: date, format: str | None =
         records = page_appraisal.with_doubts(records, size=size, announced=header.announced)
     elif chosen in OWN_FORMATS:
         records = page_appraisal.with_repeated_ids(records)
-    return DumpReading(format=chosen.NAME, header=header, records=valid_records(records))
+    records = decompression.with_damage(valid_records(records), unpacked)
+    return DumpReading(format=chosen.NAME, header=header, records=records)
 
 
 def format_named(format: str) -> Format:

@@ -119,15 +119,16 @@ def verdict(
     header: Header, papers: int, rejected: int, problems: Sequence[RecordProblem], options: LoadOptions
 ) -> tuple[DumpState, str]:
     """Return the state of a dump and, if it is not loaded, the reason."""
-    cut = next((problem for problem in problems if problem.is_truncation), None)
-    bad = rejected - (cut is not None)  # a truncated end is not a record
+    cuts = [problem for problem in problems if problem.is_truncation]
+    bad = rejected - len(cuts)  # a truncated end is not a record
     if bad > MAX_BAD_SHARE * (papers + bad):
         first = next(problem for problem in problems if not problem.is_remark)
         return DumpState.REJECTED, (
             f"{bad:,} of its {plurals.count(papers + bad, 'record')} {'is' if bad == 1 else 'are'} invalid; "
             f"the first is on line {first.line}: {first.reason}."
         )
-    if cut is not None and not options.incomplete_ok:
+    if cuts and not options.incomplete_ok:
+        cut = cuts[-1]
         return DumpState.HELD, f"It is incomplete: {cut.reason} (line {cut.line}). None of it was loaded."
     doubt = next((problem for problem in problems if problem.is_doubt), None)
     if doubt is not None and papers and not options.incomplete_ok:
