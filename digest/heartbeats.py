@@ -126,6 +126,11 @@ def list_processes(session: Session) -> list[ProcessRecord]:
     ]
 
 
+def live_processes(session: Session, now: datetime) -> list[ProcessRecord]:
+    """Return the processes with a recent heartbeat."""
+    return [process for process in list_processes(session) if not process.is_silent(now)]
+
+
 def last_queue_heartbeat(session: Session) -> datetime | None:
     """Return when a task last reached a worker through the broker."""
     return session.scalar(select(Heartbeat.at).where(Heartbeat.role == QUEUE_ROLE))

@@ -7,6 +7,7 @@ attempt. Such a machine refuses to work. Functions that change the fingerprints 
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -37,6 +38,18 @@ def check_fingerprints(
     required templates.
     """
     known = stored_fingerprints(session)
+    check_keys(known, site)
+    if not adopts_templates and known.get(TEMPLATES) not in {None, templates_fingerprint}:
+        raise SetupMismatch(
+            "The templates on this machine differ from the other machines. Install the same version everywhere,"
+            " then run: digest db upgrade"
+        )
+    record_fingerprints(session, site, templates_fingerprint, now=now)
+    session.commit()
+
+
+def check_keys(known: Mapping[str, str], site: Site) -> None:
+    """Raise SetupMismatch unless this machine's keys and pepper match these fingerprints."""
     ring = [fingerprint(key) for key in site.keys]
     retired = {value for name, value in known.items() if name.startswith(RETIRED)}
     for key in retired.intersection(ring):
@@ -55,13 +68,6 @@ def check_fingerprints(
             "DIGEST_PEPPER is not the pepper this database was set up with, so suppressed addresses would not"
             " be recognised. Use the original pepper on every machine; it can never change."
         )
-    if not adopts_templates and known.get(TEMPLATES) not in {None, templates_fingerprint}:
-        raise SetupMismatch(
-            "The templates on this machine differ from the other machines. Install the same version everywhere,"
-            " then run: digest db upgrade"
-        )
-    record_fingerprints(session, site, templates_fingerprint, now=now)
-    session.commit()
 
 
 def record_fingerprints(session: Session, site: Site, templates_fingerprint: str, *, now: datetime) -> None:

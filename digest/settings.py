@@ -39,7 +39,7 @@ from digest.delivery import limits as send_limits
 from digest.delivery.limits import Canary, SendHours, SendLimits, WarmUp
 from digest.delivery.transports import MailUrl, parse_mail_url
 from digest.editions.schedule import parse_zone
-from digest.errors import BadField
+from digest.errors import BadField, SetupMismatch
 from digest.papers import PublicPart
 from digest.papers.public_view import parse_public_parts, public_parts_text
 from digest.retention_rules import Retention, parse_retention
@@ -373,6 +373,18 @@ class Settings(BaseSettings):
                 os.link(made, path)
             Path(made).unlink()
         return path.read_text().strip()
+
+    def store_secret(self, name: str, value: str) -> None:
+        """Store a secret in the data directory; raise SetupMismatch if another secret is stored there."""
+        path = self.data_dir / name
+        if not path.exists():
+            descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+            with os.fdopen(descriptor, "w") as file:
+                file.write(value)
+        elif path.read_text().strip() != value:
+            raise SetupMismatch(
+                f"{path} is not the key in the backup. Move it away, and run the command again."
+            )
 
     def drop_kept_key(self, key_id: str) -> bool:
         """Remove a signing key from the ring in the data directory; return whether it was in the ring.

@@ -19,7 +19,7 @@ from apscheduler.schedulers.blocking import BlockingScheduler
 from celery import Task
 from kombu.exceptions import OperationalError
 
-from digest import heartbeats, inbound, subscribers
+from digest import backups, heartbeats, inbound, subscribers
 from digest.db import DBAPIError
 from digest.db.tables import Lane
 from digest.delivery import limits, outbox
@@ -144,6 +144,14 @@ def process_stored_mail() -> None:
         )
 
 
+def save_opt_outs() -> None:
+    """Append new opt-outs to the file in this machine's data directory, which a restore reads."""
+    context = app_context()
+    with context.write_session() as session:
+        path = context.settings.data_dir / backups.OPT_OUT_FILE
+        backups.save_opt_outs(session, context.site, path, now=context.clock())
+
+
 def tidy() -> None:
     """Delete old files in this machine's dumps folder, and enqueue the deletion of old rows; once a day."""
     context = app_context()
@@ -153,7 +161,7 @@ def tidy() -> None:
 
 #: All ticks, with their intervals in seconds.
 TICKS: dict[Tick, float] = {
-    probe_queue: 30, watch: 60, publish: 5, sweep: 3, scan_dumps: 5, report_unread: 30, poll: 20, confirm: 3, remind: 300, process_stored_mail: 60, tidy: 86_400,
+    probe_queue: 30, watch: 60, publish: 5, sweep: 3, scan_dumps: 5, report_unread: 30, poll: 20, confirm: 3, remind: 300, process_stored_mail: 60, save_opt_outs: 10, tidy: 86_400,
 }  # fmt: skip
 
 

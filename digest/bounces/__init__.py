@@ -13,6 +13,14 @@ from digest.bounces.bounce_score import (
     record_failure,
     score_of_address,
 )
+from digest.bounces.opt_outs import (
+    OptOutKind,
+    delete_old_opt_outs,
+    mark_saved,
+    record_erasure,
+    record_subscribers,
+    unsaved_opt_outs,
+)
 from digest.bounces.provider_reports import NoticeReport, read_notice
 from digest.bounces.report_parser import (
     Complaint,
@@ -49,12 +57,14 @@ __all__ = [
     "MailReport",
     "NoActionNeeded",
     "NoticeReport",
+    "OptOutKind",
     "SuppressionEntry",
     "SuppressionReason",
     "accept_failures",
     "address_hmac",
     "count_failures",
     "delete_old_failures",
+    "delete_old_opt_outs",
     "failure_kind",
     "failure_of_reply",
     "failure_report",
@@ -66,13 +76,17 @@ __all__ = [
     "lift_confirmed_suppression",
     "list_failures",
     "list_suppressions",
+    "mark_saved",
     "read_notice",
     "read_report",
+    "record_erasure",
     "record_failure",
+    "record_subscribers",
     "score_of_address",
     "suppress",
     "suppress_by_operator",
     "suppress_many",
+    "unsaved_opt_outs",
     "unsuppress",
     "unsuppress_by_operator",
 ]

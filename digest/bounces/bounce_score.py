@@ -183,7 +183,8 @@ def freeze_domain(session: Session, domain: str, now: datetime) -> None:
         .values(frozen_at=now)
         .execution_options(synchronize_session=False)
     )
-    lift_bounce_suppressions(session, select(BounceRow.hmac).where(*recent), since=now - MASS_FAILURE_WINDOW)
+    hashes = select(BounceRow.hmac).where(*recent)
+    lift_bounce_suppressions(session, hashes, since=now - MASS_FAILURE_WINDOW, now=now)
 
 
 def frozen_domains(session: Session, *, since: datetime) -> dict[str, int]:
@@ -205,23 +206,38 @@ def frozen_domains(session: Session, *, since: datetime) -> dict[str, int]:
 # ── operator decisions ──────────────────────────────────────────────────────────────────────
 
 
-def forgive_domain(session: Session, *, domain: str, since: datetime, now: datetime) -> tuple[int, int]:
-    """Forgive a domain's failures from `since` on, and commit.
+def forgive_domain(
+    session: Session, *, domain: str, since: datetime, now: datetime, is_dry_run: bool = False
+) -> tuple[int, int]:
+    """Forgive a domain's failures from `since` on, and commit; a dry run only counts.
 
     Returns the number of forgiven failures and the number of lifted suppressions.
     """
     failures = (BounceRow.domain == addresses.ascii_domain(domain), BounceRow.at >= since)
-    lifted = lift_bounce_suppressions(session, select(BounceRow.hmac).where(*failures), since=since)
+    lifted = lift_bounce_suppressions(session, select(BounceRow.hmac).where(*failures), since=since, now=now)
     forgiving = update(BounceRow).where(*failures, BounceRow.forgiven_at.is_(None)).values(forgiven_at=now)
     done = session.execute(
         forgiving.returning(BounceRow.id).execution_options(synchronize_session=False)
     ).all()
-    session.commit()
+    commit_unless(is_dry_run, session)
     return len(done), lifted
 
 
-def accept_failures(session: Session, *, domain: str, since: datetime, now: datetime) -> int:
-    """Suppress the addresses of a domain's frozen failures; return how many were added to the list; commits."""
+def commit_unless(is_dry_run: bool, session: Session) -> None:  # noqa: FBT001
+    """Commit, or undo the changes of a dry run."""
+    if is_dry_run:
+        session.rollback()
+    else:
+        session.commit()
+
+
+def accept_failures(
+    session: Session, *, domain: str, since: datetime, now: datetime, is_dry_run: bool = False
+) -> int:
+    """Suppress the addresses of a domain's frozen failures, and commit; a dry run only counts.
+
+    Returns how many addresses were added to the suppression list.
+    """
     frozen = (
         BounceRow.domain == addresses.ascii_domain(domain),
         BounceRow.at >= since,
@@ -229,19 +245,10 @@ def accept_failures(session: Session, *, domain: str, since: datetime, now: date
         BounceRow.forgiven_at.is_(None),
     )
     hashes = session.scalars(select(BounceRow.hmac).where(*frozen).distinct()).all()
-    known = set(session.scalars(select(Suppression.hmac).where(Suppression.hmac.in_(hashes))))
-    new = [hmac for hmac in hashes if hmac not in known]
-    session.add_all(
-        Suppression(
-            hmac=hmac,
-            reason=SuppressionReason.BOUNCE,
-            note=ACCEPTED_NOTE + addresses.ascii_domain(domain),
-            since=now,
-        )
-        for hmac in new
-    )
-    session.commit()
-    return len(new)
+    note = ACCEPTED_NOTE + addresses.ascii_domain(domain)
+    new = suppressions.suppress_hashes(session, hashes, SuppressionReason.BOUNCE, note, now)
+    commit_unless(is_dry_run, session)
+    return new
 
 
 def lift_confirmed_suppression(
@@ -256,21 +263,21 @@ def lift_confirmed_suppression(
     found = suppressions.find_suppression(session, site, email)
     if found is None or found.reason not in suppressions.OWNER_CAN_LIFT or found.since > confirmed:
         return False
-    suppressions.unsuppress(session, site, email)
+    suppressions.unsuppress(session, site, email, now=now)
     mine = (BounceRow.hmac == found.hmac, BounceRow.forgiven_at.is_(None))
     session.execute(update(BounceRow).where(*mine).values(forgiven_at=now))
     return True
 
 
-def lift_bounce_suppressions(session: Session, hashes: Select[Any], *, since: datetime) -> int:
+def lift_bounce_suppressions(session: Session, hashes: Select[Any], *, since: datetime, now: datetime) -> int:
     """Lift the suppressions that bounces of these hashes caused from `since` on; return their number."""
-    lifting = delete(Suppression).where(
+    return suppressions.unsuppress_matching(
+        session,
         Suppression.hmac.in_(hashes),
         Suppression.reason == SuppressionReason.BOUNCE,
         Suppression.since >= since,
+        now=now,
     )
-    done = session.execute(lifting.returning(Suppression.hmac).execution_options(synchronize_session=False))
-    return len(done.all())
 
 
 def list_failures(

@@ -11,10 +11,12 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Any
 
-from sqlalchemy import delete, select
+from sqlalchemy import ColumnElement, delete, select
 from sqlalchemy.orm import Session
 
 from digest import addresses, db
+from digest.bounces import opt_outs
+from digest.bounces.opt_outs import OptOutKind
 from digest.db.tables import Suppression
 from digest.errors import NotFound
 from digest.links import address_hash
@@ -52,25 +54,43 @@ def suppress(
     result = session.execute(
         db.upsert(session, Suppression).values(row).on_conflict_do_nothing().returning(Suppression.hmac)
     )
-    return result.first() is not None
+    new = list(result.scalars())
+    opt_outs.record_suppressions(session, OptOutKind.SUPPRESSED, new, reason=reason, now=now)
+    return bool(new)
 
 
 def suppress_many(
     session: Session, site: Site, emails: Iterable[str], reason: SuppressionReason, note: str, now: datetime
 ) -> None:
     """Suppress addresses in one statement. Existing entries keep their reason."""
-    rows = [{"hmac": address_hmac(site, email)} for email in emails]
-    db.insert_many(
-        session, Suppression, rows, shared={"reason": reason, "note": note, "since": now}, key=("hmac",)
-    )
+    suppress_hashes(session, [address_hmac(site, email) for email in emails], reason, note, now)
 
 
-def unsuppress(session: Session, site: Site, email: str) -> bool:
+def suppress_hashes(
+    session: Session, hashes: Iterable[str], reason: SuppressionReason, note: str, now: datetime
+) -> int:
+    """Suppress the addresses with these hashes; return how many were added to the list."""
+    distinct = dict.fromkeys(hashes)
+    listed = session.connection().execute(SUPPRESSED_QUERY, {"hashes": distinct.keys()})
+    known = {row[0] for row in listed}
+    new = [one for one in distinct if one not in known]
+    shared = {"reason": reason, "note": note, "since": now}
+    db.insert_many(session, Suppression, [{"hmac": one} for one in new], shared=shared, key=("hmac",))
+    opt_outs.record_suppressions(session, OptOutKind.SUPPRESSED, new, reason=reason, now=now)
+    return len(new)
+
+
+def unsuppress(session: Session, site: Site, email: str, *, now: datetime) -> bool:
     """Remove an address from the list; return whether it was listed."""
-    result = session.execute(
-        delete(Suppression).where(Suppression.hmac == address_hmac(site, email)).returning(Suppression.hmac)
-    )
-    return result.first() is not None
+    return bool(unsuppress_matching(session, Suppression.hmac == address_hmac(site, email), now=now))
+
+
+def unsuppress_matching(session: Session, *conditions: ColumnElement[bool], now: datetime) -> int:
+    """Remove the entries that meet these conditions, and return how many there were."""
+    removing = delete(Suppression).where(*conditions).returning(Suppression.hmac)
+    removed = session.scalars(removing.execution_options(synchronize_session=False)).all()
+    opt_outs.record_suppressions(session, OptOutKind.UNSUPPRESSED, removed, now=now)
+    return len(removed)
 
 
 def suppress_by_operator(session: Session, site: Site, email: str, note: str, now: datetime) -> bool:
@@ -80,9 +100,9 @@ def suppress_by_operator(session: Session, site: Site, email: str, note: str, no
     return is_new
 
 
-def unsuppress_by_operator(session: Session, site: Site, email: str) -> None:
+def unsuppress_by_operator(session: Session, site: Site, email: str, *, now: datetime) -> None:
     """Allow mail to an address again, or raise NotFound; commits."""
-    if not unsuppress(session, site, email):
+    if not unsuppress(session, site, email, now=now):
         raise NotFound(f"{email} is not suppressed.")
     session.commit()
 

@@ -6,10 +6,12 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from digest.cli import command_context, terminal
+from digest.cli import command_context, failures, terminal
 from digest.cli.common_options import AsJson, current_time
+from digest.errors import UsageError
 
 if TYPE_CHECKING:
+    from digest.app_context import AppContext
     from digest.db import Engine
     from digest.settings import Settings
 
@@ -46,7 +48,7 @@ def copy(
 ) -> None:
     """Copy everything to another, empty database, and verify the counts.
 
-    Stop every role first. Afterwards set DIGEST_DATABASE_URL to the new database; the old database is not changed.
+    Stop every role first: while a process runs, the command refuses. Afterwards set DIGEST_DATABASE_URL to the new database; the old database is not changed.
     """
     from digest import db
     from digest.db import database_copy
@@ -56,14 +58,31 @@ def copy(
         command_context.open_context() as context,
         command_context.explain_database_errors(target),
         db.report_unreachable(target),
-        terminal.show_progress("Copying") as done,
+        terminal.show_progress("Copying", total=database_copy.count_rows(context.engine)) as done,
+        failures.on_ctrl_c(lambda: "Stopped. Nothing was copied; the new database is empty."),
     ):
+        require_stopped(context)
         counts = database_copy.copy(context.engine, target, done.advance)
     if as_json:
         terminal.print_json(counts)
         return
     terminal.print_table(("table", "rows#"), counts.items())
     terminal.print_note("Everything was copied. Set DIGEST_DATABASE_URL to the new database.")
+
+
+def require_stopped(context: AppContext) -> None:
+    """Raise UsageError if a process has a recent heartbeat; what it writes during a copy would be lost."""
+    from digest import heartbeats
+
+    now = current_time(None)
+    with context.read_session() as session:
+        running = heartbeats.live_processes(session, now)
+    if running:
+        names = ", ".join(f"{one.role} {one.pid} on {one.host}" for one in running)
+        raise UsageError(
+            f"Processes are running: {names}. Stop them first. If they were killed, wait until their last heartbeat"
+            f" is {heartbeats.SILENT_AFTER.seconds} seconds old."
+        )
 
 
 def adopt_templates(engine: Engine, settings: Settings) -> None:

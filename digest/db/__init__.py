@@ -23,7 +23,7 @@ from digest.db.bulk_rows import (
 from digest.db.column_types import NO_VALUES, Base, BigKey, UtcDateTime, bind_values
 from digest.db.conditions import LAST_KEY, Unindexed, hint_few_rows, one_of, one_of_few, values_param
 from digest.db.dialects import DIALECTS, DatabaseDialect, dialect_name, dialect_of
-from digest.db.engine import database_file, make_engine, parsed_url, with_driver
+from digest.db.engine import database_file, make_engine, open_read_only, parsed_url, truncate_log, with_driver
 from digest.db.migrate import ensure_schema, newest_revision, revision, upgrade
 from digest.db.postgresql import driver_connection
 from digest.db.sessions import (
@@ -74,6 +74,7 @@ __all__ = [
     "newest_revision",
     "one_of",
     "one_of_few",
+    "open_read_only",
     "parsed_url",
     "pipelined",
     "prefer_index_order",
@@ -82,6 +83,7 @@ __all__ = [
     "reserve_keys",
     "revision",
     "split_to_array",
+    "truncate_log",
     "update_many",
     "upgrade",
     "upsert",

@@ -1,32 +1,59 @@
-"""`digest db copy`: copy every table to another database and verify the counts."""
+"""Copy every table to another database and verify the counts: `digest db copy`, `backup` and `restore`."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from typing import Any
 
-from sqlalchemy import Connection, Engine, Table, func, insert, select, update
+from sqlalchemy import Connection, Engine, LargeBinary, Table, delete, func, insert, select, update
 
 from digest import db
 from digest.db import tables as all_tables
+from digest.db.dialects import DIALECTS
 from digest.errors import DigestError, UsageError
 
 BATCH_ROWS = 1_000  #: rows read and written at once
+LARGE_BATCH_ROWS = 10  #: the same for rows that may contain megabytes
+
+#: Tables with rows about the machines that use a database. Any first command writes them.
+MACHINE_TABLES = frozenset({"fingerprint", "heartbeat", "observation"})
 
 
-def copy(source: Engine, target: Engine, progress: Callable[[int], None]) -> dict[str, int]:
+def copy(
+    source: Engine,
+    target: Engine,
+    progress: Callable[[int], None],
+    *,
+    replaces: Collection[str] = (),
+    finish: Callable[[Connection], None] = lambda _: None,
+) -> dict[str, int]:
     """Copy every row in one transaction and return the number of rows of each table.
 
-    The target must be empty. Changes made in the source during the copy may be missed: stop all Digest processes first.
+    The rows are those of one moment, even if processes write to the source. The target must be empty,
+    except for the tables in `replaces`, whose rows are deleted. `finish` runs in the same transaction.
     """
     db.upgrade(target)
     with source.connect() as reading, target.begin() as writing:
+        DIALECTS[reading.dialect.name].begin_snapshot(reading)
+        DIALECTS[writing.dialect.name].defer_foreign_keys(writing)
+        for table in tables():
+            if table.name in replaces:
+                writing.execute(delete(table))
         require_empty(writing)
         counts = {table.name: copy_table(table, reading, writing, progress) for table in tables()}
         for table in tables():
             verify(table, counts[table.name], writing)
+        forget_missing_readers(writing)
         db.advance_sequences(writing, tables())
+        finish(writing)
     return counts
+
+
+def count_rows(engine: Engine) -> int:
+    """Return how many rows there are in all tables."""
+    with engine.connect() as connection:
+        counts = [select(func.count()).select_from(table).scalar_subquery() for table in tables()]
+        return sum(connection.execute(select(*counts)).one())
 
 
 def tables() -> list[Table]:
@@ -47,7 +74,9 @@ def copy_table(
 ) -> int:
     """Copy the rows of one table and return their number."""
     number = 0
-    rows = reading.execution_options(yield_per=BATCH_ROWS).execute(select(table).order_by(*table.primary_key))
+    is_large = any(isinstance(column.type, LargeBinary) for column in table.c)
+    batches = reading.execution_options(yield_per=LARGE_BATCH_ROWS if is_large else BATCH_ROWS)
+    rows = batches.execute(select(table).order_by(*table.primary_key))
     for part in rows.mappings().partitions():
         writing.execute(insert(table), [without_self_references(table, row) for row in part])
         number += len(part)
@@ -81,3 +110,18 @@ def verify(table: Table, expected: int, writing: Connection) -> None:
         raise DigestError(
             f"{table.name}: {expected:,} rows were copied and {found:,} found. Nothing was kept."
         )
+
+
+def forget_missing_readers(writing: Connection) -> None:
+    """Clear the reader of deliveries whose reader was deleted; only SQLite has a foreign key that does so."""
+    delivery: Any = all_tables.Delivery.__table__
+    subscriber: Any = all_tables.Subscriber.__table__
+    missing = delivery.c.subscriber_id.not_in(select(subscriber.c.id))
+    writing.execute(update(delivery).where(missing).values(subscriber_id=None))
+
+
+def skip_keys(writing: Connection, count: int) -> None:
+    """Leave out the next `count` ids of every table that never reuses an id."""
+    for table in tables():
+        if table.dialect_options["sqlite"]["autoincrement"]:
+            DIALECTS[writing.dialect.name].skip_keys(writing, table, count)

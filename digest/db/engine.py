@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
+from urllib.parse import quote
 
-from sqlalchemy import URL, Engine, make_url
+from sqlalchemy import URL, Engine, create_engine, make_url
 from sqlalchemy.exc import ArgumentError
 
 from digest.db.dialects import DIALECTS
@@ -22,6 +23,18 @@ def make_engine(url: str) -> Engine:
     """Return an engine for `url` (SQLite or PostgreSQL) without connecting."""
     parsed = parsed_url(url)
     return DIALECTS[parsed.get_backend_name()].make_engine(parsed)
+
+
+def open_read_only(path: Path) -> Engine:
+    """Return an engine that reads an SQLite file without changing it."""
+    return create_engine(
+        URL.create("sqlite", database=f"file:{quote(str(path))}", query={"mode": "ro", "uri": "true"})
+    )
+
+
+def truncate_log(engine: Engine) -> bool:
+    """Empty the database's log of changes if it is a local file; return False if a reader prevents it."""
+    return DIALECTS[engine.dialect.name].truncate_log(engine)
 
 
 def parsed_url(url: str) -> URL:

@@ -332,6 +332,30 @@ def advance_sequences(connection: Connection, tables: Iterable[Table]) -> None:
                 connection.execute(select(func.setval(sequence, highest, literal_column("false"))))
 
 
+def skip_keys(connection: Connection, table: Table, count: int) -> None:
+    """Leave out the next `count` ids of a table that never reuses an id."""
+    sequence = connection.scalar(select(func.pg_get_serial_sequence(table.name, "id")))
+    connection.execute(select(func.setval(sequence, func.nextval(sequence) + count)))
+
+
+# ── copies of a whole database ──────────────────────────────────────────────────────────────────
+
+
+def begin_snapshot(connection: Connection) -> None:
+    """Make all reads of this transaction see the state at its first read; call this first."""
+    connection.exec_driver_sql("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY")
+
+
+def truncate_log(engine: Engine) -> bool:
+    """Do nothing: the server reuses its log, and autovacuum the space of deleted rows."""
+    del engine
+    return True
+
+
+def defer_foreign_keys(connection: Connection) -> None:
+    """Do nothing: tables are copied after the tables they refer to."""
+
+
 # ── conditions ──────────────────────────────────────────────────────────────────────────────────
 
 

@@ -218,6 +218,35 @@ def advance_sequences(connection: Connection, tables: Iterable[Table]) -> None:
     """Do nothing: SQLite always continues after the highest id."""
 
 
+def skip_keys(connection: Connection, table: Table, count: int) -> None:
+    """Leave out the next `count` ids of a table that never reuses an id."""
+    names = {"name": table.name, "count": count}
+    skipping = text("UPDATE sqlite_sequence SET seq = seq + :count WHERE name = :name")
+    if not connection.execute(skipping, names).rowcount:
+        connection.execute(text("INSERT INTO sqlite_sequence (name, seq) VALUES (:name, :count)"), names)
+
+
+# ── copies of a whole database ──────────────────────────────────────────────────────────────────
+
+
+def begin_snapshot(connection: Connection) -> None:
+    """Do nothing: all reads of a transaction see the state at its first read."""
+
+
+def truncate_log(engine: Engine) -> bool:
+    """Empty the write-ahead log, which contains deleted rows; return False if a reader prevents it."""
+    connection = engine.raw_connection()
+    try:
+        return not connection.cursor().execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()[0]
+    finally:
+        connection.close()
+
+
+def defer_foreign_keys(connection: Connection) -> None:
+    """Check foreign keys when this transaction commits, not after each statement."""
+    connection.exec_driver_sql("PRAGMA defer_foreign_keys=ON")
+
+
 # ── conditions ──────────────────────────────────────────────────────────────────────────────────
 
 

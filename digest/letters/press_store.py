@@ -12,6 +12,7 @@ from sqlalchemy.orm import Session
 from digest import db
 from digest.caches import Caches
 from digest.db.tables import Delivery, DumpRow, DumpState, PaperRow, PressRow
+from digest.editions import restore_point
 from digest.errors import NotFound
 from digest.letters import Templates, figures_in_words, press
 from digest.letters.press import MAX_PRESSES, Press
@@ -43,7 +44,11 @@ def current_press(
 def build_press(
     session: Session, *, site: Site, templates: Templates, caches: Caches, now: datetime, since: datetime
 ) -> tuple[Press, str]:
-    """Return the same press as `current_press`, and its key, without storing anything."""
+    """Return the same press as `current_press`, and its key, without storing anything.
+
+    After a restore, the press has no papers from before, because the readers may have received them.
+    """
+    since = max(since, restore_point.restore_point(session) or since)
     as_of = catalog.observed_at(session, until=now) or since
     note = press_note(session, site, now)
     key = press_key(session, site, templates, now=now, since=since, as_of=as_of, note=note)

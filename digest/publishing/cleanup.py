@@ -56,6 +56,7 @@ def deletions(session: Session, kept: Retention, now: datetime) -> Iterator[tupl
     yield "attempts", outbox.prune_attempts(session, before=now - kept.attempts)
     yield "deliveries", outbox.prune_deliveries(session, before=past)
     yield "bounces", bounces.delete_old_failures(session, before=past)
+    yield "opt-outs", bounces.delete_old_opt_outs(session, before=past)
     yield "unconfirmed addresses", subscribers.prune_unconfirmed(session, before=past)
 
 

@@ -26,8 +26,8 @@ def test_first_reason_is_kept(session, site, now):
 def test_unsuppressed_address_gets_mail_again(session, site, now):
     bounces.suppress(session, site, "charlie@uni.edu", SuppressionReason.OPERATOR, "", now)
 
-    assert bounces.unsuppress(session, site, "Charlie@uni.edu")
-    assert not bounces.unsuppress(session, site, "Charlie@uni.edu")
+    assert bounces.unsuppress(session, site, "Charlie@uni.edu", now=now)
+    assert not bounces.unsuppress(session, site, "Charlie@uni.edu", now=now)
     assert not bounces.is_suppressed(session, site, "charlie@uni.edu")
 
 

@@ -397,7 +397,7 @@ def test_a_suppression_newer_than_the_confirmation_stays(
     suppressed(SuppressionReason.COMPLAINT)
     sign_up(ADA, after=DAY)
     tick(DAY)
-    bounces.unsuppress(session, site, ADA)
+    bounces.unsuppress(session, site, ADA, now=now)
     bounces.record_failure(session, site, ADA, Complaint(), now=now + DAY + HOUR)
 
     number = session.scalars(select(Confirmation.id)).one()

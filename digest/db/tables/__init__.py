@@ -7,7 +7,14 @@ dates. Migrations are append-only; `tests/db/test_schema.py` compares them with 
 from digest.db import Base
 from digest.db.tables.deliveries import Attempt, Delivery, DeliveryState, FollowupSent, Lane, PressRow, Shown
 from digest.db.tables.dumps import DumpRow, DumpState, HostRow, ProblemRow, SourceRow, UnreadDump
-from digest.db.tables.inbound_mail import BounceRow, InboundMail, MailState, ReceivedNotice, Suppression
+from digest.db.tables.inbound_mail import (
+    BounceRow,
+    InboundMail,
+    MailState,
+    OptOut,
+    ReceivedNotice,
+    Suppression,
+)
 from digest.db.tables.limits import (
     CanaryWait,
     ConversationRow,
@@ -60,6 +67,7 @@ __all__ = [
     "Lane",
     "MailState",
     "Observation",
+    "OptOut",
     "PackRow",
     "PaperRow",
     "PressRow",

@@ -114,6 +114,12 @@ class Delivery(Base):
             postgresql_where=text("provider_id IS NOT NULL"),
             sqlite_where=text("provider_id IS NOT NULL"),
         ),
+        Index(
+            "ix_delivery_in_doubt",
+            "in_doubt",
+            postgresql_where=text("in_doubt > 0"),
+            sqlite_where=text("in_doubt > 0"),
+        ),
         # Each page has free space for the new row versions written by a claim and an intent.
         {"sqlite_autoincrement": True, "postgresql_with": {"fillfactor": 40, **VACUUMED}},
     )

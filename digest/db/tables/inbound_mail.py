@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import datetime
 from enum import StrEnum
 
-from sqlalchemy import ForeignKey, Index, LargeBinary, String
+from sqlalchemy import ForeignKey, Index, LargeBinary, String, text
 from sqlalchemy.orm import Mapped, mapped_column
 
 from digest.db import Base, BigKey, UtcDateTime
@@ -76,3 +76,30 @@ class Suppression(Base):
     reason: Mapped[str] = mapped_column(String(20))  #: operator, bounce, complaint, erased
     note: Mapped[str] = mapped_column(default="")
     since: Mapped[datetime] = mapped_column(UtcDateTime)
+
+
+class OptOut(Base):
+    """A suppression, unsubscribe or erasure, recorded so that a restored backup cannot undo it.
+
+    The scheduler appends the rows to a file outside the database, because a restore replaces the database.
+    """
+
+    __tablename__ = "opt_out"
+
+    id: Mapped[int] = mapped_column(BigKey, primary_key=True)
+    kind: Mapped[str] = mapped_column(String(12))
+    hmac: Mapped[str] = mapped_column(String(64), default="")  #: of a suppression: the hash of its address
+    reason: Mapped[str] = mapped_column(String(20), default="")  #: of a suppression
+    subscriber_id: Mapped[int | None] = mapped_column(BigKey)  #: of an unsubscribe or an erasure
+    at: Mapped[datetime] = mapped_column(UtcDateTime)
+    saved_at: Mapped[datetime | None] = mapped_column(UtcDateTime)  #: when it was appended to the file
+
+    __table_args__ = (
+        Index(
+            "ix_opt_out_unsaved",
+            "id",
+            postgresql_where=text("saved_at IS NULL"),
+            sqlite_where=text("saved_at IS NULL"),
+        ),
+        {"sqlite_autoincrement": True},
+    )

@@ -70,6 +70,10 @@ class Subscriber(Base):
     leaving_reason: Mapped[str] = mapped_column(
         String(200), default=""
     )  #: why they unsubscribed, if they said it
+    synced_at: Mapped[datetime | None] = mapped_column(
+        UtcDateTime
+    )  #: the last `subscribers sync` whose file listed the address
+    is_removed_by_sync: Mapped[bool] = mapped_column(default=False)  #: unsubscribed because no longer listed
     is_sample: Mapped[bool] = mapped_column(default=False)
 
     # Ids are never reused, so that an old link cannot open a new subscriber's settings.

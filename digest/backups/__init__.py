@@ -1,0 +1,20 @@
+"""Back up the service into one SQLite file, and restore it without mailing anybody twice.
+
+backup_file     write and open a backup        restored_state  what a restore changes in the database
+opt_out_file    opt-outs outside the database   restore         copy a backup into an empty database
+"""
+
+from digest.backups.backup_file import BackupFile, open_backup, write_backup
+from digest.backups.opt_out_file import OPT_OUT_FILE, read_opt_outs, save_opt_outs
+from digest.backups.restore import RestoreReport, restore
+
+__all__ = [
+    "OPT_OUT_FILE",
+    "BackupFile",
+    "RestoreReport",
+    "open_backup",
+    "read_opt_outs",
+    "restore",
+    "save_opt_outs",
+    "write_backup",
+]

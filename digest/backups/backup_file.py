@@ -1,0 +1,146 @@
+"""Write a backup: one SQLite file with every row of either database, and the keys only if requested."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import datetime
+from functools import partial
+from pathlib import Path
+
+from sqlalchemy import (
+    Column,
+    Connection,
+    Engine,
+    MetaData,
+    Table,
+    Text,
+    insert,
+    inspect,
+    select,
+)
+from sqlalchemy.exc import DatabaseError
+
+from digest import db
+from digest.db import database_copy
+from digest.db.tables import Observation
+from digest.errors import SetupMismatch, UsageError
+
+MADE = "backup"  #: the name of the observation that records when the backup was made
+KEYS = Table("backup_key", MetaData(), Column("name", Text, primary_key=True), Column("value", Text))
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class BackupFile:
+    """An open backup."""
+
+    path: Path
+    engine: Engine
+    made_at: datetime
+    rows: int
+    keys: Mapping[str, str]  #: the secrets by name; empty if the backup was made without keys
+
+
+# ── writing ─────────────────────────────────────────────────────────────────────────────────────
+
+
+def write_backup(
+    source: Engine,
+    path: Path,
+    *,
+    keys: Mapping[str, str],
+    replaces: bool = False,
+    now: datetime,
+    progress: Callable[[int], None],
+) -> dict[str, int]:
+    """Write a backup of `source` to `path`, which only its owner can read; return the rows of each table.
+
+    The file appears under its name only once it is complete and on disk.
+    """
+    if path.exists() and not replaces:
+        raise UsageError(f"{path} exists. Choose another name, or replace it with --overwrite.")
+    part = path.with_name(f".{path.name}.part")
+    discard(part)
+    engine = db.make_engine(f"sqlite:///{part.absolute()}")
+    try:
+        counts = database_copy.copy(source, engine, progress, finish=partial(complete, keys=keys, now=now))
+        fold_log(engine)
+        engine.dispose()
+        sync(part)
+        part.replace(path)
+        sync(path.absolute().parent)
+    finally:
+        engine.dispose()
+        discard(part)
+    return counts
+
+
+def complete(writing: Connection, *, keys: Mapping[str, str], now: datetime) -> None:
+    """Record when the backup was made, and add the keys."""
+    writing.execute(insert(Observation), [{"name": MADE, "at": now}])
+    KEYS.create(writing)
+    if keys:
+        writing.execute(insert(KEYS), [{"name": name, "value": value} for name, value in keys.items()])
+
+
+def fold_log(engine: Engine) -> None:
+    """Move the write-ahead log into the file, so that the backup is a single file."""
+    connection = engine.raw_connection()
+    try:
+        connection.cursor().execute("PRAGMA journal_mode=DELETE")
+    finally:
+        connection.close()
+
+
+def sync(path: Path) -> None:
+    """Wait until a file or folder is on disk."""
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def discard(part: Path) -> None:
+    """Delete an unfinished backup."""
+    for suffix in ("", "-wal", "-shm", "-journal"):
+        part.with_name(part.name + suffix).unlink(missing_ok=True)
+
+
+# ── reading ─────────────────────────────────────────────────────────────────────────────────────
+
+
+@contextmanager
+def open_backup(path: Path) -> Iterator[BackupFile]:
+    """Open a backup without changing it; raise UsageError if the file is not a backup."""
+    if not path.is_file():
+        raise UsageError(f"{path} does not exist. Name a file made by: digest backup FILE")
+    engine = db.open_read_only(path.absolute())
+    try:
+        yield read_backup(path, engine)
+    finally:
+        engine.dispose()
+
+
+def read_backup(path: Path, engine: Engine) -> BackupFile:
+    """Return the description of a backup."""
+    try:
+        found, needed = db.revision(engine), db.newest_revision(engine)
+        is_backup = inspect(engine).has_table(KEYS.name)
+    except DatabaseError:
+        is_backup, found, needed = False, None, None
+    if not is_backup:
+        raise UsageError(f"{path} is not a backup. Name a file made by: digest backup FILE")
+    if found != needed:
+        raise SetupMismatch(
+            f"{path} was made by another version (its schema is at {found}, this version needs {needed})."
+            " Restore it with that version, then install this version and run: digest db upgrade"
+        )
+    with engine.connect() as connection:
+        made_at = connection.execute(select(Observation.at).where(Observation.name == MADE)).scalar_one()
+        keys = {row.name: row.value for row in connection.execute(select(KEYS))}
+    return BackupFile(
+        path=path, engine=engine, made_at=made_at, rows=database_copy.count_rows(engine), keys=keys
+    )

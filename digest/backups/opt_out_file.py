@@ -1,0 +1,115 @@
+"""Append opt-outs to a file outside the database, because a restore replaces the database.
+
+The file has one JSON object per line: ids and keyed hashes, no addresses.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+
+from sqlalchemy import select
+from sqlalchemy.orm import Session
+
+from digest import bounces
+from digest.bounces import OptOutKind
+from digest.db.tables import OptOut, Subscriber
+from digest.site_profile import Site
+
+OPT_OUT_FILE = "opt-outs.jsonl"  #: in the data directory of the machine that runs the scheduler
+BATCH_ROWS = 1_000
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class SavedOptOut:
+    """A line of the file."""
+
+    id: int
+    kind: OptOutKind
+    hmac: str
+    reason: str
+    subscriber_id: int | None
+    at: datetime
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class SavedOptOuts:
+    """The content of the file."""
+
+    opt_outs: tuple[SavedOptOut, ...] = ()  #: in the order of the file
+    damaged: int = 0  #: lines that cannot be read; a line that a crash cut off is written again
+
+
+# ── writing ─────────────────────────────────────────────────────────────────────────────────────
+
+
+def save_opt_outs(session: Session, site: Site, path: Path, *, now: datetime) -> int:
+    """Append the opt-outs that are not in the file yet, and return their number; commits.
+
+    A crash before the commit leaves lines that the next call writes again, which changes nothing.
+    """
+    saved = 0
+    while rows := bounces.unsaved_opt_outs(session, limit=BATCH_ROWS):
+        hashes = address_hashes(session, site, rows)
+        append_lines(path, [line_of(row, row.hmac or hashes.get(row.subscriber_id, "")) for row in rows])
+        bounces.mark_saved(session, [row.id for row in rows], now=now)
+        saved += len(rows)
+    return saved
+
+
+def address_hashes(session: Session, site: Site, rows: Sequence[OptOut]) -> dict[int | None, str]:
+    """Return {subscriber id: keyed hash of the address} for the subscribers of these opt-outs."""
+    ids = {row.subscriber_id for row in rows if not row.hmac}
+    found = session.execute(select(Subscriber.id, Subscriber.email).where(Subscriber.id.in_(ids)))
+    return {number: bounces.address_hmac(site, email) for number, email in found}
+
+
+def line_of(row: OptOut, hmac: str) -> str:
+    """Return an opt-out as a line of the file."""
+    fields = {"id": row.id, "at": row.at.isoformat(), "kind": row.kind, "hmac": hmac}
+    return json.dumps(fields | {"reason": row.reason, "subscriber_id": row.subscriber_id})
+
+
+def append_lines(path: Path, lines: Iterable[str]) -> None:
+    """Append lines and wait until they are on disk; the file is created with mode 600."""
+    descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o600)
+    with os.fdopen(descriptor, "rb+") as file:
+        end = file.seek(0, os.SEEK_END)
+        file.seek(max(0, end - 1))
+        is_cut = file.read(1) not in {b"", b"\n"}  # by a crash
+        file.write(("\n" * is_cut + "".join(f"{line}\n" for line in lines)).encode())
+        file.flush()
+        os.fsync(descriptor)
+
+
+# ── reading ─────────────────────────────────────────────────────────────────────────────────────
+
+
+def read_opt_outs(path: Path) -> SavedOptOuts:
+    """Return the opt-outs in the file; none if there is no file."""
+    if not path.exists():
+        return SavedOptOuts()
+    found, damaged = [], 0
+    for line in path.read_bytes().splitlines():
+        try:
+            found.append(parse_line(line))
+        except (ValueError, KeyError, TypeError):
+            damaged += 1
+    return SavedOptOuts(opt_outs=tuple(found), damaged=damaged)
+
+
+def parse_line(line: bytes) -> SavedOptOut:
+    """Return the opt-out of a line; raise ValueError, KeyError or TypeError if the line is damaged."""
+    fields = json.loads(line)
+    return SavedOptOut(
+        id=int(fields["id"]),
+        at=datetime.fromisoformat(fields["at"]),
+        kind=OptOutKind(fields["kind"]),
+        hmac=str(fields["hmac"]),
+        reason=str(fields["reason"]),
+        subscriber_id=fields["subscriber_id"],
+    )

@@ -1,0 +1,178 @@
+"""Change a restored database so that nobody is mailed twice, and nobody who opted out is mailed again.
+
+A backup does not know what happened after it was made. Therefore all mail is stopped, every open delivery
+and every edition up to the restore ends as expired, and the next digests consider only newer papers. The
+opt-outs after the backup come from the file that the scheduler writes. The caller commits.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict
+from datetime import datetime
+from typing import Any, cast
+
+from sqlalchemy import Table, delete, select
+from sqlalchemy.orm import Session
+
+from digest import bounces, db, subscribers
+from digest.backups.opt_out_file import SavedOptOut
+from digest.bounces import OptOutKind, SuppressionReason
+from digest.db.tables import (
+    DeliveryState,
+    Heartbeat,
+    OptOut,
+    SignUp,
+    Subscriber,
+    SubscriberState,
+    Suppression,
+    UnreadDump,
+)
+from digest.delivery import outbox
+from digest.editions import restore_point
+from digest.editions.compose import Digest
+from digest.editions.schedule import Edition, missed_editions, next_edition, open_edition
+from digest.site_profile import Site
+from digest.subscribers import schedule_of
+
+RESTORED = "restored"  #: the reason of everything that a restore ends
+NOTE = "recovered after a restore"  #: the note of suppressions from the file
+BATCH_READERS = 1_000
+
+
+def expire_past(session: Session, site: Site, *, made_at: datetime, now: datetime) -> tuple[int, int]:
+    """End all open mail, and return how many letters and how many editions are recorded as expired.
+
+    Sign-ups that wait for their confirmation are deleted: the confirmation may have been sent.
+    """
+    restore_point.set_restore_point(session, now)
+    letters = outbox.expire_open(session, RESTORED, now=now)
+    subscribers.skip_reminders(session, site, RESTORED, now=now)
+    for table in (SignUp, Heartbeat, UnreadDump):
+        session.execute(delete(table))
+    return letters, expire_editions(session, made_at=made_at, now=now)
+
+
+def expire_editions(session: Session, *, made_at: datetime, now: datetime) -> int:
+    """Record every edition that was due since the backup as expired, and return their number."""
+    expired, last_id = 0, 0
+    while readers := next_readers(session, last_id):
+        last_id = readers[-1].id
+        expired += record_editions(session, readers, made_at=made_at, now=now)
+        changes = [{"id": one.id, **reader_changes(one, now)} for one in readers]
+        db.update_many(session, Subscriber, changes)
+    return expired
+
+
+def next_readers(session: Session, last_id: int) -> Sequence[Subscriber]:
+    """Return the next readers who get digests, now or after a pause."""
+    has_digests = Subscriber.state.in_((SubscriberState.ACTIVE, SubscriberState.PAUSED))
+    query = select(Subscriber).where(has_digests, Subscriber.id > last_id).order_by(Subscriber.id)
+    return session.scalars(query.limit(BATCH_READERS)).all()
+
+
+def reader_changes(reader: Subscriber, now: datetime) -> dict[str, Any]:
+    """Return the changed columns of a reader, whose next digest considers papers from now on."""
+    return {
+        "considered_until": now,
+        "considered_paper_id": None,
+        "last_mail_at": now,
+        "next_due_at": next_edition(schedule_of(reader), now).due_at,
+    }
+
+
+def record_editions(
+    session: Session, readers: Iterable[Subscriber], *, made_at: datetime, now: datetime
+) -> int:
+    """Record the past editions of these readers as expired, and return how many were not recorded yet."""
+    by_edition: defaultdict[str, list[dict[str, Any]]] = defaultdict(list)
+    for reader in readers:
+        for edition in past_editions(reader, made_at=made_at, now=now):
+            by_edition[edition.name].append(expired_row(reader, edition, now))
+    return sum(len(outbox.queue_digests(session, rows)) for rows in by_edition.values())
+
+
+def past_editions(reader: Subscriber, *, made_at: datetime, now: datetime) -> list[Edition]:
+    """Return the editions due between the reader's next due time in the backup and now."""
+    if reader.state == SubscriberState.PAUSED:
+        return []
+    schedule = schedule_of(reader)
+    since = reader.next_due_at or max(reader.confirmed_at or reader.created_at, made_at)
+    current = open_edition(schedule, now)
+    return [*missed_editions(schedule, since, now), *([current] if current else [])]
+
+
+def expired_row(reader: Subscriber, edition: Edition, now: datetime) -> dict[str, Any]:
+    """Return the row of an edition that may have been sent after the backup."""
+    return {
+        "subscriber_id": reader.id,
+        "email": reader.email,
+        "edition": edition.name,
+        "decision": Digest(sections=(), checked=0).to_json(),
+        "dated_at": now,
+        "state": DeliveryState.EXPIRED,
+        "reason": RESTORED,
+        "due_at": edition.due_at,
+        "expires_at": edition.closes_at,
+        "settled_at": now,
+    }
+
+
+# ── opt-outs ────────────────────────────────────────────────────────────────────────────────────
+
+
+def apply_opt_outs(session: Session, site: Site, saved: Iterable[SavedOptOut], *, now: datetime) -> int:
+    """Repeat the opt-outs that the backup does not contain, and return how many of them changed anything."""
+    known = {(row.id, row.kind) for row in session.execute(select(OptOut.id, OptOut.kind))}
+    new = [one for one in saved if (one.id, one.kind) not in known]
+    record_as_saved(session, new, now=now)
+    changed = apply_suppressions(session, [one for one in new if one.subscriber_id is None])
+    by_subscriber: defaultdict[int, list[SavedOptOut]] = defaultdict(list)
+    for one in new:
+        if one.subscriber_id is not None:
+            by_subscriber[one.subscriber_id].append(one)
+    return changed + sum(
+        apply_to_subscriber(session, site, number, events, now=now)
+        for number, events in by_subscriber.items()
+    )
+
+
+def record_as_saved(session: Session, saved: Sequence[SavedOptOut], *, now: datetime) -> None:
+    """Add these opt-outs to the database, as rows that are in the file already."""
+    rows = [asdict(one) for one in saved]
+    db.insert_many(session, OptOut, rows, shared={"saved_at": now}, key=("id",))
+    db.advance_sequences(session.connection(), [cast(Table, OptOut.__table__)])
+
+
+def apply_suppressions(session: Session, saved: Iterable[SavedOptOut]) -> int:
+    """Suppress the addresses whose last entry says so, and return how many there were."""
+    last = {one.hmac: one for one in saved}
+    session.execute(delete(Suppression).where(db.one_of(Suppression.__table__.c.hmac, list(last))))
+    rows = [
+        {"hmac": one.hmac, "reason": one.reason or SuppressionReason.OPERATOR, "since": one.at}
+        for one in last.values()
+        if one.kind is OptOutKind.SUPPRESSED
+    ]
+    db.insert_many(session, Suppression, rows, shared={"note": NOTE})
+    return len(rows)
+
+
+def apply_to_subscriber(
+    session: Session, site: Site, number: int, events: Iterable[SavedOptOut], *, now: datetime
+) -> bool:
+    """Erase or unsubscribe a subscriber as these opt-outs say; return whether that changed anything.
+
+    An opt-out is about the subscriber only if the hash of the address is the same.
+    """
+    subscriber = session.get(Subscriber, number)
+    if subscriber is None:
+        return False
+    hmac = bounces.address_hmac(site, subscriber.email)
+    kinds = [one.kind for one in events if one.hmac == hmac]
+    if OptOutKind.ERASED in kinds:
+        subscribers.erase_subscriber(session, site, subscriber, now=now)
+        return True
+    if kinds[-1:] == [OptOutKind.UNSUBSCRIBED]:
+        return subscribers.mark_unsubscribed(session, subscriber, now=now)
+    return False

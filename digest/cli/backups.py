@@ -1,0 +1,162 @@
+"""`digest backup` and `digest restore`: the whole database as one file."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from digest import plurals
+from digest.cli import command_context, failures, terminal
+from digest.cli.common_options import AsJson, Now, current_time
+from digest.errors import UsageError
+
+if TYPE_CHECKING:
+    from digest.backups import BackupFile, RestoreReport
+    from digest.settings import Settings
+
+KEY_NAMES = ("secret_key", "pepper")
+NO_KEYS = "The keys are not in this file. Back up {} too: without them a restore is not possible."
+
+
+def backup(
+    path: Annotated[Path, typer.Argument(metavar="FILE", help="The file to write, such as digest.backup.")],
+    with_keys: Annotated[
+        bool, typer.Option("--with-keys", help="Include the keys. Whoever has the file can then sign links.")
+    ] = False,
+    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace an existing file.")] = False,
+    now: Now = None,
+    as_json: AsJson = False,
+) -> None:
+    """Back up the database to one SQLite file, while all processes run.
+
+    Only you can read the file, because it contains addresses. The keys are included only with --with-keys.
+    """
+    from digest import backups
+    from digest.db import database_copy
+
+    with (
+        failures.on_ctrl_c(lambda: "Stopped. No backup was written. Run the command again."),
+        command_context.open_context() as context,
+        terminal.show_progress("Backing up", total=database_copy.count_rows(context.engine)) as done,
+    ):
+        check_target(context.settings, path)
+        counts = backups.write_backup(
+            context.engine,
+            path,
+            keys=keys_of(context.settings) if with_keys else {},
+            replaces=overwrite,
+            now=current_time(now),
+            progress=done.advance,
+        )
+    size = path.stat().st_size
+    report = {"path": str(path), "bytes": size, "rows": sum(counts.values()), "keys": with_keys}
+    sentence = f"{path}: {report['rows']:,} rows, {size / 1e6:,.1f} MB. To restore it: digest restore {path}"
+    terminal.print_result(report, sentence, as_json=as_json)
+    if not with_keys and not as_json:
+        terminal.print_note(NO_KEYS.format(places_of_keys(context.settings)))
+
+
+def check_target(settings: Settings, path: Path) -> None:
+    """Raise UsageError if the backup would replace the database itself, or has no folder."""
+    from digest import db
+
+    own = db.database_file(settings.database)
+    if own is not None and path.absolute() == own.absolute():
+        raise UsageError(f"{path} is the database. Name another file.")
+    if not path.absolute().parent.is_dir():
+        raise UsageError(f"{path.absolute().parent} does not exist. Create the folder, or name another file.")
+
+
+def keys_of(settings: Settings) -> dict[str, str]:
+    """Return the keys of this machine by name."""
+    given = {"secret_key": settings.secret_key, "pepper": settings.pepper}
+    return {
+        name: value.get_secret_value() if value else settings.stored_secret(name)
+        for name, value in given.items()
+    }
+
+
+def places_of_keys(settings: Settings) -> str:
+    """Return where the keys are: their files, or their settings."""
+    given = {"secret_key": settings.secret_key, "pepper": settings.pepper}
+    places = [
+        f"DIGEST_{name.upper()}" if value else str(settings.data_dir.absolute() / name)
+        for name, value in given.items()
+    ]
+    return " and ".join(places)
+
+
+def restore(
+    path: Annotated[Path, typer.Argument(metavar="FILE", help="A file made by `digest backup`.")],
+    now: Now = None,
+    as_json: AsJson = False,
+) -> None:
+    """Restore a backup into an empty database, with all mail stopped.
+
+    Letters and editions up to now end as expired, and later digests contain only papers found from now on, so nobody gets mail or a paper twice. Suppressions, unsubscribes and erasures made after the backup are repeated from the file opt-outs.jsonl in the data directory. Afterwards check with `digest status`, and run `digest deliveries resume`.
+    """
+    from digest import backups, db
+    from digest.letters import Templates
+    from digest.settings import templates_dir
+
+    settings = command_context.read_settings()
+    with (
+        failures.on_ctrl_c(lambda: "Stopped. Nothing was restored; the database is still empty."),
+        backups.open_backup(path) as found,
+    ):
+        store_keys(settings, found)
+        engine = db.make_engine(settings.database)
+        with (
+            command_context.explain_database_errors(engine),
+            db.report_unreachable(engine),
+            terminal.show_progress("Restoring", total=found.rows) as done,
+        ):
+            report = backups.restore(
+                found,
+                engine,
+                settings.site(),
+                saved=backups.read_opt_outs(settings.data_dir / backups.OPT_OUT_FILE),
+                templates_fingerprint=Templates(templates_dir(), settings.template_overrides).fingerprint,
+                now=current_time(now),
+                progress=done.advance,
+            )
+    show(report, path, settings, as_json=as_json)
+
+
+def store_keys(settings: Settings, found: BackupFile) -> None:
+    """Store the backup's keys in the data directory, except those that are set by a setting."""
+    for name, value in found.keys.items():
+        if getattr(settings, name) is None:
+            settings.store_secret(name, value)
+
+
+def show(report: RestoreReport, path: Path, settings: Settings, *, as_json: bool) -> None:
+    """Print the result of a restore, and what to do next."""
+    from dataclasses import asdict
+
+    from digest.backups import OPT_OUT_FILE
+
+    if as_json:
+        terminal.print_json(asdict(report))
+        return
+    terminal.print_line(f"{path} is restored: {report.rows:,} rows of {report.made_at:%Y-%m-%d %H:%M} UTC.")
+    terminal.print_facts(
+        [
+            (
+                "Expired",
+                f"{plurals.count(report.letters, 'open letter')}, {plurals.count(report.editions, 'edition')}",
+            ),
+            ("Repeated", f"{plurals.count(report.opt_outs, 'opt-out')} made after the backup"),
+            ("Mail", "stopped; to send again: digest deliveries resume"),
+        ]
+    )
+    file = settings.data_dir.absolute() / OPT_OUT_FILE
+    if not file.exists():
+        terminal.print_note(
+            f"{file} is missing, so unsubscribes and erasures made after the backup are not known."
+            " If the scheduler ran on another machine, copy the file from there, empty the database and restore again."
+        )
+    if report.damaged:
+        terminal.print_note(f"{file}: {plurals.count(report.damaged, 'line')} could not be read.")

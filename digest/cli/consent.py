@@ -1,0 +1,26 @@
+"""Ask before a command destroys something: state what it will do, and require a yes."""
+
+from __future__ import annotations
+
+import sys
+from typing import Annotated
+
+import typer
+
+from digest.cli import terminal
+from digest.errors import DigestError, UsageError
+
+Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")]
+DRY_RUN = "Dry run: "  #: begins the sentence that a dry run prints
+DryRun = Annotated[bool, typer.Option("--dry-run", help="Show what would change; change nothing.")]
+
+
+def require_yes(plan: str, *, yes: bool) -> None:
+    """Print the plan and ask; without a terminal, raise UsageError unless `--yes` was given."""
+    if yes:
+        return
+    if not sys.stdin.isatty():
+        raise UsageError(f"{plan} To do this without being asked, add --yes.")
+    terminal.print_note(terminal.visible_text(plan))
+    if not typer.confirm("Continue?", err=True):
+        raise DigestError("Nothing was changed.")

@@ -1,0 +1,217 @@
+"""Back up a running service, lose a day, restore: nobody is mailed twice, and whoever left stays away."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections import Counter
+from collections.abc import Callable
+from email import message_from_bytes, policy
+from pathlib import Path
+
+import pytest
+
+from digest import heartbeats
+from digest.cli import command_context
+from tests.cli.conftest import FRIDAY, Digest
+
+NAMES = ["ada", "bob", "cleo", "dora", "emil", "fay", "gus", "hal"]
+READERS = [f"{name}@example.org" for name in NAMES]
+Lose = Callable[[], None]
+
+
+@pytest.fixture(params=["sqlite", "postgresql"])
+def lose_database(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Lose:
+    """Use one kind of database; return a function that replaces it with an empty database."""
+    urls = iter([f"sqlite:///{tmp_path / 'first.sqlite3'}", f"sqlite:///{tmp_path / 'second.sqlite3'}"])
+    if request.param == "postgresql":
+        urls = iter([request.getfixturevalue("postgres_url"), request.getfixturevalue("empty_postgres_url")])
+    monkeypatch.setenv("DIGEST_DATABASE_URL", next(urls))
+    return lambda: monkeypatch.setenv("DIGEST_DATABASE_URL", next(urls))
+
+
+def dump(folder: Path, day: int) -> Path:
+    """Write the list of a day with two papers, which only that list contains."""
+    file = folder / f"list-{day}.jsonl"
+    titles = [f"Tide tables of day {day}, part {part}" for part in ("one", "two")]
+    rows = [{"title": title, "abstract": f"We measure tides. {title}."} for title in titles]
+    file.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    return file
+
+
+def add_readers(digest: Digest) -> None:
+    for email in READERS:
+        added = digest(
+            "subscribers", "add", email, "--topic", "Tides=tide*", "--confirmed", "--consent", "asked",
+            "--now", "2026-11-18T07:00Z",
+        )  # fmt: skip
+        assert added.code == 0
+
+
+def morning(digest: Digest, folder: Path, day: int, *, hour: str = "08:30") -> None:
+    """Read the list of a day, publish and deliver."""
+    read = digest("intake", dump(folder, day), "--date", f"2026-11-{day}", "--now", f"2026-11-{day}T07:30Z")
+    assert read.code == 0, read.err
+    ran = digest("run", "--now", f"2026-11-{day}T{hour}Z")
+    assert ran.code == 0, ran.err
+
+
+def mailed(folder: Path) -> Counter[tuple[str, str]]:
+    """Count how often each paper was mailed to each reader."""
+    found: Counter[tuple[str, str]] = Counter()
+    for file in (folder / "data" / "outbox").rglob("*"):
+        if file.is_file() and "Tide tables" in file.read_text(errors="replace"):
+            message = message_from_bytes(file.read_bytes(), policy=policy.default)
+            body = message.get_body(("plain",))
+            assert body is not None
+            for day in range(18, 26):
+                for part in ("one", "two"):
+                    title = f"Tide tables of day {day}, part {part}"
+                    if title in " ".join(body.get_content().split()):
+                        found[str(message["To"]), title] += 1
+    return found
+
+
+def lose_a_day(digest: Digest, folder: Path) -> None:
+    """Mail a list, make a backup, mail the next list; then one reader each leaves, is erased and is suppressed."""
+    add_readers(digest)
+    morning(digest, folder, 19)
+    assert digest("backup", folder / "digest.backup", "--now", "2026-11-19T12:00Z").code == 0
+    morning(digest, folder, 20)
+    digest("subscribers", "remove", "ada@example.org", "--yes", "--now", "2026-11-20T09:00Z")
+    digest("subscribers", "erase", "bob@example.org", "--yes", "--now", "2026-11-20T09:01Z")
+    digest("suppressions", "add", "cleo@example.org", "--now", "2026-11-20T09:02Z")
+    digest("run", "--now", "2026-11-20T09:05Z")
+
+
+def test_after_a_restore_nobody_is_mailed_twice_and_whoever_left_stays_away(
+    digest: Digest, tmp_path: Path, lose_database: Lose
+) -> None:
+    lose_a_day(digest, tmp_path)
+    before = mailed(tmp_path)
+
+    lose_database()
+    restored = digest("restore", tmp_path / "digest.backup", "--now", "2026-11-20T10:00Z", "--json").document
+    stopped = digest("run", "--now", "2026-11-20T10:05Z", "--json").document
+    expired = [one for one in digest("deliveries", "--json").lines if one["reason"] == "restored"]
+    digest("deliveries", "resume", "--now", "2026-11-20T10:10Z")
+    digest("intake", dump(tmp_path, 20), "--date", "2026-11-20", "--now", "2026-11-20T10:15Z")
+    digest("run", "--now", "2026-11-20T10:20Z")
+    same_day = mailed(tmp_path)
+    morning(digest, tmp_path, 21)
+
+    assert sum(before.values()) == 8 * 2 * 2
+    assert (restored["opt_outs"], restored["damaged"]) == (3, 0)
+    assert stopped["delivered"]["sent"] == 0
+    assert {one["edition"] for one in expired} == {"daily-2026-11-20"}
+    assert same_day == before
+    after = mailed(tmp_path) - before
+    assert {email for email, _ in after} == set(READERS[3:])
+    assert {title for _, title in after} == {f"Tide tables of day 21, part {part}" for part in ("one", "two")}
+    assert max(mailed(tmp_path).values()) == 1
+    states = {one["email"]: one["state"] for one in digest("subscribers", "list", "--json").lines}
+    assert "bob@example.org" not in states
+    assert states["ada@example.org"] == "unsubscribed"
+    assert [one["note"] for one in digest("suppressions", "list", "--json").lines] == [
+        "recovered after a restore"
+    ]
+
+
+def test_an_old_link_does_not_open_a_subscriber_added_after_a_restore(
+    digest: Digest, tmp_path: Path, lose_database: Lose
+) -> None:
+    add_readers(digest)
+    digest("backup", tmp_path / "digest.backup")
+    digest("subscribers", "add", "late@example.org", "--confirmed", "--consent", "x")
+    lose_database()
+
+    digest("restore", tmp_path / "digest.backup")
+    digest("subscribers", "add", "new@example.org", "--confirmed", "--consent", "x")
+
+    with command_context.open_context() as context, context.read_session() as session:
+        from digest import subscribers
+
+        assert subscribers.get(session, "new@example.org").id > 2_000_000
+
+
+@pytest.mark.usefixtures("catalog", "ada")
+def test_a_backup_is_one_private_file_with_keys_only_on_request(digest: Digest, tmp_path: Path) -> None:
+    digest("backup", tmp_path / "plain")
+    digest("backup", tmp_path / "whole", "--with-keys")
+
+    pepper = (tmp_path / "data" / "pepper").read_text()
+    assert (tmp_path / "plain").stat().st_mode & 0o777 == 0o600
+    assert [path.name for path in tmp_path.glob("*plain*")] == ["plain"]
+    assert pepper.encode() not in (tmp_path / "plain").read_bytes()
+    assert pepper.encode() in (tmp_path / "whole").read_bytes()
+    with sqlite3.connect(tmp_path / "plain") as file:
+        assert file.execute("PRAGMA integrity_check").fetchone() == ("ok",)
+        assert file.execute("SELECT count(*) FROM paper").fetchone() == (3,)
+
+
+@pytest.mark.usefixtures("ada")
+def test_a_backup_with_keys_restores_a_service_on_a_new_machine(
+    digest: Digest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    digest("backup", tmp_path / "plain")
+    digest("backup", tmp_path / "whole", "--with-keys")
+    monkeypatch.setenv("DIGEST_DATA_DIR", str(tmp_path / "other"))
+
+    without = digest("restore", tmp_path / "plain")
+    for name in ("pepper", "secret_key"):
+        (tmp_path / "other" / name).unlink()
+    restored = digest("restore", tmp_path / "whole")
+
+    assert (without.code, "DIGEST_PEPPER" in without.err or "DIGEST_SECRET_KEY" in without.err) == (1, True)
+    assert (restored.code, restored.err.count("opt-outs.jsonl is missing")) == (0, 1)
+    assert (tmp_path / "other" / "pepper").read_text() == (tmp_path / "data" / "pepper").read_text()
+    assert digest("subscribers", "show", "ada@example.org").code == 0
+    assert "digest deliveries resume" in digest("status").out
+
+
+@pytest.mark.usefixtures("ada")
+def test_restore_and_backup_never_replace_what_exists(digest: Digest, tmp_path: Path) -> None:
+    file = tmp_path / "digest.backup"
+    assert digest("backup", file).code == 0
+
+    again = digest("backup", file)
+    onto_itself = digest("backup", tmp_path / "data" / "digest.sqlite3", "--overwrite")
+    full = digest("restore", file)
+    other = digest("restore", tmp_path / "data" / "pepper")
+
+    assert [ran.code for ran in (again, onto_itself, full, other)] == [2, 2, 2, 2]
+    assert "--overwrite" in again.err
+    assert "is the database" in onto_itself.err
+    assert "is not empty" in full.err
+    assert "is not a backup" in other.err
+    assert digest("backup", file, "--overwrite").code == 0
+
+
+@pytest.mark.usefixtures("ada")
+def test_db_copy_refuses_while_a_process_is_alive(digest: Digest, tmp_path: Path) -> None:
+    target = f"sqlite:///{tmp_path / 'copy.sqlite3'}"
+    with command_context.open_context() as context, context.write_session() as session:
+        heartbeats.record_heartbeat(session, "worker", context.clock())
+        refused = digest("db", "copy", target)
+        heartbeats.remove_heartbeat(session, "worker")
+    copied = digest("db", "copy", target)
+
+    assert (refused.code, "worker" in refused.err, "Stop them first" in refused.err) == (2, True, True)
+    assert copied.code == 0
+
+
+@pytest.mark.usefixtures("ada")
+def test_a_line_that_a_crash_cut_off_is_written_again(digest: Digest, tmp_path: Path) -> None:
+    file = tmp_path / "data" / "opt-outs.jsonl"
+    file.write_text('{"id": 1, "at": "2026-')
+    digest("subscribers", "remove", "ada@example.org", "--yes", "--now", FRIDAY)
+
+    digest("run", "--now", FRIDAY)
+
+    cut, whole = file.read_text().splitlines()
+    assert cut == '{"id": 1, "at": "2026-'
+    assert (json.loads(whole)["kind"], json.loads(whole)["at"]) == (
+        "unsubscribed",
+        "2026-11-20T08:30:00+00:00",
+    )
+    assert "ada" not in whole
