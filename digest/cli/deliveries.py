@@ -8,14 +8,17 @@ import typer
 
 from digest import plurals
 from digest.cli import command_context, terminal
-from digest.cli.common_options import AsJson, Limit, Now, current_time, parse_choice
+from digest.cli.common_options import AsJson, Limit, Now, current_time, parse_choice, positive_number
+from digest.cli.consent import DRY_RUN, DryRun
+from digest.errors import BadField
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from datetime import datetime
 
     from digest.db.tables import Attempt, Delivery
 
-app = typer.Typer(help="List the deliveries; stop and resume mail.")
+app = typer.Typer(help="List the deliveries; stop and resume mail; decide about stuck letters.")
 
 
 @app.callback(invoke_without_command=True)
@@ -84,16 +87,77 @@ def stop(
 
 
 @app.command()
-def resume(now: Now = None, as_json: AsJson = False) -> None:
+def resume(dry_run: DryRun = False, now: Now = None, as_json: AsJson = False) -> None:
     """Resume mail after a stop; waiting letters become due at once."""
     from digest.delivery import stop_and_resume
 
     with command_context.open_context() as context, command_context.open_write_session(context) as session:
-        lifted, due = stop_and_resume.resume_mail(session, now=current_time(now))
-    resumed = f"Mail is resumed; {plurals.count(due, 'letter')} due now."
+        lifted, due = stop_and_resume.resume_mail(session, now=current_time(now), is_dry_run=dry_run)
+    resumed = f"{DRY_RUN * dry_run}Mail is resumed; {plurals.count(due, 'letter')} due now."
     terminal.print_result(
         {"lifted": lifted, "due": due}, resumed if lifted else "Nothing is stopped.", as_json=as_json
     )
+
+
+Ids = Annotated[
+    list[int] | None,
+    typer.Argument(
+        metavar="ID...", parser=positive_number, help="Ids in `digest deliveries`.", show_default=False
+    ),
+]
+All = Annotated[bool, typer.Option("--all", help="All stuck letters.")]
+
+
+@app.command()
+def retry(
+    ids: Ids = None,
+    everything: All = False,
+    dry_run: DryRun = False,
+    now: Now = None,
+    as_json: AsJson = False,
+) -> None:
+    """Send stuck letters once more.
+
+    A letter is stuck if it may have arrived: its reader may then get it a second time.
+    """
+    from digest.delivery import stop_and_resume
+
+    decide_stuck(stop_and_resume.retry_letters, "due again", ids, everything, dry_run, now, as_json)
+
+
+@app.command("give-up")
+def give_up(
+    ids: Ids = None,
+    everything: All = False,
+    dry_run: DryRun = False,
+    now: Now = None,
+    as_json: AsJson = False,
+) -> None:
+    """Never send stuck letters again. Their papers count as shown, because they may have arrived."""
+    from digest.delivery import stop_and_resume
+
+    decide_stuck(stop_and_resume.give_up_letters, "given up", ids, everything, dry_run, now, as_json)
+
+
+def decide_stuck(
+    decide: Callable[..., set[int]],
+    outcome: str,
+    ids: list[int] | None,
+    everything: bool,
+    dry_run: bool,
+    now: datetime | None,
+    as_json: bool,
+) -> None:
+    """Apply the operator's decision to the named letters or to all stuck letters."""
+    from digest.delivery import outbox
+
+    if bool(ids) == everything:
+        raise BadField("ID", "name the letters, or give --all. See: digest deliveries --state stuck")
+    with command_context.open_context() as context, command_context.open_write_session(context) as session:
+        chosen = outbox.stuck_ids(session) if everything else ids or []
+        changed = decide(session, chosen, now=current_time(now), is_dry_run=dry_run)
+    sentence = f"{DRY_RUN * dry_run}{plurals.count(len(changed), 'letter is', 'letters are')} {outcome}."
+    terminal.print_result({"letters": sorted(changed)}, sentence, as_json=as_json)
 
 
 def as_report(row: Delivery) -> dict[str, Any]:
@@ -161,30 +225,76 @@ def attempt_report(row: Attempt) -> dict[str, Any]:
 
 
 def why(
-    email: Annotated[str, typer.Argument(metavar="EMAIL", help="A subscriber's address.")],
-    paper: Annotated[
+    email: Annotated[
         str,
-        typer.Argument(metavar="PAPER", help="A catalog id, an arXiv id, a DOI, a URL, or the exact title."),
+        typer.Argument(metavar="EMAIL", help="A subscriber's address."),
     ],
+    paper: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="PAPER",
+            help="A catalog id, an arXiv id, a DOI, a URL, or the exact title.",
+            show_default=False,
+        ),
+    ] = None,
+    edition: Annotated[
+        str | None,
+        typer.Option(
+            "--edition",
+            metavar="EDITION",
+            help="Instead of a paper: a day, today, yesterday, or a name such as weekly-2026-W47.",
+            show_default=False,
+        ),
+    ] = None,
     now: Now = None,
     as_json: AsJson = False,
 ) -> None:
-    """Explain why a subscriber did or did not get a paper."""
+    """Explain why a subscriber did or did not get a paper, or an edition.
+
+    Without PAPER and --edition, explain what became of the latest edition that was due.
+    """
     from digest.publishing import why as explanation
 
+    if paper is not None and edition is not None:
+        raise BadField("--edition", "name a paper or an edition, not both.")
     with command_context.open_context() as context, context.read_session() as session:
-        answer = explanation.why(
-            session,
-            site=context.site,
-            templates=context.templates,
-            caches=context.caches,
-            email=email,
-            reference=paper,
-            now=current_time(now),
-        )
+        asked: dict[str, Any] = {"site": context.site, "email": email, "now": current_time(now)}
+        if paper is None:
+            answer = explanation.why_edition(session, edition=edition, **asked)
+        else:
+            parts: dict[str, Any] = {
+                "templates": context.templates,
+                "caches": context.caches,
+                "reference": paper,
+            }
+            answer = explanation.why(session, **parts, **asked)
     if as_json:
         terminal.print_json(answer.json)
         return
     terminal.print_line(answer.verdict)
     for line in answer.lines:
         terminal.print_line(f"  {line}")
+
+
+def history(
+    email: Annotated[str, typer.Argument(metavar="EMAIL", help="A subscriber's address.")],
+    limit: Limit = None,
+    as_json: AsJson = False,
+) -> None:
+    """List everything recorded about a subscriber, latest first: consents, letters, bounces."""
+    from dataclasses import asdict
+
+    from digest.publishing.reader_history import reader_history
+
+    with command_context.open_context() as context, context.read_session() as session:
+        events = reader_history(session, context.site, email)
+    if as_json:
+        terminal.lines(asdict(one) | {"delivery_id": one.delivery_id or None} for one in events[:limit])
+        return
+    shown = events[: limit or terminal.LIMIT]
+    terminal.print_table(
+        ("when", "event", "letter#", "detail"),
+        ((one.at, one.event, str(one.delivery_id or ""), one.detail) for one in shown),
+        shrinkable=["detail"],
+    )
+    terminal.print_rest(len(shown), len(events), " One letter: digest trace ID.")

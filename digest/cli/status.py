@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import sys
+import time
 from dataclasses import asdict
 from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 
 import typer
 
@@ -23,10 +25,18 @@ if TYPE_CHECKING:
     from digest.monitoring.report import Report
     from digest.settings import Settings
 
+WATCH_SECONDS = 2.0
+CLEAR = "\x1b[H\x1b[2J"  #: moves the cursor to the top left and clears the screen
 FACTS = 3  #: facts shown for each problem; the alarm letter has all of them
 
 
-def status(now: Now = None, as_json: AsJson = False) -> None:
+def status(
+    watch: Annotated[
+        bool, typer.Option("--watch", help="Show it again every 2 seconds, until Ctrl-C.")
+    ] = False,
+    now: Now = None,
+    as_json: AsJson = False,
+) -> None:
     """Show service status: subscribers, papers, mail, processes, servers, disks.
 
     Exits with 1 if a process or a server is down, mail is stopped, or a disk is full.
@@ -34,6 +44,8 @@ def status(now: Now = None, as_json: AsJson = False) -> None:
     from digest.monitoring import report
 
     settings = command_context.read_settings()
+    if watch:
+        watch_status(settings)
     made = report.report_from_settings(settings, current_time(now))
     if as_json:
         terminal.print_json(as_json_report(made, settings))
@@ -41,6 +53,22 @@ def status(now: Now = None, as_json: AsJson = False) -> None:
         show(made, settings)
     if not made.is_well:
         raise typer.Exit(1)
+
+
+def watch_status(settings: Settings) -> NoReturn:
+    """Show the status again and again, each time on a cleared screen."""
+    from digest.monitoring import report
+
+    while True:
+        made = report.report_from_settings(settings, current_time(None))
+        print(CLEAR * sys.stdout.isatty(), end="")
+        terminal.print_line(
+            f"{made.now:%Y-%m-%d %H:%M:%S} UTC, every {WATCH_SECONDS:g} seconds; stop with Ctrl-C."
+        )
+        terminal.print_line()
+        show(made, settings)
+        sys.stdout.flush()
+        time.sleep(WATCH_SECONDS)
 
 
 def as_json_report(report: Report, settings: Settings) -> dict[str, Any]:
@@ -67,6 +95,7 @@ def figures_report(figures: Figures, now: datetime) -> dict[str, Any]:
         "dumps": [asdict(dump) for dump in figures.latest_dumps],
         "late": [asdict(one) | {"message": str(one)} for one in figures.late_lists],
         "outbox": figures.deliveries,
+        "in_doubt": figures.in_doubt,
         "stops": [{"scope": one.scope, "since": one.since, "reason": one.reason} for one in figures.stops],
         "unprocessed_mail": figures.mail_in["shunted"],
         "paused": figures.pauses,
@@ -146,6 +175,7 @@ def counts(figures: Figures) -> list[tuple[str, Any]]:
         ("Catalog", f"{papers} from {dumps}"),
         *([("Late", late)] if late else []),
         ("Outbox", counts_in_words(figures.deliveries)),
+        *([("In doubt", doubts_in_words(figures.in_doubt))] if figures.in_doubt else []),
         *[("Stopped", stop_in_words(stop)) for stop in figures.stops],
     ]
 
@@ -179,6 +209,12 @@ def inbox_line(number: int) -> list[tuple[str, str]]:
     """Return a line about incoming mail that could not be processed, if there is any."""
     messages = plurals.count(number, "message was", "messages were")
     return [("Inbox", f"{messages} not recognised; see digest inbox list")] if number else []
+
+
+def doubts_in_words(number: int) -> str:
+    """Describe the letters of which it is unknown whether they arrived."""
+    letters = plurals.count(number, "letter was", "letters were")
+    return f"{letters} sent without a reply at least once, and may have arrived twice or not at all"
 
 
 def stop_in_words(stop: ActiveStop) -> str:

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from digest import plurals
 from digest.cli import backtests, command_context, packs, terminal, topic_suggestions
-from digest.cli.common_options import AsJson, Limit, Now
+from digest.cli.common_options import AsJson, Limit, Now, current_time, parse_choice, positive_number
 
 if TYPE_CHECKING:
     from digest.topics import Filter
@@ -70,6 +72,64 @@ def try_out(
 
 
 app.command()(topic_suggestions.suggest)
+
+
+@app.command()
+def stats(
+    days: Annotated[
+        int, typer.Option("--days", parser=positive_number, metavar="N", help="Measure the papers of N days.")
+    ] = 14,
+    health: Annotated[
+        str | None,
+        typer.Option(
+            "--health", metavar="HEALTH", help="Only broken, silent, overflowing or fine.", show_default=False
+        ),
+    ] = None,
+    limit: Limit = None,
+    now: Now = None,
+    as_json: AsJson = False,
+) -> None:
+    """Measure the filters of all subscribers: which match nothing, too much, or are broken.
+
+    A filter overflows if it matches more than 10 papers on a typical day, which is more than a digest shows.
+    """
+    from dataclasses import asdict
+
+    from digest.subscribers.topic_stats import FilterHealth, topic_stats
+
+    chosen = parse_choice("--health", health, FilterHealth)
+    with command_context.open_context() as context, context.read_session() as session:
+        found, papers = topic_stats(session, days=days, now=current_time(now))
+    shown = [one for one in found if chosen in {None, one.health}]
+    if as_json:
+        terminal.lines(asdict(one) for one in shown[:limit])
+        return
+    counts = Counter(one.health for one in found)
+    figures = ", ".join(f"{counts[one]:,} {one}" for one in FilterHealth if counts[one]) or "none in use"
+    measured = f"{plurals.count(papers, 'paper')} of the last {plurals.count(days, 'day')}"
+    terminal.print_line(f"Filters: {figures}. Measured on {measured}.")
+    if not shown:
+        return
+    terminal.print_line()
+    terminal.print_table(
+        ("health", "subscribers#", "matches#", "per day#", "busiest#", "topic", "filter"),
+        (
+            (
+                s.health,
+                s.subscribers,
+                s.matches,
+                f"{s.per_day:g}",
+                s.busiest,
+                s.example,
+                s.reason or s.canonical,
+            )
+            for s in shown[: limit or terminal.LIMIT]
+        ),
+        shrinkable=["filter", "topic"],
+    )
+    terminal.print_rest(
+        min(len(shown), limit or terminal.LIMIT), len(shown), " One filter: digest topics test FILTER."
+    )
 
 
 def read(text: str) -> tuple[Filter, Filter, Mapping[str, str]]:

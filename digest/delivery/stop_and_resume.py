@@ -1,12 +1,15 @@
-"""Stop and resume mail at the operator's request; each function commits."""
+"""Stop and resume mail, and decide about stuck letters, at the operator's request; each function commits."""
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from datetime import datetime
 
 from sqlalchemy.orm import Session
 
+from digest.db.tables import DeliveryState
 from digest.delivery import limits, outbox
+from digest.errors import BadField
 
 
 def stop_mail(session: Session, reason: str, *, scope: str, now: datetime) -> bool:
@@ -16,9 +19,44 @@ def stop_mail(session: Session, reason: str, *, scope: str, now: datetime) -> bo
     return is_new
 
 
-def resume_mail(session: Session, *, now: datetime) -> tuple[int, int]:
-    """Lift every stop; return the number of stops, and the number of waiting letters that are now due."""
+def resume_mail(session: Session, *, now: datetime, is_dry_run: bool = False) -> tuple[int, int]:
+    """Lift every stop; return the number of stops, and the number of waiting letters that are now due.
+
+    A dry run only counts.
+    """
     lifted = limits.lift_stops(session, now=now)
     due = outbox.make_due(session, reason=limits.STOPPED_PREFIX, now=now) if lifted else 0
-    session.commit()
+    commit_unless_dry(session, is_dry_run=is_dry_run)
     return lifted, due
+
+
+def retry_letters(session: Session, ids: Collection[int], *, now: datetime, is_dry_run: bool) -> set[int]:
+    """Queue stuck letters for one more attempt; return their ids. Raises BadField for a letter that is not stuck."""
+    require_stuck(session, ids)
+    changed = outbox.retry_stuck(session, ids, now=now)
+    commit_unless_dry(session, is_dry_run=is_dry_run)
+    return changed
+
+
+def give_up_letters(session: Session, ids: Collection[int], *, now: datetime, is_dry_run: bool) -> set[int]:
+    """End stuck letters as failed; return their ids. Raises BadField for a letter that is not stuck."""
+    require_stuck(session, ids)
+    changed = outbox.give_up_stuck(session, ids, now=now)
+    commit_unless_dry(session, is_dry_run=is_dry_run)
+    return changed
+
+
+def require_stuck(session: Session, ids: Collection[int]) -> None:
+    """Raise BadField for the first letter that is not stuck, and NotFound for the first that does not exist."""
+    for number in ids:
+        state = outbox.find_delivery(session, str(number)).state
+        if state != DeliveryState.STUCK:
+            raise BadField("ID", f"letter {number} is {state}, not stuck. See: digest trace {number}")
+
+
+def commit_unless_dry(session: Session, *, is_dry_run: bool) -> None:
+    """Commit, or undo the changes of a dry run."""
+    if is_dry_run:
+        session.rollback()
+    else:
+        session.commit()

@@ -154,6 +154,6 @@ def reason_to_end(
         return refusal
     if rendered is None:
         return DeliveryState.STUCK, "it cannot be rendered; see the log of the worker"
-    if delivery.content_hash != rendered.intent.content_hash:
+    if delivery.content_hash not in {None, rendered.intent.content_hash}:  # None: the operator retries it
         return DeliveryState.STUCK, "it is in doubt, and its bytes would differ from the first attempt"
     return None

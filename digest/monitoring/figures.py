@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import date, datetime, timedelta
 from typing import Any
 
-from sqlalchemy import ColumnElement, String, cast, func, literal, select, union_all
+from sqlalchemy import ColumnElement, String, cast, func, literal, select, text, union_all
 from sqlalchemy.orm import InstrumentedAttribute, Session
 
 from digest import heartbeats
@@ -66,6 +66,7 @@ class Figures:
 
     subscribers: Mapping[str, int]  #: by state
     deliveries: Mapping[str, int]  #: by state
+    in_doubt: int  #: deliveries with an attempt whose outcome is unknown
     bounces: Mapping[str, int]  #: bounces of the last day, by kind
     suppressions: Mapping[str, int]  #: by reason
     mail_in: Mapping[str, int]  #: by state
@@ -140,6 +141,7 @@ def single_figures(session: Session, now: datetime) -> dict[str, Any]:
     is_current = PaperRow.merged_into.is_(None)
     is_active = Subscriber.state == SubscriberState.ACTIVE
     queries = {
+        "in_doubt": select(func.count()).select_from(Delivery).where(text("delivery.in_doubt > 0")),
         "papers": select(func.count()).select_from(PaperRow).where(is_current),
         "last_paper_at": select(func.max(PaperRow.first_seen_at)).where(is_current),
         "dumps": select(func.count()).select_from(DumpRow),

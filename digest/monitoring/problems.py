@@ -231,7 +231,10 @@ def stuck_deliveries(session: Session, now: datetime) -> Iterator[Problem]:
             cause="stuck",
             severity=Severity.NOTICE,
             message="Letters are stuck: it is unknown whether they were delivered",
-            fix="Check each with digest trace, and in the log of the mail server.",
+            fix=(
+                "Check each with digest trace, and in the log of the mail server. To send it again: digest deliveries"
+                " retry ID. Otherwise: digest deliveries give-up ID."
+            ),
             facts=tuple(f"digest trace {number}" for number in found),
         )
 

@@ -51,6 +51,9 @@ def exposition(figures: Figures, now: datetime) -> Iterator[str]:
     """Yield the lines of the text format."""
     yield from gauge_lines("digest_build_info", "The version.", "version", {__version__: 1})
     yield from gauge_lines("digest_deliveries", "Deliveries, by state.", "state", figures.deliveries)
+    yield from gauge_lines(
+        "digest_in_doubt", "Deliveries with an attempt whose outcome is unknown.", "", {"": figures.in_doubt}
+    )
     yield from gauge_lines("digest_subscribers", "Subscribers, by state.", "state", figures.subscribers)
     yield from gauge_lines("digest_waiting", "Deliveries that are due now, by lane.", "lane", figures.waiting)
     late = {lane: seconds_since(now, since) for lane, since in figures.waiting_since.items()}

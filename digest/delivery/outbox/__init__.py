@@ -20,6 +20,7 @@ from digest.delivery.outbox.attempts import (
     record_provider_ids,
 )
 from digest.delivery.outbox.backoff import (
+    expire_open,
     forget_recipient,
     make_due,
     next_attempt_at,
@@ -57,6 +58,7 @@ from digest.delivery.outbox.open_deliveries import IS_OPEN, is_due
 from digest.delivery.outbox.postgresql import PostgresqlOutbox
 from digest.delivery.outbox.queue_counts import count_by_state, count_due
 from digest.delivery.outbox.sqlite import SqliteOutbox
+from digest.delivery.outbox.stuck_deliveries import give_up_stuck, retry_stuck, stuck_ids
 from digest.delivery.outbox.transitions import (
     DUE_QUERY,
     LEASE,
@@ -94,10 +96,12 @@ __all__ = [
     "count_deliveries",
     "count_due",
     "count_sent_digests",
+    "expire_open",
     "find_already_queued",
     "find_delivery",
     "find_digest",
     "forget_recipient",
+    "give_up_stuck",
     "is_due",
     "is_recorded",
     "list_attempts",
@@ -122,5 +126,7 @@ __all__ = [
     "refusal_reason",
     "renewed_lease",
     "reserve_ids",
+    "retry_stuck",
+    "stuck_ids",
     "withdraw_letter",
 ]

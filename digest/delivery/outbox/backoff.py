@@ -1,4 +1,4 @@
-"""Postpone deliveries, withdraw them, and make them due again."""
+"""Postpone deliveries, end them unsent, and make them due again."""
 
 from __future__ import annotations
 
@@ -37,6 +37,12 @@ def withdraw_letter(session: Session, dedupe_key: str, reason: str, *, now: date
     session.connection().execute(update(DELIVERY_TABLE).where(*waiting).values(**values))
 
 
+def expire_open(session: Session, reason: str, *, now: datetime) -> int:
+    """End every open delivery as expired, whoever has leased it, and return their number."""
+    ended = {"state": DeliveryState.EXPIRED, "reason": reason, "settled_at": now, **NO_LEASE}
+    return session.connection().execute(update(DELIVERY_TABLE).where(IS_OPEN).values(**ended)).rowcount
+
+
 def forget_recipient(session: Session, ids: Collection[int], *, now: datetime) -> None:
     """Withdraw the unsent letters among these, and erase the recipient of all these letters."""
     unsent = DELIVERY_TABLE.c.state.in_((DeliveryState.QUEUED, DeliveryState.CLAIMED))
@@ -45,6 +51,8 @@ def forget_recipient(session: Session, ids: Collection[int], *, now: datetime) -
     changing = update(DELIVERY_TABLE).where(db.one_of(DELIVERY_TABLE.c.id, ids))
     session.connection().execute(changing.where(unsent).values(**ended))
     session.connection().execute(changing.values(**nobody))
+    is_letter = DELIVERY_TABLE.c.edition.is_(None)
+    session.connection().execute(changing.where(is_letter).values(decision="{}"))
 
 
 def postpone(session: Session, *, lane: Lane, until: datetime, reason: str, now: datetime, limit: int) -> int:

@@ -1,6 +1,7 @@
 """Send messages by SMTP or LMTP, or store them in a Maildir, a folder of .eml files, or memory."""
 
 from digest.delivery.transports.mail_url import MailServer, MailUrl, parse_mail_url
+from digest.delivery.transports.stored_copies import delete_copies
 from digest.delivery.transports.transport import Message, Outcome, Transport, Verdict, open_transport
 
 __all__ = [
@@ -10,6 +11,7 @@ __all__ = [
     "Outcome",
     "Transport",
     "Verdict",
+    "delete_copies",
     "open_transport",
     "parse_mail_url",
 ]

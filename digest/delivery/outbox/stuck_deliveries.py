@@ -1,0 +1,56 @@
+"""Decide about stuck deliveries, as the operator asks: send once more, or give up."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from datetime import datetime
+from typing import Any
+
+from sqlalchemy import case, select, update
+from sqlalchemy.orm import Session
+
+from digest import db
+from digest.db.tables import Delivery, DeliveryState
+from digest.delivery.outbox.backoff import MAX_IN_DOUBT
+from digest.delivery.outbox.enqueue import LETTER_LIFE
+from digest.delivery.outbox.open_deliveries import DELIVERY_TABLE, fetch_ids
+
+GIVEN_UP = "given up by the operator: it may have arrived"
+
+
+def stuck_ids(session: Session) -> list[int]:
+    """Return the ids of all stuck deliveries."""
+    return list(session.scalars(select(Delivery.id).where(Delivery.state == DeliveryState.STUCK)))
+
+
+def retry_stuck(session: Session, ids: Collection[int], *, now: datetime) -> set[int]:
+    """Queue stuck deliveries for one more attempt, and return their ids.
+
+    The attempt may send other bytes than before, and the letter is sent even if its edition has ended,
+    because the operator decided so.
+    """
+    again = {
+        "state": DeliveryState.QUEUED,
+        "reason": "",
+        "settled_at": None,
+        "due_at": now,
+        "content_hash": None,
+        "in_doubt": case(
+            (DELIVERY_TABLE.c.in_doubt >= MAX_IN_DOUBT, MAX_IN_DOUBT - 1), else_=DELIVERY_TABLE.c.in_doubt
+        ),
+        "expires_at": now + LETTER_LIFE,
+    }
+    return change_stuck(session, ids, again)
+
+
+def give_up_stuck(session: Session, ids: Collection[int], *, now: datetime) -> set[int]:
+    """End stuck deliveries as failed, and return their ids; their papers stay shown, since they may have arrived."""
+    ended = {"state": DeliveryState.FAILED, "reason": GIVEN_UP, "settled_at": now}
+    return change_stuck(session, ids, ended)
+
+
+def change_stuck(session: Session, ids: Collection[int], values: dict[str, Any]) -> set[int]:
+    """Change those of these deliveries that are stuck, and return their ids."""
+    is_stuck = (db.one_of(DELIVERY_TABLE.c.id, list(ids)), DELIVERY_TABLE.c.state == DeliveryState.STUCK)
+    changing = update(DELIVERY_TABLE).where(*is_stuck).values(**values)
+    return fetch_ids(session, changing.returning(DELIVERY_TABLE.c.id))

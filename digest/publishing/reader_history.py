@@ -1,0 +1,91 @@
+"""List everything recorded about one subscriber, in order: consents, letters, bounces, state changes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import datetime
+
+from sqlalchemy import select
+from sqlalchemy.orm import Session
+
+from digest import bounces, plurals, subscribers
+from digest.db.tables import BounceRow, Confirmation, Consent, Delivery, Subscriber, SubscriberState
+from digest.delivery import outbox
+from digest.editions.compose import Digest
+from digest.site_profile import Site
+
+
+@dataclass(frozen=True, kw_only=True, slots=True, order=True)
+class HistoryEvent:
+    """A recorded event."""
+
+    at: datetime
+    event: str
+    detail: str = ""
+    delivery_id: int = 0  #: 0 if the event is not about a letter
+
+
+def reader_history(session: Session, site: Site, email: str) -> list[HistoryEvent]:
+    """Return the events of a subscriber, latest first."""
+    subscriber = subscribers.get(session, email)
+    events = [
+        *state_events(subscriber),
+        *consent_events(session, subscriber),
+        *letter_events(session, subscriber),
+        *bounce_events(session, site, subscriber),
+    ]
+    return sorted(events, reverse=True)
+
+
+def state_events(subscriber: Subscriber) -> Iterator[HistoryEvent]:
+    """Yield when the subscriber was added and unsubscribed."""
+    yield HistoryEvent(at=subscriber.created_at, event="added")
+    if subscriber.state == SubscriberState.UNSUBSCRIBED and subscriber.unsubscribed_at:
+        yield HistoryEvent(at=subscriber.unsubscribed_at, event="unsubscribed")
+
+
+def consent_events(session: Session, subscriber: Subscriber) -> Iterator[HistoryEvent]:
+    """Yield the confirmations that were requested, and the consents."""
+    asked = select(Confirmation.made_at).where(Confirmation.subscriber_id == subscriber.id)
+    for at in session.scalars(asked):
+        yield HistoryEvent(at=at, event="confirmation requested")
+    given = select(Consent.given_at, Consent.how).where(Consent.subscriber_id == subscriber.id)
+    for at, how in session.execute(given):
+        yield HistoryEvent(at=at, event="consent", detail=how)
+
+
+def letter_events(session: Session, subscriber: Subscriber) -> Iterator[HistoryEvent]:
+    """Yield every letter, with its state."""
+    for row in outbox.list_deliveries(session, email=subscriber.email):
+        yield HistoryEvent(
+            at=row.settled_at or row.due_at,
+            event=f"{row.edition or row.letter}: {row.state}",
+            detail=letter_detail(row),
+            delivery_id=row.id,
+        )
+
+
+def letter_detail(row: Delivery) -> str:
+    """Return the number of papers in a digest, the reason of its state, and the attempts in doubt."""
+    size = Digest.from_json(row.decision).size if row.edition else 0
+    parts = [
+        plurals.count(size, "paper") if size else "",
+        row.reason,
+        f"{plurals.count(row.in_doubt, 'attempt')} in doubt" if row.in_doubt else "",
+    ]
+    return "; ".join(filter(None, parts))
+
+
+def bounce_events(session: Session, site: Site, subscriber: Subscriber) -> Iterator[HistoryEvent]:
+    """Yield the bounces and complaints, and the suppression of the address."""
+    hmac = bounces.address_hmac(site, subscriber.email)
+    for row in session.scalars(select(BounceRow).where(BounceRow.hmac == hmac)):
+        name = "complaint" if row.kind == "complaint" else f"{row.kind} bounce"
+        yield HistoryEvent(
+            at=row.at, event=name, detail=row.diagnostic or row.status, delivery_id=row.delivery_id or 0
+        )
+    entry = bounces.find_suppression(session, site, subscriber.email)
+    if entry is not None:
+        detail = f"{entry.reason}: {entry.note}" if entry.note else str(entry.reason)
+        yield HistoryEvent(at=entry.since, event="suppressed", detail=detail)

@@ -1,0 +1,203 @@
+"""Explain what became of one edition of one subscriber, or why there was none."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import date, datetime, timedelta
+
+from sqlalchemy.orm import Session
+
+from digest import bounces, plurals, subscribers
+from digest.db.tables import Delivery, DeliveryState, Subscriber, SubscriberState
+from digest.delivery import limits, outbox
+from digest.editions import restore_point
+from digest.editions.compose import Digest
+from digest.editions.schedule import Edition, cadence_text, edition_on, next_edition, zone_of
+from digest.errors import BadField
+from digest.publishing.why.question import WhyAnswer, minute_text
+from digest.site_profile import Site
+
+LONGEST_CADENCE = timedelta(days=32)
+
+#: The verdict for each terminal or open state of a digest.
+VERDICTS = {
+    DeliveryState.QUEUED: "It is waiting to be sent",
+    DeliveryState.CLAIMED: "A worker is about to send it",
+    DeliveryState.SENDING: "It is being sent, or the server's reply was lost",
+    DeliveryState.SENT: "The mail server accepted it",
+    DeliveryState.FAILED: "The mail server refused it",
+    DeliveryState.EXPIRED: "It was not sent in time",
+    DeliveryState.SUPPRESSED: "It was not sent",
+    DeliveryState.STUCK: "It may have arrived: no reply came to several attempts",
+    DeliveryState.EMPTY: "There was nothing to send",
+}
+ADVICE = {
+    DeliveryState.SENT: "If it did not arrive, look in the spam folder, and search the mail server's log for {id}",
+    DeliveryState.STUCK: "to send it again: digest deliveries retry {number}",
+    DeliveryState.QUEUED: "to see what is delivered now: digest status",
+}
+
+
+def why_edition(session: Session, *, site: Site, email: str, edition: str | None, now: datetime) -> WhyAnswer:
+    """Return what became of a subscriber's edition, named as `daily-2026-11-20` or by its day.
+
+    Without `edition`, the answer is about the latest edition that was due.
+    """
+    subscriber = subscribers.get(session, email)
+    slot = chosen_edition(subscriber, edition, now)
+    row = outbox.find_digest(session, subscriber.id, slot.name if slot else edition or "")
+    if row is not None:
+        return answer(subscriber, row.edition or "", *explain_delivery(session, row))
+    if slot is None:
+        later = next_edition(subscribers.schedule_of(subscriber), now)
+        how = cadence_text(subscribers.schedule_of(subscriber))
+        verdict = f"There is no edition {edition}: the cadence is {how}. The next is {edition_text(later)}."
+        return answer(subscriber, edition or "", "no edition", verdict)
+    cause, verdict = next(reasons(session, site, subscriber, slot, now))
+    return answer(subscriber, slot.name, cause, verdict)
+
+
+def answer(
+    subscriber: Subscriber, edition: str, cause: str, verdict: str, lines: tuple[str, ...] = ()
+) -> WhyAnswer:
+    """Return the answer as text and as JSON."""
+    found = {"cause": cause, "verdict": verdict, "email": subscriber.email, "edition": edition}
+    return WhyAnswer(verdict=f"{edition}: {verdict}", lines=lines, json={**found, "lines": list(lines)})
+
+
+# ── the edition ─────────────────────────────────────────────────────────────────────────────────
+
+
+def chosen_edition(subscriber: Subscriber, text: str | None, now: datetime) -> Edition | None:
+    """Return the edition with this name or on this day; by default, the latest that was due."""
+    schedule = subscribers.schedule_of(subscriber)
+    if text is None:
+        return latest_edition(subscriber, now)
+    day = parse_day(text, now.astimezone(zone_of(schedule.timezone)).date())
+    if day is not None:
+        return edition_on(schedule, day)
+    return next((one for one in editions_around(subscriber, now) if one.name == text), None)
+
+
+def parse_day(text: str, today: date) -> date | None:
+    """Return the day that a text names, or None for the name of an edition; raise BadField for neither."""
+    words = {"today": today, "yesterday": today - timedelta(days=1)}
+    if text in words:
+        return words[text]
+    name = text.removeprefix("daily-")
+    try:
+        return date.fromisoformat(name)
+    except ValueError:
+        if text.startswith(("weekly-", "monthly-")):
+            return None
+    raise BadField(
+        "--edition", f"{text!r} is not an edition; write 2026-11-20, today, or weekly-2026-W47."
+    ) from None
+
+
+def editions_around(subscriber: Subscriber, now: datetime) -> Iterator[Edition]:
+    """Yield the editions of the last 400 days, which is how long deliveries are kept, and the next month's."""
+    schedule = subscribers.schedule_of(subscriber)
+    today = now.astimezone(zone_of(schedule.timezone)).date()
+    for back in range(-31, 400):
+        edition = edition_on(schedule, today - timedelta(days=back))
+        if edition is not None:
+            yield edition
+
+
+def latest_edition(subscriber: Subscriber, now: datetime) -> Edition:
+    """Return the latest edition that was due, or the next if the schedule has none in the last month."""
+    past = (one for one in editions_around(subscriber, now) if one.due_at <= now)
+    found = next(past, None)
+    return found or next_edition(subscribers.schedule_of(subscriber), now)
+
+
+def edition_text(edition: Edition) -> str:
+    """Return the name of an edition and when it is due."""
+    return f"{edition.name}, due {minute_text(edition.due_at)}"
+
+
+# ── with a delivery ─────────────────────────────────────────────────────────────────────────────
+
+
+def explain_delivery(session: Session, row: Delivery) -> tuple[str, str, tuple[str, ...]]:
+    """Return the cause, the verdict and the findings about an edition that was published."""
+    state = DeliveryState(row.state)
+    when = minute_text(row.settled_at) if row.settled_at else f"since {minute_text(row.due_at)}"
+    verdict = f"{VERDICTS[state]} ({when})" + (f": {row.reason}." if row.reason else ".")
+    return str(state), verdict, tuple(findings(session, row, state))
+
+
+def findings(session: Session, row: Delivery, state: DeliveryState) -> Iterator[str]:
+    """Yield the facts about a published edition, and the next step."""
+    digest = Digest.from_json(row.decision)
+    if digest.sections:
+        counts = ", ".join(f"{one.topic} {len(one.papers)}" for one in digest.sections)
+        checked = plurals.count(digest.checked, "paper")
+        yield f"it has {plurals.count(digest.size, 'paper')} of {checked} checked: {counts}"
+    if row.in_doubt:
+        yield f"{plurals.count(row.in_doubt, 'attempt')} without a reply: it may have arrived more than once"
+    for attempt in outbox.list_attempts(session, row.id)[-1:]:
+        reply = " ".join(str(part) for part in (attempt.code, attempt.reply) if part)
+        yield f"last attempt {minute_text(attempt.began_at)}: {attempt.verdict or 'no result yet'} {reply}".rstrip()
+    if state is DeliveryState.QUEUED:
+        yield from (f"all mail is stopped: {one.reason}" for one in limits.active_stops(session))
+    if state in ADVICE:
+        yield ADVICE[state].format(number=row.id, id=row.provider_id or row.message_id or "its Message-ID")
+    if row.attempts:
+        yield f"every attempt: digest trace {row.id}"
+
+
+# ── without a delivery ──────────────────────────────────────────────────────────────────────────
+
+
+def reasons(
+    session: Session, site: Site, subscriber: Subscriber, slot: Edition, now: datetime
+) -> Iterator[tuple[str, str]]:
+    """Yield the possible causes for an edition that was never composed, the most certain first."""
+    yield from mail_refused(session, site, subscriber)
+    joined_at = subscriber.confirmed_at or subscriber.created_at
+    if slot.due_at < joined_at:
+        yield "before", f"It was due before they subscribed, on {minute_text(joined_at)}."
+    if slot.due_at > now:
+        yield "not due yet", f"It is due on {minute_text(slot.due_at)}."
+    restored_at = restore_point.restore_point(session)
+    if restored_at is not None and slot.due_at < restored_at:
+        yield "restored", f"The database was restored from a backup on {minute_text(restored_at)}."
+    if now < slot.closes_at:
+        yield (
+            "not published",
+            (
+                f"It is due since {minute_text(slot.due_at)} and not composed yet."
+                " Check that the scheduler and a worker run, and that papers arrive: digest status"
+            ),
+        )
+    if now - slot.due_at > timedelta(days=200):
+        yield "too old", "Its record may have been deleted after its retention period (DIGEST_KEEP)."
+    yield (
+        "unknown",
+        (
+            "There is no record of it: they were paused or had another schedule then, or nothing was published"
+            f" on that day. See: digest history {subscriber.email}"
+        ),
+    )
+
+
+def mail_refused(session: Session, site: Site, subscriber: Subscriber) -> Iterator[tuple[str, str]]:
+    """Yield the cause if this subscriber gets no digests at all."""
+    entry = bounces.find_suppression(session, site, subscriber.email)
+    if entry is not None:
+        note = f": {entry.note}" if entry.note else ""
+        yield (
+            "suppressed",
+            f"The address is suppressed since {minute_text(entry.since)} ({entry.reason}{note}).",
+        )
+    match subscriber.state:
+        case SubscriberState.PENDING:
+            yield "pending", "They have not confirmed their subscription, so no digest is sent."
+        case SubscriberState.UNSUBSCRIBED:
+            when = subscriber.unsubscribed_at
+            yield "unsubscribed", f"They unsubscribed{f' on {minute_text(when)}' if when else ''}."
+        case SubscriberState.PAUSED:
+            until = f"until {subscriber.paused_until}" if subscriber.paused_until else "until they resume"
+            yield "paused", f"Their digests are paused {until}."

@@ -1,0 +1,98 @@
+"""Measure the filters in use on recent papers: which match nothing, too much, or cannot be read."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from datetime import UTC, date, datetime, timedelta
+from enum import StrEnum
+
+from sqlalchemy import Row, distinct, func, select
+from sqlalchemy.orm import Session, aliased
+
+from digest import topics
+from digest.db.tables import FilterRow, ResolvedFilter, Subscriber, SubscriberState, Subscription
+from digest.errors import BadFilter
+from digest.papers import catalog
+
+FULL_DIGEST = 10  #: papers in a digest by default
+GETS_DIGESTS = (SubscriberState.ACTIVE, SubscriberState.PAUSED)
+
+
+class FilterHealth(StrEnum):
+    """How a filter does on recent papers, the worst first."""
+
+    BROKEN = "broken"  #: it cannot be parsed, or a pack that it uses is missing
+    SILENT = "silent"  #: it matched no paper
+    OVERFLOWING = "overflowing"  #: on a typical day it matches more papers than a digest shows
+    FINE = "fine"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class TopicStats:
+    """A filter in use, and its matches in the measured days."""
+
+    canonical: str
+    health: FilterHealth
+    subscribers: int
+    example: str  #: the name of a topic with this filter
+    matches: int = 0
+    per_day: float = 0.0  #: on a typical day with papers
+    busiest: int = 0  #: on the day with the most matches
+    reason: str = ""  #: why it is broken
+
+
+def topic_stats(session: Session, *, days: int, now: datetime) -> tuple[list[TopicStats], int]:
+    """Return every filter in use, the worst first, and the number of papers on which they were measured."""
+    papers = catalog.papers(session, since=now - timedelta(days=days), until=now, news_only=True)
+    index = topics.PaperIndex(papers)
+    arrived_on = [paper.first_seen_at.astimezone(UTC).date() for paper in papers]
+    found = [measure(row, index, arrived_on) for row in filters_in_use(session)]
+    order = list(FilterHealth)
+    found.sort(key=lambda one: (order.index(one.health), -one.subscribers, one.canonical))
+    return found, len(papers)
+
+
+def filters_in_use(session: Session) -> Iterator[Row[str, str, int, str]]:
+    """Yield (canonical filter, resolved filter, number of subscribers, name of a topic) of each filter."""
+    resolved = aliased(FilterRow)
+    query = (
+        select(
+            FilterRow.canonical,
+            func.coalesce(resolved.canonical, FilterRow.canonical).label("resolved"),
+            func.count(distinct(Subscription.subscriber_id)).label("subscribers"),
+            func.min(Subscription.name).label("example"),
+        )
+        .join(Subscription, Subscription.filter_id == FilterRow.id)
+        .join(Subscriber, Subscriber.id == Subscription.subscriber_id)
+        .outerjoin(ResolvedFilter, ResolvedFilter.filter_id == FilterRow.id)
+        .outerjoin(resolved, resolved.id == ResolvedFilter.resolved_filter_id)
+        .where(Subscriber.state.in_(GETS_DIGESTS))
+        .group_by(FilterRow.id, FilterRow.canonical, resolved.canonical)
+    )
+    yield from session.execute(query)
+
+
+def measure(row: Row[str, str, int, str], index: topics.PaperIndex, arrived_on: Sequence[date]) -> TopicStats:
+    """Return the figures of one filter."""
+    known = {"canonical": row.canonical, "subscribers": row.subscribers, "example": row.example}
+    try:
+        parsed = topics.resolve_filter(topics.parse(row.resolved), {})
+    except BadFilter as error:
+        return TopicStats(**known, health=FilterHealth.BROKEN, reason=error.message)
+    compared = topics.compare_filters(None, parsed, index, arrived_on)
+    per_day = compared.after
+    return TopicStats(
+        **known,
+        health=health_of(len(compared.gained), per_day.median),
+        matches=len(compared.gained),
+        per_day=per_day.median,
+        busiest=per_day.max,
+    )
+
+
+def health_of(matches: int, per_day: float) -> FilterHealth:
+    """Return the health of a filter with this many matches."""
+    if not matches:
+        return FilterHealth.SILENT
+    return FilterHealth.OVERFLOWING if per_day > FULL_DIGEST else FilterHealth.FINE
